@@ -1,0 +1,141 @@
+#include "api/dialects/asset_content.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace comfyd::api {
+namespace {
+
+std::string_view trim(std::string_view text) {
+    const auto first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) {
+        return {};
+    }
+    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    });
+    return out;
+}
+
+std::string etag_of(const assets::Asset& asset) {
+    const auto colon = asset.hash.find(':');
+    return '"' + asset.hash.substr(colon == std::string::npos ? 0 : colon + 1) + '"';
+}
+
+net::Response make_head(const assets::Asset& asset, bool attachment) {
+    net::Response head;
+    head.headers.set(
+        "Content-Type",
+        asset.content_type.empty() ? "application/octet-stream" : asset.content_type
+    );
+    head.headers.set("ETag", etag_of(asset));
+    head.headers.set("Accept-Ranges", "bytes");
+    head.headers.set("Cache-Control", "private, max-age=86400");
+    head.headers.set("X-Content-Type-Options", "nosniff");
+    const auto slash = asset.file_path.rfind('/');
+    const std::string name =
+        asset.file_path.empty()
+            ? asset.id.to_string()
+            : asset.file_path.substr(slash == std::string::npos ? 0 : slash + 1);
+    head.headers.set(
+        "Content-Disposition",
+        content_disposition(name, attachment || is_active_type(asset.content_type))
+    );
+    return head;
+}
+
+}  // namespace
+
+bool is_active_type(std::string_view content_type) {
+    constexpr std::array<std::string_view, 8> kActive{
+        "text/html",
+        "text/xml",
+        "application/xml",
+        "text/javascript",
+        "application/javascript",
+        "application/ecmascript",
+        "application/x-javascript",
+        "application/x-shockwave-flash",
+    };
+    const std::string type = lower(trim(content_type.substr(0, content_type.find(';'))));
+    return type.ends_with("+xml") || type.ends_with("ecmascript") ||
+           std::find(kActive.begin(), kActive.end(), type) != kActive.end();
+}
+
+std::string content_disposition(std::string_view name, bool attachment) {
+    std::string plain;
+    for (const char c : name) {
+        const bool is_plain = c >= 0x20 && c < 0x7F && c != '"' && c != '\\' && c != '%';
+        plain += is_plain ? c : '_';
+    }
+    std::string header = attachment ? "attachment" : "inline";
+    header += "; filename=\"" + plain + "\"";
+    header += "; filename*=UTF-8''" + net::percent_encode(name);
+    return header;
+}
+
+bool matches_etag(std::string_view header, std::string_view etag) {
+    while (!header.empty()) {
+        const auto comma = std::min(header.find(','), header.size());
+        std::string_view one = trim(header.substr(0, comma));
+        header.remove_prefix(std::min(comma + 1, header.size()));
+        if (one.starts_with("W/")) {
+            one.remove_prefix(2);
+        }
+        if (one == "*" || one == etag) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset asset) {
+    const std::string_view download = call.query_value("download");
+    net::Response head = make_head(asset, download == "1" || download == "true");
+    const std::string etag = etag_of(asset);
+    const net::Headers& asked = call.request.headers;
+    if (matches_etag(asked.get("If-None-Match"), etag)) {
+        head.status = 304;
+        auto sent = co_await call.exchange.send(std::move(head));
+        static_cast<void>(sent);  // here and below: a client that is gone needs no answer
+        co_return Result<>();
+    }
+    auto path = services.assets.path_of(asset.hash);
+    if (!path) {
+        co_return fail(std::move(path.error()));
+    }
+    net::FileBody file{path->string(), 0, asset.size_bytes};
+    const bool wants_range = !asked.contains("If-Range") || asked.get("If-Range") == etag;
+    const std::string size = std::to_string(asset.size_bytes);
+    const auto range = net::parse_range(wants_range ? asked.get("Range") : "", asset.size_bytes);
+    if (!range) {
+        net::Response refusal = encode_error(range.error());
+        refusal.headers.set("Content-Range", "bytes */" + size);
+        auto sent = co_await call.exchange.send(std::move(refusal));
+        static_cast<void>(sent);
+        co_return Result<>();
+    }
+    if (*range) {
+        head.status = 206;
+        file.offset = (*range)->first;
+        file.length = (*range)->length;
+        head.headers.set(
+            "Content-Range",
+            "bytes " + std::to_string(file.offset) + "-" +
+                std::to_string(file.offset + file.length - 1) + "/" + size
+        );
+    }
+    auto sent = co_await call.exchange.send_file(std::move(head), std::move(file));
+    if (!sent && !call.exchange.answered()) {
+        co_return sent;
+    }
+    co_return Result<>();
+}
+
+}  // namespace comfyd::api

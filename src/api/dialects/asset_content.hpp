@@ -1,0 +1,26 @@
+// The bytes of an asset as an HTTP answer: ranges, conditions, a safe type and a name. Shared by
+// every dialect that serves files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/router.hpp"
+#include "api/services.hpp"
+
+namespace comfyd::api {
+
+// Types that a browser would run in our origin: they are only ever downloaded.
+bool is_active_type(std::string_view content_type);
+
+// `inline; filename="a.png"; filename*=UTF-8''a.png`
+std::string content_disposition(std::string_view name, bool attachment);
+
+// Whether an If-None-Match header names this entity tag (weakly), or is "*".
+bool matches_etag(std::string_view header, std::string_view etag);
+
+// Answers 200, 206, 304 or 416. ?download=1 asks for an attachment. A failure (nothing was sent
+// then): Code::output_unavailable.
+Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset asset);
+
+}  // namespace comfyd::api

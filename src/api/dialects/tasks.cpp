@@ -1,0 +1,236 @@
+#include "api/dialects/tasks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/dialects/job_stream.hpp"
+
+namespace comfyd::api {
+namespace tasks {
+namespace {
+
+constexpr std::string_view kStatusNames = "pending, running, completed, failed, cancelled";
+
+net::Response error_response(const Error& error) {
+    net::Response response = json_response(execution::http_status(error.code), encode_error(error));
+    execution::add_retry_after(error, response);
+    return response;
+}
+
+Task<> send(Call& call, net::Response response) {
+    auto sent = co_await call.exchange.send(std::move(response));
+    static_cast<void>(sent);  // a client that is gone needs no answer
+}
+
+Task<> submit_task(Call& call, const Services& services) {
+    auto body = co_await read_json_body(call, services);
+    if (!body) {
+        co_await send(call, error_response(body.error()));
+        co_return;
+    }
+    auto decoded = decode_request(std::move(*body));
+    if (!decoded) {
+        co_await send(call, error_response(decoded.error()));
+        co_return;
+    }
+    auto common = decode_common(call, services, decoded->common, decoded->submission.spec);
+    if (!common) {
+        co_await send(call, error_response(common.error()));
+        co_return;
+    }
+    auto submitted = co_await submit(call, services, std::move(decoded->submission));
+    if (!submitted) {
+        co_await send(call, error_response(submitted.error()));
+        co_return;
+    }
+    const jobs::Job& job = submitted->view.job;
+    net::Response response = json_response(201, encode_task(job, execution::links_of(call, services)));
+    response.headers.set("Location", "/api/v1/tasks/" + job.id.to_string());
+    if (submitted->replayed) {
+        response.headers.set("Idempotency-Replayed", "true");
+    }
+    co_await send(call, std::move(response));
+}
+
+Task<> get_task(Call& call, const Services& services) {
+    const auto id = execution::parse_id(call.path_parameters.at(0));
+    if (!id) {
+        co_await send(call, error_response(id.error()));
+        co_return;
+    }
+    auto view = co_await services.jobs.get(call.caller.tenant, *id);
+    if (!view) {
+        co_await send(call, error_response(view.error()));
+        co_return;
+    }
+    auto spec = co_await services.jobs.spec(call.caller.tenant, *id);
+    if (!spec) {
+        co_await send(call, error_response(spec.error()));
+        co_return;
+    }
+    auto payload = json::parse(spec->workflow);
+    if (!payload) {
+        co_await send(call, error_response(Error(Code::internal, "The stored payload of this task is damaged.")));
+        co_return;
+    }
+    json::object body = encode_task(view->job, execution::links_of(call, services));
+    body["payload"] = std::move(*payload);
+    co_await send(call, json_response(200, body));
+}
+
+Task<> cancel_task(Call& call, const Services& services) {
+    const auto id = execution::parse_id(call.path_parameters.at(0));
+    if (!id) {
+        co_await send(call, error_response(id.error()));
+        co_return;
+    }
+    auto view = co_await services.jobs.cancel(call.caller.tenant, *id);
+    if (!view) {
+        co_await send(call, error_response(view.error()));
+        co_return;
+    }
+    const json::object body = encode_task(view->job, execution::links_of(call, services));
+    co_await send(call, json_response(200, body));
+}
+
+Task<> list_tasks(Call& call, const Services& services) {
+    auto query = execution::decode_list_query(call, states_of, kStatusNames);
+    if (!query) {
+        co_await send(call, error_response(query.error()));
+        co_return;
+    }
+    auto page = co_await services.jobs.list(std::move(*query));
+    if (!page) {
+        co_await send(call, error_response(page.error()));
+        co_return;
+    }
+    const auto links = execution::links_of(call, services);
+    json::array listed;
+    for (const jobs::Job& job : page->jobs) {
+        listed.emplace_back(encode_task(job, links));
+    }
+    json::object body;
+    body["count"] = listed.size();
+    body["tasks"] = std::move(listed);
+    body["next_cursor"] =
+        page->next_cursor ? json::value(page->next_cursor->to_string()) : json::value(nullptr);
+    co_await send(call, json_response(200, body));
+}
+
+Task<> stream_task(Call& call, const Services& services) {
+    StreamShape shape;
+    shape.state = [](const execution::Shown& shown, const execution::Links& links) {
+        return encode_task(shown.view.job, links);
+    };
+    shape.event = encode_message;
+    shape.refuse = error_response;
+    co_await stream_job(call, services, std::move(shape));
+}
+
+// Jobs of other tenants run on the same workers; their ids are nobody else's business.
+Task<bool> owns_job(const Call& call, const Services& services, std::optional<JobId> job) {
+    if (!job) {
+        co_return false;
+    }
+    auto view = co_await services.jobs.get(call.caller.tenant, *job);
+    co_return view.has_value();
+}
+
+Task<> list_workers(Call& call, const Services& services) {
+    const auto workers = co_await services.jobs.workers();
+    json::array listed;
+    for (const jobs::WorkerInfo& worker : workers) {
+        const bool owns = co_await owns_job(call, services, worker.current_job);
+        listed.emplace_back(encode_worker(worker, owns));
+    }
+    json::object body;
+    body["count"] = listed.size();
+    body["workers"] = std::move(listed);
+    co_await send(call, json_response(200, body));
+}
+
+Task<> get_worker(Call& call, const Services& services) {
+    const std::string& id = call.path_parameters.at(0);
+    const auto workers = co_await services.jobs.workers();
+    const auto found = std::find_if(workers.begin(), workers.end(), [&id](const jobs::WorkerInfo& worker) {
+        return worker.id == id;
+    });
+    if (found == workers.end()) {
+        co_await send(call, error_response(Error(Code::not_found, "There is no worker with this id.")));
+        co_return;
+    }
+    const bool owns = co_await owns_job(call, services, found->current_job);
+    co_await send(call, json_response(200, encode_worker(*found, owns)));
+}
+
+Task<> worker_metrics(Call& call, const Services& services) {
+    const auto workers = co_await services.jobs.workers();
+    co_await send(call, json_response(200, encode_worker_metrics(workers)));
+}
+
+Task<> queue_metrics(Call& call, const Services& services) {
+    auto counts = co_await services.jobs.counts(call.caller.tenant);
+    if (!counts) {
+        co_await send(call, error_response(counts.error()));
+        co_return;
+    }
+    co_await send(call, json_response(200, encode_queue_metrics(*counts)));
+}
+
+Task<> health(Call& call, const Services& services) {
+    json::object body{
+        {"status", "healthy"},
+        {"version", COMFYD_VERSION},
+        {"timestamp", to_rfc3339(services.clock.now())},
+    };
+    co_await send(call, json_response(200, body));
+}
+
+Task<> ready(Call& call, const Services& services) {
+    const auto checked = services.ready();
+    if (!checked) {
+        json::object body = encode_error(checked.error());
+        body["status"] = "not_ready";
+        co_await send(call, json_response(503, body));
+        co_return;
+    }
+    co_await send(call, json_response(200, json::object{{"status", "ready"}}));
+}
+
+}  // namespace
+}  // namespace tasks
+
+void add_tasks(Router& router, const Services& services) {
+    using namespace tasks;
+    using Function = Task<> (*)(Call&, const Services&);
+    const auto add = [&](net::Method method,
+                         std::string pattern,
+                         Function function,
+                         json::object operation,
+                         Access access = Access::key) {
+        Route route;
+        route.method = method;
+        route.pattern = std::move(pattern);
+        route.handler = [&services, function](Call& call) { return function(call, services); };
+        route.encode_error = error_response;
+        route.access = access;
+        route.operation = std::move(operation);
+        router.add(std::move(route));
+    };
+    using net::Method;
+    add(Method::post, "/api/v1/tasks", submit_task, operation_submit());
+    add(Method::get, "/api/v1/tasks", list_tasks, operation_list());
+    add(Method::get, "/api/v1/tasks/{id}", get_task, operation_get());
+    add(Method::del, "/api/v1/tasks/{id}", cancel_task, operation_cancel("deleteTask"));
+    add(Method::post, "/api/v1/tasks/{id}/cancel", cancel_task, operation_cancel("cancelTask"));
+    add(Method::get, "/api/v1/tasks/{id}/events", stream_task, operation_events());
+    add(Method::get, "/api/v1/workers", list_workers, operation_workers());
+    add(Method::get, "/api/v1/workers/metrics", worker_metrics, operation_worker_metrics());
+    add(Method::get, "/api/v1/workers/{id}", get_worker, operation_worker());
+    add(Method::get, "/api/v1/queue/metrics", queue_metrics, operation_queue_metrics());
+    add(Method::get, "/health", health, operation_health(), Access::open);
+    add(Method::get, "/ready", ready, operation_ready(), Access::open);
+    router.add_schemas(schemas());
+}
+
+}  // namespace comfyd::api

@@ -1,0 +1,222 @@
+// Decoding and encoding of the tasks API.
+#include <algorithm>
+#include <utility>
+
+#include "api/dialects/node_links.hpp"
+#include "api/dialects/tasks.hpp"
+#include "net/http.hpp"
+
+namespace comfyd::api::tasks {
+namespace {
+
+using jobs::State;
+
+constexpr std::size_t kWorkflowIdBytesMax = 255;
+constexpr int kMaxRetriesDefault = 3;
+
+json::value time_or_null(const std::optional<Time>& time) {
+    return time ? json::value(to_rfc3339(*time)) : json::value(nullptr);
+}
+
+std::string error_text(const jobs::Job& job) {
+    if (job.state != State::failed && job.state != State::expired) {
+        return {};
+    }
+    if (!job.failure || job.failure->message.empty()) {
+        return job.state == State::expired ? "the deadline passed before the task could finish"
+                                           : "the task failed for an unknown reason";
+    }
+    return job.failure->message;
+}
+
+// What ComfyUI itself reported per node, and the files with links beside it.
+json::value result_of(const jobs::Job& job, const execution::Links& links) {
+    if (job.state != State::completed) {
+        return nullptr;
+    }
+    json::object result = job.ui_outputs;
+    for (auto& member : execution::encode_result(job.outputs, links)) {
+        result[member.key()] = std::move(member.value());
+    }
+    return result;
+}
+
+}  // namespace
+
+Result<Decoded> decode_request(json::object body) {
+    const auto payload = json::find_object(body, "payload");
+    if (!payload) {
+        return fail(payload.error());
+    }
+    if (*payload == nullptr) {
+        return fail(
+            Code::invalid_argument,
+            "'payload' is missing: send a workflow in ComfyUI's API format",
+            {{"field", "payload"}}
+        );
+    }
+    auto workflow_id = json::find_string(body, "workflow_id");
+    if (!workflow_id) {
+        return fail(std::move(workflow_id.error()));
+    }
+    if (workflow_id->value_or("").size() > kWorkflowIdBytesMax) {
+        return fail(
+            Code::invalid_argument,
+            "'workflow_id' may have at most " + std::to_string(kWorkflowIdBytesMax) + " bytes",
+            {{"field", "workflow_id"}}
+        );
+    }
+    Decoded decoded;
+    auto common = execution::common_members(body);
+    if (!common) {
+        return fail(std::move(common.error()));
+    }
+    decoded.common = std::move(*common);
+    jobs::Spec& spec = decoded.submission.spec;
+    spec.dialect = "tasks";
+    spec.workflow_id = workflow_id->value_or("");
+    spec.max_attempts = kMaxRetriesDefault + 1;
+    auto workflow = merge_links(std::move(body.at("payload").get_object()));
+    if (!workflow) {
+        return fail(std::move(workflow.error()));
+    }
+    decoded.submission.workflow = std::move(*workflow);
+    return decoded;
+}
+
+std::string_view status_of(State state) {
+    switch (state) {
+        case State::queued:
+        case State::retry_waiting:
+            return "pending";
+        case State::running:
+            return "running";
+        case State::completed:
+            return "completed";
+        case State::failed:
+        case State::expired:
+            return "failed";
+        case State::cancelled:
+            return "cancelled";
+    }
+    return "failed";
+}
+
+std::vector<State> states_of(std::string_view status) {
+    std::vector<State> states;
+    for (int index = 0; index <= static_cast<int>(State::expired); ++index) {
+        const auto state = static_cast<State>(index);
+        if (status_of(state) == status) {
+            states.push_back(state);
+        }
+    }
+    return states;
+}
+
+json::object encode_task(const jobs::Job& job, const execution::Links& links) {
+    json::object body;
+    body["id"] = job.id.to_string();
+    body["workflow_id"] = job.workflow_id;
+    body["priority"] = job.priority;
+    body["status"] = status_of(job.state);
+    body["worker_id"] = job.worker;
+    body["created_at"] = to_rfc3339(job.created_at);
+    body["started_at"] = time_or_null(job.started_at);
+    body["completed_at"] = time_or_null(job.finished_at);
+    body["result"] = result_of(job, links);
+    body["error"] = error_text(job);
+    body["retry_count"] = std::max(0, job.attempt - 1);
+    body["max_retries"] = std::max(0, job.max_attempts - 1);
+    body["metadata"] = job.metadata;
+    return body;
+}
+
+json::object encode_message(json::object message) {
+    json::object body;
+    for (auto& member : message) {
+        if (member.key() == "execution_id") {
+            body["task_id"] = std::move(member.value());
+        } else if (member.key() == "status" && member.value() == "queued") {
+            body["status"] = "pending";
+        } else if (member.key() == "status" && member.value() == "processing") {
+            body["status"] = "running";
+        } else if (member.key() == "error" && member.value().is_object()) {
+            const json::value* text = json::find(member.value().get_object(), "message");
+            body["error"] = text != nullptr ? *text : json::value("");
+            body["error_details"] = std::move(member.value());
+        } else {
+            body[member.key()] = std::move(member.value());
+        }
+    }
+    return body;
+}
+
+json::object encode_error(const Error& error) {
+    json::object body{{"error", error.message}, {"code", to_string(error.code)}};
+    if (!error.details.empty()) {
+        body["details"] = error.details;
+    }
+    return body;
+}
+
+std::string_view worker_status(const jobs::WorkerInfo& worker) {
+    if (worker.status == "starting" || worker.status == "idle" || worker.status == "running") {
+        return worker.status;
+    }
+    if (worker.status == "draining") {
+        return worker.current_job ? "running" : "stopped";
+    }
+    return worker.status == "down" ? "error" : "pending";
+}
+
+json::object encode_worker(const jobs::WorkerInfo& worker, bool shows_job) {
+    const auto url = net::Url::parse(worker.url);
+    const std::string_view status = worker_status(worker);
+    json::object body;
+    body["id"] = worker.id;
+    body["pod_name"] = worker.id;
+    body["status"] = status;
+    body["endpoint"] = worker.url;
+    body["port"] = url ? url->port : 0;
+    body["current_task_id"] =
+        shows_job && worker.current_job ? worker.current_job->to_string() : std::string();
+    body["created_at"] = to_rfc3339(worker.created_at);
+    body["last_active_at"] = to_rfc3339(worker.last_active_at);
+    body["health_status"] = status == "idle" || status == "running";
+    body["version"] = worker.version;
+    body["gpu"] = worker.gpu;
+    body["vram_total"] = worker.vram_total;
+    body["vram_free"] = worker.vram_free;
+    body["completed_tasks"] = worker.completed;
+    body["failed_tasks"] = worker.failed;
+    body["last_error"] = worker.last_error;
+    return body;
+}
+
+json::object encode_worker_metrics(const std::vector<jobs::WorkerInfo>& workers) {
+    const auto count = [&workers](std::string_view status) {
+        return std::count_if(workers.begin(), workers.end(), [status](const jobs::WorkerInfo& worker) {
+            return worker_status(worker) == status;
+        });
+    };
+    return {
+        {"total_workers", workers.size()},
+        {"idle_workers", count("idle")},
+        {"running_workers", count("running")},
+        {"starting_workers", count("starting") + count("pending")},
+        {"failed_workers", count("error")},
+        {"stopped_workers", count("stopped")},
+    };
+}
+
+json::object encode_queue_metrics(const jobs::StateCounts& counts) {
+    return {
+        {"pending_tasks", counts.of(State::queued) + counts.of(State::retry_waiting)},
+        {"running_tasks", counts.of(State::running)},
+        {"completed_tasks", counts.of(State::completed)},
+        {"failed_tasks", counts.of(State::failed) + counts.of(State::expired)},
+        {"cancelled_tasks", counts.of(State::cancelled)},
+    };
+}
+
+}  // namespace comfyd::api::tasks

@@ -1,0 +1,273 @@
+#include "api/dialects/workflows.hpp"
+
+#include <utility>
+
+#include "api/dialects/job_stream.hpp"
+#include "api/dialects/node_links.hpp"
+#include "api/dialects/workflows_socket.hpp"
+
+namespace comfyd::api {
+namespace workflows {
+namespace {
+
+constexpr std::string_view kStatusNames = "queued, processing, completed, failed, cancelled";
+
+Task<> send(Call& call, const Version& version, net::Response response) {
+    add_version_headers(response.headers, version, call.request.path);
+    auto sent = co_await call.exchange.send(std::move(response));
+    static_cast<void>(sent);  // a client that is gone needs no answer
+}
+
+Task<> refuse(Call& call, const Services& services, const Version& version, Error error) {
+    auto sent = co_await call.exchange.send(
+        error_response(error, services.clock.now(), version, call.request.path)
+    );
+    static_cast<void>(sent);
+}
+
+// Answers with the execution, or says why there is none.
+Task<> answer(Call& call, const Services& services, const Version& version, int status, Result<jobs::View> view) {
+    if (!view) {
+        co_await refuse(call, services, version, std::move(view.error()));
+        co_return;
+    }
+    auto shown = co_await execution::complete_view(services, std::move(*view));
+    if (!shown) {
+        co_await refuse(call, services, version, std::move(shown.error()));
+        co_return;
+    }
+    const json::object body =
+        execution::encode_execution(*shown, execution::links_of(call, services));
+    net::Response response = json_response(status, body);
+    co_await send(call, version, std::move(response));
+}
+
+Task<> execute(Call& call, const Services& services, const Version& version) {
+    auto body = co_await read_json_body(call, services);
+    if (!body) {
+        co_await refuse(call, services, version, std::move(body.error()));
+        co_return;
+    }
+    auto decoded = decode_request(std::move(*body), version);
+    if (!decoded) {
+        co_await refuse(call, services, version, std::move(decoded.error()));
+        co_return;
+    }
+    auto common = decode_common(call, services, decoded->common, decoded->submission.spec);
+    if (!common) {
+        co_await refuse(call, services, version, std::move(common.error()));
+        co_return;
+    }
+    auto submitted = co_await submit(call, services, std::move(decoded->submission));
+    if (!submitted) {
+        co_await refuse(call, services, version, std::move(submitted.error()));
+        co_return;
+    }
+    auto shown = co_await execution::complete_view(services, std::move(submitted->view));
+    if (!shown) {
+        co_await refuse(call, services, version, std::move(shown.error()));
+        co_return;
+    }
+    net::Response response = json_response(
+        202,
+        execution::encode_execution(*shown, execution::links_of(call, services))
+    );
+    response.headers.set(
+        "Location",
+        std::string(version.prefix) + "/workflows/execution/" + shown->view.job.id.to_string()
+    );
+    if (submitted->replayed) {
+        response.headers.set("Idempotency-Replayed", "true");
+    }
+    co_await send(call, version, std::move(response));
+}
+
+Task<> get(Call& call, const Services& services, const Version& version) {
+    const auto id = execution::parse_id(call.path_parameters.at(0));
+    if (!id) {
+        co_await refuse(call, services, version, id.error());
+        co_return;
+    }
+    auto view = co_await services.jobs.get(call.caller.tenant, *id);
+    co_await answer(call, services, version, 200, std::move(view));
+}
+
+Task<> cancel(Call& call, const Services& services, const Version& version) {
+    const auto id = execution::parse_id(call.path_parameters.at(0));
+    if (!id) {
+        co_await refuse(call, services, version, id.error());
+        co_return;
+    }
+    auto view = co_await services.jobs.cancel(call.caller.tenant, *id);
+    co_await answer(call, services, version, 200, std::move(view));
+}
+
+Task<> retry(Call& call, const Services& services, const Version& version) {
+    const auto id = execution::parse_id(call.path_parameters.at(0));
+    if (!id) {
+        co_await refuse(call, services, version, id.error());
+        co_return;
+    }
+    auto view = co_await services.jobs.retry(call.caller.tenant, *id);
+    co_await answer(call, services, version, 202, std::move(view));
+}
+
+Task<> metrics(Call& call, const Services& services, const Version& version) {
+    const auto id = execution::parse_id(call.path_parameters.at(0));
+    if (!id) {
+        co_await refuse(call, services, version, id.error());
+        co_return;
+    }
+    auto view = co_await services.jobs.get(call.caller.tenant, *id);
+    if (!view) {
+        co_await refuse(call, services, version, std::move(view.error()));
+        co_return;
+    }
+    co_await send(call, version, json_response(200, execution::encode_metrics(view->job)));
+}
+
+Task<> list(Call& call, const Services& services, const Version& version) {
+    auto query = execution::decode_list_query(call, execution::states_of, kStatusNames);
+    if (!query) {
+        co_await refuse(call, services, version, std::move(query.error()));
+        co_return;
+    }
+    auto body = co_await execution::list_executions(
+        call, services, std::move(*query), execution::encode_execution
+    );
+    if (!body) {
+        co_await refuse(call, services, version, std::move(body.error()));
+        co_return;
+    }
+    co_await send(call, version, json_response(200, *body));
+}
+
+Task<> stream(Call& call, const Services& services, const Version& version) {
+    StreamShape shape;
+    shape.state = execution::encode_execution;
+    shape.refuse = [&call, &services, version](const Error& error) {
+        return error_response(error, services.clock.now(), version, call.request.path);
+    };
+    add_version_headers(shape.headers, version, call.request.path);
+    co_await stream_job(call, services, std::move(shape));
+}
+
+// "method" and the retry settings are accepted for clients that send them; a delivery is always a POST.
+Result<> check_webhook_config(const json::object& body) {
+    const auto config = json::find_object(body, "webhook_config");
+    if (!config) {
+        return fail(config.error());
+    }
+    if (*config == nullptr) {
+        return {};
+    }
+    const auto method = json::find_string(**config, "method");
+    if (!method) {
+        return fail(method.error());
+    }
+    if (*method && !net::equal_ignoring_case(**method, "POST")) {
+        return fail(
+            Code::invalid_argument,
+            "webhook_config.method: webhooks are delivered by POST only",
+            {{"field", "webhook_config.method"}}
+        );
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<Decoded> decode_request(json::object body, const Version& version) {
+    const auto given = json::find_object(body, "workflow");
+    if (!given) {
+        return fail(given.error());
+    }
+    if (*given == nullptr) {
+        return fail(
+            Code::invalid_argument,
+            "workflow: the request needs a workflow in ComfyUI's API format",
+            {{"field", "workflow"}}
+        );
+    }
+    if (auto webhook = check_webhook_config(body); !webhook) {
+        return fail(std::move(webhook.error()));
+    }
+    Decoded decoded;
+    auto common = execution::common_members(body);
+    if (!common) {
+        return fail(std::move(common.error()));
+    }
+    decoded.common = std::move(*common);
+    jobs::Spec& spec = decoded.submission.spec;
+    spec.dialect = "workflows";
+    spec.dialect_data["api_version"] = version.number;
+    if (auto kept = execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data); !kept) {
+        return fail(std::move(kept.error()));
+    }
+    if (auto inputs = execution::take_inputs(body, "input_params", decoded.submission); !inputs) {
+        return fail(std::move(inputs.error()));
+    }
+    auto workflow = merge_links(std::move(body.at("workflow").get_object()));
+    if (!workflow) {
+        return fail(std::move(workflow.error()));
+    }
+    decoded.submission.workflow = std::move(*workflow);
+    return decoded;
+}
+
+void add_version_headers(net::Headers& headers, const Version& version, std::string_view path) {
+    headers.set("X-API-Version", std::string(version.number));
+    if (!version.deprecated) {
+        return;
+    }
+    headers.set("Deprecation", "true");
+    if (path.starts_with(version.prefix) && path.find('>') == std::string_view::npos) {
+        path.remove_prefix(version.prefix.size());
+        headers.set("Link", "<" + std::string(kV2.prefix) + std::string(path) + ">; rel=\"successor-version\"");
+    }
+}
+
+net::Response error_response(const Error& error, Time now, const Version& version, std::string_view path) {
+    net::Response response = json_response(
+        execution::http_status(error.code), json::object{{"error", execution::encode_error(error, now)}}
+    );
+    execution::add_retry_after(error, response);
+    add_version_headers(response.headers, version, path);
+    return response;
+}
+
+}  // namespace workflows
+
+void add_workflows(Router& router, const Services& services) {
+    using namespace workflows;
+    using Function = Task<> (*)(Call&, const Services&, const Version&);
+    // Both live as long as the program.
+    for (const Version* version : {&kV2, &kV1}) {
+        const auto add = [&](net::Method method, std::string_view path, Function function, json::object operation) {
+            Route route;
+            route.method = method;
+            route.pattern = std::string(version->prefix) + "/workflows/" + std::string(path);
+            route.handler = [&services, version, function](Call& call) {
+                return function(call, services, *version);
+            };
+            route.encode_error = [&services, version](const Error& error) {
+                return error_response(error, services.clock.now(), *version, "");
+            };
+            route.operation = std::move(operation);
+            router.add(std::move(route));
+        };
+        using net::Method;
+        add(Method::post, "execute", execute, operation_execute(*version));
+        add(Method::get, "executions", list, operation_list(*version));
+        add(Method::get, "execution/{id}", get, operation_get(*version));
+        add(Method::del, "execution/{id}", cancel, operation_cancel(*version, "delete"));
+        add(Method::post, "execution/{id}/cancel", cancel, operation_cancel(*version, "cancel"));
+        add(Method::post, "execution/{id}/retry", retry, operation_retry(*version));
+        add(Method::get, "execution/{id}/metrics", metrics, operation_metrics(*version));
+        add(Method::get, "execution/{id}/events", stream, operation_events(*version));
+        add(Method::get, "execution/{id}/ws", serve_socket, operation_socket(*version));
+    }
+    router.add_schemas(schemas());
+}
+
+}  // namespace comfyd::api

@@ -1,0 +1,164 @@
+#include "api/openapi.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
+
+namespace comfyd::api {
+namespace {
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
+        return static_cast<char>(std::tolower(c));
+    });
+    return out;
+}
+
+// "/view/{rest*}" is written "/view/{rest}" in the document.
+std::string document_path(std::string path) {
+    if (const auto star = path.find("*}"); star != std::string::npos) {
+        path.erase(star, 1);
+    }
+    return path;
+}
+
+bool declares(const json::array& parameters, std::string_view name) {
+    return std::any_of(parameters.begin(), parameters.end(), [name](const json::value& entry) {
+        const json::object* parameter = entry.if_object();
+        const json::value* found = parameter == nullptr ? nullptr : json::find(*parameter, "name");
+        return found != nullptr && found->is_string() &&
+               std::string_view(found->get_string()) == name;
+    });
+}
+
+void add_path_parameters(json::object& operation, std::string_view pattern) {
+    const auto names = parameter_names(pattern);
+    if (names.empty()) {
+        return;
+    }
+    json::array all;
+    json::value* given = operation.if_contains("parameters");
+    json::array extra = given != nullptr && given->is_array() ? given->get_array() : json::array();
+    for (const std::string& name : names) {
+        if (!declares(extra, name)) {
+            all.push_back(json::object{
+                {"name", name},
+                {"in", "path"},
+                {"required", true},
+                {"schema", json::object{{"type", "string"}}},
+            });
+        }
+    }
+    for (json::value& parameter : extra) {
+        all.push_back(std::move(parameter));
+    }
+    operation["parameters"] = std::move(all);
+}
+
+json::object document_operation(const Route& route, bool keys_required) {
+    json::object operation = route.operation;
+    add_path_parameters(operation, route.pattern);
+    json::value& responses = operation["responses"];
+    if (!responses.is_object() || responses.get_object().empty()) {
+        responses = json::object{{"200", json::object{{"description", "Success."}}}};
+    }
+    json::object& by_status = responses.get_object();
+    if (route.access == Access::key) {
+        if (!by_status.contains("401")) {
+            by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
+        }
+        json::array security{json::object{{"bearerAuth", json::array()}}};
+        if (!keys_required) {
+            security.push_back(json::object());
+        }
+        operation["security"] = std::move(security);
+    } else {
+        operation["security"] = json::array();
+    }
+    if (!by_status.contains("default")) {
+        by_status["default"] = json::object{{"$ref", "#/components/responses/Error"}};
+    }
+    return operation;
+}
+
+json::object error_response(std::string_view description) {
+    return {
+        {"description", boost::json::string_view(description.data(), description.size())},
+        {"content",
+         {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}},
+    };
+}
+
+json::object error_schema() {
+    return {
+        {"type", "object"},
+        {"required", json::array{"error"}},
+        {"properties",
+         {{"error",
+           {{"type", "object"},
+            {"required", json::array{"code", "message"}},
+            {"properties",
+             {{"code", {{"type", "string"}}},
+              {"message", {{"type", "string"}}},
+              {"details", {{"type", "object"}, {"additionalProperties", true}}}}}}}}},
+    };
+}
+
+json::object components(const json::object& schemas) {
+    json::object all_schemas = schemas;
+    if (!all_schemas.contains("Error")) {
+        all_schemas["Error"] = error_schema();
+    }
+    return {
+        {"schemas", std::move(all_schemas)},
+        {"responses",
+         {{"Error", error_response("What went wrong, and what to do.")},
+          {"Unauthorized", error_response("No API key, or one that is not known.")}}},
+        {"securitySchemes", {{"bearerAuth", {{"type", "http"}, {"scheme", "bearer"}}}}},
+    };
+}
+
+}  // namespace
+
+json::object make_openapi(
+    const RouteTable& table, const json::object& schemas, bool keys_required
+) {
+    json::object paths;
+    json::array tags;
+    std::set<std::string> seen_tags;
+    for (const auto& route : table.routes()) {
+        if (route->operation.empty()) {
+            continue;
+        }
+        json::value& path = paths[document_path(route->pattern)];
+        if (!path.is_object()) {
+            path = json::object();
+        }
+        json::object operation = document_operation(*route, keys_required);
+        if (const json::value* names = operation.if_contains("tags"); names && names->is_array()) {
+            for (const json::value& tag : names->get_array()) {
+                if (tag.is_string() && seen_tags.emplace(tag.get_string()).second) {
+                    tags.push_back(json::object{{"name", tag}});
+                }
+            }
+        }
+        path.get_object()[lower(net::to_string(route->method))] = std::move(operation);
+    }
+    return {
+        {"openapi", "3.0.3"},
+        {"info",
+         {{"title", "comfyd"},
+          {"version", COMFYD_VERSION},
+          {"description",
+           "One serverless API over any set of ComfyUI machines: submit a workflow, watch it run, "
+           "fetch what it made."}}},
+        {"servers", json::array{json::object{{"url", "/"}}}},
+        {"tags", std::move(tags)},
+        {"paths", std::move(paths)},
+        {"components", components(schemas)},
+    };
+}
+
+}  // namespace comfyd::api

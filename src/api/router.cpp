@@ -1,0 +1,411 @@
+#include "api/router.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "api/openapi.hpp"
+#include "api/route_table.hpp"
+#include "base/log.hpp"
+#include "observe/metrics.hpp"
+
+namespace comfyd::api {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+constexpr std::string_view kUnmatched = "unmatched";
+constexpr std::string_view kRequestIdHeader = "X-Request-Id";
+constexpr std::size_t kRequestIdBytesMax = 128;
+constexpr const char* kExposedHeaders =
+    "Location, Retry-After, X-API-Version, X-Request-Id, Deprecation, Sunset, Link, ETag, "
+    "Content-Range, Content-Disposition, Accept-Ranges";
+constexpr const char* kAllowedHeaders =
+    "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, If-None-Match, "
+    "If-Range, X-Request-Id, X-Webhook-URL";
+constexpr const char* kRetryAfterSeconds = "2";
+
+bool is_request_id(std::string_view text) {
+    return !text.empty() && text.size() <= kRequestIdBytesMax &&
+           std::all_of(text.begin(), text.end(), [](unsigned char c) {
+               return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                      c == '-' || c == '_' || c == '.' || c == ':';
+           });
+}
+
+// What every answer of a request gets, whoever sends it, and what the metrics want to know of it.
+class RoutedExchange final : public net::Exchange {
+public:
+    RoutedExchange(net::Exchange& inner, std::string request_id, net::Headers common)
+        : inner_(inner), request_id_(std::move(request_id)), common_(std::move(common)) {}
+
+    const net::Request& request() const override { return inner_.request(); }
+    Task<Result<std::string>> read_body(std::uint64_t bytes_max) override {
+        return inner_.read_body(bytes_max);
+    }
+    Task<Result<std::size_t>> read_some(char* into, std::size_t into_bytes) override {
+        return inner_.read_some(into, into_bytes);
+    }
+    Task<Result<>> send(net::Response response) override {
+        finish(response);
+        return inner_.send(std::move(response));
+    }
+    Task<Result<>> send_file(net::Response head, net::FileBody file) override {
+        finish(head);
+        return inner_.send_file(std::move(head), std::move(file));
+    }
+    Task<Result<>> begin_stream(net::Response head) override {
+        finish(head);
+        answered_at_ = Steady::now();
+        return inner_.begin_stream(std::move(head));
+    }
+    Task<Result<>> write_stream(std::string data) override {
+        return inner_.write_stream(std::move(data));
+    }
+    Task<Result<>> end_stream() override { return inner_.end_stream(); }
+    Task<bool> wait_closed(Millis until) override { return inner_.wait_closed(until); }
+    Task<Result<std::unique_ptr<net::WebSocket>>> upgrade(net::WebSocketOptions options) override {
+        options.headers.set(kRequestIdHeader, request_id_);
+        auto socket = co_await inner_.upgrade(std::move(options));
+        if (socket) {
+            status_ = 101;
+            answered_at_ = Steady::now();
+        }
+        co_return socket;
+    }
+    bool answered() const override { return inner_.answered(); }
+    Executor executor() const override { return inner_.executor(); }
+    bool draining() const override { return inner_.draining(); }
+
+    const std::string& request_id() const { return request_id_; }
+    int status() const { return status_; }
+    // When a stream began: its length says nothing about how fast we answer.
+    std::optional<Steady::time_point> answered_at() const { return answered_at_; }
+
+private:
+    void finish(net::Response& response) {
+        status_ = response.status;
+        for (const auto& [name, value] : common_.all()) {
+            if (!response.headers.contains(name)) {
+                response.headers.add(name, value);
+            }
+        }
+        response.headers.set(kRequestIdHeader, request_id_);
+        if (response.status == 401 && !response.headers.contains("WWW-Authenticate")) {
+            response.headers.set("WWW-Authenticate", "Bearer");
+        }
+        if ((response.status == 429 || response.status == 503) &&
+            !response.headers.contains("Retry-After")) {
+            response.headers.set("Retry-After", kRetryAfterSeconds);
+        }
+    }
+
+    net::Exchange& inner_;
+    std::string request_id_;
+    net::Headers common_;
+    int status_ = 0;
+    std::optional<Steady::time_point> answered_at_;
+};
+
+std::string allow_header(const std::vector<const Route*>& routes) {
+    std::vector<std::string_view> names;
+    const auto add = [&names](std::string_view name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) {
+            names.push_back(name);
+        }
+    };
+    for (const Route* route : routes) {
+        add(net::to_string(route->method));
+        if (route->method == net::Method::get) {
+            add("HEAD");
+        }
+    }
+    add("OPTIONS");
+    std::string joined;
+    for (const std::string_view name : names) {
+        joined += joined.empty() ? "" : ", ";
+        joined += name;
+    }
+    return joined;
+}
+
+// A page of another site must not be able to use a comfyd without keys on the visitor's machine: a
+// browser sends such a request without asking, and names the page in Origin.
+bool is_foreign_page(const net::Request& request) {
+    const bool can_change = request.method != net::Method::get &&
+                            request.method != net::Method::head &&
+                            request.method != net::Method::options;
+    if (!can_change && !request.headers.contains("Upgrade")) {
+        return false;
+    }
+    std::string_view origin = request.headers.get("Origin");
+    if (origin.empty()) {
+        return false;
+    }
+    if (const auto scheme = origin.find("://"); scheme != std::string_view::npos) {
+        origin.remove_prefix(scheme + 3);
+    }
+    return !net::equal_ignoring_case(origin, request.headers.get("Host"));
+}
+
+}  // namespace
+
+std::string_view Call::query_value(std::string_view name) const {
+    for (const auto& [key, value] : query) {
+        if (key == name) {
+            return value;
+        }
+    }
+    return {};
+}
+
+class Router::Impl {
+public:
+    Impl(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock)
+        : keys_(keys), metrics_(metrics), clock_(clock) {}
+
+    RouteTable table;
+    json::object schemas;
+    Cors cors;
+
+    const auth::Keys& keys() const { return keys_; }
+
+    Task<> handle(net::Exchange& exchange) const {
+        const auto started = Steady::now();
+        const net::Request& request = exchange.request();
+        const std::string_view sent_id = request.headers.get(kRequestIdHeader);
+        RoutedExchange routed(
+            exchange,
+            is_request_id(sent_id) ? std::string(sent_id) : Uuid::make(clock_.now()).to_string(),
+            cors_headers(request)
+        );
+        const auto segments = split_path(request.path);
+        RouteTable::Match match;
+        if (segments) {
+            match = table.match(request.method, *segments);
+        }
+        std::optional<std::string> failure;
+        try {
+            co_await dispatch(routed, match, segments.has_value());
+            if (!routed.answered()) {
+                failure = "the handler returned without an answer";
+            }
+        } catch (const std::exception& error) {
+            failure = error.what();
+        } catch (...) {
+            failure = "an exception of unknown type";
+        }
+        if (failure) {
+            co_await report(routed, match, std::move(*failure));
+        }
+        const auto until = routed.answered_at().value_or(Steady::now());
+        metrics_.http_request(
+            label(match),
+            net::to_string(request.method),
+            routed.status(),
+            std::chrono::duration<double>(until - started).count()
+        );
+    }
+
+private:
+    static std::string_view label(const RouteTable::Match& match) {
+        if (match.route != nullptr) {
+            return match.route->pattern;
+        }
+        return match.others.empty() ? kUnmatched : std::string_view(match.others[0]->pattern);
+    }
+
+    static net::Response shape(const RouteTable::Match& match, const Error& error) {
+        if (match.route != nullptr) {
+            return match.route->encode_error(error);
+        }
+        return match.others.empty() ? encode_error(error) : match.others[0]->encode_error(error);
+    }
+
+    bool allows_origin(std::string_view origin) const {
+        return std::any_of(cors.origins.begin(), cors.origins.end(), [origin](const auto& allowed) {
+            return allowed == "*" || net::equal_ignoring_case(allowed, origin);
+        });
+    }
+
+    net::Headers cors_headers(const net::Request& request) const {
+        net::Headers headers;
+        if (cors.origins.empty()) {
+            return headers;
+        }
+        const bool any = std::find(cors.origins.begin(), cors.origins.end(), "*") !=
+                         cors.origins.end();
+        if (!any) {
+            headers.set("Vary", "Origin");
+        }
+        const std::string_view origin = request.headers.get("Origin");
+        if (origin.empty() || !allows_origin(origin)) {
+            return headers;
+        }
+        headers.set("Access-Control-Allow-Origin", any ? "*" : std::string(origin));
+        headers.set("Access-Control-Expose-Headers", kExposedHeaders);
+        return headers;
+    }
+
+    // Everything between a matched path and its handler. Failures are answered here.
+    Task<> dispatch(
+        RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid
+    ) const {
+        const net::Request& request = exchange.request();
+        if (!path_is_valid) {
+            co_await refuse(
+                exchange,
+                match,
+                Error(Code::invalid_argument, "the path of the request is not a valid path")
+            );
+            co_return;
+        }
+        if (request.method == net::Method::options && match.route == nullptr &&
+            !match.others.empty()) {
+            co_await answer_options(exchange, match);
+            co_return;
+        }
+        if (match.route == nullptr) {
+            co_await refuse_unknown(exchange, match);
+            co_return;
+        }
+        if (!keys_.required() && is_foreign_page(request) &&
+            !allows_origin(request.headers.get("Origin"))) {
+            co_await refuse(
+                exchange,
+                match,
+                Error(
+                    Code::forbidden,
+                    "requests from pages of another origin are refused; add the origin to the "
+                    "CORS configuration to allow it"
+                )
+            );
+            co_return;
+        }
+        auto caller = keys_.authenticate(request.headers.get("Authorization"));
+        if (!caller && match.route->access == Access::key) {
+            co_await refuse(exchange, match, std::move(caller.error()));
+            co_return;
+        }
+        Call call{
+            exchange,
+            request,
+            caller ? std::move(*caller) : auth::Caller{.tenant = "", .key_name = ""},
+            match.parameters,
+            net::parse_query(request.query),
+        };
+        co_await match.route->handler(call);
+    }
+
+    static Task<> refuse(RoutedExchange& exchange, const RouteTable::Match& match, Error error) {
+        auto sent = co_await exchange.send(shape(match, error));
+        static_cast<void>(sent);  // a client that is gone needs no answer
+    }
+
+    static Task<> refuse_unknown(RoutedExchange& exchange, const RouteTable::Match& match) {
+        const net::Request& request = exchange.request();
+        if (match.others.empty()) {
+            co_await refuse(
+                exchange,
+                match,
+                Error(
+                    Code::not_found,
+                    "there is nothing at " + request.path + "; /openapi.json lists what there is"
+                )
+            );
+            co_return;
+        }
+        const std::string allow = allow_header(match.others);
+        net::Response response = shape(
+            match,
+            Error(
+                Code::method_not_allowed,
+                request.path + " does not allow " + request.method_name + ", only " + allow
+            )
+        );
+        response.headers.set("Allow", allow);
+        auto sent = co_await exchange.send(std::move(response));
+        static_cast<void>(sent);
+    }
+
+    Task<> answer_options(RoutedExchange& exchange, const RouteTable::Match& match) const {
+        const net::Request& request = exchange.request();
+        net::Response response;
+        response.status = 204;
+        const std::string allow = allow_header(match.others);
+        response.headers.set("Allow", allow);
+        if (request.headers.contains("Access-Control-Request-Method") &&
+            allows_origin(request.headers.get("Origin"))) {
+            response.headers.set("Access-Control-Allow-Methods", allow);
+            response.headers.set("Access-Control-Allow-Headers", kAllowedHeaders);
+            response.headers.set("Access-Control-Max-Age", "86400");
+        }
+        auto sent = co_await exchange.send(std::move(response));
+        static_cast<void>(sent);
+    }
+
+    static Task<> report(
+        RoutedExchange& exchange, const RouteTable::Match& match, std::string failure
+    ) {
+        log::error(
+            "a request handler failed",
+            {{"route", label(match)}, {"request_id", exchange.request_id()}, {"error", failure}}
+        );
+        if (!exchange.answered()) {
+            co_await refuse(
+                exchange,
+                match,
+                Error(
+                    Code::internal,
+                    "comfyd failed to handle this request; its log has the reason under request id " +
+                        exchange.request_id()
+                )
+            );
+        }
+    }
+
+    const auth::Keys& keys_;
+    observe::Metrics& metrics_;
+    Clock& clock_;
+};
+
+Router::Router(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock)
+    : impl_(std::make_unique<Impl>(keys, metrics, clock)) {}
+
+Router::~Router() = default;
+
+void Router::add(Route route) { impl_->table.add(std::move(route)); }
+
+void Router::add_schemas(json::object schemas) {
+    for (auto& schema : schemas) {
+        impl_->schemas[schema.key()] = std::move(schema.value());
+    }
+}
+
+Task<> Router::handle(net::Exchange& exchange) const { return impl_->handle(exchange); }
+
+json::object Router::openapi() const {
+    return make_openapi(impl_->table, impl_->schemas, impl_->keys().required());
+}
+
+void Router::set_cors(Cors cors) { impl_->cors = std::move(cors); }
+
+net::Response encode_error(const Error& error) {
+    json::object body{{"code", to_string(error.code)}, {"message", error.message}};
+    if (!error.details.empty()) {
+        body["details"] = error.details;
+    }
+    return json_response(info(error.code).http_status, json::object{{"error", std::move(body)}});
+}
+
+net::Response json_response(int status, const json::value& body) {
+    net::Response response;
+    response.status = status;
+    response.headers.set("Content-Type", "application/json");
+    response.body = json::serialize(body);
+    return response;
+}
+
+}  // namespace comfyd::api

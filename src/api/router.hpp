@@ -1,0 +1,83 @@
+// One table drives everything: dispatch, 404 and 405, authentication, metrics and the OpenAPI document.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "auth/keys.hpp"
+#include "base/json.hpp"
+#include "base/task.hpp"
+#include "net/server.hpp"
+
+namespace comfyd::observe {
+class Metrics;
+}
+
+namespace comfyd::api {
+
+// A request on its way through a route.
+struct Call {
+    net::Exchange& exchange;
+    const net::Request& request;
+    auth::Caller caller;
+    std::vector<std::string> path_parameters;  // in the order of the pattern, percent-decoded
+    std::vector<std::pair<std::string, std::string>> query;
+
+    std::string_view query_value(std::string_view name) const;  // empty when absent
+};
+
+using Handler = std::function<Task<>(Call&)>;
+// How a dialect says that something is wrong.
+using ErrorEncoder = std::function<net::Response(const Error&)>;
+
+enum class Access {
+    key,            // needs an API key where keys are configured
+    open,           // never: health checks, signed links (the handler checks those). Where keys are configured
+                    // and none or a wrong one was sent, the caller's tenant is empty
+};
+
+struct Route {
+    net::Method method = net::Method::get;
+    std::string pattern;  // "/api/v2/jobs/{id}/events"; "{rest*}" as the last segment takes everything
+    Handler handler;
+    ErrorEncoder encode_error;
+    Access access = Access::key;
+    // For the OpenAPI document: an operation object ({"operationId","summary","tags","parameters","requestBody",
+    // "responses"}). Path parameters, security and common error responses are added by the router. Empty: the route
+    // is an alias or an oddity and stays out of the document.
+    json::object operation;
+};
+
+class Router {
+public:
+    Router(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock);
+    ~Router();
+
+    void add(Route route);  // before serving
+    // Schemas under #/components/schemas of the document.
+    void add_schemas(json::object schemas);
+
+    // Answers the exchange: CORS preflight, authentication, dispatch, errors. Unknown path 404 and wrong method 405
+    // (with Allow) in JSON. HEAD goes to GET routes where no HEAD route exists.
+    Task<> handle(net::Exchange& exchange) const;
+    json::object openapi() const;
+
+    struct Cors {
+        std::vector<std::string> origins;  // "*" allows all; empty: no CORS headers
+    };
+    void set_cors(Cors cors);
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+// {"error":{"code","message","details"}} with the code's HTTP status: the shape of routes without a dialect.
+net::Response encode_error(const Error& error);
+net::Response json_response(int status, const json::value& body);
+
+}  // namespace comfyd::api

@@ -1,0 +1,46 @@
+// What dialects work with. Owned by app/wiring; outlives the server.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "assets/links.hpp"
+#include "assets/store.hpp"
+#include "base/time.hpp"
+#include "jobs/service.hpp"
+#include "observe/metrics.hpp"
+#include "workflow/catalogue.hpp"
+
+namespace comfyd::api {
+
+struct ApiOptions {
+    std::string public_url;  // prefix of absolute links; empty: made from the request's Host header
+    std::uint64_t json_body_bytes_max = 32 * 1024 * 1024;
+    std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
+    bool allow_private_webhooks = false;
+    Millis retention{std::chrono::hours(24 * 30)};  // expires_at of jobs that are shown to clients
+    Millis heartbeat{15'000};                       // comment line on silent event streams
+    std::size_t streams_max = 20'000;
+};
+
+struct Services {
+    jobs::Service& jobs;
+    assets::Store& assets;
+    const assets::LinkSigner& links;
+    std::function<std::shared_ptr<const workflow::Catalogue>()> catalogue;  // any thread
+    std::function<Result<>()> ready;   // why /readyz says no
+    std::function<Task<std::string>()> metrics_text;  // awaited on the connection's executor
+    observe::Metrics& metrics;
+    Clock& clock;
+    ApiOptions options;
+    // A signed link names no tenant, so its asset is looked up here. Null: such links work for the local tenant only.
+    assets::Catalogue* asset_records = nullptr;
+    // Open event streams of the process, by whatever dialect; counted by StreamSlot.
+    std::shared_ptr<std::atomic<std::size_t>> streams = std::make_shared<std::atomic<std::size_t>>(0);
+};
+
+}  // namespace comfyd::api

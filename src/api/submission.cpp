@@ -1,0 +1,192 @@
+#include "api/submission.hpp"
+
+#include <algorithm>
+#include <boost/json/monotonic_resource.hpp>
+#include <map>
+#include <utility>
+
+#include "assets/blake3.hpp"
+#include "base/crypto.hpp"
+#include "workflow/check.hpp"
+#include "workflow/parameters.hpp"
+
+namespace comfyd::api {
+namespace {
+
+bool is_plain_host(std::string_view host) {
+    return !host.empty() && host.size() <= 260 &&
+           std::all_of(host.begin(), host.end(), [](unsigned char c) {
+               return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                      c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
+           });
+}
+
+Error missing_asset(const workflow::AssetReference& reference, const std::string& why) {
+    return Error(
+        Code::missing_asset,
+        "node " + reference.node_id + ", input '" + reference.input + "': " + why +
+            "; upload the file first and refer to the id you get",
+        {{"node_errors",
+          json::object{
+              {reference.node_id,
+               json::array{json::object{{"field", reference.input}, {"reason", "missing_asset"}}}}
+          }}}
+    );
+}
+
+// The id is authoritative; the hash counts only where there is no id.
+Task<Result<>> check_asset(
+    const std::string& tenant, const Services& services, const workflow::AssetReference& reference
+) {
+    if (!reference.id.empty()) {
+        const auto id = AssetId::parse(reference.id);
+        if (!id) {
+            co_return fail(
+                missing_asset(reference, "'" + reference.id + "' is not the id of an asset")
+            );
+        }
+        auto asset = co_await services.assets.get(tenant, *id);
+        if (!asset && asset.error().code == Code::not_found) {
+            co_return fail(missing_asset(reference, "there is no asset " + reference.id));
+        }
+        if (!asset) {
+            co_return fail(std::move(asset.error()));
+        }
+        co_return Result<>();
+    }
+    if (!assets::is_blake3_name(reference.hash)) {
+        co_return fail(missing_asset(reference, "the asset reference has neither an id nor a hash"));
+    }
+    auto known = co_await services.assets.has_hash(tenant, reference.hash);
+    if (!known) {
+        co_return fail(std::move(known.error()));
+    }
+    if (!*known) {
+        co_return fail(missing_asset(reference, "there is no asset with hash " + reference.hash));
+    }
+    co_return Result<>();
+}
+
+Task<Result<>> check_assets(
+    std::string tenant, const Services& services, std::vector<workflow::AssetReference> references
+) {
+    std::map<std::pair<std::string, std::string>, bool> seen;  // a picture is often used twice
+    for (const workflow::AssetReference& reference : references) {
+        if (!seen.emplace(std::pair(reference.id, reference.hash), true).second) {
+            continue;
+        }
+        auto found = co_await check_asset(tenant, services, reference);
+        if (!found) {
+            co_return found;
+        }
+    }
+    co_return Result<>();
+}
+
+// Everything that makes two requests the same, but no credentials.
+std::string hash_request(const jobs::Spec& spec, json::object graph) {
+    json::object all(graph.storage());
+    all["workflow"] = std::move(graph);
+    all["dialect"] = spec.dialect;
+    all["priority"] = spec.priority;
+    all["timeout_ms"] = spec.timeout.count();
+    all["max_attempts"] = spec.max_attempts;
+    all["extra_data"] = spec.extra_data;
+    all["metadata"] = spec.metadata;
+    all["dialect_data"] = spec.dialect_data;
+    all["workflow_id"] = spec.workflow_id;
+    if (spec.deadline) {
+        all["deadline"] = to_unix_ms(*spec.deadline);
+    }
+    if (spec.webhook) {
+        all["webhook"] = spec.webhook->to_json();
+    }
+    return to_hex(sha256(json::serialize_canonical(all)));
+}
+
+}  // namespace
+
+Task<Result<json::object>> read_json_body(Call& call, const Services& services) {
+    const std::string_view encoding = call.request.headers.get("Content-Encoding");
+    if (!encoding.empty() && !net::equal_ignoring_case(encoding, "identity")) {
+        co_return fail(
+            Code::unsupported_media_type,
+            "Content-Encoding '" + std::string(encoding) + "' is not supported: send plain JSON"
+        );
+    }
+    const std::string_view type = call.request.headers.get("Content-Type");
+    if (type.starts_with("multipart/")) {
+        co_return fail(
+            Code::unsupported_media_type,
+            "this route takes a JSON body, not '" + std::string(type) + "'"
+        );
+    }
+    auto body = co_await call.exchange.read_body(services.options.json_body_bytes_max);
+    if (!body) {
+        co_return fail(std::move(body.error()));
+    }
+    if (body->find_first_not_of(" \t\r\n") == std::string::npos) {
+        co_return fail(Code::invalid_argument, "the request needs a JSON object as its body");
+    }
+    // A workflow is thousands of small values that die together.
+    co_return json::parse_object(
+        *body, boost::json::make_shared_resource<boost::json::monotonic_resource>(body->size() + 256)
+    );
+}
+
+Task<Result<jobs::Submitted>> submit(
+    const Call& call, const Services& services, Submission submission
+) {
+    const json::object& inner = workflow::unwrap(submission.workflow);
+    const bool is_wrapped = &inner != &submission.workflow;
+    json::object graph = is_wrapped ? json::object(inner, submission.workflow.storage())
+                                    : json::object(std::move(submission.workflow));
+    if (!submission.parameters.empty()) {
+        auto bound = workflow::bind_parameters(graph, submission.parameters);
+        if (!bound) {
+            co_return fail(std::move(bound.error()));
+        }
+    }
+    const auto catalogue = services.catalogue();
+    auto checked = workflow::check(graph, *catalogue);
+    if (!checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    auto assets = co_await check_assets(call.caller.tenant, services, std::move(checked->assets));
+    if (!assets) {
+        co_return fail(std::move(assets.error()));
+    }
+    jobs::Spec spec = std::move(submission.spec);
+    spec.tenant = call.caller.tenant;
+    spec.workflow = json::serialize(graph);
+    spec.requirement = std::move(checked->requirement);
+    spec.node_count = checked->node_count;
+    if (!spec.idempotency_key.empty()) {
+        spec.request_hash = hash_request(spec, std::move(graph));
+    }
+    const std::string dialect = spec.dialect;
+    auto submitted = co_await services.jobs.submit(std::move(spec));
+    if (submitted && !submitted->replayed) {
+        services.metrics.job_submitted(dialect);
+    }
+    co_return submitted;
+}
+
+std::string base_url(const net::Request& request, const ApiOptions& options) {
+    if (!options.public_url.empty()) {
+        std::string url = options.public_url;
+        while (url.ends_with('/')) {
+            url.pop_back();
+        }
+        return url;
+    }
+    const std::string_view host = request.headers.get("Host");
+    return request.scheme + "://" + (is_plain_host(host) ? std::string(host) : "localhost");
+}
+
+Download download_link(const AssetId& id, const net::Request& request, const Services& services) {
+    auto link = services.links.sign(id, services.clock.now());
+    return {base_url(request, services.options) + link.target, link.expires_at};
+}
+
+}  // namespace comfyd::api

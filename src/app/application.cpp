@@ -1,0 +1,346 @@
+#include "app/application.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <thread>
+
+#include "api/dialects/dialects.hpp"
+#include "api/router.hpp"
+#include "api/services.hpp"
+#include "app/gauges.hpp"
+#include "assets/links.hpp"
+#include "assets/store.hpp"
+#include "auth/keys.hpp"
+#include "base/crypto.hpp"
+#include "base/log.hpp"
+#include "base/pool.hpp"
+#include "engine/engine.hpp"
+#include "events/hub.hpp"
+#include "fleet/fleet.hpp"
+#include "jobs/service.hpp"
+#include "ledger/sqlite_ledger.hpp"
+#include "net/client.hpp"
+#include "net/io_threads.hpp"
+#include "net/server.hpp"
+#include "notify/webhooks.hpp"
+#include "observe/metrics.hpp"
+
+namespace comfyd::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+unsigned io_thread_count(const Config& config) {
+    return config.io_threads > 0 ? static_cast<unsigned>(config.io_threads)
+                                 : std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+}
+
+Result<> make_data_folder(const fs::path& data) {
+    std::error_code error;
+    fs::create_directories(data, error);
+    if (error) {
+        return fail(
+            Code::storage_unavailable, "cannot make the data folder '" + data.string() + "': " + error.message()
+        );
+    }
+    fs::permissions(data, fs::perms::owner_all, error);
+    return {};
+}
+
+// The key that signs download links; made once, so that links survive a restart.
+Result<std::string> load_link_key(const fs::path& file) {
+    constexpr std::size_t kKeyBytes = 32;
+    {
+        std::ifstream in(file, std::ios::binary);
+        std::string key((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+        if (key.size() == kKeyBytes) {
+            return key;
+        }
+    }
+    std::string key(kKeyBytes, '\0');
+    random_bytes(key.data(), key.size());
+    const fs::path temporary = file.string() + ".new";
+    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const bool written = fd >= 0 && ::write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()) &&
+                         ::fsync(fd) == 0;
+    if (fd >= 0) {
+        ::close(fd);
+    }
+    std::error_code error;
+    if (written) {
+        fs::rename(temporary, file, error);
+    }
+    if (!written || error) {
+        return fail(Code::storage_unavailable, "cannot write '" + file.string() + "'");
+    }
+    return key;
+}
+
+// Runs a coroutine on an executor and blocks the calling thread for its result. For start and stop only.
+template <class T>
+T wait_for(Executor executor, Task<T> task) {
+    return boost::asio::co_spawn(executor, std::move(task), boost::asio::use_future).get();
+}
+
+}  // namespace
+
+class Application::Impl {
+public:
+    explicit Impl(Config config)
+        : config_(std::move(config)), data_(config_.data), pool_(4), engine_pool_(static_cast<unsigned>(config_.engine_slots)),
+          core_("core"), io_(io_thread_count(config_)) {}
+
+    ~Impl() { stop(); }
+
+    Result<> start() {
+        if (auto made = make_data_folder(data_); !made) {
+            return made;
+        }
+        if (auto opened = open_storage(); !opened) {
+            return opened;
+        }
+        make_fleet();
+        make_service();
+        make_api();
+        auto endpoint = net::Endpoint::parse(config_.listen);
+        if (!endpoint) {
+            return fail(std::move(endpoint.error()));
+        }
+        core_.start();
+        io_.start();
+        started_ = true;
+        if (auto recovered = wait_for(core_.executor(), bring_up()); !recovered) {
+            return recovered;
+        }
+        auto bound = server_->listen(*endpoint);
+        if (!bound) {
+            return fail(std::move(bound.error()));
+        }
+        endpoint_ = *bound;
+        ready_ = true;
+        return {};
+    }
+
+    std::string url() const { return "http://" + endpoint_.to_string(); }
+
+    void stop() {
+        if (!started_) {
+            return;
+        }
+        started_ = false;
+        ready_ = false;
+        log::info("stopping", {});
+        const auto grace = std::chrono::seconds(config_.shutdown_grace_s);
+        // New requests are turned away first; streams end when the hub does, so the jobs stop next and the connections
+        // that are left get a short while of their own.
+        auto jobs_stopped = boost::asio::co_spawn(core_.executor(), bring_down(grace), boost::asio::use_future);
+        jobs_stopped.get();
+        server_->stop(Millis(3000));
+        wait_for(webhook_executor(), webhooks_->stop());
+        io_.stop();
+        core_.stop();
+        webhooks_.reset();
+        ledger_->stop();
+        log::info("stopped", {});
+    }
+
+private:
+    Result<> open_storage() {
+        ledger::SqliteLedger::Options options;
+        options.path = data_ / "comfyd.db";
+        auto opened = ledger::SqliteLedger::open(options, clock_);
+        if (!opened) {
+            return fail(std::move(opened.error()));
+        }
+        ledger_ = std::move(*opened);
+        assets::StoreOptions store_options;
+        store_options.directory = data_ / "assets";
+        store_options.blob_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
+        assets_ = std::make_unique<assets::Store>(store_options, *ledger_, clock_, pool_);
+        if (auto ready = assets_->open(); !ready) {
+            return ready;
+        }
+        auto key = load_link_key(data_ / "links.key");
+        if (!key) {
+            return fail(std::move(key.error()));
+        }
+        links_ = std::make_unique<assets::LinkSigner>(std::move(*key));
+        return {};
+    }
+
+    void make_fleet() {
+        worker_client_ = std::make_unique<net::Client>(core_.executor(), net::ClientOptions{});
+        fleet::FleetOptions options;
+        options.poll_interval = Millis(config_.worker_poll_ms);
+        options.lost_after = std::chrono::seconds(config_.worker_lost_after_s);
+        fleet_ = std::make_unique<fleet::Fleet>(
+            core_.executor(), clock_, *worker_client_, *assets_, pool_, options
+        );
+        for (const WorkerSetting& worker : config_.workers) {
+            fleet_->add_comfyui(fleet::WorkerConfig{worker.id, worker.url});
+        }
+        if (config_.engine_enabled) {
+            engine::EngineOptions engine_options;
+            const fs::path folder = data_ / "engine";
+            engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
+            engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb) << 20;
+            engine_ = std::make_unique<engine::Engine>(engine_options);
+            fleet_->add_engine(*engine_, engine_pool_, config_.engine_slots);
+        }
+    }
+
+    void make_service() {
+        hub_ = std::make_unique<events::Hub>(core_.executor());
+        jobs::ServiceOptions options;
+        options.queue_max = static_cast<std::size_t>(config_.queue_max);
+        service_ = std::make_unique<jobs::Service>(core_.executor(), clock_, *ledger_, *fleet_, *hub_, options);
+        notify::WebhookOptions webhook_options;
+        webhook_options.allow_private_addresses = config_.webhooks_allow_private;
+        webhook_options.ca_file = config_.webhooks_ca_file;
+        webhook_options.attempt_timeout = std::chrono::seconds(config_.webhooks_timeout_s);
+        webhook_options.first_retry = Millis(config_.webhooks_first_retry_ms);
+        webhook_options.give_up_after = std::chrono::hours(config_.webhooks_give_up_h);
+        webhooks_ = std::make_unique<notify::Webhooks>(
+            webhook_executor(), clock_, *ledger_, *ledger_, webhook_options
+        );
+        service_->on_webhook([this] { webhooks_->wake(); });
+        service_->on_finished([this](const jobs::Job& job) {
+            const auto seconds = [](std::optional<Millis> time) {
+                return static_cast<double>(time.value_or(Millis(0)).count()) / 1000.0;
+            };
+            metrics_.job_finished(to_string(job.state), seconds(job.queue_time()), seconds(job.execution_time()));
+        });
+    }
+
+    void make_api() {
+        keys_ = std::make_unique<auth::Keys>(config_.keys);
+        router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
+        router_->set_cors({config_.cors_origins});
+        api::ApiOptions options;
+        options.public_url = config_.public_url;
+        options.json_body_bytes_max = static_cast<std::uint64_t>(config_.body_mb_max) << 20;
+        options.upload_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
+        options.allow_private_webhooks = config_.webhooks_allow_private;
+        options.retention = std::chrono::hours(24 * config_.retention_days);
+        options.streams_max = static_cast<std::size_t>(config_.streams_max);
+        services_.reset(new api::Services{
+            *service_,
+            *assets_,
+            *links_,
+            [this] { return fleet_->catalogue(); },
+            [this] { return ready(); },
+            [this] { return metrics_text(); },
+            metrics_,
+            clock_,
+            options
+        });
+        api::add_operations(*router_, *services_);
+        api::add_comfy_v2(*router_, *services_);
+        api::add_workflows(*router_, *services_);
+        api::add_comfyui_execute(*router_, *services_);
+        api::add_tasks(*router_, *services_);
+        net::ServerLimits limits;
+        limits.body_bytes_max = static_cast<std::uint64_t>(std::max(config_.upload_mb_max, config_.body_mb_max)) << 20;
+        limits.connections_max = static_cast<std::size_t>(config_.connections_max);
+        limits.header_timeout = std::chrono::seconds(config_.header_timeout_s);
+        limits.idle_timeout = std::chrono::seconds(config_.idle_timeout_s);
+        server_ = std::make_unique<net::Server>(io_.contexts(), limits, [this](net::Exchange& exchange) {
+            return router_->handle(exchange);
+        });
+    }
+
+    Task<Result<>> bring_up() {
+        fleet_->start();
+        auto recovered = co_await service_->recover();
+        if (!recovered) {
+            co_return fail(std::move(recovered.error()));
+        }
+        boost::asio::post(webhook_executor(), [this] {
+            webhooks_->start();
+            webhooks_->wake();
+        });
+        co_return Result<>();
+    }
+
+    Task<bool> bring_down(Millis grace) {
+        co_await service_->stop(grace);
+        co_await fleet_->stop();
+        worker_client_->close_idle();
+        co_return true;
+    }
+
+    Result<> ready() const {
+        if (!ready_) {
+            return fail(Code::shutting_down, "comfyd is starting or stopping");
+        }
+        return ledger_->healthy();
+    }
+
+    Task<std::string> metrics_text() {
+        auto queue = co_await service_->queue_counts();
+        auto workers = co_await service_->workers();
+        auto counts = co_await service_->counts(std::nullopt);
+        auto outbox = co_await static_cast<notify::Outbox&>(*ledger_).counts();
+        Readings readings;
+        readings.queue = queue;
+        readings.workers = std::move(workers);
+        readings.jobs = counts.value_or(jobs::StateCounts{});
+        readings.ledger = ledger_->stats();
+        readings.outbox = outbox.value_or(notify::Outbox::Counts{});
+        readings.webhooks = webhooks_->counters();
+        readings.server = server_->counters();
+        co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) { collect(readings, gauges); });
+    }
+
+    Executor webhook_executor() { return io_.contexts().front()->get_executor(); }
+
+    Config config_;
+    fs::path data_;
+    SystemClock clock_;
+    observe::Metrics metrics_;
+    Pool pool_;
+    Pool engine_pool_;
+    net::IoThread core_;
+    net::IoThreads io_;
+    std::unique_ptr<ledger::SqliteLedger> ledger_;
+    std::unique_ptr<assets::Store> assets_;
+    std::unique_ptr<assets::LinkSigner> links_;
+    std::unique_ptr<net::Client> worker_client_;
+    std::unique_ptr<engine::Engine> engine_;
+    std::unique_ptr<fleet::Fleet> fleet_;
+    std::unique_ptr<events::Hub> hub_;
+    std::unique_ptr<jobs::Service> service_;
+    std::unique_ptr<notify::Webhooks> webhooks_;
+    std::unique_ptr<auth::Keys> keys_;
+    std::unique_ptr<api::Services> services_;
+    std::unique_ptr<api::Router> router_;
+    std::unique_ptr<net::Server> server_;
+    net::Endpoint endpoint_;
+    std::atomic<bool> ready_{false};
+    bool started_ = false;
+};
+
+Application::Application(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Application::~Application() = default;
+
+Result<std::unique_ptr<Application>> Application::start(Config config) {
+    auto impl = std::make_unique<Impl>(std::move(config));
+    if (auto started = impl->start(); !started) {
+        return fail(std::move(started.error()));
+    }
+    return std::unique_ptr<Application>(new Application(std::move(impl)));
+}
+
+std::string Application::url() const { return impl_->url(); }
+void Application::stop() { impl_->stop(); }
+
+}  // namespace comfyd::app

@@ -1,0 +1,181 @@
+#include "app/cli.hpp"
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/application.hpp"
+#include "app/config.hpp"
+#include "app/run_command.hpp"
+#include "base/log.hpp"
+
+namespace comfyd::app {
+namespace {
+
+int complain(const Error& error) {
+    std::fprintf(stderr, "comfyd: %s\n", error.message.c_str());
+    switch (error.code) {
+        case Code::config_invalid:
+        case Code::invalid_argument:
+            return kExitUsage;
+        default:
+            return kExitUnavailable;
+    }
+}
+
+// The flags that `serve` and `config` share.
+struct ServeFlags {
+    std::string config_file;
+    std::string listen;
+    std::string data;
+    std::string log_level;
+    std::vector<std::string> workers;
+    std::vector<std::string> settings;
+    bool no_engine = false;
+
+    void add_to(CLI::App& command) {
+        command.add_option("--config", config_file, "Configuration file (YAML)")->type_name("FILE");
+        command.add_option("--listen", listen, "Address and port; port 0 takes a free one (default 127.0.0.1:8080)")
+            ->type_name("HOST:PORT");
+        command.add_option("--data", data, "Folder for everything that is stored (default ./comfyd-data)")->type_name("DIR");
+        command.add_option("--worker", workers, "A ComfyUI server; may be repeated")->type_name("URL");
+        command.add_flag("--no-engine", no_engine, "Do not run model-free workflows inside comfyd");
+        command.add_option("--log-level", log_level, "debug, info, warning or error")->type_name("LEVEL");
+        command.add_option("--set", settings, "Any setting, for example limits.queue=1000; may be repeated")
+            ->type_name("KEY=VALUE");
+        command.footer("Settings (file key, environment variable):\n" + describe_settings());
+    }
+
+    Result<Config> load() const {
+        ConfigSources sources;
+        if (!config_file.empty()) {
+            sources.file = config_file;
+        } else if (const char* from_environment = std::getenv("COMFYD_CONFIG")) {
+            sources.file = from_environment;
+        }
+        sources.environment = [](const std::string& name) -> std::optional<std::string> {
+            const char* value = std::getenv(name.c_str());
+            return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+        };
+        const auto flag = [&sources](const char* key, const std::string& value) {
+            if (!value.empty()) {
+                sources.flags.emplace_back(key, value);
+            }
+        };
+        flag("listen", listen);
+        flag("data", data);
+        flag("log.level", log_level);
+        if (no_engine) {
+            sources.flags.emplace_back("engine.enabled", "false");
+        }
+        for (const std::string& worker : workers) {
+            sources.flags.emplace_back("worker", worker);
+        }
+        for (const std::string& setting : settings) {
+            const auto equals = setting.find('=');
+            if (equals == std::string::npos) {
+                return fail(Code::config_invalid, "--set needs KEY=VALUE, not '" + setting + "'");
+            }
+            sources.flags.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+        }
+        return load_config(sources);
+    }
+};
+
+int serve(const ServeFlags& flags) {
+    auto config = flags.load();
+    if (!config) {
+        return complain(config.error());
+    }
+    if (auto checked = check_config(*config); !checked) {
+        return complain(checked.error());
+    }
+    log::configure(config->log_level, config->log_format);
+    // Threads inherit the mask, so that the signal waits for sigwait() below.
+    sigset_t stop_signals;
+    sigemptyset(&stop_signals);
+    sigaddset(&stop_signals, SIGINT);
+    sigaddset(&stop_signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+
+    auto application = Application::start(std::move(*config));
+    if (!application) {
+        return complain(application.error());
+    }
+    std::printf("listening on %s\n", (*application)->url().c_str());
+    std::fflush(stdout);
+    int received = 0;
+    sigwait(&stop_signals, &received);
+    (*application)->stop();
+    return kExitOk;
+}
+
+int print_config(const ServeFlags& flags) {
+    auto config = flags.load();
+    if (!config) {
+        return complain(config.error());
+    }
+    std::fputs(show_config(*config).c_str(), stdout);
+    if (auto checked = check_config(*config); !checked) {
+        return complain(checked.error());
+    }
+    return kExitOk;
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+    CLI::App program(
+        "comfyd turns any set of ComfyUI machines into one serverless API.\n"
+        "Start it with `comfyd serve`, then run a workflow with `comfyd run workflow.json`."
+    );
+    program.require_subcommand(1);
+    program.set_version_flag("--version", "comfyd " COMFYD_VERSION);
+
+    ServeFlags serve_flags;
+    CLI::App* serve_command = program.add_subcommand("serve", "Serve the API and run jobs");
+    serve_flags.add_to(*serve_command);
+
+    ServeFlags config_flags;
+    CLI::App* config_command =
+        program.add_subcommand("config", "Print the effective configuration, secrets masked, and check it");
+    config_flags.add_to(*config_command);
+
+    RunOptions run_options;
+    CLI::App* run_command = program.add_subcommand("run", "Run a workflow on a comfyd server and fetch its outputs");
+    run_command->add_option("file", run_options.file, "Workflow in API format; - reads standard input")->required()->type_name("FILE");
+    run_command->add_option("--param", run_options.parameters, "Set an input, for example 6.text=\"a cat\"; may be repeated")
+        ->type_name("NODE.INPUT=VALUE");
+    run_command->add_option("-o,--output", run_options.directory, "Folder for the outputs (default: out)")->type_name("DIR");
+    run_command->add_option("--url", run_options.url, "The comfyd server (default http://127.0.0.1:8080, or COMFYD_URL)")->type_name("URL");
+    run_command->add_option("--key", run_options.key, "API key (default: COMFYD_KEY)")->type_name("KEY");
+    run_command->add_option("--priority", run_options.priority, "1 (last) to 10 (first); default 5")->type_name("N");
+    run_command->footer("Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled or expired, 4 server not reachable.");
+
+    CLI::App* version_command = program.add_subcommand("version", "Print the version");
+
+    try {
+        program.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        const int code = program.exit(error);
+        return code == 0 ? kExitOk : kExitUsage;
+    }
+    if (version_command->parsed()) {
+        std::puts("comfyd " COMFYD_VERSION);
+        return kExitOk;
+    }
+    if (config_command->parsed()) {
+        return print_config(config_flags);
+    }
+    if (run_command->parsed()) {
+        return run_workflow(run_options);
+    }
+    return serve(serve_flags);
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,521 @@
+#include "app/config.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "net/http.hpp"
+#include "net/server.hpp"
+
+namespace comfyd::app {
+namespace {
+
+tl::unexpected<Error> invalid(std::string message) { return fail(Code::config_invalid, std::move(message)); }
+
+struct Setting {
+    std::string key;  // "log.level"
+    std::string help;
+    std::function<Result<>(Config&, const std::string&)> set;
+    std::function<std::string(const Config&)> show;
+};
+
+template <class Number>
+Setting number(std::string key, std::string help, Number Config::* member, std::int64_t min, std::int64_t max) {
+    return {
+        key,
+        std::move(help),
+        [key, member, min, max](Config& config, const std::string& text) -> Result<> {
+            std::int64_t value = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+                return invalid(
+                    "'" + key + "' must be a whole number from " + std::to_string(min) + " to " + std::to_string(max) +
+                    ", not '" + text + "'"
+                );
+            }
+            config.*member = static_cast<Number>(value);
+            return {};
+        },
+        [member](const Config& config) { return std::to_string(config.*member); }
+    };
+}
+
+Setting text(std::string key, std::string help, std::string Config::* member) {
+    return {
+        key,
+        std::move(help),
+        [member](Config& config, const std::string& value) -> Result<> {
+            config.*member = value;
+            return {};
+        },
+        [member](const Config& config) {
+            YAML::Emitter out;
+            out << (config.*member);
+            return config.*member == "" ? std::string("\"\"") : std::string(out.c_str());
+        }
+    };
+}
+
+Setting flag(std::string key, std::string help, bool Config::* member) {
+    return {
+        key,
+        std::move(help),
+        [key, member](Config& config, const std::string& value) -> Result<> {
+            if (value == "true" || value == "1" || value == "yes" || value == "on") {
+                config.*member = true;
+            } else if (value == "false" || value == "0" || value == "no" || value == "off") {
+                config.*member = false;
+            } else {
+                return invalid("'" + key + "' must be true or false, not '" + value + "'");
+            }
+            return {};
+        },
+        [member](const Config& config) { return std::string(config.*member ? "true" : "false"); }
+    };
+}
+
+template <class Enum>
+Setting choice(
+    std::string key, std::string help, Enum Config::* member, std::vector<std::pair<std::string, Enum>> words
+) {
+    return {
+        key,
+        std::move(help),
+        [key, member, words](Config& config, const std::string& value) -> Result<> {
+            std::string known;
+            for (const auto& [word, meaning] : words) {
+                if (word == value) {
+                    config.*member = meaning;
+                    return {};
+                }
+                known += (known.empty() ? "" : ", ") + word;
+            }
+            return invalid("'" + key + "' must be one of " + known + ", not '" + value + "'");
+        },
+        [member, words](const Config& config) {
+            for (const auto& [word, meaning] : words) {
+                if (meaning == config.*member) {
+                    return word;
+                }
+            }
+            return std::string();
+        }
+    };
+}
+
+const std::vector<Setting>& settings() {
+    using enum log::Level;
+    static const std::vector<Setting> table{
+        text("listen", "Address and port to serve on; port 0 takes a free one.", &Config::listen),
+        text("data", "Folder for the database, assets and scratch files.", &Config::data),
+        text("public_url", "Prefix of links in answers, where clients reach comfyd by another address.", &Config::public_url),
+        number("io_threads", "Threads that serve connections; 0: one per core, at most 8.", &Config::io_threads, 0, 64),
+        choice<log::Level>("log.level", "Least severe level that is logged.", &Config::log_level,
+                           {{"debug", debug}, {"info", info}, {"warning", warning}, {"error", error}}),
+        choice<log::Format>("log.format", "auto: text on a terminal, JSON lines otherwise.", &Config::log_format,
+                            {{"auto", log::Format::automatic}, {"text", log::Format::text}, {"json", log::Format::json}}),
+        flag("engine.enabled", "Run workflows of model-free nodes inside comfyd.", &Config::engine_enabled),
+        number("engine.slots", "Workflows that the engine runs at the same time.", &Config::engine_slots, 1, 64),
+        number("engine.memory_mb", "Memory for pictures in the engine, in MB.", &Config::engine_memory_mb, 64, 1 << 20),
+        number("limits.body_mb", "Largest JSON request, in MB.", &Config::body_mb_max, 1, 1024),
+        number("limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20),
+        number("limits.connections", "Open connections.", &Config::connections_max, 16, 1 << 20),
+        number("limits.streams", "Open event streams.", &Config::streams_max, 1, 1 << 20),
+        number("limits.queue", "Waiting jobs.", &Config::queue_max, 1, 100'000'000),
+        number("limits.header_timeout_s", "Seconds for a request's headers to arrive.", &Config::header_timeout_s, 1, 3600),
+        number("limits.idle_timeout_s", "Seconds that an idle connection is kept.", &Config::idle_timeout_s, 1, 86'400),
+        flag("webhooks.allow_private_addresses", "Deliver webhooks to loopback and private networks.", &Config::webhooks_allow_private),
+        text("webhooks.ca_file", "PEM file with further certificate authorities for webhooks.", &Config::webhooks_ca_file),
+        number("webhooks.timeout_s", "Seconds for one delivery.", &Config::webhooks_timeout_s, 1, 300),
+        number("webhooks.first_retry_ms", "Pause before the first repetition, doubled each time.", &Config::webhooks_first_retry_ms, 1, 3'600'000),
+        number("webhooks.give_up_h", "Hours after which a delivery is given up.", &Config::webhooks_give_up_h, 1, 24 * 30),
+        number("fleet.poll_ms", "Pause between health checks of a worker.", &Config::worker_poll_ms, 10, 3'600'000),
+        number("fleet.lost_after_s", "Seconds after which an unreachable worker's job goes to another.", &Config::worker_lost_after_s, 1, 3600),
+        number("retention_days", "Days that clients are told jobs and outputs are kept.", &Config::retention_days, 1, 3650),
+        number("shutdown_grace_s", "Seconds that running jobs get to finish at a shutdown.", &Config::shutdown_grace_s, 0, 3600),
+    };
+    return table;
+}
+
+// The settings that are lists; each has its own YAML form.
+constexpr std::string_view kLists[] = {"workers", "auth.keys", "cors.origins"};
+
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+        row[j] = j;
+    }
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+        }
+    }
+    return row[b.size()];
+}
+
+std::string nearest_key(std::string_view key) {
+    std::string best;
+    std::size_t best_distance = std::numeric_limits<std::size_t>::max();
+    const auto consider = [&](std::string_view known) {
+        const std::size_t d = distance(key, known);
+        if (d < best_distance) {
+            best_distance = d;
+            best = known;
+        }
+    };
+    for (const Setting& setting : settings()) {
+        consider(setting.key);
+    }
+    for (const std::string_view list : kLists) {
+        consider(list);
+    }
+    return best;
+}
+
+Result<> unknown_key(const std::string& key) {
+    return invalid("unknown setting '" + key + "'; did you mean '" + nearest_key(key) + "'?");
+}
+
+std::vector<std::string> split_commas(const std::string& list) {
+    std::vector<std::string> items;
+    std::stringstream stream(list);
+    for (std::string item; std::getline(stream, item, ',');) {
+        const auto first = item.find_first_not_of(" \t");
+        const auto last = item.find_last_not_of(" \t");
+        if (first != std::string::npos) {
+            items.push_back(item.substr(first, last - first + 1));
+        }
+    }
+    return items;
+}
+
+Result<> add_worker(Config& config, WorkerSetting worker) {
+    const auto url = net::Url::parse(worker.url);
+    if (!url || (url->scheme != "http" && url->scheme != "https")) {
+        return invalid("'" + worker.url + "' is no URL of a worker; it must look like http://host:8188");
+    }
+    while (worker.url.ends_with('/')) {
+        worker.url.pop_back();
+    }
+    if (worker.id.empty()) {
+        worker.id = url->host + ":" + std::to_string(url->port);
+    }
+    for (const WorkerSetting& other : config.workers) {
+        if (other.id == worker.id) {
+            return invalid("two workers are named '" + worker.id + "'");
+        }
+    }
+    config.workers.push_back(std::move(worker));
+    return {};
+}
+
+// "name=key" or just the key; only the hash is kept.
+Result<> add_plain_key(Config& config, const std::string& item) {
+    const auto equals = item.find('=');
+    auth::ApiKey key;
+    key.name = equals == std::string::npos ? "key-" + std::to_string(config.keys.size() + 1) : item.substr(0, equals);
+    key.tenant = key.name;
+    const std::string secret = equals == std::string::npos ? item : item.substr(equals + 1);
+    if (secret.size() < 16) {
+        return invalid("an API key must have at least 16 characters");
+    }
+    key.sha256 = auth::hash_key(secret);
+    config.keys.push_back(std::move(key));
+    return {};
+}
+
+Result<> set_list(Config& config, std::string_view key, const std::string& value) {
+    if (key == "workers") {
+        config.workers.clear();
+        for (const std::string& url : split_commas(value)) {
+            if (auto added = add_worker(config, {"", url}); !added) {
+                return added;
+            }
+        }
+    } else if (key == "auth.keys") {
+        config.keys.clear();
+        for (const std::string& item : split_commas(value)) {
+            if (auto added = add_plain_key(config, item); !added) {
+                return added;
+            }
+        }
+    } else {
+        config.cors_origins = split_commas(value);
+    }
+    return {};
+}
+
+Result<> set_value(Config& config, const std::string& key, const std::string& value) {
+    for (const Setting& setting : settings()) {
+        if (setting.key == key) {
+            return setting.set(config, value);
+        }
+    }
+    if (std::find(std::begin(kLists), std::end(kLists), key) != std::end(kLists)) {
+        return set_list(config, key, value);
+    }
+    return unknown_key(key);
+}
+
+// Walks a YAML document; every complaint names file and line.
+class YamlReader {
+public:
+    YamlReader(std::string file, Config& config) : file_(std::move(file)), config_(config) {}
+
+    Result<> read(const YAML::Node& root) {
+        if (root.IsNull()) {
+            return {};
+        }
+        return read_map(root, "");
+    }
+
+private:
+    Error at(const YAML::Node& node, Error error) const {
+        error.message = file_ + ":" + std::to_string(node.Mark().line + 1) + ": " + error.message;
+        return error;
+    }
+
+    Result<> read_map(const YAML::Node& map, const std::string& prefix) {
+        if (!map.IsMap()) {
+            return fail(at(map, Error(Code::config_invalid, "expected 'key: value' lines here")));
+        }
+        for (const auto& entry : map) {
+            const std::string key = prefix + entry.first.as<std::string>();
+            Result<> done = read_entry(key, entry.second);
+            if (!done) {
+                // A complaint from below already names its line.
+                Error error = std::move(done.error());
+                return fail(error.message.starts_with(file_ + ":") ? std::move(error) : at(entry.first, std::move(error)));
+            }
+        }
+        return {};
+    }
+
+    Result<> read_entry(const std::string& key, const YAML::Node& value) {
+        if (key == "workers" || key == "auth.keys" || key == "cors.origins") {
+            return read_list(key, value);
+        }
+        const bool is_group = std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
+            return setting.key.starts_with(key + ".");
+        }) || key == "auth" || key == "cors";
+        if (is_group) {
+            return read_map(value, key + ".");
+        }
+        if (!value.IsScalar()) {
+            const bool known = std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
+                return setting.key == key;
+            });
+            return known ? Result<>(invalid("'" + key + "' must be a single value")) : unknown_key(key);
+        }
+        return set_value(config_, key, value.as<std::string>());
+    }
+
+    Result<> read_list(const std::string& key, const YAML::Node& list) {
+        if (!list.IsSequence()) {
+            return invalid("'" + key + "' must be a list");
+        }
+        if (key == "cors.origins") {
+            config_.cors_origins = list.as<std::vector<std::string>>();
+            return {};
+        }
+        (key == "workers") ? config_.workers.clear() : config_.keys.clear();
+        for (const YAML::Node& item : list) {
+            Result<> added = key == "workers" ? read_worker(item) : read_key(item);
+            if (!added) {
+                return fail(at(item, std::move(added.error())));
+            }
+        }
+        return {};
+    }
+
+    Result<> read_worker(const YAML::Node& item) {
+        if (item.IsScalar()) {
+            return add_worker(config_, {"", item.as<std::string>()});
+        }
+        WorkerSetting worker;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "id") {
+                worker.id = member.second.as<std::string>();
+            } else if (name == "url") {
+                worker.url = member.second.as<std::string>();
+            } else {
+                return invalid("a worker has 'url' and 'id', not '" + name + "'");
+            }
+        }
+        return add_worker(config_, std::move(worker));
+    }
+
+    Result<> read_key(const YAML::Node& item) {
+        auth::ApiKey key;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "name") {
+                key.name = member.second.as<std::string>();
+            } else if (name == "tenant") {
+                key.tenant = member.second.as<std::string>();
+            } else if (name == "sha256") {
+                key.sha256 = member.second.as<std::string>();
+            } else {
+                return invalid("an API key has 'name', 'tenant' and 'sha256', not '" + name + "'");
+            }
+        }
+        if (key.name.empty() || key.sha256.size() != 64 ||
+            key.sha256.find_first_not_of("0123456789abcdef") != std::string::npos) {
+            return invalid(
+                "an API key needs a 'name' and the 'sha256' of the key as 64 lower-case hex digits "
+                "(printf %s \"$KEY\" | sha256sum)"
+            );
+        }
+        if (key.tenant.empty()) {
+            key.tenant = key.name;
+        }
+        config_.keys.push_back(std::move(key));
+        return {};
+    }
+
+    std::string file_;
+    Config& config_;
+};
+
+Result<> read_file(const std::string& file, Config& config) {
+    std::ifstream stream(file);
+    if (!stream) {
+        return invalid("cannot read the configuration file '" + file + "'");
+    }
+    try {
+        return YamlReader(file, config).read(YAML::Load(stream));
+    } catch (const YAML::Exception& error) {
+        return invalid(file + ":" + std::to_string(error.mark.line + 1) + ": " + error.msg);
+    }
+}
+
+std::string environment_name(std::string_view key) {
+    std::string name = "COMFYD_";
+    for (const char c : key) {
+        name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    }
+    return name;
+}
+
+}  // namespace
+
+Result<Config> load_config(const ConfigSources& sources) {
+    Config config;
+    if (sources.file) {
+        if (auto read = read_file(*sources.file, config); !read) {
+            return fail(std::move(read.error()));
+        }
+    }
+    if (sources.environment) {
+        const auto apply = [&](const std::string& key) -> Result<> {
+            const std::string name = environment_name(key);
+            const auto value = sources.environment(name);
+            if (!value) {
+                return {};
+            }
+            auto set = set_value(config, key, *value);
+            if (!set) {
+                return invalid("environment variable " + name + ": " + set.error().message);
+            }
+            return {};
+        };
+        for (const Setting& setting : settings()) {
+            if (auto applied = apply(setting.key); !applied) {
+                return fail(std::move(applied.error()));
+            }
+        }
+        for (const std::string_view list : kLists) {
+            if (auto applied = apply(std::string(list)); !applied) {
+                return fail(std::move(applied.error()));
+            }
+        }
+    }
+    bool own_workers = false;
+    for (const auto& [key, value] : sources.flags) {
+        // --worker may be repeated: the first one replaces what file and environment said, the others add.
+        if (key == "worker") {
+            if (!own_workers) {
+                config.workers.clear();
+                own_workers = true;
+            }
+            if (auto added = add_worker(config, {"", value}); !added) {
+                return fail(std::move(added.error()));
+            }
+            continue;
+        }
+        if (auto set = set_value(config, key, value); !set) {
+            return fail(std::move(set.error()));
+        }
+    }
+    return config;
+}
+
+Result<> check_config(const Config& config) {
+    const auto endpoint = net::Endpoint::parse(config.listen);
+    if (!endpoint) {
+        return invalid("'listen': " + endpoint.error().message);
+    }
+    if (!endpoint->is_loopback() && config.keys.empty()) {
+        return invalid(
+            "comfyd would listen on " + config.listen +
+            ", which others can reach, and no API key is configured. Either listen on 127.0.0.1 (the default), or set "
+            "keys: auth.keys in the configuration file, or COMFYD_AUTH_KEYS=name=secret in the environment"
+        );
+    }
+    if (!config.public_url.empty() && !net::Url::parse(config.public_url)) {
+        return invalid("'public_url' must look like https://comfyd.example.com, not '" + config.public_url + "'");
+    }
+    return {};
+}
+
+std::string show_config(const Config& config) {
+    std::string out;
+    std::string group;
+    for (const Setting& setting : settings()) {
+        const auto dot = setting.key.find('.');
+        const std::string prefix = dot == std::string::npos ? "" : setting.key.substr(0, dot);
+        if (prefix != group && !prefix.empty()) {
+            out += prefix + ":\n";
+        }
+        group = prefix;
+        const std::string indent = prefix.empty() ? "" : "  ";
+        out += indent + setting.key.substr(dot == std::string::npos ? 0 : dot + 1) + ": " + setting.show(config) +
+               "  # " + setting.help + "\n";
+    }
+    out += config.workers.empty() ? "workers: []\n" : "workers:\n";
+    for (const WorkerSetting& worker : config.workers) {
+        out += "  - id: \"" + worker.id + "\"\n    url: \"" + worker.url + "\"\n";
+    }
+    out += config.keys.empty() ? "auth:\n  keys: []\n" : "auth:\n  keys:\n";
+    for (const auth::ApiKey& key : config.keys) {
+        out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant + "\"\n      sha256: \"********\"\n";
+    }
+    out += config.cors_origins.empty() ? "cors:\n  origins: []\n" : "cors:\n  origins:\n";
+    for (const std::string& origin : config.cors_origins) {
+        out += "    - \"" + origin + "\"\n";
+    }
+    return out;
+}
+
+std::string describe_settings() {
+    std::string out;
+    for (const Setting& setting : settings()) {
+        out += "  " + setting.key + " (" + environment_name(setting.key) + ")\n      " + setting.help + "\n";
+    }
+    out += "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url}.\n";
+    out += "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256}, in the environment name=secret.\n";
+    out += "  cors.origins (COMFYD_CORS_ORIGINS)\n      Web origins that may call the API; \"*\" for all.\n";
+    return out;
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,81 @@
+// The configuration: one YAML file, COMFYD_* environment variables and flags, in rising precedence. Every setting is one
+// row of a table, from which reading, checking, help and `comfyd config` all follow.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "auth/keys.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/time.hpp"
+
+namespace comfyd::app {
+
+struct WorkerSetting {
+    std::string id;  // empty: made from the URL
+    std::string url;
+};
+
+struct Config {
+    std::string listen = "127.0.0.1:8080";
+    std::string data = "./comfyd-data";
+    std::string public_url;
+    int io_threads = 0;  // 0: one per core, at most 8
+    std::vector<WorkerSetting> workers;
+
+    log::Level log_level = log::Level::info;
+    log::Format log_format = log::Format::automatic;
+
+    bool engine_enabled = true;
+    int engine_slots = 1;
+    int engine_memory_mb = 4096;
+
+    std::vector<auth::ApiKey> keys;
+    std::vector<std::string> cors_origins;
+
+    std::int64_t body_mb_max = 32;
+    std::int64_t upload_mb_max = 1024;
+    int connections_max = 16'384;
+    int streams_max = 20'000;
+    std::int64_t queue_max = 1'000'000;
+    int header_timeout_s = 15;
+    int idle_timeout_s = 75;
+
+    bool webhooks_allow_private = false;
+    std::string webhooks_ca_file;
+    int webhooks_timeout_s = 15;
+    int webhooks_first_retry_ms = 1000;
+    int webhooks_give_up_h = 24;
+
+    int worker_poll_ms = 5000;
+    int worker_lost_after_s = 15;
+
+    int retention_days = 30;
+    int shutdown_grace_s = 5;
+};
+
+// Reads the file (when given), then the environment, then the flags ("key", "value"). Code::config_invalid says file, line,
+// key and what would be right.
+struct ConfigSources {
+    std::optional<std::string> file;
+    std::function<std::optional<std::string>(const std::string& name)> environment;
+    std::vector<std::pair<std::string, std::string>> flags;
+};
+Result<Config> load_config(const ConfigSources& sources);
+
+// The effective configuration as YAML, secrets masked, with a comment for each setting.
+std::string show_config(const Config& config);
+
+// One line per setting: key, environment variable, help.
+std::string describe_settings();
+
+// What must hold between settings; at start. For example: no keys and a public address.
+Result<> check_config(const Config& config);
+
+}  // namespace comfyd::app

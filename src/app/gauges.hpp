@@ -1,0 +1,26 @@
+// What /metrics shows besides the counters: readings of every part, taken at each scrape.
+#pragma once
+
+#include <vector>
+
+#include "jobs/service.hpp"
+#include "ledger/sqlite_ledger.hpp"
+#include "net/server.hpp"
+#include "notify/webhooks.hpp"
+#include "observe/metrics.hpp"
+
+namespace comfyd::app {
+
+struct Readings {
+    jobs::QueueCounts queue;
+    std::vector<jobs::WorkerInfo> workers;
+    jobs::StateCounts jobs;
+    ledger::SqliteLedger::Stats ledger;
+    notify::Outbox::Counts outbox;
+    notify::WebhookCounters webhooks;
+    net::ServerCounters server;
+};
+
+void collect(const Readings& readings, observe::Metrics::Gauges& gauges);
+
+}  // namespace comfyd::app

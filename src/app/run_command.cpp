@@ -1,0 +1,325 @@
+#include "app/run_command.hpp"
+
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "app/cli.hpp"
+#include "base/json.hpp"
+#include "net/client.hpp"
+#include "net/io_threads.hpp"
+#include "workflow/check.hpp"
+#include "workflow/parameters.hpp"
+
+namespace comfyd::app {
+namespace {
+
+std::string text_of(const json::object& from, std::string_view key) {
+    const json::value* found = json::find(from, key);
+    return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+// A bar that redraws itself on a terminal; a line per change otherwise.
+class ProgressDisplay {
+public:
+    void show(const std::string& status, double fraction, const std::string& message) {
+        const int percent = static_cast<int>(fraction * 100);
+        if (is_terminal_) {
+            constexpr int kWidth = 30;
+            std::string bar(static_cast<std::size_t>(fraction * kWidth), '#');
+            bar.resize(kWidth, '.');
+            std::fprintf(stderr, "\r\033[K%-9s [%s] %3d %%  %.60s", status.c_str(), bar.c_str(), percent, message.c_str());
+            std::fflush(stderr);
+        } else if (status != last_status_ || percent / 10 != last_percent_ / 10) {
+            std::fprintf(stderr, "%s %d %% %s\n", status.c_str(), percent, message.c_str());
+        }
+        last_status_ = status;
+        last_percent_ = percent;
+    }
+    void end() const {
+        if (is_terminal_) {
+            std::fputs("\r\033[K", stderr);
+        }
+    }
+
+private:
+    bool is_terminal_ = isatty(2) != 0;
+    std::string last_status_;
+    int last_percent_ = -1;
+};
+
+// Splits a stream of SSE bytes into (event, data).
+class SseReader {
+public:
+    template <class Visit>
+    void feed(std::string_view piece, Visit visit) {
+        buffer_ += piece;
+        for (std::size_t end = buffer_.find("\n\n"); end != std::string::npos; end = buffer_.find("\n\n")) {
+            std::string event = "message";
+            std::string data;
+            std::string_view frame = std::string_view(buffer_).substr(0, end);
+            while (!frame.empty()) {
+                const std::string_view line = frame.substr(0, frame.find('\n'));
+                if (line.starts_with("event: ")) {
+                    event = line.substr(7);
+                } else if (line.starts_with("data: ")) {
+                    data += line.substr(6);
+                }
+                frame.remove_prefix(std::min(frame.size(), line.size() + 1));
+            }
+            visit(event, data);
+            buffer_.erase(0, end + 2);
+        }
+    }
+
+private:
+    std::string buffer_;
+};
+
+class Runner {
+public:
+    Runner(Executor executor, RunOptions options)
+        : options_(std::move(options)), client_(executor, net::ClientOptions{}) {}
+
+    Task<int> run() {
+        auto workflow = load_workflow();
+        if (!workflow) {
+            co_return refuse(workflow.error());
+        }
+        json::object body{{"workflow", std::move(*workflow)}, {"priority", options_.priority}};
+        auto submitted = co_await call("POST", "/api/v2/jobs", json::serialize(body));
+        if (!submitted) {
+            co_return refuse(submitted.error());
+        }
+        const std::string id = text_of(*submitted, "id");
+        std::fprintf(stderr, "job %s\n", id.c_str());
+        auto finished = co_await follow(id);
+        display_.end();
+        if (!finished) {
+            co_return refuse(finished.error());
+        }
+        const std::string status = text_of(*finished, "status");
+        if (status == "succeeded") {
+            auto code = co_await fetch_outputs(*finished);
+            co_return code;
+        }
+        if (const json::value* error = json::find(*finished, "error"); error != nullptr && error->is_object()) {
+            std::fprintf(
+                stderr,
+                "job %s %s: %s\n",
+                id.c_str(),
+                status.c_str(),
+                text_of(error->get_object(), "message").c_str()
+            );
+        } else {
+            std::fprintf(stderr, "job %s %s\n", id.c_str(), status.c_str());
+        }
+        co_return status == "failed" ? kExitFailed : kExitStopped;
+    }
+
+private:
+    static int refuse(const Error& error) {
+        std::fprintf(stderr, "comfyd: %s\n", error.message.c_str());
+        const bool unreachable = error.code == Code::connection_failed || error.code == Code::request_timeout ||
+                                 error.code == Code::storage_unavailable;
+        return unreachable ? kExitUnavailable : kExitUsage;
+    }
+
+    Result<json::object> load_workflow() const {
+        std::string text;
+        if (options_.file == "-") {
+            text.assign(std::istreambuf_iterator<char>(std::cin), {});
+        } else {
+            std::ifstream in(options_.file, std::ios::binary);
+            if (!in) {
+                return fail(Code::invalid_argument, "cannot read '" + options_.file + "'");
+            }
+            text.assign(std::istreambuf_iterator<char>(in), {});
+        }
+        auto parsed = json::parse_object(text);
+        if (!parsed) {
+            return fail(Code::invalid_argument, options_.file + ": " + parsed.error().message);
+        }
+        json::object workflow = workflow::unwrap(*parsed);
+        for (const std::string& parameter : options_.parameters) {
+            const auto equals = parameter.find('=');
+            if (equals == std::string::npos) {
+                return fail(Code::invalid_argument, "--param needs NODE.INPUT=VALUE, not '" + parameter + "'");
+            }
+            auto bound = workflow::bind_parameter(
+                workflow, parameter.substr(0, equals), parameter.substr(equals + 1)
+            );
+            if (!bound) {
+                return fail(std::move(bound.error()));
+            }
+        }
+        return workflow;
+    }
+
+    net::ClientRequest request(std::string method, std::string target) const {
+        net::ClientRequest request;
+        request.method = std::move(method);
+        request.url = target.starts_with("http") ? target : options_.url + target;
+        if (!options_.key.empty()) {
+            request.headers.set("Authorization", "Bearer " + options_.key);
+        }
+        return request;
+    }
+
+    Task<Result<json::object>> call(std::string method, std::string target, std::string body) {
+        auto sent = request(std::move(method), std::move(target));
+        if (!body.empty()) {
+            sent.headers.set("Content-Type", "application/json");
+            sent.body = std::move(body);
+        }
+        auto response = co_await client_.send(std::move(sent));
+        if (!response) {
+            Error error = std::move(response.error());
+            if (error.code == Code::connection_failed) {
+                error.message += ". Is the server running? Start it with `comfyd serve`";
+            }
+            co_return fail(std::move(error));
+        }
+        auto parsed = json::parse_object(response->body);
+        if (response->status >= 400) {
+            co_return fail(describe(response->status, parsed));
+        }
+        co_return parsed;
+    }
+
+    static Error describe(int status, const Result<json::object>& body) {
+        std::string message = "the server answered " + std::to_string(status);
+        if (body) {
+            const json::value* error = json::find(*body, "error");
+            if (error != nullptr && error->is_object()) {
+                message = text_of(error->get_object(), "message");
+            }
+        }
+        return Error(status >= 500 ? Code::storage_unavailable : Code::invalid_argument, message);
+    }
+
+    // The event stream draws the bar; the job's own state decides. A stream that breaks is opened again.
+    Task<Result<json::object>> follow(std::string id) {
+        for (;;) {
+            SseReader reader;
+            auto stream = request("GET", "/api/v2/jobs/" + id + "/events");
+            stream.timeout = std::chrono::hours(24 * 7);
+            stream.response_bytes_max = 1ULL << 40;
+            auto ended = co_await client_.download(std::move(stream), [this, &reader](std::string_view piece) -> Result<> {
+                reader.feed(piece, [this](const std::string& event, const std::string& data) { on_event(event, data); });
+                return {};
+            });
+            auto job = co_await call("GET", "/api/v2/jobs/" + id, "");
+            if (!job) {
+                co_return fail(std::move(job.error()));
+            }
+            const std::string status = text_of(*job, "status");
+            if (status != "queued" && status != "running" && status != "canceling") {
+                co_return job;
+            }
+            const bool goes_on = co_await sleep_for(Millis(200));
+            if (!goes_on) {
+                co_return fail(Code::cancelled, "interrupted");
+            }
+        }
+    }
+
+    void on_event(const std::string& event, const std::string& data) {
+        const auto parsed = json::parse_object(data);
+        if (!parsed) {
+            return;
+        }
+        if (event == "status") {
+            status_ = text_of(*parsed, "status");
+            display_.show(status_, fraction_, "");
+        } else if (event == "progress") {
+            const json::value* value = json::find(*parsed, "value");
+            fraction_ = value != nullptr && value->is_number() ? value->to_number<double>() : fraction_;
+            display_.show(status_, fraction_, text_of(*parsed, "message"));
+        }
+    }
+
+    Task<Result<std::string>> save(const json::object& output) {
+        namespace fs = std::filesystem;
+        // Only the last part of a name is used: a server must not choose where we write.
+        fs::path name = fs::path(text_of(output, "name")).filename();
+        if (name.empty() || name == "." || name == "..") {
+            name = "output";
+        }
+        std::error_code error;
+        fs::create_directories(options_.directory, error);
+        fs::path target = fs::path(options_.directory) / name;
+        for (int i = 1; fs::exists(target); ++i) {
+            target = fs::path(options_.directory) /
+                     (name.stem().string() + " (" + std::to_string(i) + ")" + name.extension().string());
+        }
+        std::ofstream file(target, std::ios::binary);
+        auto download = request("GET", text_of(output, "url"));
+        download.timeout = std::chrono::hours(1);
+        download.response_bytes_max = 1ULL << 40;
+        auto fetched = co_await client_.download(std::move(download), [&file](std::string_view piece) -> Result<> {
+            file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+            return {};
+        });
+        if (!fetched) {
+            co_return fail(std::move(fetched.error()));
+        }
+        file.close();
+        if (fetched->status != 200 || !file) {
+            co_return fail(Code::storage_unavailable, "cannot save '" + target.string() + "'");
+        }
+        co_return target.string();
+    }
+
+    Task<int> fetch_outputs(const json::object& job) {
+        const json::value* outputs = json::find(job, "outputs");
+        if (outputs == nullptr || !outputs->is_array()) {
+            co_return kExitOk;
+        }
+        for (const json::value& output : outputs->get_array()) {
+            auto saved = co_await save(output.get_object());
+            if (!saved) {
+                co_return refuse(saved.error());
+            }
+            std::printf("%s\n", saved->c_str());
+        }
+        co_return kExitOk;
+    }
+
+    RunOptions options_;
+    net::Client client_;
+    ProgressDisplay display_;
+    std::string status_ = "queued";
+    double fraction_ = 0;
+};
+
+}  // namespace
+
+int run_workflow(RunOptions options) {
+    const auto from_environment = [](std::string& option, const char* name, const char* otherwise) {
+        const char* value = std::getenv(name);
+        if (option.empty()) {
+            option = value != nullptr ? value : otherwise;
+        }
+    };
+    from_environment(options.url, "COMFYD_URL", "http://127.0.0.1:8080");
+    from_environment(options.key, "COMFYD_KEY", "");
+    while (options.url.ends_with('/')) {
+        options.url.pop_back();
+    }
+    net::IoThread thread("run");
+    Runner runner(thread.executor(), std::move(options));
+    thread.start();
+    const int code = boost::asio::co_spawn(thread.executor(), runner.run(), boost::asio::use_future).get();
+    thread.stop();
+    return code;
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,20 @@
+// `comfyd run`: submits a workflow to a comfyd server, shows its progress and fetches the outputs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace comfyd::app {
+
+struct RunOptions {
+    std::string file;
+    std::vector<std::string> parameters;  // "node.input=value"
+    std::string directory = "out";
+    std::string url;
+    std::string key;
+    int priority = 5;
+};
+
+int run_workflow(RunOptions options);  // an Exit code
+
+}  // namespace comfyd::app

@@ -1,0 +1,489 @@
+#include "assets/store.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "assets/blob_files.hpp"
+#include "assets/content_type.hpp"
+#include "base/assert.hpp"
+#include "base/log.hpp"
+
+namespace comfyd::assets {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kExpiredBatch = 256;
+// Most blobs to remove are known from the record that went; the rest (a crash, another process) is found by looking at
+// every file, which is done seldom.
+constexpr Millis kScanEvery = std::chrono::hours(24);
+constexpr std::size_t kFilePathBytesMax = 4096;
+constexpr std::size_t kContentTypeBytesMax = 255;
+constexpr std::size_t kTagsMax = 64;
+constexpr std::size_t kTagBytesMax = 256;
+
+bool has_control_characters(std::string_view text) {
+    return std::any_of(text.begin(), text.end(), [](char c) {
+        return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+    });
+}
+
+Result<> check(const NewAsset& asset) {
+    if (asset.file_path.size() > kFilePathBytesMax || has_control_characters(asset.file_path)) {
+        return fail(
+            Code::invalid_argument,
+            "file_path: at most 4096 bytes without control characters are allowed"
+        );
+    }
+    // It is sent back as a header.
+    if (asset.content_type.size() > kContentTypeBytesMax || has_control_characters(asset.content_type)) {
+        return fail(
+            Code::invalid_argument,
+            "content_type: at most 255 bytes without control characters are allowed"
+        );
+    }
+    const bool has_long_tag = std::any_of(asset.tags.begin(), asset.tags.end(), [](const auto& tag) {
+        return tag.size() > kTagBytesMax;
+    });
+    if (asset.tags.size() > kTagsMax || has_long_tag) {
+        return fail(Code::invalid_argument, "tags: at most 64 of at most 256 bytes each are allowed");
+    }
+    return {};
+}
+
+Error no_such_asset(const AssetId& id) {
+    return Error(Code::not_found, "there is no asset " + id.to_string());
+}
+
+// Runs `work`, which returns a Result, on the pool. What it throws (no memory, above all) must not end the thread.
+template <class Work>
+auto guarded(Work work) {
+    return [work = std::move(work)]() mutable -> std::invoke_result_t<Work> {
+        try {
+            return work();
+        } catch (const std::exception& exception) {
+            return fail(Code::internal, std::string("a file operation failed: ") + exception.what());
+        }
+    };
+}
+
+Result<std::string> read_file(const fs::path& path, std::uint64_t bytes_max) {
+    const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status {};
+    if (!file.is_open() || fstat(file.get(), &status) != 0) {
+        return errno == ENOENT
+                   ? fail(Code::output_unavailable, "the file '" + path.string() + "' is gone")
+                   : fail(storage_error("read", path, errno));
+    }
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (size > bytes_max) {
+        return fail(
+            Code::payload_too_large,
+            "the content has " + std::to_string(size) + " bytes, more than the " +
+                std::to_string(bytes_max) + " allowed here"
+        );
+    }
+    std::string bytes(size, '\0');
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t got = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return fail(storage_error("read", path, got == 0 ? EIO : errno));
+        }
+        done += static_cast<std::size_t>(got);
+    }
+    return bytes;
+}
+
+}  // namespace
+
+class Store::Impl {
+public:
+    Impl(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool)
+        : catalogue_(catalogue),
+          clock_(clock),
+          pool_(pool),
+          files_(options.directory, options.blob_bytes_max, clock) {}
+
+    BlobFiles& files() { return files_; }
+    Pool& pool() { return pool_; }
+    Catalogue& catalogue() { return catalogue_; }
+    Time now() const { return clock_.now(); }
+
+    Task<Result<Added>> publish(std::unique_ptr<Incoming> incoming, NewAsset asset);
+    Task<Result<Asset>> record(NewAsset asset, Blob blob);
+    Task<Result<int>> remove_expired_records();
+    Task<Result<int>> remove_loose_blobs();
+    void add_loose(std::string hash);
+
+private:
+    Task<Result<int>> scan();
+    Task<Result<bool>> remove_if_loose(std::string hash);
+
+    Catalogue& catalogue_;
+    Clock& clock_;
+    Pool& pool_;
+    BlobFiles files_;
+
+    std::mutex mutex_;
+    std::set<std::string> loose_;  // hashes that may have lost their last record
+    std::optional<Time> scanned_at_;
+};
+
+void Store::Impl::add_loose(std::string hash) {
+    const std::lock_guard lock(mutex_);
+    loose_.insert(std::move(hash));
+}
+
+Task<Result<Store::Added>> Store::Impl::publish(
+    std::unique_ptr<Incoming> incoming, NewAsset asset
+) {
+    auto work = guarded([this, &file = *incoming, expected = asset.expected_hash]() -> Result<Blob> {
+        if (!expected.empty() && expected != file.hash()) {
+            return fail(
+                Code::hash_mismatch,
+                "the bytes have the hash " + file.hash() + ", not the expected " + expected,
+                {{"expected", expected}, {"actual", file.hash()}}
+            );
+        }
+        return files_.publish(file);
+    });
+    auto blob = co_await pool_.run(std::move(work));
+    if (!blob) {
+        co_return fail(std::move(blob.error()));
+    }
+    if (asset.content_type.empty()) {
+        const bool is_whole = incoming->head().size() == blob->size_bytes;
+        asset.content_type = guess_content_type(asset.file_path, incoming->head(), is_whole);
+    }
+    // Asked per tenant: whether somebody else has the same bytes is nobody's business.
+    bool is_known = false;
+    if (!blob->is_new) {
+        auto known = co_await catalogue_.find_by_hash(asset.tenant, blob->hash);
+        if (!known) {
+            add_loose(blob->hash);
+            co_return fail(std::move(known.error()));
+        }
+        is_known = known->has_value();
+    }
+    auto recorded = co_await record(std::move(asset), *blob);
+    if (!recorded) {
+        co_return fail(std::move(recorded.error()));
+    }
+    co_return Added{std::move(*recorded), !is_known};
+}
+
+Task<Result<Asset>> Store::Impl::record(NewAsset asset, Blob blob) {
+    const Time now = clock_.now();
+    Asset made{
+        .id = AssetId::make(now),
+        .tenant = std::move(asset.tenant),
+        .hash = blob.hash,
+        .size_bytes = blob.size_bytes,
+        .content_type = std::move(asset.content_type),
+        .file_path = std::move(asset.file_path),
+        .tags = std::move(asset.tags),
+        .created_at = now,
+        .expires_at = asset.expires_at,
+        .job = asset.job,
+    };
+    auto added = co_await catalogue_.add(made);
+    if (!added) {
+        add_loose(blob.hash);
+        co_return fail(std::move(added.error()));
+    }
+    co_return made;
+}
+
+Task<Result<int>> Store::Impl::remove_expired_records() {
+    int removed = 0;
+    for (;;) {
+        auto expired = co_await catalogue_.expired(clock_.now(), kExpiredBatch);
+        if (!expired) {
+            co_return fail(std::move(expired.error()));
+        }
+        const int before = removed;
+        for (const Asset& asset : *expired) {
+            auto gone = co_await catalogue_.remove(asset.id);
+            if (!gone && gone.error().code != Code::asset_in_use) {
+                co_return fail(std::move(gone.error()));
+            }
+            if (gone && *gone) {
+                ++removed;
+                add_loose(asset.hash);
+            }
+        }
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return fail(Code::cancelled, "the sweep was stopped");
+        }
+        if (expired->size() < kExpiredBatch || removed == before) {
+            co_return removed;
+        }
+    }
+}
+
+Task<Result<int>> Store::Impl::remove_loose_blobs() {
+    bool is_scan_due = false;
+    std::set<std::string> loose;
+    {
+        const std::lock_guard lock(mutex_);
+        is_scan_due = !scanned_at_ || clock_.now() - *scanned_at_ >= kScanEvery;
+        loose = loose_;
+    }
+    int removed = 0;
+    for (const std::string& hash : loose) {
+        auto gone = co_await remove_if_loose(hash);
+        if (!gone) {
+            co_return fail(std::move(gone.error()));
+        }
+        removed += *gone ? 1 : 0;
+    }
+    if (is_scan_due) {
+        auto found = co_await scan();
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        removed += *found;
+    }
+    co_return removed;
+}
+
+Task<Result<int>> Store::Impl::scan() {
+    const Time started_at = clock_.now();
+    int removed = 0;
+    for (unsigned prefix = 0; prefix < BlobFiles::kPrefixes; ++prefix) {
+        auto work = guarded([this, prefix] { return files_.old_ones(prefix); });
+        auto old_ones = co_await pool_.run(std::move(work));
+        if (!old_ones) {
+            co_return fail(std::move(old_ones.error()));
+        }
+        for (const std::string& hash : *old_ones) {
+            auto gone = co_await remove_if_loose(hash);
+            if (!gone) {
+                co_return fail(std::move(gone.error()));
+            }
+            removed += *gone ? 1 : 0;
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    scanned_at_ = started_at;
+    co_return removed;
+}
+
+Task<Result<bool>> Store::Impl::remove_if_loose(std::string hash) {
+    const bool stop = co_await is_cancelled();
+    if (stop) {
+        co_return fail(Code::cancelled, "the sweep was stopped");
+    }
+    auto referenced = co_await catalogue_.is_referenced(hash);
+    if (!referenced) {
+        co_return fail(std::move(referenced.error()));
+    }
+    auto removal = Result<BlobFiles::Removal>(BlobFiles::Removal::absent);
+    if (!*referenced) {
+        // Whoever makes a new record after our question has made the blob young before: it stays.
+        auto work = guarded([this, hash] { return files_.remove_unless_young(hash); });
+        removal = co_await pool_.run(std::move(work));
+    }
+    if (!removal) {
+        co_return fail(std::move(removal.error()));
+    }
+    const std::lock_guard lock(mutex_);
+    if (*removal == BlobFiles::Removal::too_young) {
+        loose_.insert(std::move(hash));
+    } else {
+        loose_.erase(hash);
+    }
+    co_return *removal == BlobFiles::Removal::removed;
+}
+
+Store::Store(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool)
+    : impl_(std::make_unique<Impl>(std::move(options), catalogue, clock, pool)) {}
+
+Store::~Store() = default;
+
+Result<> Store::open() { return impl_->files().open(); }
+
+Result<std::unique_ptr<BlobWriter>> Store::write() {
+    auto incoming = impl_->files().create();
+    if (!incoming) {
+        return fail(std::move(incoming.error()));
+    }
+    return std::unique_ptr<BlobWriter>(std::move(*incoming));
+}
+
+Task<Result<Store::Added>> Store::finish(std::unique_ptr<BlobWriter> writer, NewAsset asset) {
+    auto* incoming = dynamic_cast<Incoming*>(writer.get());
+    COMFYD_ASSERT(incoming != nullptr);
+    static_cast<void>(writer.release());
+    std::unique_ptr<Incoming> owned(incoming);
+    auto checked = check(asset);
+    if (!checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    auto added = co_await impl_->publish(std::move(owned), std::move(asset));
+    co_return added;
+}
+
+Task<Result<Store::Added>> Store::add(std::string bytes, NewAsset asset) {
+    auto checked = check(asset);
+    if (!checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    auto work = guarded([this, bytes = std::move(bytes)]() -> Result<std::unique_ptr<Incoming>> {
+        auto incoming = impl_->files().create();
+        if (incoming) {
+            auto appended = (*incoming)->append(bytes);
+            if (!appended) {
+                return fail(std::move(appended.error()));
+            }
+        }
+        return incoming;
+    });
+    auto incoming = co_await impl_->pool().run(std::move(work));
+    if (!incoming) {
+        co_return fail(std::move(incoming.error()));
+    }
+    auto added = co_await impl_->publish(std::move(*incoming), std::move(asset));
+    co_return added;
+}
+
+Task<Result<Store::Added>> Store::add_file(fs::path file, NewAsset asset) {
+    auto checked = check(asset);
+    if (!checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    auto work = guarded([this, file] { return impl_->files().adopt(file); });
+    auto incoming = co_await impl_->pool().run(std::move(work));
+    if (!incoming) {
+        co_return fail(std::move(incoming.error()));
+    }
+    auto added = co_await impl_->publish(std::move(*incoming), std::move(asset));
+    // Only now, so that after a failure the caller still has the file and can try again.
+    if (added && ::unlink(file.c_str()) != 0) {
+        log::warning("cannot remove a stored file", {{"path", file.string()}});
+    }
+    co_return added;
+}
+
+Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
+    auto checked = check(asset);
+    if (!checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    auto known = co_await impl_->catalogue().find_by_hash(asset.tenant, hash);
+    if (!known) {
+        co_return fail(std::move(known.error()));
+    }
+    bool is_there = false;
+    if (*known) {
+        auto work = guarded([this, hash] { return impl_->files().keep(hash); });
+        auto kept = co_await impl_->pool().run(std::move(work));
+        if (!kept) {
+            co_return fail(std::move(kept.error()));
+        }
+        is_there = *kept;
+    }
+    if (!is_there) {
+        co_return fail(
+            Code::blob_not_found, "no content with the hash '" + hash + "' is stored: upload the bytes"
+        );
+    }
+    if (asset.content_type.empty()) {
+        asset.content_type = (*known)->content_type;
+    }
+    Blob blob{.hash = std::move(hash), .size_bytes = (*known)->size_bytes, .is_new = false};
+    auto recorded = co_await impl_->record(std::move(asset), std::move(blob));
+    co_return recorded;
+}
+
+Task<Result<Asset>> Store::get(std::string tenant, AssetId id) {
+    auto found = co_await impl_->catalogue().find(id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    const bool is_visible = *found && (*found)->tenant == tenant &&
+                            (!(*found)->expires_at || impl_->now() < *(*found)->expires_at);
+    if (!is_visible) {
+        co_return fail(no_such_asset(id));
+    }
+    co_return std::move(**found);
+}
+
+Task<Result<bool>> Store::has_hash(std::string tenant, std::string hash) {
+    auto known = co_await impl_->catalogue().find_by_hash(std::move(tenant), hash);
+    if (!known) {
+        co_return fail(std::move(known.error()));
+    }
+    if (!*known) {
+        co_return false;
+    }
+    auto work = guarded([this, hash] { return impl_->files().find(hash); });
+    auto path = co_await impl_->pool().run(std::move(work));
+    if (!path) {
+        co_return fail(std::move(path.error()));
+    }
+    co_return path->has_value();
+}
+
+Task<Result<>> Store::remove(std::string tenant, AssetId id) {
+    auto asset = co_await get(std::move(tenant), id);
+    if (!asset) {
+        co_return fail(std::move(asset.error()));
+    }
+    auto removed = co_await impl_->catalogue().remove(id);
+    if (!removed) {
+        co_return fail(std::move(removed.error()));
+    }
+    if (!*removed) {
+        co_return fail(no_such_asset(id));
+    }
+    impl_->add_loose(asset->hash);
+    co_return Result<>();
+}
+
+Result<fs::path> Store::path_of(const std::string& hash) const {
+    auto found = impl_->files().find(hash);
+    if (!found) {
+        return fail(std::move(found.error()));
+    }
+    if (!*found) {
+        return fail(Code::output_unavailable, "the content of '" + hash + "' is no longer stored");
+    }
+    return std::move(**found);
+}
+
+Task<Result<std::string>> Store::read(const Asset& asset, std::uint64_t bytes_max) {
+    auto work = guarded([this, hash = asset.hash, bytes_max]() -> Result<std::string> {
+        auto path = path_of(hash);
+        return path ? read_file(*path, bytes_max) : fail(std::move(path.error()));
+    });
+    auto bytes = co_await impl_->pool().run(std::move(work));
+    co_return bytes;
+}
+
+Task<Result<int>> Store::sweep() {
+    auto records = co_await impl_->remove_expired_records();
+    if (!records) {
+        co_return fail(std::move(records.error()));
+    }
+    auto blobs = co_await impl_->remove_loose_blobs();
+    if (!blobs) {
+        co_return fail(std::move(blobs.error()));
+    }
+    co_return *records + *blobs;
+}
+
+}  // namespace comfyd::assets

@@ -1,0 +1,119 @@
+// Content-addressed files: inputs that clients upload and outputs that workers make.
+//
+// A blob is a file named by its BLAKE3 hash under <data>/blobs/ab/cd…; an asset is a record with an id, an owner and a
+// name that refers to a blob. Equal bytes are stored once. A blob is written to a temporary name, synced and renamed:
+// it is there whole or not at all. Blocking work runs on the pool; members may be awaited on any executor.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/id.hpp"
+#include "base/pool.hpp"
+#include "base/task.hpp"
+#include "base/time.hpp"
+
+namespace comfyd::assets {
+
+struct Asset {
+    AssetId id;
+    std::string tenant;
+    std::string hash;  // "blake3:<64 hex digits>"
+    std::uint64_t size_bytes = 0;
+    std::string content_type;
+    std::string file_path;  // name that the owner gave it; may be empty
+    std::vector<std::string> tags;
+    Time created_at{};
+    std::optional<Time> expires_at;
+    std::optional<JobId> job;  // that made it
+};
+
+// Durable asset records. Implemented by the ledger room.
+class Catalogue {
+public:
+    virtual ~Catalogue() = default;
+    virtual Task<Result<>> add(Asset asset) = 0;
+    virtual Task<Result<std::optional<Asset>>> find(AssetId id) = 0;
+    // Any asset of the tenant over this blob.
+    virtual Task<Result<std::optional<Asset>>> find_by_hash(std::string tenant, std::string hash) = 0;
+    // False when there was none. Code::asset_in_use when a job's output.
+    virtual Task<Result<bool>> remove(AssetId id) = 0;
+    // True while any record refers to the blob.
+    virtual Task<Result<bool>> is_referenced(std::string hash) = 0;
+    // Records whose expires_at has passed and that are no job's output.
+    virtual Task<Result<std::vector<Asset>>> expired(Time now, int limit) = 0;
+};
+
+// Receives the bytes of a new blob. Not thread-safe; on destruction without finish() the bytes are dropped.
+class BlobWriter {
+public:
+    virtual ~BlobWriter() = default;
+    // Code::payload_too_large above the store's limit, Code::storage_full, Code::storage_unavailable.
+    virtual Result<> append(std::string_view piece) = 0;
+};
+
+struct Blob {
+    std::string hash;
+    std::uint64_t size_bytes = 0;
+    bool is_new = false;
+};
+
+struct NewAsset {
+    std::string tenant;
+    std::string content_type;  // empty: guessed from file_path and the first bytes
+    std::string file_path;
+    std::vector<std::string> tags;
+    std::optional<Time> expires_at;
+    std::optional<JobId> job;
+    std::string expected_hash;  // empty: none. Code::hash_mismatch when the bytes have another
+};
+
+struct StoreOptions {
+    std::filesystem::path directory;  // made when absent
+    std::uint64_t blob_bytes_max = 8ULL * 1024 * 1024 * 1024;
+};
+
+class Store {
+public:
+    Store(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool);
+    ~Store();
+
+    // Makes the folders and removes what an earlier crash left unfinished.
+    Result<> open();
+
+    Result<std::unique_ptr<BlobWriter>> write();
+    struct Added {
+        Asset asset;
+        bool created_new = false;  // the bytes were not there before
+    };
+    Task<Result<Added>> finish(std::unique_ptr<BlobWriter> writer, NewAsset asset);
+    Task<Result<Added>> add(std::string bytes, NewAsset asset);
+    // A finished file of ours (engine output): moved when possible, else copied.
+    Task<Result<Added>> add_file(std::filesystem::path file, NewAsset asset);
+    // A new record over bytes that this tenant already has. Code::blob_not_found.
+    Task<Result<Asset>> from_hash(std::string hash, NewAsset asset);
+
+    // Code::not_found for an unknown id, an expired one and another tenant's.
+    Task<Result<Asset>> get(std::string tenant, AssetId id);
+    Task<Result<bool>> has_hash(std::string tenant, std::string hash);
+    // Code::not_found, Code::asset_in_use.
+    Task<Result<>> remove(std::string tenant, AssetId id);
+    // Where the bytes lie. Code::output_unavailable when the file is gone.
+    Result<std::filesystem::path> path_of(const std::string& hash) const;
+    Task<Result<std::string>> read(const Asset& asset, std::uint64_t bytes_max);
+    // Removes expired records and blobs that nothing refers to any more.
+    Task<Result<int>> sweep();
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace comfyd::assets

@@ -1,0 +1,536 @@
+#include "assets/store.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "assets/blake3.hpp"
+#include "assets/blob_files.hpp"
+
+namespace comfyd::assets {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// Records in memory, with the promises of the interface. Any thread.
+class MemoryCatalogue final : public Catalogue {
+public:
+    std::atomic<bool> is_broken{false};
+    // Called in is_referenced() after the answer is known and before it is given.
+    std::function<void()> after_question;
+
+    Task<Result<>> add(Asset asset) override {
+        if (is_broken) {
+            co_return broken();
+        }
+        const std::lock_guard lock(mutex_);
+        assets_[asset.id] = std::move(asset);
+        co_return Result<>();
+    }
+    Task<Result<std::optional<Asset>>> find(AssetId id) override {
+        const std::lock_guard lock(mutex_);
+        const auto found = assets_.find(id);
+        co_return found == assets_.end() ? std::nullopt : std::optional<Asset>(found->second);
+    }
+    Task<Result<std::optional<Asset>>> find_by_hash(std::string tenant, std::string hash) override {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [id, asset] : assets_) {
+            if (asset.tenant == tenant && asset.hash == hash) {
+                co_return asset;
+            }
+        }
+        co_return std::nullopt;
+    }
+    Task<Result<bool>> remove(AssetId id) override {
+        const std::lock_guard lock(mutex_);
+        const auto found = assets_.find(id);
+        if (found != assets_.end() && found->second.job) {
+            co_return fail(Code::asset_in_use, "a job's output");
+        }
+        co_return assets_.erase(id) > 0;
+    }
+    Task<Result<bool>> is_referenced(std::string hash) override {
+        if (is_broken) {
+            co_return broken();
+        }
+        bool is_found = false;
+        {
+            const std::lock_guard lock(mutex_);
+            is_found = std::any_of(assets_.begin(), assets_.end(), [&](const auto& entry) {
+                return entry.second.hash == hash;
+            });
+        }
+        if (after_question) {
+            after_question();
+        }
+        co_return is_found;
+    }
+    Task<Result<std::vector<Asset>>> expired(Time now, int limit) override {
+        const std::lock_guard lock(mutex_);
+        std::vector<Asset> found;
+        for (const auto& [id, asset] : assets_) {
+            if (asset.expires_at && *asset.expires_at <= now && !asset.job &&
+                found.size() < static_cast<std::size_t>(limit)) {
+                found.push_back(asset);
+            }
+        }
+        co_return found;
+    }
+
+private:
+    static tl::unexpected<Error> broken() {
+        return fail(Code::storage_unavailable, "the catalogue is broken");
+    }
+    std::mutex mutex_;
+    std::map<AssetId, Asset> assets_;
+};
+
+class Folder {
+public:
+    Folder() {
+        std::string name = (fs::temp_directory_path() / "comfyd-store-XXXXXX").string();
+        path_ = mkdtemp(name.data());
+    }
+    ~Folder() { fs::remove_all(path_); }
+    const fs::path& path() const { return path_; }
+
+private:
+    fs::path path_;
+};
+
+template <class T>
+T wait_for(Task<T> task) {
+    boost::asio::io_context context;
+    std::optional<T> result;
+    boost::asio::co_spawn(
+        context, std::move(task), [&](std::exception_ptr error, T value) {
+            ASSERT_FALSE(error);
+            result.emplace(std::move(value));
+        }
+    );
+    context.run();
+    return std::move(*result);
+}
+
+std::vector<fs::path> files_under(const fs::path& folder) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+        if (entry.is_regular_file()) {
+            files.push_back(entry.path());
+        }
+    }
+    return files;
+}
+
+std::string content_of(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+void put(const fs::path& path, std::string_view bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+}
+
+class StoreTest : public testing::Test {
+protected:
+    void SetUp() override { ASSERT_TRUE(store_.open()); }
+
+    NewAsset of(std::string tenant, std::string file_path = "") {
+        NewAsset asset;
+        asset.tenant = std::move(tenant);
+        asset.file_path = std::move(file_path);
+        return asset;
+    }
+    Store::Added add(std::string bytes, NewAsset asset) {
+        auto added = wait_for(store_.add(std::move(bytes), std::move(asset)));
+        EXPECT_TRUE(added) << added.error().message;
+        return std::move(*added);
+    }
+    fs::path data() const { return folder_.path() / "data"; }
+    std::vector<fs::path> blobs() const { return files_under(data() / "blobs"); }
+    std::vector<fs::path> unfinished() const { return files_under(data() / "incoming"); }
+
+    Folder folder_;
+    ManualClock clock_;
+    Pool pool_{4};
+    MemoryCatalogue catalogue_;
+    Store store_{StoreOptions{data(), 1'000'000}, catalogue_, clock_, pool_};
+};
+
+TEST_F(StoreTest, GivesBackWhatItGot) {
+    const auto added = add("GIF89a rest", of("red", "pictures/a"));
+    EXPECT_TRUE(added.created_new);
+    EXPECT_EQ(added.asset.hash, blake3_name("GIF89a rest"));
+    EXPECT_EQ(added.asset.size_bytes, 11U);
+    EXPECT_EQ(added.asset.content_type, "image/gif");
+    EXPECT_EQ(added.asset.created_at, clock_.now());
+    const auto found = wait_for(store_.get("red", added.asset.id));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->file_path, "pictures/a");
+    EXPECT_EQ(wait_for(store_.read(*found, 11)).value(), "GIF89a rest");
+    EXPECT_EQ(wait_for(store_.read(*found, 10)).error().code, Code::payload_too_large);
+}
+
+TEST_F(StoreTest, LaysBlobsOutByTheirHashForTheOwnerOnly) {
+    const auto added = add("hello", of("red"));
+    const std::string hex = added.asset.hash.substr(7);
+    const auto path = store_.path_of(added.asset.hash);
+    ASSERT_TRUE(path);
+    EXPECT_EQ(*path, data() / "blobs" / hex.substr(0, 2) / hex.substr(2));
+    EXPECT_EQ(content_of(*path), "hello");
+    struct stat status {};
+    ASSERT_EQ(::stat(path->c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0600U);
+    for (const fs::path& folder : {data(), data() / "blobs", data() / "incoming", path->parent_path()}) {
+        ASSERT_EQ(::stat(folder.c_str(), &status), 0);
+        EXPECT_EQ(status.st_mode & 0777, 0700U) << folder;
+    }
+    EXPECT_TRUE(unfinished().empty());
+}
+
+TEST_F(StoreTest, StoresEqualBytesOnce) {
+    const auto first = add("same", of("red"));
+    const auto second = add("same", of("red"));
+    const auto foreign = add("same", of("blue"));
+    EXPECT_TRUE(first.created_new);
+    EXPECT_FALSE(second.created_new);
+    EXPECT_TRUE(foreign.created_new) << "tells red's files to blue";
+    EXPECT_NE(first.asset.id, second.asset.id);
+    EXPECT_EQ(blobs().size(), 1U);
+    EXPECT_TRUE(unfinished().empty());
+}
+
+Task<> add_many(Store& store, std::atomic<int>& good) {
+    for (int i = 0; i < 20; ++i) {
+        NewAsset asset;
+        asset.tenant = "red";
+        auto added = co_await store.add("content " + std::to_string(i), asset);
+        good += added ? 1 : 0;
+    }
+}
+
+TEST_F(StoreTest, EqualUploadsAtTheSameTimeDoNotDisturbEachOther) {
+    std::atomic<int> good = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&] {
+            boost::asio::io_context context(1);
+            TaskGroup group(context.get_executor());
+            group.spawn("add", add_many(store_, good));
+            group.spawn("add", add_many(store_, good));
+            context.run();
+        });
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(good, 4 * 2 * 20);
+    const auto files = blobs();
+    EXPECT_EQ(files.size(), 20U);
+    for (const fs::path& file : files) {
+        const std::string hex = file.parent_path().filename().string() + file.filename().string();
+        EXPECT_EQ(blake3_name(content_of(file)), "blake3:" + hex);
+    }
+    EXPECT_TRUE(unfinished().empty());
+}
+
+TEST_F(StoreTest, AWriterTakesPieces) {
+    auto writer = store_.write();
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE((*writer)->append("{\"a\":"));
+    ASSERT_TRUE((*writer)->append(""));
+    ASSERT_TRUE((*writer)->append("1}"));
+    const auto added = wait_for(store_.finish(std::move(*writer), of("red")));
+    ASSERT_TRUE(added);
+    EXPECT_EQ(added->asset.hash, blake3_name("{\"a\":1}"));
+    EXPECT_EQ(added->asset.content_type, "application/json");
+}
+
+TEST_F(StoreTest, AWriterThatIsGivenUpLeavesNothing) {
+    {
+        auto writer = store_.write();
+        ASSERT_TRUE(writer);
+        ASSERT_TRUE((*writer)->append("half of it"));
+        EXPECT_EQ(unfinished().size(), 1U);
+    }
+    EXPECT_TRUE(unfinished().empty());
+    EXPECT_TRUE(blobs().empty());
+}
+
+TEST_F(StoreTest, TooMuchIsRefusedAndStaysRefused) {
+    auto writer = store_.write();
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE((*writer)->append(std::string(1'000'000, 'x')));
+    const auto more = (*writer)->append("x");
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code, Code::payload_too_large);
+    EXPECT_FALSE((*writer)->append(""));
+    const auto added = wait_for(store_.finish(std::move(*writer), of("red")));
+    ASSERT_FALSE(added) << "would store less than was sent";
+    EXPECT_EQ(added.error().code, Code::payload_too_large);
+    EXPECT_TRUE(blobs().empty());
+    EXPECT_TRUE(unfinished().empty());
+}
+
+TEST_F(StoreTest, BytesThatAreNotTheExpectedOnesAreRefused) {
+    NewAsset asset = of("red");
+    asset.expected_hash = blake3_name("something else");
+    const auto added = wait_for(store_.add("bytes", asset));
+    ASSERT_FALSE(added);
+    EXPECT_EQ(added.error().code, Code::hash_mismatch);
+    EXPECT_EQ(added.error().details.at("actual").as_string(), blake3_name("bytes"));
+    EXPECT_TRUE(blobs().empty());
+    asset.expected_hash = blake3_name("bytes");
+    EXPECT_TRUE(wait_for(store_.add("bytes", asset)));
+}
+
+TEST_F(StoreTest, NamesThatWouldHarmAreRefused) {
+    NewAsset asset = of("red");
+    asset.content_type = "text/plain\r\nSet-Cookie: a=b";
+    EXPECT_EQ(wait_for(store_.add("x", asset)).error().code, Code::invalid_argument);
+    EXPECT_EQ(wait_for(store_.add("x", of("red", std::string(5000, 'x')))).error().code, Code::invalid_argument);
+    NewAsset tagged = of("red");
+    tagged.tags.assign(65, "tag");
+    EXPECT_EQ(wait_for(store_.add("x", tagged)).error().code, Code::invalid_argument);
+    EXPECT_TRUE(blobs().empty());
+}
+
+TEST_F(StoreTest, MovesFilesIn) {
+    const fs::path file = folder_.path() / "out.png";
+    put(file, "picture");
+    const auto inode = [](const fs::path& path) {
+        struct stat status {};
+        EXPECT_EQ(::stat(path.c_str(), &status), 0);
+        return status.st_ino;
+    };
+    const auto before = inode(file);
+    const auto added = wait_for(store_.add_file(file, of("red", "out.png")));
+    ASSERT_TRUE(added) << added.error().message;
+    EXPECT_EQ(added->asset.content_type, "image/png");
+    EXPECT_FALSE(fs::exists(file));
+    const auto path = store_.path_of(added->asset.hash);
+    ASSERT_TRUE(path);
+    EXPECT_EQ(inode(*path), before) << "was copied";
+    EXPECT_EQ(content_of(*path), "picture");
+
+    put(file, "picture");
+    const auto again = wait_for(store_.add_file(file, of("red")));
+    ASSERT_TRUE(again);
+    EXPECT_FALSE(again->created_new);
+    EXPECT_FALSE(fs::exists(file));
+    EXPECT_EQ(blobs().size(), 1U);
+}
+
+TEST_F(StoreTest, CopiesFilesFromAnotherFileSystem) {
+    const fs::path elsewhere = "/dev/shm";
+    struct stat here {};
+    struct stat there {};
+    if (::stat(elsewhere.c_str(), &there) != 0 || ::stat(data().c_str(), &here) != 0 ||
+        here.st_dev == there.st_dev || ::access(elsewhere.c_str(), W_OK) != 0) {
+        GTEST_SKIP() << "there is only one file system";
+    }
+    const fs::path file = elsewhere / Uuid::make(SystemClock().now()).to_string();
+    put(file, "from afar");
+    const auto added = wait_for(store_.add_file(file, of("red")));
+    EXPECT_FALSE(fs::exists(file));
+    fs::remove(file);
+    ASSERT_TRUE(added) << added.error().message;
+    EXPECT_EQ(content_of(store_.path_of(added->asset.hash).value()), "from afar");
+    EXPECT_TRUE(unfinished().empty());
+}
+
+TEST_F(StoreTest, FilesThatCannotBeTakenStay) {
+    EXPECT_EQ(
+        wait_for(store_.add_file(folder_.path() / "none", of("red"))).error().code, Code::not_found
+    );
+    const auto added = wait_for(store_.add_file(folder_.path(), of("red")));
+    EXPECT_EQ(added.error().code, Code::invalid_argument);
+    const fs::path link = folder_.path() / "link";
+    fs::create_symlink("/etc/passwd", link);
+    EXPECT_FALSE(wait_for(store_.add_file(link, of("red"))));
+    const fs::path large = folder_.path() / "large";
+    put(large, std::string(1'000'001, 'x'));
+    EXPECT_EQ(wait_for(store_.add_file(large, of("red"))).error().code, Code::payload_too_large);
+    EXPECT_TRUE(fs::exists(large));
+    const fs::path good = folder_.path() / "good";
+    put(good, "good");
+    catalogue_.is_broken = true;
+    EXPECT_EQ(wait_for(store_.add_file(good, of("red"))).error().code, Code::storage_unavailable);
+    EXPECT_TRUE(fs::exists(good)) << "cannot be tried again";
+    catalogue_.is_broken = false;
+    EXPECT_TRUE(wait_for(store_.add_file(good, of("red"))));
+    EXPECT_TRUE(unfinished().empty());
+}
+
+TEST_F(StoreTest, ARecordOverKnownBytesNeedsNoUpload) {
+    const auto added = add("known", of("red", "a.txt"));
+    EXPECT_TRUE(wait_for(store_.has_hash("red", added.asset.hash)).value());
+    EXPECT_FALSE(wait_for(store_.has_hash("blue", added.asset.hash)).value());
+    const auto second = wait_for(store_.from_hash(added.asset.hash, of("red", "b.bin")));
+    ASSERT_TRUE(second);
+    EXPECT_EQ(second->size_bytes, 5U);
+    EXPECT_EQ(second->file_path, "b.bin");
+    EXPECT_EQ(second->content_type, added.asset.content_type);
+    EXPECT_EQ(
+        wait_for(store_.from_hash(added.asset.hash, of("blue"))).error().code, Code::blob_not_found
+    );
+    EXPECT_EQ(
+        wait_for(store_.from_hash("blake3:../../etc/passwd", of("red"))).error().code,
+        Code::blob_not_found
+    );
+}
+
+TEST_F(StoreTest, AssetsOfOthersAndExpiredOnesAreNotThere) {
+    NewAsset asset = of("red");
+    asset.expires_at = clock_.now() + Millis(10);
+    const auto added = add("mine", asset);
+    EXPECT_TRUE(wait_for(store_.get("red", added.asset.id)));
+    EXPECT_EQ(wait_for(store_.get("blue", added.asset.id)).error().code, Code::not_found);
+    EXPECT_EQ(wait_for(store_.remove("blue", added.asset.id)).error().code, Code::not_found);
+    EXPECT_EQ(wait_for(store_.get("red", AssetId::make(clock_.now()))).error().code, Code::not_found);
+    clock_.advance(Millis(10));
+    EXPECT_EQ(wait_for(store_.get("red", added.asset.id)).error().code, Code::not_found);
+}
+
+TEST_F(StoreTest, AFileThatIsGoneIsReported) {
+    const auto added = add("here", of("red"));
+    fs::remove(store_.path_of(added.asset.hash).value());
+    EXPECT_EQ(store_.path_of(added.asset.hash).error().code, Code::output_unavailable);
+    EXPECT_EQ(wait_for(store_.read(added.asset, 100)).error().code, Code::output_unavailable);
+    EXPECT_FALSE(wait_for(store_.has_hash("red", added.asset.hash)).value());
+    EXPECT_EQ(
+        wait_for(store_.from_hash(added.asset.hash, of("red"))).error().code, Code::blob_not_found
+    );
+    EXPECT_EQ(store_.path_of("blake3:nonsense").error().code, Code::output_unavailable);
+    EXPECT_TRUE(add("here", of("red")).asset.size_bytes == 4);
+    EXPECT_TRUE(store_.path_of(added.asset.hash));
+}
+
+TEST_F(StoreTest, ATruncatedBlobIsReplaced) {
+    const auto added = add("all of it", of("red"));
+    put(store_.path_of(added.asset.hash).value(), "all");
+    add("all of it", of("red"));
+    EXPECT_EQ(content_of(store_.path_of(added.asset.hash).value()), "all of it");
+}
+
+TEST_F(StoreTest, SweepRemovesWhatExpiredAndNothingElse) {
+    NewAsset short_lived = of("red");
+    short_lived.expires_at = clock_.now() + std::chrono::hours(2);
+    const auto gone = add("short", short_lived);
+    const auto shared_short = add("shared", short_lived);
+    const auto shared_long = add("shared", of("red"));
+    NewAsset output = short_lived;
+    output.job = JobId::make(clock_.now());
+    const auto of_job = add("output", output);
+    clock_.advance(std::chrono::hours(3));
+    const auto swept = wait_for(store_.sweep());
+    ASSERT_TRUE(swept) << swept.error().message;
+    EXPECT_EQ(*swept, 3);
+    EXPECT_FALSE(store_.path_of(gone.asset.hash));
+    EXPECT_TRUE(store_.path_of(shared_long.asset.hash));
+    EXPECT_TRUE(store_.path_of(of_job.asset.hash));
+    EXPECT_FALSE(wait_for(catalogue_.find(shared_short.asset.id)).value());
+    EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
+}
+
+TEST_F(StoreTest, SweepRemovesTheBytesOfRemovedAssets) {
+    const auto added = add("bytes", of("red"));
+    ASSERT_TRUE(wait_for(store_.sweep()));
+    ASSERT_TRUE(wait_for(store_.remove("red", added.asset.id)));
+    EXPECT_EQ(wait_for(store_.remove("red", added.asset.id)).error().code, Code::not_found);
+    EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
+    EXPECT_TRUE(store_.path_of(added.asset.hash)) << "young ones may be in use";
+    clock_.advance(std::chrono::hours(1));
+    EXPECT_EQ(wait_for(store_.sweep()).value(), 1);
+    EXPECT_FALSE(store_.path_of(added.asset.hash));
+}
+
+TEST_F(StoreTest, OutputsOfJobsAreNotRemoved) {
+    NewAsset asset = of("red");
+    asset.job = JobId::make(clock_.now());
+    const auto added = add("output", asset);
+    EXPECT_EQ(wait_for(store_.remove("red", added.asset.id)).error().code, Code::asset_in_use);
+    EXPECT_TRUE(wait_for(store_.get("red", added.asset.id)));
+}
+
+TEST_F(StoreTest, SweepRemovesBlobsThatACrashLeftWithoutARecord) {
+    const auto added = add("kept", of("red"));
+    catalogue_.is_broken = true;
+    EXPECT_FALSE(wait_for(store_.add("lost", of("red"))));
+    catalogue_.is_broken = false;
+    clock_.advance(std::chrono::minutes(59));
+    Store after_crash(StoreOptions{data(), 1'000'000}, catalogue_, clock_, pool_);
+    ASSERT_TRUE(after_crash.open());
+    EXPECT_EQ(wait_for(after_crash.sweep()).value(), 0);
+    clock_.advance(std::chrono::hours(25));
+    EXPECT_EQ(wait_for(after_crash.sweep()).value(), 1);
+    EXPECT_FALSE(after_crash.path_of(blake3_name("lost")));
+    EXPECT_TRUE(after_crash.path_of(added.asset.hash));
+}
+
+TEST_F(StoreTest, SweepKeepsABlobThatIsTakenUpWhileItLooks) {
+    catalogue_.is_broken = true;
+    EXPECT_FALSE(wait_for(store_.add("wanted", of("red"))));
+    catalogue_.is_broken = false;
+    clock_.advance(std::chrono::hours(2));
+    catalogue_.after_question = [&] {
+        catalogue_.after_question = nullptr;
+        add("wanted", of("red"));
+    };
+    EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
+    EXPECT_TRUE(store_.path_of(blake3_name("wanted")));
+}
+
+TEST_F(StoreTest, ASweepThatFailedIsMadeUpFor) {
+    const auto added = add("bytes", of("red"));
+    ASSERT_TRUE(wait_for(store_.remove("red", added.asset.id)));
+    clock_.advance(std::chrono::hours(2));
+    catalogue_.is_broken = true;
+    EXPECT_EQ(wait_for(store_.sweep()).error().code, Code::storage_unavailable);
+    catalogue_.is_broken = false;
+    EXPECT_EQ(wait_for(store_.sweep()).value(), 1);
+}
+
+TEST_F(StoreTest, OpeningRemovesWhatWasUnfinished) {
+    put(data() / "incoming" / "leftover", "half");
+    Store again(StoreOptions{data(), 1'000'000}, catalogue_, clock_, pool_);
+    ASSERT_TRUE(again.open());
+    EXPECT_TRUE(unfinished().empty());
+}
+
+TEST_F(StoreTest, SaysWhichFolderIsUnusable) {
+    const fs::path file = folder_.path() / "file";
+    put(file, "");
+    Store store(StoreOptions{file / "data", 1'000'000}, catalogue_, clock_, pool_);
+    const auto opened = store.open();
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, Code::storage_unavailable);
+    EXPECT_THAT(opened.error().message, HasSubstr(file.string()));
+
+    fs::remove_all(data());
+    const auto added = wait_for(store_.add("x", of("red")));
+    ASSERT_FALSE(added);
+    EXPECT_EQ(added.error().code, Code::storage_unavailable);
+    EXPECT_THAT(added.error().message, HasSubstr(data().string()));
+    EXPECT_EQ(wait_for(store_.sweep()).error().code, Code::storage_unavailable);
+}
+
+TEST(StorageError, TellsAFullDiskFromABrokenOne) {
+    EXPECT_EQ(storage_error("write", "/x", ENOSPC).code, Code::storage_full);
+    EXPECT_EQ(storage_error("write", "/x", EDQUOT).code, Code::storage_full);
+    EXPECT_EQ(storage_error("write", "/x", EIO).code, Code::storage_unavailable);
+    EXPECT_THAT(storage_error("write", "/x/y", EIO).message, HasSubstr("'/x/y'"));
+}
+
+}  // namespace
+}  // namespace comfyd::assets

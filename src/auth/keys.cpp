@@ -1,0 +1,75 @@
+#include "auth/keys.hpp"
+
+#include <algorithm>
+
+#include "base/crypto.hpp"
+
+namespace comfyd::auth {
+namespace {
+
+constexpr std::string_view kScheme = "bearer";
+constexpr std::size_t kKeyBytesMax = 4096;
+
+constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+std::string lower(std::string_view text) {
+    std::string lowered(text);
+    std::transform(lowered.begin(), lowered.end(), lowered.begin(), [](char c) { return lower(c); });
+    return lowered;
+}
+
+std::string_view trim(std::string_view text) {
+    const auto first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) {
+        return {};
+    }
+    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+// The key of "Bearer <key>"; empty when it is anything else.
+std::string_view key_of(std::string_view authorization) {
+    const std::string_view text = trim(authorization);
+    const auto end = text.find_first_of(" \t");
+    if (end == std::string_view::npos || lower(text.substr(0, end)) != kScheme) {
+        return {};
+    }
+    const std::string_view key = trim(text.substr(end));
+    return key.size() <= kKeyBytesMax ? key : std::string_view();
+}
+
+}  // namespace
+
+Result<Caller> Keys::authenticate(std::string_view authorization) const {
+    if (!required()) {
+        return Caller{};
+    }
+    if (trim(authorization).empty()) {
+        return fail(
+            Code::unauthorized,
+            "this server needs an API key: send the header 'Authorization: Bearer <key>'"
+        );
+    }
+    const std::string_view key = key_of(authorization);
+    if (key.empty()) {
+        return fail(
+            Code::unauthorized,
+            "the Authorization header is not of the form 'Bearer <key>': only API keys are accepted"
+        );
+    }
+    const std::string hash = hash_key(key);
+    const ApiKey* found = nullptr;
+    // All of them are compared, so that the time taken does not tell which one came close.
+    for (const ApiKey& candidate : keys_) {
+        if (equal_constant_time(lower(candidate.sha256), hash)) {
+            found = &candidate;
+        }
+    }
+    if (found == nullptr) {
+        return fail(Code::unauthorized, "the API key is not known to this server: check it for typing errors");
+    }
+    return Caller{found->tenant, found->name};
+}
+
+std::string hash_key(std::string_view key) { return to_hex(sha256(key)); }
+
+}  // namespace comfyd::auth

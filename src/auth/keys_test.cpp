@@ -1,0 +1,79 @@
+#include "auth/keys.hpp"
+
+#include <gtest/gtest.h>
+
+namespace comfyd::auth {
+namespace {
+
+Keys two_keys() {
+    std::string upper = hash_key("second");
+    for (char& c : upper) {
+        c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    }
+    return Keys({{"one", "red", hash_key("first")}, {"two", "blue", upper}});
+}
+
+TEST(Keys, WithoutKeysEverybodyIsTheLocalCaller) {
+    const Keys keys({});
+    EXPECT_FALSE(keys.required());
+    for (const char* header : {"", "Bearer anything", "nonsense"}) {
+        const auto caller = keys.authenticate(header);
+        ASSERT_TRUE(caller) << header;
+        EXPECT_EQ(caller->tenant, "local");
+        EXPECT_EQ(caller->key_name, "");
+    }
+}
+
+TEST(Keys, AKeyNamesItsTenant) {
+    const Keys keys = two_keys();
+    EXPECT_TRUE(keys.required());
+    for (const char* header : {"Bearer second", "bearer second", "BEARER   second ", " Bearer\tsecond"}) {
+        const auto caller = keys.authenticate(header);
+        ASSERT_TRUE(caller) << header;
+        EXPECT_EQ(caller->tenant, "blue");
+        EXPECT_EQ(caller->key_name, "two");
+    }
+    const auto first = keys.authenticate("Bearer first");
+    ASSERT_TRUE(first);
+    EXPECT_EQ(first->tenant, "red");
+}
+
+TEST(Keys, RefusesEverythingElse) {
+    const Keys keys = two_keys();
+    for (const std::string& header :
+         {std::string("Bearer"),
+          std::string("Bearer "),
+          std::string("first"),
+          std::string("Basic first"),
+          std::string("Bearerfirst"),
+          std::string("Bearer First"),
+          std::string("Bearer first second"),
+          std::string("Bearer fir"),
+          "Bearer " + hash_key("first"),
+          "Bearer " + std::string(1'000'000, 'x'),
+          std::string("Bearer first\0", 13)}) {
+        const auto caller = keys.authenticate(header);
+        ASSERT_FALSE(caller) << header.substr(0, 100);
+        EXPECT_EQ(caller.error().code, Code::unauthorized);
+    }
+}
+
+TEST(Keys, SaysHowToSendAKey) {
+    const auto caller = two_keys().authenticate("");
+    ASSERT_FALSE(caller);
+    EXPECT_EQ(caller.error().code, Code::unauthorized);
+    EXPECT_NE(caller.error().message.find("Authorization: Bearer <key>"), std::string::npos);
+}
+
+TEST(Keys, AnEmptyHashInTheConfigurationLetsNobodyIn) {
+    const Keys keys({{"broken", "red", ""}});
+    EXPECT_FALSE(keys.authenticate("Bearer "));
+    EXPECT_FALSE(keys.authenticate("Bearer x"));
+}
+
+TEST(Keys, HashesAreShaTwoFiftySix) {
+    EXPECT_EQ(hash_key("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+}  // namespace
+}  // namespace comfyd::auth

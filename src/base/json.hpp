@@ -1,0 +1,51 @@
+// Boost.JSON with limits, and typed access that says where a value is wrong.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace comfyd::json {
+
+using boost::json::array;
+using boost::json::object;
+using boost::json::serialize;
+using boost::json::storage_ptr;
+using boost::json::value;
+
+inline constexpr std::size_t kDepthMax = 128;
+
+// Code::malformed_json with line and column. Depth is limited; NaN and Infinity are refused.
+Result<value> parse(std::string_view text, storage_ptr storage = {});
+// As parse(), and the document must be an object.
+Result<object> parse_object(std::string_view text, storage_ptr storage = {});
+
+// nullptr when absent or null.
+const value* find(const object& in, std::string_view key);
+
+// Typed optional members: nullopt when absent or null, Code::invalid_argument naming `key` when of
+// another type. Numbers given as 5.0 are integers too.
+Result<std::optional<std::string>> find_string(const object& in, std::string_view key);
+Result<std::optional<std::int64_t>> find_int(const object& in, std::string_view key);
+Result<std::optional<double>> find_number(const object& in, std::string_view key);
+Result<std::optional<bool>> find_bool(const object& in, std::string_view key);
+// nullptr when absent or null.
+Result<const object*> find_object(const object& in, std::string_view key);
+Result<const array*> find_array(const object& in, std::string_view key);
+
+// Python's json.dumps with its default settings: ", " and ": " separators, non-ASCII escaped. ComfyUI
+// writes prompts into pictures this way.
+std::string serialize_python(const value& from);
+
+// The same bytes for equal documents: object keys sorted, no spaces. For fingerprints.
+std::string serialize_canonical(const value& from);
+
+}  // namespace comfyd::json

@@ -1,0 +1,286 @@
+#include "comfy/client.hpp"
+
+#include <utility>
+
+#include "comfy/members.hpp"
+
+namespace comfyd::comfy {
+namespace {
+
+// Documents above this are parsed and bodies above this are built on the pool.
+constexpr std::size_t kLargeBytes = 256 * 1024;
+constexpr std::size_t kDocumentBytesMax = 256 * 1024 * 1024;
+constexpr std::size_t kMessageBytesMax = 128 * 1024 * 1024;  // full-size pictures come as previews, too
+constexpr std::size_t kShownBodyBytesMax = 500;
+constexpr std::chrono::seconds kSocketIdle{60};
+
+bool is_success(int status) { return status >= 200 && status < 300; }
+
+Error unexpected_status(const std::string& what, const net::ClientResponse& response) {
+    const std::string shown = response.body.substr(0, kShownBodyBytesMax);
+    return Error(
+        Code::upstream_error,
+        what + " was answered with status " + std::to_string(response.status),
+        {{"status", response.status}, {"body", shown}}
+    );
+}
+
+Task<Result<json::value>> parse_anywhere(Pool& pool, std::string text) {
+    if (text.size() < kLargeBytes) {
+        co_return parse_python(text);
+    }
+    auto parsed = co_await pool.run([text = std::move(text)] { return parse_python(text); });
+    co_return parsed;
+}
+
+std::string submission_body(const Submission& submission) {
+    std::string body = "{\"prompt\":";
+    body.reserve(submission.prompt.size() + 256);
+    body += submission.prompt;
+    body += ",\"prompt_id\":" + json::serialize(json::value(submission.prompt_id));
+    body += ",\"client_id\":" + json::serialize(json::value(submission.client_id));
+    if (!submission.extra_data.empty()) {
+        body += ",\"extra_data\":" + json::serialize(submission.extra_data);
+    }
+    body += '}';
+    return body;
+}
+
+Error protocol_error(const std::string& what, const std::string& why) {
+    return Error(Code::protocol_error, what + " was answered with something unreadable: " + why);
+}
+
+}  // namespace
+
+Task<Result<Message>> Events::next() {
+    auto frame = co_await socket_->read();
+    if (!frame) {
+        co_return fail(std::move(frame.error()));
+    }
+    co_return frame->binary ? decode_binary(frame->data) : decode_text(frame->data);
+}
+
+Client::Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts)
+    : http_(http), pool_(pool), base_url_(std::move(base_url)), timeouts_(timeouts) {
+    while (base_url_.ends_with('/')) {
+        base_url_.pop_back();
+    }
+}
+
+Task<Result<std::string>> Client::get(std::string target, Millis timeout) {
+    net::ClientRequest request;
+    request.url = base_url_ + target;
+    request.timeout = timeout;
+    request.response_bytes_max = kDocumentBytesMax;
+    auto response = co_await http_.send(std::move(request));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    if (!is_success(response->status)) {
+        co_return fail(unexpected_status("GET " + target, *response));
+    }
+    co_return std::move(response->body);
+}
+
+Task<Result<std::string>> Client::post(std::string target, std::string body, Millis timeout) {
+    net::ClientRequest request;
+    request.method = "POST";
+    request.url = base_url_ + target;
+    request.headers.set("Content-Type", "application/json");
+    request.body = std::move(body);
+    request.timeout = timeout;
+    request.response_bytes_max = kDocumentBytesMax;
+    auto response = co_await http_.send(std::move(request));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    if (!is_success(response->status)) {
+        co_return fail(unexpected_status("POST " + target, *response));
+    }
+    co_return std::move(response->body);
+}
+
+Task<Result<SystemStats>> Client::system_stats() {
+    auto body = co_await get("/system_stats", timeouts_.request);
+    if (!body) {
+        co_return fail(std::move(body.error()));
+    }
+    const auto document = parse_python(*body);
+    if (!document) {
+        co_return fail(protocol_error("GET /system_stats", document.error().message));
+    }
+    co_return read_system_stats(*document);
+}
+
+Task<Result<std::string>> Client::object_info() { return get("/object_info", timeouts_.object_info); }
+
+Task<Result<Queue>> Client::queue() {
+    auto body = co_await get("/queue", timeouts_.request);
+    if (!body) {
+        co_return fail(std::move(body.error()));
+    }
+    auto document = co_await parse_anywhere(pool_, std::move(*body));
+    if (!document) {
+        co_return fail(protocol_error("GET /queue", document.error().message));
+    }
+    co_return read_queue(*document);
+}
+
+Task<Result<std::optional<HistoryEntry>>> Client::history(std::string prompt_id) {
+    auto body = co_await get("/history/" + net::percent_encode(prompt_id), timeouts_.request);
+    if (!body) {
+        co_return fail(std::move(body.error()));
+    }
+    auto document = co_await parse_anywhere(pool_, std::move(*body));
+    if (!document) {
+        co_return fail(protocol_error("GET /history", document.error().message));
+    }
+    const json::object* root = document->if_object();
+    if (root == nullptr) {
+        co_return fail(protocol_error("GET /history", "no object"));
+    }
+    const json::object* entry = object_of(*root, prompt_id);
+    if (entry == nullptr) {
+        co_return std::optional<HistoryEntry>();
+    }
+    co_return std::optional<HistoryEntry>(read_history_entry(*entry));
+}
+
+Task<Result<Accepted>> Client::submit(Submission submission) {
+    net::ClientRequest request;
+    request.method = "POST";
+    request.url = base_url_ + "/prompt";
+    request.headers.set("Content-Type", "application/json");
+    request.body = submission_body(submission);
+    request.timeout = timeouts_.submit;
+    auto response = co_await http_.send(std::move(request));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    auto document = parse_python(response->body);
+    json::object* answer = document ? document->if_object() : nullptr;
+    if (response->status == 400 && answer != nullptr) {
+        std::string message = "the worker refused the workflow: " + describe_rejection(*answer);
+        co_return fail(Code::worker_rejected, std::move(message), std::move(*answer));
+    }
+    if (!is_success(response->status)) {
+        co_return fail(unexpected_status("POST /prompt", *response));
+    }
+    if (answer == nullptr) {
+        co_return fail(protocol_error("POST /prompt", document ? "no object" : document.error().message));
+    }
+    Accepted accepted;
+    if (const json::object* errors = object_of(*answer, "node_errors")) {
+        accepted.node_errors = *errors;
+    }
+    co_return accepted;
+}
+
+Task<Result<>> Client::interrupt(std::string prompt_id) {
+    std::string body = json::serialize(json::object{{"prompt_id", prompt_id}});
+    auto answer = co_await post("/interrupt", std::move(body), timeouts_.request);
+    if (!answer) {
+        co_return fail(std::move(answer.error()));
+    }
+    co_return Result<>();
+}
+
+Task<Result<>> Client::delete_queued(std::string prompt_id) {
+    json::object body;
+    body["delete"] = json::array{json::value(prompt_id)};
+    auto answer = co_await post("/queue", json::serialize(body), timeouts_.request);
+    if (!answer) {
+        co_return fail(std::move(answer.error()));
+    }
+    co_return Result<>();
+}
+
+Task<Result<>> Client::free(bool unload_models, bool free_memory) {
+    std::string body =
+        json::serialize(json::object{{"unload_models", unload_models}, {"free_memory", free_memory}});
+    auto answer = co_await post("/free", std::move(body), timeouts_.request);
+    if (!answer) {
+        co_return fail(std::move(answer.error()));
+    }
+    co_return Result<>();
+}
+
+Task<Result<FileName>> Client::upload(std::string filename, std::string content_type, std::string bytes) {
+    const auto make = [filename, content_type, bytes = std::move(bytes)]() mutable {
+        std::vector<net::FormPart> parts;
+        parts.push_back({"type", std::nullopt, "", "input"});
+        parts.push_back({"image", filename, content_type, std::move(bytes)});
+        return net::make_multipart(parts);
+    };
+    auto form = co_await pool_.run(make);
+    net::ClientRequest request;
+    request.method = "POST";
+    request.url = base_url_ + "/upload/image";
+    request.headers.set("Content-Type", std::move(form.content_type));
+    request.body = std::move(form.body);
+    request.timeout = timeouts_.transfer;
+    auto response = co_await http_.send(std::move(request));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    if (!is_success(response->status)) {
+        co_return fail(unexpected_status("POST /upload/image", *response));
+    }
+    const auto document = parse_python(response->body);
+    const json::object* answer = document ? document->if_object() : nullptr;
+    const auto name = answer == nullptr ? std::nullopt : maybe_text(*answer, "name");
+    if (!name || name->empty()) {
+        co_return fail(protocol_error("POST /upload/image", "no 'name'"));
+    }
+    co_return FileName{*name, text_of(*answer, "subfolder"), text_of(*answer, "type")};
+}
+
+Task<Result<std::string>> Client::view(FileName file, net::Client::Sink sink) {
+    net::ClientRequest request;
+    request.url = base_url_ + "/view?filename=" + net::percent_encode(file.filename) +
+                  "&subfolder=" + net::percent_encode(file.subfolder) + "&type=" + net::percent_encode(file.type);
+    request.timeout = timeouts_.transfer;
+    request.response_bytes_max = std::uint64_t{1} << 40;  // the sink has the limit that matters
+    auto response = co_await http_.download(std::move(request), std::move(sink));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    if (response->status == 404) {
+        co_return fail(Code::not_found, "the worker has no file " + file.path());
+    }
+    if (!is_success(response->status)) {
+        co_return fail(unexpected_status("GET /view of " + file.path(), *response));
+    }
+    const std::string_view type = response->headers.get("Content-Type");
+    const std::string_view bare = type.substr(0, type.find(';'));
+    co_return std::string(bare.substr(0, bare.find_last_not_of(' ') + 1));
+}
+
+Task<Result<std::unique_ptr<Events>>> Client::connect_events(std::string client_id) {
+    auto url = net::Url::parse(base_url_);
+    if (!url) {
+        co_return fail(std::move(url.error()));
+    }
+    url->scheme = url->is_tls() ? "wss" : "ws";
+    if (url->target.ends_with('/')) {
+        url->target.pop_back();
+    }
+    url->target += "/ws?clientId=" + net::percent_encode(client_id);
+    net::WebSocketOptions options;
+    options.message_bytes_max = kMessageBytesMax;
+    options.idle_timeout = kSocketIdle;
+    auto socket = co_await http_.connect(url->to_string(), std::move(options), timeouts_.connect);
+    if (!socket) {
+        co_return fail(std::move(socket.error()));
+    }
+    // Must be the first message: later ones are ignored.
+    FeatureFlags flags;
+    flags.flags["supports_preview_metadata"] = true;
+    auto written = co_await (*socket)->write(json::serialize(to_json(flags)), false);
+    if (!written) {
+        co_return fail(std::move(written.error()));
+    }
+    co_return std::make_unique<Events>(std::move(*socket));
+}
+
+}  // namespace comfyd::comfy

@@ -1,0 +1,134 @@
+// Drives one ComfyUI server over HTTP and its WebSocket. It knows the wire format and nothing of jobs; deciding what
+// an answer means for a job is the runner's business.
+//
+// Belongs to the executor of its net::Client. Failures common to all calls: Code::connection_failed,
+// Code::request_timeout and Code::cancelled from the connection; Code::upstream_error for an answer that is not 2xx,
+// with {"status", "body"} in its details; Code::protocol_error for a 2xx answer that cannot be read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/pool.hpp"
+#include "base/task.hpp"
+#include "comfy/messages.hpp"
+#include "net/client.hpp"
+
+namespace comfyd::comfy {
+
+struct SystemStats {
+    std::string version;
+    std::string device;  // name of the first one
+    std::uint64_t vram_total = 0;
+    std::uint64_t vram_free = 0;
+};
+
+// What GET /queue tells, without the prompts themselves.
+struct Queue {
+    std::vector<std::string> running;
+    std::vector<std::string> pending;
+
+    bool is_running(std::string_view prompt_id) const;
+    bool is_pending(std::string_view prompt_id) const;
+    bool contains(std::string_view prompt_id) const {
+        return is_running(prompt_id) || is_pending(prompt_id);
+    }
+};
+
+// How a prompt ended.
+struct HistoryEntry {
+    bool success = false;
+    bool interrupted = false;
+    std::optional<ExecutionError> error;
+    json::object outputs;  // node id -> ui
+};
+
+struct Submission {
+    std::string prompt_id;
+    std::string client_id;
+    std::string prompt;  // JSON text of the API-format map
+    json::object extra_data;
+};
+
+struct Accepted {
+    json::object node_errors;  // not empty: only a part of the outputs runs
+};
+
+// A file of a worker, as its ui dictionaries name it.
+struct FileName {
+    std::string filename;
+    std::string subfolder;
+    std::string type;  // "output", "temp", "input"
+
+    // As an input value of a node names it.
+    std::string path() const { return subfolder.empty() ? filename : subfolder + "/" + filename; }
+};
+
+struct ClientTimeouts {
+    Millis request{10'000};     // ComfyUI stalls for up to a second now and then, and for longer while it validates
+    Millis object_info{60'000};
+    Millis submit{60'000};
+    Millis transfer{600'000};   // one file, either way
+    Millis connect{10'000};     // the WebSocket
+};
+
+// The WebSocket of one client id. Destroying it drops the connection.
+class Events {
+public:
+    explicit Events(std::unique_ptr<net::WebSocket> socket) : socket_(std::move(socket)) {}
+
+    Task<Result<Message>> next();
+    void abort() { socket_->abort(); }
+
+private:
+    std::unique_ptr<net::WebSocket> socket_;
+};
+
+class Client {
+public:
+    // `base_url`: "http://host:8188", perhaps with a path prefix.
+    Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts);
+
+    const std::string& base_url() const { return base_url_; }
+
+    Task<Result<SystemStats>> system_stats();
+    // The document as it came; parsing it is for the pool.
+    Task<Result<std::string>> object_info();
+    Task<Result<Queue>> queue();
+    // nullopt: unknown, waiting or running.
+    Task<Result<std::optional<HistoryEntry>>> history(std::string prompt_id);
+    // Code::worker_rejected when validation said no; details are {"error", "node_errors"} as the server wrote them.
+    Task<Result<Accepted>> submit(Submission submission);
+    Task<Result<>> interrupt(std::string prompt_id);
+    Task<Result<>> delete_queued(std::string prompt_id);
+    Task<Result<>> free(bool unload_models, bool free_memory);
+    // Into the input folder. Returns the name that the server gave the file.
+    Task<Result<FileName>> upload(std::string filename, std::string content_type, std::string bytes);
+    // Returns the content type. Code::not_found when the server does not have the file.
+    Task<Result<std::string>> view(FileName file, net::Client::Sink sink);
+    Task<Result<std::unique_ptr<Events>>> connect_events(std::string client_id);
+
+private:
+    Task<Result<std::string>> get(std::string target, Millis timeout);
+    Task<Result<std::string>> post(std::string target, std::string body, Millis timeout);
+
+    net::Client& http_;
+    Pool& pool_;
+    std::string base_url_;
+    ClientTimeouts timeouts_;
+};
+
+// Nobody listens there: the process is gone, and nothing was sent.
+bool is_refused(const Error& error);
+
+// The parts of answers, for tests and for whoever reads them by other ways.
+Result<SystemStats> read_system_stats(const json::value& document);
+Result<Queue> read_queue(const json::value& document);
+HistoryEntry read_history_entry(const json::object& entry);
+// For a person: which node, which input, what is wrong. `answer`: {"error", "node_errors"}.
+std::string describe_rejection(const json::object& answer);
+
+}  // namespace comfyd::comfy

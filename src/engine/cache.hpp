@@ -1,0 +1,52 @@
+// Node results that later prompts may use again, as in ComfyUI's classic mode: what the preceding prompt
+// used survives the start of the next one, everything else goes.
+//
+// Runs may overlap: what any unfinished run needs survives too. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/crypto.hpp"
+#include "engine/memory.hpp"
+#include "engine/node.hpp"
+
+namespace comfyd::engine {
+
+using SharedResult = std::shared_ptr<const NodeResult>;  // shared by the cache and the runs that read it
+
+class Cache {
+public:
+    explicit Cache(const Memory& memory) : memory_(memory) {}
+
+    // A run over these keys begins: drops what neither it nor a run under way needs.
+    std::uint64_t begin_run(std::vector<Digest> keys);
+    void end_run(std::uint64_t run);
+
+    SharedResult find(const Digest& key) const;
+    void put(const Digest& key, SharedResult result);
+    // Drops results that only the cache holds, oldest first, until `bytes` more fit into the memory.
+    void make_room(std::uint64_t bytes);
+
+private:
+    struct Entry {
+        SharedResult result;
+        std::uint64_t age = 0;
+    };
+    struct KeyHash {
+        std::size_t operator()(const Digest& key) const noexcept;
+    };
+
+    const Memory& memory_;
+    mutable std::mutex mutex_;
+    std::unordered_map<Digest, Entry, KeyHash> entries_;
+    std::map<std::uint64_t, std::vector<Digest>> runs_;  // under way: their keys
+    std::uint64_t next_run_ = 1;
+    std::uint64_t next_age_ = 1;
+};
+
+}  // namespace comfyd::engine

@@ -1,0 +1,155 @@
+#include "engine/call.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace comfyd::engine {
+namespace {
+
+// Small enough that a stop is noticed within a millisecond or so, large enough to be worth a hand-over.
+constexpr std::size_t kWorkPerBlock = 128 * 1024;
+
+std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+
+// The pool's threads know nothing of exceptions.
+Result<> guarded(const std::function<Result<>(std::size_t)>& body, std::size_t i) {
+    try {
+        return body(i);
+    } catch (const std::bad_alloc&) {
+        return fail(Code::out_of_memory, "The system has no memory left for a node's working space.");
+    } catch (const std::exception& exception) {
+        return fail(Code::internal, std::string("A node failed unexpectedly: ") + exception.what());
+    }
+}
+
+}  // namespace
+
+Call::Call(
+    const Surroundings& surroundings,
+    const std::string& node_id,
+    std::map<std::string, Value, std::less<>> inputs
+)
+    : surroundings_(surroundings), node_id_(node_id), inputs_(std::move(inputs)) {}
+
+const Value& Call::get(std::string_view name) const {
+    const auto found = inputs_.find(name);
+    COMFYD_ASSERT(found != inputs_.end());
+    return found->second;
+}
+
+const Image& Call::image(std::string_view name) const { return std::get<Image>(get(name)); }
+const Mask& Call::mask(std::string_view name) const { return std::get<Mask>(get(name)); }
+std::int64_t Call::integer(std::string_view name) const { return std::get<std::int64_t>(get(name)); }
+double Call::number(std::string_view name) const {
+    const Value& value = get(name);
+    const auto* whole = std::get_if<std::int64_t>(&value);
+    return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
+}
+bool Call::flag(std::string_view name) const { return std::get<bool>(get(name)); }
+const std::string& Call::text(std::string_view name) const {
+    return std::get<std::string>(get(name));
+}
+bool Call::has(std::string_view name) const { return inputs_.contains(name); }
+
+Result<std::shared_ptr<FloatBuffer>> Call::allocate(const ImageShape& shape) const {
+    std::size_t count = shape.batch;
+    std::size_t bytes = 0;
+    const bool too_large = __builtin_mul_overflow(count, shape.height, &count) ||
+                           __builtin_mul_overflow(count, shape.width, &count) ||
+                           __builtin_mul_overflow(count, shape.channels, &count) ||
+                           __builtin_mul_overflow(count, sizeof(float), &bytes);
+    if (!too_large) {
+        auto buffer = FloatBuffer::try_make(surroundings_.memory, count);
+        if (!buffer) {
+            surroundings_.make_room(bytes);
+            buffer = FloatBuffer::try_make(surroundings_.memory, count);
+        }
+        if (buffer) {
+            return buffer;
+        }
+    }
+    return fail(
+        Code::out_of_memory,
+        "The result of node " + node_id_ + " (" + std::to_string(shape.batch) + " x " +
+            std::to_string(shape.width) + " x " + std::to_string(shape.height) + " x " +
+            std::to_string(shape.channels) + ") needs " + (too_large ? "too much" : megabytes(bytes)) +
+            ", but node results may take " + megabytes(surroundings_.memory->max()) +
+            " together, of which " + megabytes(surroundings_.memory->used()) +
+            " are in use. Use smaller pictures or batches, or raise the engine's memory limit."
+    );
+}
+
+Result<NewImage> Call::new_image(ImageShape shape) const {
+    auto buffer = allocate(shape);
+    if (!buffer) {
+        return fail(std::move(buffer.error()));
+    }
+    return NewImage(shape, std::move(*buffer));
+}
+
+Result<NewMask> Call::new_mask(std::size_t batch, std::size_t height, std::size_t width) const {
+    const ImageShape shape{batch, height, width, 1};
+    auto buffer = allocate(shape);
+    if (!buffer) {
+        return fail(std::move(buffer.error()));
+    }
+    return NewMask(shape, std::move(*buffer));
+}
+
+Result<> Call::for_rows(
+    std::size_t rows,
+    std::size_t work_per_row,
+    const std::function<void(std::size_t first, std::size_t last)>& body
+) const {
+    const std::size_t block =
+        std::max<std::size_t>(1, kWorkPerBlock / std::max<std::size_t>(1, work_per_row));
+    return for_each((rows + block - 1) / block, [&](std::size_t i) -> Result<> {
+        body(i * block, std::min(rows, (i + 1) * block));
+        return {};
+    });
+}
+
+Result<> Call::for_each(
+    std::size_t count, const std::function<Result<>(std::size_t)>& body
+) const {
+    std::mutex mutex;
+    std::size_t failed_at = count;
+    std::optional<Error> failure;
+    std::atomic<bool> skip = false;
+    surroundings_.pool.parallel(count, [&](std::size_t i) {
+        if (skip.load(std::memory_order_relaxed) || stopped()) {
+            return;
+        }
+        Result<> result = guarded(body, i);
+        if (!result) {
+            skip.store(true, std::memory_order_relaxed);
+            const std::lock_guard lock(mutex);
+            if (i < failed_at) {
+                failed_at = i;
+                failure = std::move(result.error());
+            }
+        }
+    });
+    if (failure) {
+        return fail(std::move(*failure));
+    }
+    return check_stopped();
+}
+
+Result<> Call::check_stopped() const {
+    if (stopped()) {
+        return fail(Code::cancelled, "The run was cancelled.");
+    }
+    return {};
+}
+
+void Call::progress(int value, int max) const { surroundings_.progress(node_id_, value, max); }
+
+}  // namespace comfyd::engine

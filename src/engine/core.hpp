@@ -1,0 +1,34 @@
+// The engine behind engine.hpp, over any set of node classes. Any thread; it outlives every run() on it.
+#pragma once
+
+#include <memory>
+
+#include "engine/cache.hpp"
+#include "engine/engine.hpp"
+#include "engine/memory.hpp"
+#include "engine/pool.hpp"
+#include "engine/registry.hpp"
+
+namespace comfyd::engine {
+
+class Core {
+public:
+    Core(Registry registry, EngineOptions options);
+
+    json::object object_info() const;
+    const Registry& registry() const { return registry_; }
+    Validation validate(json::object& prompt) const;
+    Result<RunResult> run(
+        json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop
+    );
+    const Memory& memory() const { return *memory_; }
+
+private:
+    Registry registry_;
+    EngineOptions options_;
+    std::shared_ptr<Memory> memory_;  // shared with every buffer
+    Cache cache_;
+    Pool pool_;
+};
+
+}  // namespace comfyd::engine

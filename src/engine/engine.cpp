@@ -1,0 +1,34 @@
+#include "engine/engine.hpp"
+
+#include <utility>
+
+#include "engine/core.hpp"
+#include "engine/nodes/all.hpp"
+
+namespace comfyd::engine {
+
+class Engine::Impl : public Core {
+public:
+    using Core::Core;
+};
+
+Engine::Engine(EngineOptions options)
+    : impl_(std::make_unique<Impl>(make_registry(), std::move(options))) {}
+
+Engine::~Engine() = default;
+
+json::object Engine::object_info() const { return impl_->object_info(); }
+
+bool Engine::has_class(std::string_view class_type) const {
+    return impl_->registry().find(class_type) != nullptr;
+}
+
+Validation Engine::validate(json::object& prompt) const { return impl_->validate(prompt); }
+
+Result<RunResult> Engine::run(
+    json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop
+) {
+    return impl_->run(std::move(prompt), std::move(extra_data), listener, std::move(stop));
+}
+
+}  // namespace comfyd::engine

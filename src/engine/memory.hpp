@@ -1,0 +1,52 @@
+// The memory that node results may take together, and the buffers that count against it.
+//
+// One Memory belongs to an engine; every buffer keeps it alive and gives its bytes back when the last
+// owner lets go. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace comfyd::engine {
+
+class Memory {
+public:
+    explicit Memory(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+    bool try_reserve(std::uint64_t bytes);
+    void release(std::uint64_t bytes);
+    std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
+    std::uint64_t max() const { return bytes_max_; }
+
+private:
+    const std::uint64_t bytes_max_;
+    std::atomic<std::uint64_t> used_ = 0;
+};
+
+// Floats without initial values, aligned for vector instructions.
+class FloatBuffer {
+public:
+    // nullptr when the limit, or the system, does not have that much.
+    static std::shared_ptr<FloatBuffer> try_make(
+        const std::shared_ptr<Memory>& memory, std::size_t count
+    );
+    ~FloatBuffer();
+    FloatBuffer(const FloatBuffer&) = delete;
+    FloatBuffer& operator=(const FloatBuffer&) = delete;
+
+    float* data() { return data_; }
+    const float* data() const { return data_; }
+    std::size_t size() const { return count_; }
+    std::uint64_t bytes() const { return std::uint64_t{count_} * sizeof(float); }
+
+private:
+    FloatBuffer(std::shared_ptr<Memory> memory, float* data, std::size_t count);
+
+    std::shared_ptr<Memory> memory_;  // shared with the engine and all other buffers
+    float* data_;
+    std::size_t count_;
+};
+
+}  // namespace comfyd::engine

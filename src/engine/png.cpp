@@ -1,0 +1,319 @@
+#include "engine/png.hpp"
+
+#include <spng.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "engine/call.hpp"
+#include "engine/kernel.hpp"
+
+namespace comfyd::engine {
+namespace {
+
+constexpr std::string_view kSignature("\x89PNG\r\n\x1a\n", 8);
+constexpr std::size_t kChunkBytesMax = 64UL * 1024 * 1024;
+constexpr std::size_t kStopCheckRows = 64;
+
+struct Closer {
+    void operator()(spng_ctx* context) const { spng_ctx_free(context); }
+};
+using Context = std::unique_ptr<spng_ctx, Closer>;
+
+tl::unexpected<PngFailure> refuse(std::string text) {
+    return tl::unexpected(PngFailure{std::move(text)});
+}
+tl::unexpected<PngFailure> refuse_broken(int error) {
+    return refuse(std::string("the PNG data is damaged: ") + spng_strerror(error));
+}
+
+std::uint32_t big_endian(std::string_view bytes) {
+    std::uint32_t number = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+        number = number << 8 | static_cast<unsigned char>(bytes[i]);
+    }
+    return number;
+}
+
+bool is_animated(std::string_view file) {
+    file.remove_prefix(kSignature.size());
+    while (file.size() >= 12) {
+        const std::string_view type = file.substr(4, 4);
+        const std::size_t length = big_endian(file);
+        if (type == "acTL") {
+            return true;
+        }
+        if (type == "IDAT" || length > file.size() - 12) {
+            return false;
+        }
+        file.remove_prefix(length + 12);
+    }
+    return false;
+}
+
+std::string_view format_name(std::string_view file) {
+    if (file.starts_with("\xff\xd8\xff")) {
+        return "JPEG";
+    }
+    if (file.starts_with("GIF8")) {
+        return "GIF";
+    }
+    if (file.starts_with("RIFF") && file.size() >= 12 && file.substr(8, 4) == "WEBP") {
+        return "WebP";
+    }
+    if (file.starts_with("BM")) {
+        return "BMP";
+    }
+    if (file.starts_with(std::string_view("II*\0", 4)) || file.starts_with(std::string_view("MM\0*", 4))) {
+        return "TIFF";
+    }
+    return "";
+}
+
+// An open decoder with its header, and how its samples become floats.
+struct Source {
+    Context context;
+    spng_ihdr header{};
+    bool has_mask = false;
+    int format = SPNG_FMT_RGB8;
+    float scale = 0;           // sample * scale, or
+    bool divide_by_255 = false;  // sample / 255, which is what ComfyUI does with 8-bit colour
+};
+
+void choose_format(Source& source, bool has_transparency) {
+    const spng_ihdr& header = source.header;
+    const bool gray = header.color_type == SPNG_COLOR_TYPE_GRAYSCALE ||
+                      header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA;
+    const bool indexed = header.color_type == SPNG_COLOR_TYPE_INDEXED;
+    const bool alpha = header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA ||
+                       header.color_type == SPNG_COLOR_TYPE_TRUECOLOR_ALPHA;
+    source.has_mask = alpha || indexed || has_transparency;
+    if (header.bit_depth == 16) {
+        source.format = SPNG_FMT_RGBA16;
+        source.scale = 1.0F / 65535.0F;
+    } else {
+        source.format = source.has_mask || gray ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8;
+        source.divide_by_255 = !gray;
+        // ComfyUI's decoder widens gray to 16 bits by a shift, so that white is a little less than 1.
+        source.scale = gray ? 256.0F / 65535.0F : 0;
+    }
+}
+
+tl::expected<Source, PngFailure> open_png(std::string_view file) {
+    if (!file.starts_with(kSignature)) {
+        const std::string_view other = format_name(file);
+        return refuse(
+            other.empty() ? std::string("it is not a picture in a known format; only PNG can be loaded")
+                          : "it is a " + std::string(other) + " picture; only PNG can be loaded"
+        );
+    }
+    if (is_animated(file)) {
+        return refuse("it is an animated PNG; only still pictures can be loaded");
+    }
+    Source source;
+    source.context.reset(spng_ctx_new(0));
+    spng_ctx* context = source.context.get();
+    if (context == nullptr) {
+        return refuse("there is no memory for the decoder");
+    }
+    spng_set_chunk_limits(context, kChunkBytesMax, kChunkBytesMax);
+    int error = spng_set_png_buffer(context, file.data(), file.size());
+    error = error != 0 ? error : spng_get_ihdr(context, &source.header);
+    if (error != 0) {
+        return refuse_broken(error);
+    }
+    if (source.header.width > kSideMax || source.header.height > kSideMax) {
+        return refuse(
+            "it measures " + std::to_string(source.header.width) + " x " +
+            std::to_string(source.header.height) + "; at most " + std::to_string(kSideMax) + " x " +
+            std::to_string(kSideMax) + " can be loaded"
+        );
+    }
+    spng_trns transparency{};
+    choose_format(source, spng_get_trns(context, &transparency) == 0);
+    return source;
+}
+
+template <class Sample>
+void convert_row(
+    const Source& source, const std::uint8_t* bytes, std::size_t width, float* rgb, float* mask
+) {
+    const std::size_t step = source.format == SPNG_FMT_RGB8 ? 3 : 4;
+    const auto to_float = [&](std::size_t at) {
+        Sample sample;
+        std::memcpy(&sample, bytes + at * sizeof(Sample), sizeof sample);
+        const auto number = static_cast<float>(sample);
+        return source.divide_by_255 ? number / 255.0F : number * source.scale;
+    };
+    for (std::size_t x = 0; x < width; ++x) {
+        rgb[x * 3] = to_float(x * step);
+        rgb[x * 3 + 1] = to_float(x * step + 1);
+        rgb[x * 3 + 2] = to_float(x * step + 2);
+    }
+    if (mask != nullptr) {
+        for (std::size_t x = 0; x < width; ++x) {
+            mask[x] = 1.0F - to_float(x * step + 3);
+        }
+    }
+}
+
+void convert_any_row(
+    const Source& source, const std::uint8_t* bytes, std::size_t row, float* rgb, float* mask
+) {
+    const std::size_t width = source.header.width;
+    float* const rgb_row = rgb + row * width * 3;
+    float* const mask_row = source.has_mask ? mask + row * width : nullptr;
+    if (source.format == SPNG_FMT_RGBA16) {
+        convert_row<std::uint16_t>(source, bytes, width, rgb_row, mask_row);
+    } else {
+        convert_row<std::uint8_t>(source, bytes, width, rgb_row, mask_row);
+    }
+}
+
+COMFYD_KERNEL void to_bytes(const float* from, std::uint8_t* into, std::size_t count) {
+    COMFYD_NO_CONTRACTION
+    for (std::size_t i = 0; i < count; ++i) {
+        const float scaled = from[i] * 255.0F;
+        const float low = scaled > 0.0F ? scaled : 0.0F;  // NaN becomes 0
+        into[i] = static_cast<std::uint8_t>(static_cast<int>(low < 255.0F ? low : 255.0F));
+    }
+}
+
+int write_to_sink(spng_ctx* /*context*/, void* user, void* data, std::size_t size) {
+    const auto& sink = *static_cast<const FileSink*>(user);
+    return sink(data, size) ? 0 : SPNG_IO_ERROR;
+}
+
+tl::expected<void, PngFailure> set_texts(spng_ctx* context, const std::vector<PngText>& texts) {
+    std::vector<spng_text> chunks(texts.size());
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+        spng_text& chunk = chunks[i];
+        if (texts[i].keyword.empty() || texts[i].keyword.size() >= sizeof chunk.keyword) {
+            return refuse("'" + texts[i].keyword + "' cannot name a text in a PNG: 1 to 79 characters");
+        }
+        std::memcpy(chunk.keyword, texts[i].keyword.data(), texts[i].keyword.size());
+        chunk.type = SPNG_TEXT;
+        chunk.length = texts[i].text.size();
+        chunk.text = const_cast<char*>(texts[i].text.data());  // only read
+    }
+    if (chunks.empty()) {
+        return {};
+    }
+    const int error = spng_set_text(context, chunks.data(), static_cast<std::uint32_t>(chunks.size()));
+    if (error != 0) {
+        return refuse(std::string("the texts cannot be written: ") + spng_strerror(error));
+    }
+    return {};
+}
+
+int encode_rows(spng_ctx* context, const PngPicture& picture, const std::function<bool()>& stopped) {
+    std::vector<std::uint8_t> row(picture.width * picture.channels);
+    int error = 0;
+    for (std::size_t y = 0; y < picture.height && error == 0; ++y) {
+        if (y % kStopCheckRows == 0 && stopped()) {
+            return SPNG_IO_ERROR;
+        }
+        to_bytes(picture.pixels + y * row.size(), row.data(), row.size());
+        error = spng_encode_row(context, row.data(), row.size());
+    }
+    return error == SPNG_EOI ? 0 : error;
+}
+
+}  // namespace
+
+tl::expected<PngHeader, PngFailure> read_png_header(std::string_view file) {
+    const auto source = open_png(file);
+    if (!source) {
+        return tl::unexpected(source.error());
+    }
+    return PngHeader{source->header.width, source->header.height, source->has_mask};
+}
+
+tl::expected<void, PngFailure> decode_png(
+    std::string_view file, float* rgb, float* mask, const std::function<bool()>& stopped
+) {
+    auto source = open_png(file);
+    if (!source) {
+        return tl::unexpected(source.error());
+    }
+    spng_ctx* context = source->context.get();
+    const std::size_t height = source->header.height;
+    const std::size_t row_bytes = source->header.width * (source->format == SPNG_FMT_RGB8    ? 3UL
+                                                          : source->format == SPNG_FMT_RGBA8 ? 4UL
+                                                                                             : 8UL);
+    int error = spng_decode_image(
+        context, nullptr, 0, source->format, SPNG_DECODE_PROGRESSIVE | SPNG_DECODE_TRNS
+    );
+    if (error != 0) {
+        return refuse_broken(error);
+    }
+    // An interlaced picture comes in passes that each add pixels to the rows, so all rows are kept.
+    const bool interlaced = source->header.interlace_method != SPNG_INTERLACE_NONE;
+    std::vector<std::uint8_t> rows(row_bytes * (interlaced ? height : 1));
+    for (std::size_t count = 0; error == 0; ++count) {
+        if (count % kStopCheckRows == 0 && stopped()) {
+            return {};
+        }
+        spng_row_info info{};
+        error = spng_get_row_info(context, &info);
+        if (error != 0) {
+            break;
+        }
+        std::uint8_t* row = rows.data() + (interlaced ? info.row_num * row_bytes : 0);
+        error = spng_decode_row(context, row, row_bytes);
+        if (!interlaced && (error == 0 || error == SPNG_EOI)) {
+            convert_any_row(*source, row, info.row_num, rgb, mask);
+        }
+    }
+    if (error != SPNG_EOI) {
+        return refuse_broken(error);
+    }
+    for (std::size_t y = 0; interlaced && y < height; ++y) {
+        convert_any_row(*source, rows.data() + y * row_bytes, y, rgb, mask);
+    }
+    return {};
+}
+
+tl::expected<void, PngFailure> encode_png(
+    const PngPicture& picture,
+    int level,
+    const std::vector<PngText>& texts,
+    const FileSink& sink,
+    const std::function<bool()>& stopped
+) {
+    const Context context(spng_ctx_new(SPNG_CTX_ENCODER));
+    if (!context) {
+        return refuse("there is no memory for the encoder");
+    }
+    spng_set_png_stream(context.get(), &write_to_sink, const_cast<FileSink*>(&sink));  // only called
+    spng_ihdr header{};
+    header.width = static_cast<std::uint32_t>(picture.width);
+    header.height = static_cast<std::uint32_t>(picture.height);
+    header.bit_depth = 8;
+    header.color_type =
+        picture.channels == 4 ? SPNG_COLOR_TYPE_TRUECOLOR_ALPHA : SPNG_COLOR_TYPE_TRUECOLOR;
+    int error = spng_set_ihdr(context.get(), &header);
+    if (error == 0) {
+        const auto set = set_texts(context.get(), texts);
+        if (!set) {
+            return set;
+        }
+        spng_set_option(context.get(), SPNG_IMG_COMPRESSION_LEVEL, level);
+        // One filter instead of trying all five for each row: the trying costs more than zlib's own work.
+        spng_set_option(context.get(), SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_UP);
+        error = spng_encode_image(
+            context.get(), nullptr, 0, SPNG_FMT_PNG, SPNG_ENCODE_PROGRESSIVE | SPNG_ENCODE_FINALIZE
+        );
+    }
+    error = error != 0 ? error : encode_rows(context.get(), picture, stopped);
+    if (error != 0) {
+        return refuse(std::string("the picture cannot be written: ") + spng_strerror(error));
+    }
+    return {};
+}
+
+}  // namespace comfyd::engine

@@ -1,0 +1,57 @@
+// PNG pictures to and from ComfyUI's floats. Holds no state. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "engine/files.hpp"
+
+namespace comfyd::engine {
+
+// What keeps a picture from being read or written. Nodes turn it into their own error.
+struct PngFailure {
+    std::string text;
+};
+
+struct PngHeader {
+    std::size_t width = 0;
+    std::size_t height = 0;
+    bool has_mask = false;  // alpha, or a palette: ComfyUI decodes those with alpha
+};
+
+// Refuses other formats, animations and sides above kSideMax, each with its reason.
+tl::expected<PngHeader, PngFailure> read_png_header(std::string_view file);
+
+// Fills `rgb` with height * width * 3 floats and, where the header says so, `mask` with 1 - alpha. Asks `stopped`
+// now and then and ends early when it says so.
+tl::expected<void, PngFailure> decode_png(
+    std::string_view file, float* rgb, float* mask, const std::function<bool()>& stopped
+);
+
+struct PngText {
+    std::string keyword;
+    std::string text;  // ASCII
+};
+
+struct PngPicture {
+    const float* pixels = nullptr;  // rows of width * channels
+    std::size_t width = 0;
+    std::size_t height = 0;
+    std::size_t channels = 3;  // 3 or 4
+};
+
+// byte = trunc(clip(255 * x, 0, 255)), as ComfyUI. `level` is zlib's.
+tl::expected<void, PngFailure> encode_png(
+    const PngPicture& picture,
+    int level,
+    const std::vector<PngText>& texts,
+    const FileSink& sink,
+    const std::function<bool()>& stopped
+);
+
+}  // namespace comfyd::engine

@@ -1,0 +1,322 @@
+#include "engine/resize.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "engine/kernel.hpp"
+#include "engine/resize_kernels.hpp"
+
+namespace comfyd::engine {
+namespace {
+
+// The window of one picture that remains after the crop, relative to the picture's first pixel.
+struct Cut {
+    std::size_t x = 0;
+    std::size_t y = 0;
+    std::size_t width = 0;
+    std::size_t height = 0;
+};
+
+// Python's round(): halves go to the even neighbour, which is the default rounding mode here too.
+std::size_t margin(std::size_t side, double part) {
+    const auto whole = static_cast<double>(side);
+    return static_cast<std::size_t>(std::max(0.0, std::nearbyint((whole - whole * part) / 2.0)));
+}
+
+Cut cut_for(const ImageShape& shape, std::size_t width, std::size_t height, Crop crop) {
+    Cut cut{0, 0, shape.width, shape.height};
+    if (crop == Crop::disabled) {
+        return cut;
+    }
+    const double old_aspect = static_cast<double>(shape.width) / static_cast<double>(shape.height);
+    const double new_aspect = static_cast<double>(width) / static_cast<double>(height);
+    if (old_aspect > new_aspect) {
+        cut.x = margin(shape.width, new_aspect / old_aspect);
+    } else if (old_aspect < new_aspect) {
+        cut.y = margin(shape.height, old_aspect / new_aspect);
+    }
+    cut.width = shape.width - std::min(shape.width, cut.x * 2);
+    cut.height = shape.height - std::min(shape.height, cut.y * 2);
+    return cut;
+}
+
+// What every method works with: pictures of one batch, all cut alike.
+struct Job {
+    const Call& call;
+    const Image& image;
+    Cut cut;
+    NewImage out;
+
+    Window window(std::size_t picture) const {
+        const ImageShape& shape = image.shape();
+        return Window{
+            .pixels = image.row(picture * shape.height + cut.y) + cut.x * shape.channels,
+            .stride = shape.row_floats(),
+            .width = cut.width,
+            .height = cut.height,
+            .channels = shape.channels
+        };
+    }
+
+    // Calls body(window, y, out) for every output row of every picture.
+    template <class Body>
+    Result<> for_output_rows(std::size_t work_per_row, const Body& body) {
+        const ImageShape shape = out.shape();
+        return call.for_rows(shape.rows(), work_per_row, [&](std::size_t first, std::size_t last) {
+            for (std::size_t row = first; row < last; ++row) {
+                body(window(row / shape.height), row % shape.height, out.row(row));
+            }
+        });
+    }
+};
+
+Result<> nearest_exact(Job& job) {
+    const ImageShape shape = job.out.shape();
+    const auto columns = nearest_exact_indices(job.cut.width, shape.width);
+    const auto rows = nearest_exact_indices(job.cut.height, shape.height);
+    return job.for_output_rows(shape.row_floats(), [&](const Window& window, std::size_t y, float* out) {
+        const float* row = window.row(rows[y]);
+        for (const std::size_t x : columns) {
+            out = std::copy_n(row + x * window.channels, window.channels, out);
+        }
+    });
+}
+
+Result<> area(Job& job) {
+    const ImageShape shape = job.out.shape();
+    const auto columns = area_spans(job.cut.width, shape.width);
+    const auto rows = area_spans(job.cut.height, shape.height);
+    const std::size_t rows_read = job.cut.height / shape.height + 1;
+    const std::size_t work = (job.cut.width + shape.width) * shape.channels * rows_read;
+    return job.for_output_rows(work, [&](const Window& window, std::size_t y, float* out) {
+        area_row(window, rows[y], columns, out);
+    });
+}
+
+Result<> bilinear(Job& job) {
+    const ImageShape shape = job.out.shape();
+    const auto columns = linear_taps(job.cut.width, shape.width);
+    const auto rows = linear_taps(job.cut.height, shape.height);
+    // PyTorch takes another path for few channels and more than this many coordinates.
+    constexpr std::size_t kSmall = 128;
+    const bool by_points = shape.channels >= 4 || shape.height + shape.width <= kSmall;
+    return job.for_output_rows(
+        shape.row_floats() * 4,
+        [&](const Window& window, std::size_t y, float* out) {
+            if (by_points) {
+                bilinear_row_by_points(window, rows[y], columns, out);
+            } else {
+                bilinear_row_by_rows(window, rows[y], columns, out);
+            }
+        }
+    );
+}
+
+// Source rows that are already scaled along x. Neighbouring output rows read almost the same ones.
+class CubicRows {
+public:
+    explicit CubicRows(std::size_t row_floats) {
+        for (auto& slot : slots_) {
+            slot.resize(row_floats);
+        }
+    }
+
+    // Valid until a row four further is asked for.
+    const float* get(
+        const Window& window, std::size_t y, const std::vector<CubicTap>& columns
+    ) {
+        const std::size_t slot = y % 4;
+        const float* key = window.row(y);
+        if (keys_[slot] != key) {
+            cubic_along_x(key, window.channels, columns, slots_[slot].data());
+            keys_[slot] = key;
+        }
+        return slots_[slot].data();
+    }
+
+private:
+    std::array<std::vector<float>, 4> slots_;
+    std::array<const float*, 4> keys_{};
+};
+
+Result<> bicubic(Job& job) {
+    const ImageShape shape = job.out.shape();
+    const auto columns = cubic_taps(job.cut.width, shape.width);
+    const auto rows = cubic_taps(job.cut.height, shape.height);
+    const std::size_t floats = shape.row_floats();
+    return job.call.for_rows(shape.rows(), floats * 8, [&](std::size_t first, std::size_t last) {
+        CubicRows scaled(floats);
+        for (std::size_t row = first; row < last; ++row) {
+            const Window window = job.window(row / shape.height);
+            const CubicTap& tap = rows[row % shape.height];
+            std::array<const float*, 4> sources{};
+            for (std::size_t k = 0; k < 4; ++k) {
+                sources[k] = scaled.get(window, tap.at[k], columns);
+            }
+            cubic_along_y(sources.data(), tap.weight, floats, job.out.row(row));
+        }
+    });
+}
+
+COMFYD_KERNEL void to_bytes(const float* from, std::uint8_t* into, std::size_t count) {
+    COMFYD_NO_CONTRACTION
+    for (std::size_t i = 0; i < count; ++i) {
+        const float scaled = from[i] * 255.0F;
+        const float low = scaled > 0.0F ? scaled : 0.0F;
+        into[i] = static_cast<std::uint8_t>(static_cast<int>(low < 255.0F ? low : 255.0F));
+    }
+}
+
+// Pillow scales colours weighted by alpha, in bytes.
+void premultiply(std::uint8_t* pixels, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i, pixels += 4) {
+        for (int c = 0; c < 3; ++c) {
+            const unsigned product = pixels[c] * unsigned{pixels[3]} + 128;
+            pixels[c] = static_cast<std::uint8_t>((product + (product >> 8)) >> 8);
+        }
+    }
+}
+
+void unpremultiply(std::uint8_t* pixels, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i, pixels += 4) {
+        const unsigned alpha = pixels[3];
+        if (alpha == 0 || alpha == 255) {
+            continue;
+        }
+        for (int c = 0; c < 3; ++c) {
+            pixels[c] = static_cast<std::uint8_t>(std::min(255U, 255U * pixels[c] / alpha));
+        }
+    }
+}
+
+// One picture: to bytes, along x, along y, and back.
+Result<> lanczos_picture(
+    Job& job,
+    std::size_t picture,
+    const std::vector<LanczosTap>& columns,
+    const std::vector<LanczosTap>& rows
+) {
+    const Window window = job.window(picture);
+    const ImageShape shape = job.out.shape();
+    const std::size_t in_floats = window.width * window.channels;
+    const std::size_t out_floats = shape.row_floats();
+    const bool same_size = window.width == shape.width && window.height == shape.height;
+    const bool with_alpha = window.channels == 4 && !same_size;
+    std::vector<std::uint8_t> scaled(window.height * out_floats);
+    auto result = job.call.for_rows(window.height, in_floats * 4, [&](std::size_t first, std::size_t last) {
+        std::vector<std::uint8_t> bytes(in_floats);
+        for (std::size_t y = first; y < last; ++y) {
+            to_bytes(window.row(y), bytes.data(), in_floats);
+            if (with_alpha) {
+                premultiply(bytes.data(), window.width);
+            }
+            std::uint8_t* out = scaled.data() + y * out_floats;
+            if (window.width == shape.width) {
+                std::ranges::copy(bytes, out);
+            } else {
+                lanczos_along_x(bytes.data(), window.channels, columns, out);
+            }
+        }
+    });
+    if (!result) {
+        return result;
+    }
+    return job.call.for_rows(shape.height, out_floats * 8, [&](std::size_t first, std::size_t last) {
+        std::vector<std::uint8_t> bytes(out_floats);
+        for (std::size_t y = first; y < last; ++y) {
+            if (window.height == shape.height) {
+                std::copy_n(scaled.data() + y * out_floats, out_floats, bytes.data());
+            } else {
+                const std::uint8_t* from = scaled.data() + rows[y].begin * out_floats;
+                lanczos_along_y(from, out_floats, rows[y], out_floats, bytes.data());
+            }
+            if (with_alpha) {
+                unpremultiply(bytes.data(), shape.width);
+            }
+            std::ranges::transform(bytes, job.out.row(picture * shape.height + y), [](std::uint8_t byte) {
+                return static_cast<float>(byte) / 255.0F;
+            });
+        }
+    });
+}
+
+Result<> lanczos(Job& job) {
+    const ImageShape shape = job.out.shape();
+    const auto columns = lanczos_taps(job.cut.width, shape.width);
+    const auto rows = lanczos_taps(job.cut.height, shape.height);
+    for (std::size_t picture = 0; picture < shape.batch; ++picture) {
+        auto result = lanczos_picture(job, picture, columns, rows);
+        if (!result) {
+            return result;
+        }
+    }
+    return {};
+}
+
+Result<> scale(Job& job, ResizeMethod method) {
+    switch (method) {
+        case ResizeMethod::nearest_exact:
+            return nearest_exact(job);
+        case ResizeMethod::bilinear:
+            return bilinear(job);
+        case ResizeMethod::area:
+            return area(job);
+        case ResizeMethod::bicubic:
+            return bicubic(job);
+        case ResizeMethod::lanczos:
+            return lanczos(job);
+    }
+    return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& resize_method_names() {
+    static const std::vector<std::string> kNames = {
+        "nearest-exact", "bilinear", "area", "bicubic", "lanczos"
+    };
+    return kNames;
+}
+
+ResizeMethod resize_method(std::string_view name) {
+    const auto& names = resize_method_names();
+    const auto found = std::ranges::find(names, name);
+    COMFYD_ASSERT(found != names.end());
+    return static_cast<ResizeMethod>(found - names.begin());
+}
+
+Result<Image> resize(
+    const Call& call,
+    const Image& image,
+    std::size_t width,
+    std::size_t height,
+    ResizeMethod method,
+    Crop crop
+) {
+    const ImageShape& shape = image.shape();
+    const Cut cut = cut_for(shape, width, height, crop);
+    if (cut.width == 0 || cut.height == 0) {
+        return node_error(
+            "RuntimeError",
+            "Nothing is left of a " + std::to_string(shape.width) + " x " + std::to_string(shape.height) +
+                " picture when it is cropped for " + std::to_string(width) + " x " +
+                std::to_string(height)
+        );
+    }
+    auto out = call.new_image({shape.batch, height, width, shape.channels});
+    if (!out) {
+        return fail(std::move(out.error()));
+    }
+    Job job{call, image, cut, std::move(*out)};
+    auto result = scale(job, method);
+    if (!result) {
+        return fail(std::move(result.error()));
+    }
+    return std::move(job.out).finish();
+}
+
+}  // namespace comfyd::engine

@@ -1,0 +1,81 @@
+// Fan-out of job events inside the process.
+//
+// The Hub lives on the core executor. A Subscription lives on the executor of its listener; events are posted to it.
+// A listener that falls behind loses progress snapshots first (only the latest is kept) and is cut off when its
+// buffer is full: nobody waits for it.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/task.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::events {
+
+using EventPtr = std::shared_ptr<const jobs::Event>;
+
+struct WatchOptions {
+    std::uint64_t since = 0;  // only events with a higher sequence
+    bool previews = false;
+    Millis progress_interval{250};  // at most one progress event in this time
+};
+
+class Subscription : public std::enable_shared_from_this<Subscription> {
+public:
+    static constexpr std::size_t kBufferMax = 256;
+
+    Subscription(Executor executor, WatchOptions options);
+
+    // The next event in order. Code::request_timeout: none within `patience` (send a heartbeat and call again);
+    // anything else ends the stream: Code::not_found: the job has ended and there is no more; Code::too_many_streams:
+    // cut off for being slow; Code::shutting_down; Code::cancelled.
+    Task<Result<EventPtr>> next(Millis patience);
+
+    Executor executor() const { return executor_; }
+    const WatchOptions& options() const { return options_; }
+
+    // All on the subscription's executor. Until prime() hands over the stored past, live events are held back.
+    void prime(std::vector<EventPtr> past);
+    void push(EventPtr event);
+    void end(Code reason);
+
+private:
+    void deliver(EventPtr event);
+
+    Executor executor_;
+    WatchOptions options_;
+    Signal changed_;
+    bool primed_ = false;
+    std::vector<EventPtr> held_;
+    std::deque<EventPtr> buffer_;
+    EventPtr progress_;  // the latest, not yet delivered
+    EventPtr preview_;   // likewise
+    std::uint64_t last_sequence_;
+    std::chrono::steady_clock::time_point progress_due_{};
+    std::optional<Code> ended_;
+};
+
+class Hub {
+public:
+    explicit Hub(Executor core) : core_(core) {}
+
+    // Both on the core executor.
+    void attach(const JobId& job, std::shared_ptr<Subscription> subscription);
+    void publish(EventPtr event);
+    void end_all(Code reason);
+    bool has_listeners(const JobId& job) const { return by_job_.contains(job); }
+
+    std::size_t subscription_count() const { return count_; }
+
+private:
+    Executor core_;
+    std::unordered_map<JobId, std::vector<std::weak_ptr<Subscription>>> by_job_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace comfyd::events

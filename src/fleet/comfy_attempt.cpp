@@ -1,0 +1,260 @@
+#include "fleet/comfy_attempt.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "comfy/members.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+constexpr Millis kLongWait = std::chrono::hours(1);
+constexpr Millis kInterruptAgain{2'000};
+constexpr int kRefusalsGone = 3;
+constexpr std::size_t kLargeWorkflowBytes = 256 * 1024;
+constexpr std::size_t kSentPicturesBytesMax = 256 * 1024 * 1024;
+// Its pictures come as preview frames and are never files.
+constexpr std::string_view kPictureSender = "SaveImageWebsocket";
+
+}  // namespace
+
+ComfyAttempt::ComfyAttempt(
+    ComfyLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+)
+    : link_(link),
+      options_(link.options),
+      assignment_(std::move(assignment)),
+      listener_(listener),
+      stop_(stop),
+      wake_(link.core),
+      last_message_(Ticks::now()),
+      last_look_(last_message_),
+      silence_{last_message_, last_message_, 0} {}
+
+// The work runs as a task of its own, so that a stop interrupts whatever it waits for.
+Task<Result<jobs::AttemptResult>> ComfyAttempt::run() {
+    TaskGroup work(link_.core);
+    work.spawn("attempt", execute());
+    const bool limited = assignment_.timeout > Millis(0);
+    const auto deadline = Ticks::now() + assignment_.timeout;
+    std::optional<Code> why;
+    while (!result_ && !why) {
+        const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
+        if (stop_.reason) {
+            why = *stop_.reason;
+        } else if (limited && left <= Millis(0)) {
+            why = Code::execution_timeout;
+        } else {
+            co_await stop_.requested.wait_for(limited ? std::min(left, kLongWait) : kLongWait);
+            const bool abandoned = co_await is_cancelled();
+            if (abandoned && !result_) {
+                why = Code::shutting_down;
+            }
+        }
+    }
+    if (why) {
+        work.cancel();
+    }
+    // A join that is itself cancelled returns early; the task ends all the same.
+    while (work.size() > 0) {
+        co_await work.join();
+    }
+    if (!why && stop_.reason == Code::cancelled) {
+        co_return fail(stop_error(Code::cancelled));
+    }
+    if (!why) {
+        co_return std::move(*result_);
+    }
+    if (*why != Code::shutting_down) {
+        co_await withdraw();
+    }
+    co_return fail(stop_error(*why));
+}
+
+Task<> ComfyAttempt::execute() {
+    auto result = co_await attempt();
+    result_ = std::move(result);
+    stop_.requested.notify();
+}
+
+Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
+    auto prompt = co_await parse_workflow();
+    if (!prompt) {
+        co_return fail(std::move(prompt.error()));
+    }
+    tracker_.emplace(*prompt);
+    if (assignment_.reattach) {
+        auto place = co_await locate();
+        if (!place) {
+            co_return fail(std::move(place.error()));
+        }
+        reattached_ = accepted_ = sent_ = *place != Place::absent;
+    }
+    if (!accepted_) {
+        auto submitted = co_await submit(std::move(*prompt));
+        if (!submitted && submitted.error().code == Code::worker_rejected && !reused_uploads_.empty()) {
+            // Somebody may have removed input files that we did not send again.
+            for (const std::string& name : reused_uploads_) {
+                link_.uploaded.erase(name);
+            }
+            reused_uploads_.clear();
+            auto again = co_await parse_workflow();
+            submitted = co_await submit(std::move(*again));
+        }
+        if (!submitted) {
+            co_return fail(std::move(submitted.error()));
+        }
+    }
+    auto followed = co_await follow();
+    if (!followed) {
+        co_return fail(std::move(followed.error()));
+    }
+    auto ending = read_ending();
+    if (!ending) {
+        co_return fail(std::move(ending.error()));
+    }
+    auto collected = co_await collect();
+    co_return collected;
+}
+
+Task<Result<json::object>> ComfyAttempt::parse_workflow() {
+    Result<json::object> parsed;
+    if (assignment_.workflow.size() < kLargeWorkflowBytes) {
+        parsed = json::parse_object(assignment_.workflow);
+    } else {
+        auto text = assignment_.workflow;
+        parsed = co_await link_.pool.run([text = std::move(text)] { return json::parse_object(text); });
+    }
+    if (!parsed) {
+        co_return fail(Code::invalid_workflow, "the stored workflow cannot be read: " + parsed.error().message);
+    }
+    co_return parsed;
+}
+
+void ComfyAttempt::on_message(const comfy::Message& message) {
+    last_message_ = Ticks::now();
+    silence_.since = last_message_;
+    silence_.refusals = 0;
+    seen_message_ = true;
+    if (const auto* executing = std::get_if<comfy::Executing>(&message); executing && !executing->node) {
+        end_marked_ = true;
+        wake_.notify();
+        return;
+    }
+    const auto* error = std::get_if<comfy::ExecutionError>(&message);
+    const bool ends = std::holds_alternative<comfy::ExecutionSuccess>(message) ||
+                      std::holds_alternative<comfy::ExecutionInterrupted>(message) ||
+                      (error != nullptr && error->ends_prompt());
+    if (ends) {
+        ending_at_ = last_message_;
+        wake_.notify();
+        return;
+    }
+    if (!tracker_ || stop_.reason || entry_) {
+        return;
+    }
+    if (const auto* preview = std::get_if<comfy::Preview>(&message)) {
+        keep_picture(*preview, preview->node_id.empty() ? tracker_->snapshot().current_node : preview->node_id);
+        listener_.on_preview(preview->bytes, preview->content_type);
+    } else if (tracker_->apply(message)) {
+        listener_.on_progress(tracker_->snapshot());
+    }
+}
+
+void ComfyAttempt::keep_picture(const comfy::Preview& preview, std::string node) {
+    const bool fits = sent_pictures_bytes_ + preview.bytes.size() <= kSentPicturesBytesMax;
+    if (!fits || preview.content_type != "image/png" || tracker_->class_of(node) != kPictureSender) {
+        return;
+    }
+    sent_pictures_bytes_ += preview.bytes.size();
+    comfy::FileName name{node + "_" + std::to_string(sent_pictures_.size()) + ".png", "", "output"};
+    sent_pictures_.push_back({std::move(node), std::move(name), preview.bytes});
+}
+
+void ComfyAttempt::on_socket_lost() {
+    look_now_ = true;
+    wake_.notify();
+}
+
+// Takes the prompt off the worker and waits until it is gone, but no longer than cancel_grace.
+Task<> ComfyAttempt::withdraw() {
+    if (!sent_) {
+        co_return;
+    }
+    orphaned_ = true;
+    const auto deadline = Ticks::now() + options_.cancel_grace;
+    Ticks::time_point interrupted_at = Ticks::now() - kInterruptAgain;
+    int absences = 0;
+    int refusals = 0;
+    while (Ticks::now() < deadline) {
+        auto place = co_await push_out(interrupted_at);
+        refusals = !place && comfy::is_refused(place.error()) ? refusals + 1 : 0;
+        absences = place && *place == Place::absent ? absences + 1 : 0;
+        // A submission whose answer never came may still arrive: that takes two looks.
+        if (refusals >= kRefusalsGone || absences >= (accepted_ ? 1 : 2)) {
+            orphaned_ = false;
+            co_return;
+        }
+        if (place && *place == Place::pending) {
+            continue;
+        }
+        co_await wake_.wait_for(absences > 0 ? options_.settle : options_.cancel_poll);
+        const bool abandoned = co_await is_cancelled();
+        if (abandoned) {
+            co_return;
+        }
+    }
+    log::warning(
+        "a prompt does not stop", {{"job", assignment_.job}, {"worker", link_.worker_id}, {"prompt", assignment_.prompt_id}}
+    );
+    blockage_ = Blockage{"prompt " + assignment_.prompt_id + " does not stop", assignment_.prompt_id};
+}
+
+// One look, and what it calls for. Old workers interrupt whatever runs, whichever prompt they are told: so only ours.
+Task<Result<ComfyAttempt::Place>> ComfyAttempt::push_out(Ticks::time_point& interrupted_at) {
+    auto queue = co_await link_.client.queue();
+    if (!queue) {
+        co_return fail(std::move(queue.error()));
+    }
+    if (queue->is_pending(assignment_.prompt_id)) {
+        accepted_ = true;
+        auto deleted = co_await link_.client.delete_queued(assignment_.prompt_id);
+        if (!deleted) {
+            co_return fail(std::move(deleted.error()));
+        }
+        co_return Place::pending;
+    }
+    if (!queue->is_running(assignment_.prompt_id)) {
+        co_return Place::absent;
+    }
+    accepted_ = true;
+    if (Ticks::now() - interrupted_at >= kInterruptAgain) {
+        interrupted_at = Ticks::now();
+        auto interrupted = co_await link_.client.interrupt(assignment_.prompt_id);
+        if (!interrupted) {
+            co_return fail(std::move(interrupted.error()));
+        }
+    }
+    co_return Place::running;
+}
+
+Error ComfyAttempt::stop_error(Code why) const {
+    switch (why) {
+        case Code::execution_timeout:
+            return {
+                why,
+                "the run did not end within " +
+                    std::to_string(std::chrono::ceil<std::chrono::seconds>(assignment_.timeout).count()) +
+                    " s and was stopped",
+            };
+        case Code::deadline_exceeded:
+            return {why, "the job's deadline passed while it ran"};
+        case Code::shutting_down:
+            return {why, "comfyd shuts down; the prompt stays on the worker"};
+        default:
+            return {why, "the job was cancelled while it ran"};
+    }
+}
+
+}  // namespace comfyd::fleet

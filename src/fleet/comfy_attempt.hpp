@@ -1,0 +1,147 @@
+// One try of a job on one ComfyUI worker, from its inputs to its outputs. Owned by ComfyWorker::run for its length;
+// core executor only.
+//
+// The worker's messages only say when to look: how a prompt ended is read from the worker's history, and the queue and
+// the history are also polled, so that a silent or broken WebSocket loses nothing. A prompt is never submitted while
+// an earlier submission of it may have arrived.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "assets/store.hpp"
+#include "base/pool.hpp"
+#include "comfy/client.hpp"
+#include "fleet/inputs.hpp"
+#include "fleet/options.hpp"
+#include "fleet/outputs.hpp"
+#include "fleet/progress.hpp"
+#include "jobs/fleet.hpp"
+
+namespace comfyd::fleet {
+
+// What the attempts on one worker share with it. Owned by the worker, which outlives them.
+struct ComfyLink {
+    Executor core;
+    comfy::Client client;
+    assets::Store& store;
+    Pool& pool;
+    const FleetOptions& options;
+    std::string worker_id;
+    std::string client_id;                        // of the WebSocket
+    // File name -> input value, of files that need not be sent again. Emptied when the worker may have restarted.
+    std::map<std::string, std::string> uploaded;
+};
+
+// Why a worker cannot be given anything more although it answers.
+struct Blockage {
+    std::string reason;
+    std::string prompt_id;  // that does not stop; empty: nothing is ever started
+};
+
+class ComfyAttempt {
+public:
+    ComfyAttempt(
+        ComfyLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+    );
+
+    Task<Result<jobs::AttemptResult>> run();
+
+    // A message about this prompt, or one that names none while this is the only prompt.
+    void on_message(const comfy::Message& message);
+    void on_socket_lost();
+
+    const jobs::Assignment& assignment() const { return assignment_; }
+    // After run():
+    const std::optional<Blockage>& blockage() const { return blockage_; }
+    // It ended well and was submitted here, and yet no message told of it.
+    bool was_silent() const { return accepted_ && !reattached_ && !seen_message_; }
+    // The prompt may still be on the worker, and nobody waits for it any more.
+    bool is_orphaned() const { return orphaned_; }
+
+private:
+    using Ticks = std::chrono::steady_clock;
+    enum class Place { finished, running, pending, absent };
+    // How long the worker has not been reached.
+    struct Silence {
+        Ticks::time_point since;
+        Ticks::time_point refused_since;
+        int refusals = 0;
+    };
+
+    Task<> execute();
+    Task<Result<jobs::AttemptResult>> attempt();
+    Task<Result<json::object>> parse_workflow();
+
+    Task<Result<>> place_inputs(json::object& prompt);
+    Task<Result<std::string>> upload(const AssetUse& use);
+
+    Task<Result<>> submit(json::object prompt);
+    Task<Result<>> submit_text(std::string text);
+    // Looks where the prompt is after a submission without a clear answer. True: the worker has it.
+    Task<Result<bool>> settle_submission();
+
+    // Looks once; when finished, entry_ is set.
+    Task<Result<Place>> look(bool history_first);
+    Task<Result<bool>> look_in_history();
+    // Looks until it is certain; Code::worker_lost when the worker cannot be reached.
+    Task<Result<Place>> locate();
+    Task<Result<>> follow();
+    Ticks::time_point next_look() const;
+    Result<> judge(Place place);
+    // Counts a failed look; set when the worker is to be given up.
+    std::optional<Error> judge_silence(const Error& error);
+    void heard();
+    void keep_picture(const comfy::Preview& preview, std::string node);
+
+    Result<> read_ending() const;
+    Task<Result<jobs::AttemptResult>> collect();
+    Task<> collect_some(const std::vector<UiItem>& items, std::vector<std::optional<jobs::Output>>& outputs);
+    Task<Result<jobs::Output>> fetch(const UiItem& item);
+    Task<Result<jobs::Output>> fetch_file(const UiItem& item);
+    assets::NewAsset new_asset(const UiItem& item, std::string content_type) const;
+
+    Task<> withdraw();
+    Task<Result<Place>> push_out(Ticks::time_point& interrupted_at);
+    Error stop_error(Code why) const;
+
+    ComfyLink& link_;
+    const FleetOptions& options_;
+    jobs::Assignment assignment_;
+    jobs::AttemptListener& listener_;
+    jobs::StopRequest& stop_;
+    Signal wake_;
+
+    std::optional<ProgressTracker> tracker_;
+    std::optional<Result<jobs::AttemptResult>> result_;
+    std::optional<comfy::HistoryEntry> entry_;
+    std::optional<Blockage> blockage_;
+    std::vector<std::string> reused_uploads_;  // names of inputs that were not sent again
+    std::vector<UiItem> sent_pictures_;        // results that came as messages, not as files
+    std::size_t sent_pictures_bytes_ = 0;
+
+    bool sent_ = false;      // the worker may have the prompt
+    bool accepted_ = false;  // the worker has, or had, the prompt
+    bool reattached_ = false;
+    bool orphaned_ = false;
+    bool seen_message_ = false;
+    bool end_marked_ = false;                    // the end marker came
+    std::optional<Ticks::time_point> ending_at_;  // a message about the end came
+    bool look_now_ = false;
+    int hasty_looks_ = 0;  // looks after the end that found no end
+    int absences_ = 0;
+    bool queue_idle_ = false;  // at the last look nothing ran
+    Ticks::time_point last_message_;
+    Ticks::time_point last_look_;
+    std::optional<Ticks::time_point> unstarted_since_;  // it waits, and nothing runs
+    Silence silence_;
+    std::size_t next_item_ = 0;
+    std::optional<Error> collect_failure_;
+};
+
+}  // namespace comfyd::fleet

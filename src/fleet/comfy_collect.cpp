@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "fleet/comfy_attempt.hpp"
+
+namespace comfyd::fleet {
+
+Task<Result<jobs::AttemptResult>> ComfyAttempt::collect() {
+    jobs::AttemptResult result;
+    std::vector<UiItem> items = list_results(entry_->outputs);
+    result.ui_outputs = std::move(entry_->outputs);
+    std::move(sent_pictures_.begin(), sent_pictures_.end(), std::back_inserter(items));
+    if (items.empty()) {
+        co_return result;
+    }
+    std::vector<std::optional<jobs::Output>> outputs(items.size());
+    if (items.size() == 1) {
+        co_await collect_some(items, outputs);
+    } else {
+        TaskGroup downloads(link_.core);
+        const auto count = std::min(items.size(), static_cast<std::size_t>(options_.downloads_max));
+        for (std::size_t i = 0; i < count; ++i) {
+            // Both vectors live in this frame until every task has ended.
+            downloads.spawn("download", collect_some(items, outputs));
+        }
+        while (downloads.size() > 0) {
+            co_await downloads.join();
+            const bool stop = co_await is_cancelled();
+            if (stop && downloads.size() > 0) {
+                downloads.cancel();
+            }
+        }
+    }
+    if (collect_failure_) {
+        co_return fail(std::move(*collect_failure_));
+    }
+    for (auto& output : outputs) {
+        if (!output) {
+            co_return fail(Code::cancelled, "the run was stopped");
+        }
+        result.outputs.push_back(std::move(*output));
+    }
+    co_return result;
+}
+
+Task<> ComfyAttempt::collect_some(
+    const std::vector<UiItem>& items, std::vector<std::optional<jobs::Output>>& outputs
+) {
+    while (!collect_failure_ && next_item_ < items.size()) {
+        const std::size_t index = next_item_++;
+        auto output = co_await fetch(items[index]);
+        if (!output) {
+            collect_failure_ = std::move(output.error());
+            co_return;
+        }
+        listener_.on_output(*output);
+        outputs[index] = std::move(*output);
+    }
+}
+
+Task<Result<jobs::Output>> ComfyAttempt::fetch(const UiItem& item) {
+    if (!item.content) {
+        auto output = co_await fetch_file(item);
+        co_return output;
+    }
+    auto asset = new_asset(item, content_type_for("", item.file.filename));
+    auto added = co_await link_.store.add(*item.content, std::move(asset));
+    if (!added) {
+        co_return fail(std::move(added.error()));
+    }
+    co_return make_output(item, added->asset);
+}
+
+Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
+    Millis pause = options_.download_retry;
+    for (int tried = 1;; ++tried) {
+        auto writer = link_.store.write();
+        if (!writer) {
+            co_return fail(std::move(writer.error()));
+        }
+        assets::BlobWriter* into = writer->get();
+        auto type = co_await link_.client.view(item.file, [into](std::string_view piece) {
+            return into->append(piece);
+        });
+        if (type) {
+            auto asset = new_asset(item, content_type_for(*type, item.file.filename));
+            auto added = co_await link_.store.finish(std::move(*writer), std::move(asset));
+            if (!added) {
+                co_return fail(std::move(added.error()));
+            }
+            co_return make_output(item, added->asset);
+        }
+        const Code code = type.error().code;
+        const std::string what = "output " + item.file.path() + " of node " + item.node_id + ": ";
+        const bool may_pass = code == Code::not_found || code == Code::connection_failed ||
+                              code == Code::request_timeout || code == Code::upstream_error ||
+                              code == Code::protocol_error;
+        if (!may_pass && code != Code::payload_too_large) {
+            co_return fail(std::move(type.error()));
+        }
+        if (!may_pass || tried >= options_.download_tries) {
+            const bool unreachable = code == Code::connection_failed || code == Code::request_timeout;
+            co_return fail(
+                unreachable ? Code::worker_lost : Code::output_unavailable, what + type.error().message
+            );
+        }
+        const bool waited = co_await sleep_for(pause);
+        if (!waited) {
+            co_return fail(Code::cancelled, "the run was stopped");
+        }
+        pause *= 2;
+    }
+}
+
+assets::NewAsset ComfyAttempt::new_asset(const UiItem& item, std::string content_type) const {
+    assets::NewAsset asset;
+    asset.tenant = assignment_.tenant;
+    asset.content_type = std::move(content_type);
+    asset.file_path = item.file.filename;
+    asset.job = assignment_.job;
+    return asset;
+}
+
+}  // namespace comfyd::fleet

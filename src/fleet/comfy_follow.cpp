@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "base/log.hpp"
+#include "comfy/members.hpp"
+#include "fleet/comfy_attempt.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+constexpr int kRefusalsLost = 3;
+constexpr int kHastyLooksMax = 6;
+constexpr int kAbsencesLost = 2;
+
+bool is_out_of_memory(const comfy::ExecutionError& error) {
+    std::string text = error.exception_type + " " + error.exception_message;
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+        return static_cast<char>(std::tolower(c));
+    });
+    for (const std::string_view sign :
+         {"outofmemory", "out of memory", "can't allocate memory", "allocation on device"}) {
+        if (text.find(sign) != std::string::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::string without_trailing_space(std::string text) {
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+        text.pop_back();
+    }
+    return text;
+}
+
+Error to_error(const comfy::ExecutionError& error) {
+    json::array traceback;
+    for (const std::string& line : error.traceback) {
+        traceback.emplace_back(line);
+    }
+    json::object details;
+    details["node_id"] = error.node_id;
+    details["node_type"] = error.node_type;
+    details["exception_type"] = error.exception_type;
+    details["exception_message"] = error.exception_message;
+    details["traceback"] = std::move(traceback);
+    const std::string where = "node " + error.node_id + " (" + error.node_type + "): ";
+    const std::string what = error.exception_type + ": " + without_trailing_space(error.exception_message);
+    const Code code = is_out_of_memory(error) ? Code::out_of_memory : Code::node_execution_error;
+    return {code, where + what, std::move(details)};
+}
+
+}  // namespace
+
+Task<Result<bool>> ComfyAttempt::look_in_history() {
+    auto entry = co_await link_.client.history(assignment_.prompt_id);
+    if (!entry) {
+        co_return fail(std::move(entry.error()));
+    }
+    if (entry->has_value()) {
+        entry_ = std::move(**entry);
+    }
+    co_return entry_.has_value();
+}
+
+// The worker moves a prompt from the queue to the history in one step: who looks in this order cannot miss it.
+Task<Result<ComfyAttempt::Place>> ComfyAttempt::look(bool history_first) {
+    if (history_first) {
+        auto finished = co_await look_in_history();
+        if (!finished) {
+            co_return fail(std::move(finished.error()));
+        }
+        if (*finished) {
+            co_return Place::finished;
+        }
+    }
+    auto queue = co_await link_.client.queue();
+    if (!queue) {
+        co_return fail(std::move(queue.error()));
+    }
+    queue_idle_ = queue->running.empty();
+    if (queue->contains(assignment_.prompt_id)) {
+        co_return queue->is_running(assignment_.prompt_id) ? Place::running : Place::pending;
+    }
+    auto finished = co_await look_in_history();
+    if (!finished) {
+        co_return fail(std::move(finished.error()));
+    }
+    co_return *finished ? Place::finished : Place::absent;
+}
+
+Task<Result<ComfyAttempt::Place>> ComfyAttempt::locate() {
+    heard();
+    int absences = 0;
+    while (true) {
+        auto place = co_await look(false);
+        if (place) {
+            heard();
+            absences += *place == Place::absent ? 1 : 0;
+            if (*place != Place::absent || absences >= kAbsencesLost) {
+                co_return *place;
+            }
+        } else if (place.error().code == Code::cancelled) {
+            co_return fail(std::move(place.error()));
+        } else if (auto lost = judge_silence(place.error())) {
+            co_return fail(std::move(*lost));
+        }
+        const bool waited = co_await sleep_for(place ? options_.settle : options_.poll_interval);
+        if (!waited) {
+            co_return fail(Code::cancelled, "the run was stopped");
+        }
+    }
+}
+
+Task<Result<>> ComfyAttempt::follow() {
+    heard();
+    last_look_ = Ticks::now();
+    while (!entry_) {
+        const auto now = Ticks::now();
+        if (next_look() > now) {
+            co_await wake_.wait_for(std::chrono::ceil<Millis>(next_look() - now));
+            const bool stop = co_await is_cancelled();
+            if (stop) {
+                co_return fail(Code::cancelled, "the run was stopped");
+            }
+            continue;
+        }
+        const bool at_end = end_marked_ || ending_at_.has_value();
+        end_marked_ = look_now_ = false;
+        ending_at_.reset();
+        auto place = co_await look(at_end);
+        last_look_ = Ticks::now();
+        hasty_looks_ += at_end || hasty_looks_ > 0 ? 1 : 0;
+        if (place) {
+            heard();
+            auto verdict = judge(*place);
+            if (!verdict) {
+                co_return verdict;
+            }
+        } else if (place.error().code == Code::cancelled) {
+            co_return fail(std::move(place.error()));
+        } else if (auto lost = judge_silence(place.error())) {
+            co_return fail(std::move(*lost));
+        }
+    }
+    co_return Result<>();
+}
+
+// When to look, unless something happens before: soon after a sign of the end, at times otherwise.
+ComfyAttempt::Ticks::time_point ComfyAttempt::next_look() const {
+    if (end_marked_ || look_now_) {
+        return Ticks::time_point::min();
+    }
+    auto at = last_look_ + options_.poll_interval_slow;
+    at = std::min(at, std::max(last_look_, last_message_) + options_.poll_interval);
+    if (absences_ > 0) {
+        at = std::min(at, last_look_ + options_.settle);
+    }
+    if (hasty_looks_ > 0 && hasty_looks_ <= kHastyLooksMax) {
+        at = std::min(at, last_look_ + options_.end_grace * (1 << (hasty_looks_ - 1)));
+    }
+    if (ending_at_) {
+        at = std::min(at, *ending_at_ + options_.end_grace);
+    }
+    return at;
+}
+
+Result<> ComfyAttempt::judge(Place place) {
+    absences_ = place == Place::absent ? absences_ + 1 : 0;
+    if (absences_ >= kAbsencesLost) {
+        return fail(Code::worker_lost, "the worker does not know the prompt any more; it must have restarted");
+    }
+    if (place != Place::pending || !queue_idle_) {
+        unstarted_since_.reset();
+        return {};
+    }
+    const auto now = Ticks::now();
+    if (!unstarted_since_) {
+        unstarted_since_ = now;
+    }
+    if (now - *unstarted_since_ < options_.dead_after) {
+        return {};
+    }
+    // The prompt stays in the queue: while it waits there, it shows that the worker is still dead.
+    blockage_ = Blockage{"its execution thread is dead: prompts wait and none is started; restart it", ""};
+    return fail(Code::worker_lost, "the worker accepts prompts and does not start them; it must be restarted");
+}
+
+std::optional<Error> ComfyAttempt::judge_silence(const Error& error) {
+    const auto now = Ticks::now();
+    if (!comfy::is_refused(error)) {
+        silence_.refusals = 0;
+    } else if (silence_.refusals++ == 0) {
+        silence_.refused_since = now;
+    }
+    const bool gone =
+        silence_.refusals >= kRefusalsLost && now - silence_.refused_since >= options_.refused_span;
+    if (!gone && now - silence_.since < options_.lost_after) {
+        return std::nullopt;
+    }
+    orphaned_ = true;
+    return Error(Code::worker_lost, "the worker cannot be reached any more: " + error.message);
+}
+
+void ComfyAttempt::heard() {
+    silence_.since = Ticks::now();
+    silence_.refusals = 0;
+}
+
+Result<> ComfyAttempt::read_ending() const {
+    if (entry_->success) {
+        return {};
+    }
+    if (entry_->error) {
+        return fail(to_error(*entry_->error));
+    }
+    if (entry_->interrupted) {
+        return fail(Code::worker_lost, "the run was interrupted on the worker by somebody else");
+    }
+    return fail(Code::node_execution_error, "the worker says that the run failed and gives no reason");
+}
+
+}  // namespace comfyd::fleet

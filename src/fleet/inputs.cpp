@@ -1,0 +1,144 @@
+#include "fleet/inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "comfy/members.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+constexpr std::string_view kAssetType = "core/ASSET";
+constexpr std::string_view kHashPrefix = "blake3:";
+constexpr std::size_t kNameHashDigits = 16;
+constexpr std::size_t kExtensionBytesMax = 8;
+
+void find_in(json::value& value, const std::string& node_id, std::vector<AssetUse>& found) {
+    if (json::array* list = value.if_array()) {
+        for (json::value& element : *list) {
+            find_in(element, node_id, found);
+        }
+        return;
+    }
+    json::object* fields = value.if_object();
+    if (fields == nullptr) {
+        return;
+    }
+    const json::object* info = comfy::object_of(*fields, "info");
+    if (info != nullptr && comfy::text_of(*fields, "__type") == kAssetType) {
+        found.push_back(AssetUse{
+            &value,
+            node_id,
+            comfy::text_of(*info, "id"),
+            comfy::text_of(*info, "hash"),
+            comfy::text_of(*info, "file_path"),
+        });
+        return;
+    }
+    for (auto& [key, element] : *fields) {
+        find_in(element, node_id, found);
+    }
+}
+
+bool is_plain(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// ".png", or empty when the name has none that is safe to pass on.
+std::string extension_of(std::string_view name) {
+    const auto dot = name.rfind('.');
+    if (dot == std::string_view::npos) {
+        return {};
+    }
+    const std::string_view tail = name.substr(dot + 1);
+    const bool usable =
+        !tail.empty() && tail.size() <= kExtensionBytesMax && std::all_of(tail.begin(), tail.end(), is_plain);
+    return usable ? "." + std::string(tail) : std::string();
+}
+
+std::string_view extension_for(std::string_view content_type) {
+    using Pair = std::pair<std::string_view, std::string_view>;
+    static constexpr std::array<Pair, 12> kExtensions{{
+        {"image/png", ".png"},
+        {"image/jpeg", ".jpg"},
+        {"image/webp", ".webp"},
+        {"image/gif", ".gif"},
+        {"video/mp4", ".mp4"},
+        {"video/webm", ".webm"},
+        {"audio/mpeg", ".mp3"},
+        {"audio/wav", ".wav"},
+        {"audio/x-wav", ".wav"},
+        {"audio/flac", ".flac"},
+        {"audio/ogg", ".ogg"},
+        {"text/plain", ".txt"},
+    }};
+    for (const auto& [type, extension] : kExtensions) {
+        if (type == content_type) {
+            return extension;
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+bool may_use_assets(std::string_view workflow) {
+    // A slash may be escaped in JSON, so the name alone is looked for.
+    return workflow.find("ASSET") != std::string_view::npos;
+}
+
+std::vector<AssetUse> find_asset_uses(json::object& prompt) {
+    std::vector<AssetUse> found;
+    for (auto& [id, node] : prompt) {
+        json::object* fields = node.if_object();
+        const auto inputs = fields == nullptr ? nullptr : fields->if_contains("inputs");
+        if (inputs != nullptr && inputs->is_object()) {
+            find_in(*inputs, std::string(id.data(), id.size()), found);
+        }
+    }
+    return found;
+}
+
+std::string input_name(const assets::Asset& asset) {
+    std::string_view digits = asset.hash;
+    if (digits.starts_with(kHashPrefix)) {
+        digits.remove_prefix(kHashPrefix.size());
+    }
+    std::string extension = extension_of(asset.file_path);
+    if (extension.empty()) {
+        extension = extension_for(asset.content_type);
+    }
+    return "comfyd_" + std::string(digits.substr(0, kNameHashDigits)) + extension;
+}
+
+Task<Result<assets::Asset>> find_asset(assets::Store& store, std::string tenant, AssetUse use) {
+    const std::string where = "node " + use.node_id + ": ";
+    if (!use.id.empty()) {
+        const auto id = AssetId::parse(use.id);
+        if (!id) {
+            co_return fail(Code::missing_asset, where + "'" + use.id + "' is not an asset id");
+        }
+        auto asset = co_await store.get(std::move(tenant), *id);
+        if (!asset && asset.error().code == Code::not_found) {
+            co_return fail(
+                Code::missing_asset, where + "asset " + use.id + " does not exist any more; upload the file again"
+            );
+        }
+        co_return asset;
+    }
+    auto known = co_await store.has_hash(tenant, use.hash);
+    if (!known) {
+        co_return fail(std::move(known.error()));
+    }
+    if (!*known) {
+        co_return fail(Code::missing_asset, where + "no asset has the hash '" + use.hash + "'; upload the file");
+    }
+    assets::Asset asset;
+    asset.tenant = std::move(tenant);
+    asset.hash = use.hash;
+    asset.file_path = use.file_path;
+    co_return asset;
+}
+
+}  // namespace comfyd::fleet

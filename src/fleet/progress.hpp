@@ -1,0 +1,49 @@
+// Turns what a worker says while it runs a prompt into full progress snapshots. Pure; owned by one attempt.
+//
+// The value never goes back and stays below 1: the end is not for the messages to decide. Nodes that the workflow
+// does not have (made by expansion) count as the node that they are shown as.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comfy/messages.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::fleet {
+
+class ProgressTracker {
+public:
+    // `prompt`: the API-format map.
+    explicit ProgressTracker(const json::object& prompt);
+
+    // All return whether the snapshot changed.
+    bool apply(const comfy::Message& message);
+    bool cached(const std::vector<std::string>& nodes);
+    bool executing(const std::string& node);
+    bool stepped(const std::string& node, double value, double max);
+    bool finished(const std::string& node);
+
+    const jobs::Progress& snapshot() const { return snapshot_; }
+    // Empty for a node that the workflow does not have.
+    std::string class_of(std::string_view node) const;
+
+private:
+    bool apply_state(const comfy::ProgressState& state);
+    void finish(const std::string& node);
+    void set_current(const std::string& node);
+    void set_fraction(const std::string& node, double value, double max);
+    bool update();
+
+    std::map<std::string, std::string, std::less<>> classes_;  // of the workflow's nodes
+    std::set<std::string, std::less<>> done_;
+    std::map<std::string, double, std::less<>> fractions_;  // of nodes that run
+    bool states_seen_ = false;  // the worker tells which nodes have finished
+    jobs::Progress next_;
+    jobs::Progress snapshot_;
+};
+
+}  // namespace comfyd::fleet

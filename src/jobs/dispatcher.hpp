@@ -1,0 +1,112 @@
+// Owns every unfinished job of the process: places queued ones on workers, follows attempts, retries, expires, cancels.
+//
+// Lives on the core executor; every member is called there. Only keys of waiting jobs are in memory; workflows are read
+// back from the ledger when a job is placed. A change becomes visible (events, answers) only after the ledger has it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/task.hpp"
+#include "events/hub.hpp"
+#include "jobs/fleet.hpp"
+#include "jobs/job.hpp"
+#include "jobs/ledger.hpp"
+#include "scheduler/queue.hpp"
+
+namespace comfyd::jobs {
+
+class Dispatcher {
+public:
+    Dispatcher(Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub);
+    ~Dispatcher();
+
+    void start();
+    Task<Result<>> recover();
+    Task<> stop(Millis grace);
+
+    // A job that was just accepted.
+    void enqueue(const Job& job, const std::string& requirement, json::object secret_extra_data);
+    // Code::conflict when the job is not in a state for it (any more).
+    Task<Result<>> cancel(JobId id);
+    Task<Result<>> retry(JobId id);
+
+    struct Live {
+        std::optional<Progress> progress;
+        std::optional<int> queue_position;
+        std::optional<int> estimated_wait_s;
+        std::optional<int> estimated_remaining_s;
+    };
+    Live live(const JobId& id) const;
+    // The latest progress and preview of a running job, as events.
+    std::vector<events::EventPtr> latest(const JobId& id) const;
+
+    // Waiting jobs with this priority or a higher one. Any thread.
+    std::size_t queued_at_least(int priority) const;
+    std::size_t queued_count() const { return ready_.size(); }
+    std::size_t running_count() const { return attempts_.size(); }
+    std::size_t waiting_count() const { return waiting_.size(); }
+
+    void on_webhook(std::function<void()> callback) { webhook_ = std::move(callback); }
+    void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
+
+private:
+    class Attempt;
+    using Step = std::function<Result<Change>(const Job&, std::uint64_t sequence)>;
+
+    void pump();
+    void launch(const JobId& id, std::shared_ptr<Worker> worker);
+    void reattach(Job job);
+    Task<> run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached);
+    Task<Result<Assignment>> begin(std::shared_ptr<Attempt> attempt, bool is_reattached);
+    Task<> conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome);
+    Task<> settle(std::shared_ptr<Attempt> attempt, Step step);
+    Task<Result<>> change_attempt(std::shared_ptr<Attempt> attempt, Step step);
+    Task<Result<>> change_waiting(JobId id, Step step);
+    Task<> watch_time();
+    Task<> requeue_later(JobId id);
+    Task<> expire_waiting(JobId id);
+    void add_ready(const JobId& id, int priority, const std::string& requirement);
+    void remove_ready(const JobId& id);
+    void put_back(const Job& job, const std::string& requirement);
+    void remember_deadline(const Job& job);
+    void committed(const Change& change);
+    void forget(const JobId& id);
+
+    Executor core_;
+    Clock& clock_;
+    Ledger& ledger_;
+    Fleet& fleet_;
+    events::Hub& hub_;
+    TaskGroup tasks_;
+    Signal time_changed_;
+
+    scheduler::ReadyQueue ready_;
+    std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_priority_{};
+    struct Waiting {
+        Time not_before;
+        std::string requirement;
+    };
+    std::unordered_map<JobId, Waiting> waiting_;               // retry_waiting
+    std::unordered_map<JobId, std::shared_ptr<Attempt>> attempts_;
+    std::multimap<Time, JobId> alarms_;                        // retries and deadlines; may name jobs that are gone
+    std::unordered_map<JobId, Time> deadlines_;
+    std::unordered_map<JobId, json::object> secrets_;          // lost at a restart, by design
+    std::unordered_set<std::string> reserved_;                 // workers chosen whose run() has not begun
+    std::unordered_set<JobId> changing_;                       // waiting jobs with a change under way
+    double mean_execution_ms_ = 0;                             // of completed jobs, recent ones weigh more
+    bool stopping_ = false;
+    bool pump_paused_ = false;                                 // the ledger failed: try again in a moment
+
+    std::function<void()> webhook_;
+    std::function<void(const Job&)> finished_;
+};
+
+}  // namespace comfyd::jobs

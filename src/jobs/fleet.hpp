@@ -1,0 +1,104 @@
+// What the jobs room asks of the machines that run workflows. Implemented by the fleet room. Everything here lives on
+// the core executor.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/task.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::jobs {
+
+// One try of a job on one worker.
+struct Assignment {
+    JobId job;
+    int attempt = 1;
+    std::string prompt_id;
+    std::string tenant;
+    std::string workflow;  // JSON text; may hold asset references, which the runner uploads first
+    json::object extra_data;
+    Millis timeout{};
+    // After a restart: the prompt may already be on the worker. The runner looks for it first, and submits only when
+    // the worker certainly does not have it.
+    bool reattach = false;
+};
+
+// Asks a running attempt to stop. The runner waits on `requested` and reads `reason`.
+struct StopRequest {
+    explicit StopRequest(Executor executor) : requested(executor) {}
+    Signal requested;
+    std::optional<Code> reason;  // Code::cancelled, Code::execution_timeout, Code::deadline_exceeded, Code::shutting_down
+    void stop(Code why) {
+        if (!reason) {
+            reason = why;
+            requested.notify();
+        }
+    }
+};
+
+// What an attempt tells while it runs.
+class AttemptListener {
+public:
+    virtual ~AttemptListener() = default;
+    virtual void on_progress(const Progress& progress) = 0;
+    virtual void on_preview(std::string bytes, std::string content_type) = 0;
+    virtual void on_output(const Output& output) = 0;
+};
+
+struct AttemptResult {
+    std::vector<Output> outputs;
+    json::object ui_outputs;
+};
+
+struct WorkerInfo {
+    std::string id;
+    std::string url;      // "engine:" for the embedded one
+    std::string status;   // starting, idle, running, draining, down
+    std::string version;  // ComfyUI's
+    std::string gpu;      // name of the first device
+    std::uint64_t vram_total = 0;
+    std::uint64_t vram_free = 0;
+    std::size_t node_classes = 0;
+    std::string last_error;  // why it is down
+    std::optional<JobId> current_job;
+    Time created_at{};
+    Time last_active_at{};
+    std::uint64_t completed = 0;
+    std::uint64_t failed = 0;
+};
+
+class Worker {
+public:
+    virtual ~Worker() = default;
+    virtual WorkerInfo info() const = 0;
+    virtual const std::string& id() const = 0;
+    // Ready to take one more job now.
+    virtual bool available() const = 0;
+    // Has every node class of the requirement (a sorted list, one class a line).
+    virtual bool can_run(const std::string& requirement) const = 0;
+    // Load for the choice between capable workers: smaller is taken first.
+    virtual double load() const = 0;
+
+    // Runs one attempt to its end. available() counts it from the call on. Failures by code: worker_lost and
+    // worker_unavailable (another worker may do it), out_of_memory, node_execution_error, worker_rejected (the worker's
+    // validation said no; details hold its answer), the stop's reason, output_unavailable, storage_*. When stop's reason
+    // is shutting_down the prompt is left on the worker as it is and the result is Code::shutting_down.
+    virtual Task<Result<AttemptResult>> run(
+        Assignment assignment, AttemptListener& listener, StopRequest& stop
+    ) = 0;
+};
+
+class Fleet {
+public:
+    virtual ~Fleet() = default;
+    virtual std::vector<std::shared_ptr<Worker>> workers() const = 0;
+    virtual std::shared_ptr<Worker> find(const std::string& id) const = 0;
+    // Called whenever a worker may have become available or capable.
+    virtual void on_change(std::function<void()> callback) = 0;
+};
+
+}  // namespace comfyd::jobs

@@ -1,0 +1,261 @@
+#include "jobs/job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace comfyd::jobs {
+namespace {
+
+constexpr std::array<std::string_view, 7> kStates{
+    "queued", "running", "retry_waiting", "completed", "failed", "cancelled", "expired"
+};
+constexpr std::array<std::string_view, 11> kEventTypes{
+    "queued",    "started", "progress",  "output",  "retrying", "cancelling",
+    "completed", "failed",  "cancelled", "expired", "preview"
+};
+
+template <class Enum, std::size_t N>
+std::optional<Enum> parse_name(const std::array<std::string_view, N>& names, std::string_view text) {
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) {
+        return std::nullopt;
+    }
+    return static_cast<Enum>(found - names.begin());
+}
+
+std::string string_of(const json::object& from, std::string_view key) {
+    const json::value* found = json::find(from, key);
+    return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+std::uint64_t unsigned_of(const json::object& from, std::string_view key) {
+    const json::value* found = json::find(from, key);
+    return found != nullptr && found->is_number() ? found->to_number<std::uint64_t>() : 0;
+}
+
+}  // namespace
+
+std::string_view to_string(State state) { return kStates.at(static_cast<std::size_t>(state)); }
+std::optional<State> parse_state(std::string_view text) { return parse_name<State>(kStates, text); }
+std::string_view to_string(EventType type) { return kEventTypes.at(static_cast<std::size_t>(type)); }
+std::optional<EventType> parse_event_type(std::string_view text) {
+    return parse_name<EventType>(kEventTypes, text);
+}
+
+std::string webhook_event_name(EventType type) {
+    switch (type) {
+        case EventType::retrying:
+            return "execution.warning";
+        case EventType::expired:
+            return "execution.failed";
+        default:
+            return "execution." + std::string(to_string(type));
+    }
+}
+
+bool Webhook::wants(std::string_view event) const {
+    if (events.empty()) {
+        return event == "execution.completed" || event == "execution.failed" ||
+               event == "execution.cancelled";
+    }
+    return std::find(events.begin(), events.end(), event) != events.end();
+}
+
+json::object Webhook::to_json() const {
+    json::object header_map;
+    for (const auto& [name, value] : headers) {
+        header_map[name] = value;
+    }
+    return {
+        {"url", url},
+        {"secret", secret},
+        {"headers", std::move(header_map)},
+        {"events", json::array(events.begin(), events.end())},
+    };
+}
+
+Result<Webhook> Webhook::from_json(const json::object& from) {
+    Webhook webhook;
+    auto url = json::find_string(from, "url");
+    if (!url) {
+        return fail(std::move(url.error()));
+    }
+    if (!*url || (*url)->empty()) {
+        return fail(Code::invalid_argument, "a webhook needs a 'url'", {{"field", "url"}});
+    }
+    webhook.url = std::move(**url);
+    auto secret = json::find_string(from, "secret");
+    if (!secret) {
+        return fail(std::move(secret.error()));
+    }
+    webhook.secret = secret->value_or("");
+    const auto headers = json::find_object(from, "headers");
+    if (!headers) {
+        return fail(headers.error());
+    }
+    if (*headers != nullptr) {
+        for (const auto& header : **headers) {
+            if (!header.value().is_string()) {
+                return fail(
+                    Code::invalid_argument,
+                    "webhook header '" + std::string(header.key()) + "' must be a string",
+                    {{"field", "headers"}}
+                );
+            }
+            webhook.headers.emplace_back(header.key(), header.value().get_string());
+        }
+    }
+    const auto events = json::find_array(from, "events");
+    if (!events) {
+        return fail(events.error());
+    }
+    if (*events != nullptr) {
+        for (const json::value& event : **events) {
+            if (!event.is_string()) {
+                return fail(
+                    Code::invalid_argument,
+                    "'events' must be a list of names such as \"execution.completed\"",
+                    {{"field", "events"}}
+                );
+            }
+            webhook.events.emplace_back(event.get_string());
+        }
+    }
+    return webhook;
+}
+
+json::object Output::to_json() const {
+    return {
+        {"asset_id", asset.to_string()},
+        {"node_id", node_id},
+        {"name", name},
+        {"subfolder", subfolder},
+        {"folder", folder},
+        {"type", type},
+        {"content_type", content_type},
+        {"size_bytes", size_bytes},
+        {"hash", hash},
+    };
+}
+
+Output Output::from_json(const json::object& from) {
+    Output output;
+    output.asset = AssetId::parse(string_of(from, "asset_id")).value_or(AssetId{});
+    output.node_id = string_of(from, "node_id");
+    output.name = string_of(from, "name");
+    output.subfolder = string_of(from, "subfolder");
+    output.folder = string_of(from, "folder");
+    output.type = string_of(from, "type");
+    output.content_type = string_of(from, "content_type");
+    output.size_bytes = unsigned_of(from, "size_bytes");
+    output.hash = string_of(from, "hash");
+    return output;
+}
+
+Failure Failure::from(const Error& error) {
+    Failure failure;
+    failure.code = error.code;
+    failure.message = error.message;
+    failure.node_id = string_of(error.details, "node_id");
+    failure.class_type = string_of(error.details, "node_type");
+    if (const json::value* lines = json::find(error.details, "traceback");
+        lines != nullptr && lines->is_array()) {
+        for (const json::value& line : lines->get_array()) {
+            if (line.is_string()) {
+                failure.traceback += line.get_string();
+            }
+        }
+    }
+    failure.details = error.details;
+    failure.details.erase("traceback");
+    return failure;
+}
+
+json::object Failure::to_json() const {
+    const CodeInfo& about = info(code);
+    json::object object{
+        {"code", to_string(code)},
+        {"category", to_string(about.category)},
+        {"message", message},
+        {"retryable", about.retryable},
+        {"suggested_action", about.suggested_action},
+    };
+    if (!node_id.empty()) {
+        object["node_id"] = node_id;
+    }
+    if (!class_type.empty()) {
+        object["class_type"] = class_type;
+    }
+    if (!traceback.empty()) {
+        object["traceback"] = traceback;
+    }
+    if (!details.empty()) {
+        object["details"] = details;
+    }
+    return object;
+}
+
+Failure Failure::from_json(const json::object& from) {
+    Failure failure;
+    failure.code = parse_code(string_of(from, "code")).value_or(Code::internal);
+    failure.message = string_of(from, "message");
+    failure.node_id = string_of(from, "node_id");
+    failure.class_type = string_of(from, "class_type");
+    failure.traceback = string_of(from, "traceback");
+    if (const json::value* details = json::find(from, "details");
+        details != nullptr && details->is_object()) {
+        failure.details = details->get_object();
+    }
+    return failure;
+}
+
+json::object Progress::to_json() const {
+    json::object object{
+        {"value", value}, {"nodes_done", nodes_done}, {"nodes_total", nodes_total}
+    };
+    const auto set = [&object](std::string_view key, json::value known, bool is_known) {
+        object[boost::json::string_view(key.data(), key.size())] =
+            is_known ? std::move(known) : json::value(nullptr);
+    };
+    set("current_node", json::value(current_node), !current_node.empty());
+    set("current_node_class", json::value(current_node_class), !current_node_class.empty());
+    set("step", step, steps > 0);
+    set("steps", steps, steps > 0);
+    set("message", json::value(message), !message.empty());
+    return object;
+}
+
+std::optional<Millis> Job::queue_time() const {
+    if (!started_at) {
+        return std::nullopt;
+    }
+    return std::max(Millis(0), *started_at - created_at);
+}
+
+std::optional<Millis> Job::execution_time() const {
+    if (!started_at || !finished_at) {
+        return std::nullopt;
+    }
+    return std::max(Millis(0), *finished_at - *started_at);
+}
+
+std::string prompt_id(const JobId& job, int attempt) {
+    return Uuid::derive(job.uuid, "attempt " + std::to_string(attempt)).to_string();
+}
+
+std::uint64_t next_sequence_block(std::uint64_t last) {
+    constexpr int kBlockBits = 20;
+    return ((last >> kBlockBits) + 1) << kBlockBits;
+}
+
+bool may_retry(const Job& job, const Failure& failure) {
+    return info(failure.code).retryable && job.attempt < job.max_attempts && !job.cancel_requested;
+}
+
+Millis retry_delay(int attempt, double jitter) {
+    const double seconds = std::min(60.0, std::pow(2.0, std::max(0, attempt - 1)));
+    return Millis(static_cast<std::int64_t>(seconds * 1000.0 * (0.5 + 0.5 * jitter)));
+}
+
+}  // namespace comfyd::jobs

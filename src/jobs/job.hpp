@@ -1,0 +1,228 @@
+// The job: what a client asked for, what became of it, and the only ways in which it can change.
+// Plain values; no I/O, no clock. docs/life-of-a-job.md tells the whole story.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/id.hpp"
+#include "base/json.hpp"
+#include "base/time.hpp"
+
+namespace comfyd::jobs {
+
+enum class State {
+    queued,         // durable, waits for a worker
+    running,        // an attempt is on a worker
+    retry_waiting,  // an attempt failed in a way that may pass; queued again at not_before
+    completed,
+    failed,
+    cancelled,
+    expired,  // its deadline passed before it could finish
+};
+std::string_view to_string(State state);
+std::optional<State> parse_state(std::string_view text);
+constexpr bool is_terminal(State state) { return state >= State::completed; }
+
+inline constexpr int kPriorityMin = 1;
+inline constexpr int kPriorityMax = 10;
+inline constexpr int kPriorityDefault = 5;
+inline constexpr int kMaxAttemptsDefault = 3;
+inline constexpr Millis kTimeoutDefault = std::chrono::minutes(30);
+inline constexpr Millis kTimeoutMax = std::chrono::hours(24 * 7);
+inline constexpr std::size_t kMetadataBytesMax = 16 * 1024;
+inline constexpr std::size_t kIdempotencyKeyBytesMax = 255;
+
+// Where and how the client wants to be told. `events` holds names such as "execution.completed"; empty means the
+// terminal ones.
+struct Webhook {
+    std::string url;
+    std::string secret;
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::vector<std::string> events;
+
+    bool wants(std::string_view event) const;
+    json::object to_json() const;
+    static Result<Webhook> from_json(const json::object& from);
+};
+
+// What a client asked for. Never changes after the job was accepted.
+struct Spec {
+    std::string tenant = "local";  // who asked
+    std::string dialect;           // which API it came by, for example "comfy-v2"
+    std::string workflow;          // API-format prompt, JSON text
+    json::object extra_data;       // ComfyUI's extra_data, without secrets
+    json::object secret_extra_data;  // forwarded to the worker, kept in memory only, never stored or logged
+    int priority = kPriorityDefault;
+    Millis timeout = kTimeoutDefault;  // of one attempt on a worker
+    std::optional<Time> deadline;      // finished by then or expired
+    int max_attempts = kMaxAttemptsDefault;
+    json::object metadata;        // the client's own; handed back as it came
+    json::object dialect_data;    // what the dialect needs to answer later, for example output_config
+    std::string workflow_id;      // a name for the workflow, where the dialect has one
+    std::optional<Webhook> webhook;
+    std::string idempotency_key;  // empty: none. Unique per tenant for 24 hours
+    std::string request_hash;     // of everything that makes two requests the same
+    int node_count = 0;
+    std::string requirement;      // the node classes it needs: sorted, unique, one a line
+};
+
+struct Output {
+    AssetId asset;
+    std::string node_id;
+    std::string name;          // file name as the worker gave it
+    std::string subfolder;     // likewise
+    std::string folder;        // ComfyUI's type: "output", "temp", "input"
+    std::string type;          // image, video, audio, text, file, latent
+    std::string content_type;
+    std::uint64_t size_bytes = 0;
+    std::string hash;          // "blake3:…"
+
+    json::object to_json() const;
+    static Output from_json(const json::object& from);
+};
+
+// Why an attempt or a job failed.
+struct Failure {
+    Code code = Code::internal;
+    std::string message;
+    std::string node_id;     // where known
+    std::string class_type;  // likewise
+    std::string traceback;   // likewise
+    json::object details;
+
+    static Failure from(const Error& error);
+    json::object to_json() const;
+    static Failure from_json(const json::object& from);
+};
+
+struct Job {
+    JobId id;
+    std::string tenant;
+    std::string dialect;
+    State state = State::queued;
+    int priority = kPriorityDefault;
+    Time created_at{};
+    std::optional<Time> started_at;   // of the latest attempt
+    std::optional<Time> finished_at;  // when a terminal state was reached
+    std::optional<Time> not_before;   // retry_waiting: when it is queued again
+    std::optional<Time> deadline;
+    Millis timeout = kTimeoutDefault;
+    int attempt = 0;  // number of the latest attempt; 0 before the first
+    int max_attempts = kMaxAttemptsDefault;
+    std::string worker;             // of the latest attempt
+    bool cancel_requested = false;  // running, and asked to stop
+    std::uint64_t sequence = 0;     // of the latest durable event
+    int revision = 0;               // counts durable changes; the ledger refuses a change of a stale one
+    std::string workflow_id;
+    json::object metadata;
+    json::object dialect_data;
+    bool has_webhook = false;
+    int node_count = 0;
+    std::vector<Output> outputs;     // set when completed
+    json::object ui_outputs;         // ComfyUI's own "outputs" of the run, for dialects that show them
+    std::optional<Failure> failure;  // of the latest failed attempt, or of the job
+
+    // Durations, where both ends are known.
+    std::optional<Millis> queue_time() const;
+    std::optional<Millis> execution_time() const;
+};
+
+// The id under which ComfyUI knows an attempt. Derived, so that after a crash we recognise our own prompts.
+std::string prompt_id(const JobId& job, int attempt);
+
+// Progress of a running attempt: always a full snapshot.
+struct Progress {
+    double value = 0;  // 0..1, never 1 before the end, never backwards within an attempt
+    int nodes_done = 0;
+    int nodes_total = 0;
+    std::string current_node;
+    std::string current_node_class;
+    int step = 0;
+    int steps = 0;
+    std::string message;
+
+    json::object to_json() const;
+};
+
+enum class EventType {
+    queued,
+    started,
+    progress,
+    output,
+    retrying,
+    cancelling,
+    completed,
+    failed,
+    cancelled,
+    expired,
+    preview,
+};
+std::string_view to_string(EventType type);
+std::optional<EventType> parse_event_type(std::string_view text);
+// "execution.completed", …: the name under which webhooks know it.
+std::string webhook_event_name(EventType type);
+
+// One entry of a job's event stream. Sequence numbers of one job rise strictly; those of progress and preview
+// events are used once and not stored, so a stored stream has gaps.
+struct Event {
+    JobId job;
+    std::uint64_t sequence = 0;
+    EventType type = EventType::queued;
+    Time at{};
+    State state = State::queued;  // after the event
+    json::object data;            // by type: see docs/events.md
+    std::string preview;          // type preview: picture bytes
+    std::string preview_type;     // type preview: "image/jpeg" or "image/png"
+
+    bool is_durable() const {
+        return type != EventType::progress && type != EventType::preview && type != EventType::output;
+    }
+};
+
+// After a restart sequence numbers go on in a fresh block, because those of unsaved events are forgotten.
+std::uint64_t next_sequence_block(std::uint64_t last);
+
+// A change of a job: the job after it and the event that tells of it. Nothing has happened until the ledger
+// committed it.
+struct Change {
+    Job job;
+    Event event;
+};
+
+// The state machine. Each function answers Code::conflict for a job whose state does not allow it, and changes
+// nothing. `sequence` is the event's, above every earlier one of the job.
+Result<Change> start(const Job& job, std::string worker, std::uint64_t sequence, Time now);
+Result<Change> complete(
+    const Job& job, std::vector<Output> outputs, json::object ui_outputs, std::uint64_t sequence, Time now
+);
+Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence, Time now);
+// After a failure that may pass. REQUIRES: attempts are left (else Code::conflict).
+Result<Change> retry_later(
+    const Job& job, Failure failure, Time not_before, std::uint64_t sequence, Time now
+);
+// retry_waiting -> queued when not_before came; also running -> queued when a restart found no trace of the attempt
+// on its worker. The attempt number stays: the next start counts on.
+Result<Change> requeue(const Job& job, std::uint64_t sequence, Time now);
+// queued or retry_waiting -> cancelled at once; running -> cancel_requested.
+Result<Change> request_cancel(const Job& job, std::uint64_t sequence, Time now);
+// running and cancel_requested -> cancelled, when the worker has let go of it.
+Result<Change> confirm_cancel(const Job& job, std::uint64_t sequence, Time now);
+Result<Change> expire(const Job& job, std::uint64_t sequence, Time now);
+// failed, cancelled or expired -> queued, with all attempts to go again.
+Result<Change> revive(const Job& job, std::uint64_t sequence, Time now);
+
+// A new job in state queued, with its event.
+Change make_job(JobId id, const Spec& spec, Time now);
+
+// completed 1 .. expired: may another attempt follow this failure?
+bool may_retry(const Job& job, const Failure& failure);
+// Exponential: 1 s, 2 s, 4 s … at most a minute; `jitter` in 0..1 spreads it.
+Millis retry_delay(int attempt, double jitter);
+
+}  // namespace comfyd::jobs

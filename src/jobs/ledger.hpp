@@ -1,0 +1,87 @@
+// What the jobs room asks of durable storage. Implemented by the ledger room (SQLite, PostgreSQL).
+//
+// commit() returns after the data is on disk. Reads see every commit that returned before them. All members may be
+// called on any executor; a Task continues on the executor that awaited it. Failures: Code::storage_full,
+// Code::storage_unavailable (locked, read-only, I/O error); nothing is half-written then.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/task.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::jobs {
+
+// A job to be accepted.
+struct NewJob {
+    Change change;
+    Spec spec;  // its secret_extra_data is not stored
+};
+
+// The answer to a NewJob. When another job of the tenant holds the idempotency key, nothing was written and `existing`
+// is that job, with the request_hash it was made with.
+struct Accepted {
+    bool created = false;
+    std::optional<Job> existing;
+    std::string existing_request_hash;
+};
+
+// Filters and order of a listing: newest first, cursor = id of the last job of the page before.
+struct ListQuery {
+    std::optional<std::string> tenant;
+    std::vector<State> states;  // empty: all
+    std::string workflow_id;    // empty: all
+    std::string dialect;        // empty: all
+    std::optional<Time> created_after;
+    std::optional<Time> created_before;
+    std::optional<JobId> cursor;
+    int limit = 50;  // at most 1000
+};
+struct Page {
+    std::vector<Job> jobs;
+    std::optional<JobId> next_cursor;
+};
+
+// What recovery needs of a job that had not ended.
+struct Unfinished {
+    Job job;
+    std::string requirement;  // as in its Spec
+};
+
+struct StateCounts {
+    std::uint64_t by_state[7] = {};
+    std::uint64_t of(State state) const { return by_state[static_cast<int>(state)]; }
+};
+
+// One webhook delivery that is due or was given up.
+struct WebhookStatus {
+    bool any = false;        // the job had something to deliver
+    bool delivered = false;  // everything was delivered
+    bool dead = false;       // something was given up
+};
+
+class Ledger {
+public:
+    virtual ~Ledger() = default;
+
+    virtual Task<Result<Accepted>> accept(NewJob job) = 0;
+    // The job's row, the event, and an outbox entry when the job has a webhook that wants the event: all or nothing.
+    // Code::conflict when the stored revision is not change.job.revision - 1.
+    virtual Task<Result<>> commit(Change change) = 0;
+
+    virtual Task<Result<std::optional<Job>>> find(JobId id) = 0;
+    virtual Task<Result<std::optional<Spec>>> find_spec(JobId id) = 0;
+    virtual Task<Result<Page>> list(ListQuery query) = 0;
+    // Stored events with a sequence above `after`, in order.
+    virtual Task<Result<std::vector<Event>>> events(JobId id, std::uint64_t after) = 0;
+    virtual Task<Result<WebhookStatus>> webhook_status(JobId id) = 0;
+    virtual Task<Result<StateCounts>> counts(std::optional<std::string> tenant) = 0;
+
+    // For recovery, in pages by id: jobs that are not terminal, oldest first.
+    virtual Task<Result<std::vector<Unfinished>>> unfinished(std::optional<JobId> after, int limit) = 0;
+};
+
+}  // namespace comfyd::jobs

@@ -1,0 +1,309 @@
+#include "jobs/service.hpp"
+
+#include <array>
+#include <atomic>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/post.hpp>
+#include <mutex>
+#include <utility>
+
+#include "base/hop.hpp"
+#include "jobs/dispatcher.hpp"
+
+namespace comfyd::jobs {
+namespace {
+
+tl::unexpected<Error> no_such_job(const JobId& id) {
+    return fail(Code::not_found, "no job has the id " + id.to_string());
+}
+
+}  // namespace
+
+class Service::Impl {
+public:
+    Impl(Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub, ServiceOptions options)
+        : core_(core), clock_(clock), ledger_(ledger), fleet_(fleet), hub_(hub), options_(options),
+          dispatcher_(core, clock, ledger, fleet, hub) {}
+
+    Task<Result<Submitted>> submit(Spec spec) {
+        if (stopping_) {
+            co_return fail(Code::shutting_down, "comfyd is shutting down; send the request again in a moment");
+        }
+        if (jobs_ahead(kPriorityMin) >= options_.queue_max) {
+            co_return fail(
+                Code::queue_full,
+                "the queue holds " + std::to_string(options_.queue_max) + " jobs and takes no more for now",
+                {{"queue_max", options_.queue_max}}
+            );
+        }
+        const Time now = clock_.now();
+        NewJob job{make_job(JobId::make(now), spec, now), std::move(spec)};
+        Incoming incoming{job.change.job, job.spec.requirement, std::move(job.spec.secret_extra_data)};
+        const std::string request_hash = job.spec.request_hash;
+        auto accepted = co_await ledger_.accept(std::move(job));
+        if (!accepted) {
+            co_return fail(std::move(accepted.error()));
+        }
+        if (!accepted->created) {
+            auto replayed = co_await replay(std::move(*accepted), request_hash);
+            co_return replayed;
+        }
+        Submitted submitted;
+        submitted.view.job = incoming.job;
+        submitted.view.queue_position = static_cast<int>(jobs_ahead(incoming.job.priority)) + 1;
+        hand_over(std::move(incoming));
+        co_return submitted;
+    }
+
+    Task<Result<Job>> find(std::string tenant, JobId id) {
+        auto found = co_await ledger_.find(id);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        if (!*found || (*found)->tenant != tenant) {
+            co_return no_such_job(id);
+        }
+        co_return std::move(**found);
+    }
+
+    Task<Result<View>> get(std::string tenant, JobId id) {
+        auto found = co_await find(std::move(tenant), id);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        View view;
+        view.job = std::move(*found);
+        if (!is_terminal(view.job.state)) {
+            auto live = co_await call_on(core_, [this, id] { return dispatcher_.live(id); });
+            view.progress = std::move(live.progress);
+            view.queue_position = live.queue_position;
+            view.estimated_wait_s = live.estimated_wait_s;
+            view.estimated_remaining_s = live.estimated_remaining_s;
+        }
+        co_return view;
+    }
+
+    Task<Result<View>> cancel(std::string tenant, JobId id) {
+        // A job that moves on while we look at it is looked at again.
+        for (int round = 0; round < 3; ++round) {
+            auto found = co_await find(tenant, id);
+            if (!found) {
+                co_return fail(std::move(found.error()));
+            }
+            if (is_terminal(found->state)) {
+                break;
+            }
+            auto done = co_await await_on(core_, dispatcher_.cancel(id));
+            if (done) {
+                break;
+            }
+            if (done.error().code != Code::conflict) {
+                co_return fail(std::move(done.error()));
+            }
+        }
+        auto view = co_await get(std::move(tenant), id);
+        co_return view;
+    }
+
+    Task<Result<View>> retry(std::string tenant, JobId id) {
+        auto found = co_await find(tenant, id);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        auto done = co_await await_on(core_, dispatcher_.retry(id));
+        if (!done) {
+            co_return fail(std::move(done.error()));
+        }
+        auto view = co_await get(std::move(tenant), id);
+        co_return view;
+    }
+
+    Task<Result<std::shared_ptr<events::Subscription>>> watch(
+        std::string tenant, JobId id, events::WatchOptions options
+    ) {
+        auto found = co_await find(std::move(tenant), id);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        const Executor here = co_await boost::asio::this_coro::executor;
+        auto subscription = std::make_shared<events::Subscription>(here, options);
+        std::vector<events::EventPtr> latest;
+        const bool ended = is_terminal(found->state);
+        if (!ended) {
+            // First listen, then read the past: what is committed in between arrives twice and is told once.
+            latest = co_await call_on(core_, [this, id, subscription] {
+                hub_.attach(id, subscription);
+                return dispatcher_.latest(id);
+            });
+        }
+        auto stored = co_await ledger_.events(id, options.since);
+        if (!stored) {
+            co_return fail(std::move(stored.error()));
+        }
+        std::vector<events::EventPtr> past;
+        past.reserve(stored->size() + latest.size());
+        for (Event& event : *stored) {
+            past.push_back(std::make_shared<const Event>(std::move(event)));
+        }
+        past.insert(past.end(), latest.begin(), latest.end());
+        subscription->prime(std::move(past));
+        if (ended) {
+            subscription->end(Code::not_found);
+        }
+        co_return subscription;
+    }
+
+    Executor core_;
+    Clock& clock_;
+    Ledger& ledger_;
+    Fleet& fleet_;
+    events::Hub& hub_;
+    ServiceOptions options_;
+    Dispatcher dispatcher_;
+    std::atomic<bool> stopping_{false};
+
+private:
+    struct Incoming {
+        Job job;
+        std::string requirement;
+        json::object secret_extra_data;
+    };
+
+    Task<Result<Submitted>> replay(Accepted accepted, std::string request_hash) {
+        if (accepted.existing_request_hash != request_hash) {
+            co_return fail(
+                Code::idempotency_key_reuse,
+                "this idempotency key was used for another request; use a new key for a new request",
+                {{"job_id", accepted.existing->id.to_string()}}
+            );
+        }
+        auto view = co_await get(accepted.existing->tenant, accepted.existing->id);
+        if (!view) {
+            co_return fail(std::move(view.error()));
+        }
+        co_return Submitted{std::move(*view), true};
+    }
+
+    // Many submits cross to the core thread in one post: waking it for each would cost more than the work itself.
+    void hand_over(Incoming incoming) {
+        on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_add(1, std::memory_order_relaxed);
+        bool must_post = false;
+        {
+            const std::scoped_lock lock(mutex_);
+            must_post = incoming_.empty();
+            incoming_.push_back(std::move(incoming));
+        }
+        if (must_post) {
+            boost::asio::post(core_, [this] { take_over(); });
+        }
+    }
+
+    void take_over() {
+        std::vector<Incoming> taken;
+        {
+            const std::scoped_lock lock(mutex_);
+            taken.swap(incoming_);
+        }
+        for (Incoming& incoming : taken) {
+            on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_sub(1, std::memory_order_relaxed);
+            dispatcher_.enqueue(incoming.job, incoming.requirement, std::move(incoming.secret_extra_data));
+        }
+    }
+
+    std::size_t jobs_ahead(int priority) const {
+        // Those in the core's queue and those on their way to it.
+        std::size_t ahead = dispatcher_.queued_at_least(priority);
+        for (int p = priority; p <= kPriorityMax; ++p) {
+            ahead += on_the_way_[static_cast<std::size_t>(p)].load(std::memory_order_relaxed);
+        }
+        return ahead;
+    }
+
+    std::array<std::atomic<std::size_t>, kPriorityMax + 1> on_the_way_{};
+    std::mutex mutex_;
+    std::vector<Incoming> incoming_;
+};
+
+Service::Service(
+    Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub, ServiceOptions options
+)
+    : impl_(std::make_unique<Impl>(core, clock, ledger, fleet, hub, options)) {}
+Service::~Service() = default;
+
+Task<Result<>> Service::recover() {
+    auto recovered = co_await impl_->dispatcher_.recover();
+    if (!recovered) {
+        co_return fail(std::move(recovered.error()));
+    }
+    impl_->dispatcher_.start();
+    co_return Result<>();
+}
+
+Task<> Service::stop(Millis grace) {
+    impl_->stopping_ = true;
+    return impl_->dispatcher_.stop(grace);
+}
+
+Task<Result<Submitted>> Service::submit(Spec spec) { return impl_->submit(std::move(spec)); }
+Task<Result<View>> Service::get(std::string tenant, JobId id) { return impl_->get(std::move(tenant), id); }
+
+Task<Result<Spec>> Service::spec(std::string tenant, JobId id) {
+    auto found = co_await impl_->find(std::move(tenant), id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    auto spec = co_await impl_->ledger_.find_spec(id);
+    if (!spec) {
+        co_return fail(std::move(spec.error()));
+    }
+    if (!*spec) {
+        co_return no_such_job(id);
+    }
+    co_return std::move(**spec);
+}
+
+Task<Result<Page>> Service::list(ListQuery query) { return impl_->ledger_.list(std::move(query)); }
+Task<Result<View>> Service::cancel(std::string tenant, JobId id) { return impl_->cancel(std::move(tenant), id); }
+Task<Result<View>> Service::retry(std::string tenant, JobId id) { return impl_->retry(std::move(tenant), id); }
+
+Task<Result<std::shared_ptr<events::Subscription>>> Service::watch(
+    std::string tenant, JobId id, events::WatchOptions options
+) {
+    return impl_->watch(std::move(tenant), id, options);
+}
+
+Task<Result<WebhookStatus>> Service::webhook_status(JobId id) { return impl_->ledger_.webhook_status(id); }
+
+Task<Result<StateCounts>> Service::counts(std::optional<std::string> tenant) {
+    return impl_->ledger_.counts(std::move(tenant));
+}
+
+Task<QueueCounts> Service::queue_counts() {
+    auto counts = co_await call_on(impl_->core_, [impl = impl_.get()] {
+        return QueueCounts{
+            impl->dispatcher_.queued_count(),
+            impl->dispatcher_.running_count(),
+            impl->dispatcher_.waiting_count(),
+            impl->hub_.subscription_count()
+        };
+    });
+    co_return counts;
+}
+
+Task<std::vector<WorkerInfo>> Service::workers() {
+    auto workers = co_await call_on(impl_->core_, [impl = impl_.get()] {
+        std::vector<WorkerInfo> infos;
+        for (const auto& worker : impl->fleet_.workers()) {
+            infos.push_back(worker->info());
+        }
+        return infos;
+    });
+    co_return workers;
+}
+
+void Service::on_webhook(std::function<void()> callback) { impl_->dispatcher_.on_webhook(std::move(callback)); }
+void Service::on_finished(std::function<void(const Job&)> callback) {
+    impl_->dispatcher_.on_finished(std::move(callback));
+}
+
+}  // namespace comfyd::jobs

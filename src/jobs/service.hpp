@@ -1,0 +1,91 @@
+// The one door to jobs: every dialect submits, reads, lists, cancels and watches through it.
+//
+// Thread rules: all members may be awaited on any executor and continue there. State lives on the core executor.
+// A submit is answered after it is durable. Ids of jobs that belong to another tenant answer not_found.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/task.hpp"
+#include "events/hub.hpp"
+#include "jobs/fleet.hpp"
+#include "jobs/job.hpp"
+#include "jobs/ledger.hpp"
+
+namespace comfyd::jobs {
+
+struct ServiceOptions {
+    std::size_t queue_max = 1'000'000;  // more waiting jobs than this: Code::queue_full
+};
+
+// A job and what only the running process knows of it.
+struct View {
+    Job job;
+    std::optional<Progress> progress;     // while running
+    std::optional<int> queue_position;    // 1 = next; while queued
+    std::optional<int> estimated_wait_s;  // while queued, when there is something to estimate from
+    std::optional<int> estimated_remaining_s;  // while queued or running, likewise
+};
+
+struct Submitted {
+    View view;
+    bool replayed = false;  // an earlier request with the same idempotency key and content made this job
+};
+
+struct QueueCounts {
+    std::size_t queued = 0;
+    std::size_t running = 0;
+    std::size_t retry_waiting = 0;
+    std::size_t event_streams = 0;
+};
+
+class Service {
+public:
+    Service(
+        Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub, ServiceOptions options
+    );
+    ~Service();
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+
+    // Brings every unfinished job back: queued ones into the queue, running ones re-attached to their worker.
+    // Before the first submit. On the core executor.
+    Task<Result<>> recover();
+    // Stops placing jobs; running attempts are left on their workers (or finish within `grace`). On the core executor.
+    Task<> stop(Millis grace);
+
+    // Same tenant and key, same request_hash: the same job again with replayed = true. Other request_hash:
+    // Code::idempotency_key_reuse. Also queue_full, storage_*, shutting_down.
+    Task<Result<Submitted>> submit(Spec spec);
+    Task<Result<View>> get(std::string tenant, JobId id);
+    Task<Result<Spec>> spec(std::string tenant, JobId id);
+    Task<Result<Page>> list(ListQuery query);
+    // Idempotent: a job that has ended stays as it is.
+    Task<Result<View>> cancel(std::string tenant, JobId id);
+    // failed, cancelled or expired -> queued again. Code::conflict otherwise.
+    Task<Result<View>> retry(std::string tenant, JobId id);
+    // Everything after `options.since`, in order, without gap or repetition; the stored past first, then live. The
+    // stream of an ended job ends with its last event and then waits: stop reading at a terminal event.
+    Task<Result<std::shared_ptr<events::Subscription>>> watch(
+        std::string tenant, JobId id, events::WatchOptions options
+    );
+    Task<Result<WebhookStatus>> webhook_status(JobId id);
+    Task<Result<StateCounts>> counts(std::optional<std::string> tenant);
+    Task<QueueCounts> queue_counts();
+    Task<std::vector<WorkerInfo>> workers();
+
+    // Called on the core executor after a change with a webhook was committed.
+    void on_webhook(std::function<void()> callback);
+    // Called on the core executor for every ended job, for metrics.
+    void on_finished(std::function<void(const Job&)> callback);
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace comfyd::jobs

@@ -1,0 +1,185 @@
+// The state machine: every way in which a job can change.
+#include <utility>
+
+#include "jobs/job.hpp"
+
+namespace comfyd::jobs {
+namespace {
+
+tl::unexpected<Error> not_allowed(const Job& job, std::string_view what) {
+    return fail(
+        Code::conflict,
+        "job " + job.id.to_string() + " is " + std::string(to_string(job.state)) + " and cannot be " +
+            std::string(what),
+        {{"state", to_string(job.state)}}
+    );
+}
+
+// `job` already holds the new state; counts the change and describes it.
+Change changed(Job job, EventType type, json::object data, std::uint64_t sequence, Time now) {
+    job.revision += 1;
+    job.sequence = sequence;
+    Event event;
+    event.job = job.id;
+    event.sequence = sequence;
+    event.type = type;
+    event.at = now;
+    event.state = job.state;
+    event.data = std::move(data);
+    return Change{std::move(job), std::move(event)};
+}
+
+Job ended(Job job, State state, Time now) {
+    job.state = state;
+    job.finished_at = now;
+    job.not_before.reset();
+    job.cancel_requested = false;
+    return job;
+}
+
+}  // namespace
+
+Change make_job(JobId id, const Spec& spec, Time now) {
+    Job job;
+    job.id = id;
+    job.tenant = spec.tenant;
+    job.dialect = spec.dialect;
+    job.priority = spec.priority;
+    job.created_at = now;
+    job.deadline = spec.deadline;
+    job.timeout = spec.timeout;
+    job.max_attempts = spec.max_attempts;
+    job.workflow_id = spec.workflow_id;
+    job.metadata = spec.metadata;
+    job.dialect_data = spec.dialect_data;
+    job.has_webhook = spec.webhook.has_value();
+    job.node_count = spec.node_count;
+    return changed(std::move(job), EventType::queued, {{"priority", spec.priority}}, 1, now);
+}
+
+Result<Change> start(const Job& job, std::string worker, std::uint64_t sequence, Time now) {
+    if (job.state != State::queued) {
+        return not_allowed(job, "started");
+    }
+    Job next = job;
+    next.state = State::running;
+    next.attempt += 1;
+    next.worker = std::move(worker);
+    next.started_at = now;
+    next.failure.reset();
+    json::object data{{"worker", next.worker}, {"attempt", next.attempt}};
+    return changed(std::move(next), EventType::started, std::move(data), sequence, now);
+}
+
+Result<Change> complete(
+    const Job& job, std::vector<Output> outputs, json::object ui_outputs, std::uint64_t sequence, Time now
+) {
+    if (job.state != State::running) {
+        return not_allowed(job, "completed");
+    }
+    Job next = ended(job, State::completed, now);
+    next.outputs = std::move(outputs);
+    next.ui_outputs = std::move(ui_outputs);
+    next.failure.reset();
+    json::array listed;
+    for (const Output& output : next.outputs) {
+        listed.emplace_back(output.to_json());
+    }
+    return changed(
+        std::move(next), EventType::completed, {{"outputs", std::move(listed)}}, sequence, now
+    );
+}
+
+Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence, Time now) {
+    if (is_terminal(job.state)) {
+        return not_allowed(job, "failed");
+    }
+    Job next = ended(job, State::failed, now);
+    json::object data{{"error", failure.to_json()}};
+    next.failure = std::move(failure);
+    return changed(std::move(next), EventType::failed, std::move(data), sequence, now);
+}
+
+Result<Change> retry_later(
+    const Job& job, Failure failure, Time not_before, std::uint64_t sequence, Time now
+) {
+    if (job.state != State::running || job.attempt >= job.max_attempts) {
+        return not_allowed(job, "tried again");
+    }
+    Job next = job;
+    next.state = State::retry_waiting;
+    next.not_before = not_before;
+    json::object data{
+        {"error", failure.to_json()}, {"attempt", job.attempt}, {"retry_at", to_rfc3339(not_before)}
+    };
+    next.failure = std::move(failure);
+    return changed(std::move(next), EventType::retrying, std::move(data), sequence, now);
+}
+
+Result<Change> requeue(const Job& job, std::uint64_t sequence, Time now) {
+    if (job.state != State::retry_waiting && job.state != State::running) {
+        return not_allowed(job, "queued again");
+    }
+    Job next = job;
+    next.state = State::queued;
+    next.not_before.reset();
+    json::object data{{"priority", next.priority}, {"attempt", next.attempt}};
+    return changed(std::move(next), EventType::queued, std::move(data), sequence, now);
+}
+
+Result<Change> request_cancel(const Job& job, std::uint64_t sequence, Time now) {
+    if (job.state == State::running) {
+        if (job.cancel_requested) {
+            return not_allowed(job, "cancelled twice");
+        }
+        Job next = job;
+        next.cancel_requested = true;
+        return changed(std::move(next), EventType::cancelling, {}, sequence, now);
+    }
+    if (is_terminal(job.state)) {
+        return not_allowed(job, "cancelled");
+    }
+    return changed(ended(job, State::cancelled, now), EventType::cancelled, {}, sequence, now);
+}
+
+Result<Change> confirm_cancel(const Job& job, std::uint64_t sequence, Time now) {
+    if (job.state != State::running || !job.cancel_requested) {
+        return not_allowed(job, "cancelled");
+    }
+    return changed(ended(job, State::cancelled, now), EventType::cancelled, {}, sequence, now);
+}
+
+Result<Change> expire(const Job& job, std::uint64_t sequence, Time now) {
+    if (is_terminal(job.state)) {
+        return not_allowed(job, "expired");
+    }
+    Failure failure;
+    failure.code = Code::deadline_exceeded;
+    failure.message = job.deadline ? "the deadline " + to_rfc3339(*job.deadline) +
+                                         " passed before the job could finish"
+                                   : "the deadline passed before the job could finish";
+    Job next = ended(job, State::expired, now);
+    json::object data{{"error", failure.to_json()}};
+    next.failure = std::move(failure);
+    return changed(std::move(next), EventType::expired, std::move(data), sequence, now);
+}
+
+Result<Change> revive(const Job& job, std::uint64_t sequence, Time now) {
+    if (!is_terminal(job.state) || job.state == State::completed) {
+        return not_allowed(job, "retried");
+    }
+    Job next = job;
+    next.state = State::queued;
+    next.finished_at.reset();
+    next.started_at.reset();
+    next.failure.reset();
+    // Attempt numbers go on, because each names a prompt that a worker may still know.
+    next.max_attempts = next.attempt + std::max(1, job.max_attempts);
+    if (next.deadline && *next.deadline <= now) {
+        next.deadline.reset();
+    }
+    json::object data{{"priority", next.priority}, {"attempt", next.attempt}};
+    return changed(std::move(next), EventType::queued, std::move(data), sequence, now);
+}
+
+}  // namespace comfyd::jobs

@@ -1,0 +1,215 @@
+// What the notify and assets rooms rely on, for every storage.
+#include <gmock/gmock.h>
+
+#include "ledger/test_support.hpp"
+
+namespace comfyd::ledger::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class OutboxContract : public Contract {
+protected:
+    jobs::Job accept_with(std::vector<std::string> events) {
+        auto spec = simple_spec();
+        spec.webhook.emplace();
+        spec.webhook->url = "https://example.com/";
+        spec.webhook->events = std::move(events);
+        return accept(spec);
+    }
+    std::vector<notify::Delivery> due(int limit = 100) {
+        return await_value(outbox().due(clock_.now(), limit));
+    }
+    std::vector<std::uint64_t> due_sequences() {
+        std::vector<std::uint64_t> found;
+        for (const auto& delivery : due()) {
+            found.push_back(delivery.sequence);
+        }
+        return found;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Ledger, OutboxContract, testing::ValuesIn(backends()), backend_name);
+
+TEST_P(OutboxContract, WithoutAWebhookNothingIsDue) {
+    const auto job = complete(start(accept(simple_spec())));
+    EXPECT_THAT(due(), IsEmpty());
+    EXPECT_FALSE(await_value(outbox().next_due()));
+    EXPECT_FALSE(await_value(ledger().webhook_status(job.id)).any);
+    EXPECT_EQ(await_value(outbox().counts()).pending, 0U);
+}
+
+TEST_P(OutboxContract, AWebhookWithoutEventsHearsOfTheEndOnly) {
+    const auto job = start(accept_with({}));
+    EXPECT_THAT(due(), IsEmpty());
+    clock_.advance(Millis(1));
+    const auto done = complete(job);
+    const auto found = due();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].job, job.id);
+    EXPECT_EQ(found[0].sequence, done.sequence);
+    EXPECT_EQ(found[0].attempts, 0);
+    EXPECT_EQ(found[0].created_at, clock_.now());
+    EXPECT_EQ(await_value(outbox().next_due()), clock_.now());
+}
+
+TEST_P(OutboxContract, QueuedIsDeliveredWhenWanted) {
+    accept_with({"execution.queued"});
+    EXPECT_THAT(due_sequences(), ElementsAre(1U));
+    accept_with({"execution.completed"});
+    EXPECT_THAT(due_sequences(), ElementsAre(1U));
+}
+
+TEST_P(OutboxContract, OneJobsDeliveriesGoOutInOrder) {
+    complete(start(accept_with({"execution.queued", "execution.started", "execution.completed"})));
+    for (const std::uint64_t sequence : {1U, 2U, 3U}) {
+        storage_->reopen();
+        const auto found = due();
+        ASSERT_EQ(found.size(), 1U);
+        EXPECT_EQ(found[0].sequence, sequence);
+        await_value(outbox().delivered(found[0], clock_.now()));
+        await_value(outbox().delivered(found[0], clock_.now()));
+    }
+    EXPECT_THAT(due(), IsEmpty());
+}
+
+TEST_P(OutboxContract, AFailedAttemptHoldsBackItsOwnJobOnly) {
+    const auto slow = start(accept_with({"execution.queued", "execution.started"}));
+    const auto first = due();
+    ASSERT_EQ(first.size(), 1U);
+    const Time later = clock_.now() + Millis(5'000);
+    await_value(outbox().retry_at(first[0], later, "connection refused"));
+    EXPECT_THAT(due(), IsEmpty());
+    EXPECT_EQ(await_value(outbox().next_due()), later);
+
+    const auto other = accept_with({"execution.queued"});
+    ASSERT_EQ(due().size(), 1U);
+    EXPECT_EQ(due()[0].job, other.id);
+
+    clock_.advance(Millis(5'000));
+    const auto again = due();
+    ASSERT_EQ(again.size(), 2U);
+    EXPECT_EQ(again[0].job, other.id) << "soonest first";
+    EXPECT_EQ(again[1].job, slow.id);
+    EXPECT_EQ(again[1].attempts, 1);
+    EXPECT_EQ(due(1).size(), 1U);
+}
+
+TEST_P(OutboxContract, GivingUpLetsTheNextOneGo) {
+    const auto job = start(accept_with({"execution.queued", "execution.started"}));
+    await_value(outbox().give_up(due().at(0), clock_.now(), "410 Gone"));
+    EXPECT_THAT(due_sequences(), ElementsAre(2U));
+    auto counts = await_value(outbox().counts());
+    EXPECT_EQ(counts.pending, 1U);
+    EXPECT_EQ(counts.dead, 1U);
+    await_value(outbox().delivered(due().at(0), clock_.now()));
+    const auto status = await_value(ledger().webhook_status(job.id));
+    EXPECT_TRUE(status.any);
+    EXPECT_TRUE(status.dead);
+    EXPECT_FALSE(status.delivered);
+    storage_->reopen();
+    counts = await_value(outbox().counts());
+    EXPECT_EQ(counts.pending, 0U);
+    EXPECT_EQ(counts.dead, 1U);
+}
+
+TEST_P(OutboxContract, StatusTellsWhenAllIsDelivered) {
+    const auto job = start(accept_with({"execution.queued", "execution.started"}));
+    await_value(outbox().delivered(due().at(0), clock_.now()));
+    EXPECT_FALSE(await_value(ledger().webhook_status(job.id)).delivered);
+    await_value(outbox().delivered(due().at(0), clock_.now()));
+    const auto status = await_value(ledger().webhook_status(job.id));
+    EXPECT_TRUE(status.delivered);
+    EXPECT_FALSE(status.dead);
+}
+
+TEST_P(OutboxContract, AnUnknownDeliveryIsNotFound) {
+    notify::Delivery delivery;
+    delivery.job = JobId::make(clock_.now());
+    EXPECT_EQ(await_code(outbox().delivered(delivery, clock_.now())), Code::not_found);
+    EXPECT_EQ(await_code(outbox().retry_at(delivery, clock_.now(), "")), Code::not_found);
+    EXPECT_EQ(await_code(outbox().give_up(delivery, clock_.now(), "")), Code::not_found);
+}
+
+class CatalogueContract : public Contract {
+protected:
+    assets::Asset make_asset(std::string hash) {
+        assets::Asset asset;
+        asset.id = AssetId::make(clock_.now());
+        asset.tenant = "acme";
+        asset.hash = std::move(hash);
+        asset.size_bytes = 5'000'000'000;
+        asset.content_type = "image/png";
+        asset.file_path = "in/put.png";
+        asset.tags = {"a", "b c"};
+        asset.created_at = clock_.now();
+        return asset;
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Ledger, CatalogueContract, testing::ValuesIn(backends()), backend_name);
+
+TEST_P(CatalogueContract, EveryFieldComesBack) {
+    auto plain = make_asset("blake3:1");
+    plain.tags.clear();
+    auto full = make_asset("blake3:2");
+    full.expires_at = clock_.now() + Millis(1);
+    full.job = JobId::make(clock_.now());
+    await_value(catalogue().add(plain));
+    await_value(catalogue().add(full));
+    storage_->reopen();
+    EXPECT_EQ(describe(await_value(catalogue().find(plain.id)).value()), describe(plain));
+    EXPECT_EQ(describe(await_value(catalogue().find(full.id)).value()), describe(full));
+    EXPECT_FALSE(await_value(catalogue().find(AssetId::make(clock_.now()))));
+    EXPECT_EQ(await_code(catalogue().add(plain)), Code::conflict);
+}
+
+TEST_P(CatalogueContract, BlobsAreFoundByTenantAndHash) {
+    const auto asset = make_asset("blake3:1");
+    await_value(catalogue().add(asset));
+    EXPECT_EQ(await_value(catalogue().find_by_hash("acme", "blake3:1"))->id, asset.id);
+    EXPECT_FALSE(await_value(catalogue().find_by_hash("other", "blake3:1")));
+    EXPECT_TRUE(await_value(catalogue().is_referenced("blake3:1")));
+    EXPECT_FALSE(await_value(catalogue().is_referenced("blake3:2")));
+}
+
+TEST_P(CatalogueContract, RemovingKeepsOutputsAndSharedBlobs) {
+    const auto one = make_asset("blake3:1");
+    const auto two = make_asset("blake3:1");
+    auto output = make_asset("blake3:2");
+    output.job = JobId::make(clock_.now());
+    for (const auto& asset : {one, two, output}) {
+        await_value(catalogue().add(asset));
+    }
+    EXPECT_TRUE(await_value(catalogue().remove(one.id)));
+    EXPECT_FALSE(await_value(catalogue().remove(one.id)));
+    EXPECT_TRUE(await_value(catalogue().is_referenced("blake3:1")));
+    EXPECT_TRUE(await_value(catalogue().remove(two.id)));
+    EXPECT_FALSE(await_value(catalogue().is_referenced("blake3:1")));
+    EXPECT_EQ(await_code(catalogue().remove(output.id)), Code::asset_in_use);
+    EXPECT_TRUE(await_value(catalogue().find(output.id)));
+}
+
+TEST_P(CatalogueContract, ExpiredAreThoseWhoseTimePassedAndThatNoJobMade) {
+    const auto stays = make_asset("blake3:1");
+    auto soon = make_asset("blake3:2");
+    soon.expires_at = clock_.now() + Millis(10);
+    auto later = make_asset("blake3:3");
+    later.expires_at = clock_.now() + Millis(20);
+    auto output = make_asset("blake3:4");
+    output.expires_at = clock_.now() + Millis(10);
+    output.job = JobId::make(clock_.now());
+    for (const auto& asset : {stays, soon, later, output}) {
+        await_value(catalogue().add(asset));
+    }
+    EXPECT_THAT(await_value(catalogue().expired(clock_.now(), 10)), IsEmpty());
+    clock_.advance(Millis(10));
+    const auto expired = await_value(catalogue().expired(clock_.now(), 10));
+    ASSERT_EQ(expired.size(), 1U);
+    EXPECT_EQ(describe(expired[0]), describe(soon));
+    clock_.advance(Millis(10));
+    EXPECT_EQ(await_value(catalogue().expired(clock_.now(), 10)).size(), 2U);
+    EXPECT_EQ(await_value(catalogue().expired(clock_.now(), 1)).size(), 1U);
+}
+
+}  // namespace
+}  // namespace comfyd::ledger::test

@@ -1,0 +1,159 @@
+#include "ledger/sqlite/asset_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ledger/sqlite/codec.hpp"
+
+namespace comfyd::ledger::sqlite {
+namespace {
+
+#define COMFYD_ASSET_COLUMNS \
+    "id, tenant, hash, size_bytes, content_type, file_path, tags, created_at, expires_at, job"
+
+constexpr char kInsert[] =
+    "INSERT INTO assets (" COMFYD_ASSET_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+constexpr char kFind[] = "SELECT " COMFYD_ASSET_COLUMNS " FROM assets WHERE id = ?";
+constexpr char kFindByHash[] = "SELECT " COMFYD_ASSET_COLUMNS
+                               " FROM assets WHERE hash = ? AND tenant = ? ORDER BY id DESC LIMIT 1";
+constexpr char kIsReferenced[] = "SELECT EXISTS (SELECT 1 FROM assets WHERE hash = ?)";
+constexpr char kExpired[] = "SELECT " COMFYD_ASSET_COLUMNS
+                            " FROM assets INDEXED BY assets_expiring WHERE expires_at IS NOT NULL AND "
+                            "job IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?";
+constexpr char kIsOutput[] = "SELECT job IS NOT NULL FROM assets WHERE id = ?";
+constexpr char kRemove[] = "DELETE FROM assets WHERE id = ?";
+
+Result<assets::Asset> read_asset(const Query& row) {
+    assets::Asset asset;
+    asset.id.uuid = row.uuid(0);
+    asset.tenant = row.text(1);
+    asset.hash = row.text(2);
+    asset.size_bytes = static_cast<std::uint64_t>(row.integer(3));
+    asset.content_type = row.text(4);
+    asset.file_path = row.text(5);
+    const auto tags = decode_array(row.text(6));
+    if (!tags) {
+        return fail(tags.error());
+    }
+    for (const json::value& tag : *tags) {
+        if (tag.is_string()) {
+            asset.tags.emplace_back(tag.get_string());
+        }
+    }
+    asset.created_at = row.time(7);
+    asset.expires_at = row.optional_time(8);
+    if (!row.is_null(9)) {
+        asset.job = JobId{row.uuid(9)};
+    }
+    return asset;
+}
+
+Result<std::optional<assets::Asset>> first_asset(Query& query) {
+    const auto row = query.next();
+    if (!row) {
+        return fail(row.error());
+    }
+    if (!*row) {
+        return std::nullopt;
+    }
+    auto asset = read_asset(query);
+    if (!asset) {
+        return fail(std::move(asset.error()));
+    }
+    return std::move(*asset);
+}
+
+}  // namespace
+
+std::size_t AddAsset::bytes() const {
+    std::size_t total = 256 + asset.file_path.size() + asset.content_type.size();
+    for (const std::string& tag : asset.tags) {
+        total += tag.size();
+    }
+    return total;
+}
+
+Result<> AddAsset::operator()(Session& session) {
+    const auto tags = encode(json::array(asset.tags.begin(), asset.tags.end()));
+    return Query(session.db, kInsert)
+        .bind(
+            asset.id,
+            asset.tenant,
+            asset.hash,
+            asset.size_bytes,
+            asset.content_type,
+            asset.file_path,
+            tags,
+            asset.created_at,
+            asset.expires_at,
+            asset.job
+        )
+        .run();
+}
+
+Result<bool> RemoveAsset::operator()(Session& session) {
+    {
+        Query query(session.db, kIsOutput);
+        const auto row = query.bind(id).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return false;
+        }
+        if (query.integer(0) != 0) {
+            return fail(
+                Code::asset_in_use, "asset " + id.to_string() + " is the output of a job and stays with it"
+            );
+        }
+    }
+    if (auto removed = Query(session.db, kRemove).bind(id).run(); !removed) {
+        return fail(std::move(removed.error()));
+    }
+    return true;
+}
+
+Result<std::optional<assets::Asset>> find_asset(Database& db, const AssetId& id) {
+    Query query(db, kFind);
+    query.bind(id);
+    return first_asset(query);
+}
+
+Result<std::optional<assets::Asset>> find_asset_by_hash(
+    Database& db, const std::string& tenant, const std::string& hash
+) {
+    Query query(db, kFindByHash);
+    query.bind(hash, tenant);
+    return first_asset(query);
+}
+
+Result<bool> is_blob_referenced(Database& db, const std::string& hash) {
+    Query query(db, kIsReferenced);
+    const auto row = query.bind(hash).next();
+    if (!row) {
+        return fail(row.error());
+    }
+    return query.integer(0) != 0;
+}
+
+Result<std::vector<assets::Asset>> find_expired_assets(Database& db, Time now, int limit) {
+    std::vector<assets::Asset> found;
+    Query query(db, kExpired);
+    query.bind(now, std::clamp(limit, 1, kExpiredLimitMax));
+    while (true) {
+        const auto row = query.next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return found;
+        }
+        auto asset = read_asset(query);
+        if (!asset) {
+            return fail(std::move(asset.error()));
+        }
+        found.push_back(std::move(*asset));
+    }
+}
+
+}  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,39 @@
+// The assets table: records over blobs that the assets room keeps.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "assets/store.hpp"
+#include "ledger/sqlite/session.hpp"
+
+namespace comfyd::ledger::sqlite {
+
+inline constexpr int kExpiredLimitMax = 10'000;
+
+// Code::conflict when the id exists.
+struct AddAsset {
+    using Value = void;
+    assets::Asset asset;
+
+    std::size_t bytes() const;
+    Result<> operator()(Session& session);
+};
+// Code::asset_in_use for a job's output.
+struct RemoveAsset {
+    using Value = bool;
+    AssetId id;
+
+    std::size_t bytes() const { return 64; }
+    Result<bool> operator()(Session& session);
+};
+
+Result<std::optional<assets::Asset>> find_asset(Database& db, const AssetId& id);
+Result<std::optional<assets::Asset>> find_asset_by_hash(
+    Database& db, const std::string& tenant, const std::string& hash
+);
+Result<bool> is_blob_referenced(Database& db, const std::string& hash);
+Result<std::vector<assets::Asset>> find_expired_assets(Database& db, Time now, int limit);
+
+}  // namespace comfyd::ledger::sqlite

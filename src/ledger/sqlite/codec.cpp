@@ -1,0 +1,211 @@
+#include "ledger/sqlite/codec.hpp"
+
+#include <boost/json/parse.hpp>
+
+namespace comfyd::ledger::sqlite {
+namespace {
+
+// Above base's limit for what comes from outside, because what was accepted may be wrapped before it is stored.
+constexpr std::size_t kStoredDepthMax = json::kDepthMax * 2;
+
+Error damaged(std::string_view what) {
+    return Error(
+        Code::storage_unavailable,
+        "a stored " + std::string(what) + " cannot be read; restore the database from a backup"
+    );
+}
+
+Result<json::value> decode(std::string_view text) {
+    boost::json::parse_options options;
+    options.max_depth = kStoredDepthMax;
+    boost::json::error_code error;
+    auto parsed = boost::json::parse(boost::json::string_view(text.data(), text.size()), error, {}, options);
+    if (error) {
+        return fail(damaged("JSON document"));
+    }
+    return parsed;
+}
+
+Result<> read_result(const Query& row, int column, jobs::Job& job) {
+    if (const auto failure = row.text(column); !failure.empty()) {
+        const auto object = decode_object(failure);
+        if (!object) {
+            return fail(object.error());
+        }
+        job.failure = jobs::Failure::from_json(*object);
+    }
+    if (const auto outputs = row.text(column + 1); !outputs.empty()) {
+        const auto array = decode_array(outputs);
+        if (!array) {
+            return fail(array.error());
+        }
+        for (const json::value& output : *array) {
+            if (output.is_object()) {
+                job.outputs.push_back(jobs::Output::from_json(output.get_object()));
+            }
+        }
+    }
+    if (const auto ui_outputs = row.text(column + 2); !ui_outputs.empty()) {
+        auto object = decode_object(ui_outputs);
+        if (!object) {
+            return fail(object.error());
+        }
+        job.ui_outputs = std::move(*object);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<std::string> encode(const json::object& object) {
+    return object.empty() ? std::nullopt : std::optional(json::serialize(object));
+}
+
+std::optional<std::string> encode(const json::array& array) {
+    return array.empty() ? std::nullopt : std::optional(json::serialize(array));
+}
+
+Result<json::object> decode_object(std::string_view text) {
+    if (text.empty()) {
+        return json::object();
+    }
+    auto value = decode(text);
+    if (!value) {
+        return fail(std::move(value.error()));
+    }
+    if (!value->is_object()) {
+        return fail(damaged("JSON object"));
+    }
+    return std::move(value->get_object());
+}
+
+Result<json::array> decode_array(std::string_view text) {
+    if (text.empty()) {
+        return json::array();
+    }
+    auto value = decode(text);
+    if (!value) {
+        return fail(std::move(value.error()));
+    }
+    if (!value->is_array()) {
+        return fail(damaged("JSON list"));
+    }
+    return std::move(value->get_array());
+}
+
+Result<jobs::Job> read_job(const Query& row) {
+    jobs::Job job;
+    int column = 0;
+    job.id.uuid = row.uuid(column++);
+    job.tenant = row.text(column++);
+    job.dialect = row.text(column++);
+    job.state = static_cast<jobs::State>(row.integer(column++));
+    job.priority = static_cast<int>(row.integer(column++));
+    job.created_at = row.time(column++);
+    job.started_at = row.optional_time(column++);
+    job.finished_at = row.optional_time(column++);
+    job.not_before = row.optional_time(column++);
+    job.deadline = row.optional_time(column++);
+    job.timeout = Millis(row.integer(column++));
+    job.attempt = static_cast<int>(row.integer(column++));
+    job.max_attempts = static_cast<int>(row.integer(column++));
+    job.worker = row.text(column++);
+    job.cancel_requested = row.integer(column++) != 0;
+    job.sequence = static_cast<std::uint64_t>(row.integer(column++));
+    job.revision = static_cast<int>(row.integer(column++));
+    job.workflow_id = row.text(column++);
+    job.node_count = static_cast<int>(row.integer(column++));
+    job.has_webhook = row.integer(column++) != 0;
+    if (job.state < jobs::State::queued || job.state > jobs::State::expired) {
+        return fail(damaged("job"));
+    }
+    auto metadata = decode_object(row.text(column++));
+    if (!metadata) {
+        return fail(std::move(metadata.error()));
+    }
+    job.metadata = std::move(*metadata);
+    auto dialect_data = decode_object(row.text(column++));
+    if (!dialect_data) {
+        return fail(std::move(dialect_data.error()));
+    }
+    job.dialect_data = std::move(*dialect_data);
+    if (const auto result = read_result(row, column, job); !result) {
+        return fail(result.error());
+    }
+    return job;
+}
+
+std::string encode_spec(const jobs::Spec& spec) {
+    json::object object{
+        {"priority", spec.priority},
+        {"timeout_ms", spec.timeout.count()},
+        {"max_attempts", spec.max_attempts},
+        {"node_count", spec.node_count},
+    };
+    if (spec.deadline) {
+        object["deadline"] = to_unix_ms(*spec.deadline);
+    }
+    if (!spec.idempotency_key.empty()) {
+        object["idempotency_key"] = spec.idempotency_key;
+    }
+    if (!spec.request_hash.empty()) {
+        object["request_hash"] = spec.request_hash;
+    }
+    if (spec.webhook) {
+        object["webhook"] = spec.webhook->to_json();
+    }
+    return json::serialize(object);
+}
+
+Result<> decode_spec(std::string_view text, jobs::Spec& into) {
+    const auto object = decode_object(text);
+    if (!object) {
+        return fail(object.error());
+    }
+    const auto integer = [&object](std::string_view key) {
+        return json::find_int(*object, key).value_or(std::nullopt);
+    };
+    const auto string = [&object](std::string_view key) {
+        return json::find_string(*object, key).value_or(std::nullopt).value_or("");
+    };
+    into.priority = static_cast<int>(integer("priority").value_or(into.priority));
+    into.timeout = Millis(integer("timeout_ms").value_or(into.timeout.count()));
+    into.max_attempts = static_cast<int>(integer("max_attempts").value_or(into.max_attempts));
+    into.node_count = static_cast<int>(integer("node_count").value_or(0));
+    if (const auto deadline = integer("deadline")) {
+        into.deadline = from_unix_ms(*deadline);
+    }
+    into.idempotency_key = string("idempotency_key");
+    into.request_hash = string("request_hash");
+    const auto webhook = json::find_object(*object, "webhook");
+    if (webhook && *webhook != nullptr) {
+        auto decoded = jobs::Webhook::from_json(**webhook);
+        if (!decoded) {
+            return fail(damaged("webhook"));
+        }
+        into.webhook = std::move(*decoded);
+    }
+    return {};
+}
+
+std::string encode_webhook_events(const jobs::Webhook& webhook) {
+    std::string names;
+    for (const std::string& name : webhook.events) {
+        names.append(names.empty() ? "" : "\n").append(name);
+    }
+    return names;
+}
+
+bool wants_event(std::string_view webhook_events, jobs::EventType type) {
+    jobs::Webhook webhook;
+    while (!webhook_events.empty()) {
+        const std::size_t end = webhook_events.find('\n');
+        webhook.events.emplace_back(webhook_events.substr(0, end));
+        webhook_events.remove_prefix(
+            end == std::string_view::npos ? webhook_events.size() : end + 1
+        );
+    }
+    return webhook.wants(jobs::webhook_event_name(type));
+}
+
+}  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,184 @@
+#include "ledger/sqlite/job_queries.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ledger/sqlite/codec.hpp"
+#include "ledger/sqlite/session.hpp"
+
+namespace comfyd::ledger::sqlite {
+namespace {
+
+constexpr char kFindJob[] =
+    "SELECT " COMFYD_JOB_COLUMNS " FROM jobs j" COMFYD_JOB_JOINS "WHERE j.id = ?";
+constexpr char kFindSpec[] =
+    "SELECT j.tenant, j.dialect, j.workflow_id, d.requirement, d.metadata, d.dialect_data, s.spec, "
+    "s.extra_data, s.workflow FROM jobs j CROSS JOIN job_details d ON d.number = j.number "
+    "CROSS JOIN job_specs s ON s.number = j.number WHERE j.id = ?";
+constexpr char kFindQueuedEvent[] =
+    "SELECT j.number, j.created_at, d.queued_sequence, d.queued_data FROM jobs j "
+    "CROSS JOIN job_details d ON d.number = j.number WHERE j.id = ?";
+constexpr char kFindEvents[] =
+    "SELECT sequence, type, at, state, data FROM job_events WHERE number = ? AND sequence > ? "
+    "ORDER BY sequence";
+constexpr char kCountTenant[] = "SELECT state, count FROM counters WHERE kind = ? AND tenant = ?";
+constexpr char kCountAll[] = "SELECT state, sum(count) FROM counters WHERE kind = ? GROUP BY state";
+constexpr char kFindUnfinished[] =
+    "SELECT " COMFYD_JOB_COLUMNS ", d.requirement FROM jobs j INDEXED BY jobs_unfinished" COMFYD_JOB_JOINS
+    "WHERE j.state < 3 AND j.id > ? ORDER BY j.id LIMIT ?";
+
+Result<jobs::Event> read_event(const Query& row, const JobId& job) {
+    jobs::Event event;
+    event.job = job;
+    event.sequence = static_cast<std::uint64_t>(row.integer(0));
+    event.type = static_cast<jobs::EventType>(row.integer(1));
+    event.at = row.time(2);
+    event.state = static_cast<jobs::State>(row.integer(3));
+    auto data = decode_object(row.text(4));
+    if (!data) {
+        return fail(std::move(data.error()));
+    }
+    event.data = std::move(*data);
+    return event;
+}
+
+}  // namespace
+
+Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id) {
+    Query query(db, kFindJob);
+    const auto row = query.bind(id).next();
+    if (!row) {
+        return fail(row.error());
+    }
+    if (!*row) {
+        return std::nullopt;
+    }
+    auto job = read_job(query);
+    if (!job) {
+        return fail(std::move(job.error()));
+    }
+    return std::move(*job);
+}
+
+Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id) {
+    Query query(db, kFindSpec);
+    const auto row = query.bind(id).next();
+    if (!row) {
+        return fail(row.error());
+    }
+    if (!*row) {
+        return std::nullopt;
+    }
+    jobs::Spec spec;
+    spec.tenant = query.text(0);
+    spec.dialect = query.text(1);
+    spec.workflow_id = query.text(2);
+    spec.requirement = query.text(3);
+    spec.workflow = query.text(8);
+    for (const auto& [column, target] :
+         {std::pair(4, &spec.metadata), std::pair(5, &spec.dialect_data), std::pair(7, &spec.extra_data)}) {
+        auto object = decode_object(query.text(column));
+        if (!object) {
+            return fail(std::move(object.error()));
+        }
+        *target = std::move(*object);
+    }
+    if (auto decoded = decode_spec(query.text(6), spec); !decoded) {
+        return fail(std::move(decoded.error()));
+    }
+    return spec;
+}
+
+Result<std::vector<jobs::Event>> find_events(Database& db, const JobId& id, std::uint64_t after) {
+    const Snapshot snapshot(db);
+    std::vector<jobs::Event> events;
+    std::int64_t number = 0;
+    {
+        Query query(db, kFindQueuedEvent);
+        const auto row = query.bind(id).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return events;
+        }
+        number = query.integer(0);
+        jobs::Event queued;
+        queued.job = id;
+        queued.at = query.time(1);
+        queued.sequence = static_cast<std::uint64_t>(query.integer(2));
+        auto data = decode_object(query.text(3));
+        if (!data) {
+            return fail(std::move(data.error()));
+        }
+        queued.data = std::move(*data);
+        if (queued.sequence > after) {
+            events.push_back(std::move(queued));
+        }
+    }
+    Query query(db, kFindEvents);
+    query.bind(number, after);
+    while (true) {
+        const auto row = query.next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return events;
+        }
+        auto event = read_event(query, id);
+        if (!event) {
+            return fail(std::move(event.error()));
+        }
+        events.push_back(std::move(*event));
+    }
+}
+
+Result<jobs::StateCounts> count_jobs(Database& db, const std::optional<std::string>& tenant) {
+    constexpr int kKind = static_cast<int>(CounterChanges::Kind::jobs);
+    jobs::StateCounts counts;
+    Query query(db, tenant ? kCountTenant : kCountAll);
+    if (tenant) {
+        query.bind(kKind, *tenant);
+    } else {
+        query.bind(kKind);
+    }
+    while (true) {
+        const auto row = query.next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return counts;
+        }
+        const auto state = static_cast<std::size_t>(query.integer(0));
+        if (state < std::size(counts.by_state)) {
+            counts.by_state[state] = static_cast<std::uint64_t>(query.integer(1));
+        }
+    }
+}
+
+Result<std::vector<jobs::Unfinished>> find_unfinished(
+    Database& db, const std::optional<JobId>& after, int limit
+) {
+    std::vector<jobs::Unfinished> found;
+    const JobId start = after.value_or(JobId{});
+    Query query(db, kFindUnfinished);
+    query.bind(start, std::clamp(limit, 1, kUnfinishedLimitMax));
+    while (true) {
+        const auto row = query.next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return found;
+        }
+        auto job = read_job(query);
+        if (!job) {
+            return fail(std::move(job.error()));
+        }
+        found.push_back({std::move(*job), query.string(kJobColumnCount)});
+    }
+}
+
+}  // namespace comfyd::ledger::sqlite

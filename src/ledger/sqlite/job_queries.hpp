@@ -1,0 +1,27 @@
+// Reads about jobs, over any connection. Microseconds each; list_jobs() looks at a bounded number of rows.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/ledger.hpp"
+#include "ledger/sqlite/database.hpp"
+
+namespace comfyd::ledger::sqlite {
+
+inline constexpr int kListLimitMax = 1000;
+inline constexpr int kUnfinishedLimitMax = 10'000;
+// A filter that matches almost nothing must not hold a thread: after so many rows the page ends early, with a cursor.
+inline constexpr int kListScanMax = 20'000;
+
+Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id);
+Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id);
+Result<std::vector<jobs::Event>> find_events(Database& db, const JobId& id, std::uint64_t after);
+Result<jobs::StateCounts> count_jobs(Database& db, const std::optional<std::string>& tenant);
+Result<std::vector<jobs::Unfinished>> find_unfinished(
+    Database& db, const std::optional<JobId>& after, int limit
+);
+Result<jobs::Page> list_jobs(Database& db, const jobs::ListQuery& query);
+
+}  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,320 @@
+#include "ledger/sqlite/job_writes.hpp"
+
+#include <utility>
+
+#include "ledger/sqlite/codec.hpp"
+#include "ledger/sqlite/job_queries.hpp"
+#include "ledger/sqlite/outbox_store.hpp"
+
+namespace comfyd::ledger::sqlite {
+namespace {
+
+constexpr char kFindKey[] =
+    "SELECT job, request_hash, created_at FROM idempotency_keys WHERE tenant = ? AND key = ?";
+constexpr char kInsertKey[] =
+    "INSERT OR REPLACE INTO idempotency_keys (tenant, key, job, request_hash, created_at) "
+    "VALUES (?, ?, ?, ?, ?)";
+// A few for each new one keeps the table from growing and no transaction long.
+constexpr char kDropOldKeys[] =
+    "DELETE FROM idempotency_keys WHERE (tenant, key) IN (SELECT tenant, key FROM idempotency_keys "
+    "WHERE created_at <= ? ORDER BY created_at LIMIT 4)";
+constexpr char kInsertJob[] =
+    "INSERT INTO jobs (id, number, tenant, state, revision, sequence, priority, created_at, "
+    "started_at, finished_at, not_before, deadline, timeout_ms, attempt, max_attempts, "
+    "cancel_requested, node_count, result, dialect, worker, workflow_id, webhook_events) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?)";
+constexpr char kInsertDetails[] =
+    "INSERT INTO job_details (number, queued_sequence, queued_data, requirement, metadata, dialect_data) "
+    "VALUES (?, ?, ?, ?, ?, ?)";
+constexpr char kInsertSpec[] =
+    "INSERT INTO job_specs (number, spec, extra_data, workflow) VALUES (?, ?, ?, ?)";
+
+constexpr char kFindForChange[] =
+    "SELECT number, tenant, state, revision, sequence, webhook_events, result IS NOT NULL "
+    "FROM jobs WHERE id = ?";
+constexpr char kUpdateJob[] =
+    "UPDATE jobs SET state = ?, revision = ?, sequence = ?, priority = ?, started_at = ?, "
+    "finished_at = ?, not_before = ?, deadline = ?, timeout_ms = ?, attempt = ?, max_attempts = ?, "
+    "cancel_requested = ?, result = ?, worker = ? WHERE id = ?";
+constexpr char kPutResult[] =
+    "INSERT OR REPLACE INTO job_results (number, failure, outputs, ui_outputs) VALUES (?, ?, ?, ?)";
+constexpr char kDropResult[] = "DELETE FROM job_results WHERE number = ?";
+constexpr char kInsertEvent[] =
+    "INSERT OR REPLACE INTO job_events (number, sequence, type, at, state, data) "
+    "VALUES (?, ?, ?, ?, ?, ?)";
+
+constexpr std::size_t kRowOverheadBytes = 512;
+
+std::size_t size_of(const std::optional<std::string>& text) { return text ? text->size() : 0; }
+
+Error stale(const jobs::Job& job, std::int64_t stored_revision) {
+    return Error(
+        Code::conflict,
+        "job " + job.id.to_string() + " was changed meanwhile; read it again and decide anew",
+        {{"stored_revision", stored_revision}, {"revision", job.revision}}
+    );
+}
+
+}  // namespace
+
+AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
+    const jobs::Spec& spec = new_.spec;
+    spec_ = encode_spec(spec);
+    extra_data_ = encode(spec.extra_data);
+    metadata_ = encode(spec.metadata);
+    dialect_data_ = encode(spec.dialect_data);
+    queued_data_ = encode(new_.change.event.data);
+    if (spec.webhook) {
+        webhook_events_ = encode_webhook_events(*spec.webhook);
+        announces_ = spec.webhook->wants(jobs::webhook_event_name(jobs::EventType::queued));
+    }
+}
+
+std::size_t AcceptJob::bytes() const {
+    return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.size() + spec_.size() +
+           size_of(extra_data_) + size_of(metadata_) + size_of(dialect_data_);
+}
+
+Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
+    const jobs::Job& job = new_.change.job;
+    if (!new_.spec.idempotency_key.empty()) {
+        auto earlier = find_by_key(session);
+        if (!earlier) {
+            return fail(std::move(earlier.error()));
+        }
+        if (*earlier) {
+            return std::move(**earlier);
+        }
+    }
+    const std::int64_t number = session.next_number;
+    // First, because it is the only statement that another job with this id can refuse.
+    if (auto done = insert_job(session, number); !done) {
+        return fail(std::move(done.error()));
+    }
+    ++session.next_number;
+    if (auto done = insert_payload(session, number); !done) {
+        return fail(std::move(done.error()));
+    }
+    if (!new_.spec.idempotency_key.empty()) {
+        if (auto done = insert_key(session); !done) {
+            return fail(std::move(done.error()));
+        }
+    }
+    if (announces_) {
+        auto done = add_delivery(session, job.id, new_.change.event.sequence, new_.change.event.at);
+        if (!done) {
+            return fail(std::move(done.error()));
+        }
+    }
+    session.counters.add(
+        CounterChanges::Kind::jobs, job.tenant, static_cast<int>(job.state), 1
+    );
+    jobs::Accepted accepted;
+    accepted.created = true;
+    return accepted;
+}
+
+Result<std::optional<jobs::Accepted>> AcceptJob::find_by_key(Session& session) const {
+    JobId id;
+    jobs::Accepted accepted;
+    {
+        Query query(session.db, kFindKey);
+        const auto row = query.bind(new_.spec.tenant, new_.spec.idempotency_key).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row || query.time(2) + kIdempotencyKeyLife <= session.now) {
+            return std::nullopt;
+        }
+        id.uuid = query.uuid(0);
+        accepted.existing_request_hash = query.text(1);
+    }
+    auto existing = find_job(session.db, id);
+    if (!existing) {
+        return fail(std::move(existing.error()));
+    }
+    if (!*existing) {
+        return std::nullopt;
+    }
+    accepted.existing = std::move(*existing);
+    return accepted;
+}
+
+Result<> AcceptJob::insert_job(Session& session, std::int64_t number) const {
+    const jobs::Job& job = new_.change.job;
+    return Query(session.db, kInsertJob)
+        .bind(
+            job.id,
+            number,
+            job.tenant,
+            static_cast<int>(job.state),
+            job.revision,
+            job.sequence,
+            job.priority,
+            job.created_at,
+            job.started_at,
+            job.finished_at,
+            job.not_before,
+            job.deadline,
+            job.timeout,
+            job.attempt,
+            job.max_attempts,
+            job.cancel_requested,
+            job.node_count,
+            job.dialect,
+            job.worker,
+            job.workflow_id,
+            webhook_events_
+        )
+        .run();
+}
+
+Result<> AcceptJob::insert_payload(Session& session, std::int64_t number) const {
+    auto details = Query(session.db, kInsertDetails)
+                       .bind(
+                           number,
+                           new_.change.event.sequence,
+                           queued_data_,
+                           new_.spec.requirement,
+                           metadata_,
+                           dialect_data_
+                       )
+                       .run();
+    if (!details) {
+        return details;
+    }
+    return Query(session.db, kInsertSpec).bind(number, spec_, extra_data_, new_.spec.workflow).run();
+}
+
+Result<> AcceptJob::insert_key(Session& session) const {
+    auto inserted = Query(session.db, kInsertKey)
+                        .bind(
+                            new_.spec.tenant,
+                            new_.spec.idempotency_key,
+                            new_.change.job.id,
+                            new_.spec.request_hash,
+                            session.now
+                        )
+                        .run();
+    if (!inserted) {
+        return inserted;
+    }
+    return Query(session.db, kDropOldKeys).bind(session.now - kIdempotencyKeyLife).run();
+}
+
+CommitChange::CommitChange(jobs::Change change) : change_(std::move(change)) {
+    const jobs::Job& job = change_.job;
+    if (job.failure) {
+        failure_ = json::serialize(job.failure->to_json());
+    }
+    json::array outputs;
+    for (const jobs::Output& output : job.outputs) {
+        outputs.emplace_back(output.to_json());
+    }
+    outputs_ = encode(outputs);
+    ui_outputs_ = encode(job.ui_outputs);
+    event_data_ = encode(change_.event.data);
+}
+
+std::size_t CommitChange::bytes() const {
+    return kRowOverheadBytes + size_of(failure_) + size_of(outputs_) + size_of(ui_outputs_) +
+           size_of(event_data_);
+}
+
+Result<> CommitChange::operator()(Session& session) {
+    const jobs::Job& job = change_.job;
+    const jobs::Event& event = change_.event;
+    std::int64_t number = 0;
+    std::string tenant;
+    int old_state = 0;
+    bool had_result = false;
+    bool wanted = false;
+    {
+        Query query(session.db, kFindForChange);
+        const auto row = query.bind(job.id).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return fail(Code::not_found, "there is no job " + job.id.to_string());
+        }
+        const auto stored_sequence = static_cast<std::uint64_t>(query.integer(4));
+        if (query.integer(3) != job.revision - 1 || event.sequence <= stored_sequence) {
+            return fail(stale(job, query.integer(3)));
+        }
+        number = query.integer(0);
+        tenant = query.text(1);
+        old_state = static_cast<int>(query.integer(2));
+        wanted = event.is_durable() && !query.is_null(5) && wants_event(query.text(5), event.type);
+        had_result = query.integer(6) != 0;
+    }
+    if (auto done = update_job(session, number); !done) {
+        return done;
+    }
+    if (auto done = write_result(session, number, had_result); !done) {
+        return done;
+    }
+    if (event.is_durable()) {
+        if (auto done = insert_event(session, number); !done) {
+            return done;
+        }
+    }
+    if (wanted) {
+        if (auto done = add_delivery(session, job.id, event.sequence, event.at); !done) {
+            return done;
+        }
+    }
+    session.counters.add(CounterChanges::Kind::jobs, tenant, old_state, -1);
+    session.counters.add(CounterChanges::Kind::jobs, tenant, static_cast<int>(job.state), 1);
+    return {};
+}
+
+Result<> CommitChange::update_job(Session& session, std::int64_t number) const {
+    const jobs::Job& job = change_.job;
+    const auto result = has_result() ? std::optional(number) : std::nullopt;
+    return Query(session.db, kUpdateJob)
+        .bind(
+            static_cast<int>(job.state),
+            job.revision,
+            job.sequence,
+            job.priority,
+            job.started_at,
+            job.finished_at,
+            job.not_before,
+            job.deadline,
+            job.timeout,
+            job.attempt,
+            job.max_attempts,
+            job.cancel_requested,
+            result,
+            job.worker,
+            job.id
+        )
+        .run();
+}
+
+Result<> CommitChange::write_result(Session& session, std::int64_t number, bool had_result) const {
+    if (has_result()) {
+        return Query(session.db, kPutResult).bind(number, failure_, outputs_, ui_outputs_).run();
+    }
+    if (had_result) {
+        return Query(session.db, kDropResult).bind(number).run();
+    }
+    return {};
+}
+
+Result<> CommitChange::insert_event(Session& session, std::int64_t number) const {
+    const jobs::Event& event = change_.event;
+    return Query(session.db, kInsertEvent)
+        .bind(
+            number,
+            event.sequence,
+            static_cast<int>(event.type),
+            event.at,
+            static_cast<int>(event.state),
+            event_data_
+        )
+        .run();
+}
+
+}  // namespace comfyd::ledger::sqlite

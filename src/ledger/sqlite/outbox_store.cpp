@@ -1,0 +1,160 @@
+#include "ledger/sqlite/outbox_store.hpp"
+
+#include <algorithm>
+
+#include "ledger/sqlite/schema.hpp"
+
+namespace comfyd::ledger::sqlite {
+namespace {
+
+// In SQL: 0 due, 1 blocked, 2 delivered, 3 dead (OutboxState).
+constexpr char kInsert[] =
+    "INSERT OR IGNORE INTO outbox (job, sequence, state, attempts, created_at, next_attempt_at) "
+    "VALUES (?1, ?2, EXISTS (SELECT 1 FROM outbox WHERE job = ?1 AND state < 2), 0, ?3, ?3)";
+constexpr char kFindState[] = "SELECT state FROM outbox WHERE job = ? AND sequence = ?";
+constexpr char kEnd[] =
+    "UPDATE outbox SET state = ?, attempts = attempts + 1, ended_at = ?, error = ? "
+    "WHERE job = ? AND sequence = ?";
+constexpr char kUnblockNext[] =
+    "UPDATE outbox SET state = 0 WHERE job = ?1 AND sequence = "
+    "(SELECT min(sequence) FROM outbox WHERE job = ?1 AND state < 2)";
+constexpr char kPostpone[] =
+    "UPDATE outbox SET attempts = attempts + 1, next_attempt_at = ?, error = ? "
+    "WHERE job = ? AND sequence = ? AND state < 2";
+constexpr char kDue[] =
+    "SELECT job, sequence, attempts, created_at, next_attempt_at FROM outbox INDEXED BY outbox_due "
+    "WHERE state = 0 AND next_attempt_at <= ? ORDER BY next_attempt_at LIMIT ?";
+constexpr char kNextDue[] =
+    "SELECT next_attempt_at FROM outbox INDEXED BY outbox_due WHERE state = 0 "
+    "ORDER BY next_attempt_at LIMIT 1";
+constexpr char kCounts[] = "SELECT state, count FROM counters WHERE kind = ?";
+constexpr char kStatus[] =
+    "SELECT count(*), count(*) FILTER (WHERE state = 2), count(*) FILTER (WHERE state = 3) "
+    "FROM outbox WHERE job = ?";
+
+// The counters know only "still to be made" and "given up".
+constexpr int kPending = static_cast<int>(OutboxState::due);
+constexpr int kDead = static_cast<int>(OutboxState::dead);
+
+Result<OutboxState> state_of(Session& session, const notify::Delivery& delivery) {
+    Query query(session.db, kFindState);
+    const auto row = query.bind(delivery.job, delivery.sequence).next();
+    if (!row) {
+        return fail(row.error());
+    }
+    if (!*row) {
+        return fail(
+            Code::not_found,
+            "job " + delivery.job.to_string() + " has no delivery " + std::to_string(delivery.sequence)
+        );
+    }
+    return static_cast<OutboxState>(query.integer(0));
+}
+
+std::optional<std::string> shortened(const std::string& error) {
+    return error.empty() ? std::nullopt : std::optional(error.substr(0, kDeliveryErrorBytesMax));
+}
+
+}  // namespace
+
+Result<> add_delivery(Session& session, const JobId& job, std::uint64_t sequence, Time at) {
+    session.counters.add(CounterChanges::Kind::outbox, "", kPending, 1);
+    return Query(session.db, kInsert).bind(job, sequence, at).run();
+}
+
+Result<> EndDelivery::operator()(Session& session) {
+    const auto state = state_of(session, delivery);
+    if (!state) {
+        return fail(state.error());
+    }
+    if (*state >= OutboxState::delivered) {
+        return {};
+    }
+    const auto ended = is_delivered ? OutboxState::delivered : OutboxState::dead;
+    const auto text = shortened(error);
+    auto done = Query(session.db, kEnd)
+                    .bind(static_cast<int>(ended), now, text, delivery.job, delivery.sequence)
+                    .run();
+    if (!done) {
+        return done;
+    }
+    session.counters.add(CounterChanges::Kind::outbox, "", kPending, -1);
+    if (!is_delivered) {
+        session.counters.add(CounterChanges::Kind::outbox, "", kDead, 1);
+    }
+    return Query(session.db, kUnblockNext).bind(delivery.job).run();
+}
+
+Result<> PostponeDelivery::operator()(Session& session) {
+    const auto state = state_of(session, delivery);
+    if (!state) {
+        return fail(state.error());
+    }
+    const auto text = shortened(error);
+    return Query(session.db, kPostpone)
+        .bind(next_attempt_at, text, delivery.job, delivery.sequence)
+        .run();
+}
+
+Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit) {
+    std::vector<notify::Delivery> found;
+    Query query(db, kDue);
+    query.bind(now, std::clamp(limit, 1, kDueLimitMax));
+    while (true) {
+        const auto row = query.next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return found;
+        }
+        notify::Delivery delivery;
+        delivery.job.uuid = query.uuid(0);
+        delivery.sequence = static_cast<std::uint64_t>(query.integer(1));
+        delivery.attempts = static_cast<int>(query.integer(2));
+        delivery.created_at = query.time(3);
+        delivery.next_attempt_at = query.time(4);
+        found.push_back(delivery);
+    }
+}
+
+Result<std::optional<Time>> find_next_due(Database& db) {
+    Query query(db, kNextDue);
+    const auto row = query.bind().next();
+    if (!row) {
+        return fail(row.error());
+    }
+    return *row ? std::optional(query.time(0)) : std::nullopt;
+}
+
+Result<notify::Outbox::Counts> count_deliveries(Database& db) {
+    notify::Outbox::Counts counts;
+    Query query(db, kCounts);
+    query.bind(static_cast<int>(CounterChanges::Kind::outbox));
+    while (true) {
+        const auto row = query.next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return counts;
+        }
+        const auto count = static_cast<std::uint64_t>(query.integer(1));
+        (query.integer(0) == kDead ? counts.dead : counts.pending) = count;
+    }
+}
+
+Result<jobs::WebhookStatus> find_webhook_status(Database& db, const JobId& id) {
+    Query query(db, kStatus);
+    const auto row = query.bind(id).next();
+    if (!row) {
+        return fail(row.error());
+    }
+    jobs::WebhookStatus status;
+    status.any = query.integer(0) > 0;
+    status.delivered = status.any && query.integer(1) == query.integer(0);
+    status.dead = query.integer(2) > 0;
+    return status;
+}
+
+}  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,49 @@
+// The outbox table: webhook deliveries, in order per job.
+//
+// Of each job at most one entry is due or waits for its next attempt; the later ones are blocked behind it, out of the
+// index that due() reads. Ending an entry frees the next. So a receiver that is down costs nothing to pass over.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/ledger.hpp"
+#include "ledger/sqlite/session.hpp"
+#include "notify/outbox.hpp"
+
+namespace comfyd::ledger::sqlite {
+
+inline constexpr int kDueLimitMax = 10'000;
+inline constexpr std::size_t kDeliveryErrorBytesMax = 1024;
+
+// Inside the operation that writes the event.
+Result<> add_delivery(Session& session, const JobId& job, std::uint64_t sequence, Time at);
+
+// An entry that has ended already stays as it is; Code::not_found for one that never was.
+struct EndDelivery {
+    using Value = void;
+    notify::Delivery delivery;
+    bool is_delivered = false;  // else given up
+    Time now;
+    std::string error{};
+
+    std::size_t bytes() const { return 128 + error.size(); }
+    Result<> operator()(Session& session);
+};
+struct PostponeDelivery {
+    using Value = void;
+    notify::Delivery delivery;
+    Time next_attempt_at;
+    std::string error;
+
+    std::size_t bytes() const { return 128 + error.size(); }
+    Result<> operator()(Session& session);
+};
+
+Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit);
+Result<std::optional<Time>> find_next_due(Database& db);
+Result<notify::Outbox::Counts> count_deliveries(Database& db);
+Result<jobs::WebhookStatus> find_webhook_status(Database& db, const JobId& id);
+
+}  // namespace comfyd::ledger::sqlite

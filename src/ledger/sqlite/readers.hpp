@@ -1,0 +1,46 @@
+// Read-only connections. A read borrows one for its duration, so there are as many as threads ever read at once, and each
+// keeps its prepared statements. Any thread.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+#include "ledger/sqlite/database.hpp"
+
+namespace comfyd::ledger::sqlite {
+
+class Readers {
+public:
+    Readers(std::filesystem::path path, Millis busy_timeout)
+        : path_(std::move(path)), busy_timeout_(busy_timeout) {}
+
+    // Runs `read(Database&)`, which returns a Result, on the calling thread.
+    template <class Read>
+    auto with(Read read) -> decltype(read(std::declval<Database&>())) {
+        auto db = borrow();
+        if (!db) {
+            return fail(std::move(db.error()));
+        }
+        auto outcome = read(**db);
+        give_back(std::move(*db), !outcome && outcome.error().code == Code::storage_unavailable);
+        return outcome;
+    }
+    void close();
+
+private:
+    Result<std::unique_ptr<Database>> borrow();
+    void give_back(std::unique_ptr<Database> db, bool is_broken);
+
+    const std::filesystem::path path_;
+    const Millis busy_timeout_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Database>> idle_;
+    bool is_closed_ = false;
+};
+
+}  // namespace comfyd::ledger::sqlite

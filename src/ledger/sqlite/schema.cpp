@@ -1,0 +1,198 @@
+#include "ledger/sqlite/schema.hpp"
+
+#include <string>
+
+namespace comfyd::ledger::sqlite {
+namespace {
+
+constexpr std::int64_t kApplicationId = 0x636F6D66;  // "comf"
+
+// jobs holds what changes and stays small, because SQLite rewrites a whole row and its page on every change. Payload is
+// appended to tables of its own under jobs.number: it would make the tree of a WITHOUT ROWID table deep.
+//   job_details  fixed at submission, shown with every job
+//   job_specs    fixed at submission, read when an attempt starts
+//   job_results  what came of it, present only once there is something
+// The event "queued" that a job is made with is not in job_events: it is read out of job_details and jobs.
+constexpr std::string_view kVersion1 = R"sql(
+CREATE TABLE jobs (
+    id BLOB PRIMARY KEY,
+    number INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    started_at INTEGER,
+    finished_at INTEGER,
+    not_before INTEGER,
+    deadline INTEGER,
+    timeout_ms INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    max_attempts INTEGER NOT NULL,
+    cancel_requested INTEGER NOT NULL,
+    node_count INTEGER NOT NULL,
+    result INTEGER,
+    dialect TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    workflow_id TEXT NOT NULL,
+    webhook_events TEXT
+) WITHOUT ROWID;
+CREATE INDEX jobs_by_tenant ON jobs (tenant, state, id);
+CREATE INDEX jobs_unfinished ON jobs (id) WHERE state < 3;
+
+CREATE TABLE job_details (
+    number INTEGER PRIMARY KEY,
+    queued_sequence INTEGER NOT NULL,
+    queued_data TEXT,
+    requirement TEXT NOT NULL,
+    metadata TEXT,
+    dialect_data TEXT
+);
+CREATE TABLE job_specs (
+    number INTEGER PRIMARY KEY,
+    spec TEXT NOT NULL,
+    extra_data TEXT,
+    workflow TEXT NOT NULL
+);
+CREATE TABLE job_results (
+    number INTEGER PRIMARY KEY,
+    failure TEXT,
+    outputs TEXT,
+    ui_outputs TEXT
+);
+CREATE TABLE job_events (
+    number INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    type INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    data TEXT,
+    PRIMARY KEY (number, sequence)
+) WITHOUT ROWID;
+
+CREATE TABLE idempotency_keys (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    job BLOB NOT NULL,
+    request_hash TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) WITHOUT ROWID;
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
+
+CREATE TABLE outbox (
+    job BLOB NOT NULL,
+    sequence INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    next_attempt_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    error TEXT,
+    PRIMARY KEY (job, sequence)
+) WITHOUT ROWID;
+CREATE INDEX outbox_due ON outbox (next_attempt_at) WHERE state = 0;
+
+CREATE TABLE assets (
+    id BLOB PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    content_type TEXT NOT NULL,
+    file_path TEXT NOT NULL,
+    tags TEXT,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    job BLOB
+) WITHOUT ROWID;
+CREATE INDEX assets_by_hash ON assets (hash, tenant);
+CREATE INDEX assets_expiring ON assets (expires_at) WHERE expires_at IS NOT NULL AND job IS NULL;
+
+CREATE TABLE counters (
+    kind INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    state INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (kind, tenant, state)
+) WITHOUT ROWID;
+CREATE TABLE probes (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL
+);
+)sql";
+
+constexpr Migration kMigrations[] = {
+    {1, kVersion1},
+};
+
+constexpr char kReadVersion[] = "PRAGMA user_version";
+constexpr char kReadApplication[] = "PRAGMA application_id";
+constexpr char kCountTables[] = "SELECT count(*) FROM sqlite_schema";
+
+Result<> check_owner(Database& db, std::int64_t version) {
+    const auto application = db.integer(kReadApplication);
+    if (!application) {
+        return fail(application.error());
+    }
+    const auto tables = db.integer(kCountTables);
+    if (!tables) {
+        return fail(tables.error());
+    }
+    const bool is_new = version == 0 && *application == 0 && *tables == 0;
+    if (!is_new && *application != kApplicationId) {
+        return fail(
+            Code::storage_unavailable,
+            "the database belongs to another program; choose another data folder for comfyd"
+        );
+    }
+    return {};
+}
+
+Result<> run_step(Database& db, const Migration& step) {
+    auto transaction = Transaction::begin(db);
+    if (!transaction) {
+        return fail(transaction.error());
+    }
+    const auto changed = db.execute(
+        std::string(step.script) + ";PRAGMA user_version = " + std::to_string(step.version) +
+        ";PRAGMA application_id = " + std::to_string(kApplicationId)
+    );
+    if (!changed) {
+        return fail(changed.error());
+    }
+    return (*transaction)->commit();
+}
+
+}  // namespace
+
+std::span<const Migration> migrations() { return kMigrations; }
+
+Result<> migrate(Database& db, std::span<const Migration> steps) {
+    const auto version = db.integer(kReadVersion);
+    if (!version) {
+        return fail(version.error());
+    }
+    if (const auto owner = check_owner(db, *version); !owner) {
+        return fail(owner.error());
+    }
+    const int newest = steps.empty() ? 0 : steps.back().version;
+    if (*version > newest) {
+        return fail(
+            Code::schema_too_new,
+            "the database has schema version " + std::to_string(*version) + ", this comfyd knows " +
+                std::to_string(newest) + "; start the comfyd that wrote it, or a newer one"
+        );
+    }
+    for (const Migration& step : steps) {
+        if (step.version <= *version) {
+            continue;
+        }
+        if (const auto done = run_step(db, step); !done) {
+            return fail(done.error());
+        }
+    }
+    return {};
+}
+
+}  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,310 @@
+#include "ledger/sqlite/writer.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <string>
+
+#include "base/log.hpp"
+#include "ledger/sqlite/schema.hpp"
+
+namespace comfyd::ledger::sqlite {
+namespace {
+
+constexpr int kPageBytes = 16 * 1024;
+constexpr char kLastNumber[] = "SELECT max(number) FROM job_details";
+constexpr char kWriteProbe[] = "INSERT OR REPLACE INTO probes (id, at) VALUES (1, ?)";
+
+// page_size only takes effect on a new database. The log file is kept at most this long between uses, because
+// overwriting is faster than appending.
+std::string settings(const SqliteLedger::Options& options) {
+    std::string script =
+        "PRAGMA page_size = " + std::to_string(kPageBytes) +
+        ";PRAGMA journal_mode = WAL;PRAGMA synchronous = FULL;PRAGMA cache_size = -8192;"
+        "PRAGMA temp_store = MEMORY;PRAGMA trusted_schema = OFF;PRAGMA journal_size_limit = " +
+        std::to_string(options.wal_bytes_max);
+    if (options.database_bytes_max > 0) {
+        const auto pages = std::max<std::uint64_t>(1, options.database_bytes_max / kPageBytes);
+        script += ";PRAGMA max_page_count = " + std::to_string(pages);
+    }
+    return script;
+}
+
+int keep_log_length(void* into, sqlite3*, const char*, int pages) {
+    *static_cast<int*>(into) = pages;
+    return SQLITE_OK;
+}
+
+}  // namespace
+
+Writer::Writer(const SqliteLedger::Options& options, Clock& clock) : options_(options), clock_(clock) {}
+
+Writer::~Writer() { stop(); }
+
+Result<> Writer::open() {
+    if (auto connected = connect(); !connected) {
+        return connected;
+    }
+    thread_ = std::thread([this] { run(); });
+    return {};
+}
+
+void Writer::stop() {
+    {
+        const std::scoped_lock lock(mutex_);
+        is_stopping_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) {
+        thread_.join();
+    }
+}
+
+Result<> Writer::connect() {
+    auto db = Database::open(options_.path, Mode::read_write, options_.busy_timeout);
+    if (!db) {
+        return fail(std::move(db.error()));
+    }
+    if (auto set = (*db)->execute(settings(options_)); !set) {
+        return set;
+    }
+    if (auto migrated = migrate(**db, migrations()); !migrated) {
+        return migrated;
+    }
+    const auto last = (*db)->integer(kLastNumber);
+    if (!last) {
+        return fail(last.error());
+    }
+    next_number_ = *last + 1;
+    log_pages_ = 0;
+    checkpointed_pages_ = 0;
+    // Takes the place of SQLite's own hook, which would checkpoint inside a commit.
+    sqlite3_wal_hook((*db)->handle(), keep_log_length, &log_pages_);
+    db_ = std::move(*db);
+    return {};
+}
+
+void Writer::enqueue(std::unique_ptr<Operation> operation, bool may_refuse) {
+    std::optional<Error> refusal;
+    {
+        const std::scoped_lock lock(mutex_);
+        const std::size_t bytes = operation->bytes();
+        if (is_stopping_) {
+            refusal = Error(Code::shutting_down, "comfyd is stopping; send the request again later");
+        } else if (bytes > kOperationBytesMax) {
+            refusal = Error(
+                Code::payload_too_large,
+                "a record of " + std::to_string(bytes) + " bytes is too large to store; the limit is " +
+                    std::to_string(kOperationBytesMax)
+            );
+        } else if (may_refuse && queue_bytes_ > 0 && queue_bytes_ + bytes > kQueueBytesMax) {
+            refusal = Error(Code::queue_full, "too many jobs wait to be stored; try again in a second");
+        } else {
+            queue_bytes_ += bytes;
+            queue_.push_back(std::move(operation));
+            if (is_waiting_) {
+                is_waiting_ = false;
+                wake_.notify_one();
+            }
+        }
+    }
+    if (refusal) {
+        operation->set_failed(*refusal);
+        Batch batch;
+        batch.push_back(std::move(operation));
+        resume(std::move(batch));
+    }
+}
+
+void Writer::run() {
+    Batch batch;
+    while (wait_for_work(batch)) {
+        if (batch.empty()) {
+            probe();
+            continue;
+        }
+        commit(batch);
+        resume(std::exchange(batch, {}));
+        checkpoint_if_long(false);
+    }
+    if (db_ && log_pages_ > 0) {
+        checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+    }
+    db_.reset();
+}
+
+// False when stopping and nothing is left. An empty batch: the latest write failed some time ago.
+bool Writer::wait_for_work(Batch& batch) {
+    std::unique_lock lock(mutex_);
+    if (queue_.empty() && !is_stopping_) {
+        lock.unlock();
+        checkpoint_if_long(true);
+        lock.lock();
+    }
+    const auto ready = [this] { return !queue_.empty() || is_stopping_; };
+    is_waiting_ = true;
+    if (failure_) {
+        wake_.wait_for(lock, kProbeInterval, ready);
+    } else {
+        wake_.wait(lock, ready);
+    }
+    is_waiting_ = false;
+    std::size_t bytes = 0;
+    while (!queue_.empty() && batch.size() < kBatchOperationsMax && bytes < kBatchBytesMax) {
+        bytes += queue_.front()->bytes();
+        batch.push_back(std::move(queue_.front()));
+        queue_.pop_front();
+    }
+    queue_bytes_ -= bytes;
+    return !batch.empty() || !is_stopping_;
+}
+
+void Writer::commit(Batch& batch) {
+    const auto outcome = try_commit(batch);
+    if (!outcome) {
+        for (const auto& operation : batch) {
+            operation->set_failed(outcome.error());
+        }
+        // A connection that met anything but a full disk may be in a state that we cannot know.
+        if (outcome.error().code != Code::storage_full) {
+            db_.reset();
+        }
+    }
+    note_outcome(batch, outcome);
+}
+
+Result<> Writer::try_commit(Batch& batch) {
+    if (!db_) {
+        if (auto connected = connect(); !connected) {
+            return connected;
+        }
+    }
+    auto transaction = Transaction::begin(*db_);
+    if (!transaction) {
+        return fail(std::move(transaction.error()));
+    }
+    CounterChanges counters;
+    Session session{*db_, counters, clock_.now(), next_number_};
+    for (const auto& operation : batch) {
+        if (auto executed = operation->execute(session); !executed) {
+            return executed;
+        }
+    }
+    if (auto written = counters.write(*db_); !written) {
+        return written;
+    }
+    return (*transaction)->commit();
+}
+
+void Writer::note_outcome(const Batch& batch, const Result<>& outcome) {
+    const auto now = std::chrono::steady_clock::now();
+    bool is_new_failure = false;
+    bool is_recovered = false;
+    {
+        const std::scoped_lock lock(mutex_);
+        if (outcome) {
+            is_recovered = failure_.has_value();
+            failure_.reset();
+            stats_.batches += 1;
+            stats_.commits += batch.size();
+            stats_.last_batch_size = batch.size();
+            for (const auto& operation : batch) {
+                stats_.latency.add(now - operation->made_at());
+            }
+        } else {
+            is_new_failure = !failure_ || failure_->code != outcome.error().code;
+            failure_ = outcome.error();
+            stats_.failed_batches += 1;
+        }
+        stats_.wal_bytes = static_cast<std::uint64_t>(log_pages_) * kPageBytes;
+    }
+    if (is_new_failure) {
+        log::error(
+            "the ledger cannot write",
+            {{"code", to_string(outcome.error().code)}, {"error", outcome.error().message}}
+        );
+    } else if (is_recovered) {
+        log::info("the ledger can write again");
+    }
+}
+
+void Writer::resume(Batch batch) {
+    while (!batch.empty()) {
+        const Executor executor = batch.front()->executor();
+        Batch same;
+        Batch others;
+        for (auto& operation : batch) {
+            (operation->executor() == executor ? same : others).push_back(std::move(operation));
+        }
+        batch = std::move(others);
+        boost::asio::post(executor, [same = std::move(same)]() mutable {
+            for (auto& operation : same) {
+                Operation& target = *operation;
+                target.complete(std::move(operation));
+            }
+        });
+    }
+}
+
+void Writer::probe() {
+    const auto attempt = [this]() -> Result<> {
+        if (!db_) {
+            if (auto connected = connect(); !connected) {
+                return connected;
+            }
+        }
+        return Query(*db_, kWriteProbe).bind(clock_.now()).run();
+    };
+    const auto outcome = attempt();
+    if (!outcome && outcome.error().code != Code::storage_full) {
+        db_.reset();
+    }
+    note_outcome({}, outcome);
+}
+
+void Writer::checkpoint_if_long(bool is_idle) {
+    if (!db_) {
+        return;
+    }
+    if (log_pages_ < checkpointed_pages_) {
+        checkpointed_pages_ = 0;  // the log was begun anew
+    }
+    const auto backlog = static_cast<std::uint64_t>(log_pages_ - checkpointed_pages_) * kPageBytes;
+    if (backlog > options_.wal_bytes_max) {
+        checkpoint(SQLITE_CHECKPOINT_RESTART);
+    } else if (is_idle && backlog > options_.wal_bytes_soft) {
+        checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+    }
+}
+
+void Writer::checkpoint(int mode) {
+    int in_log = 0;
+    int done = 0;
+    const int result = sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, mode, &in_log, &done);
+    if (result != SQLITE_OK && result != SQLITE_BUSY) {
+        const Error error = db_->error(result, "checkpoint");
+        log::warning("the ledger's log was not checkpointed", {{"error", error.message}});
+    }
+    // Also after a failure: the next attempt waits until as much has come again.
+    checkpointed_pages_ = result == SQLITE_OK ? done : log_pages_;
+    const std::scoped_lock lock(mutex_);
+    stats_.checkpoints += 1;
+}
+
+SqliteLedger::Stats Writer::stats() const {
+    const std::scoped_lock lock(mutex_);
+    SqliteLedger::Stats stats = stats_;
+    stats.queue_depth = queue_.size();
+    return stats;
+}
+
+Result<> Writer::healthy() const {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) {
+        return fail(*failure_);
+    }
+    return {};
+}
+
+}  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,110 @@
+// The only connection that writes or checkpoints, and the thread that owns it.
+//
+// It takes what has queued up, runs it in one transaction with one fsync, and then resumes everybody who waited: one
+// post per executor and batch. An operation that is refused (a conflict) does not disturb the others; a failure of
+// storage fails the whole batch, leaves the database as it was, and is tried again with the next batch. The log is
+// checkpointed while nobody waits, or when it grew too long. SQLite before 3.51.3 can corrupt a database when two
+// connections checkpoint at once; here there is never a second.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/task.hpp"
+#include "base/time.hpp"
+#include "ledger/sqlite/database.hpp"
+#include "ledger/sqlite/operation.hpp"
+#include "ledger/sqlite_ledger.hpp"
+
+namespace comfyd::ledger::sqlite {
+
+inline constexpr std::size_t kBatchOperationsMax = 256;
+inline constexpr std::size_t kBatchBytesMax = 8 * 1024 * 1024;
+inline constexpr std::size_t kOperationBytesMax = 256 * 1024 * 1024;
+inline constexpr std::size_t kQueueBytesMax = 64 * 1024 * 1024;
+inline constexpr Millis kProbeInterval{1'000};
+
+class Writer {
+public:
+    Writer(const SqliteLedger::Options& options, Clock& clock);
+    ~Writer();
+
+    // Makes or migrates the database and starts the thread.
+    Result<> open();
+    // Finishes what is queued, checkpoints and closes. What comes later is answered with Code::shutting_down.
+    void stop();
+
+    // Any thread. `may_refuse`: Code::queue_full when too much waits already.
+    template <class Work>
+    Task<Result<typename Work::Value>> write(Work work, bool may_refuse);
+
+    SqliteLedger::Stats stats() const;
+    Result<> healthy() const;
+
+private:
+    using Batch = std::vector<std::unique_ptr<Operation>>;
+
+    void enqueue(std::unique_ptr<Operation> operation, bool may_refuse);
+    void run();
+    bool wait_for_work(Batch& batch);
+    void commit(Batch& batch);
+    Result<> try_commit(Batch& batch);
+    void note_outcome(const Batch& batch, const Result<>& outcome);
+    static void resume(Batch batch);
+    Result<> connect();
+    void probe();
+    void checkpoint_if_long(bool is_idle);
+    void checkpoint(int mode);
+
+    const SqliteLedger::Options options_;
+    Clock& clock_;
+
+    // Owned by the thread once it runs.
+    std::unique_ptr<Database> db_;
+    std::int64_t next_number_ = 1;
+    int log_pages_ = 0;           // in the log after the latest commit
+    int checkpointed_pages_ = 0;  // of them already in the database
+
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::deque<std::unique_ptr<Operation>> queue_;
+    std::size_t queue_bytes_ = 0;
+    bool is_waiting_ = false;
+    bool is_stopping_ = false;
+    std::optional<Error> failure_;  // of the latest write
+    SqliteLedger::Stats stats_;
+
+    std::thread thread_;
+};
+
+template <class Work>
+Task<Result<typename Work::Value>> Writer::write(Work work, bool may_refuse) {
+    using Value = typename Work::Value;
+    constexpr boost::asio::use_awaitable_t<Executor> kAwait{};
+    auto initiate = [this, may_refuse](auto handler, Work moved) {
+        using Handler = decltype(handler);
+        const Executor executor = boost::asio::get_associated_executor(handler);
+        enqueue(
+            std::make_unique<AwaitedOperation<Work, Handler>>(
+                executor, std::move(moved), std::move(handler)
+            ),
+            may_refuse
+        );
+    };
+    auto outcome =
+        co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<Executor>, void(Result<Value>)>(
+            std::move(initiate), kAwait, std::move(work)
+        );
+    co_return outcome;
+}
+
+}  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,203 @@
+#include "ledger/sqlite_ledger.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "ledger/sqlite/asset_store.hpp"
+#include "ledger/sqlite/job_queries.hpp"
+#include "ledger/sqlite/job_writes.hpp"
+#include "ledger/sqlite/lock_file.hpp"
+#include "ledger/sqlite/outbox_store.hpp"
+#include "ledger/sqlite/readers.hpp"
+#include "ledger/sqlite/writer.hpp"
+
+namespace comfyd::ledger {
+
+using namespace sqlite;
+
+namespace {
+
+Result<> make_folder(const std::filesystem::path& folder) {
+    if (folder.empty()) {
+        return {};
+    }
+    std::error_code error;
+    if (std::filesystem::create_directories(folder, error)) {
+        std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+    }
+    if (error) {
+        return fail(
+            Code::storage_unavailable,
+            "cannot make the folder " + folder.string() + ": " + error.message() +
+                "; make it yourself, or choose another data folder"
+        );
+    }
+    return {};
+}
+
+// The file holds webhook secrets. SQLite gives its log the same mode.
+Result<> make_private_file(const std::filesystem::path& path) {
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (descriptor < 0) {
+        return fail(
+            Code::storage_unavailable,
+            "cannot open the database " + path.string() + " for writing: " + std::strerror(errno) +
+                "; make the file and its folder writable for this user"
+        );
+    }
+    [[maybe_unused]] const int changed = ::fchmod(descriptor, 0600);
+    ::close(descriptor);
+    return {};
+}
+
+}  // namespace
+
+void SqliteLedger::Latency::add(std::chrono::steady_clock::duration duration) {
+    const double seconds = std::chrono::duration<double>(duration).count();
+    const auto bucket = std::lower_bound(kBoundsSeconds.begin(), kBoundsSeconds.end(), seconds);
+    counts[static_cast<std::size_t>(bucket - kBoundsSeconds.begin())] += 1;
+    sum_seconds += seconds;
+}
+
+class SqliteLedger::Impl {
+public:
+    Impl(const Options& options, Clock& clock, std::unique_ptr<LockFile> lock)
+        : lock_(std::move(lock)), writer(options, clock), readers(options.path, options.busy_timeout) {}
+
+private:
+    std::unique_ptr<LockFile> lock_;  // first, because it is let go of last
+
+public:
+    Writer writer;
+    Readers readers;
+};
+
+SqliteLedger::SqliteLedger(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+SqliteLedger::~SqliteLedger() { stop(); }
+
+Result<std::unique_ptr<SqliteLedger>> SqliteLedger::open(Options options, Clock& clock) {
+    if (auto made = make_folder(options.path.parent_path()); !made) {
+        return fail(std::move(made.error()));
+    }
+    auto lock = LockFile::acquire(options.path.string() + ".lock");
+    if (!lock) {
+        return fail(std::move(lock.error()));
+    }
+    if (auto made = make_private_file(options.path); !made) {
+        return fail(std::move(made.error()));
+    }
+    auto impl = std::make_unique<Impl>(options, clock, std::move(*lock));
+    if (auto opened = impl->writer.open(); !opened) {
+        return fail(std::move(opened.error()));
+    }
+    return std::unique_ptr<SqliteLedger>(new SqliteLedger(std::move(impl)));
+}
+
+void SqliteLedger::stop() {
+    // The writer last, because the last connection to close empties the log.
+    impl_->readers.close();
+    impl_->writer.stop();
+}
+
+SqliteLedger::Stats SqliteLedger::stats() const { return impl_->writer.stats(); }
+Result<> SqliteLedger::healthy() const { return impl_->writer.healthy(); }
+
+Task<Result<jobs::Accepted>> SqliteLedger::accept(jobs::NewJob job) {
+    return impl_->writer.write(AcceptJob(std::move(job)), true);
+}
+
+Task<Result<>> SqliteLedger::commit(jobs::Change change) {
+    return impl_->writer.write(CommitChange(std::move(change)), false);
+}
+
+Task<Result<std::optional<jobs::Job>>> SqliteLedger::find(JobId id) {
+    co_return impl_->readers.with([&](Database& db) { return find_job(db, id); });
+}
+
+Task<Result<std::optional<jobs::Spec>>> SqliteLedger::find_spec(JobId id) {
+    co_return impl_->readers.with([&](Database& db) { return sqlite::find_spec(db, id); });
+}
+
+Task<Result<jobs::Page>> SqliteLedger::list(jobs::ListQuery query) {
+    co_return impl_->readers.with([&](Database& db) { return list_jobs(db, query); });
+}
+
+Task<Result<std::vector<jobs::Event>>> SqliteLedger::events(JobId id, std::uint64_t after) {
+    co_return impl_->readers.with([&](Database& db) { return find_events(db, id, after); });
+}
+
+Task<Result<jobs::WebhookStatus>> SqliteLedger::webhook_status(JobId id) {
+    co_return impl_->readers.with([&](Database& db) { return find_webhook_status(db, id); });
+}
+
+Task<Result<jobs::StateCounts>> SqliteLedger::counts(std::optional<std::string> tenant) {
+    co_return impl_->readers.with([&](Database& db) { return count_jobs(db, tenant); });
+}
+
+Task<Result<std::vector<jobs::Unfinished>>> SqliteLedger::unfinished(
+    std::optional<JobId> after, int limit
+) {
+    co_return impl_->readers.with([&](Database& db) { return find_unfinished(db, after, limit); });
+}
+
+Task<Result<>> SqliteLedger::add(assets::Asset asset) {
+    return impl_->writer.write(AddAsset{std::move(asset)}, false);
+}
+
+Task<Result<std::optional<assets::Asset>>> SqliteLedger::find(AssetId id) {
+    co_return impl_->readers.with([&](Database& db) { return find_asset(db, id); });
+}
+
+Task<Result<std::optional<assets::Asset>>> SqliteLedger::find_by_hash(
+    std::string tenant, std::string hash
+) {
+    co_return impl_->readers.with([&](Database& db) { return find_asset_by_hash(db, tenant, hash); });
+}
+
+Task<Result<bool>> SqliteLedger::remove(AssetId id) {
+    return impl_->writer.write(RemoveAsset{id}, false);
+}
+
+Task<Result<bool>> SqliteLedger::is_referenced(std::string hash) {
+    co_return impl_->readers.with([&](Database& db) { return is_blob_referenced(db, hash); });
+}
+
+Task<Result<std::vector<assets::Asset>>> SqliteLedger::expired(Time now, int limit) {
+    co_return impl_->readers.with([&](Database& db) { return find_expired_assets(db, now, limit); });
+}
+
+Task<Result<std::vector<notify::Delivery>>> SqliteLedger::due(Time now, int limit) {
+    co_return impl_->readers.with([&](Database& db) { return find_due(db, now, limit); });
+}
+
+Task<Result<std::optional<Time>>> SqliteLedger::next_due() {
+    co_return impl_->readers.with([](Database& db) { return find_next_due(db); });
+}
+
+Task<Result<>> SqliteLedger::delivered(notify::Delivery delivery, Time now) {
+    return impl_->writer.write(EndDelivery{delivery, true, now}, false);
+}
+
+Task<Result<>> SqliteLedger::retry_at(
+    notify::Delivery delivery, Time next_attempt_at, std::string error
+) {
+    return impl_->writer.write(PostponeDelivery{delivery, next_attempt_at, std::move(error)}, false);
+}
+
+Task<Result<>> SqliteLedger::give_up(notify::Delivery delivery, Time now, std::string error) {
+    return impl_->writer.write(EndDelivery{delivery, false, now, std::move(error)}, false);
+}
+
+Task<Result<notify::Outbox::Counts>> SqliteLedger::counts() {
+    co_return impl_->readers.with([](Database& db) { return count_deliveries(db); });
+}
+
+}  // namespace comfyd::ledger

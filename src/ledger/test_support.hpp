@@ -1,0 +1,141 @@
+// What the tests of this room share: a folder of their own, a way to await from a test, jobs with every field set, and the
+// list of storages that the contract tests run over.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "assets/store.hpp"
+#include "jobs/ledger.hpp"
+#include "ledger/sqlite_ledger.hpp"
+#include "notify/outbox.hpp"
+
+namespace comfyd::ledger::test {
+
+class TempFolder {
+public:
+    TempFolder() {
+        auto pattern = (std::filesystem::temp_directory_path() / "ledger-test-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) {
+            throw std::runtime_error("no temporary folder");
+        }
+        path_ = pattern;
+    }
+    ~TempFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    TempFolder(const TempFolder&) = delete;
+    TempFolder& operator=(const TempFolder&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+// Runs a task to its end on this thread.
+template <class T>
+T await(Task<T> task) {
+    boost::asio::io_context io(1);
+    std::optional<T> value;
+    std::exception_ptr failure;
+    boost::asio::co_spawn(io, std::move(task), [&](std::exception_ptr error, T result) {
+        failure = error;
+        value.emplace(std::move(result));
+    });
+    io.run();
+    if (failure) {
+        std::rethrow_exception(failure);
+    }
+    return std::move(*value);
+}
+
+// The value of a Result that must be one.
+template <class T>
+T get(Result<T> result) {
+    if (!result) {
+        throw std::runtime_error(std::string(to_string(result.error().code)) + ": " + result.error().message);
+    }
+    if constexpr (!std::is_void_v<T>) {
+        return std::move(*result);
+    }
+}
+template <class T>
+T await_value(Task<Result<T>> task) {
+    return get(await(std::move(task)));
+}
+template <class T>
+std::optional<Code> await_code(Task<Result<T>> task) {
+    const auto result = await(std::move(task));
+    return result ? std::nullopt : std::optional(result.error().code);
+}
+
+// Every field as text, to compare whole values.
+json::object describe(const jobs::Job& job);
+json::object describe(const jobs::Spec& spec);
+json::object describe(const jobs::Event& event);
+json::object describe(const assets::Asset& asset);
+
+jobs::Spec simple_spec(std::string tenant = "local");
+jobs::Spec full_spec();
+jobs::Output full_output(Time now);
+jobs::NewJob make_new(jobs::Spec spec, Time now);
+
+// A storage that can be closed and opened again over the same data.
+struct Storage {
+    virtual ~Storage() = default;
+    virtual jobs::Ledger& ledger() = 0;
+    virtual assets::Catalogue& catalogue() = 0;
+    virtual notify::Outbox& outbox() = 0;
+    virtual void reopen() = 0;
+};
+struct Backend {
+    std::string name;
+    std::function<std::unique_ptr<Storage>(Clock& clock)> make;
+};
+std::vector<Backend> backends();
+
+// Base of the tests that every storage must pass.
+class Contract : public testing::TestWithParam<Backend> {
+protected:
+    ManualClock clock_;
+    std::unique_ptr<Storage> storage_ = GetParam().make(clock_);
+
+    jobs::Ledger& ledger() { return storage_->ledger(); }
+    assets::Catalogue& catalogue() { return storage_->catalogue(); }
+    notify::Outbox& outbox() { return storage_->outbox(); }
+
+    jobs::Job accept(jobs::Spec spec) {
+        auto job = make_new(std::move(spec), clock_.now());
+        const jobs::Job made = job.change.job;
+        EXPECT_TRUE(await_value(ledger().accept(std::move(job))).created);
+        return made;
+    }
+    jobs::Job commit(Result<jobs::Change> change) {
+        auto made = get(std::move(change));
+        await_value(ledger().commit(made));
+        return made.job;
+    }
+    jobs::Job start(const jobs::Job& job) {
+        return commit(jobs::start(job, "worker-1", job.sequence + 1, clock_.now()));
+    }
+    jobs::Job complete(const jobs::Job& job) {
+        return commit(jobs::complete(job, {}, {}, job.sequence + 1, clock_.now()));
+    }
+};
+
+inline std::string backend_name(const testing::TestParamInfo<Backend>& info) { return info.param.name; }
+
+}  // namespace comfyd::ledger::test

@@ -1,0 +1,3 @@
+#include "app/cli.hpp"
+
+int main(int argc, char** argv) { return comfyd::app::run_command_line(argc, argv); }

@@ -1,0 +1,2 @@
+// The one translation unit that compiles Boost.Beast's non-template code.
+#include <boost/beast/src.hpp>

@@ -1,0 +1,228 @@
+#include "net/client_connection.hpp"
+
+#include <openssl/ssl.h>
+
+#include <boost/asio/ssl/host_name_verification.hpp>
+
+namespace comfyd::net {
+
+std::string origin_name(const Url& url) {
+    const bool v6 = url.host.find(':') != std::string::npos;
+    return (v6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
+}
+
+std::string reason_of(const error_code& error) {
+    std::string text = error == asio::error::eof ? "connection closed by the peer" : error.message();
+    if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') {
+        text[0] = static_cast<char>(text[0] - 'A' + 'a');
+    }
+    return text;
+}
+
+Error to_client_error(const Url& url, const error_code& error, bool timed_out) {
+    if (timed_out) {
+        return {Code::request_timeout, origin_name(url) + ": no complete answer in time"};
+    }
+    if (error == asio::error::operation_aborted) {
+        return {Code::cancelled, origin_name(url) + ": the request was cancelled"};
+    }
+    return {Code::connection_failed, origin_name(url) + ": " + reason_of(error)};
+}
+
+struct TimeGuard::State {
+    explicit State(Executor executor) : timer(executor) {}
+    Timer timer;
+    std::weak_ptr<ClientConnection> target;
+    std::uint64_t generation = 0;
+    bool fired = false;
+};
+
+TimeGuard::TimeGuard(Executor executor) : state_(std::make_shared<State>(executor)) {}
+TimeGuard::~TimeGuard() { stop(); }
+bool TimeGuard::fired() const { return state_->fired; }
+
+void TimeGuard::stop() {
+    ++state_->generation;
+    state_->timer.cancel();
+}
+
+void TimeGuard::watch(const std::shared_ptr<ClientConnection>& connection, Ticks::time_point until) {
+    stop();
+    state_->target = connection;
+    state_->fired = false;
+    state_->timer.expires_at(until);
+    state_->timer.async_wait([state = state_, generation = state_->generation](const error_code& error) {
+        if (error || generation != state->generation) {
+            return;
+        }
+        state->fired = true;
+        if (const auto target = state->target.lock()) {
+            target->stream.close();
+        }
+    });
+}
+
+Connector::Connector(Executor executor, const ClientOptions& options) : executor_(executor), options_(options) {}
+
+bool Connector::may_connect(const tcp::endpoint& endpoint) const {
+    return options_.policy == AddressPolicy::any || !is_private_address(endpoint.address().to_string());
+}
+
+namespace {
+
+// getaddrinfo cannot be interrupted, so nobody waits for it directly: it reports here, whenever it is done.
+struct Lookup {
+    explicit Lookup(Executor executor) : resolver(executor), finished(executor) {}
+    Resolver resolver;
+    Signal finished;
+    bool done = false;
+    error_code error;
+    std::vector<tcp::endpoint> endpoints;
+};
+
+Millis time_left(Ticks::time_point deadline) {
+    const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
+    return std::max(left, Millis(0));
+}
+
+}  // namespace
+
+Task<Result<std::vector<tcp::endpoint>>> Connector::resolve(Url url, Ticks::time_point deadline) {
+    error_code error;
+    const auto address = asio::ip::make_address(url.host, error);
+    if (!error) {
+        co_return std::vector{tcp::endpoint(address, url.port)};
+    }
+    const auto lookup = std::make_shared<Lookup>(executor_);
+    lookup->resolver.async_resolve(
+        url.host,
+        std::to_string(url.port),
+        [lookup](const error_code& failure, const Resolver::results_type& found) {
+            lookup->done = true;
+            lookup->error = failure;
+            for (const auto& entry : found) {
+                lookup->endpoints.push_back(entry.endpoint());
+            }
+            lookup->finished.notify();
+        }
+    );
+    co_await lookup->finished.wait_for(time_left(deadline));
+    if (!lookup->done) {
+        lookup->resolver.cancel();
+        const bool stop = co_await is_cancelled();
+        co_return fail(to_client_error(url, asio::error::operation_aborted, !stop));
+    }
+    if (lookup->error || lookup->endpoints.empty()) {
+        const auto why = lookup->error ? reason_of(lookup->error) : std::string("no address");
+        co_return fail(Code::connection_failed, origin_name(url) + ": the name cannot be resolved (" + why + ")");
+    }
+    co_return std::move(lookup->endpoints);
+}
+
+Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
+    Url url, bool verify_tls, Ticks::time_point deadline
+) {
+    const auto endpoints = co_await resolve(url, deadline);
+    if (!endpoints) {
+        co_return fail(endpoints.error());
+    }
+    Error last(Code::address_refused, origin_name(url) + ": connections to private addresses are not allowed");
+    TimeGuard guard(executor_);
+    for (const auto& endpoint : *endpoints) {
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return fail(to_client_error(url, asio::error::operation_aborted, false));
+        }
+        if (!may_connect(endpoint)) {
+            continue;
+        }
+        auto connection = std::make_shared<ClientConnection>(executor_);
+        guard.watch(connection, std::min(deadline, Ticks::now() + options_.connect_timeout));
+        error_code error;
+        co_await connection->stream.socket().async_connect(endpoint, asio::redirect_error(kAwait, error));
+        if (guard.fired() && Ticks::now() < deadline) {
+            const auto seconds = std::to_string(options_.connect_timeout.count());
+            last = Error(Code::connection_failed, origin_name(url) + ": no connection within " + seconds + " s");
+            continue;
+        }
+        if (error || guard.fired()) {
+            last = to_client_error(url, error, guard.fired());
+            if (last.code != Code::connection_failed) {
+                co_return fail(std::move(last));
+            }
+            continue;
+        }
+        guard.stop();
+        connection->stream.socket().set_option(tcp::no_delay(true), error);
+        if (url.is_tls()) {
+            auto shaken = co_await shake_hands(connection, url, verify_tls, deadline);
+            if (!shaken) {
+                co_return fail(std::move(shaken.error()));
+            }
+        }
+        co_return connection;
+    }
+    co_return fail(std::move(last));
+}
+
+Task<Result<>> Connector::shake_hands(
+    std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Ticks::time_point deadline
+) {
+    const auto context = tls_context(verify_tls);
+    if (!context) {
+        co_return fail(context.error());
+    }
+    connection->stream.start_tls(**context);
+    auto& tls = *connection->stream.tls();
+    error_code error;
+    asio::ip::make_address(url.host, error);
+    const bool named = static_cast<bool>(error);
+    if (named && SSL_set_tlsext_host_name(tls.native_handle(), url.host.c_str()) != 1) {
+        co_return fail(Code::invalid_argument, origin_name(url) + ": the host name cannot be used with TLS");
+    }
+    if (verify_tls) {
+        tls.set_verify_callback(asio::ssl::host_name_verification(url.host), error);
+    }
+    TimeGuard guard(executor_);
+    guard.watch(connection, std::min(deadline, Ticks::now() + options_.connect_timeout));
+    co_await tls.async_handshake(asio::ssl::stream_base::client, asio::redirect_error(kAwait, error));
+    if (guard.fired() && Ticks::now() < deadline) {
+        co_return fail(Code::connection_failed, origin_name(url) + ": the TLS handshake took too long");
+    }
+    if (error || guard.fired()) {
+        Error failure = to_client_error(url, error, guard.fired());
+        const long verdict = SSL_get_verify_result(tls.native_handle());
+        if (failure.code == Code::connection_failed && verdict != X509_V_OK) {
+            failure.message += std::string(" (") + X509_verify_cert_error_string(verdict) + ")";
+        }
+        co_return fail(std::move(failure));
+    }
+    co_return Result<>();
+}
+
+Result<asio::ssl::context*> Connector::tls_context(bool verify) {
+    auto& context = verify ? tls_verifying_ : tls_trusting_;
+    if (context) {
+        return context.get();
+    }
+    auto made = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
+    SSL_CTX_set_min_proto_version(made->native_handle(), TLS1_2_VERSION);
+    error_code error;
+    if (verify) {
+        made->set_verify_mode(asio::ssl::verify_peer, error);
+        made->set_default_verify_paths(error);
+        error.clear();  // a machine without certificates fails each handshake, with a clear reason
+        if (!options_.ca_file.empty()) {
+            made->load_verify_file(options_.ca_file, error);
+        }
+    }
+    if (error) {
+        return fail(
+            Code::config_invalid, "the certificates in '" + options_.ca_file + "' cannot be loaded: " + reason_of(error)
+        );
+    }
+    context = std::move(made);
+    return context.get();
+}
+
+}  // namespace comfyd::net

@@ -1,0 +1,64 @@
+// Internal to net: connecting the client's streams, with address policy, TLS and time limits.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/client.hpp"
+#include "net/stream.hpp"
+
+namespace comfyd::net {
+
+struct ClientConnection {
+    explicit ClientConnection(Executor executor) : stream(Socket(executor)) {}
+    Stream stream;
+    bool reused = false;
+};
+
+// Closes the connection that an operation works on when its time is over: the operation then ends with
+// an error, whatever it waits for. Ends with its scope.
+class TimeGuard {
+public:
+    explicit TimeGuard(Executor executor);
+    ~TimeGuard();
+    TimeGuard(const TimeGuard&) = delete;
+    TimeGuard& operator=(const TimeGuard&) = delete;
+
+    void watch(const std::shared_ptr<ClientConnection>& connection, Ticks::time_point until);
+    void stop();
+    bool fired() const;
+
+private:
+    struct State;
+    std::shared_ptr<State> state_;  // with the timer's handler, which may be queued when we end
+};
+
+class Connector {
+public:
+    Connector(Executor executor, const ClientOptions& options);
+
+    // A new connection to the URL's host, TLS included. `deadline` is the whole operation's.
+    Task<Result<std::shared_ptr<ClientConnection>>> open(Url url, bool verify_tls, Ticks::time_point deadline);
+
+private:
+    Task<Result<std::vector<tcp::endpoint>>> resolve(Url url, Ticks::time_point deadline);
+    Task<Result<>> shake_hands(
+        std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Ticks::time_point deadline
+    );
+    bool may_connect(const tcp::endpoint& endpoint) const;
+    Result<asio::ssl::context*> tls_context(bool verify);
+
+    Executor executor_;
+    ClientOptions options_;
+    // Made when first needed: loading the system's certificates takes milliseconds.
+    std::unique_ptr<asio::ssl::context> tls_verifying_;
+    std::unique_ptr<asio::ssl::context> tls_trusting_;
+};
+
+std::string origin_name(const Url& url);  // host:port, for messages
+std::string reason_of(const error_code& error);
+// What an operation that failed with `error` says, given why it may have been ended by ourselves.
+Error to_client_error(const Url& url, const error_code& error, bool timed_out);
+
+}  // namespace comfyd::net

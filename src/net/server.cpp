@@ -1,0 +1,264 @@
+#include "net/server.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <future>
+
+#include "base/assert.hpp"
+#include "base/log.hpp"
+#include "net/server_connection.hpp"
+
+namespace comfyd::net {
+namespace {
+
+constexpr Millis kSweepInterval{250};
+constexpr Millis kAcceptPause{100};
+constexpr int kBacklog = 4096;
+
+using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
+
+Result<std::vector<tcp::endpoint>> candidates(const Endpoint& endpoint) {
+    error_code error;
+    const auto address = asio::ip::make_address(endpoint.host, error);
+    if (!error) {
+        return std::vector{tcp::endpoint(address, endpoint.port)};
+    }
+    asio::io_context context;
+    tcp::resolver resolver(context);
+    const auto found = resolver.resolve(endpoint.host, std::to_string(endpoint.port), error);
+    if (error || found.empty()) {
+        return fail(
+            Code::invalid_argument, "cannot listen on '" + endpoint.host + "': it is no address of this machine"
+        );
+    }
+    std::vector<tcp::endpoint> endpoints;
+    for (const auto& entry : found) {
+        endpoints.push_back(entry.endpoint());
+    }
+    return endpoints;
+}
+
+error_code open_acceptor(Acceptor& acceptor, const tcp::endpoint& endpoint, bool shared) {
+    error_code error;
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) {
+        acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    }
+    if (!error && shared) {
+        acceptor.set_option(ReusePort(true), error);
+    }
+    if (!error) {
+        acceptor.bind(endpoint, error);
+    }
+    if (!error) {
+        acceptor.listen(kBacklog, error);
+    }
+    return error;
+}
+
+// SO_REUSEPORT would also let a second server of the same user share the port without a word. A plain
+// socket finds that out.
+error_code probe(asio::io_context& context, const tcp::endpoint& endpoint) {
+    Acceptor acceptor(context);
+    return open_acceptor(acceptor, endpoint, false);
+}
+
+error_code open_acceptors(
+    const std::vector<asio::io_context*>& contexts, tcp::endpoint& endpoint, std::vector<Acceptor>& into
+) {
+    const bool shared = contexts.size() > 1;
+    if (shared && endpoint.port() != 0) {
+        if (const auto error = probe(*contexts.front(), endpoint)) {
+            return error;
+        }
+    }
+    into.clear();
+    for (auto* context : contexts) {
+        Acceptor acceptor(*context);
+        if (const auto error = open_acceptor(acceptor, endpoint, shared)) {
+            return error;
+        }
+        error_code ignored;
+        endpoint = acceptor.local_endpoint(ignored);  // the others must use the port that the first one got
+        into.push_back(std::move(acceptor));
+    }
+    return {};
+}
+
+tl::unexpected<Error> cannot_listen(const Endpoint& endpoint, const error_code& error) {
+    const bool taken = error == asio::error::address_in_use;
+    return fail(
+        taken ? Code::conflict : Code::invalid_argument,
+        "cannot listen on " + endpoint.to_string() + ": " +
+            (taken ? "another program uses this port; stop it or choose another port" : error.message())
+    );
+}
+
+}  // namespace
+
+Shard::Shard(asio::io_context& context, ServerState& server_state, Acceptor shard_acceptor)
+    : executor(context.get_executor()),
+      state(server_state),
+      acceptor(std::move(shard_acceptor)),
+      connections(executor),
+      service(executor) {}
+
+void Shard::start() {
+    service.spawn("accept", accept_loop());
+    service.spawn("deadline sweep", sweep_loop());
+}
+
+Task<> Shard::accept_loop() {
+    while (acceptor.is_open()) {
+        Socket socket(executor);
+        tcp::endpoint peer;
+        error_code error;
+        co_await acceptor.async_accept(socket, peer, asio::redirect_error(kAwait, error));
+        if (!acceptor.is_open()) {
+            co_return;
+        }
+        if (!error) {
+            admit(std::move(socket), peer);
+            continue;
+        }
+        if (error == asio::error::connection_aborted) {
+            continue;
+        }
+        // Out of descriptors or memory: both come back when connections end.
+        log::warning("accept failed", {{"error", error.message()}});
+        const bool go_on = co_await sleep_for(kAcceptPause);
+        if (!go_on) {
+            co_return;
+        }
+    }
+}
+
+void Shard::admit(Socket socket, const tcp::endpoint& peer) {
+    error_code error;
+    socket.non_blocking(true, error);
+    if (state.connections_open.load(std::memory_order_relaxed) >= state.limits.connections_max) {
+        state.connections_refused.fetch_add(1, std::memory_order_relaxed);
+        std::string text;
+        const auto problem = make_problem(503, "too_many_connections", "the server has too many connections");
+        append_head(text, problem, {.keep_alive = false, .content_length = problem.body.size()});
+        socket.write_some(asio::buffer(text + problem.body), error);
+        socket.shutdown(Socket::shutdown_send, error);
+        return;
+    }
+    state.connections_open.fetch_add(1, std::memory_order_relaxed);
+    state.connections_total.fetch_add(1, std::memory_order_relaxed);
+    socket.set_option(tcp::no_delay(true), error);
+    auto address = peer.address();
+    if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+        address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+    }
+    auto connection = std::make_shared<Connection>(*this, std::move(socket), address.to_string());
+    connections.spawn("connection", Connection::run(std::move(connection)));
+}
+
+Task<> Shard::sweep_loop() {
+    bool go_on = true;
+    while (go_on) {
+        const auto now = Ticks::now();
+        for (Connection* connection : open) {
+            connection->end_if_overdue(now);
+        }
+        go_on = co_await sleep_for(kSweepInterval);
+    }
+}
+
+void Shard::begin_drain() {
+    error_code ignored;
+    acceptor.close(ignored);
+    for (Connection* connection : open) {
+        connection->begin_drain();
+    }
+}
+
+void Shard::abort_all() {
+    connections.cancel();
+    for (Connection* connection : open) {
+        connection->abort();
+    }
+}
+
+Task<> Shard::drained() {
+    co_await connections.join();
+    service.cancel();
+    co_await service.join();
+}
+
+class Server::Impl {
+public:
+    Impl(std::vector<asio::io_context*> server_contexts, ServerLimits limits, Handler handler)
+        : contexts(std::move(server_contexts)), state(limits, std::move(handler)) {
+        COMFYD_ASSERT(!contexts.empty());
+    }
+
+    std::vector<asio::io_context*> contexts;
+    ServerState state;
+    std::vector<std::shared_ptr<Shard>> shards;  // with what is posted to them
+};
+
+Server::Server(std::vector<asio::io_context*> contexts, ServerLimits limits, Handler handler)
+    : impl_(std::make_unique<Impl>(std::move(contexts), limits, std::move(handler))) {}
+
+Server::~Server() { COMFYD_ASSERT(impl_->shards.empty()); }
+
+Result<Endpoint> Server::listen(const Endpoint& endpoint) {
+    COMFYD_ASSERT(impl_->shards.empty());
+    // sendfile(2) has no MSG_NOSIGNAL.
+    std::signal(SIGPIPE, SIG_IGN);
+    auto endpoints = candidates(endpoint);
+    if (!endpoints) {
+        return fail(std::move(endpoints.error()));
+    }
+    error_code error;
+    std::vector<Acceptor> acceptors;
+    for (auto& candidate : *endpoints) {
+        error = open_acceptors(impl_->contexts, candidate, acceptors);
+        if (error) {
+            continue;
+        }
+        for (std::size_t i = 0; i < acceptors.size(); ++i) {
+            auto& context = *impl_->contexts[i];
+            impl_->shards.push_back(std::make_shared<Shard>(context, impl_->state, std::move(acceptors[i])));
+            asio::post(context, [shard = impl_->shards.back()] { shard->start(); });
+        }
+        return Endpoint{endpoint.host, candidate.port()};
+    }
+    return cannot_listen(endpoint, error);
+}
+
+void Server::stop(Millis grace) {
+    impl_->state.draining = true;
+    std::vector<std::future<void>> ends;
+    for (const auto& shard : impl_->shards) {
+        auto end = std::make_shared<std::promise<void>>();
+        ends.push_back(end->get_future());
+        asio::post(shard->executor, [shard] { shard->begin_drain(); });
+        asio::co_spawn(shard->executor, shard->drained(), [end](const std::exception_ptr&) { end->set_value(); });
+    }
+    const auto deadline = Ticks::now() + grace;
+    bool all_ended = true;
+    for (const auto& end : ends) {
+        all_ended = end.wait_until(deadline) == std::future_status::ready && all_ended;
+    }
+    if (!all_ended) {
+        for (const auto& shard : impl_->shards) {
+            asio::post(shard->executor, [shard] { shard->abort_all(); });
+        }
+    }
+    for (const auto& end : ends) {
+        end.wait();
+    }
+    impl_->shards.clear();
+}
+
+ServerCounters Server::counters() const {
+    const auto& state = impl_->state;
+    return {state.connections_open.load(), state.connections_total.load(), state.connections_refused.load()};
+}
+
+}  // namespace comfyd::net

@@ -1,0 +1,367 @@
+#include "net/server_connection.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <exception>
+
+#include "base/log.hpp"
+#include "net/request_parser.hpp"
+
+namespace comfyd::net {
+namespace {
+
+constexpr std::size_t kReadBytes = 4096;
+constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
+constexpr std::size_t kPipelinedBytesMax = 64 * 1024;
+constexpr std::chrono::seconds kLingerTimeout{2};
+
+}  // namespace
+
+Connection::Connection(Shard& shard, Socket socket, std::string peer)
+    : shard_(shard), socket_(std::move(socket)) {
+    request_.peer = std::move(peer);
+    place_ = shard_.open.insert(shard_.open.end(), this);
+}
+
+Connection::~Connection() = default;
+
+// Not in the destructor: a queued handler may hold the connection longer than the shard lives.
+void Connection::leave() {
+    shard_.open.erase(place_);
+    shard_.state.connections_open.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Connection::release_memory() {
+    buffer_.release();
+    parser_.reset();
+}
+
+bool Connection::draining() const { return shard_.state.draining.load(std::memory_order_relaxed); }
+
+void Connection::end_if_overdue(Ticks::time_point now) {
+    if (now < deadline_) {
+        return;
+    }
+    expired_ = true;
+    wait_for_ever();
+    error_code ignored;
+    socket_.cancel(ignored);
+}
+
+void Connection::begin_drain() {
+    if (idle_) {
+        abort();
+    }
+    if (closed_) {
+        closed_->notify();  // a silent stream looks at draining() now instead of at its next heartbeat
+    }
+    if (const auto websocket = websocket_.lock()) {
+        shard_.connections.spawn("websocket close", websocket->go_away());
+    }
+}
+
+void Connection::abort() {
+    aborted_ = true;
+    error_code ignored;
+    socket_.close(ignored);
+    if (closed_) {
+        closed_->notify();
+    }
+    if (const auto websocket = websocket_.lock()) {
+        websocket->abort();
+    }
+}
+
+Task<> Connection::run(std::shared_ptr<Connection> self) {
+    co_await self->serve();
+    self->stop_watch();
+    error_code ignored;
+    self->socket_.shutdown(Socket::shutdown_send, ignored);
+    if (self->input_left_ && !self->aborted_ && !self->peer_closed_) {
+        co_await self->linger();
+    }
+    self->socket_.close(ignored);
+    self->leave();
+}
+
+Task<> Connection::serve() {
+    do {
+        const bool complete = co_await read_head();
+        if (!complete) {
+            co_return;
+        }
+        co_await call_handler();
+        stop_watch();
+        if (!answered_) {
+            log::error("handler did not answer", {{"method", request_.method_name}, {"path", request_.path}});
+            co_await answer({500, "internal", "the request was not answered"});
+        }
+        if (stream_open_ || aborted_ || peer_closed_) {
+            co_return;
+        }
+        if (body_ != Body::none) {
+            const bool clean = co_await discard_body();
+            input_left_ = !clean;
+        }
+        if (input_left_) {
+            co_return;
+        }
+    } while (keep_alive_ && !draining());
+}
+
+Task<bool> Connection::read_head() {
+    if (!start_request()) {
+        co_return false;
+    }
+    while (true) {
+        if (!buffer_.empty()) {
+            if (idle_) {
+                idle_ = false;
+                wait_until(shard_.state.limits.header_timeout);
+            }
+            const auto problem = parse_head();
+            if (problem) {
+                co_await answer(*problem);
+                input_left_ = true;
+                co_return false;
+            }
+            if (parser_->is_header_done()) {
+                wait_for_ever();
+                begin_body();
+                co_return true;
+            }
+        }
+        error_code error;
+        const std::size_t count = co_await socket_.async_read_some(
+            buffer_.prepare(kReadBytes), asio::redirect_error(kAwait, error)
+        );
+        if (!error) {
+            buffer_.commit(count);
+            continue;
+        }
+        if (expired_ && !idle_ && !aborted_) {
+            co_await answer({408, "request_timeout", "the request's headers did not arrive in time"});
+        }
+        co_return false;
+    }
+}
+
+// False when there will be no next request.
+bool Connection::start_request() {
+    std::string peer = std::move(request_.peer);
+    request_ = Request();
+    request_.peer = std::move(peer);
+    parser_ = std::make_unique<RequestParser>(request_, shard_.state.limits.header_bytes_max);
+    head_bytes_ = 0;
+    body_ = Body::none;
+    answered_ = false;
+    expired_ = false;
+    stream_open_ = false;
+    idle_ = true;
+    wait_until(shard_.state.limits.idle_timeout);
+    return !aborted_ && !(draining() && buffer_.empty());
+}
+
+std::optional<Connection::Problem> Connection::parse_head() {
+    // RFC 9112, 2.2: an empty line before a request line is ignored.
+    while (!parser_->got_some() && buffer_.view().starts_with("\r\n")) {
+        buffer_.consume(2);
+    }
+    if (buffer_.empty() || (!parser_->got_some() && buffer_.view() == "\r")) {
+        return std::nullopt;
+    }
+    const auto unread = buffer_.view();
+    error_code error;
+    const std::size_t used = parser_->put(asio::const_buffer(unread.data(), unread.size()), error);
+    if (error && error != http::error::need_more) {
+        return judge(error);
+    }
+    buffer_.consume(used);
+    // Beast's limit is for what it sees at once; this one is for the whole head.
+    head_bytes_ += used;
+    const std::size_t head_bytes = head_bytes_ + (parser_->is_header_done() ? 0 : buffer_.size());
+    if (head_bytes > shard_.state.limits.header_bytes_max) {
+        return judge(http::error::header_limit);
+    }
+    if (parser_->is_header_done() && parser_->expects_unknown()) {
+        return Problem{417, "expectation_failed", "Expect: only 100-continue is supported"};
+    }
+    return std::nullopt;
+}
+
+Connection::Problem Connection::judge(const error_code& error) const {
+    switch (parser_->fault()) {
+        case HeadFault::target_too_long:
+            return {414, "uri_too_long", "the request target is too long"};
+        case HeadFault::too_many_fields:
+            return {431, "header_too_large", "the request has too many header fields"};
+        case HeadFault::transfer_encoding:
+            return {400, "invalid_argument", "Transfer-Encoding must be chunked, and HTTP/1.1 be used"};
+        case HeadFault::host:
+            return {400, "invalid_argument", "the request must have one Host header"};
+        case HeadFault::none:
+            break;
+    }
+    const auto unread = buffer_.view();
+    if (error == http::error::header_limit) {
+        const bool in_request_line = head_bytes_ == 0 && unread.find('\n') == std::string_view::npos;
+        if (in_request_line) {
+            return {414, "uri_too_long", "the request target is too long"};
+        }
+        return {431, "header_too_large", "the request's headers are too large"};
+    }
+    if (error == http::error::bad_version && unread.find(" HTTP/") != std::string_view::npos) {
+        return {505, "unsupported_version", "use HTTP/1.1"};
+    }
+    return {400, "invalid_argument", "the request is not valid HTTP/1.1"};
+}
+
+void Connection::begin_body() {
+    http11_ = parser_->http11();
+    keep_alive_ = parser_->keep_alive();
+    continue_expected_ = parser_->expects_continue() && http11_ && !parser_->is_done();
+    body_started_ = false;
+    body_received_ = 0;
+    if (parser_->is_done()) {
+        return;
+    }
+    body_ = parser_->chunked() ? Body::chunked : Body::sized;
+    body_left_ = parser_->chunked() ? 0 : *parser_->content_length();
+}
+
+Task<> Connection::answer(Problem problem) {
+    keep_alive_ = false;
+    const auto sent = co_await send(make_problem(problem.status, problem.code, problem.message));
+    if (!sent) {
+        peer_closed_ = true;
+    }
+}
+
+Task<> Connection::call_handler() {
+    try {
+        co_await shard_.state.handler(*this);
+        co_return;
+    } catch (const std::exception& exception) {
+        log::error(
+            "handler failed",
+            {{"method", request_.method_name}, {"path", request_.path}, {"error", exception.what()}}
+        );
+    } catch (...) {
+        log::error("handler failed", {{"path", request_.path}, {"error", "unknown exception"}});
+    }
+    keep_alive_ = false;
+    if (!answered_) {
+        co_await answer({500, "internal", "the request failed because of an internal error"});
+    }
+}
+
+// True when the next request can be read: nothing of this one's body is left.
+Task<bool> Connection::discard_body() {
+    if (continue_expected_ || !keep_alive_ || (body_ == Body::sized && body_left_ > kDiscardBytesMax)) {
+        co_return false;
+    }
+    std::array<char, 4096> scratch;
+    std::uint64_t discarded = 0;
+    while (body_ != Body::none && discarded <= kDiscardBytesMax) {
+        const auto count = co_await read_some(scratch.data(), scratch.size());
+        if (!count) {
+            co_return false;
+        }
+        discarded += *count;
+    }
+    co_return body_ == Body::none;
+}
+
+// Closing a socket with unread input resets the connection, and the answer may be lost with it. So the
+// rest is read for a moment and thrown away.
+Task<> Connection::linger() {
+    wait_until(kLingerTimeout);
+    std::array<char, 4096> scratch;
+    error_code error;
+    while (!error) {
+        co_await socket_.async_read_some(asio::buffer(scratch), asio::redirect_error(kAwait, error));
+    }
+}
+
+Task<bool> Connection::wait_closed(Millis until) {
+    const auto self = shared_from_this();
+    if (peer_closed_ || aborted_) {
+        co_return true;
+    }
+    if (!closed_) {
+        closed_.emplace(shard_.executor);
+    }
+    // While a body is unread, what arrives is no sign of anything.
+    if (body_ == Body::none && !watching_) {
+        start_watch();
+    }
+    co_await closed_->wait_for(until);
+    co_return peer_closed_ || aborted_;
+}
+
+void Connection::start_watch() {
+    watching_ = true;
+    socket_.async_wait(
+        Socket::wait_read,
+        asio::bind_cancellation_slot(
+            watch_cancel_.slot(),
+            [self = shared_from_this(), generation = watch_generation_](const error_code& error) {
+                self->on_readable(generation, error);
+            }
+        )
+    );
+}
+
+void Connection::stop_watch() {
+    if (watching_) {
+        watching_ = false;
+        ++watch_generation_;
+        watch_cancel_.emit(asio::cancellation_type::terminal);
+    }
+}
+
+// Pipelined requests are kept for later; the end of the stream is what we are after.
+void Connection::on_readable(std::uint64_t generation, const error_code& error) {
+    if (generation != watch_generation_ || !watching_) {
+        return;
+    }
+    watching_ = false;
+    if (error == asio::error::operation_aborted) {
+        return;
+    }
+    error_code read_error;
+    while (!read_error && buffer_.size() < kPipelinedBytesMax) {
+        buffer_.commit(socket_.read_some(buffer_.prepare(kReadBytes), read_error));
+    }
+    buffer_.release();
+    if (read_error == asio::error::would_block) {
+        start_watch();
+        return;
+    }
+    peer_closed_ = true;
+    closed_->notify();
+}
+
+Task<Result<std::unique_ptr<WebSocket>>> Connection::upgrade(WebSocketOptions options) {
+    if (!is_websocket_handshake(request_)) {
+        co_return fail(Code::upgrade_required, "this is a WebSocket endpoint: connect with a WebSocket client");
+    }
+    // RFC 6455 forbids a client to send before it has our answer; a proxy that mixed up requests might.
+    if (!buffer_.empty() || body_ != Body::none || answered_ || aborted_) {
+        co_return fail(Code::protocol_error, "bytes follow the WebSocket handshake too early");
+    }
+    stop_watch();
+    answered_ = true;
+    keep_alive_ = false;
+    release_memory();
+    auto accepted = co_await accept_websocket(std::move(socket_), request_, std::move(options));
+    if (!accepted) {
+        co_return fail(std::move(accepted.error()));
+    }
+    websocket_ = accepted->control;
+    if (aborted_) {
+        accepted->socket->abort();
+    }
+    co_return std::move(accepted->socket);
+}
+
+}  // namespace comfyd::net

@@ -1,0 +1,58 @@
+#include "notify/lanes.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace comfyd::notify {
+
+bool Lanes::add(Attempt attempt) {
+    COMFYD_ASSERT(!contains(attempt.delivery.job));
+    const std::string origin = attempt.origin;
+    Lane& lane = lanes_[origin];
+    if (lane.waiting.size() >= limits_.waiting_per_origin_max) {
+        return false;
+    }
+    jobs_.insert(attempt.delivery.job);
+    lane.waiting.push_back(std::move(attempt));
+    give_turn(origin, lane);
+    return true;
+}
+
+std::optional<Attempt> Lanes::take() {
+    if (in_flight_ >= limits_.in_flight_max || turns_.empty()) {
+        return std::nullopt;
+    }
+    const std::string origin = std::move(turns_.front());
+    turns_.pop_front();
+    Lane& lane = lanes_.at(origin);
+    lane.has_turn = false;
+    Attempt attempt = std::move(lane.waiting.front());
+    lane.waiting.pop_front();
+    ++lane.in_flight;
+    ++in_flight_;
+    give_turn(origin, lane);
+    return attempt;
+}
+
+void Lanes::done(const JobId& job, const std::string& origin) {
+    const auto found = lanes_.find(origin);
+    COMFYD_ASSERT(found != lanes_.end() && found->second.in_flight > 0);
+    jobs_.erase(job);
+    --in_flight_;
+    --found->second.in_flight;
+    if (found->second.in_flight == 0 && found->second.waiting.empty()) {
+        lanes_.erase(found);
+        return;
+    }
+    give_turn(origin, found->second);
+}
+
+void Lanes::give_turn(const std::string& origin, Lane& lane) {
+    if (!lane.has_turn && !lane.waiting.empty() && lane.in_flight < limits_.in_flight_per_origin_max) {
+        lane.has_turn = true;
+        turns_.push_back(origin);
+    }
+}
+
+}  // namespace comfyd::notify

@@ -1,0 +1,40 @@
+// Webhook deliveries that are still to be made. Rows are written by jobs::Ledger::commit() together with the change they
+// tell of. Implemented by the ledger room.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/task.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::notify {
+
+struct Delivery {
+    JobId job;
+    std::uint64_t sequence = 0;  // of the event
+    int attempts = 0;            // made so far
+    Time created_at{};
+    Time next_attempt_at{};
+};
+
+class Outbox {
+public:
+    virtual ~Outbox() = default;
+    // For every job its oldest undelivered entry, when that one is due; soonest first.
+    virtual Task<Result<std::vector<Delivery>>> due(Time now, int limit) = 0;
+    // When the soonest of all pending entries is due.
+    virtual Task<Result<std::optional<Time>>> next_due() = 0;
+    virtual Task<Result<>> delivered(Delivery delivery, Time now) = 0;
+    virtual Task<Result<>> retry_at(Delivery delivery, Time next_attempt_at, std::string error) = 0;
+    virtual Task<Result<>> give_up(Delivery delivery, Time now, std::string error) = 0;
+
+    struct Counts {
+        std::uint64_t pending = 0;
+        std::uint64_t dead = 0;
+    };
+    virtual Task<Result<Counts>> counts() = 0;
+};
+
+}  // namespace comfyd::notify

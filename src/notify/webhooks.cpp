@@ -1,0 +1,448 @@
+#include "notify/webhooks.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <limits>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/crypto.hpp"
+#include "base/log.hpp"
+#include "notify/backoff.hpp"
+#include "notify/lanes.hpp"
+
+namespace comfyd::notify {
+namespace {
+
+constexpr int kPollBatch = 256;
+constexpr std::size_t kKnownMax = 8192;          // deliveries held in memory
+constexpr std::size_t kWaitingPerOriginMax = 1024;
+constexpr Millis kLaneFullWait{30'000};
+constexpr Millis kLookAtLeastEvery{60'000};
+constexpr Millis kLookWhileBusy{500};            // what is in flight hides from next_due() what is due after it
+constexpr Millis kStorageWaitFirst{100};
+constexpr Millis kStorageWaitMax{10'000};
+constexpr Millis kReadAgainWait{1'000};
+constexpr std::uint64_t kAnswerBytesMax = 64 * 1024;
+
+double random_share() {
+    std::uint32_t bits = 0;
+    random_bytes(&bits, sizeof bits);
+    return static_cast<double>(bits) / static_cast<double>(std::numeric_limits<std::uint32_t>::max());
+}
+
+// What came of an attempt.
+struct Outcome {
+    enum class Kind {
+        delivered,
+        retry,
+        give_up,
+        storage_failed,  // nothing was sent
+        cancelled,
+    };
+    Kind kind = Kind::retry;
+    std::string error{};
+    std::optional<Millis> retry_after{};
+};
+
+Outcome judge(const net::ClientResponse& response, Time now) {
+    if (response.status >= 200 && response.status < 300) {
+        return {.kind = Outcome::Kind::delivered};
+    }
+    std::string text = "the receiver answered HTTP " + std::to_string(response.status);
+    if (response.status == 410) {
+        return {.kind = Outcome::Kind::give_up, .error = text + ": it wants no more"};
+    }
+    if (response.status >= 300 && response.status < 400) {
+        text += ": redirects are not followed";
+    }
+    return {
+        .kind = Outcome::Kind::retry,
+        .error = std::move(text),
+        .retry_after = parse_retry_after(response.headers.get("Retry-After"), now),
+    };
+}
+
+Outcome judge(const Error& error) {
+    switch (error.code) {
+        case Code::cancelled:
+            return {.kind = Outcome::Kind::cancelled};
+        case Code::address_refused:
+        case Code::invalid_argument:
+            return {.kind = Outcome::Kind::give_up, .error = error.message};
+        default:
+            return {.kind = Outcome::Kind::retry, .error = error.message};
+    }
+}
+
+// The job as it was when the event happened, as far as the body tells of it: it may have been started anew since, and
+// a repeated delivery must not differ from the first.
+jobs::Job as_of(jobs::Job job, const std::vector<jobs::Event>& events, const jobs::Event& event) {
+    job.state = event.state;
+    job.started_at.reset();
+    for (const jobs::Event& earlier : events) {
+        if (earlier.sequence >= event.sequence) {
+            break;
+        }
+        if (earlier.type == jobs::EventType::started) {
+            job.started_at = earlier.at;
+        } else if (is_terminal(earlier.state)) {
+            job.started_at.reset();  // it was revived after this
+        }
+    }
+    return job;
+}
+
+// wake() may be called while the object is being destroyed on its executor, so what is posted owns this.
+struct Waker {
+    explicit Waker(Executor waker_executor) : executor(waker_executor), signal(waker_executor) {}
+    Executor executor;
+    std::atomic<bool> is_posted{false};
+    bool is_requested = false;
+    Signal signal;
+
+    void request() {
+        is_requested = true;
+        signal.notify();
+    }
+};
+
+}  // namespace
+
+class Webhooks::Impl {
+public:
+    Impl(Executor executor, Clock& clock, Outbox& outbox, jobs::Ledger& ledger, WebhookOptions options)
+        : executor_(executor),
+          clock_(clock),
+          outbox_(outbox),
+          ledger_(ledger),
+          options_(std::move(options)),
+          waker_(std::make_shared<Waker>(executor)) {}
+
+    void start();
+    void wake();
+    Task<> stop();
+    WebhookCounters counters() const {
+        return {.delivered = delivered_, .failed_attempts = failed_attempts_, .dead = dead_};
+    }
+
+private:
+    Task<> run();
+    Task<Result<Millis>> look();
+    Task<Result<bool>> take_in_batch();
+    Task<Result<>> take_in(Delivery delivery);
+    void start_attempts();
+    Task<> attempt(Attempt attempt);
+    Task<Outcome> try_once(const Attempt& attempt);
+    Task<Outcome> send(net::ClientRequest request);
+    Task<> record(const Attempt& attempt, Outcome outcome);
+    Task<Result<>> write(Delivery delivery, Outcome outcome, Time now);
+    void done(const Attempt& attempt);
+
+    Executor executor_;
+    Clock& clock_;
+    Outbox& outbox_;
+    jobs::Ledger& ledger_;
+    WebhookOptions options_;
+    std::shared_ptr<Waker> waker_;  // shared with posted wake-ups
+
+    // From start() to stop().
+    std::optional<TaskGroup> group_;
+    std::optional<net::Client> client_;
+    std::optional<Lanes> lanes_;
+    // Jobs whose delivery ended while we ask the outbox: its answer may still list them.
+    std::unordered_set<JobId> ended_meanwhile_;
+
+    std::atomic<std::uint64_t> delivered_{0};
+    std::atomic<std::uint64_t> failed_attempts_{0};
+    std::atomic<std::uint64_t> dead_{0};
+};
+
+void Webhooks::Impl::start() {
+    COMFYD_ASSERT(!group_);
+    net::ClientOptions client;
+    client.policy = options_.allow_private_addresses ? net::AddressPolicy::any : net::AddressPolicy::public_only;
+    client.idle_per_origin_max = options_.in_flight_per_origin_max;
+    client.ca_file = options_.ca_file;
+    client_.emplace(executor_, std::move(client));
+    lanes_.emplace(Lanes::Limits{
+        .in_flight_max = options_.in_flight_max,
+        .in_flight_per_origin_max = options_.in_flight_per_origin_max,
+        .waiting_per_origin_max = kWaitingPerOriginMax,
+    });
+    group_.emplace(executor_);
+    group_->spawn("webhooks", run());
+}
+
+void Webhooks::Impl::wake() {
+    if (waker_->is_posted.exchange(true)) {
+        return;
+    }
+    boost::asio::post(executor_, [waker = waker_] {
+        waker->is_posted = false;
+        waker->request();
+    });
+}
+
+Task<> Webhooks::Impl::stop() {
+    if (!group_) {
+        co_return;
+    }
+    group_->cancel();
+    co_await group_->join();
+    group_.reset();
+    client_.reset();
+    lanes_.reset();
+    ended_meanwhile_.clear();
+}
+
+Task<> Webhooks::Impl::run() {
+    Millis storage_wait = kStorageWaitFirst;
+    for (;;) {
+        waker_->is_requested = false;
+        auto next_look = co_await look();
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return;
+        }
+        if (next_look) {
+            storage_wait = kStorageWaitFirst;
+            if (!waker_->is_requested) {
+                co_await waker_->signal.wait_for(*next_look);
+            }
+            continue;
+        }
+        log::warning("cannot read the webhook deliveries", {{"error", next_look.error().message}});
+        // Wake-ups do not cut this short: more work does not mend the storage.
+        co_await sleep_for(storage_wait);
+        storage_wait = std::min(storage_wait * 2, kStorageWaitMax);
+    }
+}
+
+// Starts what is due; says how long nothing else will be.
+Task<Result<Millis>> Webhooks::Impl::look() {
+    start_attempts();  // for whom a place became free
+    bool has_more = true;
+    while (has_more) {
+        auto taken = co_await take_in_batch();
+        start_attempts();  // also after a failure: some may have been taken in before it
+        if (!taken) {
+            co_return fail(std::move(taken.error()));
+        }
+        has_more = *taken;
+    }
+    auto next = co_await outbox_.next_due();
+    if (!next) {
+        co_return fail(std::move(next.error()));
+    }
+    if (!*next) {
+        co_return kLookAtLeastEvery;
+    }
+    const Millis wait = **next - clock_.now();
+    co_return wait <= Millis(0) ? kLookWhileBusy : std::min(wait, kLookAtLeastEvery);
+}
+
+// True when there may be more to take in at once.
+Task<Result<bool>> Webhooks::Impl::take_in_batch() {
+    if (lanes_->size() >= kKnownMax) {
+        co_return false;
+    }
+    // What we know already is listed again, so it is asked for on top.
+    const int limit = static_cast<int>(lanes_->size()) + kPollBatch;
+    ended_meanwhile_.clear();
+    auto due = co_await outbox_.due(clock_.now(), limit);
+    if (!due) {
+        co_return fail(std::move(due.error()));
+    }
+    const bool is_full = due->size() >= static_cast<std::size_t>(limit);
+    std::erase_if(*due, [this](const Delivery& delivery) {
+        return lanes_->contains(delivery.job) || ended_meanwhile_.contains(delivery.job);
+    });
+    for (const Delivery& delivery : *due) {
+        auto taken = co_await take_in(delivery);
+        if (!taken) {
+            co_return fail(std::move(taken.error()));
+        }
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return false;
+        }
+    }
+    co_return is_full && !due->empty();
+}
+
+Task<Result<>> Webhooks::Impl::take_in(Delivery delivery) {
+    auto spec = co_await ledger_.find_spec(delivery.job);
+    if (!spec) {
+        co_return fail(std::move(spec.error()));
+    }
+    const bool has_webhook = *spec && (*spec)->webhook;
+    auto checked = has_webhook
+                       ? check_webhook_url((*spec)->webhook->url, options_.allow_private_addresses)
+                       : fail(Code::not_found, "the job has no webhook any more");
+    if (!checked) {
+        auto given_up = co_await outbox_.give_up(delivery, clock_.now(), checked.error().message);
+        dead_ += given_up ? 1 : 0;
+        co_return given_up;
+    }
+    jobs::Webhook webhook = std::move(*(*spec)->webhook);
+    const auto url = net::Url::parse(webhook.url);
+    Attempt attempt{
+        .delivery = delivery,
+        .webhook = std::move(webhook),
+        .origin = url->scheme + "://" + url->host_header(),
+    };
+    if (lanes_->add(std::move(attempt))) {
+        co_return Result<>();
+    }
+    // Put aside, so that a receiver with a very long queue does not fill what we can hold for all.
+    auto put_aside = co_await outbox_.retry_at(
+        delivery, clock_.now() + kLaneFullWait, "waits for earlier deliveries to the same receiver"
+    );
+    co_return put_aside;
+}
+
+void Webhooks::Impl::start_attempts() {
+    while (auto next = lanes_->take()) {
+        group_->spawn("webhook", attempt(std::move(*next)));
+    }
+}
+
+Task<> Webhooks::Impl::attempt(Attempt attempt) {
+    // Whatever happens below, the place in the lane becomes free.
+    struct Guard {
+        Impl& impl;
+        const Attempt& held;
+        ~Guard() { impl.done(held); }
+    } const guard{*this, attempt};
+    auto outcome = co_await try_once(attempt);
+    if (outcome.kind == Outcome::Kind::storage_failed) {
+        log::warning("cannot read a job for its webhook", {{"job", attempt.delivery.job}, {"error", outcome.error}});
+        co_await sleep_for(kReadAgainWait);
+        co_return;
+    }
+    if (outcome.kind != Outcome::Kind::cancelled) {
+        co_await record(attempt, std::move(outcome));
+    }
+}
+
+void Webhooks::Impl::done(const Attempt& attempt) {
+    lanes_->done(attempt.delivery.job, attempt.origin);
+    ended_meanwhile_.insert(attempt.delivery.job);
+    waker_->request();
+}
+
+// `attempt` lives in the frame that awaits this.
+Task<Outcome> Webhooks::Impl::try_once(const Attempt& attempt) {
+    auto job = co_await ledger_.find(attempt.delivery.job);
+    if (!job) {
+        co_return Outcome{.kind = Outcome::Kind::storage_failed, .error = job.error().message};
+    }
+    auto events = co_await ledger_.events(attempt.delivery.job, 0);
+    if (!events) {
+        co_return Outcome{.kind = Outcome::Kind::storage_failed, .error = events.error().message};
+    }
+    const auto event = std::find_if(events->begin(), events->end(), [&](const jobs::Event& candidate) {
+        return candidate.sequence == attempt.delivery.sequence;
+    });
+    if (!*job || event == events->end()) {
+        co_return Outcome{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
+    }
+    const jobs::Job then = as_of(std::move(**job), *events, *event);
+    net::ClientRequest request;
+    request.method = "POST";
+    request.url = attempt.webhook.url;
+    request.body = webhook_body(then, *event);
+    request.headers = webhook_headers(attempt.webhook, then, *event, request.body, clock_.now());
+    request.timeout = options_.attempt_timeout;
+    request.response_bytes_max = std::numeric_limits<std::uint64_t>::max();
+    auto outcome = co_await send(std::move(request));
+    co_return outcome;
+}
+
+Task<Outcome> Webhooks::Impl::send(net::ClientRequest request) {
+    // The sink is called for 2xx answers only: once it was, the receiver has taken the message, and how the rest of its
+    // answer reads does not matter.
+    bool is_accepted = false;
+    std::uint64_t received = 0;
+    net::Client::Sink sink = [&is_accepted, &received](std::string_view piece) -> Result<> {
+        is_accepted = true;
+        received += piece.size();
+        if (received > kAnswerBytesMax) {
+            return fail(Code::payload_too_large, "the rest of the answer is of no interest");
+        }
+        return {};
+    };
+    auto response = co_await client_->download(std::move(request), std::move(sink));
+    if (is_accepted) {
+        co_return Outcome{.kind = Outcome::Kind::delivered};
+    }
+    co_return response ? judge(*response, clock_.now()) : judge(response.error());
+}
+
+// Until it is written down: what was delivered is not to be sent again.
+Task<> Webhooks::Impl::record(const Attempt& attempt, Outcome outcome) {
+    const Time now = clock_.now();
+    const bool is_too_late = now - attempt.delivery.created_at >= options_.give_up_after;
+    if (outcome.kind == Outcome::Kind::retry && is_too_late) {
+        outcome.kind = Outcome::Kind::give_up;
+    }
+    if (outcome.kind != Outcome::Kind::delivered) {
+        ++failed_attempts_;
+        log::debug("webhook failed", {{"job", attempt.delivery.job}, {"error", outcome.error}});
+    }
+    for (Millis wait = kStorageWaitFirst;; wait = std::min(wait * 2, kStorageWaitMax)) {
+        auto written = co_await write(attempt.delivery, outcome, now);
+        if (written || written.error().code == Code::not_found) {
+            break;
+        }
+        log::warning(
+            "cannot record a webhook delivery",
+            {{"job", attempt.delivery.job}, {"error", written.error().message}}
+        );
+        const bool go_on = co_await sleep_for(wait);
+        if (!go_on) {
+            co_return;
+        }
+    }
+    if (outcome.kind == Outcome::Kind::delivered) {
+        ++delivered_;
+    } else if (outcome.kind == Outcome::Kind::give_up) {
+        ++dead_;
+        log::warning("webhook given up", {{"job", attempt.delivery.job}, {"error", outcome.error}});
+    }
+}
+
+Task<Result<>> Webhooks::Impl::write(Delivery delivery, Outcome outcome, Time now) {
+    if (outcome.kind == Outcome::Kind::delivered) {
+        return outbox_.delivered(std::move(delivery), now);
+    }
+    if (outcome.kind == Outcome::Kind::give_up) {
+        return outbox_.give_up(std::move(delivery), now, std::move(outcome.error));
+    }
+    Millis wait =
+        retry_wait(options_.first_retry, options_.retry_max, delivery.attempts, random_share());
+    if (outcome.retry_after) {
+        wait = std::max(wait, std::min(*outcome.retry_after, options_.retry_max));
+    }
+    // The last attempt is made when its time is over, not some time before.
+    const Time last = delivery.created_at + options_.give_up_after;
+    return outbox_.retry_at(std::move(delivery), std::min(now + wait, last), std::move(outcome.error));
+}
+
+Webhooks::Webhooks(
+    Executor executor, Clock& clock, Outbox& outbox, jobs::Ledger& ledger, WebhookOptions options
+)
+    : impl_(std::make_unique<Impl>(executor, clock, outbox, ledger, std::move(options))) {}
+
+Webhooks::~Webhooks() = default;
+
+void Webhooks::start() { impl_->start(); }
+void Webhooks::wake() { impl_->wake(); }
+Task<> Webhooks::stop() { return impl_->stop(); }
+WebhookCounters Webhooks::counters() const { return impl_->counters(); }
+
+}  // namespace comfyd::notify

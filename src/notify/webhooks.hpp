@@ -1,0 +1,58 @@
+// Delivers webhooks: at least once, in order per job, signed, with back-off, and without letting a dead receiver delay
+// anybody else. Runs on one executor.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/task.hpp"
+#include "jobs/ledger.hpp"
+#include "net/client.hpp"
+#include "notify/outbox.hpp"
+
+namespace comfyd::notify {
+
+struct WebhookOptions {
+    bool allow_private_addresses = false;
+    std::size_t in_flight_max = 256;
+    std::size_t in_flight_per_origin_max = 8;
+    Millis attempt_timeout{15'000};
+    Millis first_retry{1'000};  // then doubled each time, with jitter
+    Millis retry_max{std::chrono::hours(1)};
+    Millis give_up_after{std::chrono::hours(24)};
+    std::string ca_file{};
+};
+
+struct WebhookCounters {
+    std::uint64_t delivered = 0;
+    std::uint64_t failed_attempts = 0;
+    std::uint64_t dead = 0;
+};
+
+class Webhooks {
+public:
+    Webhooks(
+        Executor executor, Clock& clock, Outbox& outbox, jobs::Ledger& ledger, WebhookOptions options
+    );
+    ~Webhooks();
+
+    void start();   // on the executor
+    void wake();    // any thread: something may be due
+    Task<> stop();  // on the executor: ends attempts in flight; they are repeated after the next start
+    WebhookCounters counters() const;  // any thread
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+// Whether a webhook URL may be used at all: http(s), no user info, and no literal private address unless allowed.
+Result<> check_webhook_url(const std::string& url, bool allow_private_addresses);
+
+// The exact body bytes for an event of a job, and the headers that go with them.
+std::string webhook_body(const jobs::Job& job, const jobs::Event& event);
+net::Headers webhook_headers(
+    const jobs::Webhook& webhook, const jobs::Job& job, const jobs::Event& event, const std::string& body, Time now
+);
+
+}  // namespace comfyd::notify

@@ -1,0 +1,217 @@
+#include "observe/metrics.hpp"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <tuple>
+#include <vector>
+
+namespace comfyd::observe {
+namespace {
+
+// Labels come from our own tables (route patterns, states), so the caches stay small; readers only
+// share a lock.
+template <class Key, class Child>
+class Children {
+public:
+    template <class Lookup, class Make>
+    Child& get(const Lookup& lookup, const Make& make) {
+        {
+            const std::shared_lock lock(mutex_);
+            if (const auto found = children_.find(lookup); found != children_.end()) {
+                return *found->second;
+            }
+        }
+        const std::unique_lock lock(mutex_);
+        if (const auto found = children_.find(lookup); found != children_.end()) {
+            return *found->second;
+        }
+        Child& made = make();
+        children_.emplace(Key(lookup), &made);
+        return made;
+    }
+
+private:
+    std::shared_mutex mutex_;
+    std::map<Key, Child*, std::less<>> children_;
+};
+
+prometheus::Histogram::BucketBoundaries request_buckets() {
+    return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+}
+
+prometheus::Histogram::BucketBoundaries job_buckets() {
+    return {0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200};
+}
+
+prometheus::Histogram& make_job_histogram(
+    prometheus::Registry& registry, const char* name, const char* help
+) {
+    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(
+        {}, job_buckets()
+    );
+}
+
+using RequestKey = std::tuple<std::string, std::string, int>;
+using RequestLookup = std::tuple<std::string_view, std::string_view, int>;
+
+// The gauges of one scrape. A registry of its own: what no collector sets any more is gone.
+class ScrapeGauges final : public Metrics::Gauges {
+public:
+    void set(
+        const std::string& name,
+        const std::string& help,
+        std::initializer_list<std::pair<std::string, std::string>> labels,
+        double value
+    ) override {
+        auto& family = families_[name];
+        if (family == nullptr) {
+            family = &prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
+        }
+        prometheus::Labels all;
+        for (const auto& [key, text] : labels) {
+            all.emplace(key, text);
+        }
+        family->Add(all).Set(value);
+    }
+
+    std::vector<prometheus::MetricFamily> collect() const { return registry_.Collect(); }
+
+private:
+    prometheus::Registry registry_;
+    std::map<std::string, prometheus::Family<prometheus::Gauge>*> families_;
+};
+
+}  // namespace
+
+class Metrics::Impl {
+public:
+    void http_request(
+        std::string_view route, std::string_view method, int status, double seconds
+    ) {
+        requests_
+            .get(
+                RequestLookup(route, method, status),
+                [&]() -> prometheus::Counter& {
+                    return request_family_.Add(
+                        {{"route", std::string(route)},
+                         {"method", std::string(method)},
+                         {"status", std::to_string(status)}}
+                    );
+                }
+            )
+            .Increment();
+        request_seconds_
+            .get(
+                route,
+                [&]() -> prometheus::Histogram& {
+                    return request_seconds_family_.Add(
+                        {{"route", std::string(route)}}, request_buckets()
+                    );
+                }
+            )
+            .Observe(seconds);
+    }
+
+    void job_submitted(std::string_view dialect) {
+        submitted_
+            .get(
+                dialect,
+                [&]() -> prometheus::Counter& {
+                    return submitted_family_.Add({{"dialect", std::string(dialect)}});
+                }
+            )
+            .Increment();
+    }
+
+    void job_finished(std::string_view state, double queue_seconds, double execution_seconds) {
+        finished_
+            .get(
+                state,
+                [&]() -> prometheus::Counter& {
+                    return finished_family_.Add({{"state", std::string(state)}});
+                }
+            )
+            .Increment();
+        queue_seconds_.Observe(queue_seconds);
+        execution_seconds_.Observe(execution_seconds);
+    }
+
+    std::string render(const std::function<void(Gauges&)>& collect) {
+        ScrapeGauges gauges;
+        if (collect) {
+            collect(gauges);
+        }
+        auto families = registry_.Collect();
+        for (auto& family : gauges.collect()) {
+            families.push_back(std::move(family));
+        }
+        return prometheus::TextSerializer().Serialize(families);
+    }
+
+private:
+    prometheus::Registry registry_;
+    prometheus::Family<prometheus::Counter>& request_family_ =
+        prometheus::BuildCounter()
+            .Name("comfyd_http_requests_total")
+            .Help("Answered HTTP requests.")
+            .Register(registry_);
+    prometheus::Family<prometheus::Histogram>& request_seconds_family_ =
+        prometheus::BuildHistogram()
+            .Name("comfyd_http_request_seconds")
+            .Help("Time from a request's headers to its answer; for streams to their first byte.")
+            .Register(registry_);
+    prometheus::Family<prometheus::Counter>& submitted_family_ =
+        prometheus::BuildCounter()
+            .Name("comfyd_jobs_submitted_total")
+            .Help("Accepted jobs, by the API that they came by.")
+            .Register(registry_);
+    prometheus::Family<prometheus::Counter>& finished_family_ =
+        prometheus::BuildCounter()
+            .Name("comfyd_jobs_finished_total")
+            .Help("Ended jobs, by final state.")
+            .Register(registry_);
+    prometheus::Histogram& queue_seconds_ = make_job_histogram(
+        registry_, "comfyd_job_queue_seconds", "Time that ended jobs waited for a worker."
+    );
+    prometheus::Histogram& execution_seconds_ = make_job_histogram(
+        registry_, "comfyd_job_execution_seconds", "Time that ended jobs ran on a worker."
+    );
+    Children<RequestKey, prometheus::Counter> requests_;
+    Children<std::string, prometheus::Histogram> request_seconds_;
+    Children<std::string, prometheus::Counter> submitted_;
+    Children<std::string, prometheus::Counter> finished_;
+};
+
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
+
+Metrics::~Metrics() = default;
+
+void Metrics::http_request(
+    std::string_view route, std::string_view method, int status, double seconds
+) {
+    impl_->http_request(route, method, status, seconds);
+}
+
+void Metrics::job_submitted(std::string_view dialect) { impl_->job_submitted(dialect); }
+
+void Metrics::job_finished(
+    std::string_view state, double queue_seconds, double execution_seconds
+) {
+    impl_->job_finished(state, queue_seconds, execution_seconds);
+}
+
+std::string Metrics::render(const std::function<void(Gauges&)>& collect) {
+    return impl_->render(collect);
+}
+
+}  // namespace comfyd::observe

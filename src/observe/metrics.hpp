@@ -1,0 +1,46 @@
+// The process's Prometheus series. Children are looked up once, at construction; the hot path only increments.
+// Any thread.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace comfyd::observe {
+
+class Metrics {
+public:
+    Metrics();
+    ~Metrics();
+
+    // comfyd_http_requests_total{route,method,status}, comfyd_http_request_seconds{route}
+    void http_request(std::string_view route, std::string_view method, int status, double seconds);
+    // comfyd_jobs_submitted_total{dialect}
+    void job_submitted(std::string_view dialect);
+    // comfyd_jobs_finished_total{state}, comfyd_job_queue_seconds, comfyd_job_execution_seconds
+    void job_finished(std::string_view state, double queue_seconds, double execution_seconds);
+
+    // Gauges are set by collectors, just before each scrape: set("comfyd_queue_jobs", "help", {{"state","queued"}}, 3).
+    class Gauges {
+    public:
+        virtual ~Gauges() = default;
+        virtual void set(
+            const std::string& name,
+            const std::string& help,
+            std::initializer_list<std::pair<std::string, std::string>> labels,
+            double value
+        ) = 0;
+    };
+
+    // The text exposition; `collect` fills in the gauges first.
+    std::string render(const std::function<void(Gauges&)>& collect);
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace comfyd::observe

@@ -1,0 +1,98 @@
+#include "observe/metrics.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace comfyd::observe {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Metrics, CountsRequestsByRouteMethodAndStatus) {
+    Metrics metrics;
+    metrics.http_request("/api/v2/jobs/{id}", "GET", 200, 0.002);
+    metrics.http_request("/api/v2/jobs/{id}", "GET", 200, 0.004);
+    metrics.http_request("/api/v2/jobs/{id}", "GET", 404, 0.001);
+    const std::string text = metrics.render(nullptr);
+    EXPECT_THAT(text, HasSubstr("# TYPE comfyd_http_requests_total counter"));
+    EXPECT_THAT(
+        text,
+        HasSubstr(
+            R"(comfyd_http_requests_total{method="GET",route="/api/v2/jobs/{id}",status="200"} 2)"
+        )
+    );
+    EXPECT_THAT(
+        text,
+        HasSubstr(
+            R"(comfyd_http_requests_total{method="GET",route="/api/v2/jobs/{id}",status="404"} 1)"
+        )
+    );
+    EXPECT_THAT(
+        text, HasSubstr(R"(comfyd_http_request_seconds_count{route="/api/v2/jobs/{id}"} 3)")
+    );
+    EXPECT_THAT(
+        text,
+        HasSubstr(R"(comfyd_http_request_seconds_bucket{route="/api/v2/jobs/{id}",le="0.0025"} 2)")
+    );
+}
+
+TEST(Metrics, CountsJobs) {
+    Metrics metrics;
+    metrics.job_submitted("comfy-v2");
+    metrics.job_submitted("tasks");
+    metrics.job_submitted("comfy-v2");
+    metrics.job_finished("completed", 1.5, 12);
+    const std::string text = metrics.render(nullptr);
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_jobs_submitted_total{dialect="comfy-v2"} 2)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_jobs_submitted_total{dialect="tasks"} 1)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_jobs_finished_total{state="completed"} 1)"));
+    EXPECT_THAT(text, HasSubstr("comfyd_job_queue_seconds_sum 1.5"));
+    EXPECT_THAT(text, HasSubstr("comfyd_job_execution_seconds_sum 12"));
+}
+
+TEST(Metrics, GaugesLiveForOneScrape) {
+    Metrics metrics;
+    const std::string first = metrics.render([](Metrics::Gauges& gauges) {
+        gauges.set("comfyd_queue_jobs", "Jobs in the queue.", {{"state", "queued"}}, 3);
+        gauges.set("comfyd_queue_jobs", "Jobs in the queue.", {{"state", "running"}}, 1);
+        gauges.set("comfyd_queue_jobs", "Jobs in the queue.", {{"state", "queued"}}, 4);
+        gauges.set("comfyd_up", "One while the process runs.", {}, 1);
+    });
+    EXPECT_THAT(first, HasSubstr("# HELP comfyd_queue_jobs Jobs in the queue."));
+    EXPECT_THAT(first, HasSubstr(R"(comfyd_queue_jobs{state="queued"} 4)"));
+    EXPECT_THAT(first, HasSubstr(R"(comfyd_queue_jobs{state="running"} 1)"));
+    EXPECT_THAT(first, HasSubstr("comfyd_up 1"));
+    EXPECT_THAT(metrics.render(nullptr), Not(HasSubstr("comfyd_queue_jobs")));
+}
+
+TEST(Metrics, EscapesLabelValues) {
+    Metrics metrics;
+    const std::string text = metrics.render([](Metrics::Gauges& gauges) {
+        gauges.set("comfyd_worker_up", "Workers.", {{"worker", "a\"b\\c\nd"}}, 1);
+    });
+    EXPECT_THAT(text, HasSubstr(R"(worker="a\"b\\c\nd")"));
+}
+
+TEST(Metrics, CountsFromManyThreads) {
+    Metrics metrics;
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) {
+        threads.emplace_back([&metrics] {
+            for (int i = 0; i < 1000; ++i) {
+                metrics.http_request("/a", "GET", 200 + i % 3, 0.001);
+            }
+        });
+    }
+    threads.clear();
+    EXPECT_THAT(
+        metrics.render(nullptr), HasSubstr(R"(comfyd_http_request_seconds_count{route="/a"} 4000)")
+    );
+}
+
+}  // namespace
+}  // namespace comfyd::observe

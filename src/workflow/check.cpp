@@ -1,0 +1,358 @@
+#include "workflow/check.hpp"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace comfyd::workflow {
+namespace {
+
+bool is_link(const json::value& input) {
+    const auto* items = input.if_array();
+    return items != nullptr && items->size() == 2 && (*items)[0].is_string() && (*items)[1].is_number();
+}
+
+std::optional<AssetReference> as_asset(const json::value& input) {
+    const auto* object = input.if_object();
+    if (object == nullptr) {
+        return std::nullopt;
+    }
+    const json::value* type = json::find(*object, "__type");
+    const json::value* about = json::find(*object, "info");
+    if (type == nullptr || !type->is_string() || type->get_string() != "core/ASSET" ||
+        about == nullptr || !about->is_object()) {
+        return std::nullopt;
+    }
+    AssetReference reference;
+    const auto read = [&](std::string_view key, std::string& into) {
+        const json::value* found = json::find(about->get_object(), key);
+        if (found != nullptr && found->is_string()) {
+            into = std::string(found->get_string());
+        }
+    };
+    read("id", reference.id);
+    read("hash", reference.hash);
+    read("file_path", reference.file_path);
+    return reference;
+}
+
+// Collects findings over one workflow.
+class Checker {
+public:
+    Checker(const json::object& nodes, const Catalogue& catalogue) : nodes_(nodes), catalogue_(catalogue) {}
+
+    Result<Checked> run() {
+        for (const auto& node : nodes_) {
+            check_node(node.key(), node.value());
+        }
+        if (findings_.empty()) {
+            check_cycles();
+        }
+        if (findings_.empty() && catalogue_.knows_workers() && !has_output_) {
+            add({"prompt_no_outputs",
+                 "the workflow has no output node (such as SaveImage), so running it would produce nothing",
+                 "",
+                 "",
+                 ""});
+        }
+        for (const std::string& name : classes_) {
+            checked_.requirement += checked_.requirement.empty() ? "" : "\n";
+            checked_.requirement += name;
+        }
+        if (!findings_.empty()) {
+            return fail(refusal());
+        }
+        if (catalogue_.knows_workers() && !catalogue_.can_run(checked_.requirement)) {
+            return fail(no_single_worker());
+        }
+        checked_.node_count = static_cast<int>(nodes_.size());
+        return std::move(checked_);
+    }
+
+private:
+    void add(Finding finding) { findings_.push_back(std::move(finding)); }
+
+    void check_node(std::string_view id, const json::value& value) {
+        const auto* node = value.if_object();
+        if (node == nullptr) {
+            add({"invalid_node", "node " + std::string(id) + " is not an object", std::string(id), "", ""});
+            return;
+        }
+        const json::value* type = json::find(*node, "class_type");
+        if (type == nullptr || !type->is_string() || type->get_string().empty()) {
+            add({"missing_node_type",
+                 "node " + std::string(id) + " has no class_type",
+                 std::string(id),
+                 "",
+                 "class_type"});
+            return;
+        }
+        const std::string class_type(type->get_string());
+        if (class_type.find('\n') != std::string::npos) {
+            add({"missing_node_type",
+                 "node " + std::string(id) + " has a line break in its class_type",
+                 std::string(id),
+                 "",
+                 "class_type"});
+            return;
+        }
+        classes_.insert(class_type);
+        const NodeClass* known = catalogue_.find(class_type);
+        if (known == nullptr && catalogue_.knows_workers()) {
+            missing_classes_.insert(class_type);
+            add({"missing_node_type",
+                 "no worker has the node class '" + class_type + "' (node " + std::string(id) + ")",
+                 std::string(id),
+                 class_type,
+                 "class_type"});
+        }
+        has_output_ = has_output_ || (known != nullptr && known->output_node);
+        const json::value* inputs = json::find(*node, "inputs");
+        if (inputs != nullptr && !inputs->is_object()) {
+            add({"invalid_node",
+                 "'inputs' of node " + std::string(id) + " is not an object",
+                 std::string(id),
+                 class_type,
+                 "inputs"});
+            return;
+        }
+        static const json::object kNone;
+        check_inputs(id, class_type, known, inputs != nullptr ? inputs->get_object() : kNone);
+    }
+
+    void check_inputs(
+        std::string_view id, const std::string& class_type, const NodeClass* known, const json::object& inputs
+    ) {
+        for (const auto& input : inputs) {
+            const std::string name(input.key());
+            if (const auto* items = input.value().if_array()) {
+                check_link(id, class_type, name, *items, input.value());
+            } else if (auto asset = as_asset(input.value())) {
+                asset->node_id = std::string(id);
+                asset->input = name;
+                checked_.assets.push_back(std::move(*asset));
+            }
+        }
+        if (known == nullptr) {
+            return;
+        }
+        for (const std::string& required : known->required_inputs) {
+            if (!inputs.contains(required)) {
+                add({"required_input_missing",
+                     "node " + std::string(id) + " (" + class_type + ") lacks the required input '" + required +
+                         "'",
+                     std::string(id),
+                     class_type,
+                     required});
+            }
+        }
+    }
+
+    void check_link(
+        std::string_view id,
+        const std::string& class_type,
+        const std::string& input,
+        const json::array& items,
+        const json::value& value
+    ) {
+        const std::string where =
+            "input '" + input + "' of node " + std::string(id) + " (" + class_type + ")";
+        if (!is_link(value)) {
+            add({"bad_linked_input",
+                 where + " is a list but no link: a link is [\"node id\", output number]",
+                 std::string(id),
+                 class_type,
+                 input});
+            return;
+        }
+        const auto found = nodes_.find(items[0].get_string());
+        if (found == nodes_.end()) {
+            add({"bad_linked_input",
+                 where + " is linked to node " + std::string(items[0].get_string()) + ", which does not exist",
+                 std::string(id),
+                 class_type,
+                 input});
+            return;
+        }
+        const auto* source = found->value().if_object();
+        const json::value* type = source != nullptr ? json::find(*source, "class_type") : nullptr;
+        const NodeClass* known =
+            type != nullptr && type->is_string() ? catalogue_.find(type->get_string()) : nullptr;
+        const double slot = items[1].to_number<double>();
+        if (slot < 0 || (known != nullptr && slot >= static_cast<double>(known->output_count))) {
+            add({"bad_linked_input",
+                 where + " is linked to output " + json::serialize(items[1]) + " of node " +
+                     std::string(items[0].get_string()) + ", which does not exist",
+                 std::string(id),
+                 class_type,
+                 input});
+        }
+    }
+
+    // Iterative depth-first search: a workflow may be a chain of thousands of nodes.
+    void check_cycles() {
+        enum class Mark { open, done };
+        std::unordered_map<std::string_view, Mark> marks;
+        struct Frame {
+            std::string_view id;
+            std::vector<std::string_view> sources;
+            std::size_t next = 0;
+        };
+        for (const auto& root : nodes_) {
+            if (marks.contains(root.key())) {
+                continue;
+            }
+            std::vector<Frame> stack;
+            stack.push_back({root.key(), sources_of(root.value())});
+            marks[root.key()] = Mark::open;
+            while (!stack.empty()) {
+                Frame& top = stack.back();
+                if (top.next == top.sources.size()) {
+                    marks[top.id] = Mark::done;
+                    stack.pop_back();
+                    continue;
+                }
+                const std::string_view source = top.sources[top.next++];
+                const auto mark = marks.find(source);
+                if (mark == marks.end()) {
+                    marks[source] = Mark::open;
+                    stack.push_back({source, sources_of(nodes_.at(source))});
+                } else if (mark->second == Mark::open) {
+                    add({"dependency_cycle",
+                         "node " + std::string(source) + " depends on itself through node " +
+                             std::string(stack.back().id),
+                         std::string(source),
+                         "",
+                         ""});
+                    return;
+                }
+            }
+        }
+    }
+
+    static std::vector<std::string_view> sources_of(const json::value& node) {
+        std::vector<std::string_view> sources;
+        const json::value* inputs = json::find(node.get_object(), "inputs");
+        if (inputs != nullptr) {
+            for (const auto& input : inputs->get_object()) {
+                if (is_link(input.value())) {
+                    sources.push_back(input.value().get_array()[0].get_string());
+                }
+            }
+        }
+        return sources;
+    }
+
+    Error refusal() const {
+        json::array listed;
+        json::object node_errors;
+        json::array invalid_connections;
+        for (const Finding& finding : findings_) {
+            listed.emplace_back(json::object{
+                {"code", finding.code},
+                {"message", finding.message},
+                {"node_id", finding.node_id},
+                {"class_type", finding.class_type},
+                {"input", finding.input}
+            });
+            if (!finding.node_id.empty()) {
+                json::value& errors = node_errors[finding.node_id];
+                if (!errors.is_array()) {
+                    errors.emplace_array();
+                }
+                errors.get_array().emplace_back(
+                    json::object{{"field", finding.input}, {"reason", finding.code}}
+                );
+            }
+            if (finding.code == "bad_linked_input" || finding.code == "required_input_missing" ||
+                finding.code == "dependency_cycle") {
+                invalid_connections.emplace_back(json::object{
+                    {"node_id", finding.node_id}, {"input", finding.input}, {"reason", finding.message}
+                });
+            }
+        }
+        std::string message = "the workflow cannot run: " + findings_.front().message;
+        if (findings_.size() > 1) {
+            message += " (and " + std::to_string(findings_.size() - 1) + " more)";
+        }
+        return Error(
+            Code::invalid_workflow,
+            std::move(message),
+            {{"findings", std::move(listed)},
+             {"node_errors", std::move(node_errors)},
+             {"missing_nodes", json::array(missing_classes_.begin(), missing_classes_.end())},
+             {"invalid_connections", std::move(invalid_connections)}}
+        );
+    }
+
+    Error no_single_worker() const {
+        const auto nearest = catalogue_.nearest(checked_.requirement);
+        std::string lacks;
+        for (const std::string& name : nearest->missing) {
+            lacks += lacks.empty() ? name : ", " + name;
+        }
+        return Error(
+            Code::no_capable_worker,
+            "every node class exists on some worker, but no worker has all of them; nearest is '" +
+                nearest->worker + "', which lacks " + lacks,
+            {{"nearest_worker", nearest->worker},
+             {"missing_there", json::array(nearest->missing.begin(), nearest->missing.end())},
+             {"missing_nodes", json::array(nearest->missing.begin(), nearest->missing.end())},
+             {"invalid_connections", json::array()}}
+        );
+    }
+
+    const json::object& nodes_;
+    const Catalogue& catalogue_;
+    Checked checked_;
+    std::set<std::string, std::less<>> classes_;
+    std::set<std::string, std::less<>> missing_classes_;
+    std::vector<Finding> findings_;
+    bool has_output_ = false;
+};
+
+}  // namespace
+
+bool is_ui_format(const json::object& workflow) {
+    const json::value* nodes = json::find(workflow, "nodes");
+    return nodes != nullptr && nodes->is_array();
+}
+
+const json::object& unwrap(const json::object& workflow) {
+    for (const char* wrapper : {"prompt", "workflow", "output"}) {
+        const json::value* inner = json::find(workflow, wrapper);
+        if (inner != nullptr && inner->is_object() && !inner->get_object().contains("class_type")) {
+            return inner->get_object();
+        }
+    }
+    return workflow;
+}
+
+Result<Checked> check(const json::object& workflow, const Catalogue& catalogue) {
+    if (is_ui_format(workflow)) {
+        return fail(
+            Code::workflow_format_ui,
+            "this is the editor's save format, which cannot be executed as it is; "
+            "export it with \"Export (API)\" and send that"
+        );
+    }
+    if (workflow.empty()) {
+        return fail(
+            Code::invalid_workflow,
+            "the workflow is empty",
+            {{"missing_nodes", json::array()}, {"invalid_connections", json::array()}}
+        );
+    }
+    if (workflow.size() > kNodesMax) {
+        return fail(
+            Code::invalid_workflow,
+            "the workflow has " + std::to_string(workflow.size()) + " nodes; at most " +
+                std::to_string(kNodesMax) + " are allowed",
+            {{"missing_nodes", json::array()}, {"invalid_connections", json::array()}}
+        );
+    }
+    return Checker(workflow, catalogue).run();
+}
+
+}  // namespace comfyd::workflow

@@ -1,0 +1,69 @@
+#include "support/double/catalogue.hpp"
+
+#include <stdexcept>
+
+namespace comfyd::support {
+namespace {
+
+void add_names(json::object& node_class, const char* input, const std::vector<std::string>& names) {
+    auto& list = node_class.at("input").at("required").at(input).as_array().at(0).as_array();
+    for (const auto& name : names) {
+        list.emplace_back(name);
+    }
+}
+
+}  // namespace
+
+Catalogue::Catalogue(const std::vector<std::string>& models, std::string_view nodes_json)
+    : classes_(boost::json::parse(kBuiltInNodes).as_object()) {
+    add_names(classes_.at("CheckpointLoaderSimple").as_object(), "ckpt_name", models);
+    add_names(classes_.at("LoraLoader").as_object(), "lora_name", models);
+    if (nodes_json.empty()) {
+        return;
+    }
+    auto more = json::parse_object(nodes_json);
+    if (!more) {
+        throw std::runtime_error("node classes: " + more.error().message);
+    }
+    for (auto& [name, node_class] : *more) {
+        if (!node_class.is_object()) {
+            throw std::runtime_error("node classes: " + std::string(name) + " is not an object");
+        }
+        classes_[name] = node_class;
+    }
+}
+
+const json::object* Catalogue::find(std::string_view name) const {
+    const auto* found = classes_.if_contains(name);
+    return found ? &found->get_object() : nullptr;
+}
+
+bool Catalogue::is_output(std::string_view name) const {
+    const auto* node_class = find(name);
+    const auto* flag = node_class ? json::find(*node_class, "output_node") : nullptr;
+    return flag && flag->is_bool() && flag->get_bool();
+}
+
+json::object Catalogue::with_inputs(const std::vector<std::string>& input_files) const {
+    json::object all = classes_;
+    add_names(all.at("LoadImage").as_object(), "image", input_files);
+    return all;
+}
+
+const json::value* find_input(const json::object& node_class, std::string_view name) {
+    const auto* inputs = json::find(node_class, "input");
+    if (!inputs || !inputs->is_object()) {
+        return nullptr;
+    }
+    for (const char* group : {"required", "optional"}) {
+        const auto* members = json::find(inputs->get_object(), group);
+        const auto* found =
+            members && members->is_object() ? json::find(members->get_object(), name) : nullptr;
+        if (found) {
+            return found;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace comfyd::support

@@ -1,0 +1,53 @@
+// Everything that one double is made of, for the parts of its implementation. On its executor.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/task.hpp"
+#include "support/comfy_double.hpp"
+#include "support/double/catalogue.hpp"
+#include "support/double/files.hpp"
+#include "support/double/hub.hpp"
+#include "support/double/prompt.hpp"
+#include "support/double/queue.hpp"
+
+namespace comfyd::support {
+
+struct CachedResult {
+    std::string content;
+    json::object outputs;
+};
+
+struct Core {
+    Core(Executor core_executor, DoubleOptions core_options);
+
+    Executor executor;
+    DoubleOptions options;
+    Behaviour behaviour;
+    Catalogue catalogue;
+    Files files;
+    Hub hub;
+    PromptQueue queue;
+    History history;
+    Faults faults;
+    Executions executions;
+    std::deque<json::object> accepted;
+    std::deque<CachedResult> cache;
+    std::int64_t counter = 0;  // of prompts without a number
+    std::string current_node;  // of the running prompt
+    bool interrupt = false;
+    bool crashed = false;
+    std::string broken_history_id;  // the next read of it gets broken JSON
+    Signal wake;                    // queue, faults or the interrupt flag changed
+    std::function<void()> on_crash;
+
+    void send_status();
+    // Sets the interrupt flag when something runs, and, where `id` is not empty, when it is that.
+    bool interrupt_running(std::string_view id);
+    // What a restarted process does not know any more.
+    void forget();
+    void journal(std::string_view line);
+};
+
+}  // namespace comfyd::support
