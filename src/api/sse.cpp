@@ -149,7 +149,7 @@ Task<> stream_events(Call& call, const Services& services, EventStream stream) {
     head.headers.set("Cache-Control", "no-cache, no-transform");
     head.headers.set("X-Accel-Buffering", "no");  // a proxy must not collect events
     auto begun = co_await call.exchange.begin_stream(std::move(head));
-    if (!begun) {
+    if (!begun || call.request.method == net::Method::head) {
         co_return;
     }
     TaskGroup group(call.exchange.executor());

@@ -34,6 +34,34 @@ Error missing_asset(const workflow::AssetReference& reference, const std::string
     );
 }
 
+// The contract's word for a reference that says nothing usable is the same as for one that leads
+// nowhere; the check of the workflow would take it for an ordinary value.
+Result<> check_references(const json::object& graph) {
+    for (const auto& node : graph) {
+        const json::object* members = node.value().if_object();
+        const json::value* inputs = members == nullptr ? nullptr : json::find(*members, "inputs");
+        if (inputs == nullptr || !inputs->is_object()) {
+            continue;
+        }
+        for (const auto& input : inputs->get_object()) {
+            const json::object* reference = input.value().if_object();
+            const json::value* type = reference == nullptr ? nullptr
+                                                           : json::find(*reference, "__type");
+            if (type == nullptr || *type != "core/ASSET") {
+                continue;
+            }
+            const json::value* about = json::find(*reference, "info");
+            if (about == nullptr || !about->is_object()) {
+                workflow::AssetReference named;
+                named.node_id = node.key();
+                named.input = input.key();
+                return fail(missing_asset(named, "the asset reference has no 'info'"));
+            }
+        }
+    }
+    return {};
+}
+
 // The id is authoritative; the hash counts only where there is no id.
 Task<Result<>> check_asset(
     const std::string& tenant, const Services& services, const workflow::AssetReference& reference
@@ -141,7 +169,10 @@ Task<Result<jobs::Submitted>> submit(
     const bool is_wrapped = &inner != &submission.workflow;
     json::object graph = is_wrapped ? json::object(inner, submission.workflow.storage())
                                     : json::object(std::move(submission.workflow));
-    if (!submission.parameters.empty()) {
+    if (auto references = check_references(graph); !references) {
+        co_return fail(std::move(references.error()));
+    }
+    if (!submission.parameters.empty() && !workflow::is_ui_format(graph)) {
         auto bound = workflow::bind_parameters(graph, submission.parameters);
         if (!bound) {
             co_return fail(std::move(bound.error()));

@@ -96,8 +96,7 @@ T wait_for(Executor executor, Task<T> task) {
 class Application::Impl {
 public:
     explicit Impl(Config config)
-        : config_(std::move(config)), data_(config_.data), pool_(4), engine_pool_(static_cast<unsigned>(config_.engine_slots)),
-          core_("core"), io_(io_thread_count(config_)) {}
+        : config_(std::move(config)), data_(config_.data), pool_(4), core_("core"), io_(io_thread_count(config_)) {}
 
     ~Impl() { stop(); }
 
@@ -108,7 +107,9 @@ public:
         if (auto opened = open_storage(); !opened) {
             return opened;
         }
-        make_fleet();
+        if (auto made = make_fleet(); !made) {
+            return made;
+        }
         make_service();
         make_api();
         auto endpoint = net::Endpoint::parse(config_.listen);
@@ -177,25 +178,45 @@ private:
         return {};
     }
 
-    void make_fleet() {
+    Result<> make_fleet() {
         worker_client_ = std::make_unique<net::Client>(core_.executor(), net::ClientOptions{});
-        fleet::FleetOptions options;
-        options.poll_interval = Millis(config_.worker_poll_ms);
-        options.lost_after = std::chrono::seconds(config_.worker_lost_after_s);
         fleet_ = std::make_unique<fleet::Fleet>(
-            core_.executor(), clock_, *worker_client_, *assets_, pool_, options
+            core_.executor(), clock_, *worker_client_, *assets_, pool_, fleet_options()
         );
         for (const WorkerSetting& worker : config_.workers) {
-            fleet_->add_comfyui(fleet::WorkerConfig{worker.id, worker.url});
+            auto added = fleet_->add_comfyui(fleet::WorkerConfig{worker.id, worker.url});
+            if (!added) {
+                return added;
+            }
         }
-        if (config_.engine_enabled) {
-            engine::EngineOptions engine_options;
-            const fs::path folder = data_ / "engine";
-            engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
-            engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb) << 20;
-            engine_ = std::make_unique<engine::Engine>(engine_options);
-            fleet_->add_engine(*engine_, engine_pool_, config_.engine_slots);
+        if (!config_.engine_enabled) {
+            return {};
         }
+        engine::EngineOptions engine_options;
+        const fs::path folder = data_ / "engine";
+        engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
+        engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb) << 20;
+        engine_ = std::make_unique<engine::Engine>(engine_options);
+        fleet::EngineConfig engine_config;
+        engine_config.folders = engine_options.folders;
+        engine_config.slots = config_.engine_slots;
+        return fleet_->add_engine(*engine_, std::move(engine_config));
+    }
+
+    // One setting, the pace of looking at workers, moves the whole family of intervals.
+    fleet::FleetOptions fleet_options() const {
+        fleet::FleetOptions options;
+        const Millis pace(config_.worker_poll_ms);
+        options.poll_interval = pace;
+        options.poll_interval_slow = 5 * pace;
+        options.settle = pace;
+        options.health_interval = 5 * pace;
+        options.health_retry = pace;
+        options.backoff_min = pace / 2;
+        options.reconnect_delay = pace / 2;
+        options.lost_after = std::chrono::seconds(config_.worker_lost_after_s);
+        options.refused_span = std::min(options.refused_span, options.lost_after);
+        return options;
     }
 
     void make_service() {
@@ -308,7 +329,6 @@ private:
     SystemClock clock_;
     observe::Metrics metrics_;
     Pool pool_;
-    Pool engine_pool_;
     net::IoThread core_;
     net::IoThreads io_;
     std::unique_ptr<ledger::SqliteLedger> ledger_;

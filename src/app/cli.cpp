@@ -102,6 +102,7 @@ int serve(const ServeFlags& flags) {
     sigaddset(&stop_signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of that write, as a full disk is
 
     auto application = Application::start(std::move(*config));
     if (!application) {

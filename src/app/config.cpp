@@ -134,7 +134,7 @@ const std::vector<Setting>& settings() {
         number("webhooks.timeout_s", "Seconds for one delivery.", &Config::webhooks_timeout_s, 1, 300),
         number("webhooks.first_retry_ms", "Pause before the first repetition, doubled each time.", &Config::webhooks_first_retry_ms, 1, 3'600'000),
         number("webhooks.give_up_h", "Hours after which a delivery is given up.", &Config::webhooks_give_up_h, 1, 24 * 30),
-        number("fleet.poll_ms", "Pause between health checks of a worker.", &Config::worker_poll_ms, 10, 3'600'000),
+        number("fleet.poll_ms", "Pause between looks at a worker that is silent; health checks are five times as far apart.", &Config::worker_poll_ms, 10, 3'600'000),
         number("fleet.lost_after_s", "Seconds after which an unreachable worker's job goes to another.", &Config::worker_lost_after_s, 1, 3600),
         number("retention_days", "Days that clients are told jobs and outputs are kept.", &Config::retention_days, 1, 3650),
         number("shutdown_grace_s", "Seconds that running jobs get to finish at a shutdown.", &Config::shutdown_grace_s, 0, 3600),

@@ -53,7 +53,7 @@ struct Config {
     int webhooks_first_retry_ms = 1000;
     int webhooks_give_up_h = 24;
 
-    int worker_poll_ms = 5000;
+    int worker_poll_ms = 1000;
     int worker_lost_after_s = 15;
 
     int retention_days = 30;

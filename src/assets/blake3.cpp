@@ -21,7 +21,14 @@ using Block = std::array<Word, 16>;
 constexpr std::size_t kBlockBytes = 64;
 constexpr std::size_t kBlocksPerChunk = 16;
 constexpr Words kIv = {
-    0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19,
+    0x6A09E667,
+    0xBB67AE85,
+    0x3C6EF372,
+    0xA54FF53A,
+    0x510E527F,
+    0x9B05688C,
+    0x1F83D9AB,
+    0x5BE0CD19,
 };
 constexpr Word kChunkStart = 1;
 constexpr Word kChunkEnd = 2;
@@ -29,10 +36,26 @@ constexpr Word kParent = 4;
 constexpr Word kRoot = 8;
 constexpr std::string_view kPrefix = "blake3:";
 
-// Which message word each step of each round takes: the identity, then permuted once more per round.
+// Which message word each step of each round takes: the identity, then permuted once more per
+// round.
 constexpr auto kSchedule = [] {
     constexpr std::array<std::size_t, 16> kPermutation = {
-        2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8,
+        2,
+        6,
+        3,
+        10,
+        7,
+        0,
+        4,
+        13,
+        1,
+        11,
+        12,
+        5,
+        9,
+        14,
+        15,
+        8,
     };
     std::array<std::array<std::size_t, 16>, 7> schedule{};
     for (std::size_t i = 0; i < 16; ++i) {

@@ -1,7 +1,8 @@
-// BLAKE3, the hash by which Comfy API v2 names content. Written here because Debian has no C library of it.
+// BLAKE3, the hash by which Comfy API v2 names content. Written here because Debian has no C
+// library of it.
 //
-// A plain value: feed it pieces of any size with update(), ask for the digest at any time. Long input is hashed several
-// chunks at once in vector registers.
+// A plain value: feed it pieces of any size with update(), ask for the digest at any time. Long
+// input is hashed several chunks at once in vector registers.
 #pragma once
 
 #include <array>

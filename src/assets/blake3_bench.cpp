@@ -19,7 +19,8 @@ void blake3_of(benchmark::State& state) {
 }
 BENCHMARK(blake3_of)->Arg(1024)->Arg(64 * 1024)->Arg(4 * 1024 * 1024);
 
-// The yardstick: OpenSSL's SHA-256, which uses the processor's instructions for it where there are any.
+// The yardstick: OpenSSL's SHA-256, which uses the processor's instructions for it where there are
+// any.
 void sha256_of(benchmark::State& state) {
     const std::string bytes(static_cast<std::size_t>(state.range(0)), 'x');
     for (auto _ : state) {

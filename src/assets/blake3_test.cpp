@@ -7,8 +7,8 @@
 namespace comfyd::assets {
 namespace {
 
-// Digests of the bytes 0, 1, … 250, 0, 1, … in the lengths of BLAKE3's published test vectors and around the number of
-// chunks that are hashed at once; from an independent implementation.
+// Digests of the bytes 0, 1, … 250, 0, 1, … in the lengths of BLAKE3's published test vectors and
+// around the number of chunks that are hashed at once; from an independent implementation.
 struct Vector {
     std::size_t length;
     const char* digest;
@@ -71,7 +71,8 @@ TEST(Blake3, GivesTheKnownDigests) {
 }
 
 TEST(Blake3, DoesNotDependOnHowTheInputIsCut) {
-    for (const std::size_t piece : {1UL, 63UL, 64UL, 1000UL, 1024UL, 1025UL, 8192UL, 8193UL, 9000UL}) {
+    for (const std::size_t piece :
+         {1UL, 63UL, 64UL, 1000UL, 1024UL, 1025UL, 8192UL, 8193UL, 9000UL}) {
         for (const Vector& vector : kVectors) {
             if (vector.length / piece > 110'000) {
                 continue;

@@ -83,7 +83,8 @@ Error storage_error(std::string_view doing, const fs::path& path, int error_numb
     message += doing;
     message += " '" + path.string() +
                "': " + std::error_code(error_number, std::generic_category()).message();
-    message += is_full ? "; free disk space and try again" : "; check the folder and its permissions";
+    message +=
+        is_full ? "; free disk space and try again" : "; check the folder and its permissions";
     return Error(
         is_full ? Code::storage_full : Code::storage_unavailable,
         std::move(message),
@@ -104,7 +105,8 @@ Result<> Incoming::count(std::string_view piece) {
     if (piece.size() > bytes_max_ - size_) {
         failure_ = Error(
             Code::payload_too_large,
-            "the content is larger than " + std::to_string(bytes_max_) + " bytes, the most that is stored",
+            "the content is larger than " + std::to_string(bytes_max_) +
+                " bytes, the most that is stored",
             {{"bytes_max", bytes_max_}}
         );
         return fail(*failure_);
@@ -137,7 +139,9 @@ Result<> Incoming::append(std::string_view piece) {
     return {};
 }
 
-std::string Incoming::hash() const { return "blake3:" + hasher_.hex(); }
+std::string Incoming::hash() const {
+    return "blake3:" + hasher_.hex();
+}
 
 BlobFiles::BlobFiles(fs::path directory, std::uint64_t bytes_max, Clock& clock)
     : blobs_(directory / "blobs"),
@@ -172,7 +176,8 @@ Result<> BlobFiles::open() {
             return synced;
         }
     }
-    for (fs::directory_iterator at(incoming_, error), end; !error && at != end; at.increment(error)) {
+    for (fs::directory_iterator at(incoming_, error), end; !error && at != end;
+         at.increment(error)) {
         if (::unlink(at->path().c_str()) != 0) {
             return fail(storage_error("remove", at->path(), errno));
         }
@@ -198,13 +203,12 @@ Result<std::unique_ptr<Incoming>> BlobFiles::adopt(const fs::path& file) {
         return errno == ENOENT ? fail(Code::not_found, "there is no file '" + file.string() + "'")
                                : fail(storage_error("read", file, errno));
     }
-    struct stat status {};
+    struct stat status{};
     if (fstat(source.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
         return fail(Code::invalid_argument, "'" + file.string() + "' is not a regular file");
     }
     const fs::path path = incoming_ / Uuid::make(clock_.now()).to_string();
-    const bool is_linked =
-        linkat(AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), 0) == 0;
+    const bool is_linked = linkat(AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), 0) == 0;
     if (is_linked) {
         auto linked = std::make_unique<Incoming>(
             FileHandle(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)), path, bytes_max_
@@ -221,7 +225,8 @@ Result<std::unique_ptr<Incoming>> BlobFiles::adopt(const fs::path& file) {
     if (!copy) {
         return copy;
     }
-    auto copied = read_all(source, file, [&](std::string_view piece) { return (*copy)->append(piece); });
+    auto copied =
+        read_all(source, file, [&](std::string_view piece) { return (*copy)->append(piece); });
     return copied ? std::move(copy) : fail(copied.error());
 }
 
@@ -259,9 +264,10 @@ Result<Blob> BlobFiles::publish(Incoming& incoming) {
     return synced ? Result<Blob>(std::move(blob)) : fail(synced.error());
 }
 
-// Under the lock. A file of another size is not what its name says (a damaged disk): it is replaced.
+// Under the lock. A file of another size is not what its name says (a damaged disk): it is
+// replaced.
 Result<bool> BlobFiles::reuse(const fs::path& blob, std::uint64_t size) {
-    struct stat status {};
+    struct stat status{};
     if (::stat(blob.c_str(), &status) != 0) {
         return errno == ENOENT ? Result<bool>(false) : fail(storage_error("read", blob, errno));
     }
@@ -281,7 +287,7 @@ Result<std::optional<fs::path>> BlobFiles::find(const std::string& hash) const {
         return std::nullopt;
     }
     fs::path path = path_of(hash);
-    struct stat status {};
+    struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
         return errno == ENOENT ? Result<std::optional<fs::path>>(std::nullopt)
                                : fail(storage_error("read", path, errno));
@@ -295,7 +301,7 @@ Result<bool> BlobFiles::keep(const std::string& hash) {
     }
     const fs::path path = path_of(hash);
     const std::lock_guard lock(mutex_);
-    struct stat status {};
+    struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
         return errno == ENOENT ? Result<bool>(false) : fail(storage_error("read", path, errno));
     }
@@ -308,7 +314,7 @@ Result<BlobFiles::Removal> BlobFiles::remove_unless_young(const std::string& has
     }
     const fs::path path = path_of(hash);
     const std::lock_guard lock(mutex_);
-    struct stat status {};
+    struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
         return errno == ENOENT ? Result<Removal>(Removal::absent)
                                : fail(storage_error("read", path, errno));
@@ -330,7 +336,7 @@ Result<std::vector<std::string>> BlobFiles::old_ones(unsigned prefix) const {
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
         const std::string name = at->path().filename().string();
-        struct stat status {};
+        struct stat status{};
         if (name.size() == 62 && is_hex(name) && ::stat(at->path().c_str(), &status) == 0 &&
             !is_young(modified_at(status))) {
             hashes.push_back("blake3:" + start + name);
@@ -354,7 +360,10 @@ Result<> BlobFiles::sync_folder(const fs::path& folder) const {
     return {};
 }
 
-// A time in the future counts as young: clocks are set back at times, and nothing is lost by waiting.
-bool BlobFiles::is_young(Time modified) const { return modified > clock_.now() - kYoung; }
+// A time in the future counts as young: clocks are set back at times, and nothing is lost by
+// waiting.
+bool BlobFiles::is_young(Time modified) const {
+    return modified > clock_.now() - kYoung;
+}
 
 }  // namespace comfyd::assets

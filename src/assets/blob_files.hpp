@@ -1,8 +1,9 @@
 // The store's files: blobs/ab/<62 hex digits> and, while they are written, incoming/<uuid>.
 //
-// Every member blocks on the disk; call them on the pool (create() and append() are short). Any number of threads at
-// once. A blob is there whole or not at all, also after a crash. A blob's time of modification is when it was last
-// handed out for a new record, by the store's clock: what is young is in use even if no record refers to it yet.
+// Every member blocks on the disk; call them on the pool (create() and append() are short). Any
+// number of threads at once. A blob is there whole or not at all, also after a crash. A blob's time
+// of modification is when it was last handed out for a new record, by the store's clock: what is
+// young is in use even if no record refers to it yet.
 #pragma once
 
 #include <cstdint>
@@ -78,15 +79,16 @@ public:
     Result<> open();
 
     Result<std::unique_ptr<Incoming>> create();
-    // Over the bytes of a finished file, which stays where it is: a second name of it where the file system allows,
-    // else a copy. Code::not_found.
+    // Over the bytes of a finished file, which stays where it is: a second name of it where the
+    // file system allows, else a copy. Code::not_found.
     Result<std::unique_ptr<Incoming>> adopt(const std::filesystem::path& file);
     // On disk when this returns. Equal bytes that are there already are kept.
     Result<Blob> publish(Incoming& incoming);
 
     // Nullopt when there is none.
     Result<std::optional<std::filesystem::path>> find(const std::string& hash) const;
-    // Makes an existing blob young, so that it stays until a record refers to it. False when there is none.
+    // Makes an existing blob young, so that it stays until a record refers to it. False when there
+    // is none.
     Result<bool> keep(const std::string& hash);
     enum class Removal { removed, too_young, absent };
     Result<Removal> remove_unless_young(const std::string& hash);
@@ -104,7 +106,8 @@ private:
     std::filesystem::path incoming_;
     std::uint64_t bytes_max_;
     Clock& clock_;
-    // Held while a blob appears, is made young or is removed, so that none is removed that somebody has just found.
+    // Held while a blob appears, is made young or is removed, so that none is removed that somebody
+    // has just found.
     std::mutex mutex_;
 };
 

@@ -40,7 +40,8 @@ std::string_view by_signature(std::string_view bytes) {
     if (at(0, "OggS")) {
         return "audio/ogg";
     }
-    // An MPEG audio frame: eleven bits set, then a version, a layer (2 or 3), a bit rate and a sample rate that exist.
+    // An MPEG audio frame: eleven bits set, then a version, a layer (2 or 3), a bit rate and a
+    // sample rate that exist.
     const bool is_frame = bytes.size() >= 3 && bytes[0] == '\xff' && (bytes[1] & 0xE0) == 0xE0 &&
                           (bytes[1] & 0x18) != 0x08 && (bytes[1] & 0x06) != 0 &&
                           (bytes[1] & 0x06) != 0x06 && (bytes[2] & 0xF0) != 0xF0 &&
@@ -99,7 +100,8 @@ bool is_json(std::string_view bytes, bool is_whole) {
     // Of a longer document only the beginning is here: what follows the bracket must at least fit.
     const auto second = bytes.find_first_not_of(" \t\r\n", first + 1);
     return second != std::string_view::npos &&
-           (bytes[second] == '"' || (bytes[first] == '[' && (bytes[second] == '{' || bytes[second] == '[')));
+           (bytes[second] == '"' ||
+            (bytes[first] == '[' && (bytes[second] == '{' || bytes[second] == '[')));
 }
 
 }  // namespace

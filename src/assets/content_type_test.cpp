@@ -22,7 +22,11 @@ TEST(ContentType, KnowsMediaByTheirFirstBytes) {
     EXPECT_EQ(guess("\xff\xd8\xff\xe0"), "image/jpeg");
     EXPECT_EQ(guess("RIFF....WEBPVP8 "), "image/webp");
     EXPECT_EQ(guess("GIF87a"), "image/gif");
-    EXPECT_EQ(guess("\0\0\0\x18" "ftypisom"sv), "video/mp4");
+    EXPECT_EQ(
+        guess("\0\0\0\x18"
+              "ftypisom"sv),
+        "video/mp4"
+    );
     EXPECT_EQ(guess("\x1a\x45\xdf\xa3"), "video/webm");
     EXPECT_EQ(guess("RIFF....WAVEfmt "), "audio/wav");
     EXPECT_EQ(guess("fLaC"), "audio/flac");

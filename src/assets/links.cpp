@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kExpiresDigitsMax = 12;  // some 30,000 years
 
 std::string signature_of(const std::string& key, const AssetId& id, std::string_view expires) {
-    // The first line keeps this signature from being of use anywhere else that signs with the same key.
+    // The first line keeps this signature from being of use anywhere else that signs with the same
+    // key.
     std::string text = "comfyd-asset-link\n";
     text += id.to_string();
     text += '\n';
@@ -38,10 +39,9 @@ LinkSigner::Link LinkSigner::sign(const AssetId& id, Time now) const {
 bool LinkSigner::verify(
     const AssetId& id, std::string_view expires, std::string_view signature, Time now
 ) const {
-    const bool is_number = !expires.empty() && expires.size() <= kExpiresDigitsMax &&
-                           std::all_of(expires.begin(), expires.end(), [](char c) {
-                               return c >= '0' && c <= '9';
-                           });
+    const bool is_number =
+        !expires.empty() && expires.size() <= kExpiresDigitsMax &&
+        std::all_of(expires.begin(), expires.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (!is_number) {
         return false;
     }

@@ -18,7 +18,8 @@ public:
         Time expires_at;
     };
     Link sign(const AssetId& id, Time now) const;
-    bool verify(const AssetId& id, std::string_view expires, std::string_view signature, Time now) const;
+    bool verify(const AssetId& id, std::string_view expires, std::string_view signature, Time now)
+        const;
 
 private:
     std::string key_;

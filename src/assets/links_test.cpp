@@ -53,7 +53,8 @@ TEST(LinkSigner, RefusesExpiriesThatAreNoNumbers) {
     const LinkSigner signer("key");
     const AssetId id = AssetId::make(kNow);
     const Parts parts = parts_of(signer.sign(id, kNow));
-    for (const char* expires : {"", "-1", "+1", "soon", "1e9", " 1700000301", "99999999999999999999999"}) {
+    for (const char* expires :
+         {"", "-1", "+1", "soon", "1e9", " 1700000301", "99999999999999999999999"}) {
         EXPECT_FALSE(signer.verify(id, expires, parts.signature, kNow)) << expires;
     }
 }

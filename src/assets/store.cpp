@@ -22,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kExpiredBatch = 256;
-// Most blobs to remove are known from the record that went; the rest (a crash, another process) is found by looking at
-// every file, which is done seldom.
+// Most blobs to remove are known from the record that went; the rest (a crash, another process) is
+// found by looking at every file, which is done seldom.
 constexpr Millis kScanEvery = std::chrono::hours(24);
 constexpr std::size_t kFilePathBytesMax = 4096;
 constexpr std::size_t kContentTypeBytesMax = 255;
@@ -44,17 +44,21 @@ Result<> check(const NewAsset& asset) {
         );
     }
     // It is sent back as a header.
-    if (asset.content_type.size() > kContentTypeBytesMax || has_control_characters(asset.content_type)) {
+    if (asset.content_type.size() > kContentTypeBytesMax ||
+        has_control_characters(asset.content_type)) {
         return fail(
             Code::invalid_argument,
             "content_type: at most 255 bytes without control characters are allowed"
         );
     }
-    const bool has_long_tag = std::any_of(asset.tags.begin(), asset.tags.end(), [](const auto& tag) {
-        return tag.size() > kTagBytesMax;
-    });
+    const bool has_long_tag =
+        std::any_of(asset.tags.begin(), asset.tags.end(), [](const auto& tag) {
+            return tag.size() > kTagBytesMax;
+        });
     if (asset.tags.size() > kTagsMax || has_long_tag) {
-        return fail(Code::invalid_argument, "tags: at most 64 of at most 256 bytes each are allowed");
+        return fail(
+            Code::invalid_argument, "tags: at most 64 of at most 256 bytes each are allowed"
+        );
     }
     return {};
 }
@@ -63,21 +67,24 @@ Error no_such_asset(const AssetId& id) {
     return Error(Code::not_found, "there is no asset " + id.to_string());
 }
 
-// Runs `work`, which returns a Result, on the pool. What it throws (no memory, above all) must not end the thread.
+// Runs `work`, which returns a Result, on the pool. What it throws (no memory, above all) must not
+// end the thread.
 template <class Work>
 auto guarded(Work work) {
     return [work = std::move(work)]() mutable -> std::invoke_result_t<Work> {
         try {
             return work();
         } catch (const std::exception& exception) {
-            return fail(Code::internal, std::string("a file operation failed: ") + exception.what());
+            return fail(
+                Code::internal, std::string("a file operation failed: ") + exception.what()
+            );
         }
     };
 }
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t bytes_max) {
     const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat status {};
+    struct stat status{};
     if (!file.is_open() || fstat(file.get(), &status) != 0) {
         return errno == ENOENT
                    ? fail(Code::output_unavailable, "the file '" + path.string() + "' is gone")
@@ -149,16 +156,17 @@ void Store::Impl::add_loose(std::string hash) {
 Task<Result<Store::Added>> Store::Impl::publish(
     std::unique_ptr<Incoming> incoming, NewAsset asset
 ) {
-    auto work = guarded([this, &file = *incoming, expected = asset.expected_hash]() -> Result<Blob> {
-        if (!expected.empty() && expected != file.hash()) {
-            return fail(
-                Code::hash_mismatch,
-                "the bytes have the hash " + file.hash() + ", not the expected " + expected,
-                {{"expected", expected}, {"actual", file.hash()}}
-            );
-        }
-        return files_.publish(file);
-    });
+    auto work =
+        guarded([this, &file = *incoming, expected = asset.expected_hash]() -> Result<Blob> {
+            if (!expected.empty() && expected != file.hash()) {
+                return fail(
+                    Code::hash_mismatch,
+                    "the bytes have the hash " + file.hash() + ", not the expected " + expected,
+                    {{"expected", expected}, {"actual", file.hash()}}
+                );
+            }
+            return files_.publish(file);
+        });
     auto blob = co_await pool_.run(std::move(work));
     if (!blob) {
         co_return fail(std::move(blob.error()));
@@ -314,7 +322,9 @@ Store::Store(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& poo
 
 Store::~Store() = default;
 
-Result<> Store::open() { return impl_->files().open(); }
+Result<> Store::open() {
+    return impl_->files().open();
+}
 
 Result<std::unique_ptr<BlobWriter>> Store::write() {
     auto incoming = impl_->files().create();
@@ -398,7 +408,8 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
     }
     if (!is_there) {
         co_return fail(
-            Code::blob_not_found, "no content with the hash '" + hash + "' is stored: upload the bytes"
+            Code::blob_not_found,
+            "no content with the hash '" + hash + "' is stored: upload the bytes"
         );
     }
     if (asset.content_type.empty()) {

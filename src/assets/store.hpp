@@ -1,8 +1,9 @@
 // Content-addressed files: inputs that clients upload and outputs that workers make.
 //
-// A blob is a file named by its BLAKE3 hash under <data>/blobs/ab/cd…; an asset is a record with an id, an owner and a
-// name that refers to a blob. Equal bytes are stored once. A blob is written to a temporary name, synced and renamed:
-// it is there whole or not at all. Blocking work runs on the pool; members may be awaited on any executor.
+// A blob is a file named by its BLAKE3 hash under <data>/blobs/ab/cd…; an asset is a record with an
+// id, an owner and a name that refers to a blob. Equal bytes are stored once. A blob is written to
+// a temporary name, synced and renamed: it is there whole or not at all. Blocking work runs on the
+// pool; members may be awaited on any executor.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,9 @@ public:
     virtual Task<Result<>> add(Asset asset) = 0;
     virtual Task<Result<std::optional<Asset>>> find(AssetId id) = 0;
     // Any asset of the tenant over this blob.
-    virtual Task<Result<std::optional<Asset>>> find_by_hash(std::string tenant, std::string hash) = 0;
+    virtual Task<Result<std::optional<Asset>>> find_by_hash(
+        std::string tenant, std::string hash
+    ) = 0;
     // False when there was none. Code::asset_in_use when a job's output.
     virtual Task<Result<bool>> remove(AssetId id) = 0;
     // True while any record refers to the blob.
@@ -51,11 +54,13 @@ public:
     virtual Task<Result<std::vector<Asset>>> expired(Time now, int limit) = 0;
 };
 
-// Receives the bytes of a new blob. Not thread-safe; on destruction without finish() the bytes are dropped.
+// Receives the bytes of a new blob. Not thread-safe; on destruction without finish() the bytes are
+// dropped.
 class BlobWriter {
 public:
     virtual ~BlobWriter() = default;
-    // Code::payload_too_large above the store's limit, Code::storage_full, Code::storage_unavailable.
+    // Code::payload_too_large above the store's limit, Code::storage_full,
+    // Code::storage_unavailable.
     virtual Result<> append(std::string_view piece) = 0;
 };
 

@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/asio/co_spawn.hpp>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <thread>
+
+#include <boost/asio/co_spawn.hpp>
 
 #include "assets/blake3.hpp"
 #include "assets/blob_files.hpp"
@@ -112,12 +113,10 @@ template <class T>
 T wait_for(Task<T> task) {
     boost::asio::io_context context;
     std::optional<T> result;
-    boost::asio::co_spawn(
-        context, std::move(task), [&](std::exception_ptr error, T value) {
-            ASSERT_FALSE(error);
-            result.emplace(std::move(value));
-        }
-    );
+    boost::asio::co_spawn(context, std::move(task), [&](std::exception_ptr error, T value) {
+        ASSERT_FALSE(error);
+        result.emplace(std::move(value));
+    });
     context.run();
     return std::move(*result);
 }
@@ -188,10 +187,11 @@ TEST_F(StoreTest, LaysBlobsOutByTheirHashForTheOwnerOnly) {
     ASSERT_TRUE(path);
     EXPECT_EQ(*path, data() / "blobs" / hex.substr(0, 2) / hex.substr(2));
     EXPECT_EQ(content_of(*path), "hello");
-    struct stat status {};
+    struct stat status{};
     ASSERT_EQ(::stat(path->c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0600U);
-    for (const fs::path& folder : {data(), data() / "blobs", data() / "incoming", path->parent_path()}) {
+    for (const fs::path& folder :
+         {data(), data() / "blobs", data() / "incoming", path->parent_path()}) {
         ASSERT_EQ(::stat(folder.c_str(), &status), 0);
         EXPECT_EQ(status.st_mode & 0777, 0700U) << folder;
     }
@@ -298,7 +298,10 @@ TEST_F(StoreTest, NamesThatWouldHarmAreRefused) {
     NewAsset asset = of("red");
     asset.content_type = "text/plain\r\nSet-Cookie: a=b";
     EXPECT_EQ(wait_for(store_.add("x", asset)).error().code, Code::invalid_argument);
-    EXPECT_EQ(wait_for(store_.add("x", of("red", std::string(5000, 'x')))).error().code, Code::invalid_argument);
+    EXPECT_EQ(
+        wait_for(store_.add("x", of("red", std::string(5000, 'x')))).error().code,
+        Code::invalid_argument
+    );
     NewAsset tagged = of("red");
     tagged.tags.assign(65, "tag");
     EXPECT_EQ(wait_for(store_.add("x", tagged)).error().code, Code::invalid_argument);
@@ -309,7 +312,7 @@ TEST_F(StoreTest, MovesFilesIn) {
     const fs::path file = folder_.path() / "out.png";
     put(file, "picture");
     const auto inode = [](const fs::path& path) {
-        struct stat status {};
+        struct stat status{};
         EXPECT_EQ(::stat(path.c_str(), &status), 0);
         return status.st_ino;
     };
@@ -333,8 +336,8 @@ TEST_F(StoreTest, MovesFilesIn) {
 
 TEST_F(StoreTest, CopiesFilesFromAnotherFileSystem) {
     const fs::path elsewhere = "/dev/shm";
-    struct stat here {};
-    struct stat there {};
+    struct stat here{};
+    struct stat there{};
     if (::stat(elsewhere.c_str(), &there) != 0 || ::stat(data().c_str(), &here) != 0 ||
         here.st_dev == there.st_dev || ::access(elsewhere.c_str(), W_OK) != 0) {
         GTEST_SKIP() << "there is only one file system";
@@ -397,7 +400,9 @@ TEST_F(StoreTest, AssetsOfOthersAndExpiredOnesAreNotThere) {
     EXPECT_TRUE(wait_for(store_.get("red", added.asset.id)));
     EXPECT_EQ(wait_for(store_.get("blue", added.asset.id)).error().code, Code::not_found);
     EXPECT_EQ(wait_for(store_.remove("blue", added.asset.id)).error().code, Code::not_found);
-    EXPECT_EQ(wait_for(store_.get("red", AssetId::make(clock_.now()))).error().code, Code::not_found);
+    EXPECT_EQ(
+        wait_for(store_.get("red", AssetId::make(clock_.now()))).error().code, Code::not_found
+    );
     clock_.advance(Millis(10));
     EXPECT_EQ(wait_for(store_.get("red", added.asset.id)).error().code, Code::not_found);
 }

@@ -10,11 +10,15 @@ namespace {
 constexpr std::string_view kScheme = "bearer";
 constexpr std::size_t kKeyBytesMax = 4096;
 
-constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+constexpr char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
 
 std::string lower(std::string_view text) {
     std::string lowered(text);
-    std::transform(lowered.begin(), lowered.end(), lowered.begin(), [](char c) { return lower(c); });
+    std::transform(lowered.begin(), lowered.end(), lowered.begin(), [](char c) {
+        return lower(c);
+    });
     return lowered;
 }
 
@@ -65,11 +69,16 @@ Result<Caller> Keys::authenticate(std::string_view authorization) const {
         }
     }
     if (found == nullptr) {
-        return fail(Code::unauthorized, "the API key is not known to this server: check it for typing errors");
+        return fail(
+            Code::unauthorized,
+            "the API key is not known to this server: check it for typing errors"
+        );
     }
     return Caller{found->tenant, found->name};
 }
 
-std::string hash_key(std::string_view key) { return to_hex(sha256(key)); }
+std::string hash_key(std::string_view key) {
+    return to_hex(sha256(key));
+}
 
 }  // namespace comfyd::auth

@@ -26,8 +26,8 @@ public:
     explicit Keys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {}
 
     bool required() const { return !keys_.empty(); }
-    // `authorization`: the header's value, "Bearer <key>". Without configured keys everybody is the local caller.
-    // Code::unauthorized.
+    // `authorization`: the header's value, "Bearer <key>". Without configured keys everybody is the
+    // local caller. Code::unauthorized.
     Result<Caller> authenticate(std::string_view authorization) const;
 
 private:

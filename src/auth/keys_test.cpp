@@ -27,7 +27,8 @@ TEST(Keys, WithoutKeysEverybodyIsTheLocalCaller) {
 TEST(Keys, AKeyNamesItsTenant) {
     const Keys keys = two_keys();
     EXPECT_TRUE(keys.required());
-    for (const char* header : {"Bearer second", "bearer second", "BEARER   second ", " Bearer\tsecond"}) {
+    for (const char* header :
+         {"Bearer second", "bearer second", "BEARER   second ", " Bearer\tsecond"}) {
         const auto caller = keys.authenticate(header);
         ASSERT_TRUE(caller) << header;
         EXPECT_EQ(caller->tenant, "blue");

@@ -1,5 +1,5 @@
-// Node results that later prompts may use again, as in ComfyUI's classic mode: what the preceding prompt
-// used survives the start of the next one, everything else goes.
+// Node results that later prompts may use again, as in ComfyUI's classic mode: what the preceding
+// prompt used survives the start of the next one, everything else goes.
 //
 // Runs may overlap: what any unfinished run needs survives too. Any thread.
 #pragma once
@@ -17,7 +17,8 @@
 
 namespace comfyd::engine {
 
-using SharedResult = std::shared_ptr<const NodeResult>;  // shared by the cache and the runs that read it
+using SharedResult =
+    std::shared_ptr<const NodeResult>;  // shared by the cache and the runs that read it
 
 class Cache {
 public:
@@ -29,7 +30,8 @@ public:
 
     SharedResult find(const Digest& key) const;
     void put(const Digest& key, SharedResult result);
-    // Drops results that only the cache holds, oldest first, until `bytes` more fit into the memory.
+    // Drops results that only the cache holds, oldest first, until `bytes` more fit into the
+    // memory.
     void make_room(std::uint64_t bytes);
 
 private:

@@ -13,17 +13,22 @@
 namespace comfyd::engine {
 namespace {
 
-// Small enough that a stop is noticed within a millisecond or so, large enough to be worth a hand-over.
+// Small enough that a stop is noticed within a millisecond or so, large enough to be worth a
+// hand-over.
 constexpr std::size_t kWorkPerBlock = 128 * 1024;
 
-std::string megabytes(std::uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; }
+std::string megabytes(std::uint64_t bytes) {
+    return std::to_string((bytes + 999'999) / 1'000'000) + " MB";
+}
 
 // The pool's threads know nothing of exceptions.
 Result<> guarded(const std::function<Result<>(std::size_t)>& body, std::size_t i) {
     try {
         return body(i);
     } catch (const std::bad_alloc&) {
-        return fail(Code::out_of_memory, "The system has no memory left for a node's working space.");
+        return fail(
+            Code::out_of_memory, "The system has no memory left for a node's working space."
+        );
     } catch (const std::exception& exception) {
         return fail(Code::internal, std::string("A node failed unexpectedly: ") + exception.what());
     }
@@ -44,19 +49,29 @@ const Value& Call::get(std::string_view name) const {
     return found->second;
 }
 
-const Image& Call::image(std::string_view name) const { return std::get<Image>(get(name)); }
-const Mask& Call::mask(std::string_view name) const { return std::get<Mask>(get(name)); }
-std::int64_t Call::integer(std::string_view name) const { return std::get<std::int64_t>(get(name)); }
+const Image& Call::image(std::string_view name) const {
+    return std::get<Image>(get(name));
+}
+const Mask& Call::mask(std::string_view name) const {
+    return std::get<Mask>(get(name));
+}
+std::int64_t Call::integer(std::string_view name) const {
+    return std::get<std::int64_t>(get(name));
+}
 double Call::number(std::string_view name) const {
     const Value& value = get(name);
     const auto* whole = std::get_if<std::int64_t>(&value);
     return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
 }
-bool Call::flag(std::string_view name) const { return std::get<bool>(get(name)); }
+bool Call::flag(std::string_view name) const {
+    return std::get<bool>(get(name));
+}
 const std::string& Call::text(std::string_view name) const {
     return std::get<std::string>(get(name));
 }
-bool Call::has(std::string_view name) const { return inputs_.contains(name); }
+bool Call::has(std::string_view name) const {
+    return inputs_.contains(name);
+}
 
 Result<std::shared_ptr<FloatBuffer>> Call::allocate(const ImageShape& shape) const {
     std::size_t count = shape.batch;
@@ -77,11 +92,12 @@ Result<std::shared_ptr<FloatBuffer>> Call::allocate(const ImageShape& shape) con
     }
     return fail(
         Code::out_of_memory,
-        "The result of node " + node_id_ + " (" + std::to_string(shape.batch) + " x " +
-            std::to_string(shape.width) + " x " + std::to_string(shape.height) + " x " +
-            std::to_string(shape.channels) + ") needs " + (too_large ? "too much" : megabytes(bytes)) +
-            ", but node results may take " + megabytes(surroundings_.memory->max()) +
-            " together, of which " + megabytes(surroundings_.memory->used()) +
+        "The result or working space of node " + node_id_ + " (" + std::to_string(shape.batch) +
+            " x " + std::to_string(shape.width) + " x " + std::to_string(shape.height) + " x " +
+            std::to_string(shape.channels) + ") needs " +
+            (too_large ? "too much" : megabytes(bytes)) + ", but node results may take " +
+            megabytes(surroundings_.memory->max()) + " together, of which " +
+            megabytes(surroundings_.memory->used()) +
             " are in use. Use smaller pictures or batches, or raise the engine's memory limit."
     );
 }
@@ -103,6 +119,15 @@ Result<NewMask> Call::new_mask(std::size_t batch, std::size_t height, std::size_
     return NewMask(shape, std::move(*buffer));
 }
 
+Result<Scratch> Call::new_scratch(std::size_t bytes) const {
+    const std::size_t floats = bytes / sizeof(float) + 1;
+    auto buffer = allocate(ImageShape{1, 1, floats, 1});
+    if (!buffer) {
+        return fail(std::move(buffer.error()));
+    }
+    return Scratch(std::move(*buffer));
+}
+
 Result<> Call::for_rows(
     std::size_t rows,
     std::size_t work_per_row,
@@ -116,9 +141,7 @@ Result<> Call::for_rows(
     });
 }
 
-Result<> Call::for_each(
-    std::size_t count, const std::function<Result<>(std::size_t)>& body
-) const {
+Result<> Call::for_each(std::size_t count, const std::function<Result<>(std::size_t)>& body) const {
     std::mutex mutex;
     std::size_t failed_at = count;
     std::optional<Error> failure;
@@ -150,6 +173,8 @@ Result<> Call::check_stopped() const {
     return {};
 }
 
-void Call::progress(int value, int max) const { surroundings_.progress(node_id_, value, max); }
+void Call::progress(int value, int max) const {
+    surroundings_.progress(node_id_, value, max);
+}
 
 }  // namespace comfyd::engine

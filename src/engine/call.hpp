@@ -1,4 +1,5 @@
-// What a node sees while it runs: its inputs, memory for its results, the pool, and the wish to stop.
+// What a node sees while it runs: its inputs, memory for its results, the pool, and the wish to
+// stop.
 //
 // Lives for one execution of one node, on one thread; only the functions handed to for_rows() and
 // for_each() run on others.
@@ -11,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -34,6 +36,16 @@ struct Surroundings {
     std::function<void(const std::string& node_id, int value, int max)> progress;  // any thread
     const json::object& prompt;         // as it is written into pictures
     const json::object& extra_pnginfo;  // likewise
+};
+
+// Working space of a node, counted like its results.
+class Scratch {
+public:
+    explicit Scratch(std::shared_ptr<FloatBuffer> buffer) : buffer_(std::move(buffer)) {}
+    std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(buffer_->data()); }
+
+private:
+    std::shared_ptr<FloatBuffer> buffer_;
 };
 
 class Call {
@@ -60,15 +72,17 @@ public:
     // Code::out_of_memory when the engine's limit does not allow it.
     Result<NewImage> new_image(ImageShape shape) const;
     Result<NewMask> new_mask(std::size_t batch, std::size_t height, std::size_t width) const;
+    Result<Scratch> new_scratch(std::size_t bytes) const;
 
-    // Runs body(first, last) over [0, rows) in blocks on the pool, sized by what one row costs. Code::cancelled
-    // when the run was stopped meanwhile; some rows are then not done.
+    // Runs body(first, last) over [0, rows) in blocks on the pool, sized by what one row costs.
+    // Code::cancelled when the run was stopped meanwhile; some rows are then not done.
     Result<> for_rows(
         std::size_t rows,
         std::size_t work_per_row,
         const std::function<void(std::size_t first, std::size_t last)>& body
     ) const;
-    // Runs body(i) for each i on the pool and returns the failure with the lowest i. Others may be skipped then.
+    // Runs body(i) for each i on the pool and returns the failure with the lowest i. Others may be
+    // skipped then.
     Result<> for_each(std::size_t count, const std::function<Result<>(std::size_t)>& body) const;
 
     // Long loops ask now and then. Any thread.

@@ -86,8 +86,7 @@ Result<RunResult> Core::run(
     if (!validation.ok) {
         return fail(refused(std::move(validation)));
     }
-    const Plan plan =
-        make_plan(prompt, validation.outputs_to_execute, registry_, options_.folders);
+    const Plan plan = make_plan(prompt, validation.outputs_to_execute, registry_, options_.folders);
     const json::object graph = graph_for_pictures(prompt, plan);
     json::object pnginfo;
     const json::value* extra = json::find(extra_data, "extra_pnginfo");

@@ -1,4 +1,5 @@
-// The engine behind engine.hpp, over any set of node classes. Any thread; it outlives every run() on it.
+// The engine behind engine.hpp, over any set of node classes. Any thread; it outlives every run()
+// on it.
 #pragma once
 
 #include <memory>

@@ -17,13 +17,17 @@ Engine::Engine(EngineOptions options)
 
 Engine::~Engine() = default;
 
-json::object Engine::object_info() const { return impl_->object_info(); }
+json::object Engine::object_info() const {
+    return impl_->object_info();
+}
 
 bool Engine::has_class(std::string_view class_type) const {
     return impl_->registry().find(class_type) != nullptr;
 }
 
-Validation Engine::validate(json::object& prompt) const { return impl_->validate(prompt); }
+Validation Engine::validate(json::object& prompt) const {
+    return impl_->validate(prompt);
+}
 
 Result<RunResult> Engine::run(
     json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop

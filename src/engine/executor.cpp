@@ -136,8 +136,8 @@ void Executor::take_cached() {
     }
 }
 
-// Backwards, because sources stand before their consumers: a unit is needed when it has no result and is an
-// output or is read by a needed one.
+// Backwards, because sources stand before their consumers: a unit is needed when it has no result
+// and is an output or is read by a needed one.
 void Executor::mark_needed() {
     for (std::size_t i = units_.size(); i-- > 0;) {
         Unit& unit = units_[i];

@@ -1,5 +1,5 @@
-// Runs one plan: what is cached is taken from the cache, independent nodes run at the same time on the
-// pool, and the first failure or a request to stop ends it.
+// Runs one plan: what is cached is taken from the cache, independent nodes run at the same time on
+// the pool, and the first failure or a request to stop ends it.
 //
 // Lives on the stack of the thread that calls run(), which returns only when no task of it is left.
 #pragma once

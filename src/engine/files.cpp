@@ -52,8 +52,8 @@ tl::unexpected<Error> storage_error(int error, std::string_view doing, const std
     );
 }
 
-// `name` below `root`; nullopt when it leads out. By the text alone, as ComfyUI does it: symbolic links in the
-// folders are the operator's decision.
+// `name` below `root`; nullopt when it leads out. By the text alone, as ComfyUI does it: symbolic
+// links in the folders are the operator's decision.
 std::optional<fs::path> inside(const fs::path& root, std::string_view name) {
     if (name.find('\0') != name.npos) {
         return std::nullopt;
@@ -67,8 +67,22 @@ std::optional<fs::path> inside(const fs::path& root, std::string_view name) {
 
 bool is_picture_name(std::string_view name) {
     static constexpr std::array<std::string_view, 16> kExtensions = {
-        ".png", ".apng", ".jpg", ".jpeg", ".jpe",  ".jfif", ".gif", ".webp",
-        ".bmp", ".tif",  ".tiff", ".ico", ".avif", ".heic", ".heif", ".svg"
+        ".png",
+        ".apng",
+        ".jpg",
+        ".jpeg",
+        ".jpe",
+        ".jfif",
+        ".gif",
+        ".webp",
+        ".bmp",
+        ".tif",
+        ".tiff",
+        ".ico",
+        ".avif",
+        ".heic",
+        ".heif",
+        ".svg"
     };
     const std::size_t dot = name.rfind('.');
     if (dot == name.npos) {
@@ -82,12 +96,15 @@ bool is_picture_name(std::string_view name) {
 }
 
 void replace_all(std::string& text, std::string_view what, std::string_view with) {
-    for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
+    for (std::size_t at = text.find(what); at != text.npos;
+         at = text.find(what, at + with.size())) {
         text.replace(at, what.size(), with);
     }
 }
 
-std::string two_digits(int number) { return (number < 10 ? "0" : "") + std::to_string(number); }
+std::string two_digits(int number) {
+    return (number < 10 ? "0" : "") + std::to_string(number);
+}
 
 std::string expand(std::string_view prefix, std::size_t width, std::size_t height) {
     std::string text(prefix);
@@ -282,7 +299,7 @@ Result<std::string> read_file(const fs::path& path) {
     const std::string name = path.filename().string();
     // Not blocking, so that a pipe in the folder cannot hold a thread.
     const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat status {};
+    struct stat status{};
     if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
         if (errno == ENOENT) {
             return fail(Code::not_found, "There is no file '" + name + "'");

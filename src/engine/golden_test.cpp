@@ -41,7 +41,8 @@ Registry registry_with_masks() {
     return registry;
 }
 
-// ComfyUI takes 16-bit colour through another colour space and back, which costs the last bit of some pixels.
+// ComfyUI takes 16-bit colour through another colour space and back, which costs the last bit of
+// some pixels.
 const std::set<std::string> kOneOff = {"LoadImage/rgb16_png", "LoadImage/rgba16_png"};
 
 std::vector<std::string> golden_cases() {
@@ -59,7 +60,9 @@ std::vector<std::string> golden_cases() {
 
 class Golden : public ::testing::TestWithParam<std::string> {};
 
-void expect_same_picture(const fs::path& expected_path, const fs::path& actual_path, int tolerance) {
+void expect_same_picture(
+    const fs::path& expected_path, const fs::path& actual_path, int tolerance
+) {
     const Rgba expected = read_rgba(expected_path);
     const Rgba actual = read_rgba(actual_path);
     ASSERT_GT(expected.width, 0U);
@@ -72,15 +75,15 @@ void expect_same_picture(const fs::path& expected_path, const fs::path& actual_p
         different += difference != 0 ? 1 : 0;
         largest = std::max(largest, difference);
     }
-    EXPECT_LE(largest, tolerance) << different << " of " << expected.bytes.size() << " bytes differ in "
-                                  << expected_path.filename();
+    EXPECT_LE(largest, tolerance) << different << " of " << expected.bytes.size()
+                                  << " bytes differ in " << expected_path.filename();
 }
 
 TEST_P(Golden, GivesTheRecordedPixels) {
     const fs::path file = kGolden / (GetParam() + ".json");
     const json::object recorded = parse_object(slurp(file));
-    const TestFolders folders;
-    folders.add_golden_inputs();
+    TestFolders folders;
+    folders.use_inputs(kGolden / "inputs");
     Core core(registry_with_masks(), folders.options());
     Recorder recorder;
     const auto result = core.run(recorded.at("prompt").as_object(), {}, recorder, {});
@@ -94,7 +97,8 @@ TEST_P(Golden, GivesTheRecordedPixels) {
         ASSERT_EQ(images.size(), files.as_array().size());
         for (std::size_t i = 0; i < images.size(); ++i) {
             const json::object& image = images[i].as_object();
-            const fs::path root = image.at("type") == "temp" ? folders.folders().temp : folders.folders().output;
+            const fs::path root =
+                image.at("type") == "temp" ? folders.folders().temp : folders.folders().output;
             expect_same_picture(
                 file.parent_path() / std::string(files.as_array()[i].as_string()),
                 root / std::string(image.at("subfolder").as_string()) /
@@ -106,16 +110,21 @@ TEST_P(Golden, GivesTheRecordedPixels) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Recorded, Golden, ::testing::ValuesIn(golden_cases()), [](const auto& param) {
+    Recorded,
+    Golden,
+    ::testing::ValuesIn(golden_cases()),
+    [](const auto& param) {
         std::string name = param.param;
-        std::ranges::replace_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+        std::ranges::replace_if(
+            name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_'
+        );
         return name;
     }
 );
 
 TEST(GoldenText, PicturesCarryTheSameTextsAsComfyUi) {
-    const TestFolders folders;
-    folders.add_golden_inputs();
+    TestFolders folders;
+    folders.use_inputs(kGolden / "inputs");
     Core core(make_registry(), folders.options());
     const json::object recorded = parse_object(slurp(kGolden / "SaveImage/rgb.json"));
     Recorder recorder;

@@ -1,7 +1,7 @@
-// For inner loops over pixels. COMFYD_KERNEL compiles a function a second time for processors with AVX2 and
-// FMA and picks one at load time; both give the same bits, because COMFYD_NO_CONTRACTION, first in the
-// function, keeps the compiler from fusing a multiplication and an addition on its own. Where ComfyUI's result
-// does have a fused step, the code says std::fma.
+// For inner loops over pixels. COMFYD_KERNEL compiles a function a second time for processors with
+// AVX2 and FMA and picks one at load time; both give the same bits, because COMFYD_NO_CONTRACTION,
+// first in the function, keeps the compiler from fusing a multiplication and an addition on its
+// own. Where ComfyUI's result does have a fused step, the code says std::fma.
 #pragma once
 
 #if defined(__has_feature)

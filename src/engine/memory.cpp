@@ -20,7 +20,9 @@ bool Memory::try_reserve(std::uint64_t bytes) {
     return true;
 }
 
-void Memory::release(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+void Memory::release(std::uint64_t bytes) {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+}
 
 std::shared_ptr<FloatBuffer> FloatBuffer::try_make(
     const std::shared_ptr<Memory>& memory, std::size_t count

@@ -1,7 +1,7 @@
 // The memory that node results may take together, and the buffers that count against it.
 //
-// One Memory belongs to an engine; every buffer keeps it alive and gives its bytes back when the last
-// owner lets go. Any thread.
+// One Memory belongs to an engine; every buffer keeps it alive and gives its bytes back when the
+// last owner lets go. Any thread.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// One node class: what it takes and gives, described once. GET /object_info, validation and execution all
-// read this description, so that a node is one function that returns a NodeClass (see nodes/).
+// One node class: what it takes and gives, described once. GET /object_info, validation and
+// execution all read this description, so that a node is one function that returns a NodeClass (see
+// nodes/).
 //
 // A slot holds one value. ComfyUI's list slots (is_input_list, output_is_list) belong into
 // Executor::call_node, the only place where values are bound to a call and taken from it.
@@ -24,9 +25,9 @@ enum class Need { required, optional };
 
 struct Input {
     std::string name{};
-    std::string type{};                    // ComfyUI's name: "IMAGE", "INT", …; "COMBO" for a choice
+    std::string type{};  // ComfyUI's name: "IMAGE", "INT", …; "COMBO" for a choice
     std::optional<json::object> options{};  // default, min, max, step, …; nullopt: none are shown
-    std::vector<std::string> choices{};    // of a COMBO
+    std::vector<std::string> choices{};     // of a COMBO
     // For a COMBO that offers files: asked each time.
     std::vector<std::string> (*list_choices)(const Folders& folders) = nullptr;
     Need need = Need::required;
@@ -49,7 +50,8 @@ struct Output {
     std::string name{};  // empty: the type
 };
 
-// The two ways in which ComfyUI's own nodes are declared; they differ in how /object_info shows them.
+// The two ways in which ComfyUI's own nodes are declared; they differ in how /object_info shows
+// them.
 enum class Schema { v1, v3 };
 
 struct NodeResult {
@@ -79,13 +81,15 @@ struct NodeClass {
     // Any thread of the pool. Expected failures of the node itself are node_error().
     Result<NodeResult> (*execute)(Call& call) = nullptr;
 
-    // The node's own check of `checked_input`'s literal; it replaces the check of limits and choices.
+    // The node's own check of `checked_input`'s literal; it replaces the check of limits and
+    // choices.
     std::string checked_input{};
     std::optional<Refusal> (*check)(const json::value& literal, const Folders& folders) = nullptr;
 
-    // What the result depends on beside the inputs, such as the content of a file. An error means: unknown,
-    // run the node again.
-    Result<std::string> (*fingerprint)(const json::object& inputs, const Folders& folders) = nullptr;
+    // What the result depends on beside the inputs, such as the content of a file. An error means:
+    // unknown, run the node again.
+    Result<std::string> (*fingerprint)(const json::object& inputs, const Folders& folders) =
+        nullptr;
 
     const Input* find_input(std::string_view input_name) const;
 };

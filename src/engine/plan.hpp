@@ -1,5 +1,5 @@
-// The part of a prompt that its outputs need, in an order in which it can run, with the cache key of every
-// node. Made once at the start of a run and then only read.
+// The part of a prompt that its outputs need, in an order in which it can run, with the cache key
+// of every node. Made once at the start of a run and then only read.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ struct PlannedNode {
     const json::object* inputs = nullptr;
     std::vector<PlannedLink> links;
     std::string fingerprint;  // empty: the class has none
-    // Class, fingerprint, literal inputs and the keys of all sources. Node ids do not matter, as in ComfyUI.
+    // Class, fingerprint, literal inputs and the keys of all sources. Node ids do not matter, as in
+    // ComfyUI.
     Digest key{};
     bool output = false;  // one of the prompt's outputs to execute
 };
@@ -32,7 +33,8 @@ struct Plan {
     std::vector<PlannedNode> nodes;  // sources first
 };
 
-// REQUIRES: validate_prompt() accepted `prompt` and named `outputs`. The plan points into both arguments.
+// REQUIRES: validate_prompt() accepted `prompt` and named `outputs`. The plan points into both
+// arguments.
 Plan make_plan(
     const json::object& prompt,
     const std::vector<std::string>& outputs,

@@ -68,7 +68,8 @@ std::string_view format_name(std::string_view file) {
     if (file.starts_with("BM")) {
         return "BMP";
     }
-    if (file.starts_with(std::string_view("II*\0", 4)) || file.starts_with(std::string_view("MM\0*", 4))) {
+    if (file.starts_with(std::string_view("II*\0", 4)) ||
+        file.starts_with(std::string_view("MM\0*", 4))) {
         return "TIFF";
     }
     return "";
@@ -80,8 +81,18 @@ struct Source {
     spng_ihdr header{};
     bool has_mask = false;
     int format = SPNG_FMT_RGB8;
-    float scale = 0;           // sample * scale, or
+    float scale = 0;             // sample * scale, or
     bool divide_by_255 = false;  // sample / 255, which is what ComfyUI does with 8-bit colour
+
+    std::size_t row_bytes() const {
+        const std::size_t pixel_bytes = format == SPNG_FMT_RGB8    ? 3
+                                        : format == SPNG_FMT_RGBA8 ? 4
+                                                                   : 8;
+        return header.width * pixel_bytes;
+    }
+    bool interlaced() const { return header.interlace_method != SPNG_INTERLACE_NONE; }
+    // An interlaced picture comes in passes that each add pixels to the rows, so all rows are kept.
+    std::size_t scratch_bytes() const { return row_bytes() * (interlaced() ? header.height : 1); }
 };
 
 void choose_format(Source& source, bool has_transparency) {
@@ -98,7 +109,8 @@ void choose_format(Source& source, bool has_transparency) {
     } else {
         source.format = source.has_mask || gray ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8;
         source.divide_by_255 = !gray;
-        // ComfyUI's decoder widens gray to 16 bits by a shift, so that white is a little less than 1.
+        // ComfyUI's decoder widens gray to 16 bits by a shift, so that white is a little less
+        // than 1.
         source.scale = gray ? 256.0F / 65535.0F : 0;
     }
 }
@@ -107,8 +119,9 @@ tl::expected<Source, PngFailure> open_png(std::string_view file) {
     if (!file.starts_with(kSignature)) {
         const std::string_view other = format_name(file);
         return refuse(
-            other.empty() ? std::string("it is not a picture in a known format; only PNG can be loaded")
-                          : "it is a " + std::string(other) + " picture; only PNG can be loaded"
+            other.empty()
+                ? std::string("it is not a picture in a known format; only PNG can be loaded")
+                : "it is a " + std::string(other) + " picture; only PNG can be loaded"
         );
     }
     if (is_animated(file)) {
@@ -120,18 +133,23 @@ tl::expected<Source, PngFailure> open_png(std::string_view file) {
     if (context == nullptr) {
         return refuse("there is no memory for the decoder");
     }
+    // Before the library looks: it calls sizes that it cannot represent damage.
+    if (file.size() >= kSignature.size() + 16) {
+        const std::string_view sides = file.substr(kSignature.size() + 8, 8);
+        if (big_endian(sides) > kSideMax || big_endian(sides.substr(4)) > kSideMax) {
+            return refuse(
+                "it measures " + std::to_string(big_endian(sides)) + " x " +
+                std::to_string(big_endian(sides.substr(4))) + "; at most " +
+                std::to_string(kSideMax) + " x " + std::to_string(kSideMax) + " can be loaded"
+            );
+        }
+    }
+    spng_set_image_limits(context, kSideMax, kSideMax);
     spng_set_chunk_limits(context, kChunkBytesMax, kChunkBytesMax);
     int error = spng_set_png_buffer(context, file.data(), file.size());
     error = error != 0 ? error : spng_get_ihdr(context, &source.header);
     if (error != 0) {
         return refuse_broken(error);
-    }
-    if (source.header.width > kSideMax || source.header.height > kSideMax) {
-        return refuse(
-            "it measures " + std::to_string(source.header.width) + " x " +
-            std::to_string(source.header.height) + "; at most " + std::to_string(kSideMax) + " x " +
-            std::to_string(kSideMax) + " can be loaded"
-        );
     }
     spng_trns transparency{};
     choose_format(source, spng_get_trns(context, &transparency) == 0);
@@ -193,7 +211,9 @@ tl::expected<void, PngFailure> set_texts(spng_ctx* context, const std::vector<Pn
     for (std::size_t i = 0; i < texts.size(); ++i) {
         spng_text& chunk = chunks[i];
         if (texts[i].keyword.empty() || texts[i].keyword.size() >= sizeof chunk.keyword) {
-            return refuse("'" + texts[i].keyword + "' cannot name a text in a PNG: 1 to 79 characters");
+            return refuse(
+                "'" + texts[i].keyword + "' cannot name a text in a PNG: 1 to 79 characters"
+            );
         }
         std::memcpy(chunk.keyword, texts[i].keyword.data(), texts[i].keyword.size());
         chunk.type = SPNG_TEXT;
@@ -203,14 +223,17 @@ tl::expected<void, PngFailure> set_texts(spng_ctx* context, const std::vector<Pn
     if (chunks.empty()) {
         return {};
     }
-    const int error = spng_set_text(context, chunks.data(), static_cast<std::uint32_t>(chunks.size()));
+    const int error =
+        spng_set_text(context, chunks.data(), static_cast<std::uint32_t>(chunks.size()));
     if (error != 0) {
         return refuse(std::string("the texts cannot be written: ") + spng_strerror(error));
     }
     return {};
 }
 
-int encode_rows(spng_ctx* context, const PngPicture& picture, const std::function<bool()>& stopped) {
+int encode_rows(
+    spng_ctx* context, const PngPicture& picture, const std::function<bool()>& stopped
+) {
     std::vector<std::uint8_t> row(picture.width * picture.channels);
     int error = 0;
     for (std::size_t y = 0; y < picture.height && error == 0; ++y) {
@@ -230,30 +253,28 @@ tl::expected<PngHeader, PngFailure> read_png_header(std::string_view file) {
     if (!source) {
         return tl::unexpected(source.error());
     }
-    return PngHeader{source->header.width, source->header.height, source->has_mask};
+    return PngHeader{
+        source->header.width, source->header.height, source->has_mask, source->scratch_bytes()
+    };
 }
 
 tl::expected<void, PngFailure> decode_png(
-    std::string_view file, float* rgb, float* mask, const std::function<bool()>& stopped
+    std::string_view file,
+    std::uint8_t* scratch,
+    float* rgb,
+    float* mask,
+    const std::function<bool()>& stopped
 ) {
-    auto source = open_png(file);
+    const auto source = open_png(file);
     if (!source) {
         return tl::unexpected(source.error());
     }
     spng_ctx* context = source->context.get();
-    const std::size_t height = source->header.height;
-    const std::size_t row_bytes = source->header.width * (source->format == SPNG_FMT_RGB8    ? 3UL
-                                                          : source->format == SPNG_FMT_RGBA8 ? 4UL
-                                                                                             : 8UL);
+    const std::size_t row_bytes = source->row_bytes();
+    const bool interlaced = source->interlaced();
     int error = spng_decode_image(
         context, nullptr, 0, source->format, SPNG_DECODE_PROGRESSIVE | SPNG_DECODE_TRNS
     );
-    if (error != 0) {
-        return refuse_broken(error);
-    }
-    // An interlaced picture comes in passes that each add pixels to the rows, so all rows are kept.
-    const bool interlaced = source->header.interlace_method != SPNG_INTERLACE_NONE;
-    std::vector<std::uint8_t> rows(row_bytes * (interlaced ? height : 1));
     for (std::size_t count = 0; error == 0; ++count) {
         if (count % kStopCheckRows == 0 && stopped()) {
             return {};
@@ -263,7 +284,7 @@ tl::expected<void, PngFailure> decode_png(
         if (error != 0) {
             break;
         }
-        std::uint8_t* row = rows.data() + (interlaced ? info.row_num * row_bytes : 0);
+        std::uint8_t* row = scratch + (interlaced ? info.row_num * row_bytes : 0);
         error = spng_decode_row(context, row, row_bytes);
         if (!interlaced && (error == 0 || error == SPNG_EOI)) {
             convert_any_row(*source, row, info.row_num, rgb, mask);
@@ -272,8 +293,8 @@ tl::expected<void, PngFailure> decode_png(
     if (error != SPNG_EOI) {
         return refuse_broken(error);
     }
-    for (std::size_t y = 0; interlaced && y < height; ++y) {
-        convert_any_row(*source, rows.data() + y * row_bytes, y, rgb, mask);
+    for (std::size_t y = 0; interlaced && y < source->header.height; ++y) {
+        convert_any_row(*source, scratch + y * row_bytes, y, rgb, mask);
     }
     return {};
 }
@@ -289,7 +310,9 @@ tl::expected<void, PngFailure> encode_png(
     if (!context) {
         return refuse("there is no memory for the encoder");
     }
-    spng_set_png_stream(context.get(), &write_to_sink, const_cast<FileSink*>(&sink));  // only called
+    spng_set_png_stream(
+        context.get(), &write_to_sink, const_cast<FileSink*>(&sink)
+    );  // only called
     spng_ihdr header{};
     header.width = static_cast<std::uint32_t>(picture.width);
     header.height = static_cast<std::uint32_t>(picture.height);
@@ -303,8 +326,10 @@ tl::expected<void, PngFailure> encode_png(
             return set;
         }
         spng_set_option(context.get(), SPNG_IMG_COMPRESSION_LEVEL, level);
-        // One filter instead of trying all five for each row: the trying costs more than zlib's own work.
+        // Each row minus the one above, and runs instead of a search for repetitions: for filtered
+        // photographs that is as small as zlib's default at level 4 and takes a fifth of the time.
         spng_set_option(context.get(), SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_UP);
+        spng_set_option(context.get(), SPNG_IMG_COMPRESSION_STRATEGY, Z_RLE);
         error = spng_encode_image(
             context.get(), nullptr, 0, SPNG_FMT_PNG, SPNG_ENCODE_PROGRESSIVE | SPNG_ENCODE_FINALIZE
         );

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -21,16 +22,21 @@ struct PngFailure {
 struct PngHeader {
     std::size_t width = 0;
     std::size_t height = 0;
-    bool has_mask = false;  // alpha, or a palette: ComfyUI decodes those with alpha
+    bool has_mask = false;          // alpha, or a palette: ComfyUI decodes those with alpha
+    std::size_t scratch_bytes = 0;  // working space that decode_png() needs
 };
 
 // Refuses other formats, animations and sides above kSideMax, each with its reason.
 tl::expected<PngHeader, PngFailure> read_png_header(std::string_view file);
 
-// Fills `rgb` with height * width * 3 floats and, where the header says so, `mask` with 1 - alpha. Asks `stopped`
-// now and then and ends early when it says so.
+// Fills `rgb` with height * width * 3 floats and, where the header says so, `mask` with 1 - alpha.
+// Asks `stopped` now and then and ends early when it says so.
 tl::expected<void, PngFailure> decode_png(
-    std::string_view file, float* rgb, float* mask, const std::function<bool()>& stopped
+    std::string_view file,
+    std::uint8_t* scratch,
+    float* rgb,
+    float* mask,
+    const std::function<bool()>& stopped
 );
 
 struct PngText {

@@ -1,7 +1,7 @@
 // The worker threads of one engine: whole nodes, and the rows of large pictures.
 //
-// Any thread may call it. Tasks must not wait for other tasks, except through parallel(), whose caller
-// works along and therefore never waits for a thread that is not there.
+// Any thread may call it. Tasks must not wait for other tasks, except through parallel(), whose
+// caller works along and therefore never waits for a thread that is not there.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,8 @@ public:
     Pool& operator=(const Pool&) = delete;
 
     void post(std::function<void()> task);
-    // Calls part(0) .. part(parts - 1), on any threads in any order, and returns when all have returned.
-    // `part` must not throw.
+    // Calls part(0) .. part(parts - 1), on any threads in any order, and returns when all have
+    // returned. `part` must not throw.
     void parallel(std::size_t parts, const std::function<void(std::size_t)>& part);
     std::size_t size() const { return threads_.size(); }
 

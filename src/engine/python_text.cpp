@@ -19,7 +19,9 @@ constexpr std::array<char32_t, 24> kDigitZeros = {0x0660, 0x06F0, 0x07C0, 0x0966
                                                   0x0DE6, 0x0E50, 0x0ED0, 0x0F20, 0x1040, 0x1090,
                                                   0x17E0, 0x1810, 0x1946, 0x19D0, 0xA620, 0xFF10};
 
-std::string_view as_view(const boost::json::string& text) { return {text.data(), text.size()}; }
+std::string_view as_view(const boost::json::string& text) {
+    return {text.data(), text.size()};
+}
 
 // Decodes one character; JSON texts are valid UTF-8.
 char32_t next_point(std::string_view text, std::size_t& at) {
@@ -42,7 +44,8 @@ bool is_space(char32_t point) {
            point == 0x3000;
 }
 
-// Without outer spaces and with all digits in ASCII; other characters that are not ASCII become '?'.
+// Without outer spaces and with all digits in ASCII; other characters that are not ASCII become
+// '?'.
 std::string plain_number_text(std::string_view text) {
     std::string plain;
     std::string spaces;
@@ -66,7 +69,9 @@ std::string plain_number_text(std::string_view text) {
     return plain;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
 // Removes underscores, which Python allows between two digits only.
 bool remove_underscores(std::string& text) {
@@ -74,7 +79,8 @@ bool remove_underscores(std::string& text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         if (text[i] != '_') {
             without += text[i];
-        } else if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) {
+        } else if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) ||
+                   !is_digit(text[i + 1])) {
             return false;
         }
     }
@@ -110,7 +116,9 @@ tl::expected<PythonInt, std::string> parse_int(std::string_view original) {
         );
     }
     text.erase(0, std::min(text.find_first_not_of('0'), text.size() - 1));
-    PythonInt result{.value = std::nullopt, .negative = negative, .text = (negative ? "-" : "") + text};
+    PythonInt result{
+        .value = std::nullopt, .negative = negative, .text = (negative ? "-" : "") + text
+    };
     std::int64_t value = 0;
     const char* end = result.text.data() + result.text.size();
     const auto parsed = std::from_chars(result.text.data(), end, value);

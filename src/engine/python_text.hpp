@@ -1,5 +1,5 @@
-// How Python shows and converts JSON values. ComfyUI's validation is Python's int(), float(), bool() and
-// str(), and its error texts are Python's; clients read both.
+// How Python shows and converts JSON values. ComfyUI's validation is Python's int(), float(),
+// bool() and str(), and its error texts are Python's; clients read both.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// ComfyUI's picture scaling ("common_upscale"), bit for bit the arithmetic of PyTorch and Pillow behind it.
-// Works on the pool of the call that asks.
+// ComfyUI's picture scaling ("common_upscale"), bit for bit the arithmetic of PyTorch and Pillow
+// behind it. Works on the pool of the call that asks.
 #pragma once
 
 #include <cstddef>

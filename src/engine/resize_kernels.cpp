@@ -42,7 +42,9 @@ double sinc(double x) {
     return std::sin(x) / x;
 }
 
-double lanczos(double x) { return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0; }
+double lanczos(double x) {
+    return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0;
+}
 
 std::uint8_t to_byte(std::int32_t sum) {
     return static_cast<std::uint8_t>(std::clamp(sum >> kLanczosBits, 0, 255));
@@ -73,8 +75,9 @@ COMFYD_KERNEL void area_row(
 ) {
     COMFYD_NO_CONTRACTION
     const std::size_t channels = window.channels;
+    const auto height = static_cast<float>(rows.end - rows.begin);
     for (const Span& span : columns) {
-        const auto count = static_cast<float>((rows.end - rows.begin) * (span.end - span.begin));
+        const auto width = static_cast<float>(span.end - span.begin);
         for (std::size_t c = 0; c < channels; ++c) {
             float sum = 0;
             for (std::size_t y = rows.begin; y < rows.end; ++y) {
@@ -83,7 +86,7 @@ COMFYD_KERNEL void area_row(
                     sum += row[x * channels + c];
                 }
             }
-            *out++ = sum / count;
+            *out++ = sum / height / width;
         }
     }
 }
@@ -209,7 +212,8 @@ std::vector<LanczosTap> lanczos_taps(std::size_t in, std::size_t out) {
         const auto end = static_cast<std::int64_t>(center + support + 0.5);
         LanczosTap& tap = taps[i];
         tap.begin = static_cast<std::size_t>(std::max<std::int64_t>(begin, 0));
-        const auto stop = static_cast<std::size_t>(std::min<std::int64_t>(end, static_cast<std::int64_t>(in)));
+        const auto stop =
+            static_cast<std::size_t>(std::min<std::int64_t>(end, static_cast<std::int64_t>(in)));
         std::vector<double> weights;
         double total = 0;
         for (std::size_t x = tap.begin; x < stop; ++x) {
@@ -220,14 +224,19 @@ std::vector<LanczosTap> lanczos_taps(std::size_t in, std::size_t out) {
         tap.weights.reserve(weights.size());
         for (const double weight : weights) {
             const double normal = (total != 0.0 ? weight / total : weight) * (1 << kLanczosBits);
-            tap.weights.push_back(static_cast<std::int32_t>(normal < 0 ? normal - 0.5 : normal + 0.5));
+            tap.weights.push_back(
+                static_cast<std::int32_t>(normal < 0 ? normal - 0.5 : normal + 0.5)
+            );
         }
     }
     return taps;
 }
 
 COMFYD_KERNEL void lanczos_along_x(
-    const std::uint8_t* row, std::size_t channels, const std::vector<LanczosTap>& columns, std::uint8_t* out
+    const std::uint8_t* row,
+    std::size_t channels,
+    const std::vector<LanczosTap>& columns,
+    std::uint8_t* out
 ) {
     for (const LanczosTap& tap : columns) {
         for (std::size_t c = 0; c < channels; ++c) {
@@ -243,7 +252,11 @@ COMFYD_KERNEL void lanczos_along_x(
 }
 
 COMFYD_KERNEL void lanczos_along_y(
-    const std::uint8_t* rows, std::size_t stride, const LanczosTap& tap, std::size_t count, std::uint8_t* out
+    const std::uint8_t* rows,
+    std::size_t stride,
+    const LanczosTap& tap,
+    std::size_t count,
+    std::uint8_t* out
 ) {
     for (std::size_t i = 0; i < count; ++i) {
         std::int32_t sum = 1 << (kLanczosBits - 1);

@@ -1,4 +1,5 @@
-// One output row of each scaling method, for resize.cpp. Pure functions over a window of one picture.
+// One output row of each scaling method, for resize.cpp. Pure functions over a window of one
+// picture.
 #pragma once
 
 #include <cstddef>
@@ -51,7 +52,9 @@ void cubic_along_x(
     const float* row, std::size_t channels, const std::vector<CubicTap>& columns, float* out
 );
 // Four such rows, combined.
-void cubic_along_y(const float* const rows[4], const float weight[4], std::size_t count, float* out);
+void cubic_along_y(
+    const float* const rows[4], const float weight[4], std::size_t count, float* out
+);
 
 // Pillow's fixed-point Lanczos along one axis.
 struct LanczosTap {
@@ -60,11 +63,18 @@ struct LanczosTap {
 };
 std::vector<LanczosTap> lanczos_taps(std::size_t in, std::size_t out);
 void lanczos_along_x(
-    const std::uint8_t* row, std::size_t channels, const std::vector<LanczosTap>& columns, std::uint8_t* out
+    const std::uint8_t* row,
+    std::size_t channels,
+    const std::vector<LanczosTap>& columns,
+    std::uint8_t* out
 );
 // `rows`: the first source row that the tap reads, `stride` bytes apart.
 void lanczos_along_y(
-    const std::uint8_t* rows, std::size_t stride, const LanczosTap& tap, std::size_t count, std::uint8_t* out
+    const std::uint8_t* rows,
+    std::size_t stride,
+    const LanczosTap& tap,
+    std::size_t count,
+    std::uint8_t* out
 );
 
 }  // namespace comfyd::engine

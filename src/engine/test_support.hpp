@@ -1,10 +1,11 @@
-// What the engine's tests share: folders of their own, recorded data, a listener that remembers, and extra
-// node classes that wait, fail or hand values on.
+// What the engine's tests share: folders of their own, recorded data, a listener that remembers,
+// and extra node classes that wait, fail or hand values on.
 #pragma once
 
 #include <spng.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -24,7 +25,9 @@ namespace comfyd::engine::testing {
 
 namespace fs = std::filesystem;
 
+#if defined(COMFYD_TEST_DATA)  // benchmarks, which share this file, have no recorded data
 inline const fs::path kGolden = fs::path(COMFYD_TEST_DATA) / "golden";
+#endif
 
 inline std::string slurp(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -41,6 +44,7 @@ public:
     TestFolders() {
         std::string pattern = (fs::temp_directory_path() / "comfyd-engine-XXXXXX").string();
         root_ = mkdtemp(pattern.data());
+        input_ = root_ / "input";
         for (const fs::path& folder : {folders().input, folders().output, folders().temp}) {
             fs::create_directories(folder);
         }
@@ -49,11 +53,10 @@ public:
     TestFolders(const TestFolders&) = delete;
     TestFolders& operator=(const TestFolders&) = delete;
 
-    Folders folders() const { return {root_ / "input", root_ / "output", root_ / "temp"}; }
+    Folders folders() const { return {input_, root_ / "output", root_ / "temp"}; }
     EngineOptions options() const { return {.folders = folders(), .threads = 2}; }
-    void add_golden_inputs() const {
-        fs::copy(kGolden / "inputs", folders().input, fs::copy_options::recursive);
-    }
+    // Nothing writes there.
+    void use_inputs(fs::path folder) { input_ = std::move(folder); }
     void add_input(const std::string& name, std::string_view content) const {
         std::ofstream(folders().input / name, std::ios::binary) << content;
     }
@@ -70,6 +73,7 @@ public:
 
 private:
     fs::path root_;
+    fs::path input_;
 };
 
 class Recorder : public Listener {
@@ -103,7 +107,9 @@ struct Rgba {
 // A second decoder for what the engine wrote, straight from the library.
 inline Rgba read_rgba(const fs::path& path) {
     const std::string file = slurp(path);
-    const std::unique_ptr<spng_ctx, decltype(&spng_ctx_free)> context(spng_ctx_new(0), &spng_ctx_free);
+    const std::unique_ptr<spng_ctx, decltype(&spng_ctx_free)> context(
+        spng_ctx_new(0), &spng_ctx_free
+    );
     spng_ihdr header{};
     std::size_t size = 0;
     Rgba picture;
@@ -113,7 +119,9 @@ inline Rgba read_rgba(const fs::path& path) {
         return picture;
     }
     picture.bytes.resize(size);
-    if (spng_decode_image(context.get(), picture.bytes.data(), size, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS) == 0) {
+    if (spng_decode_image(
+            context.get(), picture.bytes.data(), size, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS
+        ) == 0) {
         picture.width = header.width;
         picture.height = header.height;
     }

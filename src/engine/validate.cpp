@@ -21,8 +21,12 @@ struct Raised {
     std::string text;
 };
 
-std::string_view as_view(const boost::json::string& text) { return {text.data(), text.size()}; }
-std::string_view as_view(boost::json::string_view text) { return {text.data(), text.size()}; }
+std::string_view as_view(const boost::json::string& text) {
+    return {text.data(), text.size()};
+}
+std::string_view as_view(boost::json::string_view text) {
+    return {text.data(), text.size()};
+}
 
 json::value to_value(const std::vector<std::string>& texts) {
     json::array array;
@@ -33,7 +37,10 @@ json::value to_value(const std::vector<std::string>& texts) {
 }
 
 json::object make_error(
-    std::string_view type, std::string_view message, std::string_view details, json::object extra_info
+    std::string_view type,
+    std::string_view message,
+    std::string_view details,
+    json::object extra_info
 ) {
     json::object error;
     error["type"] = type;
@@ -106,11 +113,16 @@ private:
     bool coerce_int(const Subject& subject);
     bool coerce_float(const Subject& subject);
     void check_choice(const Subject& subject);
-    std::optional<Raised> check_by_node(const NodeClass& node, json::object& inputs, Judged& judged);
+    std::optional<Raised> check_by_node(
+        const NodeClass& node, json::object& inputs, Judged& judged
+    );
 
     json::object input_facts(const Subject& subject) const;
     void add_value_error(
-        const Subject& subject, std::string_view type, std::string_view message, json::value received
+        const Subject& subject,
+        std::string_view type,
+        std::string_view message,
+        json::value received
     ) const;
     bool too_small_or_big(const Subject& subject, const std::string& text, json::value received);
     std::unordered_set<std::string> ancestors(const std::string& id) const;
@@ -170,9 +182,8 @@ std::optional<json::object> Validator::check_classes(std::vector<std::string>& o
     return std::nullopt;
 }
 
-std::optional<json::object> Validator::check_class(
-    std::string_view id, const json::value& entry
-) const {
+std::optional<json::object> Validator::check_class(std::string_view id, const json::value& entry)
+    const {
     const std::string where = "Node ID '#" + std::string(id) + "'";
     if (!entry.is_object()) {
         return make_error(
@@ -204,7 +215,8 @@ std::optional<json::object> Validator::check_class(
                   "' has no class_type. The workflow may be corrupted or a custom node is missing.";
     } else {
         title = title.is_null() ? *class_type : title;
-        message = "Node '" + python_str(title) + "' not found. The custom node may not be installed.";
+        message =
+            "Node '" + python_str(title) + "' not found. The custom node may not be installed.";
     }
     extra["node_title"] = std::move(title);
     return make_error("missing_node_type", message, where, std::move(extra));
@@ -304,7 +316,8 @@ tl::expected<bool, Raised> Validator::judge(const std::string& id, std::size_t d
     if (!inputs->is_object()) {
         return tl::unexpected(Raised{
             "TypeError",
-            "the inputs of a node must be an object, not '" + std::string(python_type(*inputs)) + "'"
+            "the inputs of a node must be an object, not '" + std::string(python_type(*inputs)) +
+                "'"
         });
     }
     path_.push_back(id);
@@ -378,7 +391,12 @@ void Validator::record_cycle(const std::string& id) {
 json::object Validator::input_facts(const Subject& subject) const {
     json::object facts;
     facts["input_name"] = subject.input.name;
-    facts["input_config"] = describe(subject.input, subject.node.schema, folders_);
+    json::array config = describe(subject.input, subject.node.schema, folders_);
+    if (config.size() == 1) {
+        config.emplace_back(json::object()
+        );  // ComfyUI fills it in here, though not in /object_info
+    }
+    facts["input_config"] = std::move(config);
     return facts;
 }
 
@@ -412,7 +430,8 @@ std::optional<Raised> Validator::judge_link(const Subject& subject, std::size_t 
     if (!link[1].is_int64() && !link[1].is_uint64() && !link[1].is_bool()) {
         return Raised{
             "TypeError",
-            sequence + " indices must be integers or slices, not " + std::string(python_type(link[1]))
+            sequence + " indices must be integers or slices, not " +
+                std::string(python_type(link[1]))
         };
     }
     const auto slot = slot_index(link[1], source.outputs.size());
@@ -423,13 +442,15 @@ std::optional<Raised> Validator::judge_link(const Subject& subject, std::size_t 
     const bool v1_combo = subject.input.type == "COMBO" && subject.node.schema == Schema::v1;
     if (v1_combo ? received != "*" : !types_meet(received, subject.input.type)) {
         json::object extra = input_facts(subject);
-        const std::string wanted = v1_combo ? python_repr(extra["input_config"].at(0)) : subject.input.type;
+        const std::string wanted =
+            v1_combo ? python_repr(extra["input_config"].at(0)) : subject.input.type;
         extra["received_type"] = received;
         extra["linked_node"] = link;
         errors.emplace_back(make_error(
             "return_type_mismatch",
             "Return type mismatch between linked nodes",
-            subject.input.name + ", received_type(" + received + ") mismatch input_type(" + wanted + ")",
+            subject.input.name + ", received_type(" + received + ") mismatch input_type(" + wanted +
+                ")",
             std::move(extra)
         ));
         return std::nullopt;
@@ -474,7 +495,8 @@ void Validator::judge_literal(const Subject& subject) {
     }
 }
 
-// False when an error was added. Limits are looked at here too, because a number may be too large to keep.
+// False when an error was added. Limits are looked at here too, because a number may be too large
+// to keep.
 bool Validator::coerce(const Subject& subject) {
     const std::string& type = subject.input.type;
     if (type == "INT") {
@@ -496,7 +518,9 @@ void Validator::add_value_error(
 ) const {
     json::object extra = input_facts(subject);
     extra["received_value"] = std::move(received);
-    subject.judged.errors.emplace_back(make_error(type, message, subject.input.name, std::move(extra)));
+    subject.judged.errors.emplace_back(
+        make_error(type, message, subject.input.name, std::move(extra))
+    );
 }
 
 bool Validator::coerce_int(const Subject& subject) {
@@ -549,12 +573,17 @@ bool Validator::coerce_float(const Subject& subject) {
         return false;
     }
     const json::value number(*converted);
-    if (too_small_or_big(subject, python_str(number), std::isfinite(*converted) ? number : subject.value)) {
+    if (too_small_or_big(
+            subject, python_str(number), std::isfinite(*converted) ? number : subject.value
+        )) {
         return false;
     }
     if (!std::isfinite(*converted)) {
         add_value_error(
-            subject, "value_bigger_than_max", "Value " + python_str(number) + " is not finite", subject.value
+            subject,
+            "value_bigger_than_max",
+            "Value " + python_str(number) + " is not finite",
+            subject.value
         );
         return false;
     }

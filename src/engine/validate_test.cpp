@@ -21,7 +21,8 @@ std::vector<std::string> recorded_cases() {
     return cases;
 }
 
-// Without what is not ours to repeat (tooltips) or differs by nature (tracebacks), and with unordered lists sorted.
+// Without what is not ours to repeat (tooltips) or differs by nature (tracebacks), and with
+// unordered lists sorted.
 json::value comparable(json::value from) {
     if (json::object* object = from.if_object()) {
         object->erase("tooltip");
@@ -47,14 +48,17 @@ json::value comparable(json::value from) {
     return from;
 }
 
-std::string text_of(const json::value& value) { return json::serialize_canonical(comparable(value)); }
+std::string text_of(const json::value& value) {
+    return json::serialize_canonical(comparable(value));
+}
 
 class Recorded : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Recorded, AnswersLikeComfyUi) {
-    const json::object recorded = parse_object(slurp(kGolden / "_validation" / (GetParam() + ".json")));
-    const TestFolders folders;
-    folders.add_golden_inputs();
+    const json::object recorded =
+        parse_object(slurp(kGolden / "_validation" / (GetParam() + ".json")));
+    TestFolders folders;
+    folders.use_inputs(kGolden / "inputs");
     const Registry registry = make_registry();
     json::object prompt = recorded.at("request").at("body").at("prompt").as_object();
     const Validation validation = validate_prompt(prompt, registry, folders.folders());
@@ -67,7 +71,9 @@ TEST_P(Recorded, AnswersLikeComfyUi) {
             outputs.emplace_back(output);
         }
         EXPECT_EQ(text_of(outputs), text_of(recorded.at("kept").at("outputs_to_execute")));
-        EXPECT_EQ(text_of(validation.node_errors), text_of(recorded.at("response").at("node_errors")));
+        EXPECT_EQ(
+            text_of(validation.node_errors), text_of(recorded.at("response").at("node_errors"))
+        );
         return;
     }
     EXPECT_FALSE(validation.ok);
@@ -80,18 +86,25 @@ TEST_P(Recorded, AnswersLikeComfyUi) {
     }
     if (GetParam() == "189-bad-int-huge") {
         // JSON numbers beyond 64 bits are kept as floats, so the digits in the text differ.
-        EXPECT_EQ(validation.node_errors.at("1").at("errors").at(0).at("type"), "value_bigger_than_max");
+        EXPECT_EQ(
+            validation.node_errors.at("1").at("errors").at(0).at("type"), "value_bigger_than_max"
+        );
         return;
     }
     EXPECT_EQ(text_of(validation.error), text_of(recorded.at("response").at("error")));
     EXPECT_EQ(text_of(validation.node_errors), text_of(recorded.at("response").at("node_errors")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Recorded, ::testing::ValuesIn(recorded_cases()), [](const auto& param) {
-    std::string name = param.param;
-    std::ranges::replace(name, '-', '_');
-    return name;
-});
+INSTANTIATE_TEST_SUITE_P(
+    Cases,
+    Recorded,
+    ::testing::ValuesIn(recorded_cases()),
+    [](const auto& param) {
+        std::string name = param.param;
+        std::ranges::replace(name, '-', '_');
+        return name;
+    }
+);
 
 class Validate : public ::testing::Test {
 protected:
@@ -113,7 +126,7 @@ protected:
 };
 
 TEST_F(Validate, LinkOfAnotherTypeIsAMismatch) {
-    folders_.add_golden_inputs();
+    folders_.use_inputs(kGolden / "inputs");
     const auto validation = validate(R"({
         "1": {"class_type": "LoadImage", "inputs": {"image": "noise.png"}},
         "2": {"class_type": "PreviewImage", "inputs": {"images": ["1", 1]}}})");
@@ -154,8 +167,12 @@ TEST_F(Validate, FloatsAreCoercedAndLimited) {
     EXPECT_TRUE(validate(blend("true")).ok);
     EXPECT_EQ(prompt_.at("2").at("inputs").at("blend_factor"), json::value(1.0));
     EXPECT_EQ(only_error(validate(blend("1.5"))).at("message"), "Value 1.5 bigger than max of 1.0");
-    EXPECT_EQ(only_error(validate(blend("-0.1"))).at("message"), "Value -0.1 smaller than min of 0.0");
-    EXPECT_EQ(only_error(validate(blend("\"inf\""))).at("message"), "Value inf bigger than max of 1.0");
+    EXPECT_EQ(
+        only_error(validate(blend("-0.1"))).at("message"), "Value -0.1 smaller than min of 0.0"
+    );
+    EXPECT_EQ(
+        only_error(validate(blend("\"inf\""))).at("message"), "Value inf bigger than max of 1.0"
+    );
     EXPECT_EQ(
         only_error(validate(blend("\"abc\""))).at("details"),
         "blend_factor, abc, could not convert string to float: 'abc'"
@@ -170,7 +187,8 @@ TEST_F(Validate, FloatsAreCoercedAndLimited) {
 TEST_F(Validate, StringsTakeAnything) {
     const auto validation = validate(R"({
         "1": {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 0}},
-        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": {"a": [1, null]}}}})");
+        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": {"a": [1, null]}}}})"
+    );
     EXPECT_TRUE(validation.ok);
     EXPECT_EQ(prompt_.at("2").at("inputs").at("filename_prefix"), "{'a': [1, None]}");
 }
@@ -203,7 +221,7 @@ TEST_F(Validate, TooManyNodesAreRefused) {
 }
 
 TEST_F(Validate, NamesThatLeaveTheFolderAreInvalidImages) {
-    folders_.add_golden_inputs();
+    folders_.use_inputs(kGolden / "inputs");
     fs::copy(kGolden / "inputs/one.png", folders_.folders().output / "out.png");
     const std::vector<std::pair<std::string, bool>> names = {
         {"noise.png", true},

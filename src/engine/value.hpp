@@ -1,8 +1,8 @@
 // What flows along the links of a workflow.
 //
-// Values are immutable and cheap to copy: pictures share their pixels. A node fills a NewImage or NewMask
-// that it got from its Call and turns it into a Value when it is complete. A further kind of value is one
-// more alternative of Value and one more line in matches().
+// Values are immutable and cheap to copy: pictures share their pixels. A node fills a NewImage or
+// NewMask that it got from its Call and turns it into a Value when it is complete. A further kind
+// of value is one more alternative of Value and one more line in matches().
 #pragma once
 
 #include <cstddef>

@@ -202,12 +202,11 @@ Result<Change> complete(
     const Job& job, std::vector<Output> outputs, json::object ui_outputs, std::uint64_t sequence, Time now
 );
 Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence, Time now);
-// After a failure that may pass. REQUIRES: attempts are left (else Code::conflict).
+// After a failure that may pass, while attempts are left and nobody asked to cancel.
 Result<Change> retry_later(
     const Job& job, Failure failure, Time not_before, std::uint64_t sequence, Time now
 );
-// retry_waiting -> queued when not_before came; also running -> queued when a restart found no trace of the attempt
-// on its worker. The attempt number stays: the next start counts on.
+// retry_waiting -> queued when not_before came.
 Result<Change> requeue(const Job& job, std::uint64_t sequence, Time now);
 // queued or retry_waiting -> cancelled at once; running -> cancel_requested.
 Result<Change> request_cancel(const Job& job, std::uint64_t sequence, Time now);

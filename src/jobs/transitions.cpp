@@ -103,7 +103,7 @@ Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence,
 Result<Change> retry_later(
     const Job& job, Failure failure, Time not_before, std::uint64_t sequence, Time now
 ) {
-    if (job.state != State::running || job.attempt >= job.max_attempts) {
+    if (job.state != State::running || job.attempt >= job.max_attempts || job.cancel_requested) {
         return not_allowed(job, "tried again");
     }
     Job next = job;
@@ -117,7 +117,7 @@ Result<Change> retry_later(
 }
 
 Result<Change> requeue(const Job& job, std::uint64_t sequence, Time now) {
-    if (job.state != State::retry_waiting && job.state != State::running) {
+    if (job.state != State::retry_waiting) {
         return not_allowed(job, "queued again");
     }
     Job next = job;

@@ -65,7 +65,9 @@ TEST_P(JobContract, EveryFieldOfAChangedJobComesBack) {
     job = commit(jobs::requeue(job, 8, clock_.now()));
     job = start(job);
     EXPECT_FALSE(find(job.id).failure);
-    const json::object ui{{"9", json::object{{"images", json::array{json::object{{"filename", "a"}}}}}}};
+    const json::object ui{
+        {"9", json::object{{"images", json::array{json::object{{"filename", "a"}}}}}}
+    };
     job = commit(jobs::complete(job, {full_output(clock_.now())}, ui, 20, clock_.now()));
     EXPECT_EQ(describe(find(job.id)), describe(job));
     storage_->reopen();
@@ -148,7 +150,9 @@ TEST_P(JobContract, EqualKeysAtTheSameMomentMakeOneJob) {
     spec.idempotency_key = "k";
     for (int i = 0; i < 50; ++i) {
         boost::asio::co_spawn(
-            io, accept_into(ledger(), make_new(spec, clock_.now()), outcomes), [](std::exception_ptr) {}
+            io,
+            accept_into(ledger(), make_new(spec, clock_.now()), outcomes),
+            [](std::exception_ptr) {}
         );
     }
     io.run();
@@ -176,7 +180,9 @@ TEST_P(JobContract, OneOfTwoChangesAtTheSameMomentWinsAndOthersAreNotDisturbed) 
         auto change = get(jobs::start(job, "worker-" + std::to_string(i), 2, clock_.now()));
         auto undisturbed = get(jobs::start(other, "worker", 2, clock_.now()));
         boost::asio::co_spawn(io, commit_into(ledger(), change, rivals), [](std::exception_ptr) {});
-        boost::asio::co_spawn(io, commit_into(ledger(), undisturbed, others), [](std::exception_ptr) {});
+        boost::asio::co_spawn(
+            io, commit_into(ledger(), undisturbed, others), [](std::exception_ptr) {}
+        );
     }
     io.run();
     int won = 0;
@@ -274,7 +280,8 @@ TEST_P(JobContract, ListsNewestFirstInPagesWithFilters) {
     using Job = jobs::Job;
     expect([](Query&) {}, [](const Job&) { return true; });
     expect(
-        [](Query& query) { query.tenant = "even"; }, [](const Job& job) { return job.tenant == "even"; }
+        [](Query& query) { query.tenant = "even"; },
+        [](const Job& job) { return job.tenant == "even"; }
     );
     expect([](Query& query) { query.tenant = "nobody"; }, [](const Job&) { return false; });
     expect(
@@ -350,7 +357,9 @@ TEST_P(JobContract, UnfinishedJobsComeOldestFirstInPages) {
         }
         for (const auto& entry : page) {
             found.push_back(entry.job.id);
-            EXPECT_EQ(entry.requirement, await_value(ledger().find_spec(entry.job.id))->requirement);
+            EXPECT_EQ(
+                entry.requirement, await_value(ledger().find_spec(entry.job.id))->requirement
+            );
         }
         after = page.back().job.id;
     }

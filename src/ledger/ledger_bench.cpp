@@ -3,11 +3,12 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include <boost/asio/co_spawn.hpp>
 
 #include "ledger/sqlite_ledger.hpp"
 
@@ -101,10 +102,17 @@ void accept_jobs(benchmark::State& state) {
     }
     state.SetItemsProcessed(state.iterations() * count);
     const auto stats = fixture.ledger->stats();
-    state.counters["batch"] = static_cast<double>(stats.commits) / static_cast<double>(stats.batches);
+    state.counters["batch"] =
+        static_cast<double>(stats.commits) / static_cast<double>(stats.batches);
     state.counters["checkpoints"] = static_cast<double>(stats.checkpoints);
 }
-BENCHMARK(accept_jobs)->Arg(1)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond)->UseRealTime()->MinTime(2);
+BENCHMARK(accept_jobs)
+    ->Arg(1)
+    ->Arg(64)
+    ->Arg(1024)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MinTime(2);
 
 void whole_life(benchmark::State& state) {
     Fixture fixture;
@@ -135,7 +143,9 @@ void find_job(benchmark::State& state) {
     std::size_t next = 0;
     constexpr int kEach = 1'000;
     for (auto _ : state) {
-        boost::asio::co_spawn(fixture.io, find_some(fixture, ids, next, kEach), [](std::exception_ptr) {});
+        boost::asio::co_spawn(
+            fixture.io, find_some(fixture, ids, next, kEach), [](std::exception_ptr) {}
+        );
         fixture.io.restart();
         fixture.io.run();
     }

@@ -69,7 +69,9 @@ void SqliteLedger::Latency::add(std::chrono::steady_clock::duration duration) {
 class SqliteLedger::Impl {
 public:
     Impl(const Options& options, Clock& clock, std::unique_ptr<LockFile> lock)
-        : lock_(std::move(lock)), writer(options, clock), readers(options.path, options.busy_timeout) {}
+        : lock_(std::move(lock)),
+          writer(options, clock),
+          readers(options.path, options.busy_timeout) {}
 
 private:
     std::unique_ptr<LockFile> lock_;  // first, because it is let go of last
@@ -81,7 +83,9 @@ public:
 
 SqliteLedger::SqliteLedger(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-SqliteLedger::~SqliteLedger() { stop(); }
+SqliteLedger::~SqliteLedger() {
+    stop();
+}
 
 Result<std::unique_ptr<SqliteLedger>> SqliteLedger::open(Options options, Clock& clock) {
     if (auto made = make_folder(options.path.parent_path()); !made) {
@@ -98,6 +102,9 @@ Result<std::unique_ptr<SqliteLedger>> SqliteLedger::open(Options options, Clock&
     if (auto opened = impl->writer.open(); !opened) {
         return fail(std::move(opened.error()));
     }
+    if (auto opened = impl->readers.open(); !opened) {
+        return fail(std::move(opened.error()));
+    }
     return std::unique_ptr<SqliteLedger>(new SqliteLedger(std::move(impl)));
 }
 
@@ -107,8 +114,12 @@ void SqliteLedger::stop() {
     impl_->writer.stop();
 }
 
-SqliteLedger::Stats SqliteLedger::stats() const { return impl_->writer.stats(); }
-Result<> SqliteLedger::healthy() const { return impl_->writer.healthy(); }
+SqliteLedger::Stats SqliteLedger::stats() const {
+    return impl_->writer.stats();
+}
+Result<> SqliteLedger::healthy() const {
+    return impl_->writer.healthy();
+}
 
 Task<Result<jobs::Accepted>> SqliteLedger::accept(jobs::NewJob job) {
     return impl_->writer.write(AcceptJob(std::move(job)), true);
@@ -159,7 +170,8 @@ Task<Result<std::optional<assets::Asset>>> SqliteLedger::find(AssetId id) {
 Task<Result<std::optional<assets::Asset>>> SqliteLedger::find_by_hash(
     std::string tenant, std::string hash
 ) {
-    co_return impl_->readers.with([&](Database& db) { return find_asset_by_hash(db, tenant, hash); });
+    co_return impl_->readers.with([&](Database& db) { return find_asset_by_hash(db, tenant, hash); }
+    );
 }
 
 Task<Result<bool>> SqliteLedger::remove(AssetId id) {
@@ -171,7 +183,8 @@ Task<Result<bool>> SqliteLedger::is_referenced(std::string hash) {
 }
 
 Task<Result<std::vector<assets::Asset>>> SqliteLedger::expired(Time now, int limit) {
-    co_return impl_->readers.with([&](Database& db) { return find_expired_assets(db, now, limit); });
+    co_return impl_->readers.with([&](Database& db) { return find_expired_assets(db, now, limit); }
+    );
 }
 
 Task<Result<std::vector<notify::Delivery>>> SqliteLedger::due(Time now, int limit) {
@@ -189,7 +202,9 @@ Task<Result<>> SqliteLedger::delivered(notify::Delivery delivery, Time now) {
 Task<Result<>> SqliteLedger::retry_at(
     notify::Delivery delivery, Time next_attempt_at, std::string error
 ) {
-    return impl_->writer.write(PostponeDelivery{delivery, next_attempt_at, std::move(error)}, false);
+    return impl_->writer.write(
+        PostponeDelivery{delivery, next_attempt_at, std::move(error)}, false
+    );
 }
 
 Task<Result<>> SqliteLedger::give_up(notify::Delivery delivery, Time now, std::string error) {

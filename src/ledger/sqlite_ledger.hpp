@@ -1,9 +1,10 @@
 // Durable storage in one SQLite file: jobs, asset records and webhook deliveries.
 //
-// Owned by the program's wiring; outlives everything that uses it, and every executor that awaits it outlives it. Writes
-// are grouped: a thread of its own commits whatever has queued up with one fsync (synchronous=FULL), then resumes all
-// who waited, each on its own executor. Reads run at once on the calling thread and see every write that returned before
-// them. After a failure of storage nothing is half-written, reads go on, and the next write is tried again.
+// Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
+// it outlives it. Writes are grouped: a thread of its own commits whatever has queued up with one
+// fsync (synchronous=FULL), then resumes all who waited, each on its own executor. Reads run at
+// once on the calling thread and see every write that returned before them. After a failure of
+// storage nothing is half-written, reads go on, and the next write is tried again.
 #pragma once
 
 #include <array>
@@ -27,11 +28,15 @@ namespace comfyd::ledger {
 class SqliteLedger final : public jobs::Ledger, public assets::Catalogue, public notify::Outbox {
 public:
     struct Options {
-        std::filesystem::path path;  // of the database file; its folder is made when absent (mode 0700)
-        std::uint64_t database_bytes_max = 0;                   // 0: as large as the disk; else Code::storage_full
-        std::uint64_t wal_bytes_soft = 16ULL * 1024 * 1024;   // checkpoint above it when idle
+        std::filesystem::path
+            path;  // of the database file; its folder is made when absent (mode 0700)
+        std::uint64_t database_bytes_max = 0;  // 0: as large as the disk; else Code::storage_full
+        std::uint64_t wal_bytes_soft = 16ULL * 1024 * 1024;  // checkpoint above it when idle
         std::uint64_t wal_bytes_max = 128ULL * 1024 * 1024;  // checkpoint above it in any case
-        Millis busy_timeout{5'000};  // for other programs that hold the file, such as a backup
+        std::size_t queue_bytes_max =
+            64ULL * 1024 * 1024;       // of writes that wait; new jobs above it: Code::queue_full
+        Millis probe_interval{1'000};  // between attempts to write after a failure
+        Millis busy_timeout{5'000};    // for other programs that hold the file, such as a backup
     };
 
     // How long writes took from request to durable.
@@ -39,7 +44,8 @@ public:
         static constexpr std::array<double, 12> kBoundsSeconds{
             0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0
         };
-        std::array<std::uint64_t, kBoundsSeconds.size() + 1> counts{};  // not cumulative; the last: above all bounds
+        std::array<std::uint64_t, kBoundsSeconds.size() + 1> counts{
+        };  // not cumulative; the last: above all bounds
         double sum_seconds = 0;
 
         void add(std::chrono::steady_clock::duration duration);
@@ -55,18 +61,20 @@ public:
         Latency latency;
     };
 
-    // Makes, migrates or recovers the database. Code::storage_unavailable (also when another process uses the folder),
-    // Code::storage_full, Code::schema_too_new. `clock` outlives the ledger.
+    // Makes, migrates or recovers the database. Code::storage_unavailable (also when another
+    // process uses the folder), Code::storage_full, Code::schema_too_new. `clock` outlives the
+    // ledger.
     static Result<std::unique_ptr<SqliteLedger>> open(Options options, Clock& clock);
     // Finishes what is queued, checkpoints and closes.
     ~SqliteLedger() override;
 
-    // As the destructor, but the object stays: later calls answer Code::shutting_down. Blocks; not on an executor whose
-    // reads are in progress on other threads.
+    // As the destructor, but the object stays: later calls answer Code::shutting_down. Blocks; not
+    // on an executor whose reads are in progress on other threads.
     void stop();
 
-    Stats stats() const;        // any thread
-    Result<> healthy() const;  // outcome of the latest write; while it failed, one is tried every second. Any thread
+    Stats stats() const;       // any thread
+    Result<> healthy() const;  // outcome of the latest write; while it failed, one is tried every
+                               // probe_interval. Any thread
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override;
     Task<Result<>> commit(jobs::Change change) override;
@@ -77,11 +85,13 @@ public:
     Task<Result<std::vector<jobs::Event>>> events(JobId id, std::uint64_t after) override;
     Task<Result<jobs::WebhookStatus>> webhook_status(JobId id) override;
     Task<Result<jobs::StateCounts>> counts(std::optional<std::string> tenant) override;
-    Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId> after, int limit) override;
+    Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId> after, int limit)
+        override;
 
     Task<Result<>> add(assets::Asset asset) override;
     Task<Result<std::optional<assets::Asset>>> find(AssetId id) override;
-    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash) override;
+    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash)
+        override;
     Task<Result<bool>> remove(AssetId id) override;
     Task<Result<bool>> is_referenced(std::string hash) override;
     Task<Result<std::vector<assets::Asset>>> expired(Time now, int limit) override;
@@ -89,7 +99,8 @@ public:
     Task<Result<std::vector<notify::Delivery>>> due(Time now, int limit) override;
     Task<Result<std::optional<Time>>> next_due() override;
     Task<Result<>> delivered(notify::Delivery delivery, Time now) override;
-    Task<Result<>> retry_at(notify::Delivery delivery, Time next_attempt_at, std::string error) override;
+    Task<Result<>> retry_at(notify::Delivery delivery, Time next_attempt_at, std::string error)
+        override;
     Task<Result<>> give_up(notify::Delivery delivery, Time now, std::string error) override;
     Task<Result<notify::Outbox::Counts>> counts() override;
 

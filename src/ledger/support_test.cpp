@@ -9,7 +9,8 @@ json::value text_of(const std::optional<Time>& time) {
     return time ? json::value(to_unix_ms(*time)) : json::value(nullptr);
 }
 
-// As JobId::make(), but of exactly this time, whatever the other tests of the process have made before.
+// As JobId::make(), but of exactly this time, whatever the other tests of the process have made
+// before.
 JobId job_id_at(Time now) {
     static std::atomic<std::uint64_t> count = 0;
     JobId id;

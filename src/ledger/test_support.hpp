@@ -1,12 +1,10 @@
-// What the tests of this room share: a folder of their own, a way to await from a test, jobs with every field set, and the
-// list of storages that the contract tests run over.
+// What the tests of this room share: a folder of their own, a way to await from a test, jobs with
+// every field set, and the list of storages that the contract tests run over.
 #pragma once
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -16,6 +14,9 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 
 #include "assets/store.hpp"
 #include "jobs/ledger.hpp"
@@ -66,7 +67,9 @@ T await(Task<T> task) {
 template <class T>
 T get(Result<T> result) {
     if (!result) {
-        throw std::runtime_error(std::string(to_string(result.error().code)) + ": " + result.error().message);
+        throw std::runtime_error(
+            std::string(to_string(result.error().code)) + ": " + result.error().message
+        );
     }
     if constexpr (!std::is_void_v<T>) {
         return std::move(*result);
@@ -136,6 +139,8 @@ protected:
     }
 };
 
-inline std::string backend_name(const testing::TestParamInfo<Backend>& info) { return info.param.name; }
+inline std::string backend_name(const testing::TestParamInfo<Backend>& info) {
+    return info.param.name;
+}
 
 }  // namespace comfyd::ledger::test

@@ -1,8 +1,9 @@
 // Addresses: which are private (client.hpp), and where a server listens (server.hpp).
 #include <algorithm>
 #include <array>
-#include <boost/asio/ip/address.hpp>
 #include <charconv>
+
+#include <boost/asio/ip/address.hpp>
 
 #include "net/client.hpp"
 #include "net/server.hpp"
@@ -17,7 +18,8 @@ struct Block4 {
     int bits;
 };
 
-// Everything that the IANA special-purpose registry does not call globally reachable, and multicast.
+// Everything that the IANA special-purpose registry does not call globally reachable, and
+// multicast.
 constexpr std::array kPrivate4{
     Block4{0x00000000, 8},   // this network
     Block4{0x0A000000, 8},   // private
@@ -43,7 +45,8 @@ bool is_private4(std::uint32_t address) {
 }
 
 std::uint32_t v4_at(const ip::address_v6::bytes_type& bytes, std::size_t at) {
-    return static_cast<std::uint32_t>(bytes[at]) << 24 | static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
+    return static_cast<std::uint32_t>(bytes[at]) << 24 |
+           static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
            static_cast<std::uint32_t>(bytes[at + 2]) << 8 | bytes[at + 3];
 }
 
@@ -60,14 +63,15 @@ bool is_private6(const ip::address_v6::bytes_type& bytes) {
     if (starts_with({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff})) {  // and an IPv4-mapped address
         return is_private4(v4_at(bytes, 12));
     }
-    // Only 2000::/3 is global unicast: this leaves out ::, ::1, IPv4-compatible, local NAT64, discard-only,
-    // unique-local, link-local, site-local and multicast.
+    // Only 2000::/3 is global unicast: this leaves out ::, ::1, IPv4-compatible, local NAT64,
+    // discard-only, unique-local, link-local, site-local and multicast.
     if ((bytes[0] & 0xe0) != 0x20) {
         return true;
     }
-    const bool protocol_assignments = starts_with({0x20, 0x01}) && (bytes[2] & 0xfe) == 0;  // and Teredo
-    const bool documentation =
-        starts_with({0x20, 0x01, 0x0d, 0xb8}) || (starts_with({0x3f, 0xff}) && (bytes[2] & 0xf0) == 0);
+    const bool protocol_assignments =
+        starts_with({0x20, 0x01}) && (bytes[2] & 0xfe) == 0;  // and Teredo
+    const bool documentation = starts_with({0x20, 0x01, 0x0d, 0xb8}) ||
+                               (starts_with({0x3f, 0xff}) && (bytes[2] & 0xf0) == 0);
     return protocol_assignments || documentation;
 }
 
@@ -79,11 +83,13 @@ bool is_private_address(const std::string& address) {
     if (error) {
         return true;  // what cannot be read cannot be trusted
     }
-    return parsed.is_v4() ? is_private4(parsed.to_v4().to_uint()) : is_private6(parsed.to_v6().to_bytes());
+    return parsed.is_v4() ? is_private4(parsed.to_v4().to_uint())
+                          : is_private6(parsed.to_v6().to_bytes());
 }
 
 Result<Endpoint> Endpoint::parse(std::string_view text) {
-    const std::string help = "'" + std::string(text) + "' is no address to listen on: write host:port, [::1]:port or :port";
+    const std::string help = "'" + std::string(text) +
+                             "' is no address to listen on: write host:port, [::1]:port or :port";
     const auto colon = text.rfind(':');
     if (colon == std::string_view::npos) {
         return fail(Code::invalid_argument, help);
@@ -91,7 +97,8 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
     auto host = text.substr(0, colon);
     const auto digits = text.substr(colon + 1);
     Endpoint endpoint;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
     if (digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
         return fail(Code::invalid_argument, help);
     }

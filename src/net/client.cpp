@@ -3,9 +3,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <boost/asio/write.hpp>
 #include <deque>
 #include <map>
+
+#include <boost/asio/write.hpp>
 
 #include "net/client_connection.hpp"
 #include "net/response_parser.hpp"
@@ -29,7 +30,8 @@ bool is_silent(ClientConnection& connection) {
 bool is_token(std::string_view text) {
     constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
     return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-        const bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        const bool alphanumeric =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
         return alphanumeric || kMarks.find(c) != std::string_view::npos;
     });
 }
@@ -41,14 +43,17 @@ Result<> check(const ClientRequest& request) {
     for (const auto& [name, value] : request.headers.all()) {
         constexpr std::string_view kBreaks("\r\n\0", 3);
         if (!is_token(name) || value.find_first_of(kBreaks) != std::string::npos) {
-            return fail(Code::invalid_argument, "the request header '" + name + "' has illegal characters");
+            return fail(
+                Code::invalid_argument, "the request header '" + name + "' has illegal characters"
+            );
         }
     }
     return {};
 }
 
 std::string make_head(const ClientRequest& request, const Url& url, const std::string& user_agent) {
-    std::string head = request.method + " " + url.target + " HTTP/1.1\r\nHost: " + url.host_header() + "\r\n";
+    std::string head =
+        request.method + " " + url.target + " HTTP/1.1\r\nHost: " + url.host_header() + "\r\n";
     const auto add_default = [&](std::string_view name, std::string_view value) {
         if (!request.headers.contains(name)) {
             head.append(name).append(": ").append(value).append("\r\n");
@@ -58,15 +63,16 @@ std::string make_head(const ClientRequest& request, const Url& url, const std::s
     add_default("Accept", "*/*");
     add_default("Accept-Encoding", "identity");
     for (const auto& [name, value] : request.headers.all()) {
-        const bool ours = equal_ignoring_case(name, "Host") || equal_ignoring_case(name, "Content-Length") ||
+        const bool ours = equal_ignoring_case(name, "Host") ||
+                          equal_ignoring_case(name, "Content-Length") ||
                           equal_ignoring_case(name, "Transfer-Encoding") ||
                           equal_ignoring_case(name, "Connection");
         if (!ours) {
             head.append(name).append(": ").append(value).append("\r\n");
         }
     }
-    const bool has_body = !request.body.empty() || request.method == "POST" || request.method == "PUT" ||
-                          request.method == "PATCH";
+    const bool has_body = !request.body.empty() || request.method == "POST" ||
+                          request.method == "PUT" || request.method == "PATCH";
     if (has_body) {
         head += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
     }
@@ -86,10 +92,15 @@ struct Attempt {
 class Client::Impl : public std::enable_shared_from_this<Client::Impl> {
 public:
     Impl(Executor executor, ClientOptions options)
-        : executor_(executor), options_(std::move(options)), connector_(executor, options_), prune_(executor) {}
+        : executor_(executor),
+          options_(std::move(options)),
+          connector_(executor, options_),
+          prune_(executor) {}
 
     Task<Result<ClientResponse>> perform(ClientRequest request, Sink sink);
-    Task<Result<std::unique_ptr<WebSocket>>> connect(std::string text, WebSocketOptions options, Millis timeout);
+    Task<Result<std::unique_ptr<WebSocket>>> connect(
+        std::string text, WebSocketOptions options, Millis timeout
+    );
     void close_idle();
 
 private:
@@ -100,9 +111,15 @@ private:
 
     // `request`, `url` and `sink` live in perform().
     Task<Attempt> attempt(
-        ConnectionPtr connection, const ClientRequest& request, const Url& url, const Sink& sink, Ticks::time_point deadline
+        ConnectionPtr connection,
+        const ClientRequest& request,
+        const Url& url,
+        const Sink& sink,
+        Ticks::time_point deadline
     );
-    Task<error_code> receive(ClientConnection& connection, ResponseParser& parser, ReadBuffer& buffer, Attempt& into);
+    Task<error_code> receive(
+        ClientConnection& connection, ResponseParser& parser, ReadBuffer& buffer, Attempt& into
+    );
     ConnectionPtr take_idle(const std::string& origin);
     void keep(const std::string& origin, ConnectionPtr connection);
     void schedule_prune();
@@ -213,7 +230,8 @@ Task<Result<ClientResponse>> Client::Impl::perform(ClientRequest request, Sink s
             keep(origin, connection);
         }
         const bool repeat = !tried.result && tried.result.error().code == Code::connection_failed &&
-                            connection->reused && !tried.received_anything && (safe || !tried.sent_anything);
+                            connection->reused && !tried.received_anything &&
+                            (safe || !tried.sent_anything);
         if (!repeat) {
             co_return std::move(tried.result);
         }
@@ -222,7 +240,11 @@ Task<Result<ClientResponse>> Client::Impl::perform(ClientRequest request, Sink s
 }
 
 Task<Attempt> Client::Impl::attempt(
-    ConnectionPtr connection, const ClientRequest& request, const Url& url, const Sink& sink, Ticks::time_point deadline
+    ConnectionPtr connection,
+    const ClientRequest& request,
+    const Url& url,
+    const Sink& sink,
+    Ticks::time_point deadline
 ) {
     Attempt tried;
     const bool stop = co_await is_cancelled();
@@ -235,14 +257,17 @@ Task<Attempt> Client::Impl::attempt(
     const std::string head = make_head(request, url, options_.user_agent);
     const std::array<asio::const_buffer, 2> pieces{asio::buffer(head), asio::buffer(request.body)};
     error_code write_error;
-    const std::size_t written =
-        co_await asio::async_write(connection->stream, pieces, asio::redirect_error(kAwait, write_error));
+    const std::size_t written = co_await asio::async_write(
+        connection->stream, pieces, asio::redirect_error(kAwait, write_error)
+    );
     tried.sent_anything = written > 0;
-    if (guard.fired() || write_error == asio::error::operation_aborted || (write_error && written == 0)) {
+    if (guard.fired() || write_error == asio::error::operation_aborted ||
+        (write_error && written == 0)) {
         tried.result = fail(to_client_error(url, write_error, guard.fired()));
         co_return tried;
     }
-    // After a failed write too: a server that refuses a large body answers and closes before it has read it.
+    // After a failed write too: a server that refuses a large body answers and closes before it has
+    // read it.
     ReadBuffer buffer;
     ClientResponse response;
     std::optional<ResponseParser> parser;
@@ -258,13 +283,17 @@ Task<Attempt> Client::Impl::attempt(
         co_return tried;
     }
     if (guard.fired() || error || response.status == 101) {
-        const bool malformed = (error.category() == make_error_code(http::error::bad_value).category() &&
-                                error != http::error::partial_message) ||
-                               response.status == 101;
+        const bool malformed =
+            (error.category() == make_error_code(http::error::bad_value).category() &&
+             error != http::error::partial_message) ||
+            response.status == 101;
         const auto& cause = write_error && !tried.received_anything ? write_error : error;
-        tried.result = malformed && !guard.fired()
-                           ? fail(Code::protocol_error, origin_name(url) + ": the answer is not valid HTTP/1.1")
-                           : fail(to_client_error(url, cause, guard.fired()));
+        tried.result =
+            malformed && !guard.fired()
+                ? fail(
+                      Code::protocol_error, origin_name(url) + ": the answer is not valid HTTP/1.1"
+                  )
+                : fail(to_client_error(url, cause, guard.fired()));
         co_return tried;
     }
     tried.reusable = !write_error && parser->keep_alive() && buffer.empty();
@@ -280,7 +309,8 @@ Task<error_code> Client::Impl::receive(
     while (true) {
         if (!buffer.empty()) {
             const auto unread = buffer.view();
-            const std::size_t used = parser.put(asio::const_buffer(unread.data(), unread.size()), error);
+            const std::size_t used =
+                parser.put(asio::const_buffer(unread.data(), unread.size()), error);
             buffer.consume(used);
             head_bytes += parser.is_header_done() ? 0 : used;
             if (error && error != http::error::need_more) {
@@ -344,7 +374,9 @@ Task<Result<std::unique_ptr<WebSocket>>> Client::Impl::connect(
 Client::Client(Executor executor, ClientOptions options)
     : impl_(std::make_shared<Impl>(executor, std::move(options))) {}
 
-Client::~Client() { impl_->close_idle(); }
+Client::~Client() {
+    impl_->close_idle();
+}
 
 Task<Result<ClientResponse>> Client::send(ClientRequest request) {
     return impl_->perform(std::move(request), Sink());
@@ -360,6 +392,8 @@ Task<Result<std::unique_ptr<WebSocket>>> Client::connect(
     return impl_->connect(std::move(url), std::move(options), timeout);
 }
 
-void Client::close_idle() { impl_->close_idle(); }
+void Client::close_idle() {
+    impl_->close_idle();
+}
 
 }  // namespace comfyd::net

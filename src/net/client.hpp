@@ -1,5 +1,5 @@
-// The HTTP and WebSocket client: keep-alive pool per origin, TLS with verification, time and size limits,
-// and the guard that keeps requests to addresses of strangers out of the private network.
+// The HTTP and WebSocket client: keep-alive pool per origin, TLS with verification, time and size
+// limits, and the guard that keeps requests to addresses of strangers out of the private network.
 //
 // A Client belongs to one executor: call it only there.
 #pragma once
@@ -21,7 +21,7 @@ struct ClientRequest {
     std::string url;
     Headers headers{};
     std::string body{};
-    Millis timeout{30'000};                           // for all of it, redirects included
+    Millis timeout{30'000};  // for all of it, redirects included
     std::uint64_t response_bytes_max = 64 * 1024 * 1024;
     bool verify_tls = true;
 };
@@ -32,12 +32,13 @@ struct ClientResponse {
     std::string body{};
 };
 
-// Which addresses a client may connect to. Checked on the resolved address, for every connection, so that
-// neither a name that resolves to a private address nor a redirect gets around it.
+// Which addresses a client may connect to. Checked on the resolved address, for every connection,
+// so that neither a name that resolves to a private address nor a redirect gets around it.
 enum class AddressPolicy {
     any,          // workers that the operator configured
     public_only,  // URLs that clients sent: loopback, private, link-local, unique-local, multicast,
-                  // unspecified, carrier-grade NAT, documentation and IPv4-mapped forms of them are refused
+                  // unspecified, carrier-grade NAT, documentation and IPv4-mapped forms of them are
+                  // refused
 };
 // True where public_only would refuse it. `address` is a textual IPv4 or IPv6 address.
 bool is_private_address(const std::string& address);
@@ -58,19 +59,22 @@ public:
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    // Any HTTP status is a success here. Redirects are not followed. A request on a pooled connection that
-    // the peer had closed meanwhile is repeated once on a new one when nothing of the answer had arrived and
-    // the method is safe (GET, HEAD) or `body` had not been sent; otherwise Code::connection_failed.
-    // Code::address_refused, Code::connection_failed, Code::request_timeout, Code::payload_too_large,
-    // Code::protocol_error, Code::cancelled.
+    // Any HTTP status is a success here. Redirects are not followed. A request on a pooled
+    // connection that the peer had closed meanwhile is repeated once on a new one when nothing of
+    // the answer had arrived and the method is safe (GET, HEAD) or `body` had not been sent;
+    // otherwise Code::connection_failed. Code::address_refused, Code::connection_failed,
+    // Code::request_timeout, Code::payload_too_large, Code::protocol_error, Code::cancelled.
     Task<Result<ClientResponse>> send(ClientRequest request);
 
-    // As send(), but the body goes piece by piece to `sink` (on this executor); a failure it returns ends the
-    // transfer. The response's own body stays empty. `sink` gets nothing unless the status is 2xx.
+    // As send(), but the body goes piece by piece to `sink` (on this executor); a failure it
+    // returns ends the transfer. The response's own body stays empty. `sink` gets nothing unless
+    // the status is 2xx.
     using Sink = std::function<Result<>(std::string_view piece)>;
     Task<Result<ClientResponse>> download(ClientRequest request, Sink sink);
 
-    Task<Result<std::unique_ptr<WebSocket>>> connect(std::string url, WebSocketOptions options, Millis timeout);
+    Task<Result<std::unique_ptr<WebSocket>>> connect(
+        std::string url, WebSocketOptions options, Millis timeout
+    );
 
     // Closes pooled connections.
     void close_idle();

@@ -12,7 +12,8 @@ std::string origin_name(const Url& url) {
 }
 
 std::string reason_of(const error_code& error) {
-    std::string text = error == asio::error::eof ? "connection closed by the peer" : error.message();
+    std::string text =
+        error == asio::error::eof ? "connection closed by the peer" : error.message();
     if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') {
         text[0] = static_cast<char>(text[0] - 'A' + 'a');
     }
@@ -38,20 +39,27 @@ struct TimeGuard::State {
 };
 
 TimeGuard::TimeGuard(Executor executor) : state_(std::make_shared<State>(executor)) {}
-TimeGuard::~TimeGuard() { stop(); }
-bool TimeGuard::fired() const { return state_->fired; }
+TimeGuard::~TimeGuard() {
+    stop();
+}
+bool TimeGuard::fired() const {
+    return state_->fired;
+}
 
 void TimeGuard::stop() {
     ++state_->generation;
     state_->timer.cancel();
 }
 
-void TimeGuard::watch(const std::shared_ptr<ClientConnection>& connection, Ticks::time_point until) {
+void TimeGuard::watch(
+    const std::shared_ptr<ClientConnection>& connection, Ticks::time_point until
+) {
     stop();
     state_->target = connection;
     state_->fired = false;
     state_->timer.expires_at(until);
-    state_->timer.async_wait([state = state_, generation = state_->generation](const error_code& error) {
+    state_->timer.async_wait([state = state_,
+                              generation = state_->generation](const error_code& error) {
         if (error || generation != state->generation) {
             return;
         }
@@ -62,15 +70,18 @@ void TimeGuard::watch(const std::shared_ptr<ClientConnection>& connection, Ticks
     });
 }
 
-Connector::Connector(Executor executor, const ClientOptions& options) : executor_(executor), options_(options) {}
+Connector::Connector(Executor executor, const ClientOptions& options)
+    : executor_(executor), options_(options) {}
 
 bool Connector::may_connect(const tcp::endpoint& endpoint) const {
-    return options_.policy == AddressPolicy::any || !is_private_address(endpoint.address().to_string());
+    return options_.policy == AddressPolicy::any ||
+           !is_private_address(endpoint.address().to_string());
 }
 
 namespace {
 
-// getaddrinfo cannot be interrupted, so nobody waits for it directly: it reports here, whenever it is done.
+// getaddrinfo cannot be interrupted, so nobody waits for it directly: it reports here, whenever it
+// is done.
 struct Lookup {
     explicit Lookup(Executor executor) : resolver(executor), finished(executor) {}
     Resolver resolver;
@@ -114,7 +125,10 @@ Task<Result<std::vector<tcp::endpoint>>> Connector::resolve(Url url, Ticks::time
     }
     if (lookup->error || lookup->endpoints.empty()) {
         const auto why = lookup->error ? reason_of(lookup->error) : std::string("no address");
-        co_return fail(Code::connection_failed, origin_name(url) + ": the name cannot be resolved (" + why + ")");
+        co_return fail(
+            Code::connection_failed,
+            origin_name(url) + ": the name cannot be resolved (" + why + ")"
+        );
     }
     co_return std::move(lookup->endpoints);
 }
@@ -126,7 +140,10 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
     if (!endpoints) {
         co_return fail(endpoints.error());
     }
-    Error last(Code::address_refused, origin_name(url) + ": connections to private addresses are not allowed");
+    Error last(
+        Code::address_refused,
+        origin_name(url) + ": connections to private addresses are not allowed"
+    );
     TimeGuard guard(executor_);
     for (const auto& endpoint : *endpoints) {
         const bool stop = co_await is_cancelled();
@@ -139,10 +156,15 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
         auto connection = std::make_shared<ClientConnection>(executor_);
         guard.watch(connection, std::min(deadline, Ticks::now() + options_.connect_timeout));
         error_code error;
-        co_await connection->stream.socket().async_connect(endpoint, asio::redirect_error(kAwait, error));
+        co_await connection->stream.socket().async_connect(
+            endpoint, asio::redirect_error(kAwait, error)
+        );
         if (guard.fired() && Ticks::now() < deadline) {
             const auto seconds = std::to_string(options_.connect_timeout.count());
-            last = Error(Code::connection_failed, origin_name(url) + ": no connection within " + seconds + " s");
+            last = Error(
+                Code::connection_failed,
+                origin_name(url) + ": no connection within " + seconds + " s"
+            );
             continue;
         }
         if (error || guard.fired()) {
@@ -166,7 +188,10 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
 }
 
 Task<Result<>> Connector::shake_hands(
-    std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Ticks::time_point deadline
+    std::shared_ptr<ClientConnection> connection,
+    Url url,
+    bool verify_tls,
+    Ticks::time_point deadline
 ) {
     const auto context = tls_context(verify_tls);
     if (!context) {
@@ -178,16 +203,22 @@ Task<Result<>> Connector::shake_hands(
     asio::ip::make_address(url.host, error);
     const bool named = static_cast<bool>(error);
     if (named && SSL_set_tlsext_host_name(tls.native_handle(), url.host.c_str()) != 1) {
-        co_return fail(Code::invalid_argument, origin_name(url) + ": the host name cannot be used with TLS");
+        co_return fail(
+            Code::invalid_argument, origin_name(url) + ": the host name cannot be used with TLS"
+        );
     }
     if (verify_tls) {
         tls.set_verify_callback(asio::ssl::host_name_verification(url.host), error);
     }
     TimeGuard guard(executor_);
     guard.watch(connection, std::min(deadline, Ticks::now() + options_.connect_timeout));
-    co_await tls.async_handshake(asio::ssl::stream_base::client, asio::redirect_error(kAwait, error));
+    co_await tls.async_handshake(
+        asio::ssl::stream_base::client, asio::redirect_error(kAwait, error)
+    );
     if (guard.fired() && Ticks::now() < deadline) {
-        co_return fail(Code::connection_failed, origin_name(url) + ": the TLS handshake took too long");
+        co_return fail(
+            Code::connection_failed, origin_name(url) + ": the TLS handshake took too long"
+        );
     }
     if (error || guard.fired()) {
         Error failure = to_client_error(url, error, guard.fired());
@@ -218,7 +249,8 @@ Result<asio::ssl::context*> Connector::tls_context(bool verify) {
     }
     if (error) {
         return fail(
-            Code::config_invalid, "the certificates in '" + options_.ca_file + "' cannot be loaded: " + reason_of(error)
+            Code::config_invalid,
+            "the certificates in '" + options_.ca_file + "' cannot be loaded: " + reason_of(error)
         );
     }
     context = std::move(made);

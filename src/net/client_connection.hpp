@@ -16,8 +16,8 @@ struct ClientConnection {
     bool reused = false;
 };
 
-// Closes the connection that an operation works on when its time is over: the operation then ends with
-// an error, whatever it waits for. Ends with its scope.
+// Closes the connection that an operation works on when its time is over: the operation then ends
+// with an error, whatever it waits for. Ends with its scope.
 class TimeGuard {
 public:
     explicit TimeGuard(Executor executor);
@@ -39,12 +39,17 @@ public:
     Connector(Executor executor, const ClientOptions& options);
 
     // A new connection to the URL's host, TLS included. `deadline` is the whole operation's.
-    Task<Result<std::shared_ptr<ClientConnection>>> open(Url url, bool verify_tls, Ticks::time_point deadline);
+    Task<Result<std::shared_ptr<ClientConnection>>> open(
+        Url url, bool verify_tls, Ticks::time_point deadline
+    );
 
 private:
     Task<Result<std::vector<tcp::endpoint>>> resolve(Url url, Ticks::time_point deadline);
     Task<Result<>> shake_hands(
-        std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Ticks::time_point deadline
+        std::shared_ptr<ClientConnection> connection,
+        Url url,
+        bool verify_tls,
+        Ticks::time_point deadline
     );
     bool may_connect(const tcp::endpoint& endpoint) const;
     Result<asio::ssl::context*> tls_context(bool verify);

@@ -6,11 +6,12 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <thread>
+
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
-#include <thread>
 
 #include "net/test_server.hpp"
 
@@ -37,9 +38,13 @@ ClientRequest make_post(std::string url, std::string body) {
 
 class ClientTest : public testing::Test {
 protected:
-    Result<ClientResponse> send(ClientRequest request) { return loop_.run(client_.send(std::move(request))); }
+    Result<ClientResponse> send(ClientRequest request) {
+        return loop_.run(client_.send(std::move(request)));
+    }
     // Plays the server for one request on a new connection of `server`.
-    std::pair<std::string, Result<ClientResponse>> play(ClientRequest request, std::string_view answer) {
+    std::pair<std::string, Result<ClientResponse>> play(
+        ClientRequest request, std::string_view answer
+    ) {
         auto sending = loop_.start(client_.send(std::move(request)));
         const auto peer = server_.accept();
         auto head = peer->read_until("\r\n\r\n");
@@ -85,7 +90,12 @@ TEST_F(ClientTest, SendsAProperHead) {
     request.headers.set("Host", "evil");
     const auto [head, result] = play(std::move(request), "HTTP/1.1 204 No Content\r\n\r\n");
     ASSERT_TRUE(result);
-    EXPECT_THAT(head, StartsWith("POST /x?y HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server_.port()) + "\r\n"));
+    EXPECT_THAT(
+        head,
+        StartsWith(
+            "POST /x?y HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server_.port()) + "\r\n"
+        )
+    );
     EXPECT_THAT(head, HasSubstr("Accept-Encoding: identity\r\n"));
     EXPECT_THAT(head, HasSubstr("User-Agent: comfyd/"));
     EXPECT_THAT(head, HasSubstr("X-Own: 1\r\n"));
@@ -97,8 +107,21 @@ TEST_F(ClientTest, ReadsEveryKindOfAnswer) {
     const auto get = make_get(server_.url("/"));
     EXPECT_EQ(play(get, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab").second->body, "ab");
     EXPECT_EQ(play(get, "HTTP/1.1 200 OK\r\n\r\nuntil the end").second->body, "until the end");
-    EXPECT_EQ(play(get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\nT: t\r\n\r\n").second->body, "abc");
-    const auto interim = play(get, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nz").second;
+    EXPECT_EQ(
+        play(
+            get,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\nT: "
+            "t\r\n\r\n"
+        )
+            .second->body,
+        "abc"
+    );
+    const auto interim = play(
+                             get,
+                             "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 201 "
+                             "Created\r\nContent-Length: 1\r\n\r\nz"
+    )
+                             .second;
     ASSERT_TRUE(interim);
     EXPECT_EQ(interim->status, 201);
     EXPECT_EQ(interim->body, "z");
@@ -111,7 +134,9 @@ TEST_F(ClientTest, ReportsBrokenAnswers) {
         const auto result = play(get, answer).second;
         ASSERT_FALSE(result) << answer;
         EXPECT_EQ(result.error().code, code) << answer << ": " << result.error().message;
-        EXPECT_THAT(result.error().message, StartsWith("127.0.0.1:" + std::to_string(server_.port()) + ": "));
+        EXPECT_THAT(
+            result.error().message, StartsWith("127.0.0.1:" + std::to_string(server_.port()) + ": ")
+        );
     };
     expect("SSH-2.0-OpenSSH_9.2\r\n\r\n", Code::protocol_error);
     expect("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Code::protocol_error);
@@ -126,7 +151,8 @@ TEST_F(ClientTest, RefusesAnswersThatAreTooLarge) {
     auto request = make_get(server_.url("/"));
     request.response_bytes_max = 3;
     for (const auto* answer :
-         {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nabcd",
+         {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n",
+          "HTTP/1.1 200 OK\r\n\r\nabcd",
           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n"}) {
         const auto result = play(request, answer).second;
         ASSERT_FALSE(result) << answer;
@@ -154,7 +180,9 @@ TEST_F(ClientTest, DownloadsIntoASink) {
     EXPECT_EQ(missing->status, 404);
     EXPECT_EQ(got, "");
 
-    const auto full = [](std::string_view) -> Result<> { return fail(Code::storage_full, "no space"); };
+    const auto full = [](std::string_view) -> Result<> {
+        return fail(Code::storage_full, "no space");
+    };
     const auto refused = loop_.run(client_.download(request, full));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::storage_full);
@@ -168,7 +196,9 @@ TEST_F(ClientTest, SaysWhyItCannotConnect) {
     const auto unknown = send(make_get("http://no-such-host.invalid/"));
     ASSERT_FALSE(unknown);
     EXPECT_EQ(unknown.error().code, Code::connection_failed);
-    EXPECT_THAT(unknown.error().message, StartsWith("no-such-host.invalid:80: the name cannot be resolved"));
+    EXPECT_THAT(
+        unknown.error().message, StartsWith("no-such-host.invalid:80: the name cannot be resolved")
+    );
 }
 
 TEST_F(ClientTest, RefusesBadRequestsOfItsCaller) {
@@ -187,7 +217,10 @@ TEST_F(ClientTest, AddressPolicyIsCheckedAfterResolving) {
     ClientOptions options;
     options.policy = AddressPolicy::public_only;
     Client guarded(loop_.executor(), options);
-    for (const auto& url : {server.url("/"), "http://localhost:" + std::to_string(server.port()) + "/", std::string("http://[::ffff:127.0.0.1]:80/")}) {
+    for (const auto& url :
+         {server.url("/"),
+          "http://localhost:" + std::to_string(server.port()) + "/",
+          std::string("http://[::ffff:127.0.0.1]:80/")}) {
         const auto refused = loop_.run(guarded.send(make_get(url)));
         ASSERT_FALSE(refused) << url;
         EXPECT_EQ(refused.error().code, Code::address_refused) << refused.error().message;
@@ -326,13 +359,15 @@ public:
             name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0
         );
         X509_set_issuer_name(certificate.get(), name);
-        X509_EXTENSION* names = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:localhost");
+        X509_EXTENSION* names =
+            X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:localhost");
         X509_add_ext(certificate.get(), names, -1);
         X509_EXTENSION_free(names);
         X509_sign(certificate.get(), key.get(), EVP_sha256());
         SSL_CTX_use_certificate(tls_.native_handle(), certificate.get());
         SSL_CTX_use_PrivateKey(tls_.native_handle(), key.get());
-        path = std::filesystem::temp_directory_path() / ("comfyd-net-" + std::to_string(::getpid()) + ".pem");
+        path = std::filesystem::temp_directory_path() /
+               ("comfyd-net-" + std::to_string(::getpid()) + ".pem");
         std::FILE* file = std::fopen(path.c_str(), "w");
         PEM_write_X509(file, certificate.get());
         std::fclose(file);
@@ -347,7 +382,8 @@ public:
         std::filesystem::remove(path);
     }
     std::string url(std::string_view host) {
-        return "https://" + std::string(host) + ":" + std::to_string(acceptor_.local_endpoint().port()) + "/";
+        return "https://" + std::string(host) + ":" +
+               std::to_string(acceptor_.local_endpoint().port()) + "/";
     }
     std::string path;
 
@@ -363,7 +399,9 @@ private:
             stream.handshake(boost::asio::ssl::stream_base::server, error);
             std::string request;
             while (!error) {
-                boost::asio::read_until(stream, boost::asio::dynamic_buffer(request), "\r\n\r\n", error);
+                boost::asio::read_until(
+                    stream, boost::asio::dynamic_buffer(request), "\r\n\r\n", error
+                );
                 if (!error) {
                     boost::asio::write(stream, boost::asio::buffer(kOk), error);
                     request.clear();
@@ -417,7 +455,9 @@ TEST_F(ClientTest, VerifiesTls) {
 }
 
 TEST_F(ClientTest, ReportsAServerWithoutTls) {
-    auto sending = loop_.start(client_.send(make_get("https://127.0.0.1:" + std::to_string(server_.port()) + "/")));
+    auto sending = loop_.start(
+        client_.send(make_get("https://127.0.0.1:" + std::to_string(server_.port()) + "/"))
+    );
     const auto peer = server_.accept();
     peer->read_bytes(5);
     peer->send("HTTP/1.1 400 Bad Request\r\n\r\n");

@@ -91,7 +91,8 @@ bool is_compressible(std::string_view content_type) {
     if (equal_ignoring_case(type, "text/event-stream")) {
         return false;
     }
-    return equal_ignoring_case(type.substr(0, 5), "text/") || equal_ignoring_case(type, "application/json");
+    return equal_ignoring_case(type.substr(0, 5), "text/") ||
+           equal_ignoring_case(type, "application/json");
 }
 
 std::string gzip(std::string_view data) {

@@ -7,7 +7,9 @@
 namespace comfyd::net {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char lower(char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
 
 int hex_value(char c) {
     if (c >= '0' && c <= '9') {
@@ -95,7 +97,8 @@ Result<Authority> parse_authority(std::string_view text, std::uint16_t port_if_a
     Authority authority{std::string(host), port_if_absent};
     std::transform(host.begin(), host.end(), authority.host.begin(), lower);
     if (!port.empty()) {
-        const auto number = port[0] == ':' ? parse_number<std::uint16_t>(port.substr(1)) : std::nullopt;
+        const auto number =
+            port[0] == ':' ? parse_number<std::uint16_t>(port.substr(1)) : std::nullopt;
         if (!number || *number == 0) {
             return fail(Code::invalid_argument, "URL has no valid port: use 1 to 65535");
         }
@@ -159,8 +162,9 @@ std::string_view to_string(Method method) {
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {
-    return a.size() == b.size() &&
-           std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
+               return lower(x) == lower(y);
+           });
 }
 
 std::optional<std::string> percent_decode(std::string_view text) {
@@ -221,7 +225,9 @@ Result<Url> Url::parse(std::string_view text) {
     // Control characters and spaces could smuggle a second header into a request.
     const auto illegal = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
     if (text.size() > 8192 || std::any_of(text.begin(), text.end(), illegal)) {
-        return fail(Code::invalid_argument, "URL is too long or contains spaces or control characters");
+        return fail(
+            Code::invalid_argument, "URL is too long or contains spaces or control characters"
+        );
     }
     const auto separator = text.find("://");
     if (separator == std::string_view::npos) {
@@ -257,12 +263,15 @@ std::string Url::host_header() const {
     return text;
 }
 
-std::string Url::to_string() const { return scheme + "://" + host_header() + target; }
+std::string Url::to_string() const {
+    return scheme + "://" + host_header() + target;
+}
 
 Result<std::optional<ByteRange>> parse_range(std::string_view header, std::uint64_t size) {
     constexpr std::string_view kUnit = "bytes=";
     const std::optional<ByteRange> none;
-    if (header.size() < kUnit.size() || !equal_ignoring_case(header.substr(0, kUnit.size()), kUnit)) {
+    if (header.size() < kUnit.size() ||
+        !equal_ignoring_case(header.substr(0, kUnit.size()), kUnit)) {
         return none;
     }
     header.remove_prefix(kUnit.size());

@@ -58,7 +58,8 @@ struct FormPart {
     std::string content_type;
     std::string data;
 };
-// The parts in order. Code::invalid_argument when malformed or when `content_type` is not multipart/form-data.
+// The parts in order. Code::invalid_argument when malformed or when `content_type` is not
+// multipart/form-data.
 Result<std::vector<FormPart>> parse_multipart(std::string_view content_type, std::string_view body);
 struct Multipart {
     std::string content_type;

@@ -39,7 +39,10 @@ TEST(Percent, EncodesAllButUnreserved) {
 
 TEST(Query, SplitsPairsAndKeepsBrokenEscapes) {
     using Pairs = std::vector<std::pair<std::string, std::string>>;
-    EXPECT_EQ(parse_query("a=1&b=%20x&c&=d&&e=f=g+h"), (Pairs{{"a", "1"}, {"b", " x"}, {"c", ""}, {"", "d"}, {"e", "f=g h"}}));
+    EXPECT_EQ(
+        parse_query("a=1&b=%20x&c&=d&&e=f=g+h"),
+        (Pairs{{"a", "1"}, {"b", " x"}, {"c", ""}, {"", "d"}, {"e", "f=g h"}})
+    );
     EXPECT_EQ(parse_query("a=%4&b=%"), (Pairs{{"a", "%4"}, {"b", "%"}}));
     EXPECT_TRUE(parse_query("").empty());
 }
@@ -71,9 +74,23 @@ TEST(UrlParse, KnowsDefaultsAndIpv6) {
 
 TEST(UrlParse, RefusesWhatIsNoWebUrl) {
     for (const auto* text :
-         {"", "example.org", "ftp://h/", "file:///etc/passwd", "http://", "http:///x", "http://u:p@h/", "http://h:0/",
-          "http://h:65536/", "http://h:x/", "http://h:/", "http://[::1/", "http://[::1]x/", "http://h/a b", "http://h/\r\nX: y",
-          "http://h\\@x/", "http://[zz]/"}) {
+         {"",
+          "example.org",
+          "ftp://h/",
+          "file:///etc/passwd",
+          "http://",
+          "http:///x",
+          "http://u:p@h/",
+          "http://h:0/",
+          "http://h:65536/",
+          "http://h:x/",
+          "http://h:/",
+          "http://[::1/",
+          "http://[::1]x/",
+          "http://h/a b",
+          "http://h/\r\nX: y",
+          "http://h\\@x/",
+          "http://[zz]/"}) {
         const auto url = Url::parse(text);
         ASSERT_FALSE(url) << text;
         EXPECT_EQ(url.error().code, Code::invalid_argument);
@@ -101,8 +118,10 @@ TEST(Multipart, RoundTrip) {
 TEST(Multipart, ReadsWhatClientsWrite) {
     const auto read = parse_multipart(
         "multipart/form-data; charset=utf-8; boundary=\"x y\"",
-        "preamble\r\n--x y\r\ncontent-disposition: form-data; name=plain; filename=\"q\\\"q.png\"\r\n\r\n"
-        "1\r\n2\r\n--x y\r\nContent-Disposition: form-data; name=\"e\"\r\n\r\n\r\n--x y--\r\nepilogue"
+        "preamble\r\n--x y\r\ncontent-disposition: form-data; name=plain; "
+        "filename=\"q\\\"q.png\"\r\n\r\n"
+        "1\r\n2\r\n--x y\r\nContent-Disposition: form-data; name=\"e\"\r\n\r\n\r\n--x "
+        "y--\r\nepilogue"
     );
     ASSERT_TRUE(read) << read.error().message;
     ASSERT_EQ(read->size(), 2U);
@@ -119,9 +138,14 @@ TEST(Multipart, RefusesTheMalformed) {
     EXPECT_FALSE(parse_multipart("multipart/form-data", "--b--"));
     EXPECT_FALSE(parse_multipart("multipart/form-data; boundary=", "----"));
     for (const std::string& body :
-         {std::string(), std::string("nothing"), std::string("--b"), "--b\r\n" + head + "data",
-          std::string("--b\r\n\r\ndata\r\n--b--"), std::string("--b\r\nno colon\r\n\r\nx\r\n--b--"),
-          std::string("--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--"), "--bX\r\n" + head + "x\r\n--b--"}) {
+         {std::string(),
+          std::string("nothing"),
+          std::string("--b"),
+          "--b\r\n" + head + "data",
+          std::string("--b\r\n\r\ndata\r\n--b--"),
+          std::string("--b\r\nno colon\r\n\r\nx\r\n--b--"),
+          std::string("--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--"),
+          "--bX\r\n" + head + "x\r\n--b--"}) {
         const auto read = parse_multipart(type, body);
         ASSERT_FALSE(read) << body;
         EXPECT_EQ(read.error().code, Code::invalid_argument);
@@ -146,7 +170,15 @@ TEST(Range, OneRange) {
 
 TEST(Range, UnusableCountsAsNone) {
     for (const auto* header :
-         {"", "items=0-1", "bytes=", "bytes=-", "bytes=5-4", "bytes=a-b", "bytes=0-1,3-4", "bytes=1", "bytes=1-x",
+         {"",
+          "items=0-1",
+          "bytes=",
+          "bytes=-",
+          "bytes=5-4",
+          "bytes=a-b",
+          "bytes=0-1,3-4",
+          "bytes=1",
+          "bytes=1-x",
           "bytes=99999999999999999999-"}) {
         const auto range = parse_range(header, 100);
         ASSERT_TRUE(range) << header;

@@ -29,7 +29,9 @@ IoThread::IoThread(std::string name) : name_(std::move(name)), work_(context_.ge
     COMFYD_ASSERT(name_.size() <= 15);
 }
 
-IoThread::~IoThread() { stop(); }
+IoThread::~IoThread() {
+    stop();
+}
 
 void IoThread::start() {
     COMFYD_ASSERT(!thread_.joinable());

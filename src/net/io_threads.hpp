@@ -1,16 +1,17 @@
-// Threads that run io_contexts, one each. The owner makes them first and destroys them last: whatever
-// runs on the contexts must be gone before stop().
+// Threads that run io_contexts, one each. The owner makes them first and destroys them last:
+// whatever runs on the contexts must be gone before stop().
 //
-// An exception that leaves a handler is logged and the loop goes on: one broken callback must not take
-// a thread, and with it thousands of connections, down.
+// An exception that leaves a handler is logged and the loop goes on: one broken callback must not
+// take a thread, and with it thousands of connections, down.
 #pragma once
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 
 #include "base/task.hpp"
 
@@ -26,7 +27,8 @@ public:
     boost::asio::io_context& context() { return context_; }
     Executor executor() { return context_.get_executor(); }
     void start();
-    // Returns when the thread has ended; what is still queued is not run. Not from the thread itself.
+    // Returns when the thread has ended; what is still queued is not run. Not from the thread
+    // itself.
     void stop();
 
 private:

@@ -47,7 +47,8 @@ bool next_parameter(std::string_view& rest, std::string& name, std::string& valu
     }
     std::size_t i = 1;
     for (; i < rest.size() && rest[i] != '"'; ++i) {
-        const bool escape = rest[i] == '\\' && i + 1 < rest.size() && (rest[i + 1] == '"' || rest[i + 1] == '\\');
+        const bool escape =
+            rest[i] == '\\' && i + 1 < rest.size() && (rest[i + 1] == '"' || rest[i + 1] == '\\');
         if (escape) {
             ++i;
         }
@@ -134,7 +135,9 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-Result<std::vector<FormPart>> parse_multipart(std::string_view content_type, std::string_view body) {
+Result<std::vector<FormPart>> parse_multipart(
+    std::string_view content_type, std::string_view body
+) {
     auto boundary = find_boundary(content_type);
     if (!boundary) {
         return fail(std::move(boundary.error()));
@@ -194,7 +197,8 @@ Multipart make_multipart(const std::vector<FormPart>& parts) {
     const std::string boundary = "comfyd-" + to_hex(random.data(), random.size());
     Multipart made{"multipart/form-data; boundary=" + boundary, {}};
     for (const auto& part : parts) {
-        made.body += "--" + boundary + "\r\nContent-Disposition: form-data; name=" + quoted(part.name);
+        made.body +=
+            "--" + boundary + "\r\nContent-Disposition: form-data; name=" + quoted(part.name);
         if (part.filename) {
             made.body += "; filename=" + quoted(*part.filename);
         }

@@ -1,10 +1,11 @@
-// Internal to net: Beast's parser, filling a Request of ours. One per message. Stops after the head, so
-// that a handler decides whether and how the body is read; it also refuses what could be read in two
-// ways by us and by a proxy before us (request smuggling).
+// Internal to net: Beast's parser, filling a Request of ours. One per message. Stops after the
+// head, so that a handler decides whether and how the body is read; it also refuses what could be
+// read in two ways by us and by a proxy before us (request smuggling).
 #pragma once
 
-#include <boost/beast/http/basic_parser.hpp>
 #include <cstring>
+
+#include <boost/beast/http/basic_parser.hpp>
 
 #include "net/server.hpp"
 
@@ -12,7 +13,9 @@ namespace comfyd::net {
 
 namespace http = boost::beast::http;
 
-inline std::string_view as_std(boost::beast::string_view text) { return {text.data(), text.size()}; }
+inline std::string_view as_std(boost::beast::string_view text) {
+    return {text.data(), text.size()};
+}
 
 // What is wrong with a head, where Beast's own errors do not say it.
 enum class HeadFault { none, target_too_long, too_many_fields, transfer_encoding, host };

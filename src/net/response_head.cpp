@@ -61,7 +61,8 @@ std::string_view reason_of(int status) {
     // clang-format on
 }
 
-// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second. Not strftime: names must not depend on a locale.
+// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second. Not strftime: names must not depend on a
+// locale.
 std::string_view date_now() {
     static constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static constexpr std::array kMonths{

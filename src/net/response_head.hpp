@@ -20,7 +20,9 @@ struct Framing {
 void append_head(std::string& out, const Response& response, const Framing& framing);
 
 // Statuses that never have a body.
-inline bool is_bodiless(int status) { return status < 200 || status == 204 || status == 304; }
+inline bool is_bodiless(int status) {
+    return status < 200 || status == 204 || status == 304;
+}
 
 // {"error":{"code":…,"message":…}}: the answer to requests that no handler sees.
 Response make_problem(int status, std::string_view code, std::string_view message);

@@ -3,8 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/beast/http/basic_parser.hpp>
 #include <optional>
+
+#include <boost/beast/http/basic_parser.hpp>
 
 #include "net/client.hpp"
 
@@ -66,12 +67,15 @@ private:
     void on_body_init_impl(const boost::optional<std::uint64_t>&, ErrorCode&) {}
     std::size_t on_body_impl(Text body, ErrorCode& error) { return take(body, error); }
     void on_chunk_header_impl(std::uint64_t, Text, ErrorCode&) {}
-    std::size_t on_chunk_body_impl(std::uint64_t, Text body, ErrorCode& error) { return take(body, error); }
+    std::size_t on_chunk_body_impl(std::uint64_t, Text body, ErrorCode& error) {
+        return take(body, error);
+    }
     void on_finish_impl(ErrorCode&) {}
 
     void refuse_size(ErrorCode& error) {
         failure_ = Error(
-            Code::payload_too_large, "the answer is larger than " + std::to_string(body_bytes_max_) + " bytes"
+            Code::payload_too_large,
+            "the answer is larger than " + std::to_string(body_bytes_max_) + " bytes"
         );
         error = http::error::body_limit;
     }

@@ -1,9 +1,10 @@
 #include "net/server.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 #include <csignal>
 #include <future>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
@@ -29,7 +30,8 @@ Result<std::vector<tcp::endpoint>> candidates(const Endpoint& endpoint) {
     const auto found = resolver.resolve(endpoint.host, std::to_string(endpoint.port), error);
     if (error || found.empty()) {
         return fail(
-            Code::invalid_argument, "cannot listen on '" + endpoint.host + "': it is no address of this machine"
+            Code::invalid_argument,
+            "cannot listen on '" + endpoint.host + "': it is no address of this machine"
         );
     }
     std::vector<tcp::endpoint> endpoints;
@@ -57,15 +59,17 @@ error_code open_acceptor(Acceptor& acceptor, const tcp::endpoint& endpoint, bool
     return error;
 }
 
-// SO_REUSEPORT would also let a second server of the same user share the port without a word. A plain
-// socket finds that out.
+// SO_REUSEPORT would also let a second server of the same user share the port without a word. A
+// plain socket finds that out.
 error_code probe(asio::io_context& context, const tcp::endpoint& endpoint) {
     Acceptor acceptor(context);
     return open_acceptor(acceptor, endpoint, false);
 }
 
 error_code open_acceptors(
-    const std::vector<asio::io_context*>& contexts, tcp::endpoint& endpoint, std::vector<Acceptor>& into
+    const std::vector<asio::io_context*>& contexts,
+    tcp::endpoint& endpoint,
+    std::vector<Acceptor>& into
 ) {
     const bool shared = contexts.size() > 1;
     if (shared && endpoint.port() != 0) {
@@ -80,7 +84,8 @@ error_code open_acceptors(
             return error;
         }
         error_code ignored;
-        endpoint = acceptor.local_endpoint(ignored);  // the others must use the port that the first one got
+        endpoint = acceptor.local_endpoint(ignored
+        );  // the others must use the port that the first one got
         into.push_back(std::move(acceptor));
     }
     return {};
@@ -91,7 +96,8 @@ tl::unexpected<Error> cannot_listen(const Endpoint& endpoint, const error_code& 
     return fail(
         taken ? Code::conflict : Code::invalid_argument,
         "cannot listen on " + endpoint.to_string() + ": " +
-            (taken ? "another program uses this port; stop it or choose another port" : error.message())
+            (taken ? "another program uses this port; stop it or choose another port"
+                   : error.message())
     );
 }
 
@@ -140,7 +146,8 @@ void Shard::admit(Socket socket, const tcp::endpoint& peer) {
     if (state.connections_open.load(std::memory_order_relaxed) >= state.limits.connections_max) {
         state.connections_refused.fetch_add(1, std::memory_order_relaxed);
         std::string text;
-        const auto problem = make_problem(503, "too_many_connections", "the server has too many connections");
+        const auto problem =
+            make_problem(503, "too_many_connections", "the server has too many connections");
         append_head(text, problem, {.keep_alive = false, .content_length = problem.body.size()});
         socket.write_some(asio::buffer(text + problem.body), error);
         socket.shutdown(Socket::shutdown_send, error);
@@ -204,7 +211,9 @@ public:
 Server::Server(std::vector<asio::io_context*> contexts, ServerLimits limits, Handler handler)
     : impl_(std::make_unique<Impl>(std::move(contexts), limits, std::move(handler))) {}
 
-Server::~Server() { COMFYD_ASSERT(impl_->shards.empty()); }
+Server::~Server() {
+    COMFYD_ASSERT(impl_->shards.empty());
+}
 
 Result<Endpoint> Server::listen(const Endpoint& endpoint) {
     COMFYD_ASSERT(impl_->shards.empty());
@@ -223,7 +232,9 @@ Result<Endpoint> Server::listen(const Endpoint& endpoint) {
         }
         for (std::size_t i = 0; i < acceptors.size(); ++i) {
             auto& context = *impl_->contexts[i];
-            impl_->shards.push_back(std::make_shared<Shard>(context, impl_->state, std::move(acceptors[i])));
+            impl_->shards.push_back(
+                std::make_shared<Shard>(context, impl_->state, std::move(acceptors[i]))
+            );
             asio::post(context, [shard = impl_->shards.back()] { shard->start(); });
         }
         return Endpoint{endpoint.host, candidate.port()};
@@ -238,7 +249,9 @@ void Server::stop(Millis grace) {
         auto end = std::make_shared<std::promise<void>>();
         ends.push_back(end->get_future());
         asio::post(shard->executor, [shard] { shard->begin_drain(); });
-        asio::co_spawn(shard->executor, shard->drained(), [end](const std::exception_ptr&) { end->set_value(); });
+        asio::co_spawn(shard->executor, shard->drained(), [end](const std::exception_ptr&) {
+            end->set_value();
+        });
     }
     const auto deadline = Ticks::now() + grace;
     bool all_ended = true;
@@ -258,7 +271,11 @@ void Server::stop(Millis grace) {
 
 ServerCounters Server::counters() const {
     const auto& state = impl_->state;
-    return {state.connections_open.load(), state.connections_total.load(), state.connections_refused.load()};
+    return {
+        state.connections_open.load(),
+        state.connections_total.load(),
+        state.connections_refused.load()
+    };
 }
 
 }  // namespace comfyd::net

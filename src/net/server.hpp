@@ -1,8 +1,8 @@
 // The HTTP/1.1 and WebSocket server.
 //
-// N io threads, each with its own io_context and its own SO_REUSEPORT acceptor; a connection stays on
-// the thread that accepted it, and handlers run there as coroutines. Every size, count and time has a
-// limit. The server knows no routes: one handler gets every request.
+// N io threads, each with its own io_context and its own SO_REUSEPORT acceptor; a connection stays
+// on the thread that accepted it, and handlers run there as coroutines. Every size, count and time
+// has a limit. The server knows no routes: one handler gets every request.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,12 @@ namespace comfyd::net {
 struct ServerLimits {
     std::size_t header_bytes_max = 32 * 1024;
     std::uint64_t body_bytes_max = 100 * 1024 * 1024;
-    std::size_t connections_max = 16'384;            // over all threads; more are answered 503 and closed
-    std::chrono::seconds header_timeout{15};         // from the first byte of a request to the end of its headers
+    std::size_t connections_max = 16'384;  // over all threads; more are answered 503 and closed
+    std::chrono::seconds header_timeout{15
+    };  // from the first byte of a request to the end of its headers
     std::chrono::seconds body_timeout{300};
-    std::chrono::seconds idle_timeout{75};           // keep-alive connection with no request
-    std::chrono::seconds write_timeout{60};          // a client that does not read
+    std::chrono::seconds idle_timeout{75};   // keep-alive connection with no request
+    std::chrono::seconds write_timeout{60};  // a client that does not read
 };
 
 struct Request {
@@ -37,7 +38,7 @@ struct Request {
     std::string path;         // target without query, still percent-encoded
     std::string query;        // without '?'
     Headers headers;
-    std::string peer;         // address of the client, without port
+    std::string peer;  // address of the client, without port
     std::string scheme = "http";
 };
 
@@ -54,8 +55,8 @@ struct FileBody {
     std::uint64_t length = 0;
 };
 
-// One request and the way to answer it. Lives as long as the handler runs. All members are to be used
-// on the connection's thread only. A failed write means that the client is gone: return.
+// One request and the way to answer it. Lives as long as the handler runs. All members are to be
+// used on the connection's thread only. A failed write means that the client is gone: return.
 class Exchange {
 public:
     virtual ~Exchange() = default;
@@ -68,23 +69,26 @@ public:
     // The next piece, at most `into_bytes`; 0 at the end. Do not mix with read_body.
     virtual Task<Result<std::size_t>> read_some(char* into, std::size_t into_bytes) = 0;
 
-    // A whole answer. Content-Length, Date and Connection are set here; gzip is applied to text and JSON
-    // bodies above 1 KB where the client accepts it; HEAD sends no body; ETag and If-None-Match are the
-    // handler's business.
+    // A whole answer. Content-Length, Date and Connection are set here; gzip is applied to text and
+    // JSON bodies above 1 KB where the client accepts it; HEAD sends no body; ETag and
+    // If-None-Match are the handler's business.
     virtual Task<Result<>> send(Response response) = 0;
     // response.body is ignored, response.status and headers are used.
     virtual Task<Result<>> send_file(Response head, FileBody file) = 0;
 
-    // An answer of unknown length: chunked. After begin_stream any number of writes, then end_stream.
-    // Each write is flushed. A client that does not read for write_timeout fails the write.
+    // An answer of unknown length: chunked. After begin_stream any number of writes, then
+    // end_stream. Each write is flushed. A client that does not read for write_timeout fails the
+    // write.
     virtual Task<Result<>> begin_stream(Response head) = 0;
     virtual Task<Result<>> write_stream(std::string data) = 0;
     virtual Task<Result<>> end_stream() = 0;
-    // Resolves true when the client closed the connection while we stream, false when `until` is over.
-    // For streams that may be silent for long: the writer learns of a dead client without writing.
+    // Resolves true when the client closed the connection while we stream, false when `until` is
+    // over. For streams that may be silent for long: the writer learns of a dead client without
+    // writing.
     virtual Task<bool> wait_closed(Millis until) = 0;
 
-    // Code::upgrade_required (426 is then the handler's answer) when the request is no WebSocket handshake.
+    // Code::upgrade_required (426 is then the handler's answer) when the request is no WebSocket
+    // handshake.
     virtual Task<Result<std::unique_ptr<WebSocket>>> upgrade(WebSocketOptions options) = 0;
 
     // True once anything was sent: a handler that returns without is answered 500 by the server.
@@ -105,7 +109,8 @@ struct ServerCounters {
 struct Endpoint {
     std::string host = "127.0.0.1";  // address or name; "localhost" and "::1" work
     std::uint16_t port = 0;          // 0: a free one
-    static Result<Endpoint> parse(std::string_view text);  // "127.0.0.1:8080", "[::1]:8080", ":8080"
+    static Result<Endpoint> parse(std::string_view text
+    );  // "127.0.0.1:8080", "[::1]:8080", ":8080"
     bool is_loopback() const;
     std::string to_string() const;
 };
@@ -118,13 +123,14 @@ public:
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
-    // Binds and starts to accept. Code::invalid_argument / Code::conflict (address in use) with the reason.
-    // Returns the endpoint with its real port. Call before the io threads run or from any thread.
+    // Binds and starts to accept. Code::invalid_argument / Code::conflict (address in use) with the
+    // reason. Returns the endpoint with its real port. Call before the io threads run or from any
+    // thread.
     Result<Endpoint> listen(const Endpoint& endpoint);
 
-    // Stops accepting, closes idle connections, sets draining, waits until the requests in progress are
-    // answered or `grace` is over, then closes what is left. Blocks; call from a thread that runs none of
-    // the contexts, while they still run.
+    // Stops accepting, closes idle connections, sets draining, waits until the requests in progress
+    // are answered or `grace` is over, then closes what is left. Blocks; call from a thread that
+    // runs none of the contexts, while they still run.
     void stop(Millis grace);
 
     ServerCounters counters() const;  // any thread

@@ -1,5 +1,5 @@
-// How a Connection writes answers. A write is tried at once, without a detour through the event loop;
-// only what the socket does not take is waited for.
+// How a Connection writes answers. A write is tried at once, without a detour through the event
+// loop; only what the socket does not take is waited for.
 #include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -16,15 +16,19 @@ namespace {
 
 constexpr std::size_t kCompressBytesMin = 1024;
 constexpr std::size_t kCompressBytesMax = 64 * 1024 * 1024;
-constexpr std::size_t kOneBufferBytesMax = 16 * 1024;  // up to here a copy is cheaper than a second piece
+constexpr std::size_t kOneBufferBytesMax =
+    16 * 1024;  // up to here a copy is cheaper than a second piece
 constexpr std::uint64_t kUnreadBytesMax = 256 * 1024;  // a longer unread body costs the connection
 constexpr std::size_t kFilePieceBytes = 256 * 1024;
 
-asio::const_buffer piece(std::string_view text) { return {text.data(), text.size()}; }
+asio::const_buffer piece(std::string_view text) {
+    return {text.data(), text.size()};
+}
 
 class File {
 public:
-    explicit File(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+    explicit File(const std::string& path)
+        : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
     ~File() {
         if (descriptor_ >= 0) {
             ::close(descriptor_);
@@ -35,7 +39,7 @@ public:
     int descriptor() const { return descriptor_; }
     // nullopt when it could not be opened or is no regular file.
     std::optional<std::uint64_t> size() const {
-        struct stat status {};
+        struct stat status{};
         if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
             return std::nullopt;
         }
@@ -106,7 +110,8 @@ Task<Result<>> Connection::flush(Outgoing out) {
 Framing Connection::frame_answer(int status, std::optional<std::uint64_t> content_length) {
     answered_ = true;
     const bool unread_is_long =
-        body_ != Body::none && (continue_expected_ || (body_ == Body::sized && body_left_ > kUnreadBytesMax));
+        body_ != Body::none &&
+        (continue_expected_ || (body_ == Body::sized && body_left_ > kUnreadBytesMax));
     keep_alive_ = keep_alive_ && !unread_is_long && !draining();
     Framing framing;
     framing.http11 = http11_;
@@ -125,7 +130,9 @@ void Connection::compress(Response& response) const {
         return;
     }
     const auto vary = response.headers.get("Vary");
-    response.headers.set("Vary", vary.empty() ? "Accept-Encoding" : std::string(vary) + ", Accept-Encoding");
+    response.headers.set(
+        "Vary", vary.empty() ? "Accept-Encoding" : std::string(vary) + ", Accept-Encoding"
+    );
     if (accepts_gzip(request_.headers.get("Accept-Encoding"))) {
         response.body = gzip(response.body);
         response.headers.set("Content-Encoding", "gzip");
@@ -168,7 +175,8 @@ Task<Result<>> Connection::send_file(Response head, FileBody file) {
     }
     std::string text;
     append_head(text, head, frame_answer(head.status, file.length));
-    const bool bodiless = request_.method == Method::head || is_bodiless(head.status) || file.length == 0;
+    const bool bodiless =
+        request_.method == Method::head || is_bodiless(head.status) || file.length == 0;
     Outgoing out;
     out.pieces[0] = piece(text);
     if (!write_now(out, bodiless ? 0 : MSG_MORE)) {
@@ -193,7 +201,10 @@ Task<Result<>> Connection::send_file_part(int file, std::uint64_t offset, std::u
             co_return fail(Code::cancelled, "the server shuts down");
         }
         const auto count = ::sendfile(
-            socket_.native_handle(), file, &position, static_cast<std::size_t>(std::min<std::uint64_t>(length, kFilePieceBytes))
+            socket_.native_handle(),
+            file,
+            &position,
+            static_cast<std::size_t>(std::min<std::uint64_t>(length, kFilePieceBytes))
         );
         if (count > 0) {
             length -= static_cast<std::uint64_t>(count);
@@ -224,7 +235,8 @@ Task<Result<>> Connection::send_file_part(int file, std::uint64_t offset, std::u
 Task<Result<>> Connection::begin_stream(Response head) {
     Framing framing = frame_answer(head.status, std::nullopt);
     const bool bodiless = request_.method == Method::head || is_bodiless(head.status);
-    if (!http11_ && !bodiless) {  // HTTP/1.0 has no chunks: the end of the connection ends the answer
+    if (!http11_ &&
+        !bodiless) {  // HTTP/1.0 has no chunks: the end of the connection ends the answer
         keep_alive_ = framing.keep_alive = false;
     }
     framing.chunked = http11_ && !is_bodiless(head.status);

@@ -17,7 +17,8 @@ constexpr std::size_t kGrowBytes = 64 * 1024;
 tl::unexpected<Error> Connection::too_large(std::uint64_t bytes_max) {
     keep_alive_ = false;
     return fail(
-        Code::payload_too_large, "the request body is larger than " + std::to_string(bytes_max) + " bytes"
+        Code::payload_too_large,
+        "the request body is larger than " + std::to_string(bytes_max) + " bytes"
     );
 }
 
@@ -100,7 +101,8 @@ Task<Result<std::size_t>> Connection::read_some(char* into, std::size_t into_byt
         }
     }
     deadline_ = body_deadline_;
-    auto count = body_ == Body::sized ? read_sized(into, into_bytes) : read_chunked(into, into_bytes);
+    auto count =
+        body_ == Body::sized ? read_sized(into, into_bytes) : read_chunked(into, into_bytes);
     auto result = co_await std::move(count);
     wait_for_ever();
     co_return result;
@@ -139,7 +141,8 @@ Task<Result<std::size_t>> Connection::read_chunked(char* into, std::size_t into_
         bool progress = false;
         if (!buffer_.empty()) {
             const auto unread = buffer_.view();
-            const std::size_t used = parser_->put(asio::const_buffer(unread.data(), unread.size()), error);
+            const std::size_t used =
+                parser_->put(asio::const_buffer(unread.data(), unread.size()), error);
             buffer_.consume(used);
             progress = used > 0;
         }

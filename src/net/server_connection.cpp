@@ -1,7 +1,8 @@
 #include "net/server_connection.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
 #include <exception>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
 
 #include "base/log.hpp"
 #include "net/request_parser.hpp"
@@ -13,6 +14,18 @@ constexpr std::size_t kReadBytes = 4096;
 constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
 constexpr std::size_t kPipelinedBytesMax = 64 * 1024;
 constexpr std::chrono::seconds kLingerTimeout{2};
+
+// "GET / HTTP/2.0": well formed, but not ours.
+bool names_other_version(std::string_view head) {
+    const auto line = head.substr(0, head.find("\r\n"));
+    const auto at = line.rfind(" HTTP/");
+    if (at == std::string_view::npos) {
+        return false;
+    }
+    const auto version = line.substr(at + 6);
+    return version.size() == 3 && version[1] == '.' && version[0] >= '0' && version[0] <= '9' &&
+           version[2] >= '0' && version[2] <= '9';
+}
 
 }  // namespace
 
@@ -35,7 +48,9 @@ void Connection::release_memory() {
     parser_.reset();
 }
 
-bool Connection::draining() const { return shard_.state.draining.load(std::memory_order_relaxed); }
+bool Connection::draining() const {
+    return shard_.state.draining.load(std::memory_order_relaxed);
+}
 
 void Connection::end_if_overdue(Ticks::time_point now) {
     if (now < deadline_) {
@@ -52,7 +67,8 @@ void Connection::begin_drain() {
         abort();
     }
     if (closed_) {
-        closed_->notify();  // a silent stream looks at draining() now instead of at its next heartbeat
+        closed_->notify(
+        );  // a silent stream looks at draining() now instead of at its next heartbeat
     }
     if (const auto websocket = websocket_.lock()) {
         shard_.connections.spawn("websocket close", websocket->go_away());
@@ -92,7 +108,10 @@ Task<> Connection::serve() {
         co_await call_handler();
         stop_watch();
         if (!answered_) {
-            log::error("handler did not answer", {{"method", request_.method_name}, {"path", request_.path}});
+            log::error(
+                "handler did not answer",
+                {{"method", request_.method_name}, {"path", request_.path}}
+            );
             co_await answer({500, "internal", "the request was not answered"});
         }
         if (stream_open_ || aborted_ || peer_closed_) {
@@ -139,7 +158,8 @@ Task<bool> Connection::read_head() {
             continue;
         }
         if (expired_ && !idle_ && !aborted_) {
-            co_await answer({408, "request_timeout", "the request's headers did not arrive in time"});
+            co_await answer({408, "request_timeout", "the request's headers did not arrive in time"}
+            );
         }
         co_return false;
     }
@@ -195,7 +215,9 @@ Connection::Problem Connection::judge(const error_code& error) const {
         case HeadFault::too_many_fields:
             return {431, "header_too_large", "the request has too many header fields"};
         case HeadFault::transfer_encoding:
-            return {400, "invalid_argument", "Transfer-Encoding must be chunked, and HTTP/1.1 be used"};
+            return {
+                400, "invalid_argument", "Transfer-Encoding must be chunked, and HTTP/1.1 be used"
+            };
         case HeadFault::host:
             return {400, "invalid_argument", "the request must have one Host header"};
         case HeadFault::none:
@@ -203,13 +225,14 @@ Connection::Problem Connection::judge(const error_code& error) const {
     }
     const auto unread = buffer_.view();
     if (error == http::error::header_limit) {
-        const bool in_request_line = head_bytes_ == 0 && unread.find('\n') == std::string_view::npos;
+        const bool in_request_line =
+            head_bytes_ == 0 && unread.find('\n') == std::string_view::npos;
         if (in_request_line) {
             return {414, "uri_too_long", "the request target is too long"};
         }
         return {431, "header_too_large", "the request's headers are too large"};
     }
-    if (error == http::error::bad_version && unread.find(" HTTP/") != std::string_view::npos) {
+    if (error == http::error::bad_version && names_other_version(unread)) {
         return {505, "unsupported_version", "use HTTP/1.1"};
     }
     return {400, "invalid_argument", "the request is not valid HTTP/1.1"};
@@ -256,7 +279,8 @@ Task<> Connection::call_handler() {
 
 // True when the next request can be read: nothing of this one's body is left.
 Task<bool> Connection::discard_body() {
-    if (continue_expected_ || !keep_alive_ || (body_ == Body::sized && body_left_ > kDiscardBytesMax)) {
+    if (continue_expected_ || !keep_alive_ ||
+        (body_ == Body::sized && body_left_ > kDiscardBytesMax)) {
         co_return false;
     }
     std::array<char, 4096> scratch;
@@ -271,14 +295,16 @@ Task<bool> Connection::discard_body() {
     co_return body_ == Body::none;
 }
 
-// Closing a socket with unread input resets the connection, and the answer may be lost with it. So the
-// rest is read for a moment and thrown away.
+// Closing a socket with unread input resets the connection, and the answer may be lost with it. So
+// the rest is read for a moment and thrown away.
 Task<> Connection::linger() {
     wait_until(kLingerTimeout);
     std::array<char, 4096> scratch;
     error_code error;
     while (!error) {
-        co_await socket_.async_read_some(asio::buffer(scratch), asio::redirect_error(kAwait, error));
+        co_await socket_.async_read_some(
+            asio::buffer(scratch), asio::redirect_error(kAwait, error)
+        );
     }
 }
 
@@ -343,9 +369,12 @@ void Connection::on_readable(std::uint64_t generation, const error_code& error) 
 
 Task<Result<std::unique_ptr<WebSocket>>> Connection::upgrade(WebSocketOptions options) {
     if (!is_websocket_handshake(request_)) {
-        co_return fail(Code::upgrade_required, "this is a WebSocket endpoint: connect with a WebSocket client");
+        co_return fail(
+            Code::upgrade_required, "this is a WebSocket endpoint: connect with a WebSocket client"
+        );
     }
-    // RFC 6455 forbids a client to send before it has our answer; a proxy that mixed up requests might.
+    // RFC 6455 forbids a client to send before it has our answer; a proxy that mixed up requests
+    // might.
     if (!buffer_.empty() || body_ != Body::none || answered_ || aborted_) {
         co_return fail(Code::protocol_error, "bytes follow the WebSocket handshake too early");
     }

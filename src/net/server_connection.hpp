@@ -1,16 +1,17 @@
 // Internal to net: one client connection and the thread it lives on.
 //
-// A Connection is an Exchange, again and again: run() reads a head, calls the handler, clears up and
-// starts over. There are no timers per operation; whoever waits sets `deadline_`, and the shard's sweep
-// ends the wait of a connection whose deadline has passed.
+// A Connection is an Exchange, again and again: run() reads a head, calls the handler, clears up
+// and starts over. There are no timers per operation; whoever waits sets `deadline_`, and the
+// shard's sweep ends the wait of a connection whose deadline has passed.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <boost/asio/cancellation_signal.hpp>
 #include <list>
 #include <memory>
 #include <optional>
+
+#include <boost/asio/cancellation_signal.hpp>
 
 #include "net/response_head.hpp"
 #include "net/server.hpp"
@@ -153,14 +154,15 @@ private:
     std::uint64_t watch_generation_ = 0;
     std::weak_ptr<WebSocketControl> websocket_;
 
-    bool idle_ = false;             // waits for the first byte of a request
-    bool expired_ = false;          // the sweep ended the last wait
-    bool aborted_ = false;          // the server is done with us
+    bool idle_ = false;     // waits for the first byte of a request
+    bool expired_ = false;  // the sweep ended the last wait
+    bool aborted_ = false;  // the server is done with us
     bool peer_closed_ = false;
     bool watching_ = false;
     bool http11_ = true;
     bool keep_alive_ = false;
-    bool continue_expected_ = false;  // the client waits for "100 Continue" before it sends the body
+    bool continue_expected_ =
+        false;  // the client waits for "100 Continue" before it sends the body
     bool body_started_ = false;
     bool input_left_ = false;  // bytes of the client may arrive that we will not read
     bool answered_ = false;

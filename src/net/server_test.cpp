@@ -18,11 +18,13 @@ using testing::StartsWith;
 constexpr std::string_view kHost = "Host: x\r\n";
 
 std::string get(std::string_view target, std::string_view more = "") {
-    return "GET " + std::string(target) + " HTTP/1.1\r\n" + std::string(kHost) + std::string(more) + "\r\n";
+    return "GET " + std::string(target) + " HTTP/1.1\r\n" + std::string(kHost) + std::string(more) +
+           "\r\n";
 }
 std::string post(std::string_view target, std::string_view body, std::string_view more = "") {
-    return "POST " + std::string(target) + " HTTP/1.1\r\n" + std::string(kHost) + std::string(more) +
-           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+    return "POST " + std::string(target) + " HTTP/1.1\r\n" + std::string(kHost) +
+           std::string(more) + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
+           std::string(body);
 }
 // Head and body of an answer with Content-Length.
 std::string read_answer(RawClient& client) {
@@ -54,11 +56,13 @@ TEST(Server, AnswersPipelinedRequestsInOrder) {
     RawClient client(server.port());
     std::string requests = "\r\n";
     for (int i = 0; i < 300; ++i) {
-        requests += i % 3 == 0 ? post("/echo", "body" + std::to_string(i)) : get("/n" + std::to_string(i));
+        requests +=
+            i % 3 == 0 ? post("/echo", "body" + std::to_string(i)) : get("/n" + std::to_string(i));
     }
     client.send(requests);
     for (int i = 0; i < 300; ++i) {
-        const std::string expected = i % 3 == 0 ? "\r\n\r\nbody" + std::to_string(i) : "GET /n" + std::to_string(i) + " ";
+        const std::string expected =
+            i % 3 == 0 ? "\r\n\r\nbody" + std::to_string(i) : "GET /n" + std::to_string(i) + " ";
         ASSERT_THAT(read_answer(client), EndsWith(expected));
     }
 }
@@ -89,9 +93,16 @@ TEST(Server, Http10ClosesUnlessAskedNotTo) {
 TEST(Server, HeadHasNoBody) {
     TestServer server;
     RawClient client(server.port());
-    client.send("HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n" "HEAD /file HTTP/1.1\r\nHost: x\r\n\r\n" "HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send(
+        "HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+        "HEAD /file HTTP/1.1\r\nHost: x\r\n\r\n"
+        "HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n"
+    );
     EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Content-Length: 12\r\n"));
-    EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Content-Length: " + std::to_string(server.file_bytes.size())));
+    EXPECT_THAT(
+        client.read_until("\r\n\r\n"),
+        HasSubstr("Content-Length: " + std::to_string(server.file_bytes.size()))
+    );
     EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Transfer-Encoding: chunked"));
     client.send(get("/next"));
     EXPECT_THAT(read_answer(client), EndsWith("GET /next "));
@@ -100,8 +111,11 @@ TEST(Server, HeadHasNoBody) {
 TEST(Server, ReadsChunkedBodies) {
     TestServer server;
     RawClient client(server.port());
-    const std::string chunked = "POST /pieces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
-    client.send(chunked + "5;ext=1\r\nhello\r\nA\r\n 123456789\r\n0\r\nTrailer: t\r\n\r\n" + get("/next"));
+    const std::string chunked =
+        "POST /pieces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.send(
+        chunked + "5;ext=1\r\nhello\r\nA\r\n 123456789\r\n0\r\nTrailer: t\r\n\r\n" + get("/next")
+    );
     EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nhello 123456789"));
     EXPECT_THAT(read_answer(client), EndsWith("GET /next "));
     client.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n186A0\r\n");
@@ -130,19 +144,26 @@ TEST(Server, RefusesBodiesThatAreTooLarge) {
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 413 "));
     EXPECT_THAT(answer, EndsWith("payload_too_large"));
     RawClient chunked(server.port());
-    chunked.send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7D0\r\n" + std::string(2000, 'c') + "\r\n");
+    chunked.send(
+        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7D0\r\n" +
+        std::string(2000, 'c') + "\r\n"
+    );
     EXPECT_THAT(chunked.read_all(), StartsWith("HTTP/1.1 413 "));
 }
 
 TEST(Server, SendsContinueWhenTheBodyIsWanted) {
     TestServer server;
     RawClient client(server.port());
-    client.send("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    client.send(
+        "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+    );
     EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
     client.send("abc");
     EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nabc"));
     // Refused without reading: nobody knows whether the body will come, so the connection ends.
-    client.send("POST /ignore HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+    client.send(
+        "POST /ignore HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+    );
     const auto answer = read_answer(client);
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
     EXPECT_THAT(answer, HasSubstr("Connection: close"));
@@ -170,17 +191,27 @@ struct Bad {
 TEST(Server, RefusesWhatIsAmbiguousOrMalformed) {
     const std::string te = "Transfer-Encoding: chunked\r\n";
     const std::vector<Bad> cases{
-        {"both lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n" + te + "\r\nabc", 400},
-        {"both lengths, other order", "POST / HTTP/1.1\r\nHost: x\r\n" + te + "Content-Length: 3\r\n\r\nabc", 400},
-        {"two lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc", 400},
+        {"both lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n" + te + "\r\nabc", 400
+        },
+        {"both lengths, other order",
+         "POST / HTTP/1.1\r\nHost: x\r\n" + te + "Content-Length: 3\r\n\r\nabc",
+         400},
+        {"two lengths",
+         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+         400},
         {"negative length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -3\r\n\r\nabc", 400},
         {"length with plus", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +3\r\n\r\nabc", 400},
         {"unknown coding", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 400},
-        {"coding list", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 400},
+        {"coding list",
+         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+         400},
         {"chunked twice", "POST / HTTP/1.1\r\nHost: x\r\n" + te + te + "\r\n0\r\n\r\n", 400},
         {"chunked 1.0", "POST / HTTP/1.0\r\nHost: x\r\n" + te + "\r\n0\r\n\r\n", 400},
-        {"bad chunk", "POST /echo HTTP/1.1\r\nHost: x\r\n" + te + "\r\nxyz\r\nabc\r\n0\r\n\r\n", 400},
-        {"chunk overrun", "POST /echo HTTP/1.1\r\nHost: x\r\n" + te + "\r\n2\r\nabcd\r\n0\r\n\r\n", 400},
+        {"bad chunk", "POST /echo HTTP/1.1\r\nHost: x\r\n" + te + "\r\nxyz\r\nabc\r\n0\r\n\r\n", 400
+        },
+        {"chunk overrun",
+         "POST /echo HTTP/1.1\r\nHost: x\r\n" + te + "\r\n2\r\nabcd\r\n0\r\n\r\n",
+         400},
         {"no host", "GET / HTTP/1.1\r\n\r\n", 400},
         {"two hosts", "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
         {"space before colon", "GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400},
@@ -327,7 +358,10 @@ TEST(Server, StreamsInChunksAndGoesOn) {
     RawClient client(server.port());
     client.send(get("/stream") + get("/next"));
     EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Transfer-Encoding: chunked\r\n"));
-    EXPECT_EQ(client.read_until("0\r\n\r\n"), "3\r\none\r\n14\r\n" + std::string(20, 'z') + "\r\n0\r\n\r\n");
+    EXPECT_EQ(
+        client.read_until("0\r\n\r\n"),
+        "3\r\none\r\n14\r\n" + std::string(20, 'z') + "\r\n0\r\n\r\n"
+    );
     EXPECT_THAT(read_answer(client), EndsWith("GET /next "));
 }
 
@@ -345,13 +379,14 @@ TEST(Server, NoticesThatAStreamsClientIsGone) {
 
 TEST(Server, KeepsRequestsThatArriveWhileItWatches) {
     TestServer server;
-    auto left = server.left.get_future();
     RawClient client(server.port());
-    client.send(get("/watch"));
+    client.send(get("/hold"));
     client.read_until("ready");
-    client.send(get("/pipelined"));
-    client.close();
-    EXPECT_TRUE(test::get(left));
+    client.send(get("/pipelined") + post("/echo", "abc"));
+    server.finish = true;
+    EXPECT_THAT(client.read_until("0\r\n\r\n"), EndsWith("0\r\n\r\n"));
+    EXPECT_THAT(read_answer(client), EndsWith("GET /pipelined "));
+    EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nabc"));
 }
 
 TEST(Server, StopLetsRequestsFinish) {

@@ -1,11 +1,12 @@
-// Internal to net: one byte stream type over plain TCP or TLS, so that everything above it is compiled
-// once. Not for sharing between executors.
+// Internal to net: one byte stream type over plain TCP or TLS, so that everything above it is
+// compiled once. Not for sharing between executors.
 #pragma once
+
+#include <memory>
+#include <utility>
 
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
-#include <memory>
-#include <utility>
 
 #include "net/sockets.hpp"
 
@@ -16,7 +17,7 @@ public:
     using executor_type = Executor;
     using Tls = asio::ssl::stream<Socket&>;
 
-    explicit Stream(Socket socket) : socket_(std::make_unique<Socket>(std::move(socket))) {}
+    explicit Stream(Socket socket) : socket_(std::make_shared<Socket>(std::move(socket))) {}
 
     // Call once, after connecting and before the handshake.
     void start_tls(asio::ssl::context& context) { tls_ = std::make_unique<Tls>(*socket_, context); }
@@ -27,6 +28,18 @@ public:
     void close() {
         error_code ignored;
         socket_->close(ignored);
+    }
+
+    // A peer that is told to go may keep the connection for this long at most.
+    void close_after(std::chrono::milliseconds limit) {
+        closing_ = std::make_unique<Timer>(get_executor(), limit);
+        closing_->async_wait([weak = std::weak_ptr<Socket>(socket_)](const error_code& error) {
+            const auto socket = weak.lock();
+            if (socket && !error) {
+                error_code ignored;
+                socket->close(ignored);
+            }
+        });
     }
 
     template <class Buffers, class Token>
@@ -46,8 +59,10 @@ public:
     }
 
 private:
-    std::unique_ptr<Socket> socket_;  // at a fixed address, because tls_ refers to it
+    std::shared_ptr<Socket>
+        socket_;  // at a fixed address, because tls_ refers to it; the timer looks at it
     std::unique_ptr<Tls> tls_;
+    std::unique_ptr<Timer> closing_;
 };
 
 }  // namespace comfyd::net

@@ -16,9 +16,11 @@ namespace comfyd::net::test {
 class TestServer {
 public:
     explicit TestServer(ServerLimits limits = {}, unsigned threads = 2)
-        : threads_(threads),
-          server_(threads_.contexts(), limits, [this](Exchange& exchange) { return handle(*this, exchange); }) {
-        path_ = std::filesystem::temp_directory_path() / ("comfyd-net-" + std::to_string(::getpid()) + ".bin");
+        : threads_(threads), server_(threads_.contexts(), limits, [this](Exchange& exchange) {
+              return handle(*this, exchange);
+          }) {
+        path_ = std::filesystem::temp_directory_path() /
+                ("comfyd-net-" + std::to_string(::getpid()) + ".bin");
         file_bytes.resize(3 * 1024 * 1024 + 17);
         for (std::size_t i = 0; i < file_bytes.size(); ++i) {
             file_bytes[i] = static_cast<char>('a' + i % 26);
@@ -46,9 +48,10 @@ public:
     }
     ServerCounters counters() const { return server_.counters(); }
 
-    std::promise<void> entered;      // /wait and /watch have begun
-    std::promise<bool> left;         // how their wait ended
-    std::promise<std::string> seen;  // the last thing that /ws saw
+    std::promise<void> entered;       // /wait and /watch have begun
+    std::promise<bool> left;          // how their wait ended
+    std::promise<std::string> seen;   // the last thing that /ws saw
+    std::atomic<bool> finish{false};  // /hold may end
     std::string file_bytes;
 
 private:
@@ -67,13 +70,18 @@ private:
 
     static Task<> hello(TestServer&, Exchange& exchange) {
         const auto& request = exchange.request();
-        std::string text = std::string(to_string(request.method)) + " " + request.path + " " + request.query;
+        std::string text =
+            std::string(to_string(request.method)) + " " + request.path + " " + request.query;
         co_await reply(exchange, 200, std::move(text));
     }
     static Task<> echo(TestServer&, Exchange& exchange) {
         auto body = co_await exchange.read_body(1024 * 1024);
         if (!body) {
-            co_await reply(exchange, info(body.error().code).http_status, std::string(to_string(body.error().code)));
+            co_await reply(
+                exchange,
+                info(body.error().code).http_status,
+                std::string(to_string(body.error().code))
+            );
             co_return;
         }
         co_await reply(exchange, 200, std::move(*body));
@@ -90,7 +98,9 @@ private:
         }
         co_await reply(exchange, 200, std::move(all));
     }
-    static Task<> ignore(TestServer&, Exchange& exchange) { co_await reply(exchange, 200, "ignored"); }
+    static Task<> ignore(TestServer&, Exchange& exchange) {
+        co_await reply(exchange, 200, "ignored");
+    }
     static Task<> fail_hard(TestServer&, Exchange&) {
         throw std::runtime_error("deliberate");
         co_return;
@@ -98,7 +108,9 @@ private:
     static Task<> silent(TestServer&, Exchange&) { co_return; }
     static Task<> big(TestServer&, Exchange& exchange) {
         Response response;
-        response.headers.set("Content-Type", exchange.request().query.empty() ? "application/json" : "image/png");
+        response.headers.set(
+            "Content-Type", exchange.request().query.empty() ? "application/json" : "image/png"
+        );
         response.body = std::string(100'000, 'x');
         const auto sent = co_await exchange.send(std::move(response));
         static_cast<void>(sent);
@@ -111,7 +123,8 @@ private:
         static_cast<void>(sent);
     }
     static Task<> file(TestServer& self, Exchange& exchange) {
-        const auto range = parse_range(exchange.request().headers.get("Range"), self.file_bytes.size());
+        const auto range =
+            parse_range(exchange.request().headers.get("Range"), self.file_bytes.size());
         Response head;
         FileBody body{self.path_, 0, self.file_bytes.size()};
         if (!range) {
@@ -128,7 +141,8 @@ private:
     }
     static Task<> no_file(TestServer& self, Exchange& exchange) {
         const auto missing = co_await exchange.send_file({}, {self.path_ + ".missing", 0, 1});
-        const auto too_long = co_await exchange.send_file({}, {self.path_, 1, self.file_bytes.size()});
+        const auto too_long =
+            co_await exchange.send_file({}, {self.path_, 1, self.file_bytes.size()});
         const bool both = !missing && !too_long && !exchange.answered();
         co_await reply(exchange, both ? 404 : 200, "");
     }
@@ -151,13 +165,25 @@ private:
     static Task<> watch(TestServer& self, Exchange& exchange) {
         const auto begun = co_await exchange.begin_stream({});
         const auto sent = co_await exchange.write_stream("ready");
-        self.entered.set_value();
         const bool early = co_await exchange.wait_closed(Millis(0));
         EXPECT_TRUE(begun && sent && !early);
+        self.entered.set_value();
         const bool closed = co_await exchange.wait_closed(std::chrono::hours(1));
         self.left.set_value(closed);
         const auto ended = co_await exchange.end_stream();
         EXPECT_EQ(ended.has_value(), !closed);
+    }
+    // Streams until `finish`, looking out for the client all the time.
+    static Task<> hold(TestServer& self, Exchange& exchange) {
+        const auto begun = co_await exchange.begin_stream({});
+        const auto sent = co_await exchange.write_stream("ready");
+        EXPECT_TRUE(begun && sent);
+        while (!self.finish) {
+            const bool closed = co_await exchange.wait_closed(Millis(1));
+            EXPECT_FALSE(closed);
+        }
+        const auto ended = co_await exchange.end_stream();
+        EXPECT_TRUE(ended);
     }
     // Answers when told so by the server's shutting down, like a stream that looks at draining().
     static Task<> until_drain(TestServer& self, Exchange& exchange) {
@@ -180,6 +206,9 @@ private:
         WebSocketOptions options;
         options.message_bytes_max = 1024;
         options.headers.set("X-Extra", "yes");
+        if (exchange.request().query == "idle") {
+            options.idle_timeout = std::chrono::seconds(1);
+        }
         auto upgraded = co_await exchange.upgrade(std::move(options));
         if (!upgraded) {
             co_await reply(exchange, info(upgraded.error().code).http_status, "");
@@ -217,10 +246,22 @@ private:
 
 inline Task<> TestServer::handle(TestServer& self, Exchange& exchange) {
     static const std::vector<std::pair<std::string_view, Route>> routes{
-        {"/echo", echo},       {"/pieces", pieces}, {"/ignore", ignore},   {"/throw", fail_hard},
-        {"/silent", silent},   {"/big", big},       {"/inject", inject},   {"/file", file},
-        {"/no-file", no_file}, {"/stream", stream}, {"/flood", flood},     {"/watch", watch},
-        {"/wait", wait},       {"/ws", websocket},  {"/drain", until_drain},
+        {"/echo", echo},
+        {"/pieces", pieces},
+        {"/ignore", ignore},
+        {"/throw", fail_hard},
+        {"/silent", silent},
+        {"/big", big},
+        {"/inject", inject},
+        {"/file", file},
+        {"/no-file", no_file},
+        {"/stream", stream},
+        {"/flood", flood},
+        {"/watch", watch},
+        {"/wait", wait},
+        {"/ws", websocket},
+        {"/drain", until_drain},
+        {"/hold", hold},
     };
     for (const auto& [path, route] : routes) {
         if (exchange.request().path == path) {

@@ -8,12 +8,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 #include <future>
 #include <memory>
 #include <string>
 #include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 
 #include "base/task.hpp"
 #include "net/io_threads.hpp"
@@ -90,7 +91,8 @@ private:
 // Says exactly what a test wants to say. Waits for answers, but never for ever.
 class RawClient {
 public:
-    explicit RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    explicit RawClient(std::uint16_t port)
+        : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_port = htons(port);

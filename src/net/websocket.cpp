@@ -1,11 +1,12 @@
 #include "net/websocket.hpp"
 
+#include <algorithm>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <boost/beast/websocket/stream.hpp>
-#include <algorithm>
 
 #include "net/websocket_stream.hpp"
 
@@ -18,9 +19,13 @@ namespace websocket = beast::websocket;
 // WebSocket's own closing handshake has already proved that nothing was cut off.
 template <class TeardownHandler>
 void async_teardown(beast::role_type role, Stream& stream, TeardownHandler&& handler) {
+    constexpr std::chrono::seconds kTeardownTimeout{1};
+    stream.close_after(kTeardownTimeout);
     websocket::async_teardown(role, stream.socket(), std::forward<TeardownHandler>(handler));
 }
-void beast_close_socket(Stream& stream) { stream.close(); }
+void beast_close_socket(Stream& stream) {
+    stream.close();
+}
 
 namespace {
 
@@ -46,7 +51,9 @@ public:
     explicit Core(Stream transport) : stream(std::move(transport)) {}
 
     void configure(const WebSocketOptions& options, std::chrono::milliseconds handshake_timeout) {
-        stream.set_option(websocket::stream_base::timeout{handshake_timeout, options.idle_timeout, true});
+        stream.set_option(
+            websocket::stream_base::timeout{handshake_timeout, options.idle_timeout, true}
+        );
         stream.read_message_max(options.message_bytes_max);
         stream.auto_fragment(false);
         stream.write_buffer_bytes(kWriteBufferBytes);
@@ -57,7 +64,9 @@ public:
         beast::get_lowest_layer(stream).close();
     }
 
-    Task<> go_away() override { return close(websocket::close_code::going_away, "the server shuts down"); }
+    Task<> go_away() override {
+        return close(websocket::close_code::going_away, "the server shuts down");
+    }
 
     Task<> close(unsigned short code, std::string reason) {
         if (closing || aborted || !stream.is_open()) {
@@ -73,23 +82,38 @@ public:
         beast::get_lowest_layer(stream).close();
     }
 
-    Error to_error(const error_code& error) const {
-        if (aborted || closing || error == asio::error::operation_aborted) {
+    // `cancelled`: the task that waited is.
+    Error to_error(const error_code& error, bool cancelled) const {
+        if (aborted || closing || cancelled) {
             return {Code::cancelled, "the WebSocket was closed on this side"};
         }
-        if (error == websocket::error::message_too_big || error == websocket::error::buffer_overflow) {
-            return {Code::payload_too_large, "the peer sent a WebSocket message above the size limit"};
+        if (error == websocket::error::message_too_big ||
+            error == websocket::error::buffer_overflow) {
+            return {
+                Code::payload_too_large, "the peer sent a WebSocket message above the size limit"
+            };
         }
-        if (error == websocket::error::closed) {
-            const auto& reason = stream.reason();
-            return {Code::connection_failed, "the peer closed the WebSocket (" + std::to_string(reason.code) + ")"};
+        // Whatever the end of the connection looked like after the peer had said why.
+        const auto& reason = stream.reason();
+        if (reason.code != websocket::close_code::none) {
+            return {
+                Code::connection_failed,
+                "the peer closed the WebSocket (" + std::to_string(reason.code) + ")"
+            };
+        }
+        if (error == asio::error::operation_aborted) {
+            return {
+                Code::connection_failed, "the peer broke the WebSocket protocol and did not close"
+            };
         }
         if (error == beast::error::timeout) {
             return {Code::connection_failed, "the WebSocket's peer does not answer pings"};
         }
-        const bool protocol = error.category() == make_error_code(websocket::error::closed).category();
+        const bool protocol =
+            error.category() == make_error_code(websocket::error::closed).category();
         return {
-            protocol ? Code::protocol_error : Code::connection_failed, "WebSocket failed: " + error.message()
+            protocol ? Code::protocol_error : Code::connection_failed,
+            "WebSocket failed: " + error.message()
         };
     }
 
@@ -123,7 +147,8 @@ private:
         error_code error;
         co_await core->stream.async_read(buffer, asio::redirect_error(kAwait, error));
         if (error) {
-            co_return fail(core->to_error(error));
+            const bool cancelled = co_await is_cancelled();
+            co_return fail(core->to_error(error, cancelled));
         }
         message.binary = core->stream.got_binary();
         co_return message;
@@ -138,7 +163,8 @@ private:
         error_code error;
         co_await core->stream.async_write(asio::buffer(data), asio::redirect_error(kAwait, error));
         if (error) {
-            co_return fail(core->to_error(error));
+            const bool cancelled = co_await is_cancelled();
+            co_return fail(core->to_error(error, cancelled));
         }
         co_return Result<>();
     }
@@ -164,18 +190,23 @@ bool has_token(std::string_view list, std::string_view token) {
     return false;
 }
 
-beast::string_view as_beast(std::string_view text) { return {text.data(), text.size()}; }
+beast::string_view as_beast(std::string_view text) {
+    return {text.data(), text.size()};
+}
 
 }  // namespace
 
 bool is_websocket_handshake(const Request& request) {
     const auto& headers = request.headers;
     return request.method == Method::get && has_token(headers.get("Connection"), "upgrade") &&
-           has_token(headers.get("Upgrade"), "websocket") && headers.get("Sec-WebSocket-Version") == "13" &&
+           has_token(headers.get("Upgrade"), "websocket") &&
+           headers.get("Sec-WebSocket-Version") == "13" &&
            !headers.get("Sec-WebSocket-Key").empty() && headers.contains("Host");
 }
 
-Task<Result<AcceptedWebSocket>> accept_websocket(Socket socket, Request request, WebSocketOptions options) {
+Task<Result<AcceptedWebSocket>> accept_websocket(
+    Socket socket, Request request, WebSocketOptions options
+) {
     const auto core = std::make_shared<Core>(Stream(std::move(socket)));
     core->configure(options, kHandshakeTimeout);
     const auto decorate = [headers = options.headers](websocket::response_type& response) {
@@ -195,7 +226,8 @@ Task<Result<AcceptedWebSocket>> accept_websocket(Socket socket, Request request,
     error_code error;
     co_await core->stream.async_accept(handshake, asio::redirect_error(kAwait, error));
     if (error) {
-        co_return fail(core->to_error(error));
+        const bool cancelled = co_await is_cancelled();
+        co_return fail(core->to_error(error, cancelled));
     }
     core->stream.set_option(websocket::stream_base::decorator([](websocket::response_type&) {}));
     co_return AcceptedWebSocket{std::make_unique<Session>(core), core};
@@ -206,7 +238,8 @@ Task<Result<std::unique_ptr<WebSocket>>> open_websocket(
 ) {
     const auto core = std::make_shared<Core>(std::move(stream));
     core->configure(options, timeout);
-    const auto decorate = [headers = options.headers, user_agent](websocket::request_type& request) {
+    const auto decorate = [headers = options.headers,
+                           user_agent](websocket::request_type& request) {
         request.set(beast::http::field::user_agent, user_agent);
         for (const auto& [name, value] : headers.all()) {
             request.set(as_beast(name), as_beast(value));
@@ -225,13 +258,17 @@ Task<Result<std::unique_ptr<WebSocket>>> open_websocket(
     }
     if (error == websocket::error::upgrade_declined) {
         co_return fail(
-            Code::protocol_error, "the server declined the WebSocket with status " + std::to_string(response.result_int())
+            Code::protocol_error,
+            "the server declined the WebSocket with status " + std::to_string(response.result_int())
         );
     }
     if (error == beast::error::timeout) {
-        co_return fail(Code::request_timeout, "the server did not answer the WebSocket handshake in time");
+        co_return fail(
+            Code::request_timeout, "the server did not answer the WebSocket handshake in time"
+        );
     }
-    co_return fail(core->to_error(error));
+    const bool cancelled = co_await is_cancelled();
+    co_return fail(core->to_error(error, cancelled));
 }
 
 }  // namespace comfyd::net

@@ -14,8 +14,9 @@ namespace comfyd::net {
 
 struct WebSocketOptions {
     std::size_t message_bytes_max = 4 * 1024 * 1024;
-    std::chrono::seconds idle_timeout{300};  // pings are sent at half of it; no pong: the connection is dead
-    Headers headers{};                       // added to the handshake
+    std::chrono::seconds idle_timeout{300
+    };                  // pings are sent at half of it; no pong: the connection is dead
+    Headers headers{};  // added to the handshake
 };
 
 struct WebSocketMessage {
@@ -27,8 +28,9 @@ class WebSocket {
 public:
     virtual ~WebSocket() = default;  // closes the socket at once if close() did not
 
-    // One reader and one writer at a time; both may wait at once. Code::connection_failed when the peer
-    // closed or is gone, Code::cancelled when the calling task was cancelled or close() was called here.
+    // One reader and one writer at a time; both may wait at once. Code::connection_failed when the
+    // peer closed or is gone, Code::cancelled when the calling task was cancelled or close() was
+    // called here.
     virtual Task<Result<WebSocketMessage>> read() = 0;
     virtual Task<Result<>> write(std::string data, bool binary) = 0;
     virtual Task<> close(unsigned short code, std::string reason) = 0;

@@ -27,9 +27,12 @@ struct AcceptedWebSocket {
 bool is_websocket_handshake(const Request& request);
 
 // REQUIRES: is_websocket_handshake(request).
-Task<Result<AcceptedWebSocket>> accept_websocket(Socket socket, Request request, WebSocketOptions options);
+Task<Result<AcceptedWebSocket>> accept_websocket(
+    Socket socket, Request request, WebSocketOptions options
+);
 
-// `stream` is connected, and TLS is up where it is used. Code::protocol_error when the server declines.
+// `stream` is connected, and TLS is up where it is used. Code::protocol_error when the server
+// declines.
 Task<Result<std::unique_ptr<WebSocket>>> open_websocket(
     Stream stream, Url url, WebSocketOptions options, Millis timeout, std::string user_agent
 );

@@ -17,10 +17,18 @@ using testing::StartsWith;
 
 constexpr Millis kTimeout{10'000};
 
+std::string handshake(std::string_view target) {
+    return "GET " + std::string(target) +
+           " HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
+           "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+           "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n";
+}
+
 class WebSocketTest : public testing::Test {
 protected:
     std::unique_ptr<WebSocket> connect(WebSocketOptions options = {}) {
-        auto socket = loop_.run(client_.connect(server_.url("/ws", "ws"), std::move(options), kTimeout));
+        auto socket =
+            loop_.run(client_.connect(server_.url("/ws", "ws"), std::move(options), kTimeout));
         EXPECT_TRUE(socket) << socket.error().message;
         return std::move(*socket);
     }
@@ -34,7 +42,9 @@ protected:
         socket.abort();
         co_return;
     }
-    static Task<Result<WebSocketMessage>> exchange(WebSocket& socket, std::string data, bool binary) {
+    static Task<Result<WebSocketMessage>> exchange(
+        WebSocket& socket, std::string data, bool binary
+    ) {
         auto written = co_await socket.write(std::move(data), binary);
         if (!written) {
             co_return fail(std::move(written.error()));
@@ -160,11 +170,7 @@ TEST_F(WebSocketTest, StopClosesWithGoingAway) {
 
 TEST_F(WebSocketTest, AnswersPingsAndShowsItsHeaders) {
     RawClient client(server_.port());
-    client.send(
-        "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
-        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-        "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
-    );
+    client.send(handshake("/ws"));
     const auto head = client.read_until("\r\n\r\n");
     EXPECT_THAT(head, StartsWith("HTTP/1.1 101 "));
     EXPECT_THAT(head, HasSubstr("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
@@ -175,21 +181,47 @@ TEST_F(WebSocketTest, AnswersPingsAndShowsItsHeaders) {
 }
 
 TEST_F(WebSocketTest, AnIdlePeerIsPingedThenDropped) {
+    auto seen = server_.seen.get_future();
+    RawClient client(server_.port());
+    client.send(handshake("/ws?idle"));
+    client.read_until("\r\n\r\n");
+    EXPECT_EQ(client.read_bytes(2), std::string("\x89\0", 2));
+    EXPECT_EQ(test::get(seen), "connection_failed");
+    client.read_all();
+}
+
+TEST_F(WebSocketTest, ADeclinedHandshakeSaysHow) {
     test::RawServer raw;
     Loop loop;
     Client client(loop.executor(), {});
-    WebSocketOptions options;
-    options.idle_timeout = std::chrono::seconds(1);
-    auto connecting = loop.start(client.connect("ws://127.0.0.1:" + std::to_string(raw.port()) + "/", options, kTimeout));
+    auto connecting = loop.start(
+        client.connect("ws://127.0.0.1:" + std::to_string(raw.port()) + "/", {}, kTimeout)
+    );
     const auto peer = raw.accept();
     const auto head = peer->read_until("\r\n\r\n");
-    // Not a server that answers: the handshake fails cleanly.
     peer->send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     const auto declined = test::get(connecting);
     ASSERT_FALSE(declined);
     EXPECT_EQ(declined.error().code, Code::protocol_error);
     EXPECT_THAT(declined.error().message, HasSubstr("403"));
     EXPECT_THAT(head, HasSubstr("Upgrade: websocket"));
+}
+
+TEST_F(WebSocketTest, RefusesFramesBeforeTheHandshakeIsAnswered) {
+    RawClient client(server_.port());
+    client.send(handshake("/ws") + std::string("\x89\x82\0\0\0\0hi", 8));
+    EXPECT_THAT(client.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 502 "));
+}
+
+TEST_F(WebSocketTest, ReportsBrokenFrames) {
+    auto seen = server_.seen.get_future();
+    RawClient client(server_.port());
+    client.send(handshake("/ws"));
+    client.read_until("\r\n\r\n");
+    client.send(std::string("\xF1\x82\0\0\0\0hi", 8));
+    EXPECT_EQ(client.read_bytes(4), "\x88\x02\x03\xEA");
+    // And it does not depend on us to close.
+    EXPECT_EQ(test::get(seen), "connection_failed");
 }
 
 TEST_F(WebSocketTest, PlainRequestsAreToldToUpgrade) {
@@ -210,7 +242,9 @@ TEST_F(WebSocketTest, ConnectFailsWithAReason) {
     ASSERT_FALSE(wrong_scheme);
     EXPECT_EQ(wrong_scheme.error().code, Code::invalid_argument);
     test::RawServer mute;
-    const auto late = loop_.run(client_.connect("ws://127.0.0.1:" + std::to_string(mute.port()) + "/", {}, Millis(50)));
+    const auto late = loop_.run(
+        client_.connect("ws://127.0.0.1:" + std::to_string(mute.port()) + "/", {}, Millis(50))
+    );
     ASSERT_FALSE(late);
     EXPECT_EQ(late.error().code, Code::request_timeout);
 }

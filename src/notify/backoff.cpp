@@ -15,7 +15,18 @@ constexpr std::int64_t kSecondsMax = 366LL * 24 * 3600;
 // "Sun, 06 Nov 1994 08:49:37 GMT"
 std::optional<Time> parse_http_date(const std::string& text) {
     constexpr std::array<std::string_view, 12> kMonths = {
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+        "Jan",
+        "Feb",
+        "Mar",
+        "Apr",
+        "May",
+        "Jun",
+        "Jul",
+        "Aug",
+        "Sep",
+        "Oct",
+        "Nov",
+        "Dec",
     };
     unsigned day = 0;
     int year = 0;
@@ -24,7 +35,14 @@ std::optional<Time> parse_http_date(const std::string& text) {
     unsigned second = 0;
     char month_name[4] = {};
     const int fields = std::sscanf(
-        text.c_str(), "%*3s, %2u %3s %4d %2u:%2u:%2u GMT", &day, month_name, &year, &hour, &minute, &second
+        text.c_str(),
+        "%*3s, %2u %3s %4d %2u:%2u:%2u GMT",
+        &day,
+        month_name,
+        &year,
+        &hour,
+        &minute,
+        &second
     );
     const auto month = std::find(kMonths.begin(), kMonths.end(), month_name);
     if (fields != 6 || month == kMonths.end() || hour > 23 || minute > 59 || second > 60) {
@@ -38,8 +56,8 @@ std::optional<Time> parse_http_date(const std::string& text) {
     if (!date.ok()) {
         return std::nullopt;
     }
-    return Time(std::chrono::sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-           std::chrono::seconds(second);
+    return Time(std::chrono::sys_days(date)) + std::chrono::hours(hour) +
+           std::chrono::minutes(minute) + std::chrono::seconds(second);
 }
 
 }  // namespace
@@ -58,10 +76,12 @@ std::optional<Millis> parse_retry_after(std::string_view header, Time now) {
         return std::nullopt;
     }
     std::int64_t seconds = 0;
-    const auto [end, error] = std::from_chars(header.data(), header.data() + header.size(), seconds);
+    const auto [end, error] =
+        std::from_chars(header.data(), header.data() + header.size(), seconds);
     if (error == std::errc() && end == header.data() + header.size()) {
-        return seconds < 0 ? std::nullopt
-                           : std::optional<Millis>(std::chrono::seconds(std::min(seconds, kSecondsMax)));
+        return seconds < 0
+                   ? std::nullopt
+                   : std::optional<Millis>(std::chrono::seconds(std::min(seconds, kSecondsMax)));
     }
     const auto date = parse_http_date(std::string(header));
     return date ? std::optional<Millis>(std::max(Millis(0), *date - now)) : std::nullopt;

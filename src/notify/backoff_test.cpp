@@ -31,7 +31,9 @@ TEST(RetryAfter, KnowsSecondsAndDates) {
 
 TEST(RetryAfter, RefusesTheRest) {
     const Time now;
-    for (const char* text : {"", "-1", "1.5", "soon", "Sun, 99 Nov 1994 08:49:37 GMT", "Sun, 06 Foo 1994 08:49:37 GMT"}) {
+    for (const char* text :
+         {"", "-1", "1.5", "soon", "Sun, 99 Nov 1994 08:49:37 GMT", "Sun, 06 Foo 1994 08:49:37 GMT"
+         }) {
         EXPECT_EQ(parse_retry_after(text, now), std::nullopt) << text;
     }
     EXPECT_LE(*parse_retry_after("999999999999999", now), std::chrono::hours(24 * 366));

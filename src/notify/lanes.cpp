@@ -49,7 +49,8 @@ void Lanes::done(const JobId& job, const std::string& origin) {
 }
 
 void Lanes::give_turn(const std::string& origin, Lane& lane) {
-    if (!lane.has_turn && !lane.waiting.empty() && lane.in_flight < limits_.in_flight_per_origin_max) {
+    if (!lane.has_turn && !lane.waiting.empty() &&
+        lane.in_flight < limits_.in_flight_per_origin_max) {
         lane.has_turn = true;
         turns_.push_back(origin);
     }

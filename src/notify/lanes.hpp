@@ -1,7 +1,8 @@
-// Decides which delivery is attempted next: one lane per origin, first come first served in it, lanes in turn. So a
-// receiver that is slow or dead fills its own lane and no other.
+// Decides which delivery is attempted next: one lane per origin, first come first served in it,
+// lanes in turn. So a receiver that is slow or dead fills its own lane and no other.
 //
-// Plain state of one executor; no I/O. A job has at most one delivery in here, from add() to done().
+// Plain state of one executor; no I/O. A job has at most one delivery in here, from add() to
+// done().
 #pragma once
 
 #include <cstddef>

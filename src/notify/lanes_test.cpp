@@ -13,7 +13,8 @@ Attempt to(const std::string& origin) {
 }
 
 TEST(Lanes, OriginsTakeTurns) {
-    Lanes lanes({.in_flight_max = 10, .in_flight_per_origin_max = 10, .waiting_per_origin_max = 10});
+    Lanes lanes({.in_flight_max = 10, .in_flight_per_origin_max = 10, .waiting_per_origin_max = 10}
+    );
     for (int i = 0; i < 3; ++i) {
         ASSERT_TRUE(lanes.add(to("a")));
     }

@@ -1,5 +1,5 @@
-// Webhook deliveries that are still to be made. Rows are written by jobs::Ledger::commit() together with the change they
-// tell of. Implemented by the ledger room.
+// Webhook deliveries that are still to be made. Rows are written by jobs::Ledger::commit() together
+// with the change they tell of. Implemented by the ledger room.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// What is sent: body and headers. Both depend on stored values only (and the headers on the time of the attempt), so
-// that a repeated delivery has the very same body and id.
+// What is sent: body and headers. Both depend on stored values only (and the headers on the time of
+// the attempt), so that a repeated delivery has the very same body and id.
 #include <algorithm>
 #include <array>
 
@@ -9,10 +9,11 @@
 namespace comfyd::notify {
 namespace {
 
-constexpr std::string_view kSecretPrefix = "whsec_";  // of Standard Webhooks: what follows is base64
+constexpr std::string_view kSecretPrefix =
+    "whsec_";  // of Standard Webhooks: what follows is base64
 
-// The states that webhook receivers know. A job that missed its deadline has failed for them; data.status tells the
-// difference, and the error's category is timeout_error.
+// The states that webhook receivers know. A job that missed its deadline has failed for them;
+// data.status tells the difference, and the error's category is timeout_error.
 std::string_view status_word(jobs::State state) {
     switch (state) {
         case jobs::State::queued:
@@ -53,7 +54,8 @@ json::value result_of(const jobs::Event& event) {
 }
 
 json::value error_of(const jobs::Event& event) {
-    const bool has_failed = event.state == jobs::State::failed || event.state == jobs::State::expired;
+    const bool has_failed =
+        event.state == jobs::State::failed || event.state == jobs::State::expired;
     return has_failed ? member_or_null(event.data, "error") : json::value(nullptr);
 }
 
@@ -69,7 +71,8 @@ void describe_end(json::object& data, const jobs::Job& job, const jobs::Event& e
 void describe_progress(json::object& data) {
     const json::value* value = json::find(data, "value");
     const bool is_known = value != nullptr && value->is_number();
-    data["progress_percent"] = is_known ? json::value(value->to_number<double>() * 100.0) : json::value(nullptr);
+    data["progress_percent"] =
+        is_known ? json::value(value->to_number<double>() * 100.0) : json::value(nullptr);
     data["current_step"] = member_or_null(data, "current_node_class");
     data["eta_seconds"] = member_or_null(data, "eta_seconds");
 }

@@ -11,7 +11,8 @@ tl::unexpected<Error> refused(Code code, const std::string& why) {
     return fail(code, "the webhook URL cannot be used: " + why, {{"field", "url"}});
 }
 
-// Names that mean this machine without any look-up; every other name is judged by what it resolves to, at connection.
+// Names that mean this machine without any look-up; every other name is judged by what it resolves
+// to, at connection.
 bool is_local_name(const std::string& host) {
     std::string name = host;
     while (!name.empty() && name.back() == '.') {
@@ -19,7 +20,8 @@ bool is_local_name(const std::string& host) {
     }
     return net::equal_ignoring_case(name, "localhost") ||
            (name.size() > 10 &&
-            net::equal_ignoring_case(std::string_view(name).substr(name.size() - 10), ".localhost"));
+            net::equal_ignoring_case(std::string_view(name).substr(name.size() - 10), ".localhost")
+           );
 }
 
 }  // namespace
@@ -40,10 +42,12 @@ Result<> check_webhook_url(const std::string& url, bool allow_private_addresses)
     }
     boost::system::error_code not_an_address;
     boost::asio::ip::make_address(parsed->host, not_an_address);
-    const bool is_private = not_an_address ? is_local_name(parsed->host) : net::is_private_address(parsed->host);
+    const bool is_private =
+        not_an_address ? is_local_name(parsed->host) : net::is_private_address(parsed->host);
     if (is_private) {
         return refused(
-            Code::address_refused, parsed->host + " is an address of a private network, which this server does not call"
+            Code::address_refused,
+            parsed->host + " is an address of a private network, which this server does not call"
         );
     }
     return {};

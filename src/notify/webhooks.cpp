@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/asio/post.hpp>
 #include <limits>
 #include <optional>
 #include <unordered_set>
 #include <utility>
+
+#include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
 #include "base/crypto.hpp"
@@ -18,11 +19,12 @@ namespace comfyd::notify {
 namespace {
 
 constexpr int kPollBatch = 256;
-constexpr std::size_t kKnownMax = 8192;          // deliveries held in memory
+constexpr std::size_t kKnownMax = 8192;  // deliveries held in memory
 constexpr std::size_t kWaitingPerOriginMax = 1024;
 constexpr Millis kLaneFullWait{30'000};
 constexpr Millis kLookAtLeastEvery{60'000};
-constexpr Millis kLookWhileBusy{500};            // what is in flight hides from next_due() what is due after it
+constexpr Millis kLookWhileBusy{500
+};  // what is in flight hides from next_due() what is due after it
 constexpr Millis kStorageWaitFirst{100};
 constexpr Millis kStorageWaitMax{10'000};
 constexpr Millis kReadAgainWait{1'000};
@@ -31,7 +33,8 @@ constexpr std::uint64_t kAnswerBytesMax = 64 * 1024;
 double random_share() {
     std::uint32_t bits = 0;
     random_bytes(&bits, sizeof bits);
-    return static_cast<double>(bits) / static_cast<double>(std::numeric_limits<std::uint32_t>::max());
+    return static_cast<double>(bits) /
+           static_cast<double>(std::numeric_limits<std::uint32_t>::max());
 }
 
 // What came of an attempt.
@@ -78,8 +81,8 @@ Outcome judge(const Error& error) {
     }
 }
 
-// The job as it was when the event happened, as far as the body tells of it: it may have been started anew since, and
-// a repeated delivery must not differ from the first.
+// The job as it was when the event happened, as far as the body tells of it: it may have been
+// started anew since, and a repeated delivery must not differ from the first.
 jobs::Job as_of(jobs::Job job, const std::vector<jobs::Event>& events, const jobs::Event& event) {
     job.state = event.state;
     job.started_at.reset();
@@ -96,7 +99,8 @@ jobs::Job as_of(jobs::Job job, const std::vector<jobs::Event>& events, const job
     return job;
 }
 
-// wake() may be called while the object is being destroyed on its executor, so what is posted owns this.
+// wake() may be called while the object is being destroyed on its executor, so what is posted owns
+// this.
 struct Waker {
     explicit Waker(Executor waker_executor) : executor(waker_executor), signal(waker_executor) {}
     Executor executor;
@@ -114,7 +118,13 @@ struct Waker {
 
 class Webhooks::Impl {
 public:
-    Impl(Executor executor, Clock& clock, Outbox& outbox, jobs::Ledger& ledger, WebhookOptions options)
+    Impl(
+        Executor executor,
+        Clock& clock,
+        Outbox& outbox,
+        jobs::Ledger& ledger,
+        WebhookOptions options
+    )
         : executor_(executor),
           clock_(clock),
           outbox_(outbox),
@@ -164,7 +174,8 @@ private:
 void Webhooks::Impl::start() {
     COMFYD_ASSERT(!group_);
     net::ClientOptions client;
-    client.policy = options_.allow_private_addresses ? net::AddressPolicy::any : net::AddressPolicy::public_only;
+    client.policy = options_.allow_private_addresses ? net::AddressPolicy::any
+                                                     : net::AddressPolicy::public_only;
     client.idle_per_origin_max = options_.in_flight_per_origin_max;
     client.ca_file = options_.ca_file;
     client_.emplace(executor_, std::move(client));
@@ -320,7 +331,10 @@ Task<> Webhooks::Impl::attempt(Attempt attempt) {
     } const guard{*this, attempt};
     auto outcome = co_await try_once(attempt);
     if (outcome.kind == Outcome::Kind::storage_failed) {
-        log::warning("cannot read a job for its webhook", {{"job", attempt.delivery.job}, {"error", outcome.error}});
+        log::warning(
+            "cannot read a job for its webhook",
+            {{"job", attempt.delivery.job}, {"error", outcome.error}}
+        );
         co_await sleep_for(kReadAgainWait);
         co_return;
     }
@@ -345,9 +359,10 @@ Task<Outcome> Webhooks::Impl::try_once(const Attempt& attempt) {
     if (!events) {
         co_return Outcome{.kind = Outcome::Kind::storage_failed, .error = events.error().message};
     }
-    const auto event = std::find_if(events->begin(), events->end(), [&](const jobs::Event& candidate) {
-        return candidate.sequence == attempt.delivery.sequence;
-    });
+    const auto event =
+        std::find_if(events->begin(), events->end(), [&](const jobs::Event& candidate) {
+            return candidate.sequence == attempt.delivery.sequence;
+        });
     if (!*job || event == events->end()) {
         co_return Outcome{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
     }
@@ -364,8 +379,8 @@ Task<Outcome> Webhooks::Impl::try_once(const Attempt& attempt) {
 }
 
 Task<Outcome> Webhooks::Impl::send(net::ClientRequest request) {
-    // The sink is called for 2xx answers only: once it was, the receiver has taken the message, and how the rest of its
-    // answer reads does not matter.
+    // The sink is called for 2xx answers only: once it was, the receiver has taken the message, and
+    // how the rest of its answer reads does not matter.
     bool is_accepted = false;
     std::uint64_t received = 0;
     net::Client::Sink sink = [&is_accepted, &received](std::string_view piece) -> Result<> {
@@ -430,7 +445,9 @@ Task<Result<>> Webhooks::Impl::write(Delivery delivery, Outcome outcome, Time no
     }
     // The last attempt is made when its time is over, not some time before.
     const Time last = delivery.created_at + options_.give_up_after;
-    return outbox_.retry_at(std::move(delivery), std::min(now + wait, last), std::move(outcome.error));
+    return outbox_.retry_at(
+        std::move(delivery), std::min(now + wait, last), std::move(outcome.error)
+    );
 }
 
 Webhooks::Webhooks(
@@ -440,9 +457,17 @@ Webhooks::Webhooks(
 
 Webhooks::~Webhooks() = default;
 
-void Webhooks::start() { impl_->start(); }
-void Webhooks::wake() { impl_->wake(); }
-Task<> Webhooks::stop() { return impl_->stop(); }
-WebhookCounters Webhooks::counters() const { return impl_->counters(); }
+void Webhooks::start() {
+    impl_->start();
+}
+void Webhooks::wake() {
+    impl_->wake();
+}
+Task<> Webhooks::stop() {
+    return impl_->stop();
+}
+WebhookCounters Webhooks::counters() const {
+    return impl_->counters();
+}
 
 }  // namespace comfyd::notify

@@ -1,5 +1,5 @@
-// Delivers webhooks: at least once, in order per job, signed, with back-off, and without letting a dead receiver delay
-// anybody else. Runs on one executor.
+// Delivers webhooks: at least once, in order per job, signed, with back-off, and without letting a
+// dead receiver delay anybody else. Runs on one executor.
 #pragma once
 
 #include <memory>
@@ -32,13 +32,18 @@ struct WebhookCounters {
 class Webhooks {
 public:
     Webhooks(
-        Executor executor, Clock& clock, Outbox& outbox, jobs::Ledger& ledger, WebhookOptions options
+        Executor executor,
+        Clock& clock,
+        Outbox& outbox,
+        jobs::Ledger& ledger,
+        WebhookOptions options
     );
     ~Webhooks();
 
-    void start();   // on the executor
-    void wake();    // any thread: something may be due
-    Task<> stop();  // on the executor: ends attempts in flight; they are repeated after the next start
+    void start();  // on the executor
+    void wake();   // any thread: something may be due
+    Task<> stop(
+    );  // on the executor: ends attempts in flight; they are repeated after the next start
     WebhookCounters counters() const;  // any thread
 
 private:
@@ -46,13 +51,18 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-// Whether a webhook URL may be used at all: http(s), no user info, and no literal private address unless allowed.
+// Whether a webhook URL may be used at all: http(s), no user info, and no literal private address
+// unless allowed.
 Result<> check_webhook_url(const std::string& url, bool allow_private_addresses);
 
 // The exact body bytes for an event of a job, and the headers that go with them.
 std::string webhook_body(const jobs::Job& job, const jobs::Event& event);
 net::Headers webhook_headers(
-    const jobs::Webhook& webhook, const jobs::Job& job, const jobs::Event& event, const std::string& body, Time now
+    const jobs::Webhook& webhook,
+    const jobs::Job& job,
+    const jobs::Event& event,
+    const std::string& body,
+    Time now
 );
 
 }  // namespace comfyd::notify

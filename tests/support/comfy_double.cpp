@@ -3,14 +3,15 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 #include <future>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
 
 #include "net/server.hpp"
 #include "support/double/core.hpp"
@@ -42,7 +43,9 @@ public:
         net::ServerLimits limits;
         limits.idle_timeout = std::chrono::hours(1);
         server_ = std::make_unique<net::Server>(
-            std::vector{&context_}, limits, [this](net::Exchange& exchange) { return routes_->handle(exchange); }
+            std::vector{&context_},
+            limits,
+            [this](net::Exchange& exchange) { return routes_->handle(exchange); }
         );
         const auto endpoint = server_->listen({core_.options.host, port_});
         if (!endpoint) {
@@ -143,15 +146,29 @@ private:
 ComfyDouble::ComfyDouble(boost::asio::io_context& context, DoubleOptions options)
     : impl_(std::make_unique<Impl>(context, std::move(options))) {}
 
-ComfyDouble::~ComfyDouble() { stop(); }
+ComfyDouble::~ComfyDouble() {
+    stop();
+}
 
-std::uint16_t ComfyDouble::start() { return impl_->start(); }
-void ComfyDouble::stop() { impl_->stop(); }
+std::uint16_t ComfyDouble::start() {
+    return impl_->start();
+}
+void ComfyDouble::stop() {
+    impl_->stop();
+}
 // A stop has no farewell either: what differs is only that the test means it as a crash.
-void ComfyDouble::crash() { impl_->stop(); }
-std::uint16_t ComfyDouble::port() const { return impl_->port(); }
-std::string ComfyDouble::url() const { return "http://" + impl_->host() + ":" + std::to_string(port()); }
-bool ComfyDouble::running() const { return impl_->running(); }
+void ComfyDouble::crash() {
+    impl_->stop();
+}
+std::uint16_t ComfyDouble::port() const {
+    return impl_->port();
+}
+std::string ComfyDouble::url() const {
+    return "http://" + impl_->host() + ":" + std::to_string(port());
+}
+bool ComfyDouble::running() const {
+    return impl_->running();
+}
 
 void ComfyDouble::set_faults(Faults faults) {
     impl_->on_executor([this, faults = std::move(faults)] {

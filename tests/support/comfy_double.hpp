@@ -1,17 +1,19 @@
-// A stand-in for a ComfyUI server: the same HTTP routes, WebSocket messages, orders and traps, without
-// any model. Execution takes as long as the options say, output files are small and depend on the whole
-// prompt only, and faults can be switched on at any time.
+// A stand-in for a ComfyUI server: the same HTTP routes, WebSocket messages, orders and traps,
+// without any model. Execution takes as long as the options say, output files are small and depend
+// on the whole prompt only, and faults can be switched on at any time.
 //
-// One double owns all of its state on one executor. Its io_context is run by the caller and outlives it;
-// all members here may be called from any other thread while that context runs, and from no handler of it.
+// One double owns all of its state on one executor. Its io_context is run by the caller and
+// outlives it; all members here may be called from any other thread while that context runs, and
+// from no handler of it.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <boost/asio/io_context.hpp>
 
 #include "base/json.hpp"
 #include "base/task.hpp"
@@ -22,16 +24,16 @@ namespace comfyd::support {
 struct DoubleOptions {
     std::string host = "127.0.0.1";
     std::uint16_t port = 0;
-    std::string version = "0.33.0";       // "0.3.45" brings back the behaviours of that time
-    Millis delay{0};                      // of a whole prompt, spread over its nodes and steps
-    bool cache = false;                   // answer a prompt that was just run from the result cache
-    bool previews = false;                // a preview frame per sampler step, also without preview_method
-    bool exit_on_crash = false;           // crash_mid_job ends the process with status 9
-    std::size_t output_bytes = 0;         // pictures are padded to about this size
-    std::size_t files_max = 100'000;      // the oldest outputs go first
-    std::vector<std::string> models{};    // further names for the lists of checkpoints and LoRAs
-    std::string nodes_json{};             // object_info of further classes
-    std::string journal{};                // file that gets a line per start and end of an execution
+    std::string version = "0.33.0";  // "0.3.45" brings back the behaviours of that time
+    Millis delay{0};                 // of a whole prompt, spread over its nodes and steps
+    bool cache = false;              // answer a prompt that was just run from the result cache
+    bool previews = false;         // a preview frame per sampler step, also without preview_method
+    bool exit_on_crash = false;    // crash_mid_job ends the process with status 9
+    std::size_t output_bytes = 0;  // pictures are padded to about this size
+    std::size_t files_max = 100'000;    // the oldest outputs go first
+    std::vector<std::string> models{};  // further names for the lists of checkpoints and LoRAs
+    std::string nodes_json{};           // object_info of further classes
+    std::string journal{};              // file that gets a line per start and end of an execution
     Faults faults{};
 };
 
@@ -49,9 +51,9 @@ public:
     ComfyDouble(const ComfyDouble&) = delete;
     ComfyDouble& operator=(const ComfyDouble&) = delete;
 
-    // Listens and returns the port; throws std::runtime_error when that fails. After stop() or crash() it
-    // starts again on the same port, as a restarted process: input and output files are there, queue,
-    // history and temporary files are not.
+    // Listens and returns the port; throws std::runtime_error when that fails. After stop() or
+    // crash() it starts again on the same port, as a restarted process: input and output files are
+    // there, queue, history and temporary files are not.
     std::uint16_t start();
     void stop();
     // Closes listener and sockets at once and forgets queue and history.

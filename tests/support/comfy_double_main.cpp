@@ -1,14 +1,15 @@
-// comfy-double: ComfyUI stand-ins as a process of their own, for tests that kill it and for benchmarks.
-#include <csignal>
-
-#include <CLI/CLI.hpp>
+// comfy-double: ComfyUI stand-ins as a process of their own, for tests that kill it and for
+// benchmarks.
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <thread>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
@@ -30,19 +31,39 @@ struct Arguments {
 };
 
 void declare(CLI::App& app, Arguments& arguments) {
-    app.add_option("--listen", arguments.listen, "Address of the first double; the next ones use the next ports")
+    app.add_option(
+           "--listen",
+           arguments.listen,
+           "Address of the first double; the next ones use the next ports"
+    )
         ->capture_default_str();
     app.add_option("--count", arguments.count, "How many doubles")->check(CLI::Range(1, 4096));
-    app.add_option("--delay-ms", arguments.delay_ms, "Duration of a prompt")->check(CLI::NonNegativeNumber);
-    app.add_option("--version", arguments.options.version, "ComfyUI version to behave like")->capture_default_str();
+    app.add_option("--delay-ms", arguments.delay_ms, "Duration of a prompt")
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--version", arguments.options.version, "ComfyUI version to behave like")
+        ->capture_default_str();
     app.add_option("--nodes", arguments.nodes_file, "object_info JSON with further node classes")
         ->check(CLI::ExistingFile);
-    app.add_option("--model", arguments.options.models, "A further name of a checkpoint and a LoRA (repeatable)");
+    app.add_option(
+        "--model",
+        arguments.options.models,
+        "A further name of a checkpoint and a LoRA (repeatable)"
+    );
     app.add_option("--output-bytes", arguments.options.output_bytes, "Least size of a picture");
-    app.add_option("--journal", arguments.options.journal, "File that gets a line per start and end of an execution");
-    app.add_option("--faults", arguments.faults, "Faults from the start, as for POST /_double/faults");
-    app.add_option("--threads", arguments.threads, "Threads that share the doubles; default one per processor");
-    app.add_flag("--cache", arguments.options.cache, "Answer repeated prompts from the result cache");
+    app.add_option(
+        "--journal",
+        arguments.options.journal,
+        "File that gets a line per start and end of an execution"
+    );
+    app.add_option(
+        "--faults", arguments.faults, "Faults from the start, as for POST /_double/faults"
+    );
+    app.add_option(
+        "--threads", arguments.threads, "Threads that share the doubles; default one per processor"
+    );
+    app.add_flag(
+        "--cache", arguments.options.cache, "Answer repeated prompts from the result cache"
+    );
     app.add_flag("--previews", arguments.options.previews, "Send a preview frame per sampler step");
 }
 
@@ -56,7 +77,8 @@ bool complete(Arguments& arguments) {
     }
     if (!arguments.faults.empty()) {
         const auto faults = comfyd::json::parse_object(arguments.faults);
-        const auto set = faults ? arguments.options.faults.update(*faults) : comfyd::Result<>(comfyd::fail(faults.error()));
+        const auto set = faults ? arguments.options.faults.update(*faults)
+                                : comfyd::Result<>(comfyd::fail(faults.error()));
         if (!set) {
             std::cerr << "--faults: " << set.error().message << "\n";
             return false;
@@ -79,7 +101,8 @@ void serve(const Arguments& arguments) {
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
-    const unsigned wanted = arguments.threads ? arguments.threads : std::max(std::thread::hardware_concurrency(), 1U);
+    const unsigned wanted =
+        arguments.threads ? arguments.threads : std::max(std::thread::hardware_concurrency(), 1U);
     comfyd::net::IoThreads threads(std::min(wanted, static_cast<unsigned>(arguments.count)));
     threads.start();
     const auto contexts = threads.contexts();
@@ -90,7 +113,9 @@ void serve(const Arguments& arguments) {
             if (options.port != 0) {
                 options.port = static_cast<std::uint16_t>(options.port + i);
             }
-            doubles.push_back(std::make_unique<ComfyDouble>(*contexts[i % contexts.size()], std::move(options)));
+            doubles.push_back(
+                std::make_unique<ComfyDouble>(*contexts[i % contexts.size()], std::move(options))
+            );
             doubles.back()->start();
             std::cout << "listening on " << doubles.back()->url() << std::endl;
         }

@@ -1,12 +1,13 @@
 #include "support/http.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/use_future.hpp>
 #include <condition_variable>
 #include <future>
 #include <mutex>
 #include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "net/io_threads.hpp"
 
@@ -82,16 +83,20 @@ private:
 
 }  // namespace
 
-json::value Reply::json() const { return parse_or_null(body); }
+json::value Reply::json() const {
+    return parse_or_null(body);
+}
 
 json::value Reply::json_at(std::string_view pointer) const {
     const auto document = json();
-    boost::system::error_code error;
-    const auto* found = document.find_pointer(pointer, error);
+    boost::system::error_code ignored;
+    const auto* found = document.find_pointer(pointer, ignored);
     return found ? *found : json::value(nullptr);
 }
 
-json::value SseEvent::json() const { return parse_or_null(data); }
+json::value SseEvent::json() const {
+    return parse_or_null(data);
+}
 
 struct EventStream::State {
     explicit State(Executor state_executor) : executor(state_executor) {}
@@ -186,7 +191,9 @@ WsStream::~WsStream() {
     });
     boost::asio::co_spawn(state_->executor, state_->group->join(), boost::asio::use_future).wait();
     // The socket must be closed on its own thread.
-    boost::asio::post(state_->executor, std::packaged_task<void()>([state = state_] { state->socket.reset(); }));
+    boost::asio::post(state_->executor, std::packaged_task<void()>([state = state_] {
+                          state->socket.reset();
+                      }));
 }
 
 bool WsStream::connected() const {
@@ -261,7 +268,10 @@ void WsStream::send(std::string text) {
 
 void WsStream::close() {
     if (connected()) {
-        boost::asio::co_spawn(state_->executor, state_->socket->close(1000, ""), boost::asio::use_future).wait();
+        boost::asio::co_spawn(
+            state_->executor, state_->socket->close(1000, ""), boost::asio::use_future
+        )
+            .wait();
     }
 }
 
@@ -269,7 +279,9 @@ class Http::Impl {
 public:
     explicit Impl(std::string base_url) : base(std::move(base_url)), thread("test-http") {
         thread.start();
-        run([this] { client = std::make_unique<net::Client>(thread.executor(), net::ClientOptions{}); });
+        run([this] {
+            client = std::make_unique<net::Client>(thread.executor(), net::ClientOptions{});
+        });
     }
     ~Impl() {
         run([this] { client.reset(); });
@@ -305,12 +317,15 @@ public:
 Http::Http(std::string base) : impl_(std::make_unique<Impl>(std::move(base))) {}
 Http::~Http() = default;
 
-void Http::set_header(std::string_view name, std::string value) { impl_->headers.set(name, std::move(value)); }
+void Http::set_header(std::string_view name, std::string value) {
+    impl_->headers.set(name, std::move(value));
+}
 
 Reply Http::send(net::ClientRequest request) {
     auto task = impl_->client->send(impl_->complete(std::move(request)));
     return to_reply(
-        boost::asio::co_spawn(impl_->thread.executor(), std::move(task), boost::asio::use_future).get()
+        boost::asio::co_spawn(impl_->thread.executor(), std::move(task), boost::asio::use_future)
+            .get()
     );
 }
 
@@ -319,7 +334,12 @@ Reply Http::get(std::string path, net::Headers headers) {
 }
 
 Reply Http::post(std::string path, std::string body, net::Headers headers) {
-    return send({.method = "POST", .url = std::move(path), .headers = std::move(headers), .body = std::move(body)});
+    return send(
+        {.method = "POST",
+         .url = std::move(path),
+         .headers = std::move(headers),
+         .body = std::move(body)}
+    );
 }
 
 Reply Http::post_json(std::string path, const json::value& body, net::Headers headers) {
@@ -330,14 +350,21 @@ Reply Http::post_json(std::string path, const json::value& body, net::Headers he
 }
 
 Reply Http::put(std::string path, std::string body, net::Headers headers) {
-    return send({.method = "PUT", .url = std::move(path), .headers = std::move(headers), .body = std::move(body)});
+    return send(
+        {.method = "PUT",
+         .url = std::move(path),
+         .headers = std::move(headers),
+         .body = std::move(body)}
+    );
 }
 
 Reply Http::del(std::string path, net::Headers headers) {
     return send({.method = "DELETE", .url = std::move(path), .headers = std::move(headers)});
 }
 
-Reply Http::upload(std::string path, const std::vector<net::FormPart>& parts, net::Headers headers) {
+Reply Http::upload(
+    std::string path, const std::vector<net::FormPart>& parts, net::Headers headers
+) {
     auto form = net::make_multipart(parts);
     headers.set("Content-Type", std::move(form.content_type));
     return post(std::move(path), std::move(form.body), std::move(headers));
@@ -347,12 +374,15 @@ namespace {
 
 // The stream's state is kept by the group that the task runs in.
 Task<> read_stream(net::Client& client, net::ClientRequest request, EventStream::State& state) {
-    auto result = co_await client.download(std::move(request), [&state](std::string_view piece) -> Result<> {
-        const std::scoped_lock lock(state.mutex);
-        state.parser.feed(piece, [&state](SseEvent event) { state.events.push_back(std::move(event)); });
-        state.changed.notify_all();
-        return state.cancelled ? Result<>(fail(Code::cancelled, "enough")) : Result<>();
-    });
+    auto result =
+        co_await client.download(std::move(request), [&state](std::string_view piece) -> Result<> {
+            const std::scoped_lock lock(state.mutex);
+            state.parser.feed(piece, [&state](SseEvent event) {
+                state.events.push_back(std::move(event));
+            });
+            state.changed.notify_all();
+            return state.cancelled ? Result<>(fail(Code::cancelled, "enough")) : Result<>();
+        });
     const std::scoped_lock lock(state.mutex);
     state.reply = to_reply(std::move(result));
     state.ended = true;
@@ -362,13 +392,17 @@ Task<> read_stream(net::Client& client, net::ClientRequest request, EventStream:
 }  // namespace
 
 std::unique_ptr<EventStream> Http::events(std::string path, net::Headers headers) {
-    net::ClientRequest request{.url = std::move(path), .headers = std::move(headers), .timeout = kStreamTimeout};
+    net::ClientRequest request{
+        .url = std::move(path), .headers = std::move(headers), .timeout = kStreamTimeout
+    };
     request.headers.set("Accept", "text/event-stream");
     request = impl_->complete(std::move(request));
     auto state = std::make_shared<EventStream::State>(impl_->thread.executor());
     impl_->run([&] {
         state->group = std::make_unique<TaskGroup>(state->executor);
-        state->group->spawn("event stream", read_stream(*impl_->client, std::move(request), *state));
+        state->group->spawn(
+            "event stream", read_stream(*impl_->client, std::move(request), *state)
+        );
     });
     return std::make_unique<EventStream>(std::move(state));
 }
@@ -399,7 +433,8 @@ std::unique_ptr<WsStream> Http::ws(std::string path, net::Headers headers) {
     url.replace(0, 4, "ws");  // http: to ws:, https: to wss:
     auto state = std::make_shared<WsStream::State>(impl_->thread.executor());
     auto task = impl_->client->connect(std::move(url), std::move(options), kDeadline);
-    auto socket = boost::asio::co_spawn(state->executor, std::move(task), boost::asio::use_future).get();
+    auto socket =
+        boost::asio::co_spawn(state->executor, std::move(task), boost::asio::use_future).get();
     state->connected = socket.has_value();
     state->ended = !socket.has_value();
     impl_->run([&] {

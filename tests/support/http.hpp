@@ -1,5 +1,6 @@
-// A client for tests that block: requests, event streams and WebSockets, each on a thread of the Http
-// object. Its members may be called from any thread; streams must go before the Http that made them.
+// A client for tests that block: requests, event streams and WebSockets, each on a thread of the
+// Http object. Its members may be called from any thread; streams must go before the Http that made
+// them.
 #pragma once
 
 #include <chrono>
@@ -44,9 +45,11 @@ public:
     EventStream& operator=(const EventStream&) = delete;
 
     std::vector<SseEvent> events() const;
-    // The first event so far or later that satisfies `predicate`; nullopt at the deadline or the end of the stream.
+    // The first event so far or later that satisfies `predicate`; nullopt at the deadline or the
+    // end of the stream.
     std::optional<SseEvent> wait_for(
-        const std::function<bool(const SseEvent&)>& predicate, std::chrono::milliseconds deadline = kDeadline
+        const std::function<bool(const SseEvent&)>& predicate,
+        std::chrono::milliseconds deadline = kDeadline
     ) const;
     bool ended() const;
     bool wait_end(std::chrono::milliseconds deadline = kDeadline) const;
@@ -74,7 +77,8 @@ public:
     std::optional<net::WebSocketMessage> next(std::chrono::milliseconds deadline = kDeadline);
     // The first JSON message so far or later that satisfies `predicate`.
     std::optional<json::value> wait_for(
-        const std::function<bool(const json::value&)>& predicate, std::chrono::milliseconds deadline = kDeadline
+        const std::function<bool(const json::value&)>& predicate,
+        std::chrono::milliseconds deadline = kDeadline
     ) const;
     bool ended() const;
     bool wait_end(std::chrono::milliseconds deadline = kDeadline) const;
@@ -105,14 +109,18 @@ public:
     Reply post_json(std::string path, const json::value& body, net::Headers headers = {});
     Reply put(std::string path, std::string body, net::Headers headers = {});
     Reply del(std::string path, net::Headers headers = {});
-    Reply upload(std::string path, const std::vector<net::FormPart>& parts, net::Headers headers = {});
+    Reply upload(
+        std::string path, const std::vector<net::FormPart>& parts, net::Headers headers = {}
+    );
     // `url` of the request is a path here too.
     Reply send(net::ClientRequest request);
 
     std::unique_ptr<EventStream> events(std::string path, net::Headers headers = {});
     // All events up to and with the first that satisfies `until`.
     std::vector<SseEvent> read_events(
-        std::string path, const std::function<bool(const SseEvent&)>& until, net::Headers headers = {}
+        std::string path,
+        const std::function<bool(const SseEvent&)>& until,
+        net::Headers headers = {}
     );
     // Connected when it returns, or connected() is false.
     std::unique_ptr<WsStream> ws(std::string path, net::Headers headers = {});

@@ -55,15 +55,22 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 // In the child, between fork and exec: only calls that are safe in a program with threads.
 [[noreturn]] void become(
-    char* const* arguments, char* const* environment, const char* directory, int out, int err, int failure, pid_t parent
+    char* const* arguments,
+    char* const* environment,
+    const char* directory,
+    int out,
+    int err,
+    int failure,
+    pid_t parent
 ) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigset_t none;
     ::sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     const int null = ::open("/dev/null", O_RDONLY);
-    const bool ready = ::getppid() == parent && null >= 0 && ::dup2(null, 0) >= 0 && ::dup2(out, 1) >= 0 &&
-                       ::dup2(err, 2) >= 0 && (directory == nullptr || ::chdir(directory) == 0);
+    const bool ready = ::getppid() == parent && null >= 0 && ::dup2(null, 0) >= 0 &&
+                       ::dup2(out, 1) >= 0 && ::dup2(err, 2) >= 0 &&
+                       (directory == nullptr || ::chdir(directory) == 0);
     if (ready) {
         ::execvpe(arguments[0], arguments, environment);
     }
@@ -87,13 +94,20 @@ Process::Process(ProcessOptions options) {
     const Pipe failure;
     int err_end = err.write_end;
     if (!options.stderr_file.empty()) {
-        err_end = ::open(options.stderr_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        err_end =
+            ::open(options.stderr_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     }
     const pid_t parent = ::getpid();
     pid_ = ::fork();
     if (pid_ == 0) {
         become(
-            argument_list.data(), environment_list.data(), directory, out.write_end, err_end, failure.write_end, parent
+            argument_list.data(),
+            environment_list.data(),
+            directory,
+            out.write_end,
+            err_end,
+            failure.write_end,
+            parent
         );
     }
     ::close(out.write_end);
@@ -111,9 +125,13 @@ Process::Process(ProcessOptions options) {
         if (pid_ > 0) {
             ::waitpid(pid_, nullptr, 0);
         }
-        throw std::runtime_error("cannot start " + options.arguments[0] + ": " + std::strerror(error));
+        throw std::runtime_error(
+            "cannot start " + options.arguments[0] + ": " + std::strerror(error)
+        );
     }
-    collector_ = std::thread([this, out_end = out.read_end, error_end = err.read_end] { collect(out_end, error_end); });
+    collector_ = std::thread([this, out_end = out.read_end, error_end = err.read_end] {
+        collect(out_end, error_end);
+    });
 }
 
 Process::~Process() {
@@ -138,7 +156,8 @@ void Process::collect(int out, int err) {
             const auto count = ::read(pipe.fd, buffer.data(), buffer.size());
             const std::scoped_lock lock(mutex_);
             if (count > 0) {
-                (&pipe == pipes.data() ? output_ : errors_).append(buffer.data(), static_cast<std::size_t>(count));
+                (&pipe == pipes.data() ? output_ : errors_)
+                    .append(buffer.data(), static_cast<std::size_t>(count));
             } else if (count == 0 || errno != EINTR) {
                 ::close(pipe.fd);
                 pipe.fd = -1;
@@ -151,7 +170,9 @@ void Process::collect(int out, int err) {
     changed_.notify_all();
 }
 
-std::optional<std::string> Process::wait_for_line(std::string_view prefix, std::chrono::milliseconds deadline) {
+std::optional<std::string> Process::wait_for_line(
+    std::string_view prefix, std::chrono::milliseconds deadline
+) {
     const auto end = std::chrono::steady_clock::now() + deadline;
     std::unique_lock lock(mutex_);
     while (true) {
@@ -185,7 +206,9 @@ bool Process::reap(bool block) {
     return true;
 }
 
-bool Process::running() { return !reap(false); }
+bool Process::running() {
+    return !reap(false);
+}
 
 void Process::kill(int signal) {
     if (running()) {

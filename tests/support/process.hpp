@@ -1,5 +1,5 @@
-// A child process of a test. Its stdout and stderr are collected by a thread of the parent, and it dies
-// with the parent. All members from one thread.
+// A child process of a test. Its stdout and stderr are collected by a thread of the parent, and it
+// dies with the parent. All members from one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -20,30 +20,32 @@
 namespace comfyd::support {
 
 struct ProcessOptions {
-    std::vector<std::string> arguments{};  // the program first
+    std::vector<std::string> arguments{};              // the program first
     std::map<std::string, std::string> environment{};  // added to the parent's
     std::string directory{};                           // empty: the parent's
-    std::string stderr_file{};                         // appended to; empty: collected with stdout's lines
+    std::string stderr_file{};  // appended to; empty: collected with stdout's lines
 };
 
 class Process {
 public:
     // Throws std::runtime_error when the program cannot be started.
     explicit Process(ProcessOptions options);
-    Process(std::vector<std::string> arguments) : Process(ProcessOptions{.arguments = std::move(arguments)}) {}
+    Process(std::vector<std::string> arguments)
+        : Process(ProcessOptions{.arguments = std::move(arguments)}) {}
     ~Process();  // SIGKILL and reap, when it still runs
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
 
     pid_t pid() const { return pid_; }
     bool running();
-    // The rest of the next line of stdout that begins with `prefix`, after those found before; nullopt when the
-    // process ends or the deadline passes first.
+    // The rest of the next line of stdout that begins with `prefix`, after those found before;
+    // nullopt when the process ends or the deadline passes first.
     std::optional<std::string> wait_for_line(
         std::string_view prefix, std::chrono::milliseconds deadline = kDeadline
     );
     void kill(int signal);
-    // The exit status, or 128 + the signal that ended it; nullopt when it still runs at the deadline.
+    // The exit status, or 128 + the signal that ended it; nullopt when it still runs at the
+    // deadline.
     std::optional<int> wait(std::chrono::milliseconds deadline = kDeadline);
     // SIGTERM, then SIGKILL after the deadline. Returns as wait().
     int stop(std::chrono::milliseconds deadline = kDeadline);
@@ -60,9 +62,9 @@ private:
     std::optional<int> status_;
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::string output_;       // guarded by mutex_
-    std::string errors_;       // guarded by mutex_
-    bool ended_ = false;       // guarded by mutex_: both pipes are closed
+    std::string output_;        // guarded by mutex_
+    std::string errors_;        // guarded by mutex_
+    bool ended_ = false;        // guarded by mutex_: both pipes are closed
     std::size_t searched_ = 0;  // how far wait_for_line() has come in output_
     std::thread collector_;
 };

@@ -18,8 +18,9 @@ json::value ReceivedRequest::json() const {
 class WebhookReceiver::Impl {
 public:
     Impl()
-        : thread("test-webhooks"),
-          server({&thread.context()}, {}, [this](net::Exchange& exchange) { return handle(exchange); }) {
+        : thread("test-webhooks"), server({&thread.context()}, {}, [this](net::Exchange& exchange) {
+              return handle(exchange);
+          }) {
         thread.start();
         const auto endpoint = server.listen({"127.0.0.1", 0});
         if (!endpoint) {
@@ -56,7 +57,11 @@ public:
     ScriptedAnswer record(const net::Request& request, std::string body) {
         const std::scoped_lock lock(mutex);
         requests.push_back(
-            {request.method_name, request.path, request.headers, std::move(body), std::chrono::steady_clock::now()}
+            {request.method_name,
+             request.path,
+             request.headers,
+             std::move(body),
+             std::chrono::steady_clock::now()}
         );
         if (answers.empty()) {
             return {};
@@ -77,7 +82,9 @@ public:
 WebhookReceiver::WebhookReceiver() : impl_(std::make_unique<Impl>()) {}
 WebhookReceiver::~WebhookReceiver() = default;
 
-std::string WebhookReceiver::url(std::string path) const { return impl_->base + path; }
+std::string WebhookReceiver::url(std::string path) const {
+    return impl_->base + path;
+}
 
 void WebhookReceiver::script(std::vector<ScriptedAnswer> answers) {
     const std::scoped_lock lock(impl_->mutex);

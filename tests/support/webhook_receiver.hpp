@@ -1,5 +1,5 @@
-// A server that records what is posted to it and answers by a script. Runs on a thread of its own; all
-// members from any other thread.
+// A server that records what is posted to it and answers by a script. Runs on a thread of its own;
+// all members from any other thread.
 #pragma once
 
 #include <chrono>

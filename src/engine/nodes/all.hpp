@@ -1,5 +1,5 @@
-// The list of every node class that the engine runs. A node is one function that returns its NodeClass; adding
-// one means a file in this folder, a line below and a line in all.cpp.
+// The list of every node class that the engine runs. A node is one function that returns its
+// NodeClass; adding one means a file in this folder, a line below and a line in all.cpp.
 #pragma once
 
 #include "engine/registry.hpp"

@@ -22,15 +22,16 @@ Result<NodeResult> execute(Call& call) {
     };
     const std::array<float, 3> rgb = {channel(16), channel(8), channel(0)};
     const ImageShape shape = image->shape();
-    auto filled = call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
-        float* out = image->row(first);
-        float* const end = image->row(last);
-        for (; out != end; out += 3) {
-            out[0] = rgb[0];
-            out[1] = rgb[1];
-            out[2] = rgb[2];
-        }
-    });
+    auto filled =
+        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
+            float* out = image->row(first);
+            float* const end = image->row(last);
+            for (; out != end; out += 3) {
+                out[0] = rgb[0];
+                out[1] = rgb[1];
+                out[2] = rgb[2];
+            }
+        });
     if (!filled) {
         return fail(std::move(filled.error()));
     }

@@ -89,16 +89,17 @@ Result<Image> with_channels(const Call& call, const Image& image, std::size_t ch
         return fail(std::move(out.error()));
     }
     const std::size_t shared = std::min(shape.channels, channels);
-    auto done = call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
-        const float* from = image.row(first);
-        float* into = out->row(first);
-        for (std::size_t pixel = 0; pixel < (last - first) * shape.width; ++pixel) {
-            std::copy_n(from, shared, into);
-            std::fill_n(into + shared, channels - shared, 1.0F);
-            from += shape.channels;
-            into += channels;
-        }
-    });
+    auto done =
+        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
+            const float* from = image.row(first);
+            float* into = out->row(first);
+            for (std::size_t pixel = 0; pixel < (last - first) * shape.width; ++pixel) {
+                std::copy_n(from, shared, into);
+                std::fill_n(into + shared, channels - shared, 1.0F);
+                from += shape.channels;
+                into += channels;
+            }
+        });
     if (!done) {
         return fail(std::move(done.error()));
     }
@@ -142,14 +143,15 @@ Result<NodeResult> execute(Call& call) {
         std::ranges::find(kModes, call.text("blend_mode"), [](const auto& mode) {
             return std::string_view(mode.first);
         })->second;
-    auto done = call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
-        for (std::size_t row = first; row < last; ++row) {
-            // A single picture is blended with each one of a batch.
-            const float* a_row = a.row(a.shape().batch == 1 ? row % shape.height : row);
-            const float* b_row = b->row(b_batch == 1 ? row % shape.height : row);
-            function(a_row, b_row, shape.row_floats(), weights, out->row(row));
-        }
-    });
+    auto done =
+        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
+            for (std::size_t row = first; row < last; ++row) {
+                // A single picture is blended with each one of a batch.
+                const float* a_row = a.row(a.shape().batch == 1 ? row % shape.height : row);
+                const float* b_row = b->row(b_batch == 1 ? row % shape.height : row);
+                function(a_row, b_row, shape.row_floats(), weights, out->row(row));
+            }
+        });
     if (!done) {
         return fail(std::move(done.error()));
     }

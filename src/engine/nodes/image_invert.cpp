@@ -11,14 +11,15 @@ Result<NodeResult> execute(Call& call) {
         return fail(std::move(out.error()));
     }
     const ImageShape shape = image.shape();
-    auto done = call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
-        const float* from = image.row(first);
-        float* into = out->row(first);
-        const std::size_t count = (last - first) * shape.row_floats();
-        for (std::size_t i = 0; i < count; ++i) {
-            into[i] = 1.0F - from[i];
-        }
-    });
+    auto done =
+        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
+            const float* from = image.row(first);
+            float* into = out->row(first);
+            const std::size_t count = (last - first) * shape.row_floats();
+            for (std::size_t i = 0; i < count; ++i) {
+                into[i] = 1.0F - from[i];
+            }
+        });
     if (!done) {
         return fail(std::move(done.error()));
     }

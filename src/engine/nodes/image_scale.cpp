@@ -29,7 +29,8 @@ Result<NodeResult> execute(Call& call) {
         height = in_proportion(shape.height, width, shape.width);
     }
     const Crop crop = call.text("crop") == "center" ? Crop::center : Crop::disabled;
-    auto scaled = resize(call, image, width, height, resize_method(call.text("upscale_method")), crop);
+    auto scaled =
+        resize(call, image, width, height, resize_method(call.text("upscale_method")), crop);
     if (!scaled) {
         return fail(std::move(scaled.error()));
     }

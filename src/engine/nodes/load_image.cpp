@@ -59,8 +59,13 @@ Result<NodeResult> execute(Call& call) {
     if (!mask) {
         return fail(std::move(mask.error()));
     }
-    const auto decoded =
-        decode_png(*file, image->data(), mask->data(), [&call] { return call.stopped(); });
+    auto scratch = call.new_scratch(header->scratch_bytes);
+    if (!scratch) {
+        return fail(std::move(scratch.error()));
+    }
+    const auto decoded = decode_png(*file, scratch->data(), image->data(), mask->data(), [&call] {
+        return call.stopped();
+    });
     if (!decoded) {
         return cannot_load(name, decoded.error().text);
     }

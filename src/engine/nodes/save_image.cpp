@@ -57,7 +57,8 @@ Result<std::vector<PngText>> make_texts(const Call& call) {
         if (!keyword) {
             return node_error(
                 "UnicodeEncodeError",
-                "The extra_pnginfo key '" + std::string(name) + "' cannot name a text in a PNG: use Latin-1"
+                "The extra_pnginfo key '" + std::string(name) +
+                    "' cannot name a text in a PNG: use Latin-1"
             );
         }
         texts.push_back({std::move(*keyword), picture_text(value)});
@@ -75,17 +76,23 @@ Result<std::string> save_one(
 ) {
     const ImageShape& shape = images.shape();
     const PngPicture picture{images.picture(index), shape.width, shape.height, shape.channels};
-    return save_counted(place, place.counter + index, index, "png", [&](const FileSink& sink) -> Result<> {
-        const auto encoded =
-            encode_png(picture, level, texts, sink, [&call] { return call.stopped(); });
-        if (auto stopped = call.check_stopped(); !stopped) {
-            return stopped;
+    return save_counted(
+        place,
+        place.counter + index,
+        index,
+        "png",
+        [&](const FileSink& sink) -> Result<> {
+            const auto encoded =
+                encode_png(picture, level, texts, sink, [&call] { return call.stopped(); });
+            if (auto stopped = call.check_stopped(); !stopped) {
+                return stopped;
+            }
+            if (!encoded) {
+                return node_error("ValueError", encoded.error().text);
+            }
+            return {};
         }
-        if (!encoded) {
-            return node_error("ValueError", encoded.error().text);
-        }
-        return {};
-    });
+    );
 }
 
 Result<NodeResult> save_all(Call& call, const std::string& prefix, const Destination& destination) {
@@ -131,7 +138,9 @@ Result<NodeResult> save_all(Call& call, const std::string& prefix, const Destina
 }
 
 Result<NodeResult> execute_save(Call& call) {
-    return save_all(call, call.text("filename_prefix"), {call.folders().output, "output", kSaveLevel});
+    return save_all(
+        call, call.text("filename_prefix"), {call.folders().output, "output", kSaveLevel}
+    );
 }
 
 Result<NodeResult> execute_preview(Call& call) {

@@ -14,12 +14,14 @@ namespace {
 constexpr char kInsert[] =
     "INSERT INTO assets (" COMFYD_ASSET_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 constexpr char kFind[] = "SELECT " COMFYD_ASSET_COLUMNS " FROM assets WHERE id = ?";
-constexpr char kFindByHash[] = "SELECT " COMFYD_ASSET_COLUMNS
-                               " FROM assets WHERE hash = ? AND tenant = ? ORDER BY id DESC LIMIT 1";
+constexpr char kFindByHash[] =
+    "SELECT " COMFYD_ASSET_COLUMNS
+    " FROM assets WHERE hash = ? AND tenant = ? ORDER BY id DESC LIMIT 1";
 constexpr char kIsReferenced[] = "SELECT EXISTS (SELECT 1 FROM assets WHERE hash = ?)";
-constexpr char kExpired[] = "SELECT " COMFYD_ASSET_COLUMNS
-                            " FROM assets INDEXED BY assets_expiring WHERE expires_at IS NOT NULL AND "
-                            "job IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?";
+constexpr char kExpired[] =
+    "SELECT " COMFYD_ASSET_COLUMNS
+    " FROM assets INDEXED BY assets_expiring WHERE expires_at IS NOT NULL AND "
+    "job IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?";
 constexpr char kIsOutput[] = "SELECT job IS NOT NULL FROM assets WHERE id = ?";
 constexpr char kRemove[] = "DELETE FROM assets WHERE id = ?";
 
@@ -103,7 +105,8 @@ Result<bool> RemoveAsset::operator()(Session& session) {
         }
         if (query.integer(0) != 0) {
             return fail(
-                Code::asset_in_use, "asset " + id.to_string() + " is the output of a job and stays with it"
+                Code::asset_in_use,
+                "asset " + id.to_string() + " is the output of a job and stays with it"
             );
         }
     }

@@ -5,12 +5,15 @@
 namespace comfyd::ledger::sqlite {
 namespace {
 
-// Above base's limit for what comes from outside, because what was accepted may be wrapped before it is stored.
+// Above base's limit for what comes from outside, because what was accepted may be wrapped before
+// it is stored.
 constexpr std::size_t kStoredDepthMax = json::kDepthMax * 2;
 
+// Not a failure of storage as a whole: other jobs are still good, and a batch must go on without
+// this one.
 Error damaged(std::string_view what) {
     return Error(
-        Code::storage_unavailable,
+        Code::internal,
         "a stored " + std::string(what) + " cannot be read; restore the database from a backup"
     );
 }
@@ -19,7 +22,8 @@ Result<json::value> decode(std::string_view text) {
     boost::json::parse_options options;
     options.max_depth = kStoredDepthMax;
     boost::json::error_code error;
-    auto parsed = boost::json::parse(boost::json::string_view(text.data(), text.size()), error, {}, options);
+    auto parsed =
+        boost::json::parse(boost::json::string_view(text.data(), text.size()), error, {}, options);
     if (error) {
         return fail(damaged("JSON document"));
     }

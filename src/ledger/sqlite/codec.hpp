@@ -1,4 +1,5 @@
-// How values of the job model lie in columns. Empty JSON is NULL: most jobs have none, and reading it back is free.
+// How values of the job model lie in columns. Empty JSON is NULL: most jobs have none, and reading
+// it back is free.
 #pragma once
 
 #include <optional>
@@ -13,15 +14,16 @@ namespace comfyd::ledger::sqlite {
 
 std::optional<std::string> encode(const json::object& object);
 std::optional<std::string> encode(const json::array& array);
-// Code::storage_unavailable when the text is not what encode() wrote.
+// Code::internal when the text is not what encode() wrote.
 Result<json::object> decode_object(std::string_view text);
 Result<json::array> decode_array(std::string_view text);
 
-// Columns for `SELECT … FROM jobs j JOIN job_details d … LEFT JOIN job_results r …`, in the order of read_job().
-#define COMFYD_JOB_COLUMNS                                                                          \
-    "j.id, j.tenant, j.dialect, j.state, j.priority, j.created_at, j.started_at, j.finished_at, "   \
-    "j.not_before, j.deadline, j.timeout_ms, j.attempt, j.max_attempts, j.worker, "                 \
-    "j.cancel_requested, j.sequence, j.revision, j.workflow_id, j.node_count, "                     \
+// Columns for `SELECT … FROM jobs j JOIN job_details d … LEFT JOIN job_results r …`, in the order
+// of read_job().
+#define COMFYD_JOB_COLUMNS                                                                        \
+    "j.id, j.tenant, j.dialect, j.state, j.priority, j.created_at, j.started_at, j.finished_at, " \
+    "j.not_before, j.deadline, j.timeout_ms, j.attempt, j.max_attempts, j.worker, "               \
+    "j.cancel_requested, j.sequence, j.revision, j.workflow_id, j.node_count, "                   \
     "j.webhook_events IS NOT NULL, d.metadata, d.dialect_data, r.failure, r.outputs, r.ui_outputs"
 // j.result is NULL when there is no result, which saves looking for it.
 #define COMFYD_JOB_JOINS                               \

@@ -39,7 +39,9 @@ Explanation explain(int result_code, int system_error) {
         case SQLITE_READONLY:
         case SQLITE_PERM:
         case SQLITE_AUTH:
-            return {Code::storage_unavailable, "make the file and its folder writable for this user"};
+            return {
+                Code::storage_unavailable, "make the file and its folder writable for this user"
+            };
         case SQLITE_CANTOPEN:
             return {
                 Code::storage_unavailable,
@@ -72,7 +74,8 @@ Result<std::unique_ptr<Database>> Database::open(
     const std::filesystem::path& path, Mode mode, Millis busy_timeout
 ) {
     const int access = mode == Mode::read_write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
-    const int flags = access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
+    const int flags =
+        access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
     sqlite3* handle = nullptr;
     const int opened = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
     if (handle == nullptr) {
@@ -94,7 +97,9 @@ Error Database::error(int result_code, std::string_view doing) const {
     return Error(code, std::move(message), {{"sqlite_code", result_code}});
 }
 
-bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
+bool Database::in_transaction() const {
+    return sqlite3_get_autocommit(handle_) == 0;
+}
 
 Result<> Database::execute(const std::string& script) {
     const int done = sqlite3_exec(handle_, script.c_str(), nullptr, nullptr, nullptr);
@@ -137,7 +142,9 @@ Query::Query(Database& db, const char* sql) : db_(db) {
     }
 }
 
-Query::~Query() { sqlite3_reset(statement_); }
+Query::~Query() {
+    sqlite3_reset(statement_);
+}
 
 Result<bool> Query::next() {
     if (failure_) {
@@ -170,7 +177,9 @@ bool Query::is_null(int column) const {
     return sqlite3_column_type(statement_, column) == SQLITE_NULL;
 }
 
-std::int64_t Query::integer(int column) const { return sqlite3_column_int64(statement_, column); }
+std::int64_t Query::integer(int column) const {
+    return sqlite3_column_int64(statement_, column);
+}
 
 std::string_view Query::text(int column) const {
     const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
@@ -212,7 +221,11 @@ void Query::bind_text(int index, std::string_view value) {
 void Query::bind_uuid(int index, const Uuid& value) {
     if (statement_ != nullptr) {
         sqlite3_bind_blob(
-            statement_, index, value.bytes.data(), static_cast<int>(value.bytes.size()), SQLITE_STATIC
+            statement_,
+            index,
+            value.bytes.data(),
+            static_cast<int>(value.bytes.size()),
+            SQLITE_STATIC
         );
     }
 }
@@ -236,9 +249,15 @@ Transaction::~Transaction() {
     }
 }
 
-Result<> Transaction::commit() { return Query(db_, kCommit).run(); }
+Result<> Transaction::commit() {
+    return Query(db_, kCommit).run();
+}
 
-Snapshot::Snapshot(Database& db) : db_(db) { (void)Query(db_, kBeginRead).run(); }
-Snapshot::~Snapshot() { (void)Query(db_, kCommit).run(); }
+Snapshot::Snapshot(Database& db) : db_(db) {
+    (void)Query(db_, kBeginRead).run();
+}
+Snapshot::~Snapshot() {
+    (void)Query(db_, kCommit).run();
+}
 
 }  // namespace comfyd::ledger::sqlite

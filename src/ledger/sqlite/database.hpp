@@ -1,8 +1,9 @@
-// Thin owners over SQLite: a connection with its cached statements, one use of a statement, a transaction.
+// Thin owners over SQLite: a connection with its cached statements, one use of a statement, a
+// transaction.
 //
-// A Database is used by one thread at a time; who that is, its owner decides (Writer, Readers). Every failure becomes
-// an Error here, in one place: Code::storage_full, Code::storage_unavailable, or Code::conflict for a broken uniqueness
-// rule. No other code of SQLite leaves this folder.
+// A Database is used by one thread at a time; who that is, its owner decides (Writer, Readers).
+// Every failure becomes an Error here, in one place: Code::storage_full, Code::storage_unavailable,
+// or Code::conflict for a broken uniqueness rule. No other code of SQLite leaves this folder.
 #pragma once
 
 #include <chrono>
@@ -54,8 +55,9 @@ private:
     std::unordered_map<const char*, sqlite3_stmt*> statements_;
 };
 
-// One use of a cached statement; it is reset at the end of the scope, so that no read transaction stays open. Texts and
-// blobs that are bound must outlive the Query; those read from a row live until the next next().
+// One use of a cached statement; it is reset at the end of the scope, so that no read transaction
+// stays open. Texts and blobs that are bound must outlive the Query; those read from a row live
+// until the next next().
 class Query {
 public:
     Query(Database& db, const char* sql);

@@ -1,6 +1,6 @@
-// Listing: newest first, with filters. The index (tenant, state, id) holds one run of ids per tenant and state, each
-// sorted; a page is the merge of the runs that the filter names. So "the failed jobs of a tenant" costs the same whether
-// one job in ten or one in a million failed.
+// Listing: newest first, with filters. The index (tenant, state, id) holds one run of ids per
+// tenant and state, each sorted; a page is the merge of the runs that the filter names. So "the
+// failed jobs of a tenant" costs the same whether one job in ten or one in a million failed.
 #include <algorithm>
 #include <deque>
 #include <utility>
@@ -12,17 +12,20 @@
 namespace comfyd::ledger::sqlite {
 namespace {
 
-// An id's time can lie before or after created_at when the clock was set; beyond a day we take it as agreed.
+// An id's time can lie before or after created_at when the clock was set; beyond a day we take it
+// as agreed.
 constexpr Millis kIdTimeSlack = std::chrono::hours(24);
-constexpr int kRunsMax = 1'000;
+constexpr int kRunsMax = 100;
 
 constexpr char kRunIds[] =
-    "SELECT id FROM jobs INDEXED BY jobs_by_tenant WHERE tenant = ? AND state = ? AND id < ? AND id >= ? "
+    "SELECT id FROM jobs INDEXED BY jobs_by_tenant WHERE tenant = ? AND state = ? AND id < ? AND "
+    "id >= ? "
     "ORDER BY id DESC LIMIT ?";
 constexpr char kAllIds[] = "SELECT id FROM jobs WHERE id < ? AND id >= ? ORDER BY id DESC LIMIT ?";
 constexpr char kRunsOfTenant[] =
     "SELECT tenant, state FROM counters WHERE kind = ? AND count > 0 AND tenant = ? LIMIT ?";
-constexpr char kRunsOfAll[] = "SELECT tenant, state FROM counters WHERE kind = ? AND count > 0 LIMIT ?";
+constexpr char kRunsOfAll[] =
+    "SELECT tenant, state FROM counters WHERE kind = ? AND count > 0 LIMIT ?";
 
 // The smallest id that can have been made at `time`.
 JobId lowest_id(Time time) {

@@ -24,7 +24,8 @@ constexpr char kFindEvents[] =
 constexpr char kCountTenant[] = "SELECT state, count FROM counters WHERE kind = ? AND tenant = ?";
 constexpr char kCountAll[] = "SELECT state, sum(count) FROM counters WHERE kind = ? GROUP BY state";
 constexpr char kFindUnfinished[] =
-    "SELECT " COMFYD_JOB_COLUMNS ", d.requirement FROM jobs j INDEXED BY jobs_unfinished" COMFYD_JOB_JOINS
+    "SELECT " COMFYD_JOB_COLUMNS
+    ", d.requirement FROM jobs j INDEXED BY jobs_unfinished" COMFYD_JOB_JOINS
     "WHERE j.state < 3 AND j.id > ? ORDER BY j.id LIMIT ?";
 
 Result<jobs::Event> read_event(const Query& row, const JobId& job) {
@@ -76,7 +77,9 @@ Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id) {
     spec.requirement = query.text(3);
     spec.workflow = query.text(8);
     for (const auto& [column, target] :
-         {std::pair(4, &spec.metadata), std::pair(5, &spec.dialect_data), std::pair(7, &spec.extra_data)}) {
+         {std::pair(4, &spec.metadata),
+          std::pair(5, &spec.dialect_data),
+          std::pair(7, &spec.extra_data)}) {
         auto object = decode_object(query.text(column));
         if (!object) {
             return fail(std::move(object.error()));

@@ -1,4 +1,5 @@
-// Reads about jobs, over any connection. Microseconds each; list_jobs() looks at a bounded number of rows.
+// Reads about jobs, over any connection. Microseconds each; list_jobs() looks at a bounded number
+// of rows.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@ namespace comfyd::ledger::sqlite {
 
 inline constexpr int kListLimitMax = 1000;
 inline constexpr int kUnfinishedLimitMax = 10'000;
-// A filter that matches almost nothing must not hold a thread: after so many rows the page ends early, with a cursor.
+// A filter that matches almost nothing must not hold a thread: after so many rows the page ends
+// early, with a cursor.
 inline constexpr int kListScanMax = 20'000;
 
 Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id);

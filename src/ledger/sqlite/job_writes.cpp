@@ -24,7 +24,8 @@ constexpr char kInsertJob[] =
     "cancel_requested, node_count, result, dialect, worker, workflow_id, webhook_events) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?)";
 constexpr char kInsertDetails[] =
-    "INSERT INTO job_details (number, queued_sequence, queued_data, requirement, metadata, dialect_data) "
+    "INSERT INTO job_details (number, queued_sequence, queued_data, requirement, metadata, "
+    "dialect_data) "
     "VALUES (?, ?, ?, ?, ?, ?)";
 constexpr char kInsertSpec[] =
     "INSERT INTO job_specs (number, spec, extra_data, workflow) VALUES (?, ?, ?, ?)";
@@ -45,7 +46,9 @@ constexpr char kInsertEvent[] =
 
 constexpr std::size_t kRowOverheadBytes = 512;
 
-std::size_t size_of(const std::optional<std::string>& text) { return text ? text->size() : 0; }
+std::size_t size_of(const std::optional<std::string>& text) {
+    return text ? text->size() : 0;
+}
 
 Error stale(const jobs::Job& job, std::int64_t stored_revision) {
     return Error(
@@ -71,8 +74,8 @@ AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
 }
 
 std::size_t AcceptJob::bytes() const {
-    return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.size() + spec_.size() +
-           size_of(extra_data_) + size_of(metadata_) + size_of(dialect_data_);
+    return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.size() +
+           spec_.size() + size_of(extra_data_) + size_of(metadata_) + size_of(dialect_data_);
 }
 
 Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
@@ -106,9 +109,7 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
             return fail(std::move(done.error()));
         }
     }
-    session.counters.add(
-        CounterChanges::Kind::jobs, job.tenant, static_cast<int>(job.state), 1
-    );
+    session.counters.add(CounterChanges::Kind::jobs, job.tenant, static_cast<int>(job.state), 1);
     jobs::Accepted accepted;
     accepted.created = true;
     return accepted;
@@ -183,7 +184,9 @@ Result<> AcceptJob::insert_payload(Session& session, std::int64_t number) const 
     if (!details) {
         return details;
     }
-    return Query(session.db, kInsertSpec).bind(number, spec_, extra_data_, new_.spec.workflow).run();
+    return Query(session.db, kInsertSpec)
+        .bind(number, spec_, extra_data_, new_.spec.workflow)
+        .run();
 }
 
 Result<> AcceptJob::insert_key(Session& session) const {

@@ -1,5 +1,5 @@
-// The two ways in which jobs are written: a new one, and a change of one. Text forms are made by the constructors, on the
-// caller's thread, so that the writer thread only binds them.
+// The two ways in which jobs are written: a new one, and a change of one. Text forms are made by
+// the constructors, on the caller's thread, so that the writer thread only binds them.
 //
 // An operation that answers Code::conflict or Code::not_found has written nothing.
 #pragma once

@@ -14,7 +14,8 @@ namespace {
 std::string holder(int descriptor) {
     char text[32] = {};
     const ssize_t count = ::pread(descriptor, text, sizeof text - 1, 0);
-    return count > 0 ? "process " + std::string(text, static_cast<std::size_t>(count)) : "a process";
+    return count > 0 ? "process " + std::string(text, static_cast<std::size_t>(count))
+                     : "a process";
 }
 
 }  // namespace
@@ -32,8 +33,8 @@ Result<std::unique_ptr<LockFile>> LockFile::acquire(const std::filesystem::path&
     if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
         return fail(
             Code::storage_unavailable,
-            "the data folder " + path.parent_path().string() + " is in use by " + holder(descriptor) +
-                "; stop that comfyd, or give this one a folder of its own"
+            "the data folder " + path.parent_path().string() + " is in use by " +
+                holder(descriptor) + "; stop that comfyd, or give this one a folder of its own"
         );
     }
     // The number is only for the sentence above: without it the lock holds all the same.
@@ -45,6 +46,8 @@ Result<std::unique_ptr<LockFile>> LockFile::acquire(const std::filesystem::path&
     return lock;
 }
 
-LockFile::~LockFile() { ::close(descriptor_); }
+LockFile::~LockFile() {
+    ::close(descriptor_);
+}
 
 }  // namespace comfyd::ledger::sqlite

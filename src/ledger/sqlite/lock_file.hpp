@@ -1,4 +1,5 @@
-// Makes this process the only one that uses a data folder. The lock ends with the process, however it ends.
+// Makes this process the only one that uses a data folder. The lock ends with the process, however
+// it ends.
 #pragma once
 
 #include <filesystem>

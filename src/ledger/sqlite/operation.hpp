@@ -1,18 +1,20 @@
 // A write that waits in the writer's queue together with the coroutine that awaits it.
 //
-// Asio's handlers differ in type and move only, so each is kept behind this small interface. An operation is made on the
-// awaiting executor, executed on the writer thread, and completed on the awaiting executor again, which it keeps
-// running until then. One that is destroyed without being completed destroys the waiting coroutine.
+// Asio's handlers differ in type and move only, so each is kept behind this small interface. An
+// operation is made on the awaiting executor, executed on the writer thread, and completed on the
+// awaiting executor again, which it keeps running until then. One that is destroyed without being
+// completed destroys the waiting coroutine.
 #pragma once
 
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/error.hpp"
 #include "base/task.hpp"
@@ -23,12 +25,16 @@ namespace comfyd::ledger::sqlite {
 class Operation {
 public:
     Operation(Executor executor, std::size_t bytes)
-        : executor_(executor), guard_(executor), bytes_(bytes), made_at_(std::chrono::steady_clock::now()) {}
+        : executor_(executor),
+          guard_(executor),
+          bytes_(bytes),
+          made_at_(std::chrono::steady_clock::now()) {}
     virtual ~Operation() = default;
     Operation(const Operation&) = delete;
     Operation& operator=(const Operation&) = delete;
 
-    // A failure of storage, which fails the whole batch, is returned; any other outcome is kept for complete().
+    // A failure of storage, which fails the whole batch, is returned; any other outcome is kept for
+    // complete().
     virtual Result<> execute(Session& session) = 0;
     virtual void set_failed(const Error& error) = 0;
     // Resumes the coroutine, on its executor.

@@ -45,7 +45,8 @@ Result<OutboxState> state_of(Session& session, const notify::Delivery& delivery)
     if (!*row) {
         return fail(
             Code::not_found,
-            "job " + delivery.job.to_string() + " has no delivery " + std::to_string(delivery.sequence)
+            "job " + delivery.job.to_string() + " has no delivery " +
+                std::to_string(delivery.sequence)
         );
     }
     return static_cast<OutboxState>(query.integer(0));

@@ -1,7 +1,8 @@
 // The outbox table: webhook deliveries, in order per job.
 //
-// Of each job at most one entry is due or waits for its next attempt; the later ones are blocked behind it, out of the
-// index that due() reads. Ending an entry frees the next. So a receiver that is down costs nothing to pass over.
+// Of each job at most one entry is due or waits for its next attempt; the later ones are blocked
+// behind it, out of the index that due() reads. Ending an entry frees the next. So a receiver that
+// is down costs nothing to pass over.
 #pragma once
 
 #include <optional>

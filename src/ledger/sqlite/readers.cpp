@@ -10,6 +10,13 @@ constexpr char kSettings[] =
 
 }  // namespace
 
+Result<> Readers::open() {
+    return with([](Database& db) -> Result<> {
+        constexpr static char kTouch[] = "SELECT count(*) FROM probes";
+        return Query(db, kTouch).run();
+    });
+}
+
 Result<std::unique_ptr<Database>> Readers::borrow() {
     {
         const std::scoped_lock lock(mutex_);

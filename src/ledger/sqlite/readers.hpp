@@ -1,5 +1,5 @@
-// Read-only connections. A read borrows one for its duration, so there are as many as threads ever read at once, and each
-// keeps its prepared statements. Any thread.
+// Read-only connections. A read borrows one for its duration, so there are as many as threads ever
+// read at once, and each keeps its prepared statements. Any thread.
 #pragma once
 
 #include <filesystem>
@@ -19,6 +19,9 @@ public:
     Readers(std::filesystem::path path, Millis busy_timeout)
         : path_(std::move(path)), busy_timeout_(busy_timeout) {}
 
+    // Makes the first connection. While it is there, SQLite's index of the log stays in memory, and
+    // frames of a commit that failed cannot be taken for good ones when the writer connects anew.
+    Result<> open();
     // Runs `read(Database&)`, which returns a Result, on the calling thread.
     template <class Read>
     auto with(Read read) -> decltype(read(std::declval<Database&>())) {

@@ -7,12 +7,14 @@ namespace {
 
 constexpr std::int64_t kApplicationId = 0x636F6D66;  // "comf"
 
-// jobs holds what changes and stays small, because SQLite rewrites a whole row and its page on every change. Payload is
-// appended to tables of its own under jobs.number: it would make the tree of a WITHOUT ROWID table deep.
+// jobs holds what changes and stays small, because SQLite rewrites a whole row and its page on
+// every change. Payload is appended to tables of its own under jobs.number: it would make the tree
+// of a WITHOUT ROWID table deep.
 //   job_details  fixed at submission, shown with every job
 //   job_specs    fixed at submission, read when an attempt starts
 //   job_results  what came of it, present only once there is something
-// The event "queued" that a job is made with is not in job_events: it is read out of job_details and jobs.
+// The event "queued" that a job is made with is not in job_events: it is read out of job_details
+// and jobs.
 constexpr std::string_view kVersion1 = R"sql(
 CREATE TABLE jobs (
     id BLOB PRIMARY KEY,
@@ -166,7 +168,9 @@ Result<> run_step(Database& db, const Migration& step) {
 
 }  // namespace
 
-std::span<const Migration> migrations() { return kMigrations; }
+std::span<const Migration> migrations() {
+    return kMigrations;
+}
 
 Result<> migrate(Database& db, std::span<const Migration> steps) {
     const auto version = db.integer(kReadVersion);

@@ -1,5 +1,6 @@
-// The tables, as a list of numbered steps. A database remembers the number of its last step (PRAGMA user_version); on
-// start the missing ones are run, each in its own transaction. A step that was released is never edited.
+// The tables, as a list of numbered steps. A database remembers the number of its last step (PRAGMA
+// user_version); on start the missing ones are run, each in its own transaction. A step that was
+// released is never edited.
 #pragma once
 
 #include <span>
@@ -17,8 +18,8 @@ struct Migration {
 
 std::span<const Migration> migrations();
 
-// Code::schema_too_new when the database was made by a newer comfyd; Code::storage_unavailable when it is not one of
-// comfyd's.
+// Code::schema_too_new when the database was made by a newer comfyd; Code::storage_unavailable when
+// it is not one of comfyd's.
 Result<> migrate(Database& db, std::span<const Migration> steps);
 
 // What the numbers in outbox.state mean.

@@ -1,4 +1,5 @@
-// What a write operation works with while its batch is open. Lives on the writer thread for one transaction.
+// What a write operation works with while its batch is open. Lives on the writer thread for one
+// transaction.
 #pragma once
 
 #include <cstdint>

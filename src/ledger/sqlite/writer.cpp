@@ -3,8 +3,10 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
+#include <exception>
 #include <string>
+
+#include <boost/asio/post.hpp>
 
 #include "base/log.hpp"
 #include "ledger/sqlite/schema.hpp"
@@ -16,8 +18,8 @@ constexpr int kPageBytes = 16 * 1024;
 constexpr char kLastNumber[] = "SELECT max(number) FROM job_details";
 constexpr char kWriteProbe[] = "INSERT OR REPLACE INTO probes (id, at) VALUES (1, ?)";
 
-// page_size only takes effect on a new database. The log file is kept at most this long between uses, because
-// overwriting is faster than appending.
+// page_size only takes effect on a new database. The log file is kept at most this long between
+// uses, because overwriting is faster than appending.
 std::string settings(const SqliteLedger::Options& options) {
     std::string script =
         "PRAGMA page_size = " + std::to_string(kPageBytes) +
@@ -38,9 +40,12 @@ int keep_log_length(void* into, sqlite3*, const char*, int pages) {
 
 }  // namespace
 
-Writer::Writer(const SqliteLedger::Options& options, Clock& clock) : options_(options), clock_(clock) {}
+Writer::Writer(const SqliteLedger::Options& options, Clock& clock)
+    : options_(options), clock_(clock) {}
 
-Writer::~Writer() { stop(); }
+Writer::~Writer() {
+    stop();
+}
 
 Result<> Writer::open() {
     if (auto connected = connect(); !connected) {
@@ -91,15 +96,19 @@ void Writer::enqueue(std::unique_ptr<Operation> operation, bool may_refuse) {
         const std::scoped_lock lock(mutex_);
         const std::size_t bytes = operation->bytes();
         if (is_stopping_) {
-            refusal = Error(Code::shutting_down, "comfyd is stopping; send the request again later");
+            refusal =
+                Error(Code::shutting_down, "comfyd is stopping; send the request again later");
         } else if (bytes > kOperationBytesMax) {
             refusal = Error(
                 Code::payload_too_large,
-                "a record of " + std::to_string(bytes) + " bytes is too large to store; the limit is " +
+                "a record of " + std::to_string(bytes) +
+                    " bytes is too large to store; the limit is " +
                     std::to_string(kOperationBytesMax)
             );
-        } else if (may_refuse && queue_bytes_ > 0 && queue_bytes_ + bytes > kQueueBytesMax) {
-            refusal = Error(Code::queue_full, "too many jobs wait to be stored; try again in a second");
+        } else if (may_refuse && queue_bytes_ > 0 &&
+                   queue_bytes_ + bytes > options_.queue_bytes_max) {
+            refusal =
+                Error(Code::queue_full, "too many jobs wait to be stored; try again in a second");
         } else {
             queue_bytes_ += bytes;
             queue_.push_back(std::move(operation));
@@ -145,7 +154,7 @@ bool Writer::wait_for_work(Batch& batch) {
     const auto ready = [this] { return !queue_.empty() || is_stopping_; };
     is_waiting_ = true;
     if (failure_) {
-        wake_.wait_for(lock, kProbeInterval, ready);
+        wake_.wait_for(lock, options_.probe_interval, ready);
     } else {
         wake_.wait(lock, ready);
     }
@@ -161,7 +170,15 @@ bool Writer::wait_for_work(Batch& batch) {
 }
 
 void Writer::commit(Batch& batch) {
-    const auto outcome = try_commit(batch);
+    Result<> outcome;
+    try {
+        outcome = try_commit(batch);
+    } catch (const std::exception& exception) {
+        outcome = fail(
+            Code::storage_unavailable,
+            std::string("cannot write to the database: ") + exception.what()
+        );
+    }
     if (!outcome) {
         for (const auto& operation : batch) {
             operation->set_failed(outcome.error());

@@ -1,10 +1,11 @@
 // The only connection that writes or checkpoints, and the thread that owns it.
 //
-// It takes what has queued up, runs it in one transaction with one fsync, and then resumes everybody who waited: one
-// post per executor and batch. An operation that is refused (a conflict) does not disturb the others; a failure of
-// storage fails the whole batch, leaves the database as it was, and is tried again with the next batch. The log is
-// checkpointed while nobody waits, or when it grew too long. SQLite before 3.51.3 can corrupt a database when two
-// connections checkpoint at once; here there is never a second.
+// It takes what has queued up, runs it in one transaction with one fsync, and then resumes
+// everybody who waited: one post per executor and batch. An operation that is refused (a conflict)
+// does not disturb the others; a failure of storage fails the whole batch, leaves the database as
+// it was, and is tried again with the next batch. The log is checkpointed while nobody waits, or
+// when it grew too long. SQLite before 3.51.3 can corrupt a database when two connections
+// checkpoint at once; here there is never a second.
 #pragma once
 
 #include <array>
@@ -30,8 +31,6 @@ namespace comfyd::ledger::sqlite {
 inline constexpr std::size_t kBatchOperationsMax = 256;
 inline constexpr std::size_t kBatchBytesMax = 8 * 1024 * 1024;
 inline constexpr std::size_t kOperationBytesMax = 256 * 1024 * 1024;
-inline constexpr std::size_t kQueueBytesMax = 64 * 1024 * 1024;
-inline constexpr Millis kProbeInterval{1'000};
 
 class Writer {
 public:
@@ -40,7 +39,8 @@ public:
 
     // Makes or migrates the database and starts the thread.
     Result<> open();
-    // Finishes what is queued, checkpoints and closes. What comes later is answered with Code::shutting_down.
+    // Finishes what is queued, checkpoints and closes. What comes later is answered with
+    // Code::shutting_down.
     void stop();
 
     // Any thread. `may_refuse`: Code::queue_full when too much waits already.
@@ -100,8 +100,8 @@ Task<Result<typename Work::Value>> Writer::write(Work work, bool may_refuse) {
             may_refuse
         );
     };
-    auto outcome =
-        co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<Executor>, void(Result<Value>)>(
+    auto outcome = co_await boost::asio::
+        async_initiate<const boost::asio::use_awaitable_t<Executor>, void(Result<Value>)>(
             std::move(initiate), kAwait, std::move(work)
         );
     co_return outcome;

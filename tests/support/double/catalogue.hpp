@@ -13,8 +13,8 @@ extern const char* const kBuiltInNodes;
 
 class Catalogue {
 public:
-    // `models` are added to the file lists of the loaders; `nodes_json` is an object_info document or empty.
-    // Throws std::runtime_error when it is neither.
+    // `models` are added to the file lists of the loaders; `nodes_json` is an object_info document
+    // or empty. Throws std::runtime_error when it is neither.
     Catalogue(const std::vector<std::string>& models, std::string_view nodes_json);
 
     const json::object* find(std::string_view name) const;

@@ -50,8 +50,10 @@ void Core::journal(std::string_view line) {
     if (options.journal.empty()) {
         return;
     }
-    // Opened each time: several processes may append, and a line must be there when one is killed next.
-    const int file = ::open(options.journal.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    // Opened each time: several processes may append, and a line must be there when one is killed
+    // next.
+    const int file =
+        ::open(options.journal.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (file < 0) {
         return;
     }

@@ -24,7 +24,9 @@ FileRef Files::add_numbered(
     std::array<char, 16> digits{};
     std::snprintf(digits.data(), digits.size(), "_%05u_", number);
     auto [subfolder, base] = split_path(prefix);
-    FileRef file{base + digits.data() + std::string(extension), std::move(subfolder), std::string(type)};
+    FileRef file{
+        base + digits.data() + std::string(extension), std::move(subfolder), std::string(type)
+    };
     files_[file] = std::move(data);
     made_.push_back(file);
     if (made_.size() > outputs_max_) {

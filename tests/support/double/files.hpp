@@ -22,8 +22,11 @@ public:
     explicit Files(std::size_t outputs_max) : outputs_max_(outputs_max) {}
 
     // <prefix>_00001_<extension> with the next free number; a prefix may name a subfolder.
-    FileRef add_numbered(std::string_view prefix, std::string_view type, std::string_view extension, std::string data);
-    // By the rules of /upload/image: the same content keeps its name, other content gets "name (1).ext".
+    FileRef add_numbered(
+        std::string_view prefix, std::string_view type, std::string_view extension, std::string data
+    );
+    // By the rules of /upload/image: the same content keeps its name, other content gets "name
+    // (1).ext".
     FileRef upload(FileRef wanted, std::string data, bool overwrite);
     const std::string* find(const FileRef& file) const;
     // "sub/name.png", "name.png [output]": as LoadImage takes them.

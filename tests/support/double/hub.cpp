@@ -1,5 +1,6 @@
 #include "support/double/hub.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -59,6 +60,13 @@ void Hub::send_to_all(const std::string& data, bool binary) {
     }
 }
 
+bool Hub::is_behind() const {
+    constexpr std::size_t kWaitingFew = 32;
+    return std::any_of(sockets_.begin(), sockets_.end(), [](const auto& entry) {
+        return entry.second->waiting.size() > kWaitingFew;
+    });
+}
+
 bool Hub::wants_metadata(const std::string& client_id) const {
     const auto found = sockets_.find(client_id);
     return found != sockets_.end() && found->second->preview_metadata;
@@ -113,8 +121,9 @@ Task<> Hub::read_all(SocketPtr socket, std::string features) {
         const auto* type = document ? json::find(*document, "type") : nullptr;
         if (first && !message->binary && type && *type == json::value("feature_flags")) {
             const auto* flags = json::find(*document, "data");
-            const auto* flag =
-                flags && flags->is_object() ? json::find(flags->get_object(), "supports_preview_metadata") : nullptr;
+            const auto* flag = flags && flags->is_object()
+                                   ? json::find(flags->get_object(), "supports_preview_metadata")
+                                   : nullptr;
             socket->preview_metadata = flag && *flag == json::value(true);
             push(*socket, R"({"type": "feature_flags", "data": )" + features + "}", false);
         }
@@ -123,7 +132,11 @@ Task<> Hub::read_all(SocketPtr socket, std::string features) {
 }
 
 Task<> Hub::serve(
-    net::Exchange& exchange, std::string client_id, Greeting greeting, std::string features, TaskGroup& writers
+    net::Exchange& exchange,
+    std::string client_id,
+    Greeting greeting,
+    std::string features,
+    TaskGroup& writers
 ) {
     net::WebSocketOptions options;
     options.idle_timeout = std::chrono::hours(24);  // the real server sends no pings
@@ -133,7 +146,8 @@ Task<> Hub::serve(
             net::Response refused;
             refused.status = 400;
             refused.headers.set("Content-Type", "text/plain; charset=utf-8");
-            refused.body = "No WebSocket UPGRADE hdr: None\n Can \"Upgrade\" only to \"WebSocket\".";
+            refused.body =
+                "No WebSocket UPGRADE hdr: None\n Can \"Upgrade\" only to \"WebSocket\".";
             co_await exchange.send(std::move(refused));
         }
         co_return;
@@ -152,8 +166,8 @@ Task<> Hub::serve(
     }
     writers.spawn("websocket writer", write_all(socket));
     co_await read_all(socket, std::move(features));
-    // By id and not by socket: when an old socket goes, a newer one of the same client loses its place too.
-    // That is the real server's behaviour, and gateways must live with it.
+    // By id and not by socket: when an old socket goes, a newer one of the same client loses its
+    // place too. That is the real server's behaviour, and gateways must live with it.
     sockets_.erase(client_id);
     socket->close();
 }

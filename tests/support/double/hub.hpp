@@ -1,5 +1,5 @@
-// The WebSockets of a double: one per client id, messages in the order they were given. All members on
-// the double's executor.
+// The WebSockets of a double: one per client id, messages in the order they were given. All members
+// on the double's executor.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,11 @@ public:
     using Greeting = std::function<std::vector<std::string>(const std::string& client_id)>;
     // Serves one connection until it ends. Its writer runs in `writers`.
     Task<> serve(
-        net::Exchange& exchange, std::string client_id, Greeting greeting, std::string features, TaskGroup& writers
+        net::Exchange& exchange,
+        std::string client_id,
+        Greeting greeting,
+        std::string features,
+        TaskGroup& writers
     );
 
     void send(const std::string& client_id, const std::string& data, bool binary = false);
@@ -31,8 +35,11 @@ public:
     bool has(const std::string& client_id) const { return sockets_.contains(client_id); }
     bool empty() const { return sockets_.empty(); }
     std::size_t size() const { return sockets_.size(); }
+    // True while a socket has not been sent most of what is for it.
+    bool is_behind() const;
     bool wants_metadata(const std::string& client_id) const;
-    // Drops the connection of this client, as a broken network does, once it has what was sent so far.
+    // Drops the connection of this client, as a broken network does, once it has what was sent so
+    // far.
     void drop_when_written(const std::string& client_id);
     void drop_all();
 

@@ -1,5 +1,5 @@
-// The text messages of ComfyUI's WebSocket, as bytes: written by hand because a busy double sends tens of
-// thousands a second.
+// The text messages of ComfyUI's WebSocket, as bytes: written by hand because a busy double sends
+// tens of thousands a second.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,9 @@ std::string status_message(std::size_t queue_remaining, std::string_view client_
 std::string message_of(std::string_view type, const json::object& data);
 std::string executing_message(std::string_view prompt_id, std::string_view node);
 std::string finished_message(std::string_view prompt_id);
-std::string progress_message(std::string_view prompt_id, std::string_view node, std::string_view value, std::string_view max);
+std::string progress_message(
+    std::string_view prompt_id, std::string_view node, std::string_view value, std::string_view max
+);
 
 // The nodes that have started, for progress_state.
 class ProgressState {
@@ -45,6 +47,8 @@ private:
 
 // Binary frames.
 std::string preview_frame(std::string_view png);
-std::string preview_frame_with_metadata(std::string_view png, std::string_view prompt_id, std::string_view node);
+std::string preview_frame_with_metadata(
+    std::string_view png, std::string_view prompt_id, std::string_view node
+);
 
 }  // namespace comfyd::support

@@ -13,7 +13,9 @@ namespace comfyd::support {
 namespace {
 
 json::value to_json(const FileRef& file) {
-    return json::object{{"filename", file.name}, {"subfolder", file.subfolder}, {"type", file.type}};
+    return json::object{
+        {"filename", file.name}, {"subfolder", file.subfolder}, {"type", file.type}
+    };
 }
 
 std::string text_of(const json::value& value) {
@@ -39,14 +41,19 @@ std::string shown_text(const json::object& graph, const std::string& node) {
 
 bool takes(const json::object& node_class, std::string_view type) {
     const auto* inputs = json::find(node_class, "input");
-    const auto* required = inputs && inputs->is_object() ? json::find(inputs->get_object(), "required") : nullptr;
+    const auto* required =
+        inputs && inputs->is_object() ? json::find(inputs->get_object(), "required") : nullptr;
     if (!required || !required->is_object()) {
         return false;
     }
-    return std::any_of(required->get_object().begin(), required->get_object().end(), [type](const auto& member) {
-        const auto* config = member.value().if_array();
-        return config && !config->empty() && (*config)[0] == json::value(type);
-    });
+    return std::any_of(
+        required->get_object().begin(),
+        required->get_object().end(),
+        [type](const auto& member) {
+            const auto* config = member.value().if_array();
+            return config && !config->empty() && (*config)[0] == json::value(type);
+        }
+    );
 }
 
 // Five letters that stay the same for a node, as the real server's random ones do while it runs.
@@ -85,7 +92,11 @@ int batch_size_above(const json::object& graph, const std::string& node) {
 }
 
 json::object make_outputs(
-    const Prompt& prompt, const std::string& node, const Catalogue& catalogue, Files& files, std::size_t output_bytes
+    const Prompt& prompt,
+    const std::string& node,
+    const Catalogue& catalogue,
+    Files& files,
+    std::size_t output_bytes
 ) {
     const auto name = class_of(prompt.graph, node);
     if (!catalogue.is_output(name) || name == "SaveImageWebsocket") {
@@ -94,7 +105,7 @@ json::object make_outputs(
     const auto& node_class = *catalogue.find(name);
     const bool temporary = name.starts_with("Preview");
     const auto given = json::find_string(inputs_of(prompt.graph, node), "filename_prefix");
-    const std::string prefix = temporary ? "ComfyUI_temp_" + letters_for(node)
+    const std::string prefix = temporary         ? "ComfyUI_temp_" + letters_for(node)
                                : given && *given ? **given
                                                  : std::string("ComfyUI");
     const char* type = temporary ? "temp" : "output";
@@ -104,7 +115,10 @@ json::object make_outputs(
         return {{"images", std::move(list)}, {"animated", json::array{true}}};
     }
     if (takes(node_class, "AUDIO")) {
-        return {{"audio", json::array{to_json(files.add_numbered(prefix, type, ".flac", make_flac(text)))}}};
+        return {
+            {"audio",
+             json::array{to_json(files.add_numbered(prefix, type, ".flac", make_flac(text)))}}
+        };
     }
     if (!takes(node_class, "IMAGE")) {
         return {{"text", json::array{shown_text(prompt.graph, node)}}};

@@ -14,7 +14,11 @@ class Files;
 
 // Empty when the node shows nothing.
 json::object make_outputs(
-    const Prompt& prompt, const std::string& node, const Catalogue& catalogue, Files& files, std::size_t output_bytes
+    const Prompt& prompt,
+    const std::string& node,
+    const Catalogue& catalogue,
+    Files& files,
+    std::size_t output_bytes
 );
 
 // The largest literal batch_size among the ancestors; at least 1, at most 64.

@@ -13,7 +13,9 @@ void add_chunk(std::string& png, std::string_view type, std::string_view data) {
     png += type;
     png += data;
     const auto* checked = reinterpret_cast<const Bytef*>(png.data() + start);
-    png += big_endian(static_cast<unsigned>(::crc32(0, checked, static_cast<uInt>(png.size() - start))));
+    png +=
+        big_endian(static_cast<unsigned>(::crc32(0, checked, static_cast<uInt>(png.size() - start)))
+        );
 }
 
 // One zlib stream with one stored block: no compressor needed for four bytes.

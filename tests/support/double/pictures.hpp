@@ -1,5 +1,5 @@
-// The bytes that a double gives out. Valid files as small as their format allows; equal content gives
-// equal bytes.
+// The bytes that a double gives out. Valid files as small as their format allows; equal content
+// gives equal bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,11 @@
 
 namespace comfyd::support {
 
-// A picture of one pixel whose colour depends on `text` and `index`; `text` stands in the chunk "prompt".
-// Padded to about `bytes_min`.
+// A picture of one pixel whose colour depends on `text` and `index`; `text` stands in the chunk
+// "prompt". Padded to about `bytes_min`.
 std::string make_png(std::string_view text, unsigned index, std::size_t bytes_min);
-// A container with its type box and one free box that holds `text`: enough for a sniffer, not for a player.
+// A container with its type box and one free box that holds `text`: enough for a sniffer, not for a
+// player.
 std::string make_mp4(std::string_view text);
 // A FLAC header without frames; `text` stands in an application block.
 std::string make_flac(std::string_view text);

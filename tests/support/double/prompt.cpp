@@ -47,13 +47,15 @@ std::string_view linked_node(const json::value& input) {
 const json::object& inputs_of(const json::object& graph, std::string_view node) {
     static const json::object kNone;
     const auto* found = graph.if_contains(node);
-    const auto* inputs = found && found->is_object() ? found->get_object().if_contains("inputs") : nullptr;
+    const auto* inputs =
+        found && found->is_object() ? found->get_object().if_contains("inputs") : nullptr;
     return inputs && inputs->is_object() ? inputs->get_object() : kNone;
 }
 
 std::string_view class_of(const json::object& graph, std::string_view node) {
     const auto* found = graph.if_contains(node);
-    const auto* name = found && found->is_object() ? found->get_object().if_contains("class_type") : nullptr;
+    const auto* name =
+        found && found->is_object() ? found->get_object().if_contains("class_type") : nullptr;
     return name && name->is_string() ? std::string_view(name->get_string()) : std::string_view{};
 }
 
@@ -83,7 +85,8 @@ Pending collect(
             const auto* node_class = catalogue.find(class_of(graph, node));
             for (const auto& [name, value] : inputs_of(graph, node)) {
                 const std::string from(linked_node(value));
-                const bool known = node_class && (find_input(*node_class, name) || name.find('.') != name.npos);
+                const bool known =
+                    node_class && (find_input(*node_class, name) || name.find('.') != name.npos);
                 if (from.empty() || !known || !graph.contains(from)) {
                     continue;
                 }
@@ -97,9 +100,12 @@ Pending collect(
     return pending;
 }
 
-// Output nodes first, then what an output node waits for, then two levels up: so that results appear early.
+// Output nodes first, then what an output node waits for, then two levels up: so that results
+// appear early.
 std::string pick(
-    const std::vector<std::string>& ready, const Pending& pending, const std::set<std::string>& outputs
+    const std::vector<std::string>& ready,
+    const Pending& pending,
+    const std::set<std::string>& outputs
 ) {
     for (const auto& node : ready) {
         if (outputs.contains(node)) {

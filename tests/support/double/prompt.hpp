@@ -43,7 +43,8 @@ struct Prompt {
 };
 using PromptPtr = std::shared_ptr<Prompt>;  // the queue, the running task and the history
 
-// The nodes to run, in ComfyUI's order: ancestors of `outputs` first, output nodes as soon as they can.
+// The nodes to run, in ComfyUI's order: ancestors of `outputs` first, output nodes as soon as they
+// can.
 class Catalogue;
 std::vector<std::string> execution_order(
     const json::object& graph, const std::vector<std::string>& outputs, const Catalogue& catalogue

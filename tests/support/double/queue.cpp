@@ -13,7 +13,10 @@ json::object HistoryEntry::to_json() const {
     json::object meta;
     for (const auto& [node, ui] : outputs) {
         meta[node] = json::object{
-            {"node_id", node}, {"display_node", node}, {"parent_node", nullptr}, {"real_node_id", node}
+            {"node_id", node},
+            {"display_node", node},
+            {"parent_node", nullptr},
+            {"real_node_id", node}
         };
     }
     return {
@@ -21,7 +24,9 @@ json::object HistoryEntry::to_json() const {
         {"outputs", outputs},
         {"status",
          json::object{
-             {"status_str", success ? "success" : "error"}, {"completed", success}, {"messages", messages}
+             {"status_str", success ? "success" : "error"},
+             {"completed", success},
+             {"messages", messages}
          }},
         {"meta", std::move(meta)},
     };

@@ -38,7 +38,8 @@ private:
 
 class PromptQueue {
 public:
-    // False when an entry with this number and id waits already: the real server breaks down over that.
+    // False when an entry with this number and id waits already: the real server breaks down over
+    // that.
     bool add(PromptPtr prompt) { return pending_.insert(std::move(prompt)).second; }
     // The first of those that may start; null when there is none. It is then the running one.
     PromptPtr take();

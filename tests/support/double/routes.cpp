@@ -30,11 +30,14 @@ std::string query_value(const net::Request& request, std::string_view name) {
 std::optional<std::int64_t> to_int(std::string_view text) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional(number)
+                                                                    : std::nullopt;
 }
 
 Response prompt_error(json::object error, json::object node_errors = {}) {
-    return json_answer(json::object{{"error", std::move(error)}, {"node_errors", std::move(node_errors)}}, 400);
+    return json_answer(
+        json::object{{"error", std::move(error)}, {"node_errors", std::move(node_errors)}}, 400
+    );
 }
 
 bool is_true(const json::object& in, std::string_view key) {
@@ -175,7 +178,8 @@ Task<> Routes::dispatch(net::Exchange& exchange, std::string path) {
             continue;
         }
         if (open_end) {
-            call.rest = net::percent_decode(std::string_view(path).substr(pattern.size())).value_or("");
+            call.rest =
+                net::percent_decode(std::string_view(path).substr(pattern.size())).value_or("");
         }
         auto response = (this->*route.answer)(call);
         co_await exchange.send(std::move(response));
@@ -201,8 +205,11 @@ Task<> Routes::serve_websocket(net::Exchange& exchange) {
         }
         messages.push_back(status_message(core_.queue.remaining(), client_id));
         const auto& running = core_.queue.running();
-        if (running && running->has_client && running->client_id == client_id && !core_.current_node.empty()) {
-            messages.push_back(R"({"type": "executing", "data": {"node": )" + quote(core_.current_node) + "}}");
+        if (running && running->has_client && running->client_id == client_id &&
+            !core_.current_node.empty()) {
+            messages.push_back(
+                R"({"type": "executing", "data": {"node": )" + quote(core_.current_node) + "}}"
+            );
         }
         return messages;
     };
@@ -243,103 +250,146 @@ Response Routes::accept(const std::string& body, PromptPtr& accepted) {
         return trouble();
     }
     auto* request = document->if_object();
-    const auto no_prompt = [] {
-        return prompt_error(make_prompt_error("no_prompt", "No prompt provided", "No prompt provided"));
-    };
-    if (!request) {
-        return document->is_array() ? no_prompt() : trouble();
-    }
-    auto prompt = std::make_shared<Prompt>();
-    if (const auto* number = request->if_contains("number")) {
-        if (!number->is_number()) {
-            return trouble();
-        }
-        prompt->order = number->to_number<double>();
-        prompt->number = prompt->order;
-    } else {
-        const std::int64_t next = core_.counter++;
-        prompt->number = is_true(*request, "front") ? -next : next;
-        prompt->order = static_cast<double>(prompt->number.get_int64());
-    }
-    auto* graph = request->if_contains("prompt");
-    if (!graph) {
-        return no_prompt();
-    }
-    const auto is_node = [](const auto& member) { return member.value().is_object(); };
-    if (!graph->is_object() || !std::all_of(graph->get_object().begin(), graph->get_object().end(), is_node)) {
+    const bool empty =
+        document->is_array();  // has no "prompt" in it, which is all the real server looks for
+    if (!request && !empty) {
         return trouble();
     }
-    prompt->id = Uuid::make(SystemClock().now()).to_string();
-    if (const auto* id = json::find(*request, "prompt_id")) {
-        const auto text = id->is_string() ? std::string(id->get_string()) : json::serialize_python(*id);
-        const auto parsed = Uuid::parse(text);
-        if (core_.behaviour.uuid_only && (!parsed || parsed->to_string() != text)) {
-            return prompt_error(make_prompt_error(
-                "invalid_prompt_id",
-                "prompt_id must be a valid UUID",
-                "prompt_id must be a UUID string in canonical lowercase hyphenated form; omit it to let the server "
-                "generate one"
-            ));
-        }
-        prompt->id = text;
+    auto prompt = std::make_shared<Prompt>();
+    if (request && !number(*request, *prompt)) {
+        return trouble();
     }
-    prompt->graph = std::move(graph->get_object());
+    auto* graph = request ? request->if_contains("prompt") : nullptr;
+    if (!graph) {
+        return prompt_error(
+            make_prompt_error("no_prompt", "No prompt provided", "No prompt provided")
+        );
+    }
+    const auto is_node = [](const auto& member) { return member.value().is_object(); };
+    if (!graph->is_object() ||
+        !std::all_of(graph->get_object().begin(), graph->get_object().end(), is_node)) {
+        return trouble();
+    }
+    if (!identify(*request, *prompt)) {
+        return prompt_error(make_prompt_error(
+            "invalid_prompt_id",
+            "prompt_id must be a valid UUID",
+            "prompt_id must be a UUID string in canonical lowercase hyphenated form; omit it to "
+            "let the server "
+            "generate one"
+        ));
+    }
     const auto* targets = json::find(*request, "partial_execution_targets");
-    if (targets && !targets->is_array()) {
+    const auto* extra = request->if_contains("extra_data");
+    if ((targets && !targets->is_array()) || (extra && !extra->is_object())) {
         return trouble();
     }
     auto verdict = validate(
-        prompt->graph, targets ? &targets->get_array() : nullptr, core_.catalogue, core_.files, core_.behaviour
+        graph->get_object(),
+        targets ? &targets->get_array() : nullptr,
+        core_.catalogue,
+        core_.files,
+        core_.behaviour
     );
     if (verdict.error) {
         return prompt_error(std::move(*verdict.error), std::move(verdict.node_errors));
     }
+    prompt->graph = std::move(graph->get_object());
     prompt->outputs = std::move(verdict.outputs);
-    if (const auto* extra = request->if_contains("extra_data")) {
-        if (!extra->is_object()) {
-            return trouble();
-        }
-        prompt->extra_data = extra->get_object();
+    if (auto marked = complete(*request, *prompt); !marked) {
+        return prompt_error(make_prompt_error("unknown_fault", marked.error().message, ""));
     }
-    if (const auto* client = json::find(*request, "client_id"); client && client->is_string()) {
-        prompt->extra_data["client_id"] = *client;
-    }
-    if (const auto* client = json::find(prompt->extra_data, "client_id"); client && client->is_string()) {
-        prompt->client_id = std::string(client->get_string());
-        prompt->has_client = true;
-    }
-    if (core_.behaviour.create_time) {
-        prompt->extra_data["create_time"] = unix_ms_now();
-    }
-    for (const auto& [id, node] : prompt->graph) {
-        const auto* marker = json::find(inputs_of(prompt->graph, id), "_fault");
-        auto set = marker && marker->is_string() ? prompt->faults.set_from_marker(marker->get_string()) : Result<>();
-        if (!set) {
-            return prompt_error(make_prompt_error("unknown_fault", set.error().message, std::string(id)));
-        }
-    }
-    prompt->content = to_hex(sha256(json::serialize_canonical(prompt->graph)));
     if (!core_.queue.add(prompt)) {
-        // The real server's heap breaks over two equal entries, and its worker dies at the next dequeue.
+        // The real server's heap breaks over two equal entries, and its worker dies at the next
+        // dequeue.
         core_.faults.dead_worker = true;
         return trouble();
     }
+    remember(*prompt);
+    accepted = prompt;
+    return json_answer(json::object{
+        {"prompt_id", prompt->id},
+        {"number", prompt->number},
+        {"node_errors", std::move(verdict.node_errors)}
+    });
+}
+
+// False when the client's number is none. The counter moves also for prompts that are refused
+// later.
+bool Routes::number(const json::object& request, Prompt& prompt) {
+    if (const auto* given = request.if_contains("number")) {
+        if (!given->is_number()) {
+            return false;
+        }
+        prompt.order = given->to_number<double>();
+        prompt.number = prompt.order;
+        return true;
+    }
+    const std::int64_t next = core_.counter++;
+    prompt.number = is_true(request, "front") ? -next : next;
+    prompt.order = static_cast<double>(prompt.number.get_int64());
+    return true;
+}
+
+// False when the client's id is not accepted.
+bool Routes::identify(const json::object& request, Prompt& prompt) const {
+    const auto* given = json::find(request, "prompt_id");
+    if (!given) {
+        prompt.id = Uuid::make(SystemClock().now()).to_string();
+        return true;
+    }
+    prompt.id =
+        given->is_string() ? std::string(given->get_string()) : json::serialize_python(*given);
+    const auto parsed = Uuid::parse(prompt.id);
+    return !core_.behaviour.uuid_only || (parsed && parsed->to_string() == prompt.id);
+}
+
+// Extra data, client, faults and content; fails over an unknown fault.
+Result<> Routes::complete(const json::object& request, Prompt& prompt) const {
+    if (const auto* extra = request.if_contains("extra_data")) {
+        prompt.extra_data = extra->get_object();
+    }
+    if (const auto* client = json::find(request, "client_id"); client && client->is_string()) {
+        prompt.extra_data["client_id"] = *client;
+    }
+    if (const auto* client = json::find(prompt.extra_data, "client_id");
+        client && client->is_string()) {
+        prompt.client_id = std::string(client->get_string());
+        prompt.has_client = true;
+    }
+    if (core_.behaviour.create_time) {
+        prompt.extra_data["create_time"] = unix_ms_now();
+    }
+    for (const auto& [id, node] : prompt.graph) {
+        const auto* marker = json::find(inputs_of(prompt.graph, id), "_fault");
+        auto set = marker && marker->is_string()
+                       ? prompt.faults.set_from_marker(marker->get_string())
+                       : Result<>();
+        if (!set) {
+            return set;
+        }
+    }
+    prompt.content = to_hex(sha256(json::serialize_canonical(prompt.graph)));
+    return {};
+}
+
+void Routes::remember(const Prompt& prompt) {
     constexpr std::size_t kAcceptedMax = 10'000;
     core_.accepted.push_back({
-        {"prompt_id", prompt->id}, {"number", prompt->number}, {"prompt", prompt->graph},
-        {"extra_data", prompt->extra_data},
+        {"prompt_id", prompt.id},
+        {"number", prompt.number},
+        {"prompt", prompt.graph},
+        {"extra_data", prompt.extra_data},
     });
     if (core_.accepted.size() > kAcceptedMax) {
         core_.accepted.pop_front();
     }
-    accepted = prompt;
-    return json_answer(json::object{
-        {"prompt_id", prompt->id}, {"number", prompt->number}, {"node_errors", std::move(verdict.node_errors)}
-    });
 }
 
 Response Routes::get_prompt(Call&) {
-    return json_answer(json::object{{"exec_info", json::object{{"queue_remaining", core_.queue.remaining()}}}});
+    return json_answer(
+        json::object{{"exec_info", json::object{{"queue_remaining", core_.queue.remaining()}}}}
+    );
 }
 
 Response Routes::get_queue(Call&) {
@@ -351,7 +401,9 @@ Response Routes::get_queue(Call&) {
     for (const auto& prompt : core_.queue.pending()) {
         pending.push_back(prompt->to_json());
     }
-    return json_answer(json::object{{"queue_running", std::move(running)}, {"queue_pending", std::move(pending)}});
+    return json_answer(
+        json::object{{"queue_running", std::move(running)}, {"queue_pending", std::move(pending)}}
+    );
 }
 
 Response Routes::post_queue(Call& call) {

@@ -35,6 +35,10 @@ private:
     Task<bool> pass_faults(net::Exchange& exchange, const std::string& path);
 
     net::Response accept(const std::string& body, PromptPtr& accepted);
+    bool number(const json::object& request, Prompt& prompt);
+    bool identify(const json::object& request, Prompt& prompt) const;
+    Result<> complete(const json::object& request, Prompt& prompt) const;
+    void remember(const Prompt& prompt);
     void announce(const PromptPtr& prompt);
     json::object features() const;
 

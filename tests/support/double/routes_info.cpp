@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "base/id.hpp"
 #include "support/double/routes.hpp"
 
 namespace comfyd::support {
@@ -26,7 +27,9 @@ private:
     std::vector<std::pair<std::string, std::string>> pairs_;
 };
 
-bool is_folder(std::string_view type) { return type == "input" || type == "output" || type == "temp"; }
+bool is_folder(std::string_view type) {
+    return type == "input" || type == "output" || type == "temp";
+}
 
 bool escapes(std::string_view path) {
     return path.starts_with('/') || path.find("..") != std::string_view::npos;
@@ -94,7 +97,9 @@ json::object Routes::features() const {
     return flags;
 }
 
-Response Routes::get_features(Call&) { return json_answer(features()); }
+Response Routes::get_features(Call&) {
+    return json_answer(features());
+}
 
 Response Routes::get_system_stats(Call&) {
     constexpr std::int64_t kMemory = 25'274'793'984;
@@ -145,10 +150,13 @@ Response Routes::get_models(Call& call) {
     return json_answer(find_input(*node_class, loras ? "lora_name" : "ckpt_name")->at(0));
 }
 
-Response Routes::get_empty_list(Call&) { return json_answer(json::array{}); }
+Response Routes::get_empty_list(Call&) {
+    return json_answer(json::array{});
+}
 
 Response Routes::post_upload(Call& call) {
-    const auto parts = net::parse_multipart(call.exchange.request().headers.get("Content-Type"), call.body);
+    const auto parts =
+        net::parse_multipart(call.exchange.request().headers.get("Content-Type"), call.body);
     if (!parts) {
         return empty_answer(400);
     }
@@ -172,12 +180,15 @@ Response Routes::post_upload(Call& call) {
     if (!is_folder(file.type)) {
         return trouble();
     }
-    if (!image || image->filename->empty() || escapes(*image->filename) || escapes(file.subfolder)) {
+    if (!image || image->filename->empty() || escapes(*image->filename) ||
+        escapes(file.subfolder)) {
         return empty_answer(400);
     }
     file.name = *image->filename;
     const auto stored = core_.files.upload(std::move(file), image->data, overwrite);
-    return json_answer(json::object{{"name", stored.name}, {"subfolder", stored.subfolder}, {"type", stored.type}});
+    return json_answer(
+        json::object{{"name", stored.name}, {"subfolder", stored.subfolder}, {"type", stored.type}}
+    );
 }
 
 Response Routes::get_view(Call& call) {
@@ -254,7 +265,8 @@ Response Routes::get_jobs(Call& call) {
     const auto total = jobs.size();
     return json_answer(json::object{
         {"jobs", std::move(jobs)},
-        {"pagination", json::object{{"offset", 0}, {"limit", nullptr}, {"total", total}, {"has_more", false}}},
+        {"pagination",
+         json::object{{"offset", 0}, {"limit", nullptr}, {"total", total}, {"has_more", false}}},
     });
 }
 
@@ -301,7 +313,9 @@ Response Routes::post_cancel_jobs(Call& call) {
         }
     }
     if (!invalid.empty()) {
-        return json_answer(json::object{{"error", "job_ids must be UUIDs"}, {"invalid_ids", invalid}}, 400);
+        return json_answer(
+            json::object{{"error", "job_ids must be UUIDs"}, {"invalid_ids", invalid}}, 400
+        );
     }
     bool any = false;
     for (const auto& id : ids->get_array()) {
@@ -320,11 +334,15 @@ Response Routes::get_executions(Call&) {
         contents[content] = count;
     }
     return json_answer(json::object{
-        {"total", core_.executions.total}, {"prompts", std::move(prompts)}, {"contents", std::move(contents)}
+        {"total", core_.executions.total},
+        {"prompts", std::move(prompts)},
+        {"contents", std::move(contents)}
     });
 }
 
-Response Routes::get_faults(Call&) { return json_answer(core_.faults.to_json()); }
+Response Routes::get_faults(Call&) {
+    return json_answer(core_.faults.to_json());
+}
 
 Response Routes::post_faults(Call& call) {
     const auto request = json::parse_object(call.body);

@@ -66,19 +66,26 @@ Task<> Runner::run() {
         Run run(std::move(prompt), faults);
         co_await execute(run);
         core_.current_node.clear();
-        // Requests and sockets get their turn also when prompts take no time.
-        co_await resume_on(core_.executor);
+        // Requests and sockets get their turns also when prompts take no time; a client that does
+        // not read holds the worker up only for a moment.
+        constexpr int kTurnsMax = 1000;
+        for (int turn = 0; turn == 0 || (turn < kTurnsMax && core_.hub.is_behind()); ++turn) {
+            co_await resume_on(core_.executor);
+        }
     }
 }
 
-PromptPtr Runner::next() { return core_.faults.dead_worker ? nullptr : core_.queue.take(); }
+PromptPtr Runner::next() {
+    return core_.faults.dead_worker ? nullptr : core_.queue.take();
+}
 
 Task<> Runner::execute(Run& run) {
     start(run);
     if (core_.options.cache) {
-        const auto cached = std::find_if(core_.cache.begin(), core_.cache.end(), [&run](const auto& result) {
-            return result.content == run.prompt->content;
-        });
+        const auto cached =
+            std::find_if(core_.cache.begin(), core_.cache.end(), [&run](const auto& result) {
+                return result.content == run.prompt->content;
+            });
         if (cached != core_.cache.end()) {
             answer_from_cache(run, cached->outputs);
             co_return;
@@ -103,8 +110,17 @@ Task<> Runner::execute(Run& run) {
         }
         json::object ui = produce(run, node);
         if (!ui.empty()) {
-            emit(run, message_of("executed", {{"node", node}, {"display_node", node}, {"output", ui}, {"prompt_id", run.prompt->id}}),
-                Kind::executed);
+            emit(
+                run,
+                message_of(
+                    "executed",
+                    {{"node", node},
+                     {"display_node", node},
+                     {"output", ui},
+                     {"prompt_id", run.prompt->id}}
+                ),
+                Kind::executed
+            );
             run.entry.outputs[node] = std::move(ui);
         }
         run.executed.push_back(node);
@@ -128,8 +144,17 @@ void Runner::answer_from_cache(Run& run, const json::object& outputs) {
     }
     event(run, "execution_cached", {{"nodes", std::move(nodes)}});
     for (const auto& [node, ui] : outputs) {
-        emit(run, message_of("executed", {{"node", node}, {"display_node", node}, {"output", ui}, {"prompt_id", run.prompt->id}}),
-            Kind::executed);
+        emit(
+            run,
+            message_of(
+                "executed",
+                {{"node", node},
+                 {"display_node", node},
+                 {"output", ui},
+                 {"prompt_id", run.prompt->id}}
+            ),
+            Kind::executed
+        );
         run.progress.add_cached(node);
         send_progress(run);
     }
@@ -153,7 +178,8 @@ Task<Runner::Outcome> Runner::work(Run& run, const std::string& node, bool last)
     } else if (name.starts_with("KSampler") && steps >= 1 && steps <= kStepsReportedMax) {
         outcome = co_await work_in_steps(run, node, static_cast<int>(steps), share);
     } else if (name == "SaveImageWebsocket") {
-        outcome = co_await work_in_steps(run, node, batch_size_above(run.prompt->graph, node), share);
+        outcome =
+            co_await work_in_steps(run, node, batch_size_above(run.prompt->graph, node), share);
     } else {
         outcome = co_await pause(share);
     }
@@ -163,7 +189,9 @@ Task<Runner::Outcome> Runner::work(Run& run, const std::string& node, bool last)
     co_return outcome;
 }
 
-Task<Runner::Outcome> Runner::work_in_steps(Run& run, const std::string& node, int steps, Millis total) {
+Task<Runner::Outcome> Runner::work_in_steps(
+    Run& run, const std::string& node, int steps, Millis total
+) {
     const bool pictures = class_of(run.prompt->graph, node) == "SaveImageWebsocket";
     const auto* method = json::find(run.prompt->extra_data, "preview_method");
     const bool previews = pictures || core_.options.previews || run.faults.big_preview > 0 ||
@@ -200,7 +228,8 @@ Task<Runner::Outcome> Runner::sleep_node(Run& run, const std::string& node) {
         if (passed >= total) {
             co_return Outcome::done;
         }
-        const double slice = std::min(total - passed, static_cast<double>(kSleepSlice.count()) / 1000.0);
+        const double slice =
+            std::min(total - passed, static_cast<double>(kSleepSlice.count()) / 1000.0);
         const auto outcome = co_await pause(Millis(static_cast<std::int64_t>(slice * 1000.0) + 1));
         if (outcome != Outcome::done) {
             co_return outcome;
@@ -275,7 +304,9 @@ Task<Runner::Outcome> Runner::pause(Millis duration) {
 }
 
 json::object Runner::produce(const Run& run, const std::string& node) {
-    return make_outputs(*run.prompt, node, core_.catalogue, core_.files, core_.options.output_bytes);
+    return make_outputs(
+        *run.prompt, node, core_.catalogue, core_.files, core_.options.output_bytes
+    );
 }
 
 void Runner::succeed(Run& run) {
@@ -293,11 +324,15 @@ void Runner::fail_with(Run& run, const std::string& node, std::string type, std:
     const std::string name(class_of(run.prompt->graph, node));
     json::object current_inputs;
     for (const auto& [input, value] : inputs_of(run.prompt->graph, node)) {
-        current_inputs[input] = json::array{json::value(value.is_string() ? std::string(value.get_string()) : json::serialize_python(value))};
+        current_inputs[input] = json::array{json::value(
+            value.is_string() ? std::string(value.get_string()) : json::serialize_python(value)
+        )};
     }
     const json::array executed(run.executed.begin(), run.executed.end());
     json::array all(run.order.begin(), run.order.end());
-    event(run, "execution_error",
+    event(
+        run,
+        "execution_error",
         {
             {"node_id", node},
             {"node_type", name},
@@ -306,23 +341,28 @@ void Runner::fail_with(Run& run, const std::string& node, std::string type, std:
             {"exception_type", std::move(type)},
             {"traceback",
              json::array{
-                 "  File \"/srv/comfyui/execution.py\", line 525, in execute\n    output_data = await get_output_data()\n",
+                 "  File \"/srv/comfyui/execution.py\", line 525, in execute\n    output_data = "
+                 "await get_output_data()\n",
                  "  File \"/srv/comfyui/nodes.py\", line 1, in " + name + "\n    raise\n",
              }},
             {"current_inputs", std::move(current_inputs)},
             {"current_outputs", std::move(all)},
-        });
+        }
+    );
     finish(run);
 }
 
 void Runner::stop_interrupted(Run& run, const std::string& node) {
     json::array executed(run.executed.begin(), run.executed.end());
-    event(run, "execution_interrupted",
+    event(
+        run,
+        "execution_interrupted",
         {
             {"node_id", node},
             {"node_type", class_of(run.prompt->graph, node)},
             {"executed", std::move(executed)},
-        });
+        }
+    );
     finish(run);
 }
 
@@ -367,7 +407,12 @@ void Runner::send_preview(Run& run, const std::string& node, unsigned index) {
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(run.faults.big_preview, 0));
     const std::string png = make_png(run.prompt->id, index, bytes);
     const bool metadata = run.prompt->has_client && core_.hub.wants_metadata(run.prompt->client_id);
-    deliver(run, metadata ? preview_frame_with_metadata(png, run.prompt->id, node) : preview_frame(png), true, true);
+    deliver(
+        run,
+        metadata ? preview_frame_with_metadata(png, run.prompt->id, node) : preview_frame(png),
+        true,
+        true
+    );
 }
 
 bool Runner::anybody_listens(const Run& run, bool also_without_client) const {
@@ -432,7 +477,8 @@ void Runner::deliver(Run& run, const std::string& text, bool binary, bool also_w
         send("\0\0\0\x04\xFF\xFF\xFF\xFF{"s, true);
     }
     ++run.messages;
-    if (run.faults.ws_disconnect > 0 && run.messages >= run.faults.ws_disconnect && !run.socket_dropped) {
+    if (run.faults.ws_disconnect > 0 && run.messages >= run.faults.ws_disconnect &&
+        !run.socket_dropped) {
         run.socket_dropped = true;
         core_.hub.drop_when_written(run.prompt->client_id);
     }

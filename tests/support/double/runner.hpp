@@ -43,7 +43,9 @@ private:
     void event(Run& run, const char* type, json::object data);
     void send_progress(Run& run);
     void send_preview(Run& run, const std::string& node, unsigned index);
-    void emit(Run& run, std::string text, Kind kind = Kind::plain, bool also_without_client = false);
+    void emit(
+        Run& run, std::string text, Kind kind = Kind::plain, bool also_without_client = false
+    );
     void deliver(Run& run, const std::string& text, bool binary, bool also_without_client);
     void flush_held(Run& run);
     bool anybody_listens(const Run& run, bool also_without_client) const;

@@ -17,12 +17,18 @@ std::string text_of(const json::value& value) {
 }
 
 std::string quoted(const json::value& value) {
-    return value.is_string() ? "'" + std::string(value.get_string()) + "'" : json::serialize_python(value);
+    return value.is_string() ? "'" + std::string(value.get_string()) + "'"
+                             : json::serialize_python(value);
 }
 
 class Checker {
 public:
-    Checker(const json::object& graph, const Catalogue& catalogue, const Files& files, const Behaviour& behaviour)
+    Checker(
+        const json::object& graph,
+        const Catalogue& catalogue,
+        const Files& files,
+        const Behaviour& behaviour
+    )
         : graph_(graph), catalogue_(catalogue), files_(files), behaviour_(behaviour) {}
 
     struct Node {
@@ -43,7 +49,8 @@ public:
             if (behaviour_.names_cycles) {
                 node.errors.push_back(cycle_error(id));
             }
-            // Not remembered here: the caller that is further up does, with the errors found below it.
+            // Not remembered here: the caller that is further up does, with the errors found below
+            // it.
             return cycle_ = std::move(node);
         }
         path_.push_back(id);
@@ -56,7 +63,10 @@ private:
     void check_inputs(const std::string& id, Node& node) {
         const auto& own = graph_.at(id).get_object();
         if (!own.contains("inputs")) {
-            add(node, "exception_during_validation", "Exception when validating node", "'inputs'",
+            add(node,
+                "exception_during_validation",
+                "Exception when validating node",
+                "'inputs'",
                 {{"exception_type", "KeyError"}, {"traceback", json::array{}}});
             return;
         }
@@ -64,7 +74,8 @@ private:
         const auto& inputs = inputs_of(graph_, id);
         for (const char* group : {"required", "optional"}) {
             const auto* all = json::find(*node_class, "input");
-            const auto* members = all && all->is_object() ? json::find(all->get_object(), group) : nullptr;
+            const auto* members =
+                all && all->is_object() ? json::find(all->get_object(), group) : nullptr;
             if (!members || !members->is_object()) {
                 continue;
             }
@@ -74,7 +85,10 @@ private:
                 if (value) {
                     check_value(name, config, *value, node);
                 } else if (required && !is_dynamic(config)) {
-                    add(node, "required_input_missing", "Required input is missing", std::string(name),
+                    add(node,
+                        "required_input_missing",
+                        "Required input is missing",
+                        std::string(name),
                         {{"input_name", name}});
                 }
             }
@@ -82,11 +96,14 @@ private:
     }
 
     static bool is_dynamic(const json::value& config) {
-        const auto* type = config.is_array() && !config.get_array().empty() ? &config.get_array()[0] : nullptr;
+        const auto* type =
+            config.is_array() && !config.get_array().empty() ? &config.get_array()[0] : nullptr;
         return type && type->is_string() && type->get_string().starts_with("COMFY_");
     }
 
-    void check_value(std::string_view name, const json::value& config, const json::value& value, Node& node) {
+    void check_value(
+        std::string_view name, const json::value& config, const json::value& value, Node& node
+    ) {
         if (value.is_array()) {
             check_link(name, config, value.get_array(), node);
             return;
@@ -95,11 +112,15 @@ private:
             return;
         }
         const auto& type = config.get_array()[0];
-        const json::object* options = config.get_array().size() > 1 ? config.get_array()[1].if_object() : nullptr;
+        const json::object* options =
+            config.get_array().size() > 1 ? config.get_array()[1].if_object() : nullptr;
         if (options && options->contains("image_upload")) {
             if (!files_.find_annotated(text_of(value))) {
-                add(node, "custom_validation_failed", "Custom validation failed for node",
-                    std::string(name) + " - Invalid image file: " + text_of(value), {{"input_name", name}});
+                add(node,
+                    "custom_validation_failed",
+                    "Custom validation failed for node",
+                    std::string(name) + " - Invalid image file: " + text_of(value),
+                    {{"input_name", name}});
             }
             return;
         }
@@ -115,28 +136,45 @@ private:
         }
     }
 
-    void check_link(std::string_view name, const json::value& config, const json::array& link, Node& node) {
+    void check_link(
+        std::string_view name, const json::value& config, const json::array& link, Node& node
+    ) {
         if (link.size() != 2) {
-            add(node, "bad_linked_input", "Bad linked input, must be a length-2 list of [node_id, slot_index]",
-                std::string(name), {{"input_name", name}, {"input_config", config}, {"received_value", link}});
+            add(node,
+                "bad_linked_input",
+                "Bad linked input, must be a length-2 list of [node_id, slot_index]",
+                std::string(name),
+                {{"input_name", name}, {"input_config", config}, {"received_value", link}});
             return;
         }
         const std::string from(linked_node(json::value(link)));
         const auto* from_class = catalogue_.find(class_of(graph_, from));
         const auto* types = from_class ? json::find(*from_class, "output") : nullptr;
         const std::int64_t slot = link[1].is_int64() ? link[1].get_int64() : 0;
-        if (!types || !types->is_array() || slot >= static_cast<std::int64_t>(types->get_array().size())) {
-            add(node, "exception_during_validation", "Exception when validating node", "'" + from + "'",
-                {{"exception_type", types ? "IndexError" : "KeyError"}, {"traceback", json::array{}}});
+        if (!types || !types->is_array() ||
+            slot >= static_cast<std::int64_t>(types->get_array().size())) {
+            add(node,
+                "exception_during_validation",
+                "Exception when validating node",
+                "'" + from + "'",
+                {{"exception_type", types ? "IndexError" : "KeyError"}, {"traceback", json::array{}}
+                });
             return;
         }
-        const auto& received = types->get_array()[static_cast<std::size_t>(std::max<std::int64_t>(slot, 0))];
+        const auto& received =
+            types->get_array()[static_cast<std::size_t>(std::max<std::int64_t>(slot, 0))];
         const auto& wanted = config.get_array()[0];
-        if (wanted.is_string() && received.is_string() && !fits(received.get_string(), wanted.get_string())) {
-            add(node, "return_type_mismatch", "Return type mismatch between linked nodes",
-                std::string(name) + ", received_type(" + std::string(received.get_string()) + ") mismatch input_type(" +
-                    std::string(wanted.get_string()) + ")",
-                {{"input_name", name}, {"input_config", config}, {"received_type", received}, {"linked_node", link}});
+        if (wanted.is_string() && received.is_string() &&
+            !fits(received.get_string(), wanted.get_string())) {
+            add(node,
+                "return_type_mismatch",
+                "Return type mismatch between linked nodes",
+                std::string(name) + ", received_type(" + std::string(received.get_string()) +
+                    ") mismatch input_type(" + std::string(wanted.get_string()) + ")",
+                {{"input_name", name},
+                 {"input_config", config},
+                 {"received_type", received},
+                 {"linked_node", link}});
             return;
         }
         const Node& linked = check(from);
@@ -150,8 +188,8 @@ private:
     }
 
     static bool fits(std::string_view received, std::string_view wanted) {
-        if (received == wanted || received == "*" || wanted == "*" || wanted.starts_with("COMFY_") ||
-            received.starts_with("COMFY_")) {
+        if (received == wanted || received == "*" || wanted == "*" ||
+            wanted.starts_with("COMFY_") || received.starts_with("COMFY_")) {
             return true;
         }
         const auto split = [](std::string_view text) {
@@ -172,7 +210,11 @@ private:
     }
 
     static void check_choice(
-        std::string_view name, const json::value& config, const json::array& list, const json::value& value, Node& node
+        std::string_view name,
+        const json::value& config,
+        const json::array& list,
+        const json::value& value,
+        Node& node
     ) {
         if (std::find(list.begin(), list.end(), value) != list.end()) {
             return;
@@ -187,7 +229,10 @@ private:
             shown += "]";
         }
         const json::value shown_config = list.size() <= kShownMax ? config : json::value(nullptr);
-        add(node, "value_not_in_list", "Value not in list", std::string(name) + ": " + quoted(value) + " not in " + shown,
+        add(node,
+            "value_not_in_list",
+            "Value not in list",
+            std::string(name) + ": " + quoted(value) + " not in " + shown,
             {{"input_name", name}, {"input_config", shown_config}, {"received_value", value}});
     }
 
@@ -201,7 +246,8 @@ private:
         if (value.is_string()) {
             const auto& text = value.get_string();
             double number = 0;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), number);
             if (error == std::errc{} && end == text.data() + text.size()) {
                 return number;
             }
@@ -219,23 +265,36 @@ private:
     ) {
         const auto number = to_number(value);
         if (!number) {
-            const std::string why = type == "INT" ? "invalid literal for int() with base 10: " + quoted(value)
-                                                  : "could not convert string to float: " + quoted(value);
-            add(node, "invalid_input_type", "Failed to convert an input value to a " + type + " value",
+            const std::string why = type == "INT"
+                                        ? "invalid literal for int() with base 10: " + quoted(value)
+                                        : "could not convert string to float: " + quoted(value);
+            add(node,
+                "invalid_input_type",
+                "Failed to convert an input value to a " + type + " value",
                 std::string(name) + ", " + text_of(value) + ", " + why,
-                {{"input_name", name}, {"input_config", config}, {"received_value", value},
+                {{"input_name", name},
+                 {"input_config", config},
+                 {"received_value", value},
                  {"exception_message", why}});
             return;
         }
         const auto* min = options ? json::find(*options, "min") : nullptr;
         const auto* max = options ? json::find(*options, "max") : nullptr;
-        const json::object extra{{"input_name", name}, {"input_config", config}, {"received_value", value}};
+        const json::object extra{
+            {"input_name", name}, {"input_config", config}, {"received_value", value}
+        };
         if (min && min->is_number() && *number < min->to_number<double>()) {
-            add(node, "value_smaller_than_min", "Value " + text_of(value) + " smaller than min of " + text_of(*min),
-                std::string(name), extra);
+            add(node,
+                "value_smaller_than_min",
+                "Value " + text_of(value) + " smaller than min of " + text_of(*min),
+                std::string(name),
+                extra);
         } else if (max && max->is_number() && *number > max->to_number<double>()) {
-            add(node, "value_bigger_than_max", "Value " + text_of(value) + " bigger than max of " + text_of(*max),
-                std::string(name), extra);
+            add(node,
+                "value_bigger_than_max",
+                "Value " + text_of(value) + " bigger than max of " + text_of(*max),
+                std::string(name),
+                extra);
         }
     }
 
@@ -247,15 +306,21 @@ private:
             shown += *it + " (" + std::string(class_of(graph_, *it)) + ") -> ";
         }
         shown += id + " (" + std::string(class_of(graph_, id)) + ")";
-        return make_prompt_error("dependency_cycle", "Dependency cycle detected", shown,
-            {{"node_id", id}, {"cycle_nodes", std::move(nodes)}});
+        return make_prompt_error(
+            "dependency_cycle",
+            "Dependency cycle detected",
+            shown,
+            {{"node_id", id}, {"cycle_nodes", std::move(nodes)}}
+        );
     }
 
-    static void add(Node& node, std::string type, std::string message, std::string details, json::object extra) {
+    static void add(
+        Node& node, std::string type, std::string message, std::string details, json::object extra
+    ) {
         node.valid = false;
-        node.errors.push_back(
-            make_prompt_error(std::move(type), std::move(message), std::move(details), std::move(extra))
-        );
+        node.errors.push_back(make_prompt_error(
+            std::move(type), std::move(message), std::move(details), std::move(extra)
+        ));
     }
 
     const json::object& graph_;
@@ -278,13 +343,17 @@ std::optional<json::object> find_unknown_class(
         }
         const std::string details = "Node ID '#" + std::string(id) + "'";
         if (!behaviour.names_missing_nodes) {
-            return make_prompt_error("invalid_prompt",
-                name.empty() ? "Cannot execute because a node is missing the class_type property."
-                             : "Cannot execute because node " + std::string(name) + " does not exist.",
-                details);
+            return make_prompt_error(
+                "invalid_prompt",
+                name.empty()
+                    ? "Cannot execute because a node is missing the class_type property."
+                    : "Cannot execute because node " + std::string(name) + " does not exist.",
+                details
+            );
         }
         const auto* meta = node.get_object().if_contains("_meta");
-        const auto* title = meta && meta->is_object() ? json::find(meta->get_object(), "title") : nullptr;
+        const auto* title =
+            meta && meta->is_object() ? json::find(meta->get_object(), "title") : nullptr;
         const std::string shown = title && title->is_string() ? std::string(title->get_string())
                                   : name.empty()              ? "ID #" + std::string(id)
                                                               : std::string(name);
@@ -292,24 +361,33 @@ std::optional<json::object> find_unknown_class(
         const json::object extra{
             {"node_id", id}, {"class_type", class_type}, {"node_title", title ? *title : class_type}
         };
-        return make_prompt_error("missing_node_type",
-            name.empty()
-                ? "Node '" + shown + "' has no class_type. The workflow may be corrupted or a custom node is missing."
-                : "Node '" + shown + "' not found. The custom node may not be installed.",
-            details, extra);
+        return make_prompt_error(
+            "missing_node_type",
+            name.empty() ? "Node '" + shown +
+                               "' has no class_type. The workflow may be corrupted or a custom "
+                               "node is missing."
+                         : "Node '" + shown + "' not found. The custom node may not be installed.",
+            details,
+            extra
+        );
     }
     return std::nullopt;
 }
 
 bool contains(const json::array* targets, std::string_view id) {
-    return !targets || std::find(targets->begin(), targets->end(), json::value(id)) != targets->end();
+    return !targets ||
+           std::find(targets->begin(), targets->end(), json::value(id)) != targets->end();
 }
 
 }  // namespace
 
-json::object make_prompt_error(std::string type, std::string message, std::string details, json::object extra) {
+json::object make_prompt_error(
+    std::string type, std::string message, std::string details, json::object extra
+) {
     return {
-        {"type", std::move(type)}, {"message", std::move(message)}, {"details", std::move(details)},
+        {"type", std::move(type)},
+        {"message", std::move(message)},
+        {"details", std::move(details)},
         {"extra_info", std::move(extra)},
     };
 }
@@ -345,7 +423,8 @@ Verdict validate(
             continue;
         }
         for (const auto& error : node.errors) {
-            details += (details.empty() ? "" : "\n") + std::string(error.at("message").get_string()) + ": " +
+            details += (details.empty() ? "" : "\n") +
+                       std::string(error.at("message").get_string()) + ": " +
                        std::string(error.at("details").get_string());
         }
         for (const auto& id : node.ancestors) {
@@ -356,15 +435,18 @@ Verdict validate(
             auto& entry = verdict.node_errors[id];
             if (!entry.is_object()) {
                 entry = json::object{
-                    {"errors", errors}, {"dependent_outputs", json::array{}}, {"class_type", class_of(graph, id)}
+                    {"errors", errors},
+                    {"dependent_outputs", json::array{}},
+                    {"class_type", class_of(graph, id)}
                 };
             }
             entry.at("dependent_outputs").get_array().emplace_back(output);
         }
     }
     if (verdict.outputs.empty()) {
-        verdict.error =
-            make_prompt_error("prompt_outputs_failed_validation", "Prompt outputs failed validation", details);
+        verdict.error = make_prompt_error(
+            "prompt_outputs_failed_validation", "Prompt outputs failed validation", details
+        );
     }
     return verdict;
 }

@@ -14,7 +14,8 @@ class Files;
 struct Behaviour;
 
 struct Verdict {
-    std::optional<json::object> error;  // the body's "error" of a 400; absent when at least one output is good
+    std::optional<json::object>
+        error;  // the body's "error" of a 400; absent when at least one output is good
     json::object node_errors;
     std::vector<std::string> outputs;  // the good ones, in the order of the graph
 };
@@ -28,6 +29,8 @@ Verdict validate(
     const Behaviour& behaviour
 );
 
-json::object make_prompt_error(std::string type, std::string message, std::string details, json::object extra = {});
+json::object make_prompt_error(
+    std::string type, std::string message, std::string details, json::object extra = {}
+);
 
 }  // namespace comfyd::support

@@ -1,0 +1,187 @@
+// The parts of the benchmark that wrk cannot do: `bench-driver COMMAND …`. Prints one line of key=value results each.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#define COMFYD_BINARY "comfyd"
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+#include "support/comfyd.hpp"
+
+namespace {
+
+using namespace comfyd;
+using namespace comfyd::support;
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double percentile(std::vector<double> values, double p) {
+    std::sort(values.begin(), values.end());
+    return values[static_cast<std::size_t>(p * static_cast<double>(values.size() - 1))];
+}
+
+// What a program that drives ComfyUI itself does for one picture.
+std::vector<double> drive_directly(const std::string& worker, int count) {
+    Http http(worker);
+    auto socket = http.ws("/ws?clientId=bench");
+    std::vector<double> times;
+    for (int i = 0; i < count; ++i) {
+        const auto start = Clock::now();
+        const Reply reply = http.post_json(
+            "/prompt", json::object{{"prompt", text_to_image("direct " + std::to_string(i))}, {"client_id", "bench"}}
+        );
+        const json::value id = reply.json_at("/prompt_id");
+        for (;;) {
+            const auto message = socket->next();
+            if (!message) {
+                std::fprintf(stderr, "the worker's socket broke\n");
+                std::exit(1);
+            }
+            if (!message->binary && message->data.find("\"executing\"") != std::string::npos &&
+                message->data.find("\"node\": null") != std::string::npos) {
+                break;
+            }
+            if (!message->binary && message->data.find("\"executing\"") != std::string::npos &&
+                message->data.find("\"node\":null") != std::string::npos) {
+                break;
+            }
+        }
+        const Reply history = http.get("/history/" + std::string(id.as_string()));
+        const json::value file =
+            history.json_at("/" + std::string(id.as_string()) + "/outputs/9/images/0/filename");
+        http.get("/view?type=output&filename=" + std::string(file.as_string()));
+        times.push_back(ms_since(start));
+    }
+    return times;
+}
+
+std::vector<double> drive_through_comfyd(const std::string& url, int count) {
+    Http http(url);
+    std::vector<double> times;
+    for (int i = 0; i < count; ++i) {
+        const auto start = Clock::now();
+        const Reply reply = http.post_json(
+            "/api/v2/jobs", json::object{{"workflow", text_to_image("through " + std::to_string(i))}}
+        );
+        const std::string id(reply.json_at("/id").as_string());
+        auto stream = http.events("/api/v2/jobs/" + id + "/events");
+        stream->wait_for([](const SseEvent& event) { return event.data.find("\"succeeded\"") != std::string::npos; });
+        const std::string link(http.get("/api/v2/jobs/" + id).json_at("/outputs/0/url").as_string());
+        http.get(link.substr(url.size()));
+        times.push_back(ms_since(start));
+    }
+    return times;
+}
+
+int overhead(const std::string& url, const std::string& worker, int count) {
+    drive_directly(worker, 50);
+    drive_through_comfyd(url, 50);
+    const auto direct = drive_directly(worker, count);
+    const auto through = drive_through_comfyd(url, count);
+    std::printf(
+        "direct_p50_ms=%.3f through_p50_ms=%.3f overhead_p50_ms=%.3f direct_p99_ms=%.3f through_p99_ms=%.3f\n",
+        percentile(direct, 0.5),
+        percentile(through, 0.5),
+        percentile(through, 0.5) - percentile(direct, 0.5),
+        percentile(direct, 0.99),
+        percentile(through, 0.99)
+    );
+    return 0;
+}
+
+int utilisation(const std::string& url, int workers, int job_ms, int count) {
+    const auto completed = [&](Http& http) {
+        return http.get("/api/v1/queue/metrics").json_at("/completed_tasks").to_number<int>();
+    };
+    Http http(url);
+    const int before = completed(http);
+    const auto start = Clock::now();
+    std::atomic<int> next{0};
+    std::vector<std::thread> clients;
+    for (int t = 0; t < 4; ++t) {
+        clients.emplace_back([&] {
+            Http own(url);
+            for (int i = next++; i < count; i = next++) {
+                own.post_json("/api/v2/jobs", json::object{{"workflow", text_to_image("u " + std::to_string(i))}});
+            }
+        });
+    }
+    for (std::thread& client : clients) {
+        client.join();
+    }
+    const double submitted_ms = ms_since(start);
+    while (completed(http) - before < count) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const double wall_ms = ms_since(start);
+    const double ideal_ms = static_cast<double>(count) * job_ms / workers;
+    std::printf(
+        "jobs=%d submitted_ms=%.0f wall_ms=%.0f ideal_ms=%.0f utilisation_percent=%.1f\n",
+        count,
+        submitted_ms,
+        wall_ms,
+        ideal_ms,
+        100 * ideal_ms / wall_ms
+    );
+    return 0;
+}
+
+// Plain sockets: ten thousand coroutines of our own would be the larger part of what is measured.
+int streams(const std::string& url, const std::string& job, int count) {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    boost::asio::io_context context;
+    const auto colon = url.rfind(':');
+    const boost::asio::ip::tcp::endpoint endpoint(
+        boost::asio::ip::address_v4::loopback(), static_cast<unsigned short>(std::stoi(url.substr(colon + 1)))
+    );
+    const std::string request = "GET /api/v2/jobs/" + job + "/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n";
+    std::vector<boost::asio::ip::tcp::socket> sockets;
+    for (int i = 0; i < count; ++i) {
+        sockets.emplace_back(context);
+        sockets.back().connect(endpoint);
+        boost::asio::write(sockets.back(), boost::asio::buffer(request));
+        char first[1];
+        boost::asio::read(sockets.back(), boost::asio::buffer(first));
+    }
+    std::printf("open=%d\n", count);
+    std::fflush(stdout);
+    std::getchar();
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (arguments.size() == 4 && arguments[0] == "overhead") {
+        return overhead(arguments[1], arguments[2], std::stoi(arguments[3]));
+    }
+    if (arguments.size() == 5 && arguments[0] == "utilisation") {
+        return utilisation(arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]), std::stoi(arguments[4]));
+    }
+    if (arguments.size() == 4 && arguments[0] == "streams") {
+        return streams(arguments[1], arguments[2], std::stoi(arguments[3]));
+    }
+    std::fprintf(
+        stderr,
+        "usage: bench-driver overhead URL WORKER_URL COUNT\n"
+        "       bench-driver utilisation URL WORKERS JOB_MS COUNT\n"
+        "       bench-driver streams URL JOB COUNT\n"
+    );
+    return 2;
+}

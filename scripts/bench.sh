@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams]…   (default: all)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh build test bench
+if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f build/release/CMakeCache.txt build/release/build.ninja; fi
+scripts/build.sh release comfyd comfy-double bench-driver
+build=build/release
+seconds=${BENCH_SECONDS:-10}
+wanted=" ${*:-submit status memory streams overhead utilisation} "
+work=$(mktemp -d)
+pids=()
+cleanup() {
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+start() { # NAME COMMAND… -> urls in $work/NAME.out, process id in $last
+    local name=$1
+    shift
+    "$@" >"$work/$name.out" 2>"$work/$name.err" &
+    last=$!
+    pids+=("$last")
+    for _ in $(seq 300); do grep -q '^listening on' "$work/$name.out" && return; sleep 0.1; done
+    cat "$work/$name.err" >&2
+    exit 1
+}
+stop() { kill -9 "$1" 2>/dev/null || true; wait "$1" 2>/dev/null || true; }
+url_of() { sed -n 's/^listening on //p' "$work/$1.out" | head -1; }
+rss_mb() { awk '/VmRSS/ {printf "%.1f", $2 / 1024}' "/proc/$1/status"; }
+serve() { local name=$1; shift; start "$name" "$build/comfyd" serve --listen 127.0.0.1:0 --data "$work/$name" --log-level warning "$@"; }
+
+echo "machine: $(nproc) cores, $(awk -F: '/model name/ {print $2; exit}' /proc/cpuinfo | sed 's/^ //')"
+
+if [[ $wanted == *" submit "* ]]; then
+    serve submit --no-engine
+    ulimit -n "$(ulimit -Hn)"
+    for connections in 1 64; do
+        wrk -t1 -c$connections -d"${seconds}s" --latency -s bench/submit.lua "$(url_of submit)" | sed -n "s/^RESULT/submit connections=$connections/p"
+    done
+    stop "$last"
+fi
+if [[ $wanted == *" status "* ]]; then
+    serve status
+    id=$(curl -fsS "$(url_of status)/api/v2/jobs" -d "{\"workflow\": $(cat examples/blend.json)}" | sed -E 's/.*"id": ?"([^"]+)".*/\1/')
+    sleep 1
+    wrk -t1 -c64 -d"${seconds}s" --latency -s bench/report.lua "$(url_of status)/api/v2/jobs/$id" | sed -n 's/^RESULT/status/p'
+    wrk -t1 -c64 -d"${seconds}s" --latency -s bench/report.lua "$(url_of status)/healthz" | sed -n 's/^RESULT/healthz/p'
+    stop "$last"
+fi
+if [[ $wanted == *" memory "* ]]; then
+    serve memory --no-engine
+    empty=$(rss_mb "$last")
+    while :; do
+        wrk -t1 -c64 -d1s -s bench/submit.lua "$(url_of memory)" >/dev/null
+        queued=$(curl -fsS "$(url_of memory)/api/v1/queue/metrics" | sed -E 's/.*"pending_tasks": ?([0-9]+).*/\1/')
+        [ "$queued" -lt 100000 ] || break
+    done
+    sleep 2
+    echo "memory empty_mb=$empty queued=$queued rss_mb=$(rss_mb "$last")"
+    stop "$last"
+fi
+if [[ $wanted == *" streams "* ]]; then
+    serve streams --no-engine
+    ulimit -n "$(ulimit -Hn)"
+    id=$(curl -fsS "$(url_of streams)/api/v2/jobs" -d "{\"workflow\": $(cat examples/blend.json)}" | sed -E 's/.*"id": ?"([^"]+)".*/\1/')
+    before=$(rss_mb "$last")
+    mkfifo "$work/hold"
+    "$build/bench-driver" streams "$(url_of streams)" "$id" 10000 <"$work/hold" >"$work/streams.count" &
+    driver=$!
+    exec 9>"$work/hold"
+    for _ in $(seq 600); do grep -q '^open=' "$work/streams.count" && break; sleep 0.1; done
+    echo "streams $(cat "$work/streams.count") before_mb=$before rss_mb=$(rss_mb "$last")"
+    exec 9>&-
+    wait "$driver" || true
+    stop "$last"
+fi
+if [[ $wanted == *" overhead "* ]]; then
+    start worker "$build/comfy-double"
+    worker=$last
+    serve overhead --no-engine --worker "$(url_of worker)"
+    sleep 1
+    echo "overhead $("$build/bench-driver" overhead "$(url_of overhead)" "$(url_of worker)" 500)"
+    stop "$last"
+    stop "$worker"
+fi
+if [[ $wanted == *" utilisation "* ]]; then
+    start fleet "$build/comfy-double" --count 64 --delay-ms 50
+    fleet=$last
+    flags=()
+    while read -r url; do flags+=(--worker "$url"); done < <(sed -n 's/^listening on //p' "$work/fleet.out")
+    serve utilisation --no-engine "${flags[@]}"
+    sleep 3
+    echo "utilisation $("$build/bench-driver" utilisation "$(url_of utilisation)" 64 50 5000)"
+    stop "$last"
+    stop "$fleet"
+fi

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Installs what tests need, builds everything and runs every test: scripts/test.sh [release|debug|asan|tsan]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+scripts/setup.sh build test
+[ "$preset" != release ] || scripts/check.sh
+# `make build` configures without tests: turn them on.
+if grep -qs 'COMFYD_TESTS:BOOL=OFF' "build/$preset/CMakeCache.txt"; then
+    rm -f "build/$preset/CMakeCache.txt" "build/$preset/build.ninja"
+fi
+scripts/build.sh "$preset"
+if [ ! -d tests/npm/node_modules ] || [ tests/npm/package-lock.json -nt tests/npm/node_modules/.package-lock.json ]; then
+    (cd tests/npm && npm ci --no-audit --no-fund --silent)
+fi
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+exec ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" --timeout 600

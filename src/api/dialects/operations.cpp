@@ -1,0 +1,123 @@
+// Routes for those who run comfyd: health, metrics, version, and the pages that explain the API.
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "api/dialects/dialects.hpp"
+#include "api/dialects/pages.hpp"
+
+namespace comfyd::api {
+namespace {
+
+// Every route is known before the first request, so the document is written once.
+struct CachedDocument {
+    std::once_flag once;
+    std::string text;
+};
+
+Task<> send(Call& call, net::Response response) {
+    auto sent = co_await call.exchange.send(std::move(response));
+    static_cast<void>(sent);  // a client that is gone needs no answer
+}
+
+net::Response text_response(std::string content_type, std::string body) {
+    net::Response response;
+    response.headers.set("Content-Type", std::move(content_type));
+    response.headers.set("X-Content-Type-Options", "nosniff");
+    response.body = std::move(body);
+    return response;
+}
+
+net::Response page(std::string_view html) {
+    net::Response response = text_response("text/html; charset=utf-8", std::string(html));
+    response.headers.set(
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+        "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    return response;
+}
+
+Task<> show_ready(Call& call, const Services& services) {
+    const auto ready = services.ready();
+    if (ready) {
+        return send(call, json_response(200, json::object{{"status", "ready"}}));
+    }
+    return send(
+        call,
+        json_response(
+            503,
+            json::object{
+                {"status", "not_ready"},
+                {"code", to_string(ready.error().code)},
+                {"reason", ready.error().message},
+            }
+        )
+    );
+}
+
+Task<> show_metrics(Call& call, const Services& services) {
+    auto text = co_await services.metrics_text();
+    co_await send(call, text_response("text/plain; version=0.0.4; charset=utf-8", std::move(text)));
+}
+
+Task<> show_openapi(Call& call, const Router& router, std::shared_ptr<CachedDocument> cached) {
+    std::call_once(cached->once, [&] { cached->text = json::serialize(router.openapi()); });
+    return send(call, text_response("application/json", cached->text));
+}
+
+json::object describe(const char* operation_id, const char* summary) {
+    return {
+        {"operationId", operation_id},
+        {"summary", summary},
+        {"tags", json::array{"operations"}},
+    };
+}
+
+}  // namespace
+
+void add_operations(Router& router, const Services& services) {
+    const auto add = [&router](
+                         const char* pattern,
+                         Handler handler,
+                         json::object operation,
+                         Access access = Access::open
+                     ) {
+        router.add(
+            Route{
+                net::Method::get,
+                pattern,
+                std::move(handler),
+                encode_error,
+                access,
+                std::move(operation),
+            }
+        );
+    };
+    add("/healthz",
+        [](Call& call) { return send(call, json_response(200, json::object{{"status", "ok"}})); },
+        describe("getHealthz", "Whether the process is alive"));
+    add("/readyz",
+        [&services](Call& call) { return show_ready(call, services); },
+        describe("getReadyz", "Whether jobs can be taken now; 503 and the reason when not"));
+    add("/version",
+        [](Call& call) {
+            const json::object version{{"name", "comfyd"}, {"version", COMFYD_VERSION}};
+            return send(call, json_response(200, version));
+        },
+        describe("getVersion", "The version that runs"));
+    add("/metrics",
+        [&services](Call& call) { return show_metrics(call, services); },
+        describe("getMetrics", "Prometheus metrics"),
+        Access::key);
+    add("/openapi.json",
+        [&router, cached = std::make_shared<CachedDocument>()](Call& call) {
+            return show_openapi(call, router, cached);
+        },
+        describe("getOpenapi", "This document"));
+    add("/docs", [](Call& call) { return send(call, page(kDocsPage)); }, {});
+    add("/", [](Call& call) { return send(call, page(kLandingPage)); }, {});
+}
+
+}  // namespace comfyd::api

@@ -1,0 +1,442 @@
+// For the tests of api: a whole service behind a real server on the loopback, with a ledger and
+// asset records in memory and one worker that does what the test says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+
+#include "api/dialects/dialects.hpp"
+#include "api/router.hpp"
+#include "api/services.hpp"
+#include "base/hop.hpp"
+#include "net/client.hpp"
+#include "net/server.hpp"
+#include "net/test_support.hpp"
+
+namespace comfyd::api::test {
+
+class MemoryLedger final : public jobs::Ledger {
+public:
+    Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override {
+        const std::scoped_lock lock(mutex_);
+        const auto key = std::pair(job.spec.tenant, job.spec.idempotency_key);
+        jobs::Accepted accepted;
+        if (!key.second.empty() && keys_.contains(key)) {
+            const JobId holder = keys_.at(key);
+            accepted.existing = jobs_.at(holder);
+            accepted.existing_request_hash = specs_.at(holder).request_hash;
+            co_return accepted;
+        }
+        const JobId id = job.change.job.id;
+        if (!key.second.empty()) {
+            keys_.emplace(key, id);
+        }
+        jobs_[id] = job.change.job;
+        specs_[id] = std::move(job.spec);
+        events_[id].push_back(job.change.event);
+        accepted.created = true;
+        co_return accepted;
+    }
+    Task<Result<>> commit(jobs::Change change) override {
+        const std::scoped_lock lock(mutex_);
+        const JobId id = change.job.id;
+        if (jobs_.at(id).revision != change.job.revision - 1) {
+            co_return fail(Code::conflict, "stale");
+        }
+        jobs_[id] = std::move(change.job);
+        events_[id].push_back(std::move(change.event));
+        co_return Result<>();
+    }
+    Task<Result<std::optional<jobs::Job>>> find(JobId id) override {
+        const std::scoped_lock lock(mutex_);
+        const auto found = jobs_.find(id);
+        co_return found == jobs_.end() ? std::nullopt : std::optional(found->second);
+    }
+    Task<Result<std::optional<jobs::Spec>>> find_spec(JobId id) override {
+        const std::scoped_lock lock(mutex_);
+        const auto found = specs_.find(id);
+        co_return found == specs_.end() ? std::nullopt : std::optional(found->second);
+    }
+    Task<Result<jobs::Page>> list(jobs::ListQuery query) override {
+        const std::scoped_lock lock(mutex_);
+        last_query = query;
+        jobs::Page page;
+        for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job) {
+            const auto& states = query.states;
+            const bool fits =
+                (states.empty() ||
+                 std::find(states.begin(), states.end(), job->second.state) != states.end()) &&
+                (!query.cursor || job->first < *query.cursor) &&
+                (!query.tenant || job->second.tenant == *query.tenant) &&
+                (query.workflow_id.empty() || job->second.workflow_id == query.workflow_id);
+            if (!fits) {
+                continue;
+            }
+            if (page.jobs.size() == static_cast<std::size_t>(query.limit)) {
+                page.next_cursor = page.jobs.back().id;
+                break;
+            }
+            page.jobs.push_back(job->second);
+        }
+        co_return page;
+    }
+    Task<Result<std::vector<jobs::Event>>> events(JobId id, std::uint64_t after) override {
+        const std::scoped_lock lock(mutex_);
+        std::vector<jobs::Event> events;
+        for (const jobs::Event& event : events_[id]) {
+            if (event.sequence > after) {
+                events.push_back(event);
+            }
+        }
+        co_return events;
+    }
+    Task<Result<jobs::WebhookStatus>> webhook_status(JobId) override {
+        co_return jobs::WebhookStatus{};
+    }
+    Task<Result<jobs::StateCounts>> counts(std::optional<std::string>) override {
+        co_return jobs::StateCounts{};
+    }
+    Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId>, int) override {
+        co_return std::vector<jobs::Unfinished>();
+    }
+
+    jobs::Spec spec(const JobId& id) {
+        const std::scoped_lock lock(mutex_);
+        return specs_.at(id);
+    }
+    jobs::ListQuery query() {
+        const std::scoped_lock lock(mutex_);
+        return last_query;
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<JobId, jobs::Job> jobs_;
+    std::map<JobId, jobs::Spec> specs_;
+    std::map<JobId, std::vector<jobs::Event>> events_;
+    std::map<std::pair<std::string, std::string>, JobId> keys_;
+    jobs::ListQuery last_query;
+};
+
+class MemoryRecords final : public assets::Catalogue {
+public:
+    Task<Result<>> add(assets::Asset asset) override {
+        const std::scoped_lock lock(mutex_);
+        assets_[asset.id] = asset;
+        co_return Result<>();
+    }
+    Task<Result<std::optional<assets::Asset>>> find(AssetId id) override {
+        const std::scoped_lock lock(mutex_);
+        const auto found = assets_.find(id);
+        co_return found == assets_.end() ? std::nullopt : std::optional(found->second);
+    }
+    Task<Result<std::optional<assets::Asset>>> find_by_hash(
+        std::string tenant, std::string hash
+    ) override {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [id, asset] : assets_) {
+            if (asset.tenant == tenant && asset.hash == hash) {
+                co_return asset;
+            }
+        }
+        co_return std::nullopt;
+    }
+    Task<Result<bool>> remove(AssetId id) override {
+        const std::scoped_lock lock(mutex_);
+        const auto found = assets_.find(id);
+        if (found != assets_.end() && found->second.job) {
+            co_return fail(Code::asset_in_use, "a job's output");
+        }
+        co_return assets_.erase(id) > 0;
+    }
+    Task<Result<bool>> is_referenced(std::string hash) override {
+        const std::scoped_lock lock(mutex_);
+        co_return std::any_of(assets_.begin(), assets_.end(), [&](const auto& entry) {
+            return entry.second.hash == hash;
+        });
+    }
+    Task<Result<std::vector<assets::Asset>>> expired(Time, int) override {
+        co_return std::vector<assets::Asset>();
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<AssetId, assets::Asset> assets_;
+};
+
+// Takes nothing until open() is called; then each attempt reports progress, a preview and one
+// output, or waits to be stopped, or fails.
+class ScriptedWorker final : public jobs::Worker {
+public:
+    enum class Script { succeed, wait_for_stop, fail };
+
+    jobs::WorkerInfo info() const override {
+        jobs::WorkerInfo info;
+        info.id = id_;
+        info.status = available() ? "idle" : "running";
+        return info;
+    }
+    const std::string& id() const override { return id_; }
+    bool available() const override { return open && !busy_; }
+    bool can_run(const std::string&) const override { return true; }
+    double load() const override { return 0; }
+    Task<Result<jobs::AttemptResult>> run(
+        jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+    ) override {
+        busy_ = true;
+        jobs::Progress progress;
+        progress.value = 0.5;
+        progress.nodes_done = 1;
+        progress.nodes_total = 2;
+        listener.on_progress(progress);
+        if (script == Script::wait_for_stop) {
+            while (!stop.reason) {
+                co_await stop.requested.wait();
+            }
+            busy_ = false;
+            co_return fail(*stop.reason, "stopped");
+        }
+        if (script == Script::fail) {
+            busy_ = false;
+            co_return fail(
+                Code::node_execution_error, "the sampler burst", {{"node_id", "3"}, {"node_type", "KSampler"}}
+            );
+        }
+        listener.on_preview("jpeg bytes", "image/jpeg");
+        listener.on_output(output);
+        jobs::AttemptResult result;
+        result.outputs.push_back(output);
+        busy_ = false;
+        co_return result;
+    }
+
+    // Set on the core executor, or before it runs.
+    bool open = false;
+    Script script = Script::succeed;
+    jobs::Output output;
+
+private:
+    std::string id_ = "scripted";
+    bool busy_ = false;
+};
+
+class OneWorkerFleet final : public jobs::Fleet {
+public:
+    std::vector<std::shared_ptr<jobs::Worker>> workers() const override { return {worker}; }
+    std::shared_ptr<jobs::Worker> find(const std::string& id) const override {
+        return id == worker->id() ? worker : nullptr;
+    }
+    void on_change(std::function<void()> callback) override { changed = std::move(callback); }
+
+    std::shared_ptr<ScriptedWorker> worker = std::make_shared<ScriptedWorker>();
+    std::function<void()> changed;
+};
+
+struct Arrangement {
+    std::vector<auth::ApiKey> keys;
+    ApiOptions options;
+    Router::Cors cors;
+    net::ServerLimits limits;
+    jobs::ServiceOptions jobs;
+    std::function<void(Router&)> add_routes;
+};
+
+class TestApi {
+public:
+    explicit TestApi(Arrangement setup = {})
+        : keys(std::move(setup.keys)),
+          hub_(core_.executor()),
+          service(core_.executor(), clock, ledger, fleet, hub_, setup.jobs),
+          store_(assets::StoreOptions{.directory = directory_}, records, clock, pool_),
+          services{
+              service,
+              store_,
+              signer,
+              [] {
+                  return std::make_shared<const workflow::Catalogue>(
+                      std::vector<workflow::Catalogue::Entry>()
+                  );
+              },
+              [this]() -> Result<> {
+                  return ready ? Result<>() : fail(Code::worker_unavailable, "no worker is up");
+              },
+              [this]() -> Task<std::string> { return render(metrics); },
+              metrics,
+              clock,
+              setup.options,
+              &records,
+          },
+          router(keys, metrics, clock),
+          server_(threads_.contexts(), setup.limits, [this](net::Exchange& exchange) {
+              return router.handle(exchange);
+          }),
+          client_(loop_.executor(), {}) {
+        router.set_cors(setup.cors);
+        add_operations(router, services);
+        add_comfy_v2(router, services);
+        add_workflows(router, services);
+        add_comfyui_execute(router, services);
+        add_tasks(router, services);
+        if (setup.add_routes) {
+            setup.add_routes(router);
+        }
+        EXPECT_TRUE(store_.open());
+        core_.start();
+        EXPECT_TRUE(loop_.run(await_on(core_.executor(), service.recover())));
+        threads_.start();
+        auto endpoint = server_.listen({"127.0.0.1", 0});
+        EXPECT_TRUE(endpoint);
+        port = endpoint->port;
+    }
+    ~TestApi() {
+        on_core([this] { hub_.end_all(Code::shutting_down); });
+        loop_.run(await_on(core_.executor(), stop_service(service)));
+        loop_.run(close_client(client_));
+        server_.stop(Millis(5000));
+        threads_.stop();
+        core_.stop();
+        std::filesystem::remove_all(directory_);
+    }
+
+    std::string url(std::string_view path) const {
+        return "http://127.0.0.1:" + std::to_string(port) + std::string(path);
+    }
+    net::ClientResponse send(
+        std::string method, std::string_view path, std::string body = {}, net::Headers headers = {}
+    ) {
+        net::ClientRequest request;
+        request.method = std::move(method);
+        request.url = path.starts_with("http") ? std::string(path) : url(path);
+        request.body = std::move(body);
+        request.headers = std::move(headers);
+        auto response = loop_.run(client_.send(std::move(request)));
+        EXPECT_TRUE(response) << (response ? "" : response.error().message);
+        return response ? std::move(*response) : net::ClientResponse{};
+    }
+    net::ClientResponse get(std::string_view path, net::Headers headers = {}) {
+        return send("GET", path, {}, std::move(headers));
+    }
+    net::ClientResponse post(std::string_view path, std::string body, net::Headers headers = {}) {
+        headers.set("Content-Type", "application/json");
+        return send("POST", path, std::move(body), std::move(headers));
+    }
+    net::ClientResponse upload(const std::vector<net::FormPart>& parts, net::Headers headers = {}) {
+        net::Multipart form = net::make_multipart(parts);
+        headers.set("Content-Type", form.content_type);
+        return send("POST", "/api/v2/assets", std::move(form.body), std::move(headers));
+    }
+
+    // Lets the worker take jobs.
+    void open_worker(ScriptedWorker::Script script = ScriptedWorker::Script::succeed) {
+        on_core([this, script] {
+            fleet.worker->script = script;
+            fleet.worker->open = true;
+            fleet.changed();
+        });
+    }
+    template <class Work>
+    void on_core(Work work) {
+        loop_.run(call_on(core_.executor(), [work] {
+            work();
+            return true;
+        }));
+    }
+    // Polls the job until it has this status.
+    json::object wait_for_status(const std::string& path, std::string_view status) {
+        for (int round = 0; round < 100'000; ++round) {
+            const auto response = get(path);
+            auto job = json::parse_object(response.body);
+            if (!job || !job->contains("status")) {
+                break;
+            }
+            if (std::string_view(job->at("status").get_string()) == status) {
+                return std::move(*job);
+            }
+        }
+        ADD_FAILURE() << path << " never became " << status;
+        return {};
+    }
+
+private:
+    static Task<std::string> render(observe::Metrics& metrics) { co_return metrics.render(nullptr); }
+    static Task<bool> stop_service(jobs::Service& service) {
+        co_await service.stop(Millis(0));
+        co_return true;
+    }
+    static Task<bool> close_client(net::Client& client) {
+        client.close_idle();
+        co_return true;
+    }
+    static std::filesystem::path make_directory() {
+        static std::atomic<int> count{0};
+        return std::filesystem::temp_directory_path() /
+               ("comfyd-api-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
+    }
+
+    std::filesystem::path directory_ = make_directory();
+    net::test::Loop loop_;
+    net::IoThread core_{"core"};
+    net::IoThreads threads_{2};
+    Pool pool_{1};
+
+public:
+    ManualClock clock;
+    auth::Keys keys;
+    MemoryLedger ledger;
+    MemoryRecords records;
+    OneWorkerFleet fleet;
+    observe::Metrics metrics;
+    assets::LinkSigner signer{"key of the links"};
+    std::atomic<bool> ready{true};
+    std::uint16_t port = 0;
+
+private:
+    events::Hub hub_;
+
+public:
+    jobs::Service service;
+
+private:
+    assets::Store store_;
+
+public:
+    Services services;
+    Router router;
+
+private:
+    net::Server server_;
+    net::Client client_;
+};
+
+inline json::object parse(const std::string& text) {
+    auto parsed = json::parse_object(text);
+    EXPECT_TRUE(parsed) << text;
+    return parsed ? std::move(*parsed) : json::object();
+}
+
+inline net::Headers header(std::string_view name, std::string value) {
+    net::Headers headers;
+    headers.set(name, std::move(value));
+    return headers;
+}
+
+// The code of an error body.
+inline std::string error_code(const net::ClientResponse& response) {
+    const json::object body = parse(response.body);
+    const json::value* error = json::find(body, "error");
+    return error == nullptr ? std::string() : std::string(error->at("code").get_string());
+}
+
+}  // namespace comfyd::api::test

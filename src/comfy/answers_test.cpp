@@ -1,0 +1,113 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "comfy/client.hpp"
+
+namespace comfyd::comfy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+json::value recorded_history(const std::string& conversation) {
+    std::ifstream stream(COMFYD_TEST_DATA "/conversations/" + conversation);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    const auto document = json::parse_object(text);
+    for (const json::value& event : document->at("events").as_array()) {
+        if (event.at("kind") == "http" && event.at("request").as_string().starts_with("GET /history/")) {
+            return event.at("response").as_object().begin()->value();
+        }
+    }
+    return nullptr;
+}
+
+TEST(Answers, SystemStats) {
+    const auto stats = read_system_stats(*json::parse(
+        R"({"system":{"comfyui_version":"0.33.0"},"devices":[{"name":"cuda:0 NVIDIA H200","vram_total":150,"vram_free":70}]})"
+    ));
+    ASSERT_TRUE(stats);
+    EXPECT_EQ(stats->version, "0.33.0");
+    EXPECT_EQ(stats->device, "cuda:0 NVIDIA H200");
+    EXPECT_EQ(stats->vram_total, 150U);
+    EXPECT_EQ(stats->vram_free, 70U);
+    EXPECT_TRUE(read_system_stats(*json::parse(R"({"system":{},"devices":[]})")));
+    EXPECT_EQ(read_system_stats(*json::parse("[]")).error().code, Code::protocol_error);
+    EXPECT_EQ(read_system_stats(*json::parse(R"({"devices":7})")).error().code, Code::protocol_error);
+}
+
+TEST(Answers, Queue) {
+    const auto queue = read_queue(*json::parse(
+        R"({"queue_running":[[0,"a",{},{},[]]],"queue_pending":[[1,"b"],"odd",[2],[3,4],[5,"c",{}]]})"
+    ));
+    ASSERT_TRUE(queue);
+    EXPECT_THAT(queue->running, ElementsAre("a"));
+    EXPECT_THAT(queue->pending, ElementsAre("b", "c"));
+    EXPECT_TRUE(queue->is_running("a"));
+    EXPECT_FALSE(queue->is_running("b"));
+    EXPECT_TRUE(queue->contains("c"));
+    // Half an answer must not look like an empty queue.
+    EXPECT_EQ(read_queue(*json::parse(R"({"queue_running":[]})")).error().code, Code::protocol_error);
+    EXPECT_EQ(read_queue(*json::parse("7")).error().code, Code::protocol_error);
+}
+
+TEST(Answers, HistoryOfASuccess) {
+    const auto entry = read_history_entry(recorded_history("01-simple-success.json").as_object());
+    EXPECT_TRUE(entry.success);
+    EXPECT_FALSE(entry.error);
+    EXPECT_EQ(entry.outputs.at("3").at("images").at(0).at("filename"), "conv_00001_.png");
+}
+
+TEST(Answers, HistoryOfANodeError) {
+    const auto entry = read_history_entry(recorded_history("04-node-error.json").as_object());
+    EXPECT_FALSE(entry.success);
+    ASSERT_TRUE(entry.error);
+    EXPECT_EQ(entry.error->node_id, "2");
+    EXPECT_EQ(entry.error->exception_type, "RuntimeError");
+    EXPECT_FALSE(entry.interrupted);
+}
+
+TEST(Answers, HistoryOfAnInterruption) {
+    const auto entry = read_history_entry(recorded_history("05-interrupt-running.json").as_object());
+    EXPECT_FALSE(entry.success);
+    EXPECT_TRUE(entry.interrupted);
+    EXPECT_FALSE(entry.error);
+}
+
+TEST(Answers, RejectionNamesNodeAndInput) {
+    const auto answer = *json::parse_object(R"({
+        "error": {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"},
+        "node_errors": {"4": {"class_type": "LoadImage", "errors": [
+            {"type": "custom_validation_failed", "message": "Custom validation failed for node",
+             "details": "image - Invalid image file: x.png", "extra_info": {"input_name": "image"}}]}}})");
+    const std::string text = describe_rejection(answer);
+    EXPECT_THAT(text, HasSubstr("node 4 (LoadImage), input 'image'"));
+    EXPECT_THAT(text, HasSubstr("Invalid image file: x.png"));
+}
+
+TEST(Answers, RejectionWithoutNodes) {
+    EXPECT_EQ(
+        describe_rejection(*json::parse_object(
+            R"({"error":{"message":"Node 'X' not found.","details":"Node ID '#7'"},"node_errors":{}})"
+        )),
+        "Node 'X' not found. Node ID '#7'"
+    );
+    EXPECT_EQ(describe_rejection({}), "the worker gave no reason");
+    EXPECT_EQ(describe_rejection(*json::parse_object(R"({"error":5,"node_errors":[1]})")), "the worker gave no reason");
+}
+
+TEST(Answers, RejectionIsShortened) {
+    json::array errors;
+    for (int i = 0; i < 9; ++i) {
+        errors.push_back(json::object{{"message", "bad"}});
+    }
+    json::object answer;
+    answer["node_errors"] = json::object{{"1", json::object{{"errors", errors}}}};
+    EXPECT_THAT(describe_rejection(answer), HasSubstr("and 4 more"));
+}
+
+}  // namespace
+}  // namespace comfyd::comfy

@@ -1,0 +1,55 @@
+#include "engine/python_text.hpp"
+
+#include <gtest/gtest.h>
+
+namespace comfyd::engine {
+namespace {
+
+TEST(PythonText, ReprIsPythons) {
+    EXPECT_EQ(
+        python_repr(json::parse(R"({"a": [1, 2.0, null, true, "x"]})").value()),
+        "{'a': [1, 2.0, None, True, 'x']}"
+    );
+    EXPECT_EQ(python_repr("it's"), "\"it's\"");
+    EXPECT_EQ(python_repr("it's \"so\""), "'it\\'s \"so\"'");
+    EXPECT_EQ(python_repr("a\\b\n\t\x01\u00e9"), "'a\\\\b\\n\\t\\x01\u00e9'");
+    EXPECT_EQ(python_str("it's"), "it's");
+    EXPECT_EQ(python_str(1e22), "1e+22");
+}
+
+TEST(PythonText, IntTakesWhatPythonTakes) {
+    EXPECT_EQ(python_int(" -1_000 ").value().value, -1000);
+    EXPECT_EQ(python_int("\u0661\u0662").value().value, 12);
+    EXPECT_EQ(python_int("007").value().value, 7);
+    EXPECT_EQ(python_int(-0.9).value().value, 0);
+    EXPECT_EQ(python_int("9223372036854775807").value().value, INT64_MAX);
+    EXPECT_EQ(python_int("9223372036854775808").value().value, std::nullopt);
+    EXPECT_EQ(python_int("-9223372036854775809").value().text, "-9223372036854775809");
+    EXPECT_TRUE(python_int("-9223372036854775809").value().negative);
+    EXPECT_EQ(python_int(18446744073709551615ULL).value().text, "18446744073709551615");
+    for (const char* bad : {"", "+", "1__0", "_1", "1_", "1 0", "0x1", "1.0", "--1", "\u4e00"}) {
+        EXPECT_FALSE(python_int(bad)) << bad;
+    }
+}
+
+TEST(PythonText, FloatTakesWhatPythonTakes) {
+    EXPECT_EQ(python_float(" 1_0.5 ").value(), 10.5);
+    EXPECT_EQ(python_float("+.5e1").value(), 5.0);
+    EXPECT_EQ(python_float("1e400").value(), HUGE_VAL);
+    EXPECT_EQ(python_float("-Infinity").value(), -HUGE_VAL);
+    for (const char* bad : {"", "+", "+-1", "1_.5", "0x1p3", "nan(1)", "1e", "abc"}) {
+        EXPECT_FALSE(python_float(bad)) << bad;
+    }
+}
+
+TEST(PythonText, TruthIsPythons) {
+    EXPECT_TRUE(python_bool("false"));
+    EXPECT_FALSE(python_bool(""));
+    EXPECT_FALSE(python_bool(json::object()));
+    EXPECT_TRUE(python_bool(json::array{0}));
+    EXPECT_FALSE(python_bool(nullptr));
+    EXPECT_FALSE(python_bool(0.0));
+}
+
+}  // namespace
+}  // namespace comfyd::engine

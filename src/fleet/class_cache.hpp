@@ -1,0 +1,27 @@
+// Node classes by the document that they were read from, so that workers with equal documents share one object. Core
+// executor; hashing and parsing run on the pool.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/crypto.hpp"
+#include "base/pool.hpp"
+#include "workflow/catalogue.hpp"
+
+namespace comfyd::fleet {
+
+class ClassCache {
+public:
+    explicit ClassCache(Pool& pool) : pool_(pool) {}
+
+    // `document`: the text of an /object_info answer. Code::protocol_error.
+    Task<Result<std::shared_ptr<const workflow::NodeClasses>>> read(std::string document);
+
+private:
+    Pool& pool_;
+    std::map<Digest, std::weak_ptr<const workflow::NodeClasses>> known_;
+};
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/crypto.hpp"
+#include "base/log.hpp"
+#include "fleet/comfy_worker.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+// 0.5 .. 1, so that workers that went down together are not asked together.
+double jitter() {
+    std::uint16_t bits = 0;
+    random_bytes(&bits, sizeof bits);
+    return 0.5 + static_cast<double>(bits) / 131'072.0;
+}
+
+}  // namespace
+
+Task<> ComfyWorker::watch_health() {
+    while (true) {
+        check_wanted_ = false;
+        co_await check_health();
+        if (!check_wanted_) {
+            co_await check_.wait_for(next_check());
+        }
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return;
+        }
+    }
+}
+
+Task<> ComfyWorker::check_health() {
+    auto stats = co_await link_.client.system_stats();
+    if (!stats) {
+        note_failure(stats.error());
+        co_return;
+    }
+    stats_ = std::move(*stats);
+    failures_ = 0;
+    if (!reachable_) {
+        reachable_ = true;
+        reachable_changed_.notify();
+    }
+    if (state_ != State::up) {
+        auto up = co_await come_up();
+        if (!up) {
+            note_failure(up.error());
+        }
+        co_return;
+    }
+    const auto age = Ticks::now() - classes_read_at_;
+    const bool idle = attempts_.empty();
+    // A worker needs a third of a second for the answer, so preferably when it has nothing else to do.
+    if (age >= options_.classes_interval * (idle ? 1 : 2)) {
+        auto refreshed = co_await refresh_classes();
+        if (!refreshed) {
+            log::debug("node classes not read", {{"worker", config_.id}, {"error", refreshed.error().message}});
+        }
+    }
+}
+
+Task<Result<>> ComfyWorker::come_up() {
+    if (blockage_) {
+        auto free = co_await check_blockage();
+        if (!free) {
+            co_return free;
+        }
+    }
+    auto refreshed = co_await refresh_classes();
+    if (!refreshed) {
+        co_return refreshed;
+    }
+    co_await clear_orphans();
+    if (socket_number_ == 0) {
+        co_await socket_changed_.wait_for(options_.socket_wait);
+    }
+    const bool stop = co_await is_cancelled();
+    if (stop) {
+        co_return Result<>();
+    }
+    state_ = State::up;
+    last_error_.clear();
+    checks_down_ = 0;
+    failed_in_a_row_ = 0;
+    log::info(
+        "worker is up",
+        {{"worker", config_.id},
+         {"version", stats_.version},
+         {"device", stats_.device},
+         {"node_classes", classes_->size()},
+         {"websocket", socket_number_ != 0}}
+    );
+    parts_.changed();
+    co_return Result<>();
+}
+
+Task<Result<>> ComfyWorker::refresh_classes() {
+    auto document = co_await link_.client.object_info();
+    if (!document) {
+        co_return fail(std::move(document.error()));
+    }
+    auto classes = co_await parts_.classes.read(std::move(*document));
+    if (!classes) {
+        co_return fail(std::move(classes.error()));
+    }
+    classes_read_at_ = Ticks::now();
+    if (classes_ != *classes) {
+        classes_ = std::move(*classes);
+        parts_.changed();
+    }
+    co_return Result<>();
+}
+
+// A blocked worker answers as if nothing were wrong; only its queue shows whether it works again.
+Task<Result<>> ComfyWorker::check_blockage() {
+    auto queue = co_await link_.client.queue();
+    if (!queue) {
+        co_return fail(std::move(queue.error()));
+    }
+    const bool blocked = blockage_->prompt_id.empty() ? queue->running.empty() && !queue->pending.empty()
+                                                      : queue->is_running(blockage_->prompt_id);
+    if (blocked) {
+        co_return fail(Code::worker_unavailable, blockage_->reason);
+    }
+    blockage_.reset();
+    co_return Result<>();
+}
+
+// Prompts that were given up while the worker could not be reached must not keep it busy.
+Task<> ComfyWorker::clear_orphans() {
+    if (orphans_.empty()) {
+        co_return;
+    }
+    auto queue = co_await link_.client.queue();
+    if (!queue) {
+        co_return;
+    }
+    const auto orphans = std::exchange(orphans_, {});
+    for (const std::string& prompt : orphans) {
+        Result<> removed;
+        if (queue->is_pending(prompt)) {
+            removed = co_await link_.client.delete_queued(prompt);
+        } else if (queue->is_running(prompt)) {
+            removed = co_await link_.client.interrupt(prompt);
+        }
+        if (!removed) {
+            log::debug("orphan not removed", {{"worker", config_.id}, {"error", removed.error().message}});
+        }
+    }
+}
+
+void ComfyWorker::note_failure(const Error& error) {
+    if (error.code == Code::cancelled) {
+        return;
+    }
+    ++failures_;
+    const bool gone = comfy::is_refused(error) || failures_ >= options_.health_failures_max;
+    if (state_ != State::down && gone) {
+        go_down(error.message);
+    } else if (state_ != State::up) {
+        last_error_ = error.message;
+        ++checks_down_;
+    }
+}
+
+void ComfyWorker::go_down(std::string reason) {
+    const bool was_down = state_ == State::down;
+    state_ = State::down;
+    last_error_ = std::move(reason);
+    link_.uploaded.clear();
+    if (was_down) {
+        return;
+    }
+    checks_down_ = 0;
+    if (!blockage_) {
+        reachable_ = false;
+        if (events_) {
+            events_->abort();
+        }
+    }
+    log::info("worker is down", {{"worker", config_.id}, {"error", last_error_}});
+    parts_.changed();
+}
+
+Millis ComfyWorker::next_check() {
+    if (state_ == State::up) {
+        return failures_ > 0 ? options_.health_retry : options_.health_interval;
+    }
+    constexpr int kDoublingsMax = 20;
+    const double factor = std::ldexp(1.0, std::min(checks_down_, kDoublingsMax));
+    const double wait = std::min(
+        static_cast<double>(options_.backoff_min.count()) * factor, static_cast<double>(options_.backoff_max.count())
+    );
+    return Millis(static_cast<std::int64_t>(wait * jitter()));
+}
+
+void ComfyWorker::check_soon() {
+    check_wanted_ = true;
+    check_.notify();
+}
+
+// The new socket comes only after the old one is gone: a worker that notices the end of an old socket late would
+// silence a new one of the same id.
+Task<> ComfyWorker::keep_socket() {
+    while (true) {
+        while (!reachable_) {
+            co_await reachable_changed_.wait();
+            const bool stop = co_await is_cancelled();
+            if (stop) {
+                co_return;
+            }
+        }
+        auto connected = co_await link_.client.connect_events(link_.client_id);
+        if (connected) {
+            events_ = std::move(*connected);
+            socket_number_ = ++sockets_made_;
+            socket_changed_.notify();
+            co_await read_socket();
+            socket_number_ = 0;
+            events_.reset();
+            link_.uploaded.clear();
+            for (const auto& [prompt, attempt] : attempts_) {
+                attempt->on_socket_lost();
+            }
+            check_soon();
+        } else {
+            log::debug("no WebSocket", {{"worker", config_.id}, {"error", connected.error().message}});
+        }
+        co_await sleep_for(options_.reconnect_delay);
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return;
+        }
+    }
+}
+
+Task<> ComfyWorker::read_socket() {
+    while (true) {
+        auto message = co_await events_->next();
+        if (!message) {
+            log::debug("WebSocket ended", {{"worker", config_.id}, {"error", message.error().message}});
+            co_return;
+        }
+        dispatch(*message);
+    }
+}
+
+void ComfyWorker::dispatch(const comfy::Message& message) {
+    if (std::holds_alternative<comfy::Malformed>(message) || std::holds_alternative<comfy::Unknown>(message)) {
+        ++messages_skipped_;
+        log::debug("message skipped", {{"worker", config_.id}, {"skipped", messages_skipped_}});
+        return;
+    }
+    const std::string_view prompt = comfy::prompt_id_of(message);
+    const auto found = attempts_.find(prompt);
+    if (found != attempts_.end()) {
+        found->second->on_message(message);
+        return;
+    }
+    // Older workers do not say whose preview it is; it comes only to the owner of the prompt that runs.
+    if (prompt.empty() && std::holds_alternative<comfy::Preview>(message) && attempts_.size() == 1) {
+        attempts_.begin()->second->on_message(message);
+    }
+}
+
+}  // namespace comfyd::fleet

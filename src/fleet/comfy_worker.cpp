@@ -1,0 +1,167 @@
+#include "fleet/comfy_worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+std::string new_client_id(const Clock& clock) { return "comfyd-" + Uuid::make(clock.now()).to_string(); }
+
+// The worker itself failed, not what it was asked to do.
+bool is_workers_fault(Code code) {
+    return code == Code::worker_lost || code == Code::worker_unavailable || code == Code::out_of_memory;
+}
+
+}  // namespace
+
+ComfyWorker::Seat::Seat(ComfyWorker& worker, ComfyAttempt* attempt)
+    : worker_(&worker), prompt_id_(attempt->assignment().prompt_id) {
+    worker_->attempts_[prompt_id_] = attempt;
+    worker_->last_active_at_ = worker_->parts_.clock.now();
+}
+
+ComfyWorker::Seat::Seat(Seat&& other) noexcept
+    : worker_(std::exchange(other.worker_, nullptr)), prompt_id_(std::move(other.prompt_id_)) {}
+
+ComfyWorker::Seat::~Seat() {
+    if (worker_ != nullptr) {
+        worker_->attempts_.erase(prompt_id_);
+        worker_->last_active_at_ = worker_->parts_.clock.now();
+        worker_->parts_.changed();
+    }
+}
+
+ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
+    : config_(std::move(config)),
+      parts_(std::move(parts)),
+      options_(parts_.options),
+      link_{
+          parts_.core,
+          comfy::Client(parts_.http, parts_.pool, config_.url, options_.timeouts),
+          parts_.store,
+          parts_.pool,
+          options_,
+          config_.id,
+          new_client_id(parts_.clock),
+          {},
+      },
+      check_(parts_.core),
+      reachable_changed_(parts_.core),
+      socket_changed_(parts_.core),
+      created_at_(parts_.clock.now()),
+      last_active_at_(created_at_) {}
+
+void ComfyWorker::start(TaskGroup& group) {
+    group.spawn("worker health", watch_health());
+    group.spawn("worker socket", keep_socket());
+}
+
+void ComfyWorker::set_draining(bool draining) {
+    draining_ = draining;
+    parts_.changed();
+}
+
+jobs::WorkerInfo ComfyWorker::info() const {
+    jobs::WorkerInfo info;
+    info.id = config_.id;
+    info.url = config_.url;
+    if (state_ != State::up) {
+        info.status = state_ == State::starting ? "starting" : "down";
+    } else if (draining_) {
+        info.status = "draining";
+    } else {
+        info.status = attempts_.empty() ? "idle" : "running";
+    }
+    info.version = stats_.version;
+    info.gpu = stats_.device;
+    info.vram_total = stats_.vram_total;
+    info.vram_free = stats_.vram_free;
+    info.node_classes = classes_ ? classes_->size() : 0;
+    info.last_error = last_error_;
+    if (!attempts_.empty()) {
+        info.current_job = attempts_.begin()->second->assignment().job;
+    }
+    info.created_at = created_at_;
+    info.last_active_at = last_active_at_;
+    info.completed = completed_;
+    info.failed = failed_;
+    return info;
+}
+
+bool ComfyWorker::available() const {
+    return state_ == State::up && !draining_ && attempts_.size() < static_cast<std::size_t>(config_.slots);
+}
+
+bool ComfyWorker::can_run(const std::string& requirement) const {
+    return classes_ != nullptr && classes_->has_all(requirement);
+}
+
+double ComfyWorker::load() const {
+    constexpr double kFailureWeight = 0.1;
+    constexpr int kFailuresCounted = 5;
+    const double busy = static_cast<double>(attempts_.size()) / std::max(config_.slots, 1);
+    return busy + kFailureWeight * std::min(failed_in_a_row_, kFailuresCounted);
+}
+
+Task<Result<jobs::AttemptResult>> ComfyWorker::run(
+    jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+) {
+    auto attempt = std::make_unique<ComfyAttempt>(link_, std::move(assignment), listener, stop);
+    Seat seat(*this, attempt.get());
+    return run_attempt(std::move(attempt), std::move(seat));
+}
+
+Task<Result<jobs::AttemptResult>> ComfyWorker::run_attempt(std::unique_ptr<ComfyAttempt> attempt, Seat seat) {
+    const Seat held = std::move(seat);  // released before the attempt goes, when this frame ends
+    const auto& assignment = attempt->assignment();
+    if (state_ != State::up && !assignment.reattach) {
+        co_return fail(Code::worker_unavailable, "worker " + config_.id + " is down: " + last_error_);
+    }
+    log::debug(
+        "attempt starts",
+        {{"job", assignment.job}, {"worker", config_.id}, {"attempt", assignment.attempt}, {"prompt", assignment.prompt_id}}
+    );
+    orphans_.erase(assignment.prompt_id);
+    const std::uint64_t socket = socket_number_;
+    auto result = co_await attempt->run();
+    settle(*attempt, result, socket);
+    co_return result;
+}
+
+// What an attempt's end says about the worker. `socket`: the WebSocket at its start.
+void ComfyWorker::settle(
+    const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
+) {
+    const auto& assignment = attempt.assignment();
+    const std::optional<Code> code = result ? std::nullopt : std::optional(result.error().code);
+    log::debug(
+        "attempt ended",
+        {{"job", assignment.job}, {"worker", config_.id}, {"result", code ? to_string(*code) : "success"}}
+    );
+    if (!code) {
+        ++completed_;
+    } else if (*code != Code::cancelled && *code != Code::shutting_down) {
+        ++failed_;
+    }
+    failed_in_a_row_ = code && is_workers_fault(*code) ? failed_in_a_row_ + 1 : 0;
+    if (attempt.is_orphaned()) {
+        orphans_.insert(assignment.prompt_id);
+    }
+    if (attempt.blockage()) {
+        blockage_ = attempt.blockage();
+        go_down(blockage_->reason);
+    } else if (code && is_workers_fault(*code)) {
+        check_soon();
+    }
+    if (!code && attempt.was_silent() && socket != 0 && socket == socket_number_ && events_) {
+        // An earlier socket of our id took this one with it when the worker noticed its end. A new id has no past.
+        log::warning("worker's WebSocket is silent, it gets a new one", {{"worker", config_.id}});
+        link_.client_id = new_client_id(parts_.clock);
+        events_->abort();
+    }
+}
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,327 @@
+#include "fleet/engine_attempt.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "base/log.hpp"
+#include "comfy/client.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Millis kLongWait = std::chrono::hours(1);
+constexpr std::size_t kKeptFilesMax = 4'096;
+
+Error disk_error(const std::string& what, const std::error_code& error) {
+    const bool full = error == std::errc::no_space_on_device;
+    return {full ? Code::storage_full : Code::storage_unavailable, what + ": " + error.message()};
+}
+
+// A second name for the file where the file system can do that, else a copy.
+std::error_code link_or_copy(const fs::path& from, const fs::path& to) {
+    std::error_code error;
+    fs::create_hard_link(from, to, error);
+    if (error) {
+        error.clear();
+        fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
+    }
+    return error;
+}
+
+fs::path unique_beside(const fs::path& path) {
+    return path.parent_path() / (".comfyd-" + Uuid::make(SystemClock().now()).to_string());
+}
+
+// Appears under its name whole or not at all; what is there already has the same content by its name.
+Result<> place_file(const fs::path& from, const fs::path& to) {
+    std::error_code error;
+    if (fs::exists(to, error)) {
+        return {};
+    }
+    fs::create_directories(to.parent_path(), error);
+    const fs::path temporary = unique_beside(to);
+    error = link_or_copy(from, temporary);
+    if (!error) {
+        fs::rename(temporary, to, error);
+    }
+    if (error) {
+        std::error_code ignored;
+        fs::remove(temporary, ignored);
+        return fail(disk_error("input file " + to.filename().string(), error));
+    }
+    return {};
+}
+
+// A name of our own for the engine's file, to be moved away.
+Result<fs::path> second_name(const fs::path& file) {
+    const fs::path name = unique_beside(file);
+    const auto error = link_or_copy(file, name);
+    if (error == std::errc::no_such_file_or_directory) {
+        return fail(Code::output_unavailable, "output " + file.filename().string() + " is gone");
+    }
+    if (error) {
+        return fail(disk_error("output " + file.filename().string(), error));
+    }
+    return name;
+}
+
+Error rejection(json::object error, json::object node_errors) {
+    json::object answer;
+    answer["error"] = std::move(error);
+    answer["node_errors"] = std::move(node_errors);
+    std::string message = "the engine refused the workflow: " + comfy::describe_rejection(answer);
+    return {Code::worker_rejected, std::move(message), std::move(answer)};
+}
+
+Result<engine::RunResult> run_engine(
+    engine::Engine& engine,
+    json::object prompt,
+    json::object extra_data,
+    engine::Listener& listener,
+    std::stop_token stop
+) {
+    try {
+        auto validation = engine.validate(prompt);
+        if (!validation.ok) {
+            return fail(rejection(std::move(validation.error), std::move(validation.node_errors)));
+        }
+        auto result = engine.run(std::move(prompt), std::move(extra_data), listener, std::move(stop));
+        if (!result && result.error().code == Code::invalid_workflow) {
+            result.error().code = Code::worker_rejected;
+        }
+        return result;
+    } catch (const std::bad_alloc&) {
+        return fail(Code::out_of_memory, "the engine ran out of memory");
+    } catch (const std::exception& exception) {
+        return fail(Code::internal, std::string("the engine failed: ") + exception.what());
+    }
+}
+
+}  // namespace
+
+// Carries the engine's calls from its threads to the core executor. Shared by the attempt and the posted calls.
+class EngineAttempt::Relay final : public engine::Listener, public std::enable_shared_from_this<Relay> {
+public:
+    Relay(Executor core, const json::object& prompt, jobs::AttemptListener& listener)
+        : core_(core), tracker_(prompt), listener_(&listener) {}
+
+    void cached(const std::vector<std::string>& nodes) override {
+        tell([nodes](ProgressTracker& tracker) { return tracker.cached(nodes); });
+    }
+    void executing(const std::string& node) override {
+        tell([node](ProgressTracker& tracker) { return tracker.executing(node); });
+    }
+    void progress(const std::string& node, int value, int max) override {
+        tell([node, value, max](ProgressTracker& tracker) { return tracker.stepped(node, value, max); });
+    }
+    void executed(const std::string& node, const json::object&) override {
+        tell([node](ProgressTracker& tracker) { return tracker.finished(node); });
+    }
+    // The listener is not called any more.
+    void close() { listener_ = nullptr; }
+
+private:
+    template <class Step>
+    void tell(Step step) {
+        boost::asio::post(core_, [self = shared_from_this(), step = std::move(step)] {
+            if (self->listener_ != nullptr && step(self->tracker_)) {
+                self->listener_->on_progress(self->tracker_.snapshot());
+            }
+        });
+    }
+
+    Executor core_;
+    ProgressTracker tracker_;         // core executor
+    jobs::AttemptListener* listener_;  // core executor
+};
+
+EngineAttempt::EngineAttempt(
+    EngineLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+)
+    : link_(link), assignment_(std::move(assignment)), listener_(listener), stop_(stop) {}
+
+Task<Result<jobs::AttemptResult>> EngineAttempt::run() {
+    using Ticks = std::chrono::steady_clock;
+    TaskGroup work(link_.core);
+    work.spawn("engine attempt", execute());
+    const bool limited = assignment_.timeout > Millis(0);
+    const auto deadline = Ticks::now() + assignment_.timeout;
+    std::optional<Code> why;
+    while (!result_ && !why) {
+        const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
+        if (stop_.reason) {
+            why = *stop_.reason;
+        } else if (limited && left <= Millis(0)) {
+            why = Code::execution_timeout;
+        } else {
+            co_await stop_.requested.wait_for(limited ? std::min(left, kLongWait) : kLongWait);
+            const bool abandoned = co_await is_cancelled();
+            if (abandoned && !result_) {
+                why = Code::shutting_down;
+            }
+        }
+    }
+    if (why) {
+        engine_stop_.request_stop();
+        work.cancel();
+    }
+    // A join that is itself cancelled returns early; the task ends all the same.
+    while (work.size() > 0) {
+        co_await work.join();
+    }
+    if (!why && stop_.reason == Code::cancelled) {
+        why = Code::cancelled;
+    }
+    if (why) {
+        co_return fail(stop_error(*why));
+    }
+    co_return std::move(*result_);
+}
+
+Task<> EngineAttempt::execute() {
+    auto result = co_await attempt();
+    result_ = std::move(result);
+    stop_.requested.notify();
+}
+
+Task<Result<jobs::AttemptResult>> EngineAttempt::attempt() {
+    auto prompt = json::parse_object(assignment_.workflow);
+    if (!prompt) {
+        co_return fail(Code::invalid_workflow, "the stored workflow cannot be read: " + prompt.error().message);
+    }
+    if (may_use_assets(assignment_.workflow)) {
+        auto placed = co_await place_inputs(*prompt);
+        if (!placed) {
+            co_return fail(std::move(placed.error()));
+        }
+    }
+    const auto relay = std::make_shared<Relay>(link_.core, *prompt, listener_);
+    auto result = co_await link_.threads.run([&engine = link_.engine,
+                                              prompt = std::move(*prompt),
+                                              extra_data = assignment_.extra_data,
+                                              relay,
+                                              stop = engine_stop_.get_token()]() mutable {
+        return run_engine(engine, std::move(prompt), std::move(extra_data), *relay, std::move(stop));
+    });
+    relay->close();
+    if (!result) {
+        co_return fail(std::move(result.error()));
+    }
+    auto collected = co_await collect(std::move(result->outputs));
+    co_return collected;
+}
+
+Task<Result<>> EngineAttempt::place_inputs(json::object& prompt) {
+    auto uses = find_asset_uses(prompt);
+    for (const AssetUse& use : uses) {
+        auto asset = co_await find_asset(link_.store, assignment_.tenant, use);
+        if (!asset) {
+            co_return fail(std::move(asset.error()));
+        }
+        auto blob = link_.store.path_of(asset->hash);
+        if (!blob) {
+            co_return fail(std::move(blob.error()));
+        }
+        const std::string name = input_name(*asset);
+        const fs::path target = link_.folders.input / name;
+        auto placed = co_await link_.disk.run([from = *blob, target] { return place_file(from, target); });
+        if (!placed) {
+            co_return placed;
+        }
+        *use.place = name;  // stays valid: replacing one value moves no other
+    }
+    co_return Result<>();
+}
+
+Task<Result<jobs::AttemptResult>> EngineAttempt::collect(json::object outputs) {
+    jobs::AttemptResult result;
+    const auto items = list_results(outputs);
+    result.ui_outputs = std::move(outputs);
+    for (const UiItem& item : items) {
+        auto output = co_await store_item(item);
+        if (!output) {
+            co_return fail(std::move(output.error()));
+        }
+        listener_.on_output(*output);
+        result.outputs.push_back(std::move(*output));
+    }
+    co_await forget_old_files();
+    co_return result;
+}
+
+Task<Result<jobs::Output>> EngineAttempt::store_item(const UiItem& item) {
+    if (item.content) {
+        auto added = co_await link_.store.add(*item.content, new_asset(item));
+        if (!added) {
+            co_return fail(std::move(added.error()));
+        }
+        co_return make_output(item, added->asset);
+    }
+    const auto& folders = link_.folders;
+    const bool is_input = item.file.type == "input";
+    const fs::path& folder = item.file.type == "temp" ? folders.temp : is_input ? folders.input : folders.output;
+    const fs::path file = folder / item.file.subfolder / item.file.filename;
+    auto name = co_await link_.disk.run([file] { return second_name(file); });
+    if (!name) {
+        co_return fail(std::move(name.error()));
+    }
+    auto added = co_await link_.store.add_file(*name, new_asset(item));
+    if (!added) {
+        std::error_code ignored;
+        fs::remove(*name, ignored);
+        co_return fail(std::move(added.error()));
+    }
+    auto& kept = link_.kept_files;
+    if (!is_input && std::find(kept.rbegin(), kept.rend(), file) == kept.rend()) {
+        kept.push_back(file);
+    }
+    co_return make_output(item, added->asset);
+}
+
+Task<> EngineAttempt::forget_old_files() {
+    std::vector<fs::path> old;
+    while (link_.kept_files.size() > kKeptFilesMax) {
+        old.push_back(std::move(link_.kept_files.front()));
+        link_.kept_files.pop_front();
+    }
+    if (old.empty()) {
+        co_return;
+    }
+    co_await link_.disk.run([old = std::move(old)] {
+        std::error_code ignored;
+        for (const fs::path& file : old) {
+            fs::remove(file, ignored);
+        }
+        return true;
+    });
+}
+
+assets::NewAsset EngineAttempt::new_asset(const UiItem& item) const {
+    assets::NewAsset asset;
+    asset.tenant = assignment_.tenant;
+    asset.content_type = content_type_for("", item.file.filename);
+    asset.file_path = item.file.filename;
+    asset.job = assignment_.job;
+    return asset;
+}
+
+Error EngineAttempt::stop_error(Code why) const {
+    switch (why) {
+        case Code::execution_timeout:
+            return {why, "the run did not end in its time and was stopped"};
+        case Code::deadline_exceeded:
+            return {why, "the job's deadline passed while it ran"};
+        case Code::shutting_down:
+            return {why, "comfyd shuts down; the run was stopped"};
+        default:
+            return {why, "the job was cancelled while it ran"};
+    }
+}
+
+}  // namespace comfyd::fleet

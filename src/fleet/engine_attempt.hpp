@@ -1,0 +1,65 @@
+// One try of a job on the embedded engine. Owned by EngineWorker::run for its length; core executor only, but for the
+// engine's own work, which runs on the worker's threads.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "assets/store.hpp"
+#include "base/pool.hpp"
+#include "engine/engine.hpp"
+#include "fleet/inputs.hpp"
+#include "fleet/outputs.hpp"
+#include "fleet/progress.hpp"
+#include "jobs/fleet.hpp"
+
+namespace comfyd::fleet {
+
+// What the attempts on one engine share. Owned by the worker, which outlives them.
+struct EngineLink {
+    Executor core;
+    engine::Engine& engine;
+    engine::Folders folders;
+    assets::Store& store;
+    Pool& disk;     // short work
+    Pool& threads;  // whole runs
+    // Results stay where the engine wrote them for a while, because its cache may name them again. Oldest first.
+    std::deque<std::filesystem::path> kept_files;
+};
+
+class EngineAttempt {
+public:
+    EngineAttempt(
+        EngineLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+    );
+
+    Task<Result<jobs::AttemptResult>> run();
+    const jobs::Assignment& assignment() const { return assignment_; }
+
+private:
+    class Relay;
+
+    Task<> execute();
+    Task<Result<jobs::AttemptResult>> attempt();
+    Task<Result<>> place_inputs(json::object& prompt);
+    Task<Result<jobs::AttemptResult>> collect(json::object outputs);
+    Task<Result<jobs::Output>> store_item(const UiItem& item);
+    Task<> forget_old_files();
+    assets::NewAsset new_asset(const UiItem& item) const;
+    Error stop_error(Code why) const;
+
+    EngineLink& link_;
+    jobs::Assignment assignment_;
+    jobs::AttemptListener& listener_;
+    jobs::StopRequest& stop_;
+    std::stop_source engine_stop_;
+    std::optional<Result<jobs::AttemptResult>> result_;
+};
+
+}  // namespace comfyd::fleet

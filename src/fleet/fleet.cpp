@@ -1,0 +1,164 @@
+#include "fleet/fleet.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <utility>
+
+#include "fleet/comfy_worker.hpp"
+
+namespace comfyd::fleet {
+
+Fleet::Fleet(
+    Executor core, const Clock& clock, net::Client& http, assets::Store& store, Pool& pool, FleetOptions options
+)
+    : core_(core),
+      clock_(clock),
+      http_(http),
+      store_(store),
+      pool_(pool),
+      options_(std::move(options)),
+      classes_(pool),
+      loops_(core),
+      changes_(std::make_shared<Changes>()),
+      catalogue_(std::make_shared<workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>())) {}
+
+Fleet::~Fleet() { changes_->callbacks.clear(); }
+
+Result<> Fleet::add_comfyui(WorkerConfig config) {
+    const auto url = net::Url::parse(config.url);
+    if (!url || (url->scheme != "http" && url->scheme != "https")) {
+        return fail(
+            Code::invalid_argument, "'" + config.url + "' is not the URL of a worker; write http://host:8188"
+        );
+    }
+    if (config.id.empty()) {
+        config.id = url->host + ":" + std::to_string(url->port);
+    }
+    if (config.slots < 1) {
+        return fail(Code::invalid_argument, "worker " + config.id + ": slots must be 1 or more");
+    }
+    if (find_member(config.id) != nullptr) {
+        return fail(Code::conflict, "there is a worker '" + config.id + "' already");
+    }
+    auto worker = std::make_shared<ComfyWorker>(
+        std::move(config),
+        ComfyWorkerParts{core_, clock_, http_, store_, pool_, classes_, options_, [this] { changed(); }}
+    );
+    members_.push_back({worker, nullptr, worker});
+    if (started_) {
+        worker->start(loops_);
+    }
+    changed();
+    return {};
+}
+
+Result<> Fleet::add_engine(engine::Engine& engine, EngineConfig config) {
+    if (find_member(config.id) != nullptr) {
+        return fail(Code::conflict, "there is a worker '" + config.id + "' already");
+    }
+    auto worker = std::make_shared<EngineWorker>(
+        std::move(config), engine, core_, clock_, store_, pool_, [this] { changed(); }
+    );
+    members_.push_back({nullptr, worker, worker});
+    changed();
+    return {};
+}
+
+void Fleet::start() {
+    started_ = true;
+    for (const Member& member : members_) {
+        if (member.comfy) {
+            member.comfy->start(loops_);
+        }
+    }
+}
+
+Task<> Fleet::stop() {
+    started_ = false;
+    loops_.cancel();
+    // A join that is itself cancelled returns early; the loops end all the same.
+    while (loops_.size() > 0) {
+        co_await loops_.join();
+    }
+}
+
+Result<> Fleet::drain(const std::string& id) { return set_draining(id, true); }
+Result<> Fleet::resume(const std::string& id) { return set_draining(id, false); }
+
+Result<> Fleet::set_draining(const std::string& id, bool draining) {
+    const Member* member = find_member(id);
+    if (member == nullptr) {
+        return fail(Code::not_found, "there is no worker '" + id + "'");
+    }
+    if (member->comfy) {
+        member->comfy->set_draining(draining);
+    } else {
+        member->engine->set_draining(draining);
+    }
+    return {};
+}
+
+std::shared_ptr<const workflow::Catalogue> Fleet::catalogue() const {
+    const std::lock_guard lock(catalogue_mutex_);
+    return catalogue_;
+}
+
+std::vector<std::shared_ptr<jobs::Worker>> Fleet::workers() const {
+    std::vector<std::shared_ptr<jobs::Worker>> all;
+    all.reserve(members_.size());
+    for (const Member& member : members_) {
+        all.push_back(member.worker);
+    }
+    return all;
+}
+
+std::shared_ptr<jobs::Worker> Fleet::find(const std::string& id) const {
+    const Member* member = find_member(id);
+    return member == nullptr ? nullptr : member->worker;
+}
+
+void Fleet::on_change(std::function<void()> callback) { changes_->callbacks.push_back(std::move(callback)); }
+
+// Posted, because a worker calls this in the middle of its own changes.
+void Fleet::changed() {
+    update_catalogue();
+    if (std::exchange(changes_->posted, true)) {
+        return;
+    }
+    boost::asio::post(core_, [changes = changes_] {
+        changes->posted = false;
+        const auto callbacks = changes->callbacks;
+        for (const auto& callback : callbacks) {
+            callback();
+        }
+    });
+}
+
+void Fleet::update_catalogue() {
+    std::vector<workflow::Catalogue::Entry> entries;
+    for (const Member& member : members_) {
+        auto classes = member.comfy ? member.comfy->classes() : member.engine->classes();
+        if (classes) {
+            entries.push_back({member.worker->id(), std::move(classes)});
+        }
+    }
+    const auto same = [](const auto& a, const auto& b) { return a.worker == b.worker && a.classes == b.classes; };
+    const auto& known = catalogue_->workers();  // only this executor writes it
+    if (std::equal(known.begin(), known.end(), entries.begin(), entries.end(), same)) {
+        return;
+    }
+    auto made = std::make_shared<const workflow::Catalogue>(std::move(entries));
+    const std::lock_guard lock(catalogue_mutex_);
+    catalogue_ = std::move(made);
+}
+
+const Fleet::Member* Fleet::find_member(const std::string& id) const {
+    for (const Member& member : members_) {
+        if (member.worker->id() == id) {
+            return &member;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,88 @@
+// The machines that run workflows: ComfyUI servers and the embedded engine. Built by the application, which also
+// starts and stops it. Core executor only, but for catalogue().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "assets/store.hpp"
+#include "base/pool.hpp"
+#include "engine/engine.hpp"
+#include "fleet/class_cache.hpp"
+#include "fleet/engine_worker.hpp"
+#include "fleet/options.hpp"
+#include "jobs/fleet.hpp"
+#include "net/client.hpp"
+#include "workflow/catalogue.hpp"
+
+namespace comfyd::fleet {
+
+class ComfyWorker;
+
+class Fleet final : public jobs::Fleet {
+public:
+    // `http`: of the core executor, with AddressPolicy::any.
+    Fleet(
+        Executor core, const Clock& clock, net::Client& http, assets::Store& store, Pool& pool, FleetOptions options
+    );
+    ~Fleet() override;  // REQUIRES: stop() finished, or start() was never called; no attempt runs
+    Fleet(const Fleet&) = delete;
+    Fleet& operator=(const Fleet&) = delete;
+
+    // Before or after start(). Code::invalid_argument for a URL that is none, Code::conflict for an id that is taken.
+    Result<> add_comfyui(WorkerConfig config);
+    // `engine` outlives the fleet.
+    Result<> add_engine(engine::Engine& engine, EngineConfig config);
+
+    void start();
+    // Ends the watching of workers. Attempts are ended by those who started them, before.
+    Task<> stop();
+
+    // A draining worker ends what it runs and gets nothing more. Code::not_found.
+    Result<> drain(const std::string& id);
+    Result<> resume(const std::string& id);
+
+    // What the workers can run, also those that are down for the moment. Any thread.
+    std::shared_ptr<const workflow::Catalogue> catalogue() const;
+
+    std::vector<std::shared_ptr<jobs::Worker>> workers() const override;
+    std::shared_ptr<jobs::Worker> find(const std::string& id) const override;
+    void on_change(std::function<void()> callback) override;
+
+private:
+    // Joins many changes into one round of callbacks. Shared with the posted call, which may come after our end.
+    struct Changes {
+        bool posted = false;
+        std::vector<std::function<void()>> callbacks;
+    };
+    // Shared by the fleet and by those who got a worker from workers() or find().
+    struct Member {
+        std::shared_ptr<ComfyWorker> comfy;
+        std::shared_ptr<EngineWorker> engine;
+        std::shared_ptr<jobs::Worker> worker;
+    };
+
+    void changed();
+    void update_catalogue();
+    const Member* find_member(const std::string& id) const;
+    Result<> set_draining(const std::string& id, bool draining);
+
+    Executor core_;
+    const Clock& clock_;
+    net::Client& http_;
+    assets::Store& store_;
+    Pool& pool_;
+    const FleetOptions options_;
+    ClassCache classes_;
+    TaskGroup loops_;
+    bool started_ = false;
+    std::vector<Member> members_;
+    std::shared_ptr<Changes> changes_;
+    mutable std::mutex catalogue_mutex_;
+    std::shared_ptr<const workflow::Catalogue> catalogue_;
+};
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,164 @@
+// A process that is killed in the middle of writing loses nothing that it was told is durable.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ledger/sqlite/database.hpp"
+#include "ledger/test_support.hpp"
+
+namespace comfyd::ledger::test {
+namespace {
+
+constexpr char kPathVariable[] = "COMFYD_CRASH_TEST_PATH";
+constexpr int kReportDescriptor = 3;
+
+// One line per durable step: "<job> <revision>".
+void report(const JobId& id, int revision) {
+    const auto line = id.to_string() + " " + std::to_string(revision) + "\n";
+    if (::write(kReportDescriptor, line.data(), line.size()) < 0) {
+        std::_Exit(1);
+    }
+}
+
+Task<> write_forever(SqliteLedger& ledger, const Clock& clock) {
+    while (true) {
+        jobs::NewJob made;
+        made.spec = full_spec();
+        made.spec.idempotency_key.clear();
+        made.change = jobs::make_job(JobId::make(clock.now()), made.spec, clock.now());
+        auto job = made.change.job;
+        auto accepted = co_await ledger.accept(std::move(made));
+        get(std::move(accepted));
+        report(job.id, job.revision);
+        auto started = get(jobs::start(job, "worker", 2, clock.now()));
+        auto first = co_await ledger.commit(started);
+        get(std::move(first));
+        report(job.id, started.job.revision);
+        auto completed = get(jobs::complete(started.job, {}, {}, 3, clock.now()));
+        auto second = co_await ledger.commit(completed);
+        get(std::move(second));
+        report(job.id, completed.job.revision);
+    }
+}
+
+// Runs in the process that is killed; disabled, because on its own it would never end.
+TEST(CrashChild, DISABLED_Writes) {
+    const char* path = std::getenv(kPathVariable);
+    ASSERT_NE(path, nullptr);
+    SystemClock clock;
+    SqliteLedger::Options options;
+    options.path = path;
+    options.wal_bytes_soft = 256 * 1024;  // so that kills also fall into checkpoints
+    options.wal_bytes_max = 1024 * 1024;
+    const auto ledger = get(SqliteLedger::open(options, clock));
+    boost::asio::io_context io(1);
+    for (int i = 0; i < 16; ++i) {
+        boost::asio::co_spawn(io, write_forever(*ledger, clock), [](std::exception_ptr) {
+            std::_Exit(1);
+        });
+    }
+    io.run();
+}
+
+struct Child {
+    pid_t id = 0;
+    std::FILE* report = nullptr;
+};
+
+Child start_child(const std::filesystem::path& path) {
+    std::array<int, 2> pipe{};
+    if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
+        throw std::runtime_error("no pipe");
+    }
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    std::vector<std::string> arguments{
+        self, "--gtest_filter=CrashChild.DISABLED_Writes", "--gtest_also_run_disabled_tests"
+    };
+    std::vector<char*> argv;
+    for (auto& argument : arguments) {
+        argv.push_back(argument.data());
+    }
+    argv.push_back(nullptr);
+    ::setenv(kPathVariable, path.c_str(), 1);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, pipe[1], kReportDescriptor);
+    ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    Child child;
+    const int failed =
+        ::posix_spawn(&child.id, self.c_str(), &actions, nullptr, argv.data(), environ);
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(pipe[1]);
+    if (failed != 0) {
+        throw std::runtime_error("cannot start " + self);
+    }
+    child.report = ::fdopen(pipe[0], "r");
+    return child;
+}
+
+// Reads reports, kills the child after `lines` of them, and reads what it had still said.
+std::map<std::string, int> collect_and_kill(Child child, int lines) {
+    std::map<std::string, int> durable;
+    std::array<char, 37> id{};
+    int revision = 0;
+    int seen = 0;
+    char end = 0;
+    // A last line that was cut off has no newline and does not count.
+    while (std::fscanf(child.report, "%36s %d%c", id.data(), &revision, &end) == 3) {
+        durable[id.data()] = revision;
+        if (++seen == lines) {
+            ::kill(child.id, SIGKILL);
+        }
+    }
+    std::fclose(child.report);
+    int status = 0;
+    ::waitpid(child.id, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status)) << "the child ended by itself";
+    return durable;
+}
+
+TEST(Crash, EverythingReportedDurableIsThereAfterAKill) {
+    TempFolder folder;
+    const auto path = folder.path() / "ledger.db";
+    std::map<std::string, int> durable;
+    for (const int lines : {1, 100, 777, 2'000}) {
+        durable.merge(collect_and_kill(start_child(path), lines));
+        SystemClock clock;
+        const auto ledger = get(SqliteLedger::open({.path = path}, clock));
+        for (const auto& [text, revision] : durable) {
+            const auto id = JobId::parse(text).value();
+            const auto job = await_value(ledger->find(id));
+            ASSERT_TRUE(job) << text;
+            ASSERT_GE(job->revision, revision);
+            ASSERT_TRUE(await_value(ledger->find_spec(id)));
+            const auto events = await_value(ledger->events(id, 0));
+            ASSERT_EQ(events.size(), static_cast<std::size_t>(job->revision));
+            ASSERT_EQ(events.back().sequence, job->sequence);
+        }
+        const auto counts = await_value(ledger->counts(std::nullopt));
+        std::uint64_t total = 0;
+        for (const auto count : counts.by_state) {
+            total += count;
+        }
+        EXPECT_GE(total, durable.size());
+    }
+    constexpr static char kCheck[] = "PRAGMA integrity_check";
+    auto db = get(sqlite::Database::open(path, sqlite::Mode::read_write, Millis(0)));
+    sqlite::Query query(*db, kCheck);
+    ASSERT_TRUE(get(query.bind().next()));
+    EXPECT_EQ(query.text(0), "ok");
+    EXPECT_GT(durable.size(), 500U);
+}
+
+}  // namespace
+}  // namespace comfyd::ledger::test

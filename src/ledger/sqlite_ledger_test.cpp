@@ -1,0 +1,458 @@
+// What is particular to SQLite: files, locks, schema, failing disks, threads.
+#include "ledger/sqlite_ledger.hpp"
+
+#include <gmock/gmock.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "ledger/sqlite/database.hpp"
+#include "ledger/sqlite/fault_vfs.hpp"
+#include "ledger/sqlite/schema.hpp"
+#include "ledger/test_support.hpp"
+
+namespace comfyd::ledger::test {
+namespace {
+
+using jobs::State;
+using testing::HasSubstr;
+
+class SqliteTest : public testing::Test {
+protected:
+    SqliteTest() { options_.path = folder_.path() / "data" / "ledger.db"; }
+
+    void open() { ledger_ = get(SqliteLedger::open(options_, clock_)); }
+    Error open_error() {
+        auto opened = SqliteLedger::open(options_, clock_);
+        EXPECT_FALSE(opened);
+        return opened ? Error() : opened.error();
+    }
+    jobs::Job accept(jobs::Spec spec = simple_spec()) {
+        auto job = make_new(std::move(spec), clock_.now());
+        const auto made = job.change.job;
+        EXPECT_TRUE(await_value(ledger_->accept(std::move(job))).created);
+        return made;
+    }
+    std::optional<Code> accept_code(jobs::Spec spec = simple_spec()) {
+        return await_code(ledger_->accept(make_new(std::move(spec), clock_.now())));
+    }
+    std::uint64_t queued() { return await_value(ledger_->counts(std::nullopt)).of(State::queued); }
+    void execute_raw(const std::string& script) {
+        auto db =
+            get(sqlite::Database::open(options_.path, sqlite::Mode::read_write, Millis(1'000)));
+        get(db->execute(script));
+    }
+    std::string integrity() {
+        constexpr static char kCheck[] = "PRAGMA integrity_check";
+        auto db =
+            get(sqlite::Database::open(options_.path, sqlite::Mode::read_write, Millis(1'000)));
+        sqlite::Query query(*db, kCheck);
+        EXPECT_TRUE(get(query.bind().next()));
+        return query.string(0);
+    }
+
+    TempFolder folder_;
+    ManualClock clock_;
+    SqliteLedger::Options options_;
+    std::unique_ptr<SqliteLedger> ledger_;
+};
+
+TEST_F(SqliteTest, FilesAreForTheirOwnerOnly) {
+    open();
+    accept();
+    const auto mode = [](const std::filesystem::path& path) {
+        struct stat about{};
+        EXPECT_EQ(::stat(path.c_str(), &about), 0) << path;
+        return about.st_mode & 0777U;
+    };
+    EXPECT_EQ(mode(options_.path.parent_path()), 0700U);
+    EXPECT_EQ(mode(options_.path), 0600U);
+    EXPECT_EQ(mode(options_.path.string() + "-wal"), 0600U);
+}
+
+TEST_F(SqliteTest, ClosingLeavesOneWholeFile) {
+    open();
+    const auto job = accept();
+    ledger_.reset();
+    EXPECT_FALSE(std::filesystem::exists(options_.path.string() + "-wal"));
+    EXPECT_EQ(integrity(), "ok");
+    open();
+    EXPECT_TRUE(await_value(ledger_->find(job.id)));
+}
+
+TEST_F(SqliteTest, SecretsForTheWorkerAreNotOnDisk) {
+    open();
+    auto spec = full_spec();
+    spec.secret_extra_data = {{"api_key", "xyzzy-plugh"}};
+    accept(spec);
+    ledger_.reset();
+    std::ifstream file(options_.path, std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    EXPECT_THAT(bytes.str(), HasSubstr("portrait-v3"));
+    EXPECT_THAT(bytes.str(), testing::Not(HasSubstr("xyzzy-plugh")));
+}
+
+TEST_F(SqliteTest, ASecondOpenerIsRefused) {
+    open();
+    const auto error = open_error();
+    EXPECT_EQ(error.code, Code::storage_unavailable);
+    EXPECT_THAT(error.message, HasSubstr("in use by process " + std::to_string(::getpid())));
+    ledger_.reset();
+    open();
+}
+
+TEST_F(SqliteTest, ANewerSchemaIsRefused) {
+    open();
+    ledger_.reset();
+    execute_raw("PRAGMA user_version = 99");
+    const auto error = open_error();
+    EXPECT_EQ(error.code, Code::schema_too_new);
+    EXPECT_THAT(error.message, HasSubstr("99"));
+}
+
+TEST_F(SqliteTest, ADatabaseOfAnotherProgramIsRefused) {
+    std::filesystem::create_directories(options_.path.parent_path());
+    std::ofstream(options_.path).close();
+    execute_raw("CREATE TABLE other (x)");
+    EXPECT_THAT(open_error().message, HasSubstr("another program"));
+}
+
+TEST_F(SqliteTest, AFileThatIsNoDatabaseIsRefused) {
+    std::filesystem::create_directories(options_.path.parent_path());
+    std::ofstream(options_.path) << std::string(100'000, 'x');
+    const auto error = open_error();
+    EXPECT_EQ(error.code, Code::storage_unavailable);
+    EXPECT_THAT(error.message, HasSubstr("damaged"));
+}
+
+TEST_F(SqliteTest, AFolderThatCannotBeWrittenIsRefused) {
+    options_.path = "/proc/comfyd/ledger.db";
+    EXPECT_EQ(open_error().code, Code::storage_unavailable);
+}
+
+TEST_F(SqliteTest, MigrationsRunOnceAndKeepTheData) {
+    using sqlite::Migration;
+    const auto path = folder_.path() / "m.db";
+    std::ofstream(path).close();
+    auto db = get(sqlite::Database::open(path, sqlite::Mode::read_write, Millis(0)));
+    constexpr Migration kFirst{1, "CREATE TABLE t (a); INSERT INTO t VALUES (1);"};
+    constexpr Migration kSecond{2, "ALTER TABLE t ADD COLUMN b DEFAULT 5;"};
+    constexpr Migration kBroken{3, "INSERT INTO t VALUES (2, 2); CREATE NONSENSE;"};
+    const Migration one[] = {kFirst};
+    const Migration two[] = {kFirst, kSecond};
+    const Migration three[] = {kFirst, kSecond, kBroken};
+    get(sqlite::migrate(*db, one));
+    get(sqlite::migrate(*db, two));
+    get(sqlite::migrate(*db, two));
+    EXPECT_EQ(get(db->integer("SELECT sum(a + b) FROM t")), 6);
+    EXPECT_FALSE(sqlite::migrate(*db, three));
+    EXPECT_EQ(get(db->integer("SELECT count(*) FROM t")), 1);
+    EXPECT_EQ(get(db->integer("PRAGMA user_version")), 2);
+    EXPECT_EQ(sqlite::migrate(*db, one).error().code, Code::schema_too_new);
+}
+
+TEST_F(SqliteTest, AFullDatabaseRefusesAndRecovers) {
+    options_.database_bytes_max = 1024 * 1024;
+    open();
+    auto spec = simple_spec();
+    spec.workflow.assign(100'000, 'x');
+    std::uint64_t stored = 0;
+    std::optional<Code> code;
+    while (!code) {
+        ASSERT_LT(stored, 100U);
+        code = accept_code(spec);
+        stored += code ? 0 : 1;
+    }
+    EXPECT_EQ(code, Code::storage_full);
+    EXPECT_EQ(queued(), stored);
+    EXPECT_EQ(ledger_->healthy().error().code, Code::storage_full);
+    ledger_.reset();
+    EXPECT_EQ(integrity(), "ok");
+    options_.database_bytes_max = 0;
+    open();
+    EXPECT_EQ(queued(), stored);
+    accept(spec);
+    EXPECT_TRUE(ledger_->healthy());
+}
+
+struct Fault {
+    const char* name;
+    std::atomic<int>& where;
+    int result;
+    Code expected;
+};
+
+class FaultTest : public SqliteTest, public testing::WithParamInterface<Fault> {
+protected:
+    sqlite::FaultVfs disk_;  // goes after the ledger is closed in TearDown()
+    void TearDown() override { ledger_.reset(); }
+};
+INSTANTIATE_TEST_SUITE_P(
+    Disk,
+    FaultTest,
+    testing::Values(
+        Fault{"DiskFull", sqlite::FaultVfs::write_result, SQLITE_FULL, Code::storage_full},
+        Fault{
+            "WriteError",
+            sqlite::FaultVfs::write_result,
+            SQLITE_IOERR_WRITE,
+            Code::storage_unavailable
+        },
+        Fault{
+            "SyncError",
+            sqlite::FaultVfs::sync_result,
+            SQLITE_IOERR_FSYNC,
+            Code::storage_unavailable
+        },
+        Fault{
+            "ReadOnly", sqlite::FaultVfs::write_result, SQLITE_READONLY, Code::storage_unavailable
+        }
+    ),
+    [](const auto& info) { return info.param.name; }
+);
+
+TEST_P(FaultTest, AFailedWriteLeavesNothingAndLaterOnesWork) {
+    const auto& fault = GetParam();
+    options_.probe_interval = std::chrono::hours(1);
+    open();
+    const auto before = accept();
+    for (int round = 0; round < 3; ++round) {
+        fault.where = fault.result;
+        const auto refused = make_new(full_spec(), clock_.now());
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_EQ(await_code(ledger_->accept(refused)), fault.expected);
+            EXPECT_EQ(
+                await_code(ledger_->commit(get(jobs::start(before, "w", 2, clock_.now())))),
+                fault.expected
+            );
+        }
+        EXPECT_EQ(ledger_->healthy().error().code, fault.expected);
+        EXPECT_FALSE(await_value(ledger_->find(refused.change.job.id)));
+        EXPECT_EQ(describe(await_value(ledger_->find(before.id)).value()), describe(before));
+        fault.where = SQLITE_OK;
+        accept();
+        EXPECT_TRUE(ledger_->healthy());
+    }
+    EXPECT_EQ(queued(), 4U);
+    EXPECT_GT(ledger_->stats().failed_batches, 0U);
+    ledger_.reset();
+    EXPECT_EQ(integrity(), "ok");
+    open();
+    EXPECT_EQ(queued(), 4U);
+}
+
+TEST_P(FaultTest, HealthComesBackWithoutAnybodyWriting) {
+    const auto& fault = GetParam();
+    options_.probe_interval = Millis(1);
+    open();
+    fault.where = fault.result;
+    EXPECT_EQ(accept_code(), fault.expected);
+    EXPECT_FALSE(ledger_->healthy());
+    fault.where = SQLITE_OK;
+    while (!ledger_->healthy()) {
+        std::this_thread::yield();
+    }
+}
+
+TEST_F(SqliteTest, AnotherProgramsLockIsAnErrorThatPasses) {
+    options_.busy_timeout = Millis(1);
+    open();
+    {
+        auto other =
+            get(sqlite::Database::open(options_.path, sqlite::Mode::read_write, Millis(0)));
+        get(other->execute("BEGIN IMMEDIATE"));
+        const auto refused = await(ledger_->accept(make_new(simple_spec(), clock_.now())));
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, Code::storage_unavailable);
+        EXPECT_THAT(refused.error().message, HasSubstr(options_.path.string()));
+        EXPECT_EQ(queued(), 0U);
+        get(other->execute("ROLLBACK"));
+    }
+    accept();
+}
+
+Task<> accept_into(
+    SqliteLedger& ledger, jobs::NewJob job, std::vector<Result<jobs::Accepted>>& outcomes
+) {
+    auto outcome = co_await ledger.accept(std::move(job));
+    outcomes.push_back(std::move(outcome));
+}
+
+class QueueTest : public SqliteTest {
+protected:
+    void spawn(jobs::Spec spec = simple_spec()) {
+        boost::asio::co_spawn(
+            *io_,
+            accept_into(*ledger_, make_new(std::move(spec), clock_.now()), outcomes_),
+            [](std::exception_ptr) {}
+        );
+    }
+    int count(std::optional<Code> code) const {
+        int found = 0;
+        for (const auto& outcome : outcomes_) {
+            found += (outcome ? !code : code == outcome.error().code) ? 1 : 0;
+        }
+        return found;
+    }
+    std::unique_ptr<boost::asio::io_context> io_ = std::make_unique<boost::asio::io_context>(1);
+    std::vector<Result<jobs::Accepted>> outcomes_;
+};
+
+TEST_F(QueueTest, StoppingFinishesWhatIsQueuedAndRefusesTheRest) {
+    open();
+    for (int i = 0; i < 1'000; ++i) {
+        spawn();
+    }
+    io_->poll();
+    ledger_->stop();
+    for (int i = 0; i < 10; ++i) {
+        spawn();
+    }
+    io_->restart();
+    io_->run();
+    EXPECT_EQ(count(std::nullopt), 1'000);
+    EXPECT_EQ(count(Code::shutting_down), 10);
+    EXPECT_EQ(await_code(ledger_->find(JobId{})), Code::shutting_down);
+    ledger_.reset();
+    open();
+    EXPECT_EQ(queued(), 1'000U);
+}
+
+TEST_F(QueueTest, AnExecutorMayGoWithoutRunningWhatWasFinished) {
+    open();
+    for (int i = 0; i < 100; ++i) {
+        spawn();
+    }
+    io_->poll();
+    ledger_->stop();
+    io_.reset();
+    ledger_.reset();
+    open();
+    EXPECT_EQ(queued(), 100U);
+}
+
+TEST_F(QueueTest, NewJobsAreRefusedWhenTooMuchWaits) {
+    options_.queue_bytes_max = 100'000;
+    open();
+    auto other = get(sqlite::Database::open(options_.path, sqlite::Mode::read_write, Millis(0)));
+    get(other->execute("BEGIN IMMEDIATE"));
+    auto spec = simple_spec();
+    spec.workflow.assign(20'000, 'x');
+    for (int i = 0; i < 50; ++i) {
+        spawn(spec);
+    }
+    io_->poll();
+    EXPECT_GE(count(Code::queue_full), 40);
+    get(other->execute("ROLLBACK"));
+    other.reset();
+    io_->restart();
+    io_->run();
+    EXPECT_GE(count(std::nullopt), 4);
+    EXPECT_EQ(queued(), static_cast<std::uint64_t>(count(std::nullopt)));
+}
+
+TEST_F(QueueTest, ManyWritesShareATransaction) {
+    open();
+    for (int i = 0; i < 2'000; ++i) {
+        spawn();
+    }
+    io_->restart();
+    io_->run();
+    const auto stats = ledger_->stats();
+    EXPECT_EQ(count(std::nullopt), 2'000);
+    EXPECT_EQ(stats.commits, 2'000U);
+    EXPECT_LT(stats.batches, 500U);
+    EXPECT_EQ(stats.queue_depth, 0U);
+    EXPECT_GT(stats.wal_bytes, 0U);
+    std::uint64_t measured = 0;
+    for (const auto bucket : stats.latency.counts) {
+        measured += bucket;
+    }
+    EXPECT_EQ(measured, 2'000U);
+}
+
+TEST_F(QueueTest, TheLogIsKeptShort) {
+    options_.wal_bytes_max = 4 * 1024 * 1024;
+    open();
+    auto spec = simple_spec();
+    spec.workflow.assign(50'000, 'x');
+    for (int i = 0; i < 1'000; ++i) {
+        spawn(spec);
+    }
+    io_->restart();
+    io_->run();
+    EXPECT_EQ(count(std::nullopt), 1'000);
+    EXPECT_GT(ledger_->stats().checkpoints, 1U);
+    // A batch more than the limit, because a batch is never split.
+    EXPECT_LT(std::filesystem::file_size(options_.path.string() + "-wal"), 32U * 1024 * 1024);
+}
+
+// Accepts, changes and reads back; notes whether it ever continued on another thread.
+Task<> live(SqliteLedger& ledger, const Clock& clock, std::atomic<int>& wrong) {
+    const auto home = std::this_thread::get_id();
+    for (int i = 0; i < 20; ++i) {
+        auto made = make_new(simple_spec("t" + std::to_string(i % 3)), clock.now());
+        const auto job = made.change.job;
+        const auto accepted = co_await ledger.accept(std::move(made));
+        auto change = get(jobs::start(job, "w", 2, clock.now()));
+        const auto committed = co_await ledger.commit(change);
+        const auto found = co_await ledger.find(job.id);
+        const auto page = co_await ledger.list({});
+        const bool is_right = accepted && committed && found && *found && (*found)->revision == 2 &&
+                              page && !page->jobs.empty() && std::this_thread::get_id() == home;
+        wrong += is_right ? 0 : 1;
+    }
+}
+
+TEST_F(SqliteTest, SeveralExecutorsEachContinueOnTheirOwn) {
+    open();
+    std::atomic<int> wrong = 0;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&] {
+            boost::asio::io_context io(1);
+            for (int i = 0; i < 8; ++i) {
+                boost::asio::co_spawn(
+                    io,
+                    live(*ledger_, clock_, wrong),
+                    [&](std::exception_ptr error) { wrong += error ? 1 : 0; }
+                );
+            }
+            io.run();
+        });
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(await_value(ledger_->counts(std::nullopt)).of(State::running), 4U * 8 * 20);
+}
+
+TEST_F(QueueTest, AFilterThatMatchesAlmostNothingEndsItsPageEarly) {
+    open();
+    auto wanted = simple_spec();
+    wanted.workflow_id = "wanted";
+    const auto job = accept(wanted);
+    for (int i = 0; i < 25'000; ++i) {
+        spawn();
+    }
+    io_->restart();
+    io_->run();
+    jobs::ListQuery query;
+    query.workflow_id = "wanted";
+    auto page = await_value(ledger_->list(query));
+    EXPECT_TRUE(page.jobs.empty());
+    ASSERT_TRUE(page.next_cursor);
+    query.cursor = page.next_cursor;
+    page = await_value(ledger_->list(query));
+    ASSERT_EQ(page.jobs.size(), 1U);
+    EXPECT_EQ(page.jobs[0].id, job.id);
+    EXPECT_FALSE(page.next_cursor);
+}
+
+}  // namespace
+}  // namespace comfyd::ledger::test

@@ -1,0 +1,414 @@
+#include "notify/webhooks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/crypto.hpp"
+#include "ledger/sqlite_ledger.hpp"
+#include "net/test_support.hpp"
+#include "notify/test_support.hpp"
+
+namespace comfyd::notify {
+namespace {
+
+using test::Received;
+using test::Receiver;
+using test::WatchedOutbox;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::vector<std::string> kAllEvents = {
+    "execution.queued",
+    "execution.started",
+    "execution.completed",
+    "execution.failed",
+};
+
+Task<> start_on_executor(Webhooks& webhooks) {
+    webhooks.start();
+    co_return;
+}
+
+class WebhooksTest : public testing::Test {
+protected:
+    WebhooksTest() {
+        std::string name =
+            (std::filesystem::temp_directory_path() / "comfyd-notify-XXXXXX").string();
+        folder_ = mkdtemp(name.data());
+        ledger::SqliteLedger::Options options;
+        options.path = folder_ / "ledger.db";
+        auto opened = ledger::SqliteLedger::open(options, clock_);
+        EXPECT_TRUE(opened) << opened.error().message;
+        ledger_ = std::move(*opened);
+        outbox_ = std::make_unique<WatchedOutbox>(*ledger_);
+        options_.allow_private_addresses = true;
+    }
+    ~WebhooksTest() override {
+        if (webhooks_) {
+            loop_.run(webhooks_->stop());
+        }
+        ledger_.reset();
+        std::filesystem::remove_all(folder_);
+    }
+
+    void start() {
+        webhooks_ =
+            std::make_unique<Webhooks>(loop_.executor(), clock_, *outbox_, *ledger_, options_);
+        loop_.run(start_on_executor(*webhooks_));
+    }
+    jobs::Job accept(
+        std::string url, std::vector<std::string> events = {}, std::string secret = ""
+    ) {
+        jobs::Spec spec;
+        spec.dialect = "test";
+        spec.workflow = "{}";
+        spec.webhook = jobs::Webhook{
+            .url = std::move(url),
+            .secret = std::move(secret),
+            .headers = {},
+            .events = std::move(events)
+        };
+        jobs::NewJob made{jobs::make_job(JobId::make(clock_.now()), spec, clock_.now()), spec};
+        const jobs::Job job = made.change.job;
+        auto accepted = loop_.run(ledger_->accept(std::move(made)));
+        EXPECT_TRUE(accepted && accepted->created);
+        return job;
+    }
+    jobs::Job commit(Result<jobs::Change> change) {
+        EXPECT_TRUE(change) << change.error().message;
+        auto committed = loop_.run(ledger_->commit(*change));
+        EXPECT_TRUE(committed) << committed.error().message;
+        return change->job;
+    }
+    jobs::Job begin(const jobs::Job& job) {
+        return commit(jobs::start(job, "gpu-1", job.sequence + 1, clock_.now()));
+    }
+    jobs::Job complete(const jobs::Job& job) {
+        return commit(jobs::complete(job, {}, {}, job.sequence + 1, clock_.now()));
+    }
+    // A job whose only event to be delivered is that it was completed.
+    jobs::Job completed_job(std::string url) { return complete(begin(accept(std::move(url)))); }
+
+    void advance(Millis by) {
+        clock_.advance(by);
+        webhooks_->wake();
+    }
+    jobs::WebhookStatus status_of(const jobs::Job& job) {
+        return loop_.run(ledger_->webhook_status(job.id)).value();
+    }
+    static std::vector<std::string> events_of(const std::vector<Received>& received) {
+        std::vector<std::string> names;
+        for (const Received& one : received) {
+            names.emplace_back(one.headers.get("X-Webhook-Event"));
+        }
+        return names;
+    }
+
+    ManualClock clock_;
+    std::filesystem::path folder_;
+    net::test::Loop loop_;
+    std::unique_ptr<ledger::SqliteLedger> ledger_;
+    std::unique_ptr<WatchedOutbox> outbox_;
+    Receiver receiver_;
+    WebhookOptions options_;
+    std::unique_ptr<Webhooks> webhooks_;
+};
+
+TEST_F(WebhooksTest, DeliversASignedMessage) {
+    start();
+    const auto job = complete(begin(accept(receiver_.url("/hook?x=1"), {}, "secret")));
+    webhooks_->wake();
+    outbox_->wait_for(1);
+    const auto received = receiver_.received();
+    ASSERT_EQ(received.size(), 1U);
+    EXPECT_EQ(received[0].path, "/hook");
+    unsigned char digest[32];
+    unsigned int length = sizeof digest;
+    HMAC(
+        EVP_sha256(),
+        "secret",
+        6,
+        reinterpret_cast<const unsigned char*>(received[0].body.data()),
+        received[0].body.size(),
+        digest,
+        &length
+    );
+    EXPECT_EQ(received[0].headers.get("X-Signature"), "sha256=" + to_hex(digest, length));
+    const auto body = json::parse_object(received[0].body);
+    ASSERT_TRUE(body);
+    EXPECT_EQ(body->at("execution_id").as_string(), job.id.to_string());
+    EXPECT_EQ(body->at("event"), "execution.completed");
+    EXPECT_TRUE(status_of(job).delivered);
+    EXPECT_EQ(webhooks_->counters().delivered, 1U);
+}
+
+TEST_F(WebhooksTest, DeliversWhatWasLeftFromBefore) {
+    const auto job = completed_job(receiver_.url("/"));
+    start();
+    outbox_->wait_for(1);
+    EXPECT_TRUE(status_of(job).delivered);
+}
+
+TEST_F(WebhooksTest, AJobsEventsComeInOrderAlsoWhenOneFails) {
+    receiver_.answer_next(503);
+    receiver_.answer_next(204);
+    receiver_.answer_next(500);
+    complete(begin(accept(receiver_.url("/"), kAllEvents)));
+    start();
+    outbox_->wait_for(1);
+    EXPECT_EQ(receiver_.received().size(), 1U) << "a later event overtook";
+    advance(Millis(1000));
+    outbox_->wait_for(3);
+    advance(Millis(1000));
+    outbox_->wait_for(5);
+    EXPECT_THAT(
+        events_of(receiver_.received()),
+        ElementsAre(
+            "execution.queued",
+            "execution.queued",
+            "execution.started",
+            "execution.started",
+            "execution.completed"
+        )
+    );
+    EXPECT_EQ(webhooks_->counters().delivered, 3U);
+    EXPECT_EQ(webhooks_->counters().failed_attempts, 2U);
+}
+
+TEST_F(WebhooksTest, ARepeatedDeliveryIsTheSameMessage) {
+    receiver_.answer_next(503);
+    const auto job = begin(accept(receiver_.url("/"), {}, "secret"));
+    clock_.advance(Millis(2500));
+    const auto failed =
+        commit(jobs::fail_job(job, jobs::Failure{}, job.sequence + 1, clock_.now()));
+    start();
+    outbox_->wait_for(1);
+    clock_.advance(Millis(5000));
+    const auto revived = commit(jobs::revive(failed, failed.sequence + 1, clock_.now()));
+    begin(revived);
+    webhooks_->wake();
+    outbox_->wait_for(2);
+    const auto received = receiver_.received();
+    ASSERT_EQ(received.size(), 2U);
+    EXPECT_EQ(received[0].body, received[1].body);
+    EXPECT_EQ(received[0].headers.get("webhook-id"), received[1].headers.get("webhook-id"));
+    EXPECT_NE(
+        received[0].headers.get("webhook-timestamp"), received[1].headers.get("webhook-timestamp")
+    );
+    EXPECT_EQ(json::parse_object(received[0].body)->at("execution_time").to_number<double>(), 2.5);
+}
+
+TEST_F(WebhooksTest, ASlowReceiverDoesNotDelayAnother) {
+    options_.in_flight_per_origin_max = 2;
+    options_.in_flight_max = 4;
+    Receiver slow;
+    for (int i = 0; i < 20; ++i) {
+        completed_job(slow.url("/hold"));
+    }
+    for (int i = 0; i < 10; ++i) {
+        completed_job(receiver_.url("/"));
+    }
+    start();
+    outbox_->wait_for(10);
+    EXPECT_EQ(receiver_.received().size(), 10U);
+    slow.wait_for(2);
+    EXPECT_EQ(slow.received().size(), 2U);
+    EXPECT_LE(receiver_.most_at_once(), 2U);
+}
+
+TEST_F(WebhooksTest, DeliversEachOnce) {
+    options_.in_flight_per_origin_max = 4;
+    start();
+    std::set<std::string> expected;
+    for (int i = 0; i < 100; ++i) {
+        expected.insert(completed_job(receiver_.url("/")).id.to_string());
+        webhooks_->wake();
+    }
+    outbox_->wait_for(100);
+    std::multiset<std::string> came;
+    for (const Received& one : receiver_.received()) {
+        came.emplace(one.headers.get("X-Execution-ID"));
+    }
+    EXPECT_EQ(came.size(), 100U);
+    EXPECT_EQ(std::set<std::string>(came.begin(), came.end()), expected);
+    EXPECT_LE(receiver_.most_at_once(), 4U);
+}
+
+TEST_F(WebhooksTest, WaitsLongerAfterEveryFailure) {
+    for (int i = 0; i < 4; ++i) {
+        receiver_.answer_next(500);
+    }
+    completed_job(receiver_.url("/"));
+    start();
+    for (std::size_t i = 0; i < 4; ++i) {
+        const auto writes = outbox_->wait_for(i + 1);
+        ASSERT_EQ(writes[i].kind, "retry");
+        EXPECT_THAT(writes[i].error, HasSubstr("HTTP 500"));
+        const Millis wait = writes[i].at - clock_.now();
+        EXPECT_GE(wait, Millis(500) * (1 << i));
+        EXPECT_LE(wait, Millis(1000) * (1 << i));
+        advance(wait);
+    }
+    EXPECT_EQ(outbox_->wait_for(5)[4].kind, "delivered");
+}
+
+TEST_F(WebhooksTest, HonoursRetryAfterWithinReason) {
+    net::Response busy;
+    busy.status = 429;
+    busy.headers.set("Retry-After", "120");
+    receiver_.answer_next(busy);
+    busy.headers.set("Retry-After", "31536000");
+    receiver_.answer_next(busy);
+    completed_job(receiver_.url("/"));
+    start();
+    EXPECT_EQ(outbox_->wait_for(1)[0].at, clock_.now() + Millis(120'000));
+    advance(Millis(120'000));
+    EXPECT_EQ(outbox_->wait_for(2)[1].at, clock_.now() + options_.retry_max);
+}
+
+TEST_F(WebhooksTest, GivesUpInTheEnd) {
+    options_.give_up_after = std::chrono::minutes(10);
+    for (int i = 0; i < 3; ++i) {
+        receiver_.answer_next(500);
+    }
+    const auto job =
+        complete(begin(accept(receiver_.url("/"), {"execution.started", "execution.completed"})));
+    const Time deadline = clock_.now() + options_.give_up_after;
+    start();
+    outbox_->wait_for(1);
+    advance(std::chrono::minutes(10) - Millis(100));
+    EXPECT_EQ(outbox_->wait_for(2)[1].at, deadline)
+        << "the last attempt is made at the end of the time";
+    advance(Millis(100));
+    const auto writes = outbox_->wait_for(4);
+    EXPECT_EQ(writes[2].kind, "give_up");
+    EXPECT_THAT(writes[2].error, HasSubstr("HTTP 500"));
+    EXPECT_EQ(writes[3].kind, "delivered") << "the job's next event goes on";
+    EXPECT_TRUE(status_of(job).dead);
+    EXPECT_EQ(loop_.run(ledger_->counts()).value().dead, 1U);
+    EXPECT_EQ(webhooks_->counters().dead, 1U);
+}
+
+TEST_F(WebhooksTest, AReceiverThatIsGoneForGoodIsLeftAlone) {
+    receiver_.answer_next(410);
+    completed_job(receiver_.url("/"));
+    start();
+    EXPECT_EQ(outbox_->wait_for(1)[0].kind, "give_up");
+    EXPECT_EQ(receiver_.received().size(), 1U);
+}
+
+TEST_F(WebhooksTest, RedirectsAreNotFollowed) {
+    net::Response elsewhere;
+    elsewhere.status = 307;
+    elsewhere.headers.set("Location", receiver_.url("/other"));
+    receiver_.answer_next(elsewhere);
+    completed_job(receiver_.url("/"));
+    start();
+    const auto writes = outbox_->wait_for(1);
+    EXPECT_EQ(writes[0].kind, "retry");
+    EXPECT_THAT(writes[0].error, HasSubstr("307"));
+    EXPECT_EQ(receiver_.received().size(), 1U);
+}
+
+TEST_F(WebhooksTest, PrivateAddressesAreNotCalled) {
+    options_.allow_private_addresses = false;
+    completed_job(receiver_.url("/"));
+    start();
+    const auto writes = outbox_->wait_for(1);
+    EXPECT_EQ(writes[0].kind, "give_up");
+    EXPECT_THAT(writes[0].error, HasSubstr("private"));
+    EXPECT_TRUE(receiver_.received().empty());
+}
+
+TEST_F(WebhooksTest, WhoCannotBeReachedIsTriedAgain) {
+    std::string url;
+    {
+        const net::test::RawServer closed;
+        url = closed.url("/");
+    }
+    completed_job(url);
+    start();
+    const auto writes = outbox_->wait_for(1);
+    EXPECT_EQ(writes[0].kind, "retry");
+    EXPECT_NE(writes[0].error, "");
+}
+
+TEST_F(WebhooksTest, AReceiverThatDoesNotAnswerIsTriedAgain) {
+    options_.attempt_timeout = Millis(50);
+    completed_job(receiver_.url("/hold"));
+    start();
+    EXPECT_EQ(outbox_->wait_for(1)[0].kind, "retry");
+    EXPECT_EQ(webhooks_->counters().failed_attempts, 1U);
+}
+
+TEST_F(WebhooksTest, ALongAnswerIsStillAnAnswer) {
+    net::Response chatty;
+    chatty.status = 200;
+    chatty.headers.set("Content-Type", "image/png");
+    chatty.body = std::string(3'000'000, 'x');
+    receiver_.answer_next(chatty);
+    completed_job(receiver_.url("/"));
+    start();
+    EXPECT_EQ(outbox_->wait_for(1)[0].kind, "delivered");
+}
+
+TEST_F(WebhooksTest, SurvivesAStorageThatCannotBeRead) {
+    outbox_->fail_reads(2);
+    completed_job(receiver_.url("/"));
+    start();
+    EXPECT_EQ(outbox_->wait_for(1)[0].kind, "delivered");
+    EXPECT_LT(outbox_->reads(), 10) << "it span";
+}
+
+TEST_F(WebhooksTest, WhatWasDeliveredIsNotSentAgainBecauseTheStorageFailed) {
+    outbox_->fail_writes(2);
+    const auto job = completed_job(receiver_.url("/"));
+    start();
+    EXPECT_EQ(outbox_->wait_for(1)[0].kind, "delivered");
+    EXPECT_EQ(receiver_.received().size(), 1U);
+    EXPECT_TRUE(status_of(job).delivered);
+}
+
+TEST_F(WebhooksTest, StopEndsAttemptsAndStartRepeatsThem) {
+    const auto job = completed_job(receiver_.url("/hold"));
+    start();
+    receiver_.wait_for(1);
+    loop_.run(webhooks_->stop());
+    EXPECT_FALSE(status_of(job).delivered);
+    EXPECT_EQ(webhooks_->counters().failed_attempts, 0U);
+    loop_.run(start_on_executor(*webhooks_));
+    receiver_.wait_for(2);
+    loop_.run(webhooks_->stop());
+    loop_.run(webhooks_->stop());
+}
+
+TEST_F(WebhooksTest, MayBeWokenFromAnyThread) {
+    start();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([this] {
+            for (int j = 0; j < 1000; ++j) {
+                webhooks_->wake();
+            }
+        });
+    }
+    for (int i = 0; i < 10; ++i) {
+        completed_job(receiver_.url("/"));
+    }
+    for (auto& thread : threads) {
+        thread.join();
+    }
+    webhooks_->wake();
+    outbox_->wait_for(10);
+    EXPECT_EQ(receiver_.received().size(), 10U);
+}
+
+}  // namespace
+}  // namespace comfyd::notify

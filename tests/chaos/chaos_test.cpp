@@ -1,0 +1,179 @@
+// Nothing is lost and nothing happens twice, whatever is killed when.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "net/io_threads.hpp"
+#include "support/comfy_double.hpp"
+#include "support/comfyd.hpp"
+#include "support/webhook_receiver.hpp"
+
+namespace comfyd::support {
+namespace {
+
+unsigned seed_of_run() {
+    const char* given = std::getenv("COMFYD_CHAOS_SEED");
+    return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
+}
+
+class Chaos : public testing::Test {
+protected:
+    static constexpr int kWorkers = 4;
+
+    Chaos() : seed_(seed_of_run()), random_(seed_) {
+        RecordProperty("seed", static_cast<int>(seed_));
+        std::printf("seed %u (COMFYD_CHAOS_SEED repeats it)\n", seed_);
+        thread_.start();
+        ComfydOptions options;
+        options.arguments = {"--no-engine", "--set", "fleet.poll_ms=50", "--set", "fleet.lost_after_s=1",
+                             "--log-level", "warning"};
+        for (int i = 0; i < kWorkers; ++i) {
+            DoubleOptions worker;
+            worker.delay = Millis(2 + 10 * i);
+            doubles_.push_back(std::make_unique<ComfyDouble>(thread_.context(), worker));
+            doubles_.back()->start();
+            options.arguments.insert(options.arguments.end(), {"--worker", doubles_.back()->url()});
+        }
+        comfyd_ = std::make_unique<Comfyd>(options);
+        url_ = comfyd_->url();
+    }
+    ~Chaos() override {
+        comfyd_.reset();
+        doubles_.clear();
+        thread_.stop();
+    }
+
+    // Submits until it is answered, over any number of restarts: the idempotency key makes that safe.
+    std::string submit_surely(Http& http, int number) {
+        net::Headers key;
+        key.set("Idempotency-Key", "chaos-" + std::to_string(number));
+        const json::object body{
+            {"workflow", text_to_image("picture " + std::to_string(number))},
+            {"webhook_config", {{"url", receiver_.url("/job/" + std::to_string(number))}}},
+            {"execution_config", {{"max_retries", 50}}}
+        };
+        Reply reply;
+        const bool accepted = wait_until(
+            [&] {
+                reply = http.post_json("/v2/workflows/execute", body, key);
+                return reply.status == 202;
+            },
+            std::chrono::seconds(120)
+        );
+        if (!accepted) {
+            ADD_FAILURE() << "not accepted: " << reply.status << reply.body;
+            return {};
+        }
+        return std::string(reply.json_at("/execution_id").as_string());
+    }
+
+    // Submits `count` jobs from a few threads while `disturb` is called again and again.
+    template <class Disturb>
+    std::vector<std::string> submit_while(int count, Disturb disturb) {
+        std::vector<std::string> ids(static_cast<std::size_t>(count));
+        std::atomic<int> next{0};
+        std::atomic<int> active{0};
+        std::vector<std::thread> clients;
+        for (int i = 0; i < 4; ++i) {
+            ++active;
+            clients.emplace_back([&] {
+                Http http(url_);
+                for (int number = next++; number < count; number = next++) {
+                    ids[static_cast<std::size_t>(number)] = submit_surely(http, number);
+                }
+                --active;
+            });
+        }
+        disturb(active);
+        for (std::thread& client : clients) {
+            client.join();
+        }
+        return ids;
+    }
+
+    void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(20 + random_() % 250)); }
+
+    // Every job completed with its picture, once; every webhook arrived.
+    void expect_all_done(const std::vector<std::string>& ids) {
+        EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size()) << "ids are distinct";
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            const json::value job = comfyd_->wait_finished(ids[i], std::chrono::seconds(120));
+            ASSERT_EQ(Comfyd::status_of(job), "succeeded") << i << " " << json::serialize(job) << comfyd_->log();
+            ASSERT_EQ(job.at("outputs").as_array().size(), 1U) << "output missing";
+            const std::string link(job.at("outputs").at(0).at("url").as_string());
+            const Reply picture = comfyd_->http().get(link.substr(url_.size()));
+            ASSERT_EQ(picture.status, 200);
+            ASSERT_NE(picture.body.find("picture " + std::to_string(i)), std::string::npos) << "the wrong picture";
+        }
+        const auto webhook_seen = [&] {
+            std::map<std::string, std::set<std::string>> ids_by_path;
+            for (const ReceivedRequest& request : receiver_.requests()) {
+                ids_by_path[request.path].insert(std::string(request.headers.get("webhook-id")));
+            }
+            for (const auto& [path, messages] : ids_by_path) {
+                EXPECT_EQ(messages.size(), 1U) << path << " was told of two different ends";
+            }
+            return ids_by_path.size();
+        };
+        EXPECT_TRUE(wait_until([&] { return webhook_seen() == ids.size(); }, std::chrono::seconds(120)))
+            << webhook_seen() << " of " << ids.size() << " webhooks";
+    }
+
+    unsigned seed_;
+    std::mt19937 random_;
+    net::IoThread thread_{"doubles"};
+    std::vector<std::unique_ptr<ComfyDouble>> doubles_;
+    WebhookReceiver receiver_;
+    std::unique_ptr<Comfyd> comfyd_;
+    std::string url_;
+};
+
+TEST_F(Chaos, KillingComfydLosesNothingAndRunsNothingTwice) {
+    constexpr int kJobs = 500;
+    constexpr int kKills = 20;
+    int kills = 0;
+    const auto ids = submit_while(kJobs, [&](std::atomic<int>& active) {
+        while (active > 0 || kills < kKills) {
+            pause();
+            comfyd_->restart();
+            ++kills;
+        }
+    });
+    std::printf("killed comfyd %d times while %d jobs came in\n", kills, kJobs);
+    expect_all_done(ids);
+    std::map<std::string, std::uint64_t> runs;
+    for (const auto& worker : doubles_) {
+        for (const auto& [content, count] : worker->executions().by_content) {
+            runs[content] += count;
+        }
+    }
+    EXPECT_EQ(runs.size(), static_cast<std::size_t>(kJobs));
+    for (const auto& [content, count] : runs) {
+        EXPECT_EQ(count, 1U) << "a workflow was executed more than once";
+    }
+}
+
+TEST_F(Chaos, KillingWorkersLosesNothing) {
+    constexpr int kJobs = 200;
+    constexpr int kKills = 20;
+    int kills = 0;
+    const auto ids = submit_while(kJobs, [&](std::atomic<int>& active) {
+        while (active > 0 || kills < kKills) {
+            pause();
+            ComfyDouble& victim = *doubles_[random_() % doubles_.size()];
+            victim.crash();
+            pause();
+            victim.start();
+            ++kills;
+        }
+    });
+    std::printf("killed workers %d times while %d jobs came in\n", kills, kJobs);
+    expect_all_done(ids);
+}
+
+}  // namespace
+}  // namespace comfyd::support
