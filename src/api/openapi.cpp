@@ -57,29 +57,34 @@ void add_path_parameters(json::object& operation, std::string_view pattern) {
     operation["parameters"] = std::move(all);
 }
 
-json::object document_operation(const Route& route, bool keys_required) {
-    json::object operation = route.operation;
-    add_path_parameters(operation, route.pattern);
-    json::value& responses = operation["responses"];
-    if (!responses.is_object() || responses.get_object().empty()) {
-        responses = json::object{{"200", json::object{{"description", "Success."}}}};
+json::object document_responses(const Route& route) {
+    const json::value* given = route.operation.if_contains("responses");
+    json::object by_status =
+        given != nullptr && given->is_object() ? given->get_object() : json::object();
+    if (by_status.empty()) {
+        by_status["200"] = json::object{{"description", "Success."}};
     }
-    json::object& by_status = responses.get_object();
-    if (route.access == Access::key) {
-        if (!by_status.contains("401")) {
-            by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
-        }
-        json::array security{json::object{{"bearerAuth", json::array()}}};
-        if (!keys_required) {
-            security.push_back(json::object());
-        }
-        operation["security"] = std::move(security);
-    } else {
-        operation["security"] = json::array();
+    if (route.access == Access::key && !by_status.contains("401")) {
+        by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
     }
     if (!by_status.contains("default")) {
         by_status["default"] = json::object{{"$ref", "#/components/responses/Error"}};
     }
+    return by_status;
+}
+
+json::object document_operation(const Route& route, bool keys_required) {
+    json::object operation = route.operation;
+    add_path_parameters(operation, route.pattern);
+    operation["responses"] = document_responses(route);
+    json::array security;
+    if (route.access == Access::key) {
+        security.push_back(json::object{{"bearerAuth", json::array()}});
+        if (!keys_required) {
+            security.push_back(json::object());
+        }
+    }
+    operation["security"] = std::move(security);
     return operation;
 }
 

@@ -381,7 +381,9 @@ private:
     }
     static std::filesystem::path make_directory() {
         static std::atomic<int> count{0};
-        return std::filesystem::temp_directory_path() /
+        // A store makes hundreds of folders, which takes seconds on a busy disk.
+        const std::filesystem::path memory = "/dev/shm";
+        return (std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path()) /
                ("comfyd-api-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
     }
 

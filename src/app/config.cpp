@@ -172,11 +172,18 @@ std::string nearest_key(std::string_view key) {
             best = known;
         }
     };
+    // A group is compared with groups, a setting with settings.
+    const auto consider_both = [&](std::string_view known) {
+        consider(known);
+        if (key.find('.') == std::string_view::npos) {
+            consider(known.substr(0, known.find('.')));
+        }
+    };
     for (const Setting& setting : settings()) {
-        consider(setting.key);
+        consider_both(setting.key);
     }
     for (const std::string_view list : kLists) {
-        consider(list);
+        consider_both(list);
     }
     return best;
 }

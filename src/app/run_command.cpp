@@ -238,6 +238,7 @@ private:
         }
         if (event == "status") {
             status_ = text_of(*parsed, "status");
+            fraction_ = status_ == "succeeded" ? 1 : fraction_;
             display_.show(status_, fraction_, "");
         } else if (event == "progress") {
             const json::value* value = json::find(*parsed, "value");

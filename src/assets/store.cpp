@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
-#include <mutex>
-#include <set>
 #include <utility>
 
 #include "assets/blob_files.hpp"
 #include "assets/content_type.hpp"
+#include "assets/guarded.hpp"
+#include "assets/sweeper.hpp"
 #include "base/assert.hpp"
 #include "base/log.hpp"
 
@@ -21,10 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kExpiredBatch = 256;
-// Most blobs to remove are known from the record that went; the rest (a crash, another process) is
-// found by looking at every file, which is done seldom.
-constexpr Millis kScanEvery = std::chrono::hours(24);
 constexpr std::size_t kFilePathBytesMax = 4096;
 constexpr std::size_t kContentTypeBytesMax = 255;
 constexpr std::size_t kTagsMax = 64;
@@ -67,21 +62,6 @@ Error no_such_asset(const AssetId& id) {
     return Error(Code::not_found, "there is no asset " + id.to_string());
 }
 
-// Runs `work`, which returns a Result, on the pool. What it throws (no memory, above all) must not
-// end the thread.
-template <class Work>
-auto guarded(Work work) {
-    return [work = std::move(work)]() mutable -> std::invoke_result_t<Work> {
-        try {
-            return work();
-        } catch (const std::exception& exception) {
-            return fail(
-                Code::internal, std::string("a file operation failed: ") + exception.what()
-            );
-        }
-    };
-}
-
 Result<std::string> read_file(const fs::path& path, std::uint64_t bytes_max) {
     const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
@@ -121,37 +101,25 @@ public:
         : catalogue_(catalogue),
           clock_(clock),
           pool_(pool),
-          files_(options.directory, options.blob_bytes_max, clock) {}
+          files_(options.directory, options.blob_bytes_max, clock),
+          sweeper_(files_, catalogue, clock, pool) {}
 
     BlobFiles& files() { return files_; }
     Pool& pool() { return pool_; }
     Catalogue& catalogue() { return catalogue_; }
+    Sweeper& sweeper() { return sweeper_; }
     Time now() const { return clock_.now(); }
 
     Task<Result<Added>> publish(std::unique_ptr<Incoming> incoming, NewAsset asset);
     Task<Result<Asset>> record(NewAsset asset, Blob blob);
-    Task<Result<int>> remove_expired_records();
-    Task<Result<int>> remove_loose_blobs();
-    void add_loose(std::string hash);
 
 private:
-    Task<Result<int>> scan();
-    Task<Result<bool>> remove_if_loose(std::string hash);
-
     Catalogue& catalogue_;
     Clock& clock_;
     Pool& pool_;
     BlobFiles files_;
-
-    std::mutex mutex_;
-    std::set<std::string> loose_;  // hashes that may have lost their last record
-    std::optional<Time> scanned_at_;
+    Sweeper sweeper_;
 };
-
-void Store::Impl::add_loose(std::string hash) {
-    const std::lock_guard lock(mutex_);
-    loose_.insert(std::move(hash));
-}
 
 Task<Result<Store::Added>> Store::Impl::publish(
     std::unique_ptr<Incoming> incoming, NewAsset asset
@@ -180,7 +148,7 @@ Task<Result<Store::Added>> Store::Impl::publish(
     if (!blob->is_new) {
         auto known = co_await catalogue_.find_by_hash(asset.tenant, blob->hash);
         if (!known) {
-            add_loose(blob->hash);
+            sweeper_.add_loose(blob->hash);
             co_return fail(std::move(known.error()));
         }
         is_known = known->has_value();
@@ -208,113 +176,10 @@ Task<Result<Asset>> Store::Impl::record(NewAsset asset, Blob blob) {
     };
     auto added = co_await catalogue_.add(made);
     if (!added) {
-        add_loose(blob.hash);
+        sweeper_.add_loose(blob.hash);
         co_return fail(std::move(added.error()));
     }
     co_return made;
-}
-
-Task<Result<int>> Store::Impl::remove_expired_records() {
-    int removed = 0;
-    for (;;) {
-        auto expired = co_await catalogue_.expired(clock_.now(), kExpiredBatch);
-        if (!expired) {
-            co_return fail(std::move(expired.error()));
-        }
-        const int before = removed;
-        for (const Asset& asset : *expired) {
-            auto gone = co_await catalogue_.remove(asset.id);
-            if (!gone && gone.error().code != Code::asset_in_use) {
-                co_return fail(std::move(gone.error()));
-            }
-            if (gone && *gone) {
-                ++removed;
-                add_loose(asset.hash);
-            }
-        }
-        const bool stop = co_await is_cancelled();
-        if (stop) {
-            co_return fail(Code::cancelled, "the sweep was stopped");
-        }
-        if (expired->size() < kExpiredBatch || removed == before) {
-            co_return removed;
-        }
-    }
-}
-
-Task<Result<int>> Store::Impl::remove_loose_blobs() {
-    bool is_scan_due = false;
-    std::set<std::string> loose;
-    {
-        const std::lock_guard lock(mutex_);
-        is_scan_due = !scanned_at_ || clock_.now() - *scanned_at_ >= kScanEvery;
-        loose = loose_;
-    }
-    int removed = 0;
-    for (const std::string& hash : loose) {
-        auto gone = co_await remove_if_loose(hash);
-        if (!gone) {
-            co_return fail(std::move(gone.error()));
-        }
-        removed += *gone ? 1 : 0;
-    }
-    if (is_scan_due) {
-        auto found = co_await scan();
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        removed += *found;
-    }
-    co_return removed;
-}
-
-Task<Result<int>> Store::Impl::scan() {
-    const Time started_at = clock_.now();
-    int removed = 0;
-    for (unsigned prefix = 0; prefix < BlobFiles::kPrefixes; ++prefix) {
-        auto work = guarded([this, prefix] { return files_.old_ones(prefix); });
-        auto old_ones = co_await pool_.run(std::move(work));
-        if (!old_ones) {
-            co_return fail(std::move(old_ones.error()));
-        }
-        for (const std::string& hash : *old_ones) {
-            auto gone = co_await remove_if_loose(hash);
-            if (!gone) {
-                co_return fail(std::move(gone.error()));
-            }
-            removed += *gone ? 1 : 0;
-        }
-    }
-    const std::lock_guard lock(mutex_);
-    scanned_at_ = started_at;
-    co_return removed;
-}
-
-Task<Result<bool>> Store::Impl::remove_if_loose(std::string hash) {
-    const bool stop = co_await is_cancelled();
-    if (stop) {
-        co_return fail(Code::cancelled, "the sweep was stopped");
-    }
-    auto referenced = co_await catalogue_.is_referenced(hash);
-    if (!referenced) {
-        co_return fail(std::move(referenced.error()));
-    }
-    auto removal = Result<BlobFiles::Removal>(BlobFiles::Removal::absent);
-    if (!*referenced) {
-        // Whoever makes a new record after our question has made the blob young before: it stays.
-        auto work = guarded([this, hash] { return files_.remove_unless_young(hash); });
-        removal = co_await pool_.run(std::move(work));
-    }
-    if (!removal) {
-        co_return fail(std::move(removal.error()));
-    }
-    const std::lock_guard lock(mutex_);
-    if (*removal == BlobFiles::Removal::too_young) {
-        loose_.insert(std::move(hash));
-    } else {
-        loose_.erase(hash);
-    }
-    co_return *removal == BlobFiles::Removal::removed;
 }
 
 Store::Store(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool)
@@ -420,12 +285,12 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
     co_return recorded;
 }
 
-Task<Result<Asset>> Store::get(std::string tenant, AssetId id) {
+Task<Result<Asset>> Store::get(std::optional<std::string> tenant, AssetId id) {
     auto found = co_await impl_->catalogue().find(id);
     if (!found) {
         co_return fail(std::move(found.error()));
     }
-    const bool is_visible = *found && (*found)->tenant == tenant &&
+    const bool is_visible = *found && (!tenant || (*found)->tenant == *tenant) &&
                             (!(*found)->expires_at || impl_->now() < *(*found)->expires_at);
     if (!is_visible) {
         co_return fail(no_such_asset(id));
@@ -461,7 +326,7 @@ Task<Result<>> Store::remove(std::string tenant, AssetId id) {
     if (!*removed) {
         co_return fail(no_such_asset(id));
     }
-    impl_->add_loose(asset->hash);
+    impl_->sweeper().add_loose(asset->hash);
     co_return Result<>();
 }
 
@@ -486,11 +351,11 @@ Task<Result<std::string>> Store::read(const Asset& asset, std::uint64_t bytes_ma
 }
 
 Task<Result<int>> Store::sweep() {
-    auto records = co_await impl_->remove_expired_records();
+    auto records = co_await impl_->sweeper().remove_expired_records();
     if (!records) {
         co_return fail(std::move(records.error()));
     }
-    auto blobs = co_await impl_->remove_loose_blobs();
+    auto blobs = co_await impl_->sweeper().remove_loose_blobs();
     if (!blobs) {
         co_return fail(std::move(blobs.error()));
     }

@@ -105,8 +105,9 @@ public:
     // A new record over bytes that this tenant already has. Code::blob_not_found.
     Task<Result<Asset>> from_hash(std::string hash, NewAsset asset);
 
-    // Code::not_found for an unknown id, an expired one and another tenant's.
-    Task<Result<Asset>> get(std::string tenant, AssetId id);
+    // Code::not_found for an unknown id, an expired one and another tenant's. Without a tenant anybody's: for those who
+    // hold a signed link.
+    Task<Result<Asset>> get(std::optional<std::string> tenant, AssetId id);
     Task<Result<bool>> has_hash(std::string tenant, std::string hash);
     // Code::not_found, Code::asset_in_use.
     Task<Result<>> remove(std::string tenant, AssetId id);

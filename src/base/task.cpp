@@ -1,6 +1,7 @@
 #include "base/task.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -127,7 +128,10 @@ Task<bool> sleep_for(Millis duration) {
     co_return !error;
 }
 
-Task<> resume_on(Executor executor) { co_await asio::post(executor, kAwait); }
+Task<> resume_on(Executor executor) {
+    // Bound: otherwise the coroutine would be handed straight back to the executor it was spawned on.
+    co_await asio::post(asio::bind_executor(executor, kAwait));
+}
 
 struct Signal::State {
     explicit State(Executor signal_executor) : executor(signal_executor) {}

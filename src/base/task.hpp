@@ -51,7 +51,7 @@ Task<bool> is_cancelled();
 // Waits; false when the task was cancelled, before or meanwhile.
 Task<bool> sleep_for(Millis duration);
 
-// Continues the calling coroutine on `executor`.
+// Continues the calling coroutine on `executor`, until its next wait brings it back to its own one.
 Task<> resume_on(Executor executor);
 
 // A flag that tasks of one executor can wait for. notify() wakes all who wait now.

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "engine/call.hpp"
-#include "engine/kernel.hpp"
+#include "engine/pixels.hpp"
 
 namespace comfyd::engine {
 namespace {
@@ -192,15 +192,6 @@ void convert_any_row(
     }
 }
 
-COMFYD_KERNEL void to_bytes(const float* from, std::uint8_t* into, std::size_t count) {
-    COMFYD_NO_CONTRACTION
-    for (std::size_t i = 0; i < count; ++i) {
-        const float scaled = from[i] * 255.0F;
-        const float low = scaled > 0.0F ? scaled : 0.0F;  // NaN becomes 0
-        into[i] = static_cast<std::uint8_t>(static_cast<int>(low < 255.0F ? low : 255.0F));
-    }
-}
-
 int write_to_sink(spng_ctx* /*context*/, void* user, void* data, std::size_t size) {
     const auto& sink = *static_cast<const FileSink*>(user);
     return sink(data, size) ? 0 : SPNG_IO_ERROR;
@@ -240,7 +231,7 @@ int encode_rows(
         if (y % kStopCheckRows == 0 && stopped()) {
             return SPNG_IO_ERROR;
         }
-        to_bytes(picture.pixels + y * row.size(), row.data(), row.size());
+        to_bytes(picture.pixels + y * row.size(), row.size(), row.data());
         error = spng_encode_row(context, row.data(), row.size());
     }
     return error == SPNG_EOI ? 0 : error;

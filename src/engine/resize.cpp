@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "engine/kernel.hpp"
+#include "engine/pixels.hpp"
 #include "engine/resize_kernels.hpp"
 
 namespace comfyd::engine {
@@ -165,15 +165,6 @@ Result<> bicubic(Job& job) {
     });
 }
 
-COMFYD_KERNEL void to_bytes(const float* from, std::uint8_t* into, std::size_t count) {
-    COMFYD_NO_CONTRACTION
-    for (std::size_t i = 0; i < count; ++i) {
-        const float scaled = from[i] * 255.0F;
-        const float low = scaled > 0.0F ? scaled : 0.0F;
-        into[i] = static_cast<std::uint8_t>(static_cast<int>(low < 255.0F ? low : 255.0F));
-    }
-}
-
 // Pillow scales colours weighted by alpha, in bytes.
 void premultiply(std::uint8_t* pixels, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i, pixels += 4) {
@@ -269,7 +260,7 @@ Result<> lanczos_picture(
         [&](std::size_t first, std::size_t last) {
             for (std::size_t y = first; y < last; ++y) {
                 std::uint8_t* row = bytes[0].data + y * bytes[0].stride();
-                to_bytes(window.row(y), row, bytes[0].stride());
+                to_bytes(window.row(y), bytes[0].stride(), row);
                 if (with_alpha) {
                     premultiply(row, window.width);
                 }

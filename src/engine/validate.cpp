@@ -1,7 +1,6 @@
 #include "engine/validate.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "engine/python_text.hpp"
+#include "engine/validate_input.hpp"
 
 namespace comfyd::engine {
 namespace {
@@ -26,28 +26,6 @@ std::string_view as_view(const boost::json::string& text) {
 }
 std::string_view as_view(boost::json::string_view text) {
     return {text.data(), text.size()};
-}
-
-json::value to_value(const std::vector<std::string>& texts) {
-    json::array array;
-    for (const std::string& text : texts) {
-        array.emplace_back(text);
-    }
-    return array;
-}
-
-json::object make_error(
-    std::string_view type,
-    std::string_view message,
-    std::string_view details,
-    json::object extra_info
-) {
-    json::object error;
-    error["type"] = type;
-    error["message"] = message;
-    error["details"] = details;
-    error["extra_info"] = std::move(extra_info);
-    return error;
 }
 
 std::set<std::string_view> split_types(std::string_view types) {
@@ -88,12 +66,9 @@ private:
         bool valid = true;
         json::array errors;
     };
-    // One input of one node, while it is looked at.
-    struct Subject {
-        const NodeClass& node;
-        const Input& input;
-        json::value& value;
-        Judged& judged;
+    struct Source {
+        std::string id;
+        std::string type;  // of the linked slot
     };
 
     std::optional<json::object> check_classes(std::vector<std::string>& outputs) const;
@@ -107,24 +82,17 @@ private:
     void record_cycle(const std::string& id);
     Judged& settle(const std::string& id, Judged judged);
 
-    std::optional<Raised> judge_link(const Subject& subject, std::size_t depth);
-    void judge_literal(const Subject& subject);
-    bool coerce(const Subject& subject);
-    bool coerce_int(const Subject& subject);
-    bool coerce_float(const Subject& subject);
-    void check_choice(const Subject& subject);
+    std::optional<Raised> judge_link(
+        const InputSubject& subject, Judged& judged, std::size_t depth
+    );
+    tl::expected<Source, Raised> find_source(const json::array& link) const;
+    void judge_source(
+        const InputSubject& subject, const std::string& id, Judged& judged, std::size_t depth
+    );
     std::optional<Raised> check_by_node(
         const NodeClass& node, json::object& inputs, Judged& judged
     );
 
-    json::object input_facts(const Subject& subject) const;
-    void add_value_error(
-        const Subject& subject,
-        std::string_view type,
-        std::string_view message,
-        json::value received
-    ) const;
-    bool too_small_or_big(const Subject& subject, const std::string& text, json::value received);
     std::unordered_set<std::string> ancestors(const std::string& id) const;
 
     json::object& prompt_;
@@ -348,10 +316,12 @@ tl::expected<bool, Raised> Validator::judge_inputs(
             }
             continue;
         }
-        const Subject subject{node, input, *value, judged};
+        const InputSubject subject{node, input, *value, folders_};
         if (!value->is_array()) {
-            judge_literal(subject);
-        } else if (auto raised = judge_link(subject, depth)) {
+            if (auto error = judge_literal(subject)) {
+                judged.errors.emplace_back(std::move(*error));
+            }
+        } else if (auto raised = judge_link(subject, judged, depth)) {
             return tl::unexpected(std::move(*raised));
         }
     }
@@ -388,25 +358,14 @@ void Validator::record_cycle(const std::string& id) {
     }
 }
 
-json::object Validator::input_facts(const Subject& subject) const {
-    json::object facts;
-    facts["input_name"] = subject.input.name;
-    json::array config = describe(subject.input, subject.node.schema, folders_);
-    if (config.size() == 1) {
-        config.emplace_back(json::object()
-        );  // ComfyUI fills it in here, though not in /object_info
-    }
-    facts["input_config"] = std::move(config);
-    return facts;
-}
-
-std::optional<Raised> Validator::judge_link(const Subject& subject, std::size_t depth) {
-    const json::array link = subject.value.get_array();
-    json::array& errors = subject.judged.errors;
+std::optional<Raised> Validator::judge_link(
+    const InputSubject& subject, Judged& judged, std::size_t depth
+) {
+    const json::array& link = subject.value.get_array();
     if (link.size() != 2) {
         json::object extra = input_facts(subject);
         extra["received_value"] = link;
-        errors.emplace_back(make_error(
+        judged.errors.emplace_back(make_error(
             "bad_linked_input",
             "Bad linked input, must be a length-2 list of [node_id, slot_index]",
             subject.input.name,
@@ -414,235 +373,82 @@ std::optional<Raised> Validator::judge_link(const Subject& subject, std::size_t 
         ));
         return std::nullopt;
     }
-    if (link[0].is_array() || link[0].is_object()) {
-        const std::string type(python_type(link[0]));
-        return Raised{
-            "TypeError", "cannot use '" + type + "' as a dict key (unhashable type: '" + type + "')"
-        };
+    auto source = find_source(link);
+    if (!source) {
+        return std::move(source.error());
     }
-    if (!link[0].is_string() || !prompt_.contains(as_view(link[0].get_string()))) {
-        return Raised{"KeyError", python_repr(link[0])};
-    }
-    const std::string source_id(as_view(link[0].get_string()));
-    const NodeClass& source =
-        *registry_.find(as_view(prompt_.at(source_id).at("class_type").get_string()));
-    const std::string sequence = source.schema == Schema::v3 ? "list" : "tuple";
-    if (!link[1].is_int64() && !link[1].is_uint64() && !link[1].is_bool()) {
-        return Raised{
-            "TypeError",
-            sequence + " indices must be integers or slices, not " +
-                std::string(python_type(link[1]))
-        };
-    }
-    const auto slot = slot_index(link[1], source.outputs.size());
-    if (!slot) {
-        return Raised{"IndexError", sequence + " index out of range"};
-    }
-    const std::string& received = source.outputs[*slot].type;
     const bool v1_combo = subject.input.type == "COMBO" && subject.node.schema == Schema::v1;
-    if (v1_combo ? received != "*" : !types_meet(received, subject.input.type)) {
+    if (v1_combo ? source->type != "*" : !types_meet(source->type, subject.input.type)) {
         json::object extra = input_facts(subject);
         const std::string wanted =
             v1_combo ? python_repr(extra["input_config"].at(0)) : subject.input.type;
-        extra["received_type"] = received;
+        extra["received_type"] = source->type;
         extra["linked_node"] = link;
-        errors.emplace_back(make_error(
+        judged.errors.emplace_back(make_error(
             "return_type_mismatch",
             "Return type mismatch between linked nodes",
-            subject.input.name + ", received_type(" + received + ") mismatch input_type(" + wanted +
-                ")",
+            subject.input.name + ", received_type(" + source->type + ") mismatch input_type(" +
+                wanted + ")",
             std::move(extra)
         ));
         return std::nullopt;
     }
+    judge_source(subject, source->id, judged, depth);
+    return std::nullopt;
+}
+
+tl::expected<Validator::Source, Raised> Validator::find_source(const json::array& link) const {
+    if (link[0].is_array() || link[0].is_object()) {
+        const std::string type(python_type(link[0]));
+        return tl::unexpected(Raised{
+            "TypeError", "cannot use '" + type + "' as a dict key (unhashable type: '" + type + "')"
+        });
+    }
+    if (!link[0].is_string() || !prompt_.contains(as_view(link[0].get_string()))) {
+        return tl::unexpected(Raised{"KeyError", python_repr(link[0])});
+    }
+    std::string id(as_view(link[0].get_string()));
+    const auto& class_type = prompt_.at(id).at("class_type").get_string();
+    const NodeClass& node = *registry_.find(as_view(class_type));
+    const std::string sequence = node.schema == Schema::v3 ? "list" : "tuple";
+    if (!link[1].is_int64() && !link[1].is_uint64() && !link[1].is_bool()) {
+        return tl::unexpected(Raised{
+            "TypeError",
+            sequence + " indices must be integers or slices, not " +
+                std::string(python_type(link[1]))
+        });
+    }
+    const auto slot = slot_index(link[1], node.outputs.size());
+    if (!slot) {
+        return tl::unexpected(Raised{"IndexError", sequence + " index out of range"});
+    }
+    return Source{std::move(id), node.outputs[*slot].type};
+}
+
+void Validator::judge_source(
+    const InputSubject& subject, const std::string& id, Judged& judged, std::size_t depth
+) {
     const std::size_t path_length = path_.size();
-    const auto valid = judge(source_id, depth + 1);
+    const auto valid = judge(id, depth + 1);
     if (valid) {
-        subject.judged.valid = subject.judged.valid && *valid;
-        return std::nullopt;
+        judged.valid = judged.valid && *valid;
+        return;
     }
     path_.resize(path_length);
     json::object extra = input_facts(subject);
     extra["exception_message"] = valid.error().text;
     extra["exception_type"] = valid.error().type;
     extra["traceback"] = json::array();
-    extra["linked_node"] = link;
-    Judged judged{.valid = false, .errors = {}};
-    judged.errors.emplace_back(make_error(
+    extra["linked_node"] = subject.value;
+    Judged source{.valid = false, .errors = {}};
+    source.errors.emplace_back(make_error(
         "exception_during_inner_validation",
         "Exception when validating inner node",
         valid.error().text,
         std::move(extra)
     ));
-    settle(source_id, std::move(judged));
-    subject.judged.valid = false;
-    return std::nullopt;
-}
-
-void Validator::judge_literal(const Subject& subject) {
-    if (subject.value.is_object()) {
-        if (json::value* wrapped = subject.value.get_object().if_contains("__value__")) {
-            json::value inner = std::move(*wrapped);
-            subject.value = std::move(inner);
-        }
-    }
-    if (!coerce(subject)) {
-        return;
-    }
-    const bool checked_by_node = subject.node.checked_input == subject.input.name;
-    if (subject.input.type == "COMBO" && !checked_by_node) {
-        check_choice(subject);
-    }
-}
-
-// False when an error was added. Limits are looked at here too, because a number may be too large
-// to keep.
-bool Validator::coerce(const Subject& subject) {
-    const std::string& type = subject.input.type;
-    if (type == "INT") {
-        return coerce_int(subject);
-    }
-    if (type == "FLOAT") {
-        return coerce_float(subject);
-    }
-    if (type == "STRING") {
-        subject.value = json::value(python_str(subject.value));
-    } else if (type == "BOOLEAN") {
-        subject.value = python_bool(subject.value);
-    }
-    return true;
-}
-
-void Validator::add_value_error(
-    const Subject& subject, std::string_view type, std::string_view message, json::value received
-) const {
-    json::object extra = input_facts(subject);
-    extra["received_value"] = std::move(received);
-    subject.judged.errors.emplace_back(
-        make_error(type, message, subject.input.name, std::move(extra))
-    );
-}
-
-bool Validator::coerce_int(const Subject& subject) {
-    const auto converted = python_int(subject.value);
-    if (!converted) {
-        json::object extra = input_facts(subject);
-        extra["received_value"] = subject.value;
-        extra["exception_message"] = converted.error();
-        subject.judged.errors.emplace_back(make_error(
-            "invalid_input_type",
-            "Failed to convert an input value to a INT value",
-            subject.input.name + ", " + python_str(subject.value) + ", " + converted.error(),
-            std::move(extra)
-        ));
-        return false;
-    }
-    if (converted->value) {
-        subject.value = *converted->value;
-        return !too_small_or_big(subject, converted->text, subject.value);
-    }
-    // Beyond 64 bits: out of any limit that a node can have.
-    const bool negative = converted->negative;
-    const json::object options = subject.input.options.value_or(json::object{});
-    const json::value* limit = json::find(options, negative ? "min" : "max");
-    add_value_error(
-        subject,
-        negative ? "value_smaller_than_min" : "value_bigger_than_max",
-        "Value " + converted->text + (negative ? " smaller than min of " : " bigger than max of ") +
-            (limit != nullptr ? python_str(*limit) : "64 bits"),
-        subject.value
-    );
-    return false;
-}
-
-bool Validator::coerce_float(const Subject& subject) {
-    auto converted = python_float(subject.value);
-    if (converted && std::isnan(*converted)) {
-        converted = tl::unexpected(std::string("NaN is not a usable number"));
-    }
-    if (!converted) {
-        json::object extra = input_facts(subject);
-        extra["received_value"] = subject.value;
-        extra["exception_message"] = converted.error();
-        subject.judged.errors.emplace_back(make_error(
-            "invalid_input_type",
-            "Failed to convert an input value to a FLOAT value",
-            subject.input.name + ", " + python_str(subject.value) + ", " + converted.error(),
-            std::move(extra)
-        ));
-        return false;
-    }
-    const json::value number(*converted);
-    if (too_small_or_big(
-            subject, python_str(number), std::isfinite(*converted) ? number : subject.value
-        )) {
-        return false;
-    }
-    if (!std::isfinite(*converted)) {
-        add_value_error(
-            subject,
-            "value_bigger_than_max",
-            "Value " + python_str(number) + " is not finite",
-            subject.value
-        );
-        return false;
-    }
-    subject.value = number;
-    return true;
-}
-
-bool Validator::too_small_or_big(
-    const Subject& subject, const std::string& text, json::value received
-) {
-    if (!subject.input.options || subject.node.checked_input == subject.input.name) {
-        return false;
-    }
-    const auto number = python_float(json::value(text)).value_or(0);
-    const json::value* min = json::find(*subject.input.options, "min");
-    const json::value* max = json::find(*subject.input.options, "max");
-    if (min != nullptr && number < min->to_number<double>()) {
-        add_value_error(
-            subject,
-            "value_smaller_than_min",
-            "Value " + text + " smaller than min of " + python_str(*min),
-            std::move(received)
-        );
-        return true;
-    }
-    if (max != nullptr && number > max->to_number<double>()) {
-        add_value_error(
-            subject,
-            "value_bigger_than_max",
-            "Value " + text + " bigger than max of " + python_str(*max),
-            std::move(received)
-        );
-        return true;
-    }
-    return false;
-}
-
-void Validator::check_choice(const Subject& subject) {
-    constexpr std::size_t kChoicesShown = 20;
-    const std::vector<std::string> choices = choices_of(subject.input, folders_);
-    const boost::json::string* chosen = subject.value.if_string();
-    if (chosen != nullptr && std::ranges::find(choices, as_view(*chosen)) != choices.end()) {
-        return;
-    }
-    json::object extra = input_facts(subject);
-    std::string list;
-    if (choices.size() > kChoicesShown) {
-        extra["input_config"] = nullptr;
-        list = "(list of length " + std::to_string(choices.size()) + ")";
-    } else {
-        list = python_repr(to_value(choices));
-    }
-    extra["received_value"] = subject.value;
-    subject.judged.errors.emplace_back(make_error(
-        "value_not_in_list",
-        "Value not in list",
-        subject.input.name + ": " + python_repr(subject.value) + " not in " + list,
-        std::move(extra)
-    ));
+    settle(id, std::move(source));
+    judged.valid = false;
 }
 
 std::optional<Raised> Validator::check_by_node(

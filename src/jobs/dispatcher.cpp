@@ -49,6 +49,7 @@ public:
         auto event = make_event(EventType::preview);
         event->preview = std::move(bytes);
         event->preview_type = std::move(content_type);
+        event->data = {{"node_id", progress ? progress->current_node : std::string()}};
         preview_event = event;
         hub_.publish(std::move(event));
     }

@@ -144,18 +144,17 @@ Task<> accept_into(
 }
 
 TEST_P(JobContract, EqualKeysAtTheSameMomentMakeOneJob) {
-    boost::asio::io_context io(1);
     std::vector<Result<jobs::Accepted>> outcomes;
     auto spec = simple_spec();
     spec.idempotency_key = "k";
     for (int i = 0; i < 50; ++i) {
         boost::asio::co_spawn(
-            io,
+            io_,
             accept_into(ledger(), make_new(spec, clock_.now()), outcomes),
             [](std::exception_ptr) {}
         );
     }
-    io.run();
+    io_.run();
     int created = 0;
     for (const auto& outcome : outcomes) {
         created += get(outcome).created ? 1 : 0;
@@ -171,7 +170,6 @@ Task<> commit_into(jobs::Ledger& ledger, jobs::Change change, std::vector<Result
 }
 
 TEST_P(JobContract, OneOfTwoChangesAtTheSameMomentWinsAndOthersAreNotDisturbed) {
-    boost::asio::io_context io(1);
     std::vector<Result<>> rivals;
     std::vector<Result<>> others;
     const auto job = accept(simple_spec());
@@ -179,12 +177,13 @@ TEST_P(JobContract, OneOfTwoChangesAtTheSameMomentWinsAndOthersAreNotDisturbed) 
         const auto other = accept(simple_spec());
         auto change = get(jobs::start(job, "worker-" + std::to_string(i), 2, clock_.now()));
         auto undisturbed = get(jobs::start(other, "worker", 2, clock_.now()));
-        boost::asio::co_spawn(io, commit_into(ledger(), change, rivals), [](std::exception_ptr) {});
+        boost::asio::co_spawn(io_, commit_into(ledger(), change, rivals), [](std::exception_ptr) {
+        });
         boost::asio::co_spawn(
-            io, commit_into(ledger(), undisturbed, others), [](std::exception_ptr) {}
+            io_, commit_into(ledger(), undisturbed, others), [](std::exception_ptr) {}
         );
     }
-    io.run();
+    io_.run();
     int won = 0;
     for (const auto& outcome : rivals) {
         won += outcome ? 1 : 0;

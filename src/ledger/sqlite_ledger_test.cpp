@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include <deque>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -298,6 +299,9 @@ protected:
         }
         return found;
     }
+    // The writer may be leaving the executor still when the last task has ended.
+    void TearDown() override { ledger_.reset(); }
+
     std::unique_ptr<boost::asio::io_context> io_ = std::make_unique<boost::asio::io_context>(1);
     std::vector<Result<jobs::Accepted>> outcomes_;
 };
@@ -411,25 +415,23 @@ Task<> live(SqliteLedger& ledger, const Clock& clock, std::atomic<int>& wrong) {
 TEST_F(SqliteTest, SeveralExecutorsEachContinueOnTheirOwn) {
     open();
     std::atomic<int> wrong = 0;
+    std::deque<boost::asio::io_context> contexts;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
-        threads.emplace_back([&] {
-            boost::asio::io_context io(1);
-            for (int i = 0; i < 8; ++i) {
-                boost::asio::co_spawn(
-                    io,
-                    live(*ledger_, clock_, wrong),
-                    [&](std::exception_ptr error) { wrong += error ? 1 : 0; }
-                );
-            }
-            io.run();
-        });
+        boost::asio::io_context& io = contexts.emplace_back(1);
+        for (int i = 0; i < 8; ++i) {
+            boost::asio::co_spawn(io, live(*ledger_, clock_, wrong), [&](std::exception_ptr error) {
+                wrong += error ? 1 : 0;
+            });
+        }
+        threads.emplace_back([&io] { io.run(); });
     }
     for (auto& thread : threads) {
         thread.join();
     }
     EXPECT_EQ(wrong, 0);
     EXPECT_EQ(await_value(ledger_->counts(std::nullopt)).of(State::running), 4U * 8 * 20);
+    ledger_.reset();
 }
 
 TEST_F(QueueTest, AFilterThatMatchesAlmostNothingEndsItsPageEarly) {

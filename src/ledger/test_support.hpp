@@ -46,10 +46,12 @@ private:
     std::filesystem::path path_;
 };
 
-// Runs a task to its end on this thread.
+// Runs a task to its end on this thread. The executor is never destroyed: a ledger may be leaving
+// it still when the task has already ended.
 template <class T>
 T await(Task<T> task) {
-    boost::asio::io_context io(1);
+    static boost::asio::io_context io(1);
+    io.restart();
     std::optional<T> value;
     std::exception_ptr failure;
     boost::asio::co_spawn(io, std::move(task), [&](std::exception_ptr error, T result) {
@@ -113,6 +115,7 @@ std::vector<Backend> backends();
 // Base of the tests that every storage must pass.
 class Contract : public testing::TestWithParam<Backend> {
 protected:
+    boost::asio::io_context io_{1};  // outlives the storage
     ManualClock clock_;
     std::unique_ptr<Storage> storage_ = GetParam().make(clock_);
 

@@ -175,6 +175,11 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
             continue;
         }
         guard.stop();
+        // A free port in the ephemeral range can be met by our own end: then nobody listens there.
+        if (connection->stream.socket().local_endpoint(error) == connection->stream.socket().remote_endpoint(error)) {
+            last = to_client_error(url, asio::error::connection_refused, false);
+            continue;
+        }
         connection->stream.socket().set_option(tcp::no_delay(true), error);
         if (url.is_tls()) {
             auto shaken = co_await shake_hands(connection, url, verify_tls, deadline);

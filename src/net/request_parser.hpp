@@ -61,11 +61,10 @@ private:
         request_.method = to_method(verb);
         request_.method_name = as_std(method);
         request_.target = as_std(target);
-        const auto question = std::min(request_.target.find('?'), request_.target.size());
-        request_.path.assign(request_.target, 0, question);
-        if (question < request_.target.size()) {
-            request_.query.assign(request_.target, question + 1);
-        }
+        const auto origin_form = without_origin(request_.target);
+        const auto question = std::min(origin_form.find('?'), origin_form.size());
+        request_.path = origin_form.substr(0, question);
+        request_.query = origin_form.substr(std::min(question + 1, origin_form.size()));
         http11_ = version == 11;
     }
 
@@ -119,6 +118,16 @@ private:
     }
 
     void on_finish_impl(Error&) {}
+
+    // "http://host/path", as sent to proxies, means "/path" (RFC 9112, 3.2.2).
+    static std::string_view without_origin(std::string_view target) {
+        const auto separator = target.find("://");
+        if (target.starts_with('/') || separator == std::string_view::npos) {
+            return target;
+        }
+        const auto path = target.find('/', separator + 3);
+        return path == std::string_view::npos ? "/" : target.substr(path);
+    }
 
     static Method to_method(http::verb verb) {
         switch (verb) {

@@ -149,6 +149,8 @@ void Shard::admit(Socket socket, const tcp::endpoint& peer) {
         const auto problem =
             make_problem(503, "too_many_connections", "the server has too many connections");
         append_head(text, problem, {.keep_alive = false, .content_length = problem.body.size()});
+        std::array<char, 4096> request;  // closing with unread input would reset the connection
+        socket.read_some(asio::buffer(request), error);
         socket.write_some(asio::buffer(text + problem.body), error);
         socket.shutdown(Socket::shutdown_send, error);
         return;

@@ -24,8 +24,8 @@ struct ServerLimits {
     std::size_t header_bytes_max = 32 * 1024;
     std::uint64_t body_bytes_max = 100 * 1024 * 1024;
     std::size_t connections_max = 16'384;  // over all threads; more are answered 503 and closed
-    std::chrono::seconds header_timeout{15
-    };  // from the first byte of a request to the end of its headers
+    // From the first byte of a request to the end of its headers.
+    std::chrono::seconds header_timeout{15};
     std::chrono::seconds body_timeout{300};
     std::chrono::seconds idle_timeout{75};   // keep-alive connection with no request
     std::chrono::seconds write_timeout{60};  // a client that does not read

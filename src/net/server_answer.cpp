@@ -68,6 +68,10 @@ tl::unexpected<Error> Connection::gone() {
     return fail(Code::connection_failed, "the client is gone");
 }
 
+tl::unexpected<Error> Connection::answered_twice() {
+    return fail(Code::internal, "the request has been answered before");
+}
+
 bool Connection::write_now(Outgoing& out, int flags) {
     error_code error;
     out.advance(0);
@@ -140,6 +144,9 @@ void Connection::compress(Response& response) const {
 }
 
 Task<Result<>> Connection::send(Response response) {
+    if (answered_) {
+        co_return answered_twice();
+    }
     compress(response);
     std::string text;
     const bool bodiless = request_.method == Method::head || is_bodiless(response.status);
@@ -165,6 +172,9 @@ Task<Result<>> Connection::send(Response response) {
 }
 
 Task<Result<>> Connection::send_file(Response head, FileBody file) {
+    if (answered_) {
+        co_return answered_twice();
+    }
     const File opened(file.path);
     const auto size = opened.size();
     if (!size) {
@@ -233,6 +243,9 @@ Task<Result<>> Connection::send_file_part(int file, std::uint64_t offset, std::u
 }
 
 Task<Result<>> Connection::begin_stream(Response head) {
+    if (answered_) {
+        co_return answered_twice();
+    }
     Framing framing = frame_answer(head.status, std::nullopt);
     const bool bodiless = request_.method == Method::head || is_bodiless(head.status);
     if (!http11_ &&

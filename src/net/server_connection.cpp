@@ -88,6 +88,12 @@ void Connection::abort() {
 }
 
 Task<> Connection::run(std::shared_ptr<Connection> self) {
+    struct Leave {
+        Connection& connection;
+        ~Leave() { connection.leave(); }
+    };
+    const Leave leave{*self
+    };  // also when an exception ends us: the sweep must not meet a dead connection
     co_await self->serve();
     self->stop_watch();
     error_code ignored;
@@ -96,7 +102,6 @@ Task<> Connection::run(std::shared_ptr<Connection> self) {
         co_await self->linger();
     }
     self->socket_.close(ignored);
-    self->leave();
 }
 
 Task<> Connection::serve() {
@@ -389,6 +394,8 @@ Task<Result<std::unique_ptr<WebSocket>>> Connection::upgrade(WebSocketOptions op
     websocket_ = accepted->control;
     if (aborted_) {
         accepted->socket->abort();
+    } else if (draining()) {  // it began during the handshake, when there was nothing to tell
+        shard_.connections.spawn("websocket close", accepted->control.lock()->go_away());
     }
     co_return std::move(accepted->socket);
 }

@@ -127,6 +127,7 @@ private:
     Task<Result<>> flush(Outgoing out);
     Task<Result<>> send_file_part(int file, std::uint64_t offset, std::uint64_t length);
     tl::unexpected<Error> gone();
+    static tl::unexpected<Error> answered_twice();
 
     void start_watch();
     void stop_watch();

@@ -67,6 +67,18 @@ TEST(Server, AnswersPipelinedRequestsInOrder) {
     }
 }
 
+TEST(Server, UnderstandsAbsoluteTargets) {
+    TestServer server;
+    RawClient client(server.port());
+    client.send(
+        get("http://proxy.example:80/a?b=c") + get("http://proxy.example") +
+        get("/go?to=http://x/y")
+    );
+    EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nGET /a b=c"));
+    EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nGET / "));
+    EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nGET /go to=http://x/y"));
+}
+
 TEST(Server, UnderstandsARequestByteByByte) {
     TestServer server;
     RawClient client(server.port());
@@ -351,6 +363,9 @@ TEST(Server, SendsFilesAndPartsOfThem) {
     EXPECT_THAT(read_answer(client), StartsWith("HTTP/1.1 416 "));
     client.send(get("/no-file"));
     EXPECT_THAT(read_answer(client), StartsWith("HTTP/1.1 404 "));
+    client.send(get("/twice") + get("/next"));
+    EXPECT_THAT(read_answer(client), EndsWith("first"));
+    EXPECT_THAT(read_answer(client), EndsWith("GET /next "));
 }
 
 TEST(Server, StreamsInChunksAndGoesOn) {

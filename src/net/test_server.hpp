@@ -139,6 +139,12 @@ private:
         const auto sent = co_await exchange.send_file(std::move(head), std::move(body));
         static_cast<void>(sent);
     }
+    static Task<> twice(TestServer&, Exchange& exchange) {
+        co_await reply(exchange, 200, "first");
+        const auto second = co_await exchange.send({});
+        const auto third = co_await exchange.begin_stream({});
+        EXPECT_FALSE(second || third);
+    }
     static Task<> no_file(TestServer& self, Exchange& exchange) {
         const auto missing = co_await exchange.send_file({}, {self.path_ + ".missing", 0, 1});
         const auto too_long =
@@ -262,6 +268,7 @@ inline Task<> TestServer::handle(TestServer& self, Exchange& exchange) {
         {"/ws", websocket},
         {"/drain", until_drain},
         {"/hold", hold},
+        {"/twice", twice},
     };
     for (const auto& [path, route] : routes) {
         if (exchange.request().path == path) {

@@ -14,8 +14,8 @@ namespace comfyd::net {
 
 struct WebSocketOptions {
     std::size_t message_bytes_max = 4 * 1024 * 1024;
-    std::chrono::seconds idle_timeout{300
-    };                  // pings are sent at half of it; no pong: the connection is dead
+    // Pings are sent at half of it; no pong: the connection is dead.
+    std::chrono::seconds idle_timeout{300};
     Headers headers{};  // added to the handshake
 };
 

@@ -1,15 +1,19 @@
-// For the tests of notify: a receiver of webhooks, and an outbox that can be watched and broken.
+// For the tests of notify: a receiver of webhooks, and a ledger that can be watched and broken.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "jobs/ledger.hpp"
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
 #include "notify/outbox.hpp"
@@ -79,10 +83,9 @@ private:
         net::Response response = self.note({path, exchange.request().headers, std::move(*body)});
         if (path == "/hold") {
             co_await exchange.wait_closed(std::chrono::hours(1));
-        } else {
-            auto sent = co_await exchange.send(std::move(response));
-            static_cast<void>(sent);
         }
+        auto sent = co_await exchange.send(std::move(response));
+        static_cast<void>(sent);
         const std::lock_guard lock(self.mutex_);
         --self.at_once_;
     }
@@ -111,8 +114,9 @@ private:
     std::uint16_t port_ = 0;
 };
 
-// Passes everything on to a real outbox, keeps a list of what was written, and fails on demand.
-class WatchedOutbox final : public Outbox {
+// Jobs and deliveries in memory, with the promises of the two interfaces as far as notify asks for
+// them. Keeps a list of what was written to the outbox, and fails on demand. Any thread.
+class MemoryLedger final : public jobs::Ledger, public Outbox {
 public:
     struct Write {
         std::string kind;  // "delivered", "retry", "give_up"
@@ -121,12 +125,10 @@ public:
         std::string error;
     };
 
-    explicit WatchedOutbox(Outbox& inner) : inner_(inner) {}
-
     void fail_reads(int count) { failing_reads_ = count; }
+    void fail_job_reads(int count) { failing_job_reads_ = count; }
     void fail_writes(int count) { failing_writes_ = count; }
     int reads() const { return reads_; }
-
     std::vector<Write> wait_for(std::size_t count) {
         std::unique_lock lock(mutex_);
         const bool came =
@@ -134,31 +136,114 @@ public:
         EXPECT_TRUE(came) << writes_.size() << " of " << count << " writes came";
         return writes_;
     }
+    void save(const jobs::Change& change, const std::optional<jobs::Spec>& spec = std::nullopt) {
+        const std::lock_guard lock(mutex_);
+        Row& row = rows_[change.job.id];
+        if (spec) {
+            row.spec = *spec;
+        }
+        row.job = change.job;
+        row.events.push_back(change.event);
+        if (row.spec.webhook->wants(jobs::webhook_event_name(change.event.type))) {
+            row.pending.push_back(
+                {change.job.id, change.event.sequence, 0, change.event.at, change.event.at}
+            );
+        }
+    }
+    void forget(const JobId& id) {
+        const std::lock_guard lock(mutex_);
+        rows_.at(id).is_forgotten = true;
+    }
+    std::size_t pending() {
+        const std::lock_guard lock(mutex_);
+        std::size_t count = 0;
+        for (const auto& [id, row] : rows_) {
+            count += row.pending.size();
+        }
+        return count;
+    }
+
+    Task<Result<std::optional<jobs::Job>>> find(JobId id) override {
+        if (take(failing_job_reads_)) {
+            co_return broken();
+        }
+        const std::lock_guard lock(mutex_);
+        co_return rows_.at(id).is_forgotten ? std::nullopt : std::optional(rows_.at(id).job);
+    }
+    Task<Result<std::optional<jobs::Spec>>> find_spec(JobId id) override {
+        if (take(failing_job_reads_)) {
+            co_return broken();
+        }
+        const std::lock_guard lock(mutex_);
+        co_return rows_.at(id).is_forgotten ? std::nullopt : std::optional(rows_.at(id).spec);
+    }
+    Task<Result<std::vector<jobs::Event>>> events(JobId id, std::uint64_t after) override {
+        const std::lock_guard lock(mutex_);
+        std::vector<jobs::Event> events = rows_.at(id).events;
+        std::erase_if(events, [&](const jobs::Event& event) { return event.sequence <= after; });
+        co_return events;
+    }
 
     Task<Result<std::vector<Delivery>>> due(Time now, int limit) override {
         ++reads_;
         if (take(failing_reads_)) {
             co_return broken();
         }
-        auto due = co_await inner_.due(now, limit);
+        const std::lock_guard lock(mutex_);
+        std::vector<Delivery> due;
+        for (const auto& [id, row] : rows_) {
+            if (!row.pending.empty() && row.pending.front().next_attempt_at <= now) {
+                due.push_back(row.pending.front());
+            }
+        }
+        std::sort(due.begin(), due.end(), [](const Delivery& a, const Delivery& b) {
+            return a.next_attempt_at < b.next_attempt_at;
+        });
+        due.resize(std::min(due.size(), static_cast<std::size_t>(limit)));
         co_return due;
     }
-    Task<Result<std::optional<Time>>> next_due() override { return inner_.next_due(); }
+    Task<Result<std::optional<Time>>> next_due() override {
+        const std::lock_guard lock(mutex_);
+        std::optional<Time> next;
+        for (const auto& [id, row] : rows_) {
+            if (!row.pending.empty() && (!next || row.pending.front().next_attempt_at < *next)) {
+                next = row.pending.front().next_attempt_at;
+            }
+        }
+        co_return next;
+    }
     Task<Result<>> delivered(Delivery delivery, Time now) override {
-        return pass_on({"delivered", delivery, now, ""}, inner_.delivered(delivery, now));
+        co_return write({"delivered", delivery, now, ""});
     }
     Task<Result<>> retry_at(Delivery delivery, Time next_attempt_at, std::string error) override {
-        return pass_on(
-            {"retry", delivery, next_attempt_at, error},
-            inner_.retry_at(delivery, next_attempt_at, error)
-        );
+        co_return write({"retry", delivery, next_attempt_at, std::move(error)});
     }
     Task<Result<>> give_up(Delivery delivery, Time now, std::string error) override {
-        return pass_on({"give_up", delivery, now, error}, inner_.give_up(delivery, now, error));
+        co_return write({"give_up", delivery, now, std::move(error)});
     }
-    Task<Result<Counts>> counts() override { return inner_.counts(); }
+
+    // What notify has no use for.
+    Task<Result<jobs::Accepted>> accept(jobs::NewJob) override { co_return broken(); }
+    Task<Result<>> commit(jobs::Change) override { co_return broken(); }
+    Task<Result<jobs::Page>> list(jobs::ListQuery) override { co_return broken(); }
+    Task<Result<jobs::WebhookStatus>> webhook_status(JobId) override { co_return broken(); }
+    Task<Result<jobs::StateCounts>> counts(std::optional<std::string>) override {
+        co_return broken();
+    }
+    Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId>, int) override {
+        co_return broken();
+    }
+    Task<Result<Outbox::Counts>> counts() override { co_return broken(); }
 
 private:
+    struct Row {
+        jobs::Job job;
+        jobs::Spec spec;
+        std::vector<jobs::Event> events;
+        std::deque<Delivery> pending;
+        bool is_forgotten = false;
+    };
+
     static tl::unexpected<Error> broken() {
         return fail(Code::storage_unavailable, "the storage is broken");
     }
@@ -168,25 +253,32 @@ private:
         }
         return left > 0;
     }
-    Task<Result<>> pass_on(Write write, Task<Result<>> writing) {
+    Result<> write(Write write) {
         if (take(failing_writes_)) {
-            co_return broken();
+            return broken();
         }
-        auto written = co_await std::move(writing);
-        if (written) {
-            const std::lock_guard lock(mutex_);
-            writes_.push_back(std::move(write));
-            changed_.notify_all();
+        const std::lock_guard lock(mutex_);
+        auto& pending = rows_.at(write.delivery.job).pending;
+        EXPECT_FALSE(pending.empty());
+        EXPECT_EQ(pending.front().sequence, write.delivery.sequence) << "out of order";
+        if (write.kind == "retry") {
+            pending.front().attempts += 1;
+            pending.front().next_attempt_at = write.at;
+        } else {
+            pending.pop_front();
         }
-        co_return written;
+        writes_.push_back(std::move(write));
+        changed_.notify_all();
+        return {};
     }
 
-    Outbox& inner_;
     std::atomic<int> failing_reads_{0};
+    std::atomic<int> failing_job_reads_{0};
     std::atomic<int> failing_writes_{0};
     std::atomic<int> reads_{0};
     std::mutex mutex_;
     std::condition_variable changed_;
+    std::map<JobId, Row> rows_;
     std::vector<Write> writes_;
 };
 

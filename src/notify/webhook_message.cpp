@@ -9,6 +9,9 @@
 namespace comfyd::notify {
 namespace {
 
+constexpr std::size_t kOwnHeadersMax = 32;
+constexpr std::size_t kHeaderNameBytesMax = 256;
+constexpr std::size_t kHeaderValueBytesMax = 4096;
 constexpr std::string_view kSecretPrefix =
     "whsec_";  // of Standard Webhooks: what follows is base64
 
@@ -136,17 +139,19 @@ bool is_reserved(std::string_view name) {
 
 bool is_token(std::string_view name) {
     constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-    return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-               kMarks.find(c) != std::string_view::npos;
-    });
+    return !name.empty() && name.size() <= kHeaderNameBytesMax &&
+           std::all_of(name.begin(), name.end(), [&](char c) {
+               return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                      kMarks.find(c) != std::string_view::npos;
+           });
 }
 
 // Anything below a space but a tab would let the value end the header and begin another.
 bool is_header_value(std::string_view value) {
-    return std::all_of(value.begin(), value.end(), [](char c) {
-        return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F) || c == '\t';
-    });
+    return value.size() <= kHeaderValueBytesMax &&
+           std::all_of(value.begin(), value.end(), [](char c) {
+               return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F) || c == '\t';
+           });
 }
 
 std::string signing_key(const std::string& secret) {
@@ -195,7 +200,9 @@ net::Headers webhook_headers(
 ) {
     net::Headers headers;
     headers.set("User-Agent", "comfyd/" COMFYD_VERSION);
-    for (const auto& [name, value] : webhook.headers) {
+    const std::size_t own_headers = std::min(webhook.headers.size(), kOwnHeadersMax);
+    for (std::size_t i = 0; i < own_headers; ++i) {
+        const auto& [name, value] = webhook.headers[i];
         if (is_token(name) && is_header_value(value) && !is_reserved(name)) {
             headers.set(name, value);
         }

@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "notify/backoff.hpp"
 #include "notify/lanes.hpp"
+#include "notify/outcome.hpp"
 
 namespace comfyd::notify {
 namespace {
@@ -35,50 +36,6 @@ double random_share() {
     random_bytes(&bits, sizeof bits);
     return static_cast<double>(bits) /
            static_cast<double>(std::numeric_limits<std::uint32_t>::max());
-}
-
-// What came of an attempt.
-struct Outcome {
-    enum class Kind {
-        delivered,
-        retry,
-        give_up,
-        storage_failed,  // nothing was sent
-        cancelled,
-    };
-    Kind kind = Kind::retry;
-    std::string error{};
-    std::optional<Millis> retry_after{};
-};
-
-Outcome judge(const net::ClientResponse& response, Time now) {
-    if (response.status >= 200 && response.status < 300) {
-        return {.kind = Outcome::Kind::delivered};
-    }
-    std::string text = "the receiver answered HTTP " + std::to_string(response.status);
-    if (response.status == 410) {
-        return {.kind = Outcome::Kind::give_up, .error = text + ": it wants no more"};
-    }
-    if (response.status >= 300 && response.status < 400) {
-        text += ": redirects are not followed";
-    }
-    return {
-        .kind = Outcome::Kind::retry,
-        .error = std::move(text),
-        .retry_after = parse_retry_after(response.headers.get("Retry-After"), now),
-    };
-}
-
-Outcome judge(const Error& error) {
-    switch (error.code) {
-        case Code::cancelled:
-            return {.kind = Outcome::Kind::cancelled};
-        case Code::address_refused:
-        case Code::invalid_argument:
-            return {.kind = Outcome::Kind::give_up, .error = error.message};
-        default:
-            return {.kind = Outcome::Kind::retry, .error = error.message};
-    }
 }
 
 // The job as it was when the event happened, as far as the body tells of it: it may have been

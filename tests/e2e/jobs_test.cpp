@@ -63,7 +63,8 @@ TEST(Jobs, ListsArePagedAndFiltered) {
     for (int pages = 0; pages < 10; ++pages) {
         const Reply page = comfyd.http().get("/api/v2/jobs?limit=2" + (cursor.empty() ? "" : "&cursor=" + cursor));
         ASSERT_EQ(page.status, 200) << page.body;
-        for (const json::value& job : page.json_at("/jobs").as_array()) {
+        const json::value jobs = page.json_at("/jobs");
+        for (const json::value& job : jobs.as_array()) {
             listed.emplace_back(job.at("id").as_string());
         }
         const json::value next = page.json_at("/next_cursor");

@@ -44,7 +44,7 @@ TEST(Server, KeysAreCheckedAndJobsBelongToTheirOwner) {
     std::string path = url.substr(comfyd.url().size());
     EXPECT_EQ(comfyd.http().get(path).status, 200);
     path.back() = path.back() == '0' ? '1' : '0';
-    EXPECT_EQ(comfyd.http().get(path).status, 401);
+    EXPECT_EQ(comfyd.http().get(path).status, 403);
     EXPECT_EQ(comfyd.log().find("alice-secret"), std::string::npos) << "secrets are not logged";
 }
 

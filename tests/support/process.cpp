@@ -218,6 +218,11 @@ void Process::kill(int signal) {
 
 std::optional<int> Process::wait(std::chrono::milliseconds deadline) {
     wait_until([this] { return reap(false); }, deadline);
+    if (status_) {
+        // What it wrote last may still be in the pipes.
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, deadline, [this] { return ended_; });
+    }
     return status_;
 }
 

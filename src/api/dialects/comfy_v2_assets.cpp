@@ -393,18 +393,6 @@ Task<Result<assets::Asset>> find_readable(const Call& call, const Services& serv
                            services.links.verify(
                                *id, call.query_value("expires"), signature, services.clock.now()
                            );
-    if (is_signed && services.asset_records != nullptr) {
-        auto found = co_await services.asset_records->find(*id);
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        const bool is_there = *found && (!(*found)->expires_at ||
-                                         services.clock.now() < *(*found)->expires_at);
-        if (!is_there) {
-            co_return fail(Code::not_found, "no asset has the id " + id->to_string());
-        }
-        co_return std::move(**found);
-    }
     if (!is_signed && call.caller.tenant.empty()) {
         if (!signature.empty()) {
             co_return fail(
@@ -416,7 +404,11 @@ Task<Result<assets::Asset>> find_readable(const Call& call, const Services& serv
             Code::unauthorized, "a download needs an API key or a signed link from the asset's 'url'"
         );
     }
-    auto asset = co_await services.assets.get(is_signed ? "local" : call.caller.tenant, *id);
+    std::optional<std::string> owner;
+    if (!is_signed) {
+        owner = call.caller.tenant;
+    }
+    auto asset = co_await services.assets.get(std::move(owner), *id);
     co_return asset;
 }
 

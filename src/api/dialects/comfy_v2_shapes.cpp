@@ -64,7 +64,8 @@ std::string preview_frame(const jobs::Event& event) {
         {"content_type", event.preview_type},
         {"data_base64", to_base64(event.preview)},
     };
-    return sse_frame("preview", json::serialize(data), event.sequence);
+    // Without a number: previews overtake progress and are never told again.
+    return sse_frame("preview", json::serialize(data));
 }
 
 bool shows_failure(const jobs::Job& job) {

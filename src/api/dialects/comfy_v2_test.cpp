@@ -184,7 +184,7 @@ TEST_F(Shapes, EventsHaveFrames) {
     event.preview_type = "image/png";
     EXPECT_EQ(
         v2::event_frame(event, scope),
-        "id: 5\nevent: preview\ndata: {\"node_id\":\"\",\"content_type\":\"image/png\","
+        "event: preview\ndata: {\"node_id\":\"\",\"content_type\":\"image/png\","
         "\"data_base64\":\"YWJj\"}\n\n"
     );
     event.type = jobs::EventType::output;

@@ -42,7 +42,9 @@ struct Range {
     bool whole = false;
 };
 
-Result<> check_number(const json::object& in, std::string_view section, std::string_view key, Range range) {
+Result<> check_number(
+    const json::object& in, std::string_view section, std::string_view key, Range range
+) {
     const json::value* found = json::find(in, key);
     if (found == nullptr) {
         return {};
@@ -56,7 +58,9 @@ Result<> check_number(const json::object& in, std::string_view section, std::str
         return wrong(field, "must be a whole number");
     }
     if (!(number >= range.min && number <= range.max)) {
-        return wrong(field, "must be from " + std::to_string(range.min) + " to " + std::to_string(range.max));
+        return wrong(
+            field, "must be from " + std::to_string(range.min) + " to " + std::to_string(range.max)
+        );
     }
     return {};
 }
@@ -72,7 +76,8 @@ Result<> check_output_config(const json::object& body) {
     if (auto done = check_string(**config, "output_config", "format"); !done) {
         return done;
     }
-    if (auto done = check_number(**config, "output_config", "quality", {1, kQualityMax, true}); !done) {
+    if (auto done = check_number(**config, "output_config", "quality", {1, kQualityMax, true});
+        !done) {
         return done;
     }
     const json::value* storage = json::find(**config, "storage");
@@ -98,7 +103,9 @@ Result<> check_execution_config(const json::object& body) {
     if (*config == nullptr) {
         return {};
     }
-    if (auto done = check_number(**config, "execution_config", "gpu_memory_fraction", {0, 1, false}); !done) {
+    if (auto done =
+            check_number(**config, "execution_config", "gpu_memory_fraction", {0, 1, false});
+        !done) {
         return done;
     }
     return check_number(**config, "execution_config", "batch_size", {1, kBatchSizeMax, true});
@@ -204,7 +211,8 @@ Task<> list(Call& call, const Services& services) {
         co_await send(call, error_response(query.error()));
         co_return;
     }
-    auto body = co_await execution::list_executions(call, services, std::move(*query), encode_status);
+    auto body =
+        co_await execution::list_executions(call, services, std::move(*query), encode_status);
     if (!body) {
         co_await send(call, error_response(body.error()));
         co_return;
@@ -230,7 +238,8 @@ Result<Decoded> decode_request(json::object body) {
     if (*given == nullptr) {
         return fail(
             Code::invalid_argument,
-            "'workflow' is missing: send {\"nodes\": {…}, \"links\": […]} or a workflow in API format",
+            "'workflow' is missing: send {\"nodes\": {…}, \"links\": […]} or a workflow in API "
+            "format",
             {{"field", "workflow"}}
         );
     }
@@ -248,7 +257,8 @@ Result<Decoded> decode_request(json::object body) {
     decoded.common = std::move(*common);
     jobs::Spec& spec = decoded.submission.spec;
     spec.dialect = "comfyui-execute";
-    if (auto kept = execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data);
+    if (auto kept =
+            execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data);
         !kept) {
         return fail(std::move(kept.error()));
     }
@@ -264,7 +274,8 @@ Result<Decoded> decode_request(json::object body) {
 }
 
 json::object encode_accepted(const jobs::View& view, std::string_view webhook_url) {
-    const bool waits = view.job.state == jobs::State::queued || view.job.state == jobs::State::retry_waiting;
+    const bool waits =
+        view.job.state == jobs::State::queued || view.job.state == jobs::State::retry_waiting;
     json::object body;
     body["status"] = "accepted";
     body["execution_id"] = view.job.id.to_string();
@@ -311,15 +322,16 @@ json::object encode_error(const Error& error) {
 void add_comfyui_execute(Router& router, const Services& services) {
     using namespace comfyui_execute;
     using Function = Task<> (*)(Call&, const Services&);
-    const auto add = [&](net::Method method, std::string pattern, Function function, json::object operation) {
-        Route route;
-        route.method = method;
-        route.pattern = std::move(pattern);
-        route.handler = [&services, function](Call& call) { return function(call, services); };
-        route.encode_error = error_response;
-        route.operation = std::move(operation);
-        router.add(std::move(route));
-    };
+    const auto add =
+        [&](net::Method method, std::string pattern, Function function, json::object operation) {
+            Route route;
+            route.method = method;
+            route.pattern = std::move(pattern);
+            route.handler = [&services, function](Call& call) { return function(call, services); };
+            route.encode_error = error_response;
+            route.operation = std::move(operation);
+            router.add(std::move(route));
+        };
     using net::Method;
     add(Method::post, "/comfyui/execute", execute, operation_execute());
     add(Method::get, "/comfyui/executions", list, operation_list());

@@ -1,6 +1,6 @@
-// The execute API: POST /comfyui/execute with inputs, output_config and execution_config, and status, list, cancel and
-// events of what it started. Decoding and encoding are here as free functions for tests. `services` outlives the
-// router.
+// The execute API: POST /comfyui/execute with inputs, output_config and execution_config, and
+// status, list, cancel and events of what it started. Decoding and encoding are here as free
+// functions for tests. `services` outlives the router.
 #pragma once
 
 #include <string>

@@ -97,14 +97,17 @@ TEST(ComfyuiExecuteAnswer, EveryStateHasAStatus) {
 }
 
 TEST(ComfyuiExecuteAnswer, MessagesSpellErrorsTheSameWay) {
-    const auto message = encode_message({{"type", "error"}, {"error", json::object{{"code", "worker_lost"}}}});
+    const auto message =
+        encode_message({{"type", "error"}, {"error", json::object{{"code", "worker_lost"}}}});
     EXPECT_EQ(message.at("error").at("error_code"), "WORKER_LOST");
     EXPECT_EQ(text(encode_message({{"type", "progress"}})), R"({"type":"progress"})");
 }
 
 TEST(ComfyuiExecuteError, WorkflowErrorsListNodesAndConnections) {
     EXPECT_EQ(
-        text(encode_error(Error(Code::invalid_workflow, "bad", {{"missing_nodes", json::array{"LoadImage"}}}))),
+        text(encode_error(
+            Error(Code::invalid_workflow, "bad", {{"missing_nodes", json::array{"LoadImage"}}})
+        )),
         R"({"details":{"invalid_connections":[],"missing_nodes":["LoadImage"],)"
         R"("suggested_action":"validate_workflow_structure"},"error_code":"INVALID_WORKFLOW",)"
         R"("message":"bad","status":"error"})"
@@ -118,7 +121,11 @@ TEST(ComfyuiExecuteError, WorkflowErrorsListNodesAndConnections) {
 
 TEST(ComfyuiExecuteDocument, IsThere) {
     for (const auto& operation :
-         {operation_execute(), operation_get(), operation_list(), operation_cancel(), operation_events()}) {
+         {operation_execute(),
+          operation_get(),
+          operation_list(),
+          operation_cancel(),
+          operation_events()}) {
         EXPECT_TRUE(operation.contains("operationId"));
         EXPECT_TRUE(operation.at("responses").as_object().contains("default"));
     }

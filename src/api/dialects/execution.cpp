@@ -23,14 +23,17 @@ json::value or_null(const std::optional<T>& from) {
 }
 
 json::value seconds_or_null(const std::optional<Millis>& duration) {
-    return duration ? json::value(std::chrono::duration<double>(*duration).count()) : json::value(nullptr);
+    return duration ? json::value(std::chrono::duration<double>(*duration).count())
+                    : json::value(nullptr);
 }
 
 json::value text_or_null(const std::string& text) {
     return text.empty() ? json::value(nullptr) : json::value(text);
 }
 
-bool has_failed(State state) { return state == State::failed || state == State::expired; }
+bool has_failed(State state) {
+    return state == State::failed || state == State::expired;
+}
 
 json::value progress_of(const jobs::View& view) {
     switch (view.job.state) {
@@ -52,7 +55,8 @@ json::value progress_of(const jobs::View& view) {
 std::string progress_message(const json::object& data) {
     const auto text = [&data](std::string_view key) -> std::string {
         const json::value* found = json::find(data, key);
-        return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+        return found != nullptr && found->is_string() ? std::string(found->get_string())
+                                                      : std::string();
     };
     const auto number = [&data](std::string_view key) -> std::int64_t {
         const json::value* found = json::find(data, key);
@@ -70,7 +74,8 @@ std::string progress_message(const json::object& data) {
     }
     std::string message = "Running " + node;
     if (number("steps") > 0) {
-        message += ", step " + std::to_string(number("step")) + " of " + std::to_string(number("steps"));
+        message +=
+            ", step " + std::to_string(number("step")) + " of " + std::to_string(number("steps"));
     }
     return message;
 }
@@ -113,7 +118,9 @@ json::value failure_of(const jobs::Job& job) {
     if (!has_failed(job.state)) {
         return nullptr;
     }
-    return encode_failure(job.failure.value_or(jobs::Failure{}), job.finished_at.value_or(job.created_at));
+    return encode_failure(
+        job.failure.value_or(jobs::Failure{}), job.finished_at.value_or(job.created_at)
+    );
 }
 
 json::value category_of(const std::optional<jobs::Failure>& failure) {
@@ -123,7 +130,9 @@ json::value category_of(const std::optional<jobs::Failure>& failure) {
 json::object failure_of(const jobs::Event& event) {
     const json::value* error = json::find(event.data, "error");
     const bool given = error != nullptr && error->is_object();
-    return encode_failure(given ? jobs::Failure::from_json(error->get_object()) : jobs::Failure{}, event.at);
+    return encode_failure(
+        given ? jobs::Failure::from_json(error->get_object()) : jobs::Failure{}, event.at
+    );
 }
 
 jobs::Output output_of(const jobs::Event& event) {
@@ -195,7 +204,8 @@ Result<> decode_states(
         if (states.empty()) {
             return fail(
                 Code::invalid_argument,
-                "status: \"" + std::string(name) + "\" is unknown; use one of " + std::string(status_names)
+                "status: \"" + std::string(name) + "\" is unknown; use one of " +
+                    std::string(status_names)
             );
         }
         for (const State state : states) {
@@ -210,7 +220,8 @@ Result<> decode_states(
 }  // namespace
 
 Links links_of(const Call& call, const Services& services) {
-    return [&call, &services](const AssetId& id) { return download_link(id, call.request, services); };
+    return
+        [&call, &services](const AssetId& id) { return download_link(id, call.request, services); };
 }
 
 std::string_view status_of(State state) {
@@ -291,7 +302,8 @@ std::optional<int> retry_after(const Error& error) {
         return std::nullopt;
     }
     const json::value* given = json::find(error.details, "retry_after");
-    if (given != nullptr && given->is_int64() && given->get_int64() >= 0 && given->get_int64() < 86'400) {
+    if (given != nullptr && given->is_int64() && given->get_int64() >= 0 &&
+        given->get_int64() < 86'400) {
         return static_cast<int>(given->get_int64());
     }
     switch (error.code) {
@@ -344,8 +356,8 @@ json::object encode_execution(const Shown& shown, const Links& links) {
     body["completed_at"] = time_or_null(job.finished_at);
     body["progress"] = progress_of(view);
     body["estimated_remaining"] = or_null(view.estimated_remaining_s);
-    body["result"] =
-        job.state == State::completed ? json::value(encode_result(job.outputs, links)) : json::value(nullptr);
+    body["result"] = job.state == State::completed ? json::value(encode_result(job.outputs, links))
+                                                   : json::value(nullptr);
     body["error"] = failure_of(job);
     body["webhook_delivered"] = shown.webhook_delivered;
     body["queue_position"] = or_null(view.queue_position);
@@ -371,9 +383,10 @@ json::object encode_metrics(const jobs::Job& job) {
         total = *job.finished_at - job.created_at;
     }
     const bool completed = job.state == State::completed;
-    const auto images = std::count_if(job.outputs.begin(), job.outputs.end(), [](const jobs::Output& output) {
-        return output.type == "image";
-    });
+    const auto images =
+        std::count_if(job.outputs.begin(), job.outputs.end(), [](const jobs::Output& output) {
+            return output.type == "image";
+        });
     json::object body;
     body["execution_id"] = job.id.to_string();
     body["timing"] = json::object{
@@ -428,8 +441,9 @@ json::object EventEncoder::encode(const jobs::Event& event) {
         case EventType::completed:
             body["type"] = "completed";
             body["result"] = encode_result(outputs_of(event), links_);
-            body["execution_time"] =
-                seconds_or_null(started_at_ ? std::optional<Millis>(event.at - *started_at_) : std::nullopt);
+            body["execution_time"] = seconds_or_null(
+                started_at_ ? std::optional<Millis>(event.at - *started_at_) : std::nullopt
+            );
             return body;
         case EventType::failed:
         case EventType::expired:
@@ -465,7 +479,9 @@ std::uint64_t since_state(const jobs::Job& job) {
 Result<JobId> parse_id(std::string_view text) {
     const auto id = JobId::parse(text);
     if (!id) {
-        return fail(Code::not_found, "There is no job \"" + std::string(text.substr(0, 64)) + "\".");
+        return fail(
+            Code::not_found, "There is no job \"" + std::string(text.substr(0, 64)) + "\"."
+        );
     }
     return *id;
 }
@@ -487,11 +503,13 @@ Result<std::optional<std::uint64_t>> parse_sequence(std::string_view text) {
 }
 
 Result<> check_sequence(const jobs::Job& job, std::uint64_t since) {
-    // Events that are not stored are numbered after the latest stored one, after a restart in the next block.
+    // Events that are not stored are numbered after the latest stored one, after a restart in the
+    // next block.
     if (since >= jobs::next_sequence_block(jobs::next_sequence_block(job.sequence))) {
         return fail(
             Code::invalid_argument,
-            "No event of this job has had the number " + std::to_string(since) + " yet, so nothing can follow it."
+            "No event of this job has had the number " + std::to_string(since) +
+                " yet, so nothing can follow it."
         );
     }
     return {};
@@ -510,7 +528,8 @@ Result<jobs::ListQuery> decode_list_query(
     if (const std::string_view text = call.query_value("limit"); !text.empty()) {
         std::int64_t limit = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-        if (error != std::errc() || end != text.data() + text.size() || limit < 1 || limit > kListLimitMax) {
+        if (error != std::errc() || end != text.data() + text.size() || limit < 1 ||
+            limit > kListLimitMax) {
             return fail(Code::invalid_argument, "limit: must be a whole number from 1 to 1000");
         }
         query.limit = static_cast<int>(limit);
@@ -518,7 +537,9 @@ Result<jobs::ListQuery> decode_list_query(
     if (const std::string_view text = call.query_value("cursor"); !text.empty()) {
         query.cursor = JobId::parse(text);
         if (!query.cursor) {
-            return fail(Code::invalid_argument, "cursor: must be the next_cursor of an earlier page");
+            return fail(
+                Code::invalid_argument, "cursor: must be the next_cursor of an earlier page"
+            );
         }
     }
     return query;
@@ -530,7 +551,8 @@ Result<json::object> common_members(const json::object& body) {
         return fail(config.error());
     }
     json::object common;
-    for (const std::string_view key : {"metadata", "callback_url", "webhook_url", "webhook_config"}) {
+    for (const std::string_view key :
+         {"metadata", "callback_url", "webhook_url", "webhook_config"}) {
         copy_member(body, key, common);
     }
     for (const json::object* from : {&body, *config}) {
@@ -547,7 +569,9 @@ Result<json::object> common_members(const json::object& body) {
     return common;
 }
 
-Result<> keep_objects(const json::object& body, std::initializer_list<std::string_view> keys, json::object& into) {
+Result<> keep_objects(
+    const json::object& body, std::initializer_list<std::string_view> keys, json::object& into
+) {
     for (const std::string_view key : keys) {
         const auto found = json::find_object(body, key);
         if (!found) {

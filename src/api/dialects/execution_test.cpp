@@ -32,11 +32,14 @@ TEST(Execution, QueuedShowsItsPlaceAndNothingThatHasNotHappened) {
     queued.view.estimated_remaining_s = 45;
     EXPECT_EQ(
         json::value(encode_execution(queued, fixture::links())),
-        json::parse(R"({"cancel_requested":false,"completed_at":null,"error":null,"estimated_remaining":45,)"
-        R"("execution_id":"01890000-0000-7000-8000-000000000001","metadata":{"order":7},"priority":5,)"
-        R"("progress":0.0,"queue_position":3,"result":null,"retry_count":0,"started_at":null,)"
-        R"("status":"queued","submitted_at":"2023-11-14T22:13:20.000Z","unbound_inputs":[],)"
-        R"("webhook_delivered":false,"worker":null})").value()
+        json::parse(
+            R"({"cancel_requested":false,"completed_at":null,"error":null,"estimated_remaining":45,)"
+            R"("execution_id":"01890000-0000-7000-8000-000000000001","metadata":{"order":7},"priority":5,)"
+            R"("progress":0.0,"queue_position":3,"result":null,"retry_count":0,"started_at":null,)"
+            R"("status":"queued","submitted_at":"2023-11-14T22:13:20.000Z","unbound_inputs":[],)"
+            R"("webhook_delivered":false,"worker":null})"
+        )
+            .value()
     );
 }
 
@@ -84,24 +87,31 @@ TEST(Execution, FailedSaysWhy) {
 }
 
 TEST(Execution, AWaitingRetryAndACancelledJobHaveNoError) {
-    EXPECT_TRUE(encode_execution(shown(State::retry_waiting), fixture::links()).at("error").is_null());
+    EXPECT_TRUE(
+        encode_execution(shown(State::retry_waiting), fixture::links()).at("error").is_null()
+    );
     EXPECT_TRUE(encode_execution(shown(State::cancelled), fixture::links()).at("error").is_null());
 }
 
 TEST(Execution, NamesInputsThatHadNoEffect) {
     auto queued = shown(State::queued);
     queued.view.job.dialect_data = {{"unbound_inputs", json::object{{"prompt", "a cat"}}}};
-    EXPECT_EQ(text(encode_execution(queued, fixture::links()).at("unbound_inputs")), R"(["prompt"])");
+    EXPECT_EQ(
+        text(encode_execution(queued, fixture::links()).at("unbound_inputs")), R"(["prompt"])"
+    );
 }
 
 TEST(Execution, MetricsTellWhatIsKnown) {
     EXPECT_EQ(
         json::value(encode_metrics(fixture::job(State::completed))),
-        json::parse(R"({"cost":{"estimate_usd":null},"execution_id":"01890000-0000-7000-8000-000000000001",)"
-        R"("quality":{"error_category":null,"retry_count":1,"success":true},)"
-        R"("resources":{"cpu_usage_percent":null,"gpu_memory_peak_gb":null,"gpu_utilization_percent":null,)"
-        R"("system_memory_gb":null},"timing":{"inference_time":3.5,"model_load_time":null,"queue_time":2.0,)"
-        R"("total_time":5.5},"workflow":{"image_count":1,"model_count":null,"node_count":2}})").value()
+        json::parse(
+            R"({"cost":{"estimate_usd":null},"execution_id":"01890000-0000-7000-8000-000000000001",)"
+            R"("quality":{"error_category":null,"retry_count":1,"success":true},)"
+            R"("resources":{"cpu_usage_percent":null,"gpu_memory_peak_gb":null,"gpu_utilization_percent":null,)"
+            R"("system_memory_gb":null},"timing":{"inference_time":3.5,"model_load_time":null,"queue_time":2.0,)"
+            R"("total_time":5.5},"workflow":{"image_count":1,"model_count":null,"node_count":2}})"
+        )
+            .value()
     );
     const auto queued = encode_metrics(fixture::job(State::queued));
     EXPECT_TRUE(queued.at("timing").at("total_time").is_null());
@@ -130,7 +140,9 @@ TEST(Execution, ErrorsOfEveryCodeHaveShapeAndStatus) {
     EXPECT_EQ(http_status(Code::queue_full), 429);
     for (int code = 0; code <= static_cast<int>(Code::internal); ++code) {
         const Error error(static_cast<Code>(code), "text");
-        EXPECT_EQ(encode_error(error, now).at("retry_after").is_null(), !info(error.code).retryable);
+        EXPECT_EQ(
+            encode_error(error, now).at("retry_after").is_null(), !info(error.code).retryable
+        );
         EXPECT_GE(http_status(error.code), 400);
     }
 }
@@ -153,7 +165,9 @@ TEST(EventEncoder, StatusChanges) {
     const auto retrying = encoder.encode(event(
         EventType::retrying,
         State::retry_waiting,
-        {{"error", fixture::job(State::failed).failure->to_json()}, {"attempt", 1}, {"retry_at", "soon"}}
+        {{"error", fixture::job(State::failed).failure->to_json()},
+         {"attempt", 1},
+         {"retry_at", "soon"}}
     ));
     EXPECT_EQ(retrying.at("status"), "queued");
     EXPECT_EQ(retrying.at("error").at("code"), "out_of_memory");
@@ -170,7 +184,8 @@ TEST(EventEncoder, ProgressIsAFullSnapshot) {
     progress.current_node_class = "KSampler";
     progress.step = 4;
     progress.steps = 20;
-    const auto body = encoder.encode(event(EventType::progress, State::running, progress.to_json()));
+    const auto body =
+        encoder.encode(event(EventType::progress, State::running, progress.to_json()));
     EXPECT_EQ(body.at("type"), "progress");
     EXPECT_EQ(body.at("progress").as_double(), 0.5);
     EXPECT_EQ(body.at("nodes_total"), 2);
@@ -184,7 +199,9 @@ TEST(EventEncoder, OutputsCarryLinks) {
         EventType::output, State::running, {{"output", fixture::output("image", "a.png").to_json()}}
     ));
     EXPECT_EQ(body.at("type"), "output");
-    EXPECT_EQ(body.at("output").at("url").as_string(), "http://here/" + fixture::kAsset.to_string());
+    EXPECT_EQ(
+        body.at("output").at("url").as_string(), "http://here/" + fixture::kAsset.to_string()
+    );
 }
 
 TEST(EventEncoder, CompletedCarriesTheResultAndTheTime) {
@@ -212,7 +229,9 @@ TEST(EventEncoder, TimesTheLatestAttempt) {
 TEST(EventEncoder, FailuresAreErrors) {
     EventEncoder encoder(shown(State::running).view, fixture::links());
     const auto failed = encoder.encode(event(
-        EventType::failed, State::failed, {{"error", fixture::job(State::failed).failure->to_json()}}
+        EventType::failed,
+        State::failed,
+        {{"error", fixture::job(State::failed).failure->to_json()}}
     ));
     EXPECT_EQ(failed.at("type"), "error");
     EXPECT_EQ(failed.at("status"), "failed");
@@ -284,9 +303,9 @@ TEST(ExecutionRequest, RefusesRetriesOutOfBounds) {
 
 TEST(ExecutionRequest, InputsAreParametersOrKept) {
     Submission submission;
-    ASSERT_TRUE(
-        take_inputs({{"inputs", json::object{{"6.text", "a cat"}, {"prompt", "x"}}}}, "inputs", submission)
-    );
+    ASSERT_TRUE(take_inputs(
+        {{"inputs", json::object{{"6.text", "a cat"}, {"prompt", "x"}}}}, "inputs", submission
+    ));
     EXPECT_EQ(text(submission.parameters), R"({"6.text":"a cat"})");
     EXPECT_EQ(text(submission.spec.dialect_data), R"({"unbound_inputs":{"prompt":"x"}})");
     EXPECT_FALSE(take_inputs({{"inputs", 3}}, "inputs", submission).has_value());
@@ -299,7 +318,9 @@ protected:
     public:
         const net::Request& request() const override { return request_; }
         Task<Result<std::string>> read_body(std::uint64_t) override { co_return std::string(); }
-        Task<Result<std::size_t>> read_some(char*, std::size_t) override { co_return std::size_t{0}; }
+        Task<Result<std::size_t>> read_some(char*, std::size_t) override {
+            co_return std::size_t{0};
+        }
         Task<Result<>> send(net::Response) override { co_return Result<>(); }
         Task<Result<>> send_file(net::Response, net::FileBody) override { co_return Result<>(); }
         Task<Result<>> begin_stream(net::Response) override { co_return Result<>(); }
@@ -336,8 +357,11 @@ TEST_F(ListQueryTest, DefaultsToAllOfTheTenant) {
 }
 
 TEST_F(ListQueryTest, ReadsEveryFilter) {
-    const auto query =
-        decode({{"status", "queued, completed,queued"}, {"limit", "7"}, {"cursor", fixture::kJob.to_string()}});
+    const auto query = decode(
+        {{"status", "queued, completed,queued"},
+         {"limit", "7"},
+         {"cursor", fixture::kJob.to_string()}}
+    );
     ASSERT_TRUE(query.has_value());
     EXPECT_EQ(query->states, (std::vector{State::queued, State::retry_waiting, State::completed}));
     EXPECT_EQ(query->limit, 7);

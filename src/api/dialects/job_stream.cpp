@@ -36,7 +36,8 @@ EventStream make_stream(
         );
     }
     auto encoder = std::make_shared<execution::EventEncoder>(opening.shown.view, links);
-    stream.encode = [encoder, event_shape = shape.event](const jobs::Event& event) -> std::optional<std::string> {
+    stream.encode = [encoder, event_shape = shape.event](const jobs::Event& event
+                    ) -> std::optional<std::string> {
         if (event.type == jobs::EventType::preview) {
             return std::nullopt;
         }
@@ -60,7 +61,9 @@ Task<> refuse(Call& call, const StreamShape& shape, Error error) {
 
 }  // namespace
 
-std::string close_frame() { return sse_frame("close", "{}"); }
+std::string close_frame() {
+    return sse_frame("close", "{}");
+}
 
 Task<Result<StreamOpening>> open_stream(
     const Call& call, const Services& services, std::optional<std::uint64_t> since

@@ -1,5 +1,5 @@
-// The Server-Sent Events route of a dialect: finds the job, opens with its present state or resumes after
-// Last-Event-ID, and says "close" after the last event. Runs on the connection's thread.
+// The Server-Sent Events route of a dialect: finds the job, opens with its present state or resumes
+// after Last-Event-ID, and says "close" after the last event. Runs on the connection's thread.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,15 @@ struct StreamShape {
     net::Headers headers;
 };
 
-// What a stream starts from: the job as it is, and after which event the client wants to go on (nullopt: it wants the
-// present state first).
+// What a stream starts from: the job as it is, and after which event the client wants to go on
+// (nullopt: it wants the present state first).
 struct StreamOpening {
     execution::Shown shown;
     std::optional<std::uint64_t> since;
 
-    std::uint64_t first_after() const { return since.value_or(execution::since_state(shown.view.job)); }
+    std::uint64_t first_after() const {
+        return since.value_or(execution::since_state(shown.view.job));
+    }
     bool is_over() const { return since && execution::is_over(shown.view.job, *since); }
 };
 // The call's first path parameter is the job's id.

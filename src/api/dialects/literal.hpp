@@ -1,5 +1,5 @@
-// JSON written in the source, for the parts of the OpenAPI document. A literal that does not parse is a programmer
-// error.
+// JSON written in the source, for the parts of the OpenAPI document. A literal that does not parse
+// is a programmer error.
 #pragma once
 
 #include <string_view>

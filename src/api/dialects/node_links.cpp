@@ -20,7 +20,8 @@ struct Link {
 
 bool is_link(const json::value& input) {
     const json::array* items = input.if_array();
-    return items != nullptr && items->size() == 2 && (*items)[0].is_string() && (*items)[1].is_int64();
+    return items != nullptr && items->size() == 2 && (*items)[0].is_string() &&
+           (*items)[1].is_int64();
 }
 
 // Node ids are text in the API format and often numbers elsewhere.
@@ -83,7 +84,10 @@ std::optional<Link> parse_object_link(const json::object& link) {
         to = &to->get_array()[0];
     }
     return make_link(
-        node_id(from), slot == nullptr ? std::optional<std::int64_t>(0) : slot_of(slot), node_id(to), name_of(input)
+        node_id(from),
+        slot == nullptr ? std::optional<std::int64_t>(0) : slot_of(slot),
+        node_id(to),
+        name_of(input)
     );
 }
 
@@ -95,7 +99,9 @@ std::optional<Link> parse_link(const json::value& link) {
         return std::nullopt;
     }
     const json::array& items = link.get_array();
-    return make_link(node_id(&items[0]), slot_of(&items[1]), node_id(&items[2]), name_of(&items[3]));
+    return make_link(
+        node_id(&items[0]), slot_of(&items[1]), node_id(&items[2]), name_of(&items[3])
+    );
 }
 
 json::object* find_inputs(json::object& nodes, const std::string& id) {
@@ -150,13 +156,16 @@ std::optional<std::string> apply(const json::value& from, json::object& nodes) {
 
 Result<json::object> merge_links(json::object workflow) {
     json::value* wrapped = workflow.if_contains("nodes");
-    if (wrapped == nullptr || !wrapped->is_object() || wrapped->get_object().contains("class_type")) {
+    if (wrapped == nullptr || !wrapped->is_object() ||
+        wrapped->get_object().contains("class_type")) {
         return workflow;
     }
     const json::value* listed = json::find(workflow, "links");
     const bool has_links = listed != nullptr && listed->is_array() && !listed->get_array().empty();
     if (listed != nullptr && !listed->is_array() && !listed->is_object()) {
-        return fail(Code::invalid_argument, "workflow.links: must be a list", {{"field", "workflow.links"}});
+        return fail(
+            Code::invalid_argument, "workflow.links: must be a list", {{"field", "workflow.links"}}
+        );
     }
     json::object& nodes = wrapped->get_object();
     if (!has_links) {

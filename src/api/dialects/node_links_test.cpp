@@ -9,7 +9,8 @@ namespace {
 
 std::string merged(std::string_view workflow) {
     const auto result = merge_links(literal(workflow));
-    return result ? json::serialize_canonical(*result) : std::string(to_string(result.error().code));
+    return result ? json::serialize_canonical(*result)
+                  : std::string(to_string(result.error().code));
 }
 
 TEST(NodeLinks, LeavesOtherShapesAlone) {
@@ -20,7 +21,8 @@ TEST(NodeLinks, LeavesOtherShapesAlone) {
 }
 
 TEST(NodeLinks, TakesTheNodesOut) {
-    const std::string nodes = R"({"1":{"class_type":"A","inputs":{"x":["2",0]}},"2":{"class_type":"B"}})";
+    const std::string nodes =
+        R"({"1":{"class_type":"A","inputs":{"x":["2",0]}},"2":{"class_type":"B"}})";
     EXPECT_EQ(merged(R"({"nodes":)" + nodes + "}"), nodes);
     EXPECT_EQ(merged(R"({"nodes":)" + nodes + R"(,"links":[]})"), nodes);
     EXPECT_EQ(merged(R"({"nodes":)" + nodes + R"(,"links":{}})"), nodes);
@@ -30,7 +32,8 @@ TEST(NodeLinks, TakesTheNodesOut) {
 TEST(NodeLinks, SetsInputsFromEveryFormOfLink) {
     const std::string expected =
         R"({"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{"images":["1",0]}}})";
-    const std::string nodes = R"({"nodes":{"1":{"class_type":"A"},"2":{"class_type":"B"}},"links":[)";
+    const std::string nodes =
+        R"({"nodes":{"1":{"class_type":"A"},"2":{"class_type":"B"}},"links":[)";
     for (const char* link : {
              R"(["1",0,"2","images"])",
              R"([1,0,2,"images"])",
@@ -45,8 +48,10 @@ TEST(NodeLinks, SetsInputsFromEveryFormOfLink) {
 
 TEST(NodeLinks, AnInputKeepsItsLinkButNotItsValue) {
     EXPECT_EQ(
-        merged(R"({"nodes":{"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{"a":["1",1],"b":3}}},
-                   "links":[["1",0,"2","a"],["1",2,"2","b"]]})"),
+        merged(
+            R"({"nodes":{"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{"a":["1",1],"b":3}}},
+                   "links":[["1",0,"2","a"],["1",2,"2","b"]]})"
+        ),
         R"({"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{"a":["1",1],"b":["1",2]}}})"
     );
 }
@@ -75,8 +80,14 @@ TEST(NodeLinks, ARepeatedListInAnotherFormIsIgnored) {
 
 TEST(NodeLinks, LinksMustBeAList) {
     EXPECT_EQ(merged(R"({"nodes":{"1":{}},"links":3})"), "invalid_argument");
-    EXPECT_EQ(merged(R"({"nodes":{"1":3,"2":{"inputs":4}},"links":[["2",0,"1","a"]]})"), "invalid_workflow");
-    EXPECT_EQ(merged(R"({"nodes":{"1":3,"2":{"inputs":4}},"links":[["1",0,"2","a"]]})"), "invalid_workflow");
+    EXPECT_EQ(
+        merged(R"({"nodes":{"1":3,"2":{"inputs":4}},"links":[["2",0,"1","a"]]})"),
+        "invalid_workflow"
+    );
+    EXPECT_EQ(
+        merged(R"({"nodes":{"1":3,"2":{"inputs":4}},"links":[["1",0,"2","a"]]})"),
+        "invalid_workflow"
+    );
 }
 
 }  // namespace

@@ -105,9 +105,7 @@ Task<bool> connect_and_leave(net::Client& client, std::string url) {
 
 class SocketTest : public ::testing::Test {
 protected:
-    ~SocketTest() override {
-        loop_.run(close(client_));
-    }
+    ~SocketTest() override { loop_.run(close(client_)); }
     std::future<Heard> start(TestApi& api, std::string path, std::vector<std::string> say = {}) {
         return loop_.start(listen(client_, socket_url(api, path), std::move(say)));
     }
@@ -157,7 +155,9 @@ TEST(WorkflowsRoutes, TheSameKeyAnswersWithTheSameExecution) {
     EXPECT_EQ(again.status, 202);
     EXPECT_EQ(first.headers.get("Idempotency-Replayed"), "");
     EXPECT_EQ(again.headers.get("Idempotency-Replayed"), "true");
-    EXPECT_EQ(text_of(parse(first.body), "execution_id"), text_of(parse(again.body), "execution_id"));
+    EXPECT_EQ(
+        text_of(parse(first.body), "execution_id"), text_of(parse(again.body), "execution_id")
+    );
     const auto other = api.post(
         "/v2/workflows/execute",
         R"({"workflow": {"1": {"class_type": "SaveImage"}}})",
@@ -190,7 +190,9 @@ TEST(WorkflowsRoutes, RefusalsHaveShapeStatusAndVersion) {
     const auto invalid = api.post("/v2/workflows/execute", R"({"workflow": {"1": {}}})");
     EXPECT_EQ(invalid.status, 400);
     EXPECT_EQ(test::error_code(invalid), "invalid_workflow");
-    EXPECT_EQ(api.post("/v2/workflows/execute", R"({"workflow": {"1": {}}, "priority": 11})").status, 400);
+    EXPECT_EQ(
+        api.post("/v2/workflows/execute", R"({"workflow": {"1": {}}, "priority": 11})").status, 400
+    );
     EXPECT_EQ(api.get("/v2/workflows/executions?limit=0").status, 400);
     const std::string unknown = JobId::make(api.clock.now()).to_string();
     for (const char* rest : {"", "/metrics", "/events", "/ws"}) {
@@ -203,7 +205,9 @@ TEST(WorkflowsRoutes, RefusalsHaveShapeStatusAndVersion) {
     EXPECT_EQ(api.get(execution(id, "/ws")).status, 426);
     EXPECT_EQ(api.get(execution(id, "/ws?since=x")).status, 400);
     EXPECT_EQ(api.get(execution(id, "/events"), header("Last-Event-ID", "x")).status, 400);
-    EXPECT_EQ(api.get(execution(id, "/events"), header("Last-Event-ID", "99999999999")).status, 400);
+    EXPECT_EQ(
+        api.get(execution(id, "/events"), header("Last-Event-ID", "99999999999")).status, 400
+    );
     EXPECT_EQ(api.services.streams->load(), 0U);
 }
 
@@ -225,14 +229,18 @@ TEST(WorkflowsRoutes, EventsOpenWithTheStateAndClose) {
     EXPECT_EQ(last.at("result").at("outputs").as_array().size(), 1U);
     EXPECT_TRUE(last.at("execution_time").is_double());
     for (std::size_t index = 2; index + 1 < frames.size(); ++index) {
-        EXPECT_GT(frames[index].at("sequence").as_int64(), frames[index - 1].at("sequence").as_int64());
+        EXPECT_GT(
+            frames[index].at("sequence").as_int64(), frames[index - 1].at("sequence").as_int64()
+        );
     }
 
-    const auto resumed = frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", "1")).body);
+    const auto resumed =
+        frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", "1")).body);
     ASSERT_EQ(resumed.size(), 3U) << "started, completed, close";
     EXPECT_EQ(resumed[0].at("status"), "processing");
     const std::string seen = std::to_string(last.at("sequence").as_int64());
-    const auto over = frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", seen)).body);
+    const auto over =
+        frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", seen)).body);
     ASSERT_EQ(over.size(), 1U);
     EXPECT_EQ(type_of(over[0]), "close");
 }
@@ -244,11 +252,13 @@ TEST(WorkflowsRoutes, ARevivedJobsHistoryDoesNotSayClose) {
     api.post(execution(id, "/retry"), "");
     api.open_worker();
     api.wait_for_status(execution(id), "completed");
-    const auto first = frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", "1")).body);
+    const auto first =
+        frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", "1")).body);
     ASSERT_FALSE(first.empty());
     EXPECT_EQ(first.back().at("status"), "cancelled");
     const std::string seen = std::to_string(first.back().at("sequence").as_int64());
-    const auto rest = frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", seen)).body);
+    const auto rest =
+        frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", seen)).body);
     ASSERT_GE(rest.size(), 3U);
     EXPECT_EQ(rest.front().at("status"), "queued");
     EXPECT_EQ(type_of(rest.back()), "close");
@@ -257,7 +267,9 @@ TEST(WorkflowsRoutes, ARevivedJobsHistoryDoesNotSayClose) {
 TEST_F(SocketTest, TellsTheWholeStoryAndCloses) {
     TestApi api;
     const std::string id = submit(api);
-    auto future = start(api, execution(id, "/ws?previews=1"), {R"({"type":"ping"})", "nonsense", R"({"type":"?"})"});
+    auto future = start(
+        api, execution(id, "/ws?previews=1"), {R"({"type":"ping"})", "nonsense", R"({"type":"?"})"}
+    );
     while (api.services.streams->load() == 0) {
         std::this_thread::yield();
     }
@@ -342,12 +354,12 @@ TEST(ComfyuiExecuteRoutes, AnExecutionFromSubmitToResult) {
         "/comfyui/execute",
         R"({"workflow": {"nodes": {"1": {"class_type": "EmptyImage"}, "2": {"class_type": "SaveImage"}},
                          "links": [["1", 0, "2", "images"]]}})",
-        header("X-Webhook-URL", "https://example.com/hook")
+        header("X-Webhook-URL", "https://1.1.1.1/hook")
     );
     EXPECT_EQ(accepted.status, 202) << accepted.body;
     const auto body = parse(accepted.body);
     EXPECT_EQ(text_of(body, "status"), "accepted");
-    EXPECT_EQ(text_of(body, "webhook_url"), "https://example.com/hook");
+    EXPECT_EQ(text_of(body, "webhook_url"), "https://1.1.1.1/hook");
     const std::string id = text_of(body, "execution_id");
     EXPECT_EQ(
         parse(api.ledger.spec(*JobId::parse(id)).workflow).at("2").at("inputs").at("images"),
@@ -405,7 +417,8 @@ TEST(TasksRoutes, ATaskFromSubmitToResult) {
 
 TEST(TasksRoutes, ADeletedTaskStaysReadable) {
     TestApi api;
-    const std::string path = "/api/v1/tasks/" + text_of(parse(api.post("/api/v1/tasks", kTask).body), "id");
+    const std::string path =
+        "/api/v1/tasks/" + text_of(parse(api.post("/api/v1/tasks", kTask).body), "id");
     const auto deleted = api.send("DELETE", path);
     EXPECT_EQ(deleted.status, 200);
     EXPECT_EQ(text_of(parse(deleted.body), "status"), "cancelled");
@@ -461,7 +474,8 @@ TEST(DialectRoutes, EverythingIsInTheDocument) {
     const std::string text = json::serialize(document);
     const json::object& schemas = document.at("components").at("schemas").as_object();
     const std::string prefix = "#/components/schemas/";
-    for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at + 1)) {
+    for (std::size_t at = text.find(prefix); at != std::string::npos;
+         at = text.find(prefix, at + 1)) {
         const std::size_t begin = at + prefix.size();
         const std::string name = text.substr(begin, text.find('"', begin) - begin);
         EXPECT_TRUE(schemas.contains(name)) << name;

@@ -90,6 +90,8 @@ inline jobs::Event event(jobs::EventType type, jobs::State state, json::object d
 }
 
 // Serialised, so that a failed comparison shows both sides.
-inline std::string text(const json::value& value) { return json::serialize_canonical(value); }
+inline std::string text(const json::value& value) {
+    return json::serialize_canonical(value);
+}
 
 }  // namespace comfyd::api::fixture

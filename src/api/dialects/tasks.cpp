@@ -44,7 +44,8 @@ Task<> submit_task(Call& call, const Services& services) {
         co_return;
     }
     const jobs::Job& job = submitted->view.job;
-    net::Response response = json_response(201, encode_task(job, execution::links_of(call, services)));
+    net::Response response =
+        json_response(201, encode_task(job, execution::links_of(call, services)));
     response.headers.set("Location", "/api/v1/tasks/" + job.id.to_string());
     if (submitted->replayed) {
         response.headers.set("Idempotency-Replayed", "true");
@@ -70,7 +71,10 @@ Task<> get_task(Call& call, const Services& services) {
     }
     auto payload = json::parse(spec->workflow);
     if (!payload) {
-        co_await send(call, error_response(Error(Code::internal, "The stored payload of this task is damaged.")));
+        co_await send(
+            call,
+            error_response(Error(Code::internal, "The stored payload of this task is damaged."))
+        );
         co_return;
     }
     json::object body = encode_task(view->job, execution::links_of(call, services));
@@ -152,11 +156,14 @@ Task<> list_workers(Call& call, const Services& services) {
 Task<> get_worker(Call& call, const Services& services) {
     const std::string& id = call.path_parameters.at(0);
     const auto workers = co_await services.jobs.workers();
-    const auto found = std::find_if(workers.begin(), workers.end(), [&id](const jobs::WorkerInfo& worker) {
-        return worker.id == id;
-    });
+    const auto found =
+        std::find_if(workers.begin(), workers.end(), [&id](const jobs::WorkerInfo& worker) {
+            return worker.id == id;
+        });
     if (found == workers.end()) {
-        co_await send(call, error_response(Error(Code::not_found, "There is no worker with this id.")));
+        co_await send(
+            call, error_response(Error(Code::not_found, "There is no worker with this id."))
+        );
         co_return;
     }
     const bool owns = co_await owns_job(call, services, found->current_job);

@@ -1,6 +1,6 @@
-// The tasks API: /api/v1/tasks…, /api/v1/workers…, /api/v1/queue/metrics, /health and /ready. A finished task stays
-// readable with its result, a failed one says why. Decoding and encoding are here as free functions for tests.
-// `services` outlives the router.
+// The tasks API: /api/v1/tasks…, /api/v1/workers…, /api/v1/queue/metrics, /health and /ready. A
+// finished task stays readable with its result, a failed one says why. Decoding and encoding are
+// here as free functions for tests. `services` outlives the router.
 #pragma once
 
 #include <optional>

@@ -21,7 +21,8 @@ json::object operation(std::string_view tag, std::string_view text) {
 json::object answer(
     std::string_view tag, std::string_view id, std::string_view summary, std::string_view schema
 ) {
-    json::object made = operation(tag, R"json({"responses": {"200": {"description": "Success."}}})json");
+    json::object made =
+        operation(tag, R"json({"responses": {"200": {"description": "Success."}}})json");
     made["operationId"] = id;
     made["summary"] = summary;
     json::object& success = made["responses"].get_object()["200"].get_object();
@@ -63,24 +64,29 @@ json::object operation_submit() {
 }
 
 json::object operation_get() {
-    return answer("tasks", "getTask", "A task with its payload, and its result when completed", "Task");
+    return answer(
+        "tasks", "getTask", "A task with its payload, and its result when completed", "Task"
+    );
 }
 
 json::object operation_list() {
-    json::object made = answer("tasks", "listTasks", "List tasks, newest first, without payload", "TaskList");
+    json::object made =
+        answer("tasks", "listTasks", "List tasks, newest first, without payload", "TaskList");
     made["parameters"] = json::parse(R"json([
         {"name": "status", "in": "query", "description": "One status, or several with commas.",
          "schema": {"type": "string"}, "example": "pending,running"},
         {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50}},
         {"name": "cursor", "in": "query", "description": "next_cursor of the page before.", "schema": {"type": "string"}}
-    ])json").value();
+    ])json")
+                             .value();
     return made;
 }
 
 json::object operation_cancel(std::string_view id) {
     json::object made = answer("tasks", id, "Cancel a task", "Task");
     made["description"] =
-        "A waiting task is cancelled at once; a running one is interrupted on its worker. The record stays readable.";
+        "A waiting task is cancelled at once; a running one is interrupted on its worker. The "
+        "record stays readable.";
     return made;
 }
 
@@ -104,12 +110,21 @@ json::object operation_events() {
 json::object operation_workers() {
     return answer("workers", "listWorkers", "List workers", "WorkerList");
 }
-json::object operation_worker() { return answer("workers", "getWorker", "One worker", "Worker"); }
+json::object operation_worker() {
+    return answer("workers", "getWorker", "One worker", "Worker");
+}
 json::object operation_worker_metrics() {
-    return answer("workers", "getWorkerMetrics", "How many workers are in which state", "WorkerMetrics");
+    return answer(
+        "workers", "getWorkerMetrics", "How many workers are in which state", "WorkerMetrics"
+    );
 }
 json::object operation_queue_metrics() {
-    return answer("tasks", "getQueueMetrics", "How many tasks of the caller are in which state", "QueueMetrics");
+    return answer(
+        "tasks",
+        "getQueueMetrics",
+        "How many tasks of the caller are in which state",
+        "QueueMetrics"
+    );
 }
 json::object operation_health() {
     return answer("health", "getHealth", "Healthy while the process answers", "ServiceHealth");

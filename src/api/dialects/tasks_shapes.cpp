@@ -195,9 +195,11 @@ json::object encode_worker(const jobs::WorkerInfo& worker, bool shows_job) {
 
 json::object encode_worker_metrics(const std::vector<jobs::WorkerInfo>& workers) {
     const auto count = [&workers](std::string_view status) {
-        return std::count_if(workers.begin(), workers.end(), [status](const jobs::WorkerInfo& worker) {
-            return worker_status(worker) == status;
-        });
+        return std::count_if(
+            workers.begin(),
+            workers.end(),
+            [status](const jobs::WorkerInfo& worker) { return worker_status(worker) == status; }
+        );
     };
     return {
         {"total_workers", workers.size()},

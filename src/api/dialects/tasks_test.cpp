@@ -85,7 +85,9 @@ TEST(Tasks, CompletedTaskKeepsWhatComfyUiReported) {
 }
 
 TEST(Tasks, ErrorsAreText) {
-    EXPECT_EQ(encode_task(fixture::job(State::failed), fixture::links()).at("error"), "the GPU is full");
+    EXPECT_EQ(
+        encode_task(fixture::job(State::failed), fixture::links()).at("error"), "the GPU is full"
+    );
     EXPECT_EQ(encode_task(fixture::job(State::expired), fixture::links()).at("error"), "too late");
     EXPECT_EQ(encode_task(fixture::job(State::retry_waiting), fixture::links()).at("error"), "");
     EXPECT_EQ(encode_task(fixture::job(State::cancelled), fixture::links()).at("error"), "");
@@ -100,12 +102,15 @@ TEST(Tasks, ErrorsAreText) {
 
 TEST(Tasks, MessagesSpeakOfTasks) {
     EXPECT_EQ(
-        text(encode_message({{"type", "status_change"}, {"execution_id", "x"}, {"status", "processing"}})),
+        text(encode_message(
+            {{"type", "status_change"}, {"execution_id", "x"}, {"status", "processing"}}
+        )),
         R"({"status":"running","task_id":"x","type":"status_change"})"
     );
     EXPECT_EQ(encode_message({{"status", "queued"}}).at("status"), "pending");
     const auto failed = encode_message(
-        {{"status", "failed"}, {"error", json::object{{"message", "full"}, {"code", "out_of_memory"}}}}
+        {{"status", "failed"},
+         {"error", json::object{{"message", "full"}, {"code", "out_of_memory"}}}}
     );
     EXPECT_EQ(
         text(failed),
@@ -153,8 +158,14 @@ TEST(TasksWorkers, ShowsAWorker) {
 
 TEST(TasksWorkers, Counts) {
     EXPECT_EQ(
-        text(encode_worker_metrics({worker("idle"), worker("idle"), worker("running"), worker("starting"),
-                                    worker("down"), worker("draining")})),
+        text(encode_worker_metrics(
+            {worker("idle"),
+             worker("idle"),
+             worker("running"),
+             worker("starting"),
+             worker("down"),
+             worker("draining")}
+        )),
         R"({"failed_workers":1,"idle_workers":2,"running_workers":1,"starting_workers":1,)"
         R"("stopped_workers":1,"total_workers":6})"
     );

@@ -26,7 +26,13 @@ Task<> refuse(Call& call, const Services& services, const Version& version, Erro
 }
 
 // Answers with the execution, or says why there is none.
-Task<> answer(Call& call, const Services& services, const Version& version, int status, Result<jobs::View> view) {
+Task<> answer(
+    Call& call,
+    const Services& services,
+    const Version& version,
+    int status,
+    Result<jobs::View> view
+) {
     if (!view) {
         co_await refuse(call, services, version, std::move(view.error()));
         co_return;
@@ -69,8 +75,7 @@ Task<> execute(Call& call, const Services& services, const Version& version) {
         co_return;
     }
     net::Response response = json_response(
-        202,
-        execution::encode_execution(*shown, execution::links_of(call, services))
+        202, execution::encode_execution(*shown, execution::links_of(call, services))
     );
     response.headers.set(
         "Location",
@@ -152,7 +157,8 @@ Task<> stream(Call& call, const Services& services, const Version& version) {
     co_await stream_job(call, services, std::move(shape));
 }
 
-// "method" and the retry settings are accepted for clients that send them; a delivery is always a POST.
+// "method" and the retry settings are accepted for clients that send them; a delivery is always a
+// POST.
 Result<> check_webhook_config(const json::object& body) {
     const auto config = json::find_object(body, "webhook_config");
     if (!config) {
@@ -201,7 +207,9 @@ Result<Decoded> decode_request(json::object body, const Version& version) {
     jobs::Spec& spec = decoded.submission.spec;
     spec.dialect = "workflows";
     spec.dialect_data["api_version"] = version.number;
-    if (auto kept = execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data); !kept) {
+    if (auto kept =
+            execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data);
+        !kept) {
         return fail(std::move(kept.error()));
     }
     if (auto inputs = execution::take_inputs(body, "input_params", decoded.submission); !inputs) {
@@ -223,13 +231,19 @@ void add_version_headers(net::Headers& headers, const Version& version, std::str
     headers.set("Deprecation", "true");
     if (path.starts_with(version.prefix) && path.find('>') == std::string_view::npos) {
         path.remove_prefix(version.prefix.size());
-        headers.set("Link", "<" + std::string(kV2.prefix) + std::string(path) + ">; rel=\"successor-version\"");
+        headers.set(
+            "Link",
+            "<" + std::string(kV2.prefix) + std::string(path) + ">; rel=\"successor-version\""
+        );
     }
 }
 
-net::Response error_response(const Error& error, Time now, const Version& version, std::string_view path) {
+net::Response error_response(
+    const Error& error, Time now, const Version& version, std::string_view path
+) {
     net::Response response = json_response(
-        execution::http_status(error.code), json::object{{"error", execution::encode_error(error, now)}}
+        execution::http_status(error.code),
+        json::object{{"error", execution::encode_error(error, now)}}
     );
     execution::add_retry_after(error, response);
     add_version_headers(response.headers, version, path);
@@ -243,19 +257,21 @@ void add_workflows(Router& router, const Services& services) {
     using Function = Task<> (*)(Call&, const Services&, const Version&);
     // Both live as long as the program.
     for (const Version* version : {&kV2, &kV1}) {
-        const auto add = [&](net::Method method, std::string_view path, Function function, json::object operation) {
-            Route route;
-            route.method = method;
-            route.pattern = std::string(version->prefix) + "/workflows/" + std::string(path);
-            route.handler = [&services, version, function](Call& call) {
-                return function(call, services, *version);
+        const auto add =
+            [&](net::Method method, std::string_view path, Function function, json::object operation
+            ) {
+                Route route;
+                route.method = method;
+                route.pattern = std::string(version->prefix) + "/workflows/" + std::string(path);
+                route.handler = [&services, version, function](Call& call) {
+                    return function(call, services, *version);
+                };
+                route.encode_error = [&services, version](const Error& error) {
+                    return error_response(error, services.clock.now(), *version, "");
+                };
+                route.operation = std::move(operation);
+                router.add(std::move(route));
             };
-            route.encode_error = [&services, version](const Error& error) {
-                return error_response(error, services.clock.now(), *version, "");
-            };
-            route.operation = std::move(operation);
-            router.add(std::move(route));
-        };
         using net::Method;
         add(Method::post, "execute", execute, operation_execute(*version));
         add(Method::get, "executions", list, operation_list(*version));

@@ -1,6 +1,7 @@
-// The asynchronous workflows API: /v1/workflows/… (deprecated) and /v2/workflows/…, which differ in nothing but the
-// headers that say so. Submit, status, list, cancel, retry, metrics, Server-Sent Events and WebSocket. The decoding is
-// here as free functions for tests. `services` outlives the router.
+// The asynchronous workflows API: /v1/workflows/… (deprecated) and /v2/workflows/…, which differ in
+// nothing but the headers that say so. Submit, status, list, cancel, retry, metrics, Server-Sent
+// Events and WebSocket. The decoding is here as free functions for tests. `services` outlives the
+// router.
 #pragma once
 
 #include <string>
@@ -32,11 +33,13 @@ struct Decoded {
 };
 Result<Decoded> decode_request(json::object body, const Version& version);
 
-// X-API-Version, and for a deprecated version Deprecation and a Link to its successor. `path` is the request's; empty
-// when it is not known.
+// X-API-Version, and for a deprecated version Deprecation and a Link to its successor. `path` is
+// the request's; empty when it is not known.
 void add_version_headers(net::Headers& headers, const Version& version, std::string_view path);
 // {"error":{…}}
-net::Response error_response(const Error& error, Time now, const Version& version, std::string_view path);
+net::Response error_response(
+    const Error& error, Time now, const Version& version, std::string_view path
+);
 
 json::object operation_execute(const Version& version);
 json::object operation_get(const Version& version);

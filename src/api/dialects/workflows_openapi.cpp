@@ -32,7 +32,9 @@ constexpr std::string_view kExecution = R"json({
     }
 })json";
 
-json::object execution_operation(const Version& version, std::string_view id, std::string_view summary) {
+json::object execution_operation(
+    const Version& version, std::string_view id, std::string_view summary
+) {
     json::object made = operation(version, id, kExecution);
     made["summary"] = summary;
     return made;
@@ -79,7 +81,9 @@ json::object operation_execute(const Version& version) {
 }
 
 json::object operation_get(const Version& version) {
-    return execution_operation(version, "getExecution", "Status, progress and result of an execution");
+    return execution_operation(
+        version, "getExecution", "Status, progress and result of an execution"
+    );
 }
 
 json::object operation_list(const Version& version) {
@@ -104,7 +108,8 @@ json::object operation_cancel(const Version& version, std::string_view id) {
     json::object made =
         execution_operation(version, std::string(id) + "Execution", "Cancel an execution");
     made["description"] =
-        "A waiting execution is cancelled at once; a running one is interrupted on its worker. Cancelling an "
+        "A waiting execution is cancelled at once; a running one is interrupted on its worker. "
+        "Cancelling an "
         "execution that has ended changes nothing. The record stays readable.";
     return made;
 }
@@ -113,8 +118,9 @@ json::object operation_retry(const Version& version) {
     json::object made =
         execution_operation(version, "retryExecution", "Run a failed or cancelled execution again");
     json::object& responses = made["responses"].get_object();
-    responses["202"] = responses.at("200");
+    json::value success = responses.at("200");  // a copy: adding a member moves the others
     responses.erase("200");
+    responses["202"] = std::move(success);
     responses["409"] = literal(R"json({
         "description": "The execution has not ended, or it has completed.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}

@@ -35,7 +35,8 @@ public:
           encoder_(opening.shown.view, execution::links_of(call, services)),
           idle_(call.exchange.executor()) {}
 
-    // Ends when the client leaves or the task is cancelled, and ends the subscription, for which the writer waits.
+    // Ends when the client leaves or the task is cancelled, and ends the subscription, for which
+    // the writer waits.
     Task<> read() {
         for (;;) {
             auto message = co_await socket_.read();

@@ -1,6 +1,7 @@
-// The WebSocket of one execution: messages out as in the Server-Sent Events stream, previews as binary frames, and
-// {"type":"cancel"} and {"type":"ping"} in. One reader and one writer run at the same time; both end before the handler
-// returns. Runs on the connection's thread.
+// The WebSocket of one execution: messages out as in the Server-Sent Events stream, previews as
+// binary frames, and
+// {"type":"cancel"} and {"type":"ping"} in. One reader and one writer run at the same time; both
+// end before the handler returns. Runs on the connection's thread.
 #pragma once
 
 #include <optional>

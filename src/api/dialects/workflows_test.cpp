@@ -43,7 +43,8 @@ TEST(WorkflowsRequest, DecodesEveryField) {
 }
 
 TEST(WorkflowsRequest, AWorkflowIsEnough) {
-    auto decoded = decode_request(literal(R"({"workflow": {"nodes": {"1": {"class_type": "A"}}}})"), kV1);
+    auto decoded =
+        decode_request(literal(R"({"workflow": {"nodes": {"1": {"class_type": "A"}}}})"), kV1);
     ASSERT_TRUE(decoded.has_value());
     EXPECT_EQ(text(decoded->submission.workflow), R"({"1":{"class_type":"A"}})");
     EXPECT_EQ(decoded->submission.spec.priority, jobs::kPriorityDefault);
@@ -101,13 +102,18 @@ TEST(WorkflowsError, HasTheSharedShapeAndTheVersion) {
 
 TEST(WorkflowsSocket, UnderstandsCancelAndPing) {
     EXPECT_EQ(decode_client_message(R"({"type":"cancel"})", false).value(), ClientMessage::cancel);
-    EXPECT_EQ(decode_client_message(R"({"type":"ping","n":1})", false).value(), ClientMessage::ping);
+    EXPECT_EQ(
+        decode_client_message(R"({"type":"ping","n":1})", false).value(), ClientMessage::ping
+    );
     EXPECT_EQ(decode_client_message("{", false).error().code, Code::malformed_json);
     for (const char* message : {R"({})", R"({"type":"stop"})", R"({"type":3})"}) {
-        EXPECT_EQ(decode_client_message(message, false).error().code, Code::invalid_argument) << message;
+        EXPECT_EQ(decode_client_message(message, false).error().code, Code::invalid_argument)
+            << message;
     }
     EXPECT_FALSE(decode_client_message("[]", false).has_value());
-    EXPECT_EQ(decode_client_message(R"({"type":"ping"})", true).error().code, Code::invalid_argument);
+    EXPECT_EQ(
+        decode_client_message(R"({"type":"ping"})", true).error().code, Code::invalid_argument
+    );
 }
 
 TEST(WorkflowsSocket, PreviewsAreFramedAsComfyUiDoes) {

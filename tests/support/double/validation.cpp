@@ -84,7 +84,7 @@ private:
                 const bool required = std::string_view(group) == "required";
                 if (value) {
                     check_value(name, config, *value, node);
-                } else if (required && !is_dynamic(config)) {
+                } else if (required && !is_autogrow(config)) {
                     add(node,
                         "required_input_missing",
                         "Required input is missing",
@@ -95,10 +95,10 @@ private:
         }
     }
 
-    static bool is_dynamic(const json::value& config) {
+    static bool is_autogrow(const json::value& config) {
         const auto* type =
             config.is_array() && !config.get_array().empty() ? &config.get_array()[0] : nullptr;
-        return type && type->is_string() && type->get_string().starts_with("COMFY_");
+        return type && type->is_string() && type->get_string().starts_with("COMFY_AUTOGROW");
     }
 
     void check_value(

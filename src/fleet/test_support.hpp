@@ -1,0 +1,269 @@
+// What the fleet's tests are written with: a core thread, a store over records in memory, doubles of ComfyUI, and a
+// fleet with short times. Test code only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "assets/store.hpp"
+#include "fleet/fleet.hpp"
+#include "net/io_threads.hpp"
+#include "support/comfy_double.hpp"
+#include "support/temp_dir.hpp"
+#include "support/wait.hpp"
+
+namespace comfyd::fleet {
+
+// Asset records in memory. Any thread.
+class MemoryCatalogue final : public assets::Catalogue {
+public:
+    Task<Result<>> add(assets::Asset asset) override {
+        const std::lock_guard lock(mutex_);
+        assets_[asset.id] = std::move(asset);
+        co_return Result<>();
+    }
+    Task<Result<std::optional<assets::Asset>>> find(AssetId id) override {
+        const std::lock_guard lock(mutex_);
+        const auto found = assets_.find(id);
+        co_return found == assets_.end() ? std::nullopt : std::optional(found->second);
+    }
+    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash) override {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [id, asset] : assets_) {
+            if (asset.tenant == tenant && asset.hash == hash) {
+                co_return asset;
+            }
+        }
+        co_return std::nullopt;
+    }
+    Task<Result<bool>> remove(AssetId id) override {
+        const std::lock_guard lock(mutex_);
+        co_return assets_.erase(id) > 0;
+    }
+    Task<Result<bool>> is_referenced(std::string) override { co_return true; }
+    Task<Result<std::vector<assets::Asset>>> expired(Time, int) override { co_return std::vector<assets::Asset>(); }
+
+private:
+    std::mutex mutex_;
+    std::map<AssetId, assets::Asset> assets_;
+};
+
+// Keeps what an attempt tells. Written on the core thread, read by the test.
+class Recorder final : public jobs::AttemptListener {
+public:
+    void on_progress(const jobs::Progress& progress) override {
+        const std::lock_guard lock(mutex_);
+        progress_.push_back(progress);
+    }
+    void on_preview(std::string bytes, std::string content_type) override {
+        const std::lock_guard lock(mutex_);
+        previews_.emplace_back(std::move(bytes), std::move(content_type));
+    }
+    void on_output(const jobs::Output& output) override {
+        const std::lock_guard lock(mutex_);
+        outputs_.push_back(output);
+    }
+    std::vector<jobs::Progress> progress() const {
+        const std::lock_guard lock(mutex_);
+        return progress_;
+    }
+    std::size_t previews() const {
+        const std::lock_guard lock(mutex_);
+        return previews_.size();
+    }
+    std::size_t outputs() const {
+        const std::lock_guard lock(mutex_);
+        return outputs_.size();
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<jobs::Progress> progress_;
+    std::vector<std::pair<std::string, std::string>> previews_;
+    std::vector<jobs::Output> outputs_;
+};
+
+inline assets::NewAsset new_input(std::string tenant, std::string file_path) {
+    assets::NewAsset asset;
+    asset.tenant = std::move(tenant);
+    asset.file_path = std::move(file_path);
+    return asset;
+}
+
+inline FleetOptions quick_options() {
+    FleetOptions options;
+    options.health_interval = Millis(50);
+    options.health_retry = Millis(20);
+    options.backoff_min = Millis(10);
+    options.backoff_max = Millis(50);
+    options.reconnect_delay = Millis(10);
+    options.poll_interval = Millis(50);
+    options.poll_interval_slow = Millis(200);
+    options.settle = Millis(60);
+    options.end_grace = Millis(20);
+    options.lost_after = Millis(1'000);
+    options.refused_span = Millis(50);
+    options.dead_after = Millis(300);
+    options.cancel_poll = Millis(10);
+    options.cancel_grace = Millis(5'000);
+    options.download_retry = Millis(10);
+    return options;
+}
+
+class FleetTest : public testing::Test {
+protected:
+    using RunResult = Result<jobs::AttemptResult>;
+
+    template <class Function>
+    auto on_core(Function function) {
+        std::packaged_task<decltype(function())()> task(std::move(function));
+        auto done = task.get_future();
+        boost::asio::post(core_.executor(), [&task] { task(); });
+        return done.get();
+    }
+    template <class Value>
+    Value wait(Task<Value> task) {
+        return boost::asio::co_spawn(core_.executor(), std::move(task), boost::asio::use_future).get();
+    }
+
+    FleetTest() : core_("core"), double_thread_("double"), pool_(2), options_(quick_options()) {
+        store_ = std::make_unique<assets::Store>(
+            assets::StoreOptions{folder_.path() / "assets"}, records_, clock_, pool_
+        );
+        EXPECT_TRUE(store_->open());
+        core_.start();
+        double_thread_.start();
+    }
+
+    ~FleetTest() override {
+        if (fleet_) {
+            wait(fleet_->stop());
+            on_core([&] { fleet_.reset(); });
+        }
+        on_core([&] {
+            if (http_) {
+                http_->close_idle();
+            }
+            http_.reset();
+        });
+        comfy_.reset();
+        core_.stop();
+        double_thread_.stop();
+    }
+
+    // A fleet with one double as its worker "gpu", not started yet.
+    void make_fleet(support::DoubleOptions options = {}) {
+        comfy_ = std::make_unique<support::ComfyDouble>(double_thread_.context(), std::move(options));
+        comfy_->start();
+        make_bare_fleet();
+        on_core([&] { EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = comfy_->url()})); });
+    }
+    void make_bare_fleet() {
+        on_core([&] {
+            http_ = std::make_unique<net::Client>(core_.executor(), net::ClientOptions{});
+            fleet_ = std::make_unique<Fleet>(core_.executor(), clock_, *http_, *store_, pool_, options_);
+        });
+    }
+    // … and its worker is up.
+    void start(support::DoubleOptions options = {}) {
+        make_fleet(std::move(options));
+        on_core([&] { fleet_->start(); });
+        ASSERT_TRUE(wait_for_status("idle"));
+    }
+    bool wait_for_status(const std::string& status) {
+        return support::wait_until([&] { return worker_info().status == status; });
+    }
+    jobs::WorkerInfo worker_info(const std::string& id = "gpu") {
+        return on_core([&] { return fleet_->find(id)->info(); });
+    }
+
+    jobs::Assignment assignment(std::string workflow) {
+        jobs::Assignment made;
+        made.job = JobId::make(clock_.now());
+        made.prompt_id = Uuid::make(clock_.now()).to_string();
+        made.tenant = "local";
+        made.workflow = std::move(workflow);
+        made.timeout = Millis(20'000);
+        return made;
+    }
+
+    // An attempt under way.
+    struct Run {
+        explicit Run(Executor core) : stop(core), group(core) {}
+        jobs::StopRequest stop;
+        Recorder recorder;
+        TaskGroup group;
+        std::promise<RunResult> promise;
+        std::future<RunResult> result = promise.get_future();
+        jobs::Assignment assignment;
+    };
+    std::unique_ptr<Run> begin(jobs::Assignment assignment, const std::string& worker = "gpu") {
+        auto run = std::make_unique<Run>(core_.executor());
+        run->assignment = assignment;
+        on_core([&] { run->group.spawn("run", attempt(*run, fleet_->find(worker), std::move(assignment))); });
+        return run;
+    }
+    RunResult end(Run& run) {
+        if (run.result.wait_for(support::kDeadline) != std::future_status::ready) {
+            ADD_FAILURE() << "the attempt does not end";
+            std::abort();
+        }
+        auto result = run.result.get();
+        wait(run.group.join());
+        return result;
+    }
+    void stop(Run& run, Code why) {
+        on_core([&] { run.stop.stop(why); });
+    }
+    RunResult run(jobs::Assignment assignment) {
+        auto made = begin(std::move(assignment));
+        return end(*made);
+    }
+    std::uint64_t executions(const std::string& prompt_id) {
+        const auto counts = comfy_->executions();
+        const auto found = counts.by_prompt_id.find(prompt_id);
+        return found == counts.by_prompt_id.end() ? 0 : found->second;
+    }
+
+    support::TempDir folder_;
+    SystemClock clock_;
+    MemoryCatalogue records_;
+    net::IoThread core_;
+    net::IoThread double_thread_;
+    Pool pool_;
+    FleetOptions options_;
+    std::unique_ptr<assets::Store> store_;
+    std::unique_ptr<support::ComfyDouble> comfy_;
+    std::unique_ptr<net::Client> http_;
+    std::unique_ptr<Fleet> fleet_;
+
+private:
+    static Task<> attempt(Run& run, std::shared_ptr<jobs::Worker> worker, jobs::Assignment assignment) {
+        auto result = co_await worker->run(std::move(assignment), run.recorder, run.stop);
+        run.promise.set_value(std::move(result));
+    }
+};
+
+inline const char* const kPicture = R"({
+    "1": {"class_type": "EmptyImage", "inputs": {"width": 16, "height": 16, "batch_size": 1, "color": 111}},
+    "2": {"class_type": "ImageInvert", "inputs": {"image": ["1", 0]}},
+    "3": {"class_type": "SaveImage", "inputs": {"images": ["2", 0], "filename_prefix": "test"}}})";
+
+// The same with a fault of its own: see support/double/faults.hpp.
+inline std::string picture_with(const std::string& fault) {
+    auto prompt = *json::parse_object(kPicture);
+    prompt.at("2").at("inputs").as_object()["_fault"] = fault;
+    return json::serialize(prompt);
+}
+
+}  // namespace comfyd::fleet
