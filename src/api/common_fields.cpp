@@ -1,3 +1,6 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -128,6 +131,15 @@ Result<> decode_metadata(const json::object& body, jobs::Spec& spec) {
     return {};
 }
 
+// Other names are checked when they are resolved, at each delivery.
+bool is_private_host(const std::string& host) {
+    in6_addr unused{};
+    const bool is_address = ::inet_pton(AF_INET, host.c_str(), &unused) == 1 ||
+                            ::inet_pton(AF_INET6, host.c_str(), &unused) == 1;
+    return is_address ? net::is_private_address(host)
+                      : net::equal_ignoring_case(host, "localhost") || host.ends_with(".localhost");
+}
+
 Result<> check_url(std::string_view field, const std::string& url, const Services& services) {
     const std::string name = "'" + std::string(field) + "'";
     if (url.size() > kUrlBytesMax) {
@@ -144,10 +156,7 @@ Result<> check_url(std::string_view field, const std::string& url, const Service
     if (parsed->scheme != "http" && parsed->scheme != "https") {
         return wrong(field, name + " must start with http:// or https://, not " + parsed->scheme + "://");
     }
-    const bool is_local_name = net::equal_ignoring_case(parsed->host, "localhost") ||
-                               parsed->host.ends_with(".localhost");
-    if (!services.options.allow_private_webhooks &&
-        (is_local_name || net::is_private_address(parsed->host))) {
+    if (!services.options.allow_private_webhooks && is_private_host(parsed->host)) {
         return fail(
             Code::address_refused,
             name + " points to the private address " + parsed->host +

@@ -37,7 +37,6 @@ struct Services {
     observe::Metrics& metrics;
     Clock& clock;
     ApiOptions options;
-    // A signed link names no tenant, so its asset is looked up here. Null: such links work for the local tenant only.
     // Open event streams of the process, by whatever dialect; counted by StreamSlot.
     std::shared_ptr<std::atomic<std::size_t>> streams = std::make_shared<std::atomic<std::size_t>>(0);
 };

@@ -276,7 +276,6 @@ public:
               metrics,
               clock,
               setup.options,
-              &records,
           },
           router(keys, metrics, clock),
           server_(threads_.contexts(), setup.limits, [this](net::Exchange& exchange) {

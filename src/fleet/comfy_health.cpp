@@ -54,7 +54,7 @@ Task<> ComfyWorker::check_health() {
     const auto age = Ticks::now() - classes_read_at_;
     const bool idle = attempts_.empty();
     // A worker needs a third of a second for the answer, so preferably when it has nothing else to do.
-    if (age >= options_.classes_interval * (idle ? 1 : 2)) {
+    if (classes_stale_ || age >= options_.classes_interval * (idle ? 1 : 2)) {
         auto refreshed = co_await refresh_classes();
         if (!refreshed) {
             log::debug("node classes not read", {{"worker", config_.id}, {"error", refreshed.error().message}});
@@ -107,6 +107,7 @@ Task<Result<>> ComfyWorker::refresh_classes() {
         co_return fail(std::move(classes.error()));
     }
     classes_read_at_ = Ticks::now();
+    classes_stale_ = false;
     if (classes_ != *classes) {
         classes_ = std::move(*classes);
         parts_.changed();

@@ -4,11 +4,19 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "comfy/members.hpp"
 
 namespace comfyd::fleet {
 namespace {
 
 std::string new_client_id(const Clock& clock) { return "comfyd-" + Uuid::make(clock.now()).to_string(); }
+
+// The worker lacks a node class that we thought it had. Servers before 0.12 have no word of their own for it.
+bool names_missing_class(const Error& error) {
+    const json::object* answer = comfy::object_of(error.details, "error");
+    const std::string type = answer == nullptr ? "" : comfy::text_of(*answer, "type");
+    return error.code == Code::worker_rejected && (type == "missing_node_type" || type == "invalid_prompt");
+}
 
 // The worker itself failed, not what it was asked to do.
 bool is_workers_fault(Code code) {
@@ -154,6 +162,9 @@ void ComfyWorker::settle(
         blockage_ = attempt.blockage();
         go_down(blockage_->reason);
     } else if (code && is_workers_fault(*code)) {
+        check_soon();
+    } else if (code && names_missing_class(result.error())) {
+        classes_stale_ = true;
         check_soon();
     }
     if (!code && attempt.was_silent() && socket != 0 && socket == socket_number_ && events_) {

@@ -113,6 +113,7 @@ private:
     comfy::SystemStats stats_;
     std::shared_ptr<const workflow::NodeClasses> classes_;
     Ticks::time_point classes_read_at_{};
+    bool classes_stale_ = false;  // it refused a class that it should have
 
     std::map<std::string, ComfyAttempt*, std::less<>> attempts_;  // by prompt id; each lives in its run()
     Time created_at_;

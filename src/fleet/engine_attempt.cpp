@@ -105,6 +105,23 @@ Result<engine::RunResult> run_engine(
 
 }  // namespace
 
+void KeptFiles::add(std::string path) {
+    const auto [entry, is_new] = known_.insert(std::move(path));
+    if (is_new) {
+        by_age_.push_back(*entry);
+    }
+}
+
+std::vector<std::string> KeptFiles::take_excess() {
+    std::vector<std::string> excess;
+    while (by_age_.size() > kKeptFilesMax) {
+        known_.erase(by_age_.front());
+        excess.push_back(std::move(by_age_.front()));
+        by_age_.pop_front();
+    }
+    return excess;
+}
+
 // Carries the engine's calls from its threads to the core executor. Shared by the attempt and the posted calls.
 class EngineAttempt::Relay final : public engine::Listener, public std::enable_shared_from_this<Relay> {
 public:
@@ -277,25 +294,20 @@ Task<Result<jobs::Output>> EngineAttempt::store_item(const UiItem& item) {
         fs::remove(*name, ignored);
         co_return fail(std::move(added.error()));
     }
-    auto& kept = link_.kept_files;
-    if (!is_input && std::find(kept.rbegin(), kept.rend(), file) == kept.rend()) {
-        kept.push_back(file);
+    if (!is_input) {
+        link_.kept_files.add(file.string());
     }
     co_return make_output(item, added->asset);
 }
 
 Task<> EngineAttempt::forget_old_files() {
-    std::vector<fs::path> old;
-    while (link_.kept_files.size() > kKeptFilesMax) {
-        old.push_back(std::move(link_.kept_files.front()));
-        link_.kept_files.pop_front();
-    }
+    auto old = link_.kept_files.take_excess();
     if (old.empty()) {
         co_return;
     }
     co_await link_.disk.run([old = std::move(old)] {
         std::error_code ignored;
-        for (const fs::path& file : old) {
+        for (const std::string& file : old) {
             fs::remove(file, ignored);
         }
         return true;

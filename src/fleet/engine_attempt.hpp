@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "assets/store.hpp"
@@ -21,6 +22,19 @@
 
 namespace comfyd::fleet {
 
+// Results stay where the engine wrote them for a while, because its cache may name them again.
+class KeptFiles {
+public:
+    // Remembers a file; a file that is remembered already keeps its age.
+    void add(std::string path);
+    // The oldest ones that are too many; they are forgotten.
+    std::vector<std::string> take_excess();
+
+private:
+    std::deque<std::string> by_age_;
+    std::unordered_set<std::string> known_;
+};
+
 // What the attempts on one engine share. Owned by the worker, which outlives them.
 struct EngineLink {
     Executor core;
@@ -29,8 +43,7 @@ struct EngineLink {
     assets::Store& store;
     Pool& disk;     // short work
     Pool& threads;  // whole runs
-    // Results stay where the engine wrote them for a while, because its cache may name them again. Oldest first.
-    std::deque<std::filesystem::path> kept_files;
+    KeptFiles kept_files;
 };
 
 class EngineAttempt {

@@ -109,9 +109,11 @@ class EngineStop : public EngineWorkerTest, public testing::WithParamInterface<C
 TEST_P(EngineStop, EndsTheRunWithItsReason) {
     auto made = begin(
         assignment(R"({
-        "1": {"class_type": "EmptyImage", "inputs": {"width": 1024, "height": 1024, "batch_size": 8, "color": 5}},
-        "2": {"class_type": "ImageBlur", "inputs": {"image": ["1", 0], "blur_radius": 31, "sigma": 9.0}},
-        "3": {"class_type": "ImageBlur", "inputs": {"image": ["2", 0], "blur_radius": 31, "sigma": 9.0}},
+        "1": {"class_type": "EmptyImage", "inputs": {"width": 512, "height": 512, "batch_size": 4, "color": 5}},
+        "2": {"class_type": "ImageScale", "inputs": {"image": ["1", 0], "upscale_method": "bicubic", "width": 2048,
+              "height": 2048, "crop": "disabled"}},
+        "3": {"class_type": "ImageScale", "inputs": {"image": ["2", 0], "upscale_method": "bicubic", "width": 3000,
+              "height": 3000, "crop": "disabled"}},
         "4": {"class_type": "SaveImage", "inputs": {"images": ["3", 0], "filename_prefix": "x"}}})"),
         "engine"
     );

@@ -128,7 +128,15 @@ TEST_F(Workers, AJobMovesToAnotherWorkerWhenItsOwnDies) {
     const json::value job = comfyd.wait_finished(id, std::chrono::seconds(60));
     EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd.log();
     EXPECT_EQ(doubles_[0]->executions().total + doubles_[1]->executions().total, 2U);
-    victim.start();
+    // The port may be taken for a moment by a connection of somebody else.
+    ASSERT_TRUE(wait_until([&] {
+        try {
+            victim.start();
+            return true;
+        } catch (const std::runtime_error&) {
+            return false;
+        }
+    }));
     wait_idle();
 }
 

@@ -71,6 +71,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
     const bool ready = ::getppid() == parent && null >= 0 && ::dup2(null, 0) >= 0 &&
                        ::dup2(out, 1) >= 0 && ::dup2(err, 2) >= 0 &&
                        (directory == nullptr || ::chdir(directory) == 0);
+    // Sockets of the test, listening ones above all, must not live on in the child.
+    ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (ready) {
         ::execvpe(arguments[0], arguments, environment);
     }

@@ -164,7 +164,7 @@ Result<json::object> merge_links(json::object workflow) {
     const bool has_links = listed != nullptr && listed->is_array() && !listed->get_array().empty();
     if (listed != nullptr && !listed->is_array() && !listed->is_object()) {
         return fail(
-            Code::invalid_argument, "workflow.links: must be a list", {{"field", "workflow.links"}}
+            Code::invalid_argument, "'workflow.links' must be a list", {{"field", "workflow.links"}}
         );
     }
     json::object& nodes = wrapped->get_object();

@@ -73,7 +73,7 @@ Task<> get_task(Call& call, const Services& services) {
     if (!payload) {
         co_await send(
             call,
-            error_response(Error(Code::internal, "The stored payload of this task is damaged."))
+            error_response(Error(Code::internal, "the stored payload of this task is damaged"))
         );
         co_return;
     }
@@ -162,7 +162,7 @@ Task<> get_worker(Call& call, const Services& services) {
         });
     if (found == workers.end()) {
         co_await send(
-            call, error_response(Error(Code::not_found, "There is no worker with this id."))
+            call, error_response(Error(Code::not_found, "there is no worker with this id"))
         );
         co_return;
     }

@@ -174,7 +174,7 @@ Result<> check_webhook_config(const json::object& body) {
     if (*method && !net::equal_ignoring_case(**method, "POST")) {
         return fail(
             Code::invalid_argument,
-            "webhook_config.method: webhooks are delivered by POST only",
+            "'webhook_config.method' must be POST: webhooks are delivered by nothing else",
             {{"field", "webhook_config.method"}}
         );
     }
@@ -191,7 +191,7 @@ Result<Decoded> decode_request(json::object body, const Version& version) {
     if (*given == nullptr) {
         return fail(
             Code::invalid_argument,
-            "workflow: the request needs a workflow in ComfyUI's API format",
+            "'workflow' is missing: send a workflow in ComfyUI's API format",
             {{"field", "workflow"}}
         );
     }

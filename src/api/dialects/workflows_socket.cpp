@@ -206,7 +206,7 @@ std::string encode_preview(const jobs::Event& event) {
 
 Result<ClientMessage> decode_client_message(const std::string& data, bool binary) {
     if (binary) {
-        return fail(Code::invalid_argument, "Messages to this socket are JSON text, not binary.");
+        return fail(Code::invalid_argument, "messages to this socket are JSON text, not binary");
     }
     const auto message = json::parse_object(data);
     if (!message) {
@@ -224,7 +224,7 @@ Result<ClientMessage> decode_client_message(const std::string& data, bool binary
     }
     return fail(
         Code::invalid_argument,
-        "type: must be \"cancel\" or \"ping\", the messages that this socket understands",
+        "'type' must be \"cancel\" or \"ping\": this socket understands nothing else",
         {{"field", "type"}}
     );
 }
