@@ -34,6 +34,8 @@ struct Services {
     std::function<std::shared_ptr<const workflow::Catalogue>()> catalogue;  // any thread
     std::function<Result<>()> ready;   // why /readyz says no
     std::function<Task<std::string>()> metrics_text;  // awaited on the connection's executor
+    // A draining worker ends what it runs and gets nothing more. Code::not_found.
+    std::function<Task<Result<>>(std::string worker, bool draining)> set_draining;
     observe::Metrics& metrics;
     Clock& clock;
     ApiOptions options;

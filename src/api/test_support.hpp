@@ -201,6 +201,7 @@ public:
         progress.nodes_done = 1;
         progress.nodes_total = 2;
         listener.on_progress(progress);
+        listener.on_preview("jpeg bytes", "image/jpeg");
         if (script == Script::wait_for_stop) {
             while (!stop.reason) {
                 co_await stop.requested.wait();
@@ -214,7 +215,6 @@ public:
                 Code::node_execution_error, "the sampler burst", {{"node_id", "3"}, {"node_type", "KSampler"}}
             );
         }
-        listener.on_preview("jpeg bytes", "image/jpeg");
         listener.on_output(output);
         jobs::AttemptResult result;
         result.outputs.push_back(output);

@@ -21,6 +21,7 @@
 #include "assets/store.hpp"
 #include "auth/keys.hpp"
 #include "base/crypto.hpp"
+#include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
 #include "engine/engine.hpp"
@@ -260,11 +261,13 @@ private:
             [this] { return fleet_->catalogue(); },
             [this] { return ready(); },
             [this] { return metrics_text(); },
+            [this](std::string worker, bool draining) { return set_draining(std::move(worker), draining); },
             metrics_,
             clock_,
             options
         });
         api::add_operations(*router_, *services_);
+        api::add_admin(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_workflows(*router_, *services_);
         api::add_comfyui_execute(*router_, *services_);
@@ -304,6 +307,13 @@ private:
             return fail(Code::shutting_down, "comfyd is starting or stopping");
         }
         return ledger_->healthy();
+    }
+
+    Task<Result<>> set_draining(std::string worker, bool draining) {
+        auto done = co_await call_on(core_.executor(), [this, worker = std::move(worker), draining] {
+            return draining ? fleet_->drain(worker) : fleet_->resume(worker);
+        });
+        co_return done;
     }
 
     Task<std::string> metrics_text() {

@@ -37,13 +37,16 @@ bool holds(const std::vector<std::string>& ids, std::string_view id) {
     return false;
 }
 
-std::string describe_node_error(std::string_view node_id, const json::object& node, const json::object& error) {
+std::string describe_node_error(
+    std::string_view node_id, const json::object& node, const json::object& error
+) {
     std::string text = "node " + std::string(node_id);
     if (const std::string type = text_of(node, "class_type"); !type.empty()) {
         text += " (" + type + ")";
     }
     const json::object* extra = object_of(error, "extra_info");
-    if (const std::string input = extra == nullptr ? "" : text_of(*extra, "input_name"); !input.empty()) {
+    if (const std::string input = extra == nullptr ? "" : text_of(*extra, "input_name");
+        !input.empty()) {
         text += ", input '" + input + "'";
     }
     text += ": " + text_of(error, "message");
@@ -55,19 +58,26 @@ std::string describe_node_error(std::string_view node_id, const json::object& no
 
 }  // namespace
 
-bool Queue::is_running(std::string_view prompt_id) const { return holds(running, prompt_id); }
-bool Queue::is_pending(std::string_view prompt_id) const { return holds(pending, prompt_id); }
+bool Queue::is_running(std::string_view prompt_id) const {
+    return holds(running, prompt_id);
+}
+bool Queue::is_pending(std::string_view prompt_id) const {
+    return holds(pending, prompt_id);
+}
 
 bool is_refused(const Error& error) {
     // The system's own words for ECONNREFUSED, in the C locale that the program runs in.
-    return error.code == Code::connection_failed && error.message.find("refused") != std::string::npos;
+    return error.code == Code::connection_failed &&
+           error.message.find("refused") != std::string::npos;
 }
 
 Result<SystemStats> read_system_stats(const json::value& document) {
     const json::object* root = document.if_object();
     const json::object* system = root == nullptr ? nullptr : object_of(*root, "system");
     if (system == nullptr) {
-        return fail(Code::protocol_error, "GET /system_stats: no 'system'; is this a ComfyUI server?");
+        return fail(
+            Code::protocol_error, "GET /system_stats: no 'system'; is this a ComfyUI server?"
+        );
     }
     SystemStats stats;
     stats.version = text_of(*system, "comfyui_version");
@@ -114,7 +124,8 @@ HistoryEntry read_history_entry(const json::object& entry) {
     }
     for (const json::value& message : *messages) {
         const json::array* pair = message.if_array();
-        if (pair == nullptr || pair->size() < 2 || !(*pair)[0].is_string() || !(*pair)[1].is_object()) {
+        if (pair == nullptr || pair->size() < 2 || !(*pair)[0].is_string() ||
+            !(*pair)[1].is_object()) {
             continue;
         }
         const auto& event = (*pair)[0].get_string();
@@ -145,7 +156,9 @@ std::string describe_rejection(const json::object& answer) {
                     continue;
                 }
                 text += text.empty() ? "" : "; ";
-                text += describe_node_error(std::string_view(id.data(), id.size()), *node, error.get_object());
+                text += describe_node_error(
+                    std::string_view(id.data(), id.size()), *node, error.get_object()
+                );
             }
         }
     }

@@ -18,7 +18,8 @@ json::value recorded_history(const std::string& conversation) {
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
     const auto document = json::parse_object(text);
     for (const json::value& event : document->at("events").as_array()) {
-        if (event.at("kind") == "http" && event.at("request").as_string().starts_with("GET /history/")) {
+        if (event.at("kind") == "http" &&
+            event.at("request").as_string().starts_with("GET /history/")) {
             return event.at("response").as_object().begin()->value();
         }
     }
@@ -36,7 +37,9 @@ TEST(Answers, SystemStats) {
     EXPECT_EQ(stats->vram_free, 70U);
     EXPECT_TRUE(read_system_stats(*json::parse(R"({"system":{},"devices":[]})")));
     EXPECT_EQ(read_system_stats(*json::parse("[]")).error().code, Code::protocol_error);
-    EXPECT_EQ(read_system_stats(*json::parse(R"({"devices":7})")).error().code, Code::protocol_error);
+    EXPECT_EQ(
+        read_system_stats(*json::parse(R"({"devices":7})")).error().code, Code::protocol_error
+    );
 }
 
 TEST(Answers, Queue) {
@@ -50,7 +53,9 @@ TEST(Answers, Queue) {
     EXPECT_FALSE(queue->is_running("b"));
     EXPECT_TRUE(queue->contains("c"));
     // Half an answer must not look like an empty queue.
-    EXPECT_EQ(read_queue(*json::parse(R"({"queue_running":[]})")).error().code, Code::protocol_error);
+    EXPECT_EQ(
+        read_queue(*json::parse(R"({"queue_running":[]})")).error().code, Code::protocol_error
+    );
     EXPECT_EQ(read_queue(*json::parse("7")).error().code, Code::protocol_error);
 }
 
@@ -71,7 +76,8 @@ TEST(Answers, HistoryOfANodeError) {
 }
 
 TEST(Answers, HistoryOfAnInterruption) {
-    const auto entry = read_history_entry(recorded_history("05-interrupt-running.json").as_object());
+    const auto entry =
+        read_history_entry(recorded_history("05-interrupt-running.json").as_object());
     EXPECT_FALSE(entry.success);
     EXPECT_TRUE(entry.interrupted);
     EXPECT_FALSE(entry.error);
@@ -82,7 +88,8 @@ TEST(Answers, RejectionNamesNodeAndInput) {
         "error": {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"},
         "node_errors": {"4": {"class_type": "LoadImage", "errors": [
             {"type": "custom_validation_failed", "message": "Custom validation failed for node",
-             "details": "image - Invalid image file: x.png", "extra_info": {"input_name": "image"}}]}}})");
+             "details": "image - Invalid image file: x.png", "extra_info": {"input_name": "image"}}]}}})"
+    );
     const std::string text = describe_rejection(answer);
     EXPECT_THAT(text, HasSubstr("node 4 (LoadImage), input 'image'"));
     EXPECT_THAT(text, HasSubstr("Invalid image file: x.png"));
@@ -96,7 +103,10 @@ TEST(Answers, RejectionWithoutNodes) {
         "Node 'X' not found. Node ID '#7'"
     );
     EXPECT_EQ(describe_rejection({}), "the worker gave no reason");
-    EXPECT_EQ(describe_rejection(*json::parse_object(R"({"error":5,"node_errors":[1]})")), "the worker gave no reason");
+    EXPECT_EQ(
+        describe_rejection(*json::parse_object(R"({"error":5,"node_errors":[1]})")),
+        "the worker gave no reason"
+    );
 }
 
 TEST(Answers, RejectionIsShortened) {

@@ -10,11 +10,14 @@ namespace {
 // Documents above this are parsed and bodies above this are built on the pool.
 constexpr std::size_t kLargeBytes = 256 * 1024;
 constexpr std::size_t kDocumentBytesMax = 256 * 1024 * 1024;
-constexpr std::size_t kMessageBytesMax = 128 * 1024 * 1024;  // full-size pictures come as previews, too
+constexpr std::size_t kMessageBytesMax =
+    128 * 1024 * 1024;  // full-size pictures come as previews, too
 constexpr std::size_t kShownBodyBytesMax = 500;
 constexpr std::chrono::seconds kSocketIdle{60};
 
-bool is_success(int status) { return status >= 200 && status < 300; }
+bool is_success(int status) {
+    return status >= 200 && status < 300;
+}
 
 Error unexpected_status(const std::string& what, const net::ClientResponse& response) {
     const std::string shown = response.body.substr(0, kShownBodyBytesMax);
@@ -112,7 +115,9 @@ Task<Result<SystemStats>> Client::system_stats() {
     co_return read_system_stats(*document);
 }
 
-Task<Result<std::string>> Client::object_info() { return get("/object_info", timeouts_.object_info); }
+Task<Result<std::string>> Client::object_info() {
+    return get("/object_info", timeouts_.object_info);
+}
 
 Task<Result<Queue>> Client::queue() {
     auto body = co_await get("/queue", timeouts_.request);
@@ -167,7 +172,9 @@ Task<Result<Accepted>> Client::submit(Submission submission) {
         co_return fail(unexpected_status("POST /prompt", *response));
     }
     if (answer == nullptr) {
-        co_return fail(protocol_error("POST /prompt", document ? "no object" : document.error().message));
+        co_return fail(
+            protocol_error("POST /prompt", document ? "no object" : document.error().message)
+        );
     }
     Accepted accepted;
     if (const json::object* errors = object_of(*answer, "node_errors")) {
@@ -197,7 +204,8 @@ Task<Result<>> Client::delete_queued(std::string prompt_id) {
 
 Task<Result<>> Client::free(bool unload_models, bool free_memory) {
     std::string body =
-        json::serialize(json::object{{"unload_models", unload_models}, {"free_memory", free_memory}});
+        json::serialize(json::object{{"unload_models", unload_models}, {"free_memory", free_memory}}
+        );
     auto answer = co_await post("/free", std::move(body), timeouts_.request);
     if (!answer) {
         co_return fail(std::move(answer.error()));
@@ -205,7 +213,9 @@ Task<Result<>> Client::free(bool unload_models, bool free_memory) {
     co_return Result<>();
 }
 
-Task<Result<FileName>> Client::upload(std::string filename, std::string content_type, std::string bytes) {
+Task<Result<FileName>> Client::upload(
+    std::string filename, std::string content_type, std::string bytes
+) {
     const auto make = [filename, content_type, bytes = std::move(bytes)]() mutable {
         std::vector<net::FormPart> parts;
         parts.push_back({"type", std::nullopt, "", "input"});
@@ -238,7 +248,8 @@ Task<Result<FileName>> Client::upload(std::string filename, std::string content_
 Task<Result<std::string>> Client::view(FileName file, net::Client::Sink sink) {
     net::ClientRequest request;
     request.url = base_url_ + "/view?filename=" + net::percent_encode(file.filename) +
-                  "&subfolder=" + net::percent_encode(file.subfolder) + "&type=" + net::percent_encode(file.type);
+                  "&subfolder=" + net::percent_encode(file.subfolder) +
+                  "&type=" + net::percent_encode(file.type);
     request.timeout = timeouts_.transfer;
     request.response_bytes_max = std::uint64_t{1} << 40;  // the sink has the limit that matters
     auto response = co_await http_.download(std::move(request), std::move(sink));

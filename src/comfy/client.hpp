@@ -1,9 +1,10 @@
-// Drives one ComfyUI server over HTTP and its WebSocket. It knows the wire format and nothing of jobs; deciding what
-// an answer means for a job is the runner's business.
+// Drives one ComfyUI server over HTTP and its WebSocket. It knows the wire format and nothing of
+// jobs; deciding what an answer means for a job is the runner's business.
 //
-// Belongs to the executor of its net::Client. Failures common to all calls: Code::connection_failed,
-// Code::request_timeout and Code::cancelled from the connection; Code::upstream_error for an answer that is not 2xx,
-// with {"status", "body"} in its details; Code::protocol_error for a 2xx answer that cannot be read.
+// Belongs to the executor of its net::Client. Failures common to all calls:
+// Code::connection_failed, Code::request_timeout and Code::cancelled from the connection;
+// Code::upstream_error for an answer that is not 2xx, with {"status", "body"} in its details;
+// Code::protocol_error for a 2xx answer that cannot be read.
 #pragma once
 
 #include <cstdint>
@@ -68,11 +69,12 @@ struct FileName {
 };
 
 struct ClientTimeouts {
-    Millis request{10'000};     // ComfyUI stalls for up to a second now and then, and for longer while it validates
+    Millis request{10'000
+    };  // ComfyUI stalls for up to a second now and then, and for longer while it validates
     Millis object_info{60'000};
     Millis submit{60'000};
-    Millis transfer{600'000};   // one file, either way
-    Millis connect{10'000};     // the WebSocket
+    Millis transfer{600'000};  // one file, either way
+    Millis connect{10'000};    // the WebSocket
 };
 
 // The WebSocket of one client id. Destroying it drops the connection.
@@ -100,13 +102,16 @@ public:
     Task<Result<Queue>> queue();
     // nullopt: unknown, waiting or running.
     Task<Result<std::optional<HistoryEntry>>> history(std::string prompt_id);
-    // Code::worker_rejected when validation said no; details are {"error", "node_errors"} as the server wrote them.
+    // Code::worker_rejected when validation said no; details are {"error", "node_errors"} as the
+    // server wrote them.
     Task<Result<Accepted>> submit(Submission submission);
     Task<Result<>> interrupt(std::string prompt_id);
     Task<Result<>> delete_queued(std::string prompt_id);
     Task<Result<>> free(bool unload_models, bool free_memory);
     // Into the input folder. Returns the name that the server gave the file.
-    Task<Result<FileName>> upload(std::string filename, std::string content_type, std::string bytes);
+    Task<Result<FileName>> upload(
+        std::string filename, std::string content_type, std::string bytes
+    );
     // Returns the content type. Code::not_found when the server does not have the file.
     Task<Result<std::string>> view(FileName file, net::Client::Sink sink);
     Task<Result<std::unique_ptr<Events>>> connect_events(std::string client_id);

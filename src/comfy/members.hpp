@@ -1,4 +1,5 @@
-// Tolerant access to members of ComfyUI's documents: a member that is absent or of another type is empty.
+// Tolerant access to members of ComfyUI's documents: a member that is absent or of another type is
+// empty.
 #pragma once
 
 #include <cmath>

@@ -3,17 +3,11 @@
 #include <array>
 #include <utility>
 
-#include "base/assert.hpp"
+#include "comfy/frames.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::comfy {
 namespace {
-
-constexpr std::uint32_t kFramePreview = 1;
-constexpr std::uint32_t kFrameText = 3;
-constexpr std::uint32_t kFramePreviewWithMetadata = 4;
-constexpr std::uint32_t kFormatJpeg = 1;
-constexpr std::uint32_t kFormatPng = 2;
 
 Malformed missing(std::string_view type, std::string_view member) {
     return {std::string(type) + " without a usable '" + std::string(member) + "'"};
@@ -41,7 +35,9 @@ Message decode_execution_cached(const json::object& data) {
     if (!prompt) {
         return missing("execution_cached", "prompt_id");
     }
-    return ExecutionCached{std::move(*prompt), texts_of(data, "nodes"), integer_of(data, "timestamp")};
+    return ExecutionCached{
+        std::move(*prompt), texts_of(data, "nodes"), integer_of(data, "timestamp")
+    };
 }
 
 Message decode_executing(const json::object& data) {
@@ -50,7 +46,9 @@ Message decode_executing(const json::object& data) {
     if (node == data.end() || !(node->value().is_null() || node->value().is_string())) {
         return missing("executing", "node");
     }
-    return Executing{text_of(data, "prompt_id"), maybe_text(data, "node"), text_of(data, "display_node")};
+    return Executing{
+        text_of(data, "prompt_id"), maybe_text(data, "node"), text_of(data, "display_node")
+    };
 }
 
 Message decode_progress(const json::object& data) {
@@ -132,7 +130,9 @@ Message decode_execution_interrupted(const json::object& data) {
     };
 }
 
-Message decode_feature_flags(const json::object& data) { return FeatureFlags{data}; }
+Message decode_feature_flags(const json::object& data) {
+    return FeatureFlags{data};
+}
 
 struct Kind {
     std::string_view type;
@@ -162,12 +162,6 @@ std::optional<std::uint32_t> take_u32(std::string_view& from) {
     }
     from.remove_prefix(4);
     return number;
-}
-
-void append_u32(std::string& to, std::size_t number) {
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        to += static_cast<char>(number >> shift & 0xFF);
-    }
 }
 
 Message decode_preview(std::string_view rest) {
@@ -213,143 +207,6 @@ Message decode_node_text(std::string_view rest) {
     return NodeText{std::string(rest.substr(0, *length)), std::string(rest.substr(*length))};
 }
 
-json::array to_array(const std::vector<std::string>& texts) {
-    json::array list;
-    list.reserve(texts.size());
-    for (const std::string& text : texts) {
-        list.emplace_back(text);
-    }
-    return list;
-}
-
-json::value text_or_null(const std::string& text) { return text.empty() ? json::value() : json::value(text); }
-
-json::object message(std::string_view type, json::object data) {
-    json::object made;
-    made.emplace("type", json::value(boost::json::string_view(type.data(), type.size())));
-    made.emplace("data", std::move(data));
-    return made;
-}
-
-struct ToJson {
-    json::object operator()(const Status& from) const {
-        json::object data{{"status", {{"exec_info", {{"queue_remaining", from.queue_remaining}}}}}};
-        if (!from.sid.empty()) {
-            data["sid"] = from.sid;
-        }
-        return message("status", std::move(data));
-    }
-    json::object operator()(const ExecutionStart& from) const {
-        return message("execution_start", {{"prompt_id", from.prompt_id}, {"timestamp", from.timestamp}});
-    }
-    json::object operator()(const ExecutionCached& from) const {
-        json::object data;
-        data["nodes"] = to_array(from.nodes);
-        data["prompt_id"] = from.prompt_id;
-        data["timestamp"] = from.timestamp;
-        return message("execution_cached", std::move(data));
-    }
-    json::object operator()(const Executing& from) const {
-        json::object data;
-        data["node"] = from.node ? json::value(*from.node) : json::value();
-        if (from.node && !from.display_node.empty()) {
-            data["display_node"] = from.display_node;
-        }
-        if (!from.prompt_id.empty()) {
-            data["prompt_id"] = from.prompt_id;
-        }
-        return message("executing", std::move(data));
-    }
-    json::object operator()(const StepProgress& from) const {
-        return message(
-            "progress",
-            {{"value", from.value}, {"max", from.max}, {"prompt_id", from.prompt_id}, {"node", from.node}}
-        );
-    }
-    json::object operator()(const ProgressState& from) const {
-        json::object nodes;
-        for (const NodeProgress& node : from.nodes) {
-            nodes[node.node_id] = {
-                {"value", node.value},
-                {"max", node.max},
-                {"state", node.finished ? "finished" : "running"},
-                {"node_id", node.node_id},
-                {"prompt_id", from.prompt_id},
-                {"display_node_id", node.display_node_id},
-                {"parent_node_id", text_or_null(node.parent_node_id)},
-                {"real_node_id", node.real_node_id},
-            };
-        }
-        json::object data;
-        data["prompt_id"] = from.prompt_id;
-        data["nodes"] = std::move(nodes);
-        return message("progress_state", std::move(data));
-    }
-    json::object operator()(const Executed& from) const {
-        json::object data;
-        data["node"] = from.node;
-        data["display_node"] = from.display_node;
-        data["output"] = from.output;
-        data["prompt_id"] = from.prompt_id;
-        return message("executed", std::move(data));
-    }
-    json::object operator()(const ExecutionSuccess& from) const {
-        return message("execution_success", {{"prompt_id", from.prompt_id}, {"timestamp", from.timestamp}});
-    }
-    json::object operator()(const ExecutionError& from) const {
-        return message("execution_error", from.to_json());
-    }
-    json::object operator()(const ExecutionInterrupted& from) const {
-        json::object data;
-        data["prompt_id"] = from.prompt_id;
-        data["node_id"] = from.node_id;
-        data["node_type"] = from.node_type;
-        data["executed"] = to_array(from.executed);
-        data["timestamp"] = from.timestamp;
-        return message("execution_interrupted", std::move(data));
-    }
-    json::object operator()(const FeatureFlags& from) const { return message("feature_flags", from.flags); }
-    template <class Other>
-    json::object operator()(const Other&) const {
-        COMFYD_ASSERT(false && "this message does not travel as text");
-        return {};
-    }
-};
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-// The text with Python's number words replaced by null; strings are left alone.
-std::string without_number_words(std::string_view text) {
-    static constexpr std::array<std::string_view, 3> kWords{"-Infinity", "Infinity", "NaN"};
-    std::string clean;
-    clean.reserve(text.size());
-    bool in_string = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
-        if (in_string && c == '\\' && i + 1 < text.size()) {
-            clean += c;
-            clean += text[++i];
-            continue;
-        }
-        if (c == '"') {
-            in_string = !in_string;
-        }
-        std::string_view word;
-        if (!in_string && (c == '-' || is_letter(c))) {
-            for (const std::string_view candidate : kWords) {
-                word = text.substr(i).starts_with(candidate) ? candidate : word;
-            }
-        }
-        if (word.empty()) {
-            clean += c;
-        } else {
-            clean += "null";
-            i += word.size() - 1;
-        }
-    }
-    return clean;
-}
-
 }  // namespace
 
 ExecutionError ExecutionError::from_json(const json::object& data) {
@@ -371,23 +228,6 @@ ExecutionError ExecutionError::from_json(const json::object& data) {
         error.timestamp = integer_of(data, "timestamp");
     }
     return error;
-}
-
-json::object ExecutionError::to_json() const {
-    json::object data;
-    data["prompt_id"] = prompt_id;
-    data["node_id"] = node_id;
-    data["node_type"] = node_type;
-    data["executed"] = to_array(executed);
-    data["exception_message"] = exception_message;
-    data["exception_type"] = exception_type;
-    data["traceback"] = to_array(traceback);
-    data["current_inputs"] = current_inputs;
-    data["current_outputs"] = current_outputs;
-    if (timestamp) {
-        data["timestamp"] = *timestamp;
-    }
-    return data;
 }
 
 Message decode_text(std::string_view frame) {
@@ -437,50 +277,6 @@ std::string_view prompt_id_of(const Message& message) {
         },
         message
     );
-}
-
-json::object to_json(const Message& message) { return std::visit(ToJson{}, message); }
-
-std::string encode_text(const Message& message) { return json::serialize_python(to_json(message)); }
-
-std::string encode_binary(const Preview& preview, bool with_metadata) {
-    std::string frame;
-    if (!with_metadata) {
-        append_u32(frame, kFramePreview);
-        append_u32(frame, preview.content_type == "image/png" ? kFormatPng : kFormatJpeg);
-        return frame + preview.bytes;
-    }
-    const std::string metadata = json::serialize_python(json::object{
-        {"node_id", preview.node_id},
-        {"prompt_id", preview.prompt_id},
-        {"display_node_id", preview.display_node_id},
-        {"parent_node_id", text_or_null(preview.parent_node_id)},
-        {"real_node_id", preview.real_node_id},
-        {"image_type", preview.content_type},
-    });
-    append_u32(frame, kFramePreviewWithMetadata);
-    append_u32(frame, metadata.size());
-    return frame + metadata + preview.bytes;
-}
-
-std::string encode_binary(const NodeText& text) {
-    std::string frame;
-    append_u32(frame, kFrameText);
-    append_u32(frame, text.node_id.size());
-    return frame + text.node_id + text.text;
-}
-
-Result<json::value> parse_python(std::string_view text) {
-    auto document = json::parse(text);
-    if (document) {
-        return document;
-    }
-    const bool may_hold_words =
-        text.find("NaN") != std::string_view::npos || text.find("Infinity") != std::string_view::npos;
-    if (!may_hold_words) {
-        return document;
-    }
-    return json::parse(without_number_words(text));
 }
 
 }  // namespace comfyd::comfy

@@ -1,8 +1,9 @@
-// The messages of ComfyUI's WebSocket, as values: decoded by the side that drives a worker, encoded by the side that
-// serves the protocol. Pure functions; any thread.
+// The messages of ComfyUI's WebSocket, as values: decoded by the side that drives a worker, encoded
+// by the side that serves the protocol. Pure functions; any thread.
 //
-// Decoding never fails and never throws: what is no message of ours becomes Unknown (a type that we do not know, as
-// custom nodes may send) or Malformed (broken JSON, wrong types, missing members), which callers count and skip.
+// Decoding never fails and never throws: what is no message of ours becomes Unknown (a type that we
+// do not know, as custom nodes may send) or Malformed (broken JSON, wrong types, missing members),
+// which callers count and skip.
 #pragma once
 
 #include <cstdint>
@@ -160,8 +161,8 @@ std::string encode_text(const Message& message);
 std::string encode_binary(const Preview& preview, bool with_metadata);
 std::string encode_binary(const NodeText& text);
 
-// json::parse() for documents that Python wrote: NaN and Infinity, which Python writes and JSON does not have, are
-// read as null.
+// json::parse() for documents that Python wrote: NaN and Infinity, which Python writes and JSON
+// does not have, are read as null.
 Result<json::value> parse_python(std::string_view text);
 
 }  // namespace comfyd::comfy

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 
 std::vector<json::object> recorded_messages() {
     std::vector<json::object> messages;
-    for (const auto& file : std::filesystem::directory_iterator(COMFYD_TEST_DATA "/conversations")) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(COMFYD_TEST_DATA "/conversations")) {
         std::ifstream stream(file.path());
         const std::string text{std::istreambuf_iterator<char>(stream), {}};
         const auto document = json::parse_object(text);
@@ -151,8 +152,9 @@ TEST(Messages, StrangeMembersAreLeftOut) {
     );
     EXPECT_THAT(std::get<ExecutionCached>(cached).nodes, ElementsAre("1", "3"));
     EXPECT_EQ(std::get<ExecutionCached>(cached).timestamp, 0);
-    const auto state =
-        decode_text(R"({"type":"progress_state","data":{"prompt_id":"p","nodes":{"1":5,"2":{"state":7}}}})");
+    const auto state = decode_text(
+        R"({"type":"progress_state","data":{"prompt_id":"p","nodes":{"1":5,"2":{"state":7}}}})"
+    );
     ASSERT_EQ(std::get<ProgressState>(state).nodes.size(), 1U);
     EXPECT_FALSE(std::get<ProgressState>(state).nodes[0].finished);
 }
@@ -169,7 +171,8 @@ TEST(Messages, PreviewsWithMetadata) {
 
 TEST(Messages, PreviewsWithoutMetadata) {
     for (const std::string type : {"image/png", "image/jpeg"}) {
-        const auto decoded = decode_binary(encode_binary(Preview{"bytes", type, "p", "3", "", "", ""}, false));
+        const auto decoded =
+            decode_binary(encode_binary(Preview{"bytes", type, "p", "3", "", "", ""}, false));
         ASSERT_TRUE(std::holds_alternative<Preview>(decoded));
         EXPECT_EQ(std::get<Preview>(decoded).content_type, type);
         EXPECT_EQ(prompt_id_of(decoded), "");
@@ -187,12 +190,12 @@ TEST(Messages, BrokenBinaryFrames) {
     for (const std::string& frame : {
              std::string(),
              zeros,
-             zeros + "\x01",                                    // no format
-             zeros + "\x01" + zeros + "\x09" + "x",             // unknown format
-             zeros + "\x04" + zeros + "\x09" + "{}",            // shorter than it says
-             zeros + "\x04" + zeros + "\x02" + "{}",            // no picture type
-             zeros + "\x04" + zeros + "\x02" + "{x",            // broken metadata
-             zeros + "\x04" + "\xff\xff\xff\xff" + "{}",        // huge length
+             zeros + "\x01",                              // no format
+             zeros + "\x01" + zeros + "\x09" + "x",       // unknown format
+             zeros + "\x04" + zeros + "\x09" + "{}",      // shorter than it says
+             zeros + "\x04" + zeros + "\x02" + "{}",      // no picture type
+             zeros + "\x04" + zeros + "\x02" + "{x",      // broken metadata
+             zeros + "\x04" + "\xff\xff\xff\xff" + "{}",  // huge length
              zeros + "\x03" + zeros + "\x05" + "1",
          }) {
         EXPECT_TRUE(std::holds_alternative<Malformed>(decode_binary(frame)));

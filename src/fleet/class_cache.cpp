@@ -20,7 +20,8 @@ Result<Classes> parse(const std::string& document) {
 }  // namespace
 
 Task<Result<Classes>> ClassCache::read(std::string document) {
-    const auto text = std::make_shared<const std::string>(std::move(document));  // us and the pool's thread
+    const auto text =
+        std::make_shared<const std::string>(std::move(document));  // us and the pool's thread
     const auto digest = co_await pool_.run([text] { return sha256(*text); });
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     if (const auto found = known_.find(digest); found != known_.end()) {

@@ -1,5 +1,5 @@
-// Node classes by the document that they were read from, so that workers with equal documents share one object. Core
-// executor; hashing and parsing run on the pool.
+// Node classes by the document that they were read from, so that workers with equal documents share
+// one object. Core executor; hashing and parsing run on the pool.
 #pragma once
 
 #include <map>

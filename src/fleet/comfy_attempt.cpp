@@ -20,7 +20,10 @@ constexpr std::string_view kPictureSender = "SaveImageWebsocket";
 }  // namespace
 
 ComfyAttempt::ComfyAttempt(
-    ComfyLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+    ComfyLink& link,
+    jobs::Assignment assignment,
+    jobs::AttemptListener& listener,
+    jobs::StopRequest& stop
 )
     : link_(link),
       options_(link.options),
@@ -93,13 +96,17 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     }
     if (!accepted_) {
         auto submitted = co_await submit(std::move(*prompt));
-        if (!submitted && submitted.error().code == Code::worker_rejected && !reused_uploads_.empty()) {
+        if (!submitted && submitted.error().code == Code::worker_rejected &&
+            !reused_uploads_.empty()) {
             // Somebody may have removed input files that we did not send again.
             for (const std::string& name : reused_uploads_) {
                 link_.uploaded.erase(name);
             }
             reused_uploads_.clear();
             auto again = co_await parse_workflow();
+            if (!again) {
+                co_return fail(std::move(again.error()));
+            }
             submitted = co_await submit(std::move(*again));
         }
         if (!submitted) {
@@ -124,10 +131,13 @@ Task<Result<json::object>> ComfyAttempt::parse_workflow() {
         parsed = json::parse_object(assignment_.workflow);
     } else {
         auto text = assignment_.workflow;
-        parsed = co_await link_.pool.run([text = std::move(text)] { return json::parse_object(text); });
+        parsed =
+            co_await link_.pool.run([text = std::move(text)] { return json::parse_object(text); });
     }
     if (!parsed) {
-        co_return fail(Code::invalid_workflow, "the stored workflow cannot be read: " + parsed.error().message);
+        co_return fail(
+            Code::invalid_workflow, "the stored workflow cannot be read: " + parsed.error().message
+        );
     }
     co_return parsed;
 }
@@ -137,7 +147,8 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
     silence_.since = last_message_;
     silence_.refusals = 0;
     seen_message_ = true;
-    if (const auto* executing = std::get_if<comfy::Executing>(&message); executing && !executing->node) {
+    if (const auto* executing = std::get_if<comfy::Executing>(&message);
+        executing && !executing->node) {
         end_marked_ = true;
         wake_.notify();
         return;
@@ -155,7 +166,10 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         return;
     }
     if (const auto* preview = std::get_if<comfy::Preview>(&message)) {
-        keep_picture(*preview, preview->node_id.empty() ? tracker_->snapshot().current_node : preview->node_id);
+        keep_picture(
+            *preview,
+            preview->node_id.empty() ? tracker_->snapshot().current_node : preview->node_id
+        );
         listener_.on_preview(preview->bytes, preview->content_type);
     } else if (tracker_->apply(message)) {
         listener_.on_progress(tracker_->snapshot());
@@ -164,7 +178,8 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
 
 void ComfyAttempt::keep_picture(const comfy::Preview& preview, std::string node) {
     const bool fits = sent_pictures_bytes_ + preview.bytes.size() <= kSentPicturesBytesMax;
-    if (!fits || preview.content_type != "image/png" || tracker_->class_of(node) != kPictureSender) {
+    if (!fits || preview.content_type != "image/png" ||
+        tracker_->class_of(node) != kPictureSender) {
         return;
     }
     sent_pictures_bytes_ += preview.bytes.size();
@@ -206,12 +221,15 @@ Task<> ComfyAttempt::withdraw() {
         }
     }
     log::warning(
-        "a prompt does not stop", {{"job", assignment_.job}, {"worker", link_.worker_id}, {"prompt", assignment_.prompt_id}}
+        "a prompt does not stop",
+        {{"job", assignment_.job}, {"worker", link_.worker_id}, {"prompt", assignment_.prompt_id}}
     );
-    blockage_ = Blockage{"prompt " + assignment_.prompt_id + " does not stop", assignment_.prompt_id};
+    blockage_ =
+        Blockage{"prompt " + assignment_.prompt_id + " does not stop", assignment_.prompt_id};
 }
 
-// One look, and what it calls for. Old workers interrupt whatever runs, whichever prompt they are told: so only ours.
+// One look, and what it calls for. Old workers interrupt whatever runs, whichever prompt they are
+// told: so only ours.
 Task<Result<ComfyAttempt::Place>> ComfyAttempt::push_out(Ticks::time_point& interrupted_at) {
     auto queue = co_await link_.client.queue();
     if (!queue) {
@@ -245,7 +263,9 @@ Error ComfyAttempt::stop_error(Code why) const {
             return {
                 why,
                 "the run did not end within " +
-                    std::to_string(std::chrono::ceil<std::chrono::seconds>(assignment_.timeout).count()) +
+                    std::to_string(
+                        std::chrono::ceil<std::chrono::seconds>(assignment_.timeout).count()
+                    ) +
                     " s and was stopped",
             };
         case Code::deadline_exceeded:

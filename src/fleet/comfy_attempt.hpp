@@ -1,9 +1,9 @@
-// One try of a job on one ComfyUI worker, from its inputs to its outputs. Owned by ComfyWorker::run for its length;
-// core executor only.
+// One try of a job on one ComfyUI worker, from its inputs to its outputs. Owned by ComfyWorker::run
+// for its length; core executor only.
 //
-// The worker's messages only say when to look: how a prompt ended is read from the worker's history, and the queue and
-// the history are also polled, so that a silent or broken WebSocket loses nothing. A prompt is never submitted while
-// an earlier submission of it may have arrived.
+// The worker's messages only say when to look: how a prompt ended is read from the worker's
+// history, and the queue and the history are also polled, so that a silent or broken WebSocket
+// loses nothing. A prompt is never submitted while an earlier submission of it may have arrived.
 #pragma once
 
 #include <chrono>
@@ -33,8 +33,9 @@ struct ComfyLink {
     Pool& pool;
     const FleetOptions& options;
     std::string worker_id;
-    std::string client_id;                        // of the WebSocket
-    // File name -> input value, of files that need not be sent again. Emptied when the worker may have restarted.
+    std::string client_id;  // of the WebSocket
+    // File name -> input value, of files that need not be sent again. Emptied when the worker may
+    // have restarted.
     std::map<std::string, std::string> uploaded;
 };
 
@@ -47,7 +48,10 @@ struct Blockage {
 class ComfyAttempt {
 public:
     ComfyAttempt(
-        ComfyLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+        ComfyLink& link,
+        jobs::Assignment assignment,
+        jobs::AttemptListener& listener,
+        jobs::StopRequest& stop
     );
 
     Task<Result<jobs::AttemptResult>> run();
@@ -101,7 +105,9 @@ private:
 
     Result<> read_ending() const;
     Task<Result<jobs::AttemptResult>> collect();
-    Task<> collect_some(const std::vector<UiItem>& items, std::vector<std::optional<jobs::Output>>& outputs);
+    Task<> collect_some(
+        const std::vector<UiItem>& items, std::vector<std::optional<jobs::Output>>& outputs
+    );
     Task<Result<jobs::Output>> fetch(const UiItem& item);
     Task<Result<jobs::Output>> fetch_file(const UiItem& item);
     assets::NewAsset new_asset(const UiItem& item, std::string content_type) const;
@@ -130,7 +136,7 @@ private:
     bool reattached_ = false;
     bool orphaned_ = false;
     bool seen_message_ = false;
-    bool end_marked_ = false;                    // the end marker came
+    bool end_marked_ = false;                     // the end marker came
     std::optional<Ticks::time_point> ending_at_;  // a message about the end came
     bool look_now_ = false;
     int hasty_looks_ = 0;  // looks after the end that found no end

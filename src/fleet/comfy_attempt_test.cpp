@@ -24,7 +24,9 @@ TEST_F(ComfyAttemptTest, RunsAWorkflowAndStoresItsPicture) {
     EXPECT_EQ(output.folder, "output");
     EXPECT_THAT(output.name, HasSubstr("test_"));
     EXPECT_THAT(output.hash, HasSubstr("blake3:"));
-    EXPECT_EQ(result->ui_outputs.at("3").at("images").at(0).at("filename").as_string(), output.name);
+    EXPECT_EQ(
+        result->ui_outputs.at("3").at("images").at(0).at("filename").as_string(), output.name
+    );
     EXPECT_EQ(made->recorder.outputs(), 1U);
 
     const auto asset = wait(store_->get("local", output.asset));
@@ -118,7 +120,8 @@ TEST_F(ComfyAttemptTest, ARefusedWorkflowSaysWhere) {
     start();
     const auto result = run(assignment(R"({
         "1": {"class_type": "LoadImage", "inputs": {"image": "missing.png"}},
-        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "x"}}})"));
+        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "x"}}})")
+    );
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::worker_rejected);
     EXPECT_THAT(result.error().message, HasSubstr("node 1 (LoadImage)"));
@@ -132,10 +135,12 @@ TEST_F(ComfyAttemptTest, InputFilesAreUploadedOnce) {
     const auto added = wait(store_->add("picture bytes", new_input("local", "cat.png")));
     ASSERT_TRUE(added);
     json::object reference{{"__type", "core/ASSET"}};
-    reference["info"] = json::object{{"id", added->asset.id.to_string()}, {"hash", added->asset.hash}};
+    reference["info"] =
+        json::object{{"id", added->asset.id.to_string()}, {"hash", added->asset.hash}};
     json::object prompt = *json::parse_object(R"({
         "1": {"class_type": "LoadImage", "inputs": {}},
-        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "x"}}})");
+        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "x"}}})"
+    );
     prompt.at("1").at("inputs").as_object()["image"] = reference;
     const std::string workflow = json::serialize(prompt);
     for (int i = 0; i < 2; ++i) {
@@ -143,7 +148,8 @@ TEST_F(ComfyAttemptTest, InputFilesAreUploadedOnce) {
         ASSERT_TRUE(result) << result.error().message;
     }
     const auto prompts = comfy_->accepted_prompts();
-    const auto name = std::string(prompts.at(0).at("prompt").at("1").at("inputs").at("image").as_string());
+    const auto name =
+        std::string(prompts.at(0).at("prompt").at("1").at("inputs").at("image").as_string());
     EXPECT_THAT(name, testing::StartsWith("comfyd_"));
     EXPECT_THAT(name, testing::EndsWith(".png"));
     EXPECT_EQ(prompts.at(1).at("prompt").at("1").at("inputs").at("image").as_string(), name);
@@ -165,9 +171,11 @@ TEST_F(ComfyAttemptTest, AForeignTenantsInputIsNotUsed) {
     start();
     const auto added = wait(store_->add("secret", new_input("somebody", "cat.png")));
     for (const std::string& info :
-         {R"({"id":")" + added->asset.id.to_string() + "\"}", R"({"hash":")" + added->asset.hash + "\"}"}) {
+         {R"({"id":")" + added->asset.id.to_string() + "\"}",
+          R"({"hash":")" + added->asset.hash + "\"}"}) {
         const auto result = run(assignment(
-            R"({"1": {"class_type": "LoadImage", "inputs": {"image": {"__type": "core/ASSET", "info": )" + info + "}}}}"
+            R"({"1": {"class_type": "LoadImage", "inputs": {"image": {"__type": "core/ASSET", "info": )" +
+            info + "}}}}"
         ));
         ASSERT_FALSE(result);
         EXPECT_EQ(result.error().code, Code::missing_asset);
@@ -204,6 +212,12 @@ TEST_F(ComfyAttemptTest, ASilentSocketLosesNothing) {
     EXPECT_EQ(silent->outputs.size(), 1U);
     const auto next = run(assignment(kPicture));
     ASSERT_TRUE(next) << next.error().message;
+    const auto prompts = comfy_->accepted_prompts();
+    const auto client_id = [&](std::size_t i) {
+        return prompts.at(i).at("extra_data").at("client_id");
+    };
+    EXPECT_NE(client_id(0), client_id(1))
+        << "a new id, whose socket nothing of the old one can silence";
 }
 
 TEST_F(ComfyAttemptTest, ARefusedSocketLosesNothing) {
@@ -227,7 +241,9 @@ TEST_P(StrangeMessages, DoNotMatter) {
 INSTANTIATE_TEST_SUITE_P(
     All,
     StrangeMessages,
-    testing::Values("bad_json", "duplicate", "out_of_order", "garbage", "ws_disconnect=3", "big_preview=100000")
+    testing::Values(
+        "bad_json", "duplicate", "out_of_order", "garbage", "ws_disconnect=3", "big_preview=100000"
+    )
 );
 
 TEST_F(ComfyAttemptTest, ALostPromptIsNoticed) {
@@ -262,6 +278,24 @@ TEST_F(ComfyAttemptTest, AQuickRestartIsNoticed) {
     const auto result = end(*made);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::worker_lost);
+}
+
+TEST_F(ComfyAttemptTest, AnUnreachableWorkerIsGivenUpAndItsPromptTakenOffLater) {
+    options_.lost_after = Millis(100);
+    options_.timeouts.request = Millis(50);
+    start();
+    auto made = begin(assignment(picture_with("hang_interruptible")));
+    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt_id) == 1; }));
+    support::Faults faults;
+    faults.slow_http = 200;
+    comfy_->set_faults(faults);
+    const auto result = end(*made);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::worker_lost);
+    EXPECT_EQ(comfy_->queue_remaining(), 1U);
+    comfy_->set_faults({});
+    EXPECT_TRUE(support::wait_until([&] { return comfy_->queue_remaining() == 0; }));
+    EXPECT_TRUE(wait_for_status("idle"));
 }
 
 TEST_F(ComfyAttemptTest, AnUnansweredSubmissionIsNotRepeated) {
@@ -432,13 +466,15 @@ TEST_F(ComfyAttemptTest, PreviewsArePassedOn) {
                   "latent_image": ["3", 0], "seed": 1, "steps": 4, "cfg": 7, "sampler_name": "euler",
                   "scheduler": "normal", "denoise": 1}},
             "5": {"class_type": "VAEDecode", "inputs": {"samples": ["4", 0], "vae": ["1", 2]}},
-            "6": {"class_type": "SaveImage", "inputs": {"images": ["5", 0], "filename_prefix": "x"}}})"));
+            "6": {"class_type": "SaveImage", "inputs": {"images": ["5", 0], "filename_prefix": "x"}}})"
+        ));
         const auto result = end(*made);
         ASSERT_TRUE(result) << result.error().message;
         EXPECT_GT(made->recorder.previews(), 0U) << version;
         bool saw_steps = false;
         for (const auto& progress : made->recorder.progress()) {
-            saw_steps = saw_steps || (progress.current_node_class == "KSampler" && progress.steps == 4);
+            saw_steps =
+                saw_steps || (progress.current_node_class == "KSampler" && progress.steps == 4);
         }
         EXPECT_TRUE(saw_steps) << version;
         wait(fleet_->stop());

@@ -100,9 +100,11 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
             co_return fail(std::move(type.error()));
         }
         if (!may_pass || tried >= options_.download_tries) {
-            const bool unreachable = code == Code::connection_failed || code == Code::request_timeout;
+            const bool unreachable =
+                code == Code::connection_failed || code == Code::request_timeout;
             co_return fail(
-                unreachable ? Code::worker_lost : Code::output_unavailable, what + type.error().message
+                unreachable ? Code::worker_lost : Code::output_unavailable,
+                what + type.error().message
             );
         }
         const bool waited = co_await sleep_for(pause);

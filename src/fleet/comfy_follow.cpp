@@ -46,7 +46,8 @@ Error to_error(const comfy::ExecutionError& error) {
     details["exception_message"] = error.exception_message;
     details["traceback"] = std::move(traceback);
     const std::string where = "node " + error.node_id + " (" + error.node_type + "): ";
-    const std::string what = error.exception_type + ": " + without_trailing_space(error.exception_message);
+    const std::string what =
+        error.exception_type + ": " + without_trailing_space(error.exception_message);
     const Code code = is_out_of_memory(error) ? Code::out_of_memory : Code::node_execution_error;
     return {code, where + what, std::move(details)};
 }
@@ -64,7 +65,8 @@ Task<Result<bool>> ComfyAttempt::look_in_history() {
     co_return entry_.has_value();
 }
 
-// The worker moves a prompt from the queue to the history in one step: who looks in this order cannot miss it.
+// The worker moves a prompt from the queue to the history in one step: who looks in this order
+// cannot miss it.
 Task<Result<ComfyAttempt::Place>> ComfyAttempt::look(bool history_first) {
     if (history_first) {
         auto finished = co_await look_in_history();
@@ -169,7 +171,10 @@ ComfyAttempt::Ticks::time_point ComfyAttempt::next_look() const {
 Result<> ComfyAttempt::judge(Place place) {
     absences_ = place == Place::absent ? absences_ + 1 : 0;
     if (absences_ >= kAbsencesLost) {
-        return fail(Code::worker_lost, "the worker does not know the prompt any more; it must have restarted");
+        return fail(
+            Code::worker_lost,
+            "the worker does not know the prompt any more; it must have restarted"
+        );
     }
     if (place != Place::pending || !queue_idle_) {
         unstarted_since_.reset();
@@ -183,8 +188,12 @@ Result<> ComfyAttempt::judge(Place place) {
         return {};
     }
     // The prompt stays in the queue: while it waits there, it shows that the worker is still dead.
-    blockage_ = Blockage{"its execution thread is dead: prompts wait and none is started; restart it", ""};
-    return fail(Code::worker_lost, "the worker accepts prompts and does not start them; it must be restarted");
+    blockage_ =
+        Blockage{"its execution thread is dead: prompts wait and none is started; restart it", ""};
+    return fail(
+        Code::worker_lost,
+        "the worker accepts prompts and does not start them; it must be restarted"
+    );
 }
 
 std::optional<Error> ComfyAttempt::judge_silence(const Error& error) {
@@ -218,7 +227,9 @@ Result<> ComfyAttempt::read_ending() const {
     if (entry_->interrupted) {
         return fail(Code::worker_lost, "the run was interrupted on the worker by somebody else");
     }
-    return fail(Code::node_execution_error, "the worker says that the run failed and gives no reason");
+    return fail(
+        Code::node_execution_error, "the worker says that the run failed and gives no reason"
+    );
 }
 
 }  // namespace comfyd::fleet

@@ -51,13 +51,18 @@ Task<> ComfyWorker::check_health() {
         }
         co_return;
     }
+    co_await clear_orphans();
     const auto age = Ticks::now() - classes_read_at_;
     const bool idle = attempts_.empty();
-    // A worker needs a third of a second for the answer, so preferably when it has nothing else to do.
+    // A worker needs a third of a second for the answer, so preferably when it has nothing else to
+    // do.
     if (classes_stale_ || age >= options_.classes_interval * (idle ? 1 : 2)) {
         auto refreshed = co_await refresh_classes();
         if (!refreshed) {
-            log::debug("node classes not read", {{"worker", config_.id}, {"error", refreshed.error().message}});
+            log::debug(
+                "node classes not read",
+                {{"worker", config_.id}, {"error", refreshed.error().message}}
+            );
         }
     }
 }
@@ -121,8 +126,9 @@ Task<Result<>> ComfyWorker::check_blockage() {
     if (!queue) {
         co_return fail(std::move(queue.error()));
     }
-    const bool blocked = blockage_->prompt_id.empty() ? queue->running.empty() && !queue->pending.empty()
-                                                      : queue->is_running(blockage_->prompt_id);
+    const bool blocked = blockage_->prompt_id.empty()
+                             ? queue->running.empty() && !queue->pending.empty()
+                             : queue->is_running(blockage_->prompt_id);
     if (blocked) {
         co_return fail(Code::worker_unavailable, blockage_->reason);
     }
@@ -148,7 +154,9 @@ Task<> ComfyWorker::clear_orphans() {
             removed = co_await link_.client.interrupt(prompt);
         }
         if (!removed) {
-            log::debug("orphan not removed", {{"worker", config_.id}, {"error", removed.error().message}});
+            log::debug(
+                "orphan not removed", {{"worker", config_.id}, {"error", removed.error().message}}
+            );
         }
     }
 }
@@ -193,7 +201,8 @@ Millis ComfyWorker::next_check() {
     constexpr int kDoublingsMax = 20;
     const double factor = std::ldexp(1.0, std::min(checks_down_, kDoublingsMax));
     const double wait = std::min(
-        static_cast<double>(options_.backoff_min.count()) * factor, static_cast<double>(options_.backoff_max.count())
+        static_cast<double>(options_.backoff_min.count()) * factor,
+        static_cast<double>(options_.backoff_max.count())
     );
     return Millis(static_cast<std::int64_t>(wait * jitter()));
 }
@@ -203,8 +212,8 @@ void ComfyWorker::check_soon() {
     check_.notify();
 }
 
-// The new socket comes only after the old one is gone: a worker that notices the end of an old socket late would
-// silence a new one of the same id.
+// The new socket comes only after the old one is gone: a worker that notices the end of an old
+// socket late would silence a new one of the same id.
 Task<> ComfyWorker::keep_socket() {
     while (true) {
         while (!reachable_) {
@@ -228,7 +237,9 @@ Task<> ComfyWorker::keep_socket() {
             }
             check_soon();
         } else {
-            log::debug("no WebSocket", {{"worker", config_.id}, {"error", connected.error().message}});
+            log::debug(
+                "no WebSocket", {{"worker", config_.id}, {"error", connected.error().message}}
+            );
         }
         co_await sleep_for(options_.reconnect_delay);
         const bool stop = co_await is_cancelled();
@@ -242,7 +253,9 @@ Task<> ComfyWorker::read_socket() {
     while (true) {
         auto message = co_await events_->next();
         if (!message) {
-            log::debug("WebSocket ended", {{"worker", config_.id}, {"error", message.error().message}});
+            log::debug(
+                "WebSocket ended", {{"worker", config_.id}, {"error", message.error().message}}
+            );
             co_return;
         }
         dispatch(*message);
@@ -250,7 +263,8 @@ Task<> ComfyWorker::read_socket() {
 }
 
 void ComfyWorker::dispatch(const comfy::Message& message) {
-    if (std::holds_alternative<comfy::Malformed>(message) || std::holds_alternative<comfy::Unknown>(message)) {
+    if (std::holds_alternative<comfy::Malformed>(message) ||
+        std::holds_alternative<comfy::Unknown>(message)) {
         ++messages_skipped_;
         log::debug("message skipped", {{"worker", config_.id}, {"skipped", messages_skipped_}});
         return;
@@ -261,8 +275,10 @@ void ComfyWorker::dispatch(const comfy::Message& message) {
         found->second->on_message(message);
         return;
     }
-    // Older workers do not say whose preview it is; it comes only to the owner of the prompt that runs.
-    if (prompt.empty() && std::holds_alternative<comfy::Preview>(message) && attempts_.size() == 1) {
+    // Older workers do not say whose preview it is; it comes only to the owner of the prompt that
+    // runs.
+    if (prompt.empty() && std::holds_alternative<comfy::Preview>(message) &&
+        attempts_.size() == 1) {
         attempts_.begin()->second->on_message(message);
     }
 }

@@ -59,7 +59,10 @@ Task<Result<std::string>> ComfyAttempt::upload(const AssetUse& use) {
         link_.uploaded.clear();
     }
     link_.uploaded[name] = stored->path();
-    log::debug("input uploaded", {{"job", assignment_.job}, {"worker", link_.worker_id}, {"file", stored->path()}});
+    log::debug(
+        "input uploaded",
+        {{"job", assignment_.job}, {"worker", link_.worker_id}, {"file", stored->path()}}
+    );
     co_return stored->path();
 }
 
@@ -98,7 +101,8 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
         if (code == Code::worker_rejected || comfy::is_refused(answer.error())) {
             sent_ = false;
             co_return fail(
-                code == Code::worker_rejected ? std::move(answer.error()) : refusal(answer.error(), "the workflow")
+                code == Code::worker_rejected ? std::move(answer.error())
+                                              : refusal(answer.error(), "the workflow")
             );
         }
         if (code == Code::cancelled) {
@@ -116,7 +120,10 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
             co_return fail(refusal(answer.error(), "the workflow"));
         }
     }
-    co_return fail(Code::worker_unavailable, "the worker did not take the workflow: the connection broke each time");
+    co_return fail(
+        Code::worker_unavailable,
+        "the worker did not take the workflow: the connection broke each time"
+    );
 }
 
 Task<Result<bool>> ComfyAttempt::settle_submission() {

@@ -9,18 +9,23 @@
 namespace comfyd::fleet {
 namespace {
 
-std::string new_client_id(const Clock& clock) { return "comfyd-" + Uuid::make(clock.now()).to_string(); }
+std::string new_client_id(const Clock& clock) {
+    return "comfyd-" + Uuid::make(clock.now()).to_string();
+}
 
-// The worker lacks a node class that we thought it had. Servers before 0.12 have no word of their own for it.
+// The worker lacks a node class that we thought it had. Servers before 0.12 have no word of their
+// own for it.
 bool names_missing_class(const Error& error) {
     const json::object* answer = comfy::object_of(error.details, "error");
     const std::string type = answer == nullptr ? "" : comfy::text_of(*answer, "type");
-    return error.code == Code::worker_rejected && (type == "missing_node_type" || type == "invalid_prompt");
+    return error.code == Code::worker_rejected &&
+           (type == "missing_node_type" || type == "invalid_prompt");
 }
 
 // The worker itself failed, not what it was asked to do.
 bool is_workers_fault(Code code) {
-    return code == Code::worker_lost || code == Code::worker_unavailable || code == Code::out_of_memory;
+    return code == Code::worker_lost || code == Code::worker_unavailable ||
+           code == Code::out_of_memory;
 }
 
 }  // namespace
@@ -100,7 +105,8 @@ jobs::WorkerInfo ComfyWorker::info() const {
 }
 
 bool ComfyWorker::available() const {
-    return state_ == State::up && !draining_ && attempts_.size() < static_cast<std::size_t>(config_.slots);
+    return state_ == State::up && !draining_ &&
+           attempts_.size() < static_cast<std::size_t>(config_.slots);
 }
 
 bool ComfyWorker::can_run(const std::string& requirement) const {
@@ -122,15 +128,22 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run(
     return run_attempt(std::move(attempt), std::move(seat));
 }
 
-Task<Result<jobs::AttemptResult>> ComfyWorker::run_attempt(std::unique_ptr<ComfyAttempt> attempt, Seat seat) {
+Task<Result<jobs::AttemptResult>> ComfyWorker::run_attempt(
+    std::unique_ptr<ComfyAttempt> attempt, Seat seat
+) {
     const Seat held = std::move(seat);  // released before the attempt goes, when this frame ends
     const auto& assignment = attempt->assignment();
     if (state_ != State::up && !assignment.reattach) {
-        co_return fail(Code::worker_unavailable, "worker " + config_.id + " is down: " + last_error_);
+        co_return fail(
+            Code::worker_unavailable, "worker " + config_.id + " is down: " + last_error_
+        );
     }
     log::debug(
         "attempt starts",
-        {{"job", assignment.job}, {"worker", config_.id}, {"attempt", assignment.attempt}, {"prompt", assignment.prompt_id}}
+        {{"job", assignment.job},
+         {"worker", config_.id},
+         {"attempt", assignment.attempt},
+         {"prompt", assignment.prompt_id}}
     );
     orphans_.erase(assignment.prompt_id);
     const std::uint64_t socket = socket_number_;
@@ -147,7 +160,9 @@ void ComfyWorker::settle(
     const std::optional<Code> code = result ? std::nullopt : std::optional(result.error().code);
     log::debug(
         "attempt ended",
-        {{"job", assignment.job}, {"worker", config_.id}, {"result", code ? to_string(*code) : "success"}}
+        {{"job", assignment.job},
+         {"worker", config_.id},
+         {"result", code ? to_string(*code) : "success"}}
     );
     if (!code) {
         ++completed_;
@@ -168,7 +183,8 @@ void ComfyWorker::settle(
         check_soon();
     }
     if (!code && attempt.was_silent() && socket != 0 && socket == socket_number_ && events_) {
-        // An earlier socket of our id took this one with it when the worker noticed its end. A new id has no past.
+        // An earlier socket of our id took this one with it when the worker noticed its end. A new
+        // id has no past.
         log::warning("worker's WebSocket is silent, it gets a new one", {{"worker", config_.id}});
         link_.client_id = new_client_id(parts_.clock);
         events_->abort();

@@ -1,8 +1,9 @@
-// One ComfyUI server of the fleet: whether it is there, what it can run, its WebSocket, and the attempts on it. Owned
-// by the Fleet; core executor only.
+// One ComfyUI server of the fleet: whether it is there, what it can run, its WebSocket, and the
+// attempts on it. Owned by the Fleet; core executor only.
 //
-// It goes down when its connection is refused or several checks in a row fail, and comes up when it answers again and
-// has told its node classes. It has at most one WebSocket at a time, under one client id.
+// It goes down when its connection is refused or several checks in a row fail, and comes up when it
+// answers again and has told its node classes. It has at most one WebSocket at a time, under one
+// client id.
 #pragma once
 
 #include <functional>
@@ -70,7 +71,9 @@ private:
     };
 
     Task<Result<jobs::AttemptResult>> run_attempt(std::unique_ptr<ComfyAttempt> attempt, Seat seat);
-    void settle(const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket);
+    void settle(
+        const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
+    );
 
     Task<> watch_health();
     Task<> check_health();
@@ -95,8 +98,8 @@ private:
     State state_ = State::starting;
     bool draining_ = false;
     std::string last_error_;
-    int failures_ = 0;      // of checks, in a row
-    int checks_down_ = 0;   // since it went down
+    int failures_ = 0;     // of checks, in a row
+    int checks_down_ = 0;  // since it went down
     std::optional<Blockage> blockage_;
     std::set<std::string> orphans_;  // prompts that may be on it and that nobody waits for
     Signal check_;
@@ -115,7 +118,8 @@ private:
     Ticks::time_point classes_read_at_{};
     bool classes_stale_ = false;  // it refused a class that it should have
 
-    std::map<std::string, ComfyAttempt*, std::less<>> attempts_;  // by prompt id; each lives in its run()
+    std::map<std::string, ComfyAttempt*, std::less<>>
+        attempts_;  // by prompt id; each lives in its run()
     Time created_at_;
     Time last_active_at_;
     std::uint64_t completed_ = 0;

@@ -1,11 +1,11 @@
 #include "fleet/engine_attempt.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <algorithm>
 #include <new>
 #include <system_error>
 #include <utility>
+
+#include <boost/asio/post.hpp>
 
 #include "base/log.hpp"
 #include "comfy/client.hpp"
@@ -38,7 +38,8 @@ fs::path unique_beside(const fs::path& path) {
     return path.parent_path() / (".comfyd-" + Uuid::make(SystemClock().now()).to_string());
 }
 
-// Appears under its name whole or not at all; what is there already has the same content by its name.
+// Appears under its name whole or not at all; what is there already has the same content by its
+// name.
 Result<> place_file(const fs::path& from, const fs::path& to) {
     std::error_code error;
     if (fs::exists(to, error)) {
@@ -91,7 +92,8 @@ Result<engine::RunResult> run_engine(
         if (!validation.ok) {
             return fail(rejection(std::move(validation.error), std::move(validation.node_errors)));
         }
-        auto result = engine.run(std::move(prompt), std::move(extra_data), listener, std::move(stop));
+        auto result =
+            engine.run(std::move(prompt), std::move(extra_data), listener, std::move(stop));
         if (!result && result.error().code == Code::invalid_workflow) {
             result.error().code = Code::worker_rejected;
         }
@@ -122,8 +124,10 @@ std::vector<std::string> KeptFiles::take_excess() {
     return excess;
 }
 
-// Carries the engine's calls from its threads to the core executor. Shared by the attempt and the posted calls.
-class EngineAttempt::Relay final : public engine::Listener, public std::enable_shared_from_this<Relay> {
+// Carries the engine's calls from its threads to the core executor. Shared by the attempt and the
+// posted calls.
+class EngineAttempt::Relay final : public engine::Listener,
+                                   public std::enable_shared_from_this<Relay> {
 public:
     Relay(Executor core, const json::object& prompt, jobs::AttemptListener& listener)
         : core_(core), tracker_(prompt), listener_(&listener) {}
@@ -135,7 +139,9 @@ public:
         tell([node](ProgressTracker& tracker) { return tracker.executing(node); });
     }
     void progress(const std::string& node, int value, int max) override {
-        tell([node, value, max](ProgressTracker& tracker) { return tracker.stepped(node, value, max); });
+        tell([node, value, max](ProgressTracker& tracker) {
+            return tracker.stepped(node, value, max);
+        });
     }
     void executed(const std::string& node, const json::object&) override {
         tell([node](ProgressTracker& tracker) { return tracker.finished(node); });
@@ -154,12 +160,15 @@ private:
     }
 
     Executor core_;
-    ProgressTracker tracker_;         // core executor
+    ProgressTracker tracker_;          // core executor
     jobs::AttemptListener* listener_;  // core executor
 };
 
 EngineAttempt::EngineAttempt(
-    EngineLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+    EngineLink& link,
+    jobs::Assignment assignment,
+    jobs::AttemptListener& listener,
+    jobs::StopRequest& stop
 )
     : link_(link), assignment_(std::move(assignment)), listener_(listener), stop_(stop) {}
 
@@ -210,7 +219,9 @@ Task<> EngineAttempt::execute() {
 Task<Result<jobs::AttemptResult>> EngineAttempt::attempt() {
     auto prompt = json::parse_object(assignment_.workflow);
     if (!prompt) {
-        co_return fail(Code::invalid_workflow, "the stored workflow cannot be read: " + prompt.error().message);
+        co_return fail(
+            Code::invalid_workflow, "the stored workflow cannot be read: " + prompt.error().message
+        );
     }
     if (may_use_assets(assignment_.workflow)) {
         auto placed = co_await place_inputs(*prompt);
@@ -224,7 +235,9 @@ Task<Result<jobs::AttemptResult>> EngineAttempt::attempt() {
                                               extra_data = assignment_.extra_data,
                                               relay,
                                               stop = engine_stop_.get_token()]() mutable {
-        return run_engine(engine, std::move(prompt), std::move(extra_data), *relay, std::move(stop));
+        return run_engine(
+            engine, std::move(prompt), std::move(extra_data), *relay, std::move(stop)
+        );
     });
     relay->close();
     if (!result) {
@@ -247,7 +260,8 @@ Task<Result<>> EngineAttempt::place_inputs(json::object& prompt) {
         }
         const std::string name = input_name(*asset);
         const fs::path target = link_.folders.input / name;
-        auto placed = co_await link_.disk.run([from = *blob, target] { return place_file(from, target); });
+        auto placed =
+            co_await link_.disk.run([from = *blob, target] { return place_file(from, target); });
         if (!placed) {
             co_return placed;
         }
@@ -282,7 +296,9 @@ Task<Result<jobs::Output>> EngineAttempt::store_item(const UiItem& item) {
     }
     const auto& folders = link_.folders;
     const bool is_input = item.file.type == "input";
-    const fs::path& folder = item.file.type == "temp" ? folders.temp : is_input ? folders.input : folders.output;
+    const fs::path& folder = item.file.type == "temp" ? folders.temp
+                             : is_input               ? folders.input
+                                                      : folders.output;
     const fs::path file = folder / item.file.subfolder / item.file.filename;
     auto name = co_await link_.disk.run([file] { return second_name(file); });
     if (!name) {

@@ -1,5 +1,5 @@
-// One try of a job on the embedded engine. Owned by EngineWorker::run for its length; core executor only, but for the
-// engine's own work, which runs on the worker's threads.
+// One try of a job on the embedded engine. Owned by EngineWorker::run for its length; core executor
+// only, but for the engine's own work, which runs on the worker's threads.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,10 @@ struct EngineLink {
 class EngineAttempt {
 public:
     EngineAttempt(
-        EngineLink& link, jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+        EngineLink& link,
+        jobs::Assignment assignment,
+        jobs::AttemptListener& listener,
+        jobs::StopRequest& stop
     );
 
     Task<Result<jobs::AttemptResult>> run();

@@ -7,7 +7,8 @@
 
 namespace comfyd::fleet {
 
-EngineWorker::Seat::Seat(EngineWorker& worker, const EngineAttempt* attempt) : worker_(&worker), attempt_(attempt) {
+EngineWorker::Seat::Seat(EngineWorker& worker, const EngineAttempt* attempt)
+    : worker_(&worker), attempt_(attempt) {
     worker_->attempts_.insert(attempt_);
     worker_->last_active_at_ = worker_->clock_.now();
 }
@@ -43,7 +44,9 @@ EngineWorker::EngineWorker(
     if (classes) {
         classes_ = std::move(*classes);
     } else {
-        log::error("the engine's node classes cannot be read", {{"error", classes.error().message}});
+        log::error(
+            "the engine's node classes cannot be read", {{"error", classes.error().message}}
+        );
     }
 }
 
@@ -90,7 +93,9 @@ Task<Result<jobs::AttemptResult>> EngineWorker::run(
     return run_attempt(std::move(attempt), std::move(seat));
 }
 
-Task<Result<jobs::AttemptResult>> EngineWorker::run_attempt(std::unique_ptr<EngineAttempt> attempt, Seat seat) {
+Task<Result<jobs::AttemptResult>> EngineWorker::run_attempt(
+    std::unique_ptr<EngineAttempt> attempt, Seat seat
+) {
     const Seat held = std::move(seat);  // released before the attempt goes, when this frame ends
     auto result = co_await attempt->run();
     const auto& assignment = attempt->assignment();
@@ -102,7 +107,8 @@ Task<Result<jobs::AttemptResult>> EngineWorker::run_attempt(std::unique_ptr<Engi
     );
     if (result) {
         ++completed_;
-    } else if (result.error().code != Code::cancelled && result.error().code != Code::shutting_down) {
+    } else if (result.error().code != Code::cancelled &&
+               result.error().code != Code::shutting_down) {
         ++failed_;
     }
     co_return result;

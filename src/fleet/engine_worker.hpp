@@ -1,5 +1,5 @@
-// The embedded engine as a worker of the fleet. Owned by the Fleet; core executor only. It is always up and its node
-// classes never change.
+// The embedded engine as a worker of the fleet. Owned by the Fleet; core executor only. It is
+// always up and its node classes never change.
 #pragma once
 
 #include <functional>
@@ -57,7 +57,9 @@ private:
         const EngineAttempt* attempt_;
     };
 
-    Task<Result<jobs::AttemptResult>> run_attempt(std::unique_ptr<EngineAttempt> attempt, Seat seat);
+    Task<Result<jobs::AttemptResult>> run_attempt(
+        std::unique_ptr<EngineAttempt> attempt, Seat seat
+    );
 
     EngineConfig config_;
     const Clock& clock_;

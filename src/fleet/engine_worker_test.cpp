@@ -24,7 +24,9 @@ protected:
         engine_ = std::make_unique<engine::Engine>(options);
         make_bare_fleet();
         on_core([&] {
-            EXPECT_TRUE(fleet_->add_engine(*engine_, {.id = "engine", .folders = folders_, .slots = 1}));
+            EXPECT_TRUE(
+                fleet_->add_engine(*engine_, {.id = "engine", .folders = folders_, .slots = 1})
+            );
             fleet_->start();
         });
     }
@@ -86,7 +88,8 @@ TEST_F(EngineWorkerTest, InputAssetsAreGivenToIt) {
     ASSERT_TRUE(made);
     const std::string id = made->outputs[0].asset.to_string();
     const auto result = run_here(assignment(
-        R"({"1": {"class_type": "LoadImage", "inputs": {"image": {"__type": "core/ASSET", "info": {"id": ")" + id +
+        R"({"1": {"class_type": "LoadImage", "inputs": {"image": {"__type": "core/ASSET", "info": {"id": ")" +
+        id +
         R"("}}}}, "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "again"}}})"
     ));
     ASSERT_TRUE(result) << result.error().message;
@@ -96,7 +99,8 @@ TEST_F(EngineWorkerTest, InputAssetsAreGivenToIt) {
 TEST_F(EngineWorkerTest, ARefusedWorkflowSaysWhere) {
     const auto result = run_here(assignment(R"({
         "1": {"class_type": "EmptyImage", "inputs": {"width": "wide", "height": 8, "batch_size": 1, "color": 0}},
-        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "x"}}})"));
+        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "x"}}})")
+    );
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::worker_rejected);
     EXPECT_THAT(result.error().message, HasSubstr("node 1 (EmptyImage)"));
@@ -114,7 +118,8 @@ TEST_P(EngineStop, EndsTheRunWithItsReason) {
               "height": 2048, "crop": "disabled"}},
         "3": {"class_type": "ImageScale", "inputs": {"image": ["2", 0], "upscale_method": "bicubic", "width": 3000,
               "height": 3000, "crop": "disabled"}},
-        "4": {"class_type": "SaveImage", "inputs": {"images": ["3", 0], "filename_prefix": "x"}}})"),
+        "4": {"class_type": "SaveImage", "inputs": {"images": ["3", 0], "filename_prefix": "x"}}})"
+        ),
         "engine"
     );
     stop(*made, GetParam());

@@ -1,15 +1,20 @@
 #include "fleet/fleet.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include <utility>
+
+#include <boost/asio/post.hpp>
 
 #include "fleet/comfy_worker.hpp"
 
 namespace comfyd::fleet {
 
 Fleet::Fleet(
-    Executor core, const Clock& clock, net::Client& http, assets::Store& store, Pool& pool, FleetOptions options
+    Executor core,
+    const Clock& clock,
+    net::Client& http,
+    assets::Store& store,
+    Pool& pool,
+    FleetOptions options
 )
     : core_(core),
       clock_(clock),
@@ -20,15 +25,19 @@ Fleet::Fleet(
       classes_(pool),
       loops_(core),
       changes_(std::make_shared<Changes>()),
-      catalogue_(std::make_shared<workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>())) {}
+      catalogue_(std::make_shared<workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>())) {
+}
 
-Fleet::~Fleet() { changes_->callbacks.clear(); }
+Fleet::~Fleet() {
+    changes_->callbacks.clear();
+}
 
 Result<> Fleet::add_comfyui(WorkerConfig config) {
     const auto url = net::Url::parse(config.url);
     if (!url || (url->scheme != "http" && url->scheme != "https")) {
         return fail(
-            Code::invalid_argument, "'" + config.url + "' is not the URL of a worker; write http://host:8188"
+            Code::invalid_argument,
+            "'" + config.url + "' is not the URL of a worker; write http://host:8188"
         );
     }
     if (config.id.empty()) {
@@ -42,7 +51,9 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
     }
     auto worker = std::make_shared<ComfyWorker>(
         std::move(config),
-        ComfyWorkerParts{core_, clock_, http_, store_, pool_, classes_, options_, [this] { changed(); }}
+        ComfyWorkerParts{
+            core_, clock_, http_, store_, pool_, classes_, options_, [this] { changed(); }
+        }
     );
     members_.push_back({worker, nullptr, worker});
     if (started_) {
@@ -82,8 +93,12 @@ Task<> Fleet::stop() {
     }
 }
 
-Result<> Fleet::drain(const std::string& id) { return set_draining(id, true); }
-Result<> Fleet::resume(const std::string& id) { return set_draining(id, false); }
+Result<> Fleet::drain(const std::string& id) {
+    return set_draining(id, true);
+}
+Result<> Fleet::resume(const std::string& id) {
+    return set_draining(id, false);
+}
 
 Result<> Fleet::set_draining(const std::string& id, bool draining) {
     const Member* member = find_member(id);
@@ -117,7 +132,9 @@ std::shared_ptr<jobs::Worker> Fleet::find(const std::string& id) const {
     return member == nullptr ? nullptr : member->worker;
 }
 
-void Fleet::on_change(std::function<void()> callback) { changes_->callbacks.push_back(std::move(callback)); }
+void Fleet::on_change(std::function<void()> callback) {
+    changes_->callbacks.push_back(std::move(callback));
+}
 
 // Posted, because a worker calls this in the middle of its own changes.
 void Fleet::changed() {
@@ -142,7 +159,9 @@ void Fleet::update_catalogue() {
             entries.push_back({member.worker->id(), std::move(classes)});
         }
     }
-    const auto same = [](const auto& a, const auto& b) { return a.worker == b.worker && a.classes == b.classes; };
+    const auto same = [](const auto& a, const auto& b) {
+        return a.worker == b.worker && a.classes == b.classes;
+    };
     const auto& known = catalogue_->workers();  // only this executor writes it
     if (std::equal(known.begin(), known.end(), entries.begin(), entries.end(), same)) {
         return;

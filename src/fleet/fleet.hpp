@@ -1,5 +1,5 @@
-// The machines that run workflows: ComfyUI servers and the embedded engine. Built by the application, which also
-// starts and stops it. Core executor only, but for catalogue().
+// The machines that run workflows: ComfyUI servers and the embedded engine. Built by the
+// application, which also starts and stops it. Core executor only, but for catalogue().
 #pragma once
 
 #include <functional>
@@ -26,13 +26,19 @@ class Fleet final : public jobs::Fleet {
 public:
     // `http`: of the core executor, with AddressPolicy::any.
     Fleet(
-        Executor core, const Clock& clock, net::Client& http, assets::Store& store, Pool& pool, FleetOptions options
+        Executor core,
+        const Clock& clock,
+        net::Client& http,
+        assets::Store& store,
+        Pool& pool,
+        FleetOptions options
     );
     ~Fleet() override;  // REQUIRES: stop() finished, or start() was never called; no attempt runs
     Fleet(const Fleet&) = delete;
     Fleet& operator=(const Fleet&) = delete;
 
-    // Before or after start(). Code::invalid_argument for a URL that is none, Code::conflict for an id that is taken.
+    // Before or after start(). Code::invalid_argument for a URL that is none, Code::conflict for an
+    // id that is taken.
     Result<> add_comfyui(WorkerConfig config);
     // `engine` outlives the fleet.
     Result<> add_engine(engine::Engine& engine, EngineConfig config);
@@ -53,7 +59,8 @@ public:
     void on_change(std::function<void()> callback) override;
 
 private:
-    // Joins many changes into one round of callbacks. Shared with the posted call, which may come after our end.
+    // Joins many changes into one round of callbacks. Shared with the posted call, which may come
+    // after our end.
     struct Changes {
         bool posted = false;
         std::vector<std::function<void()>> callbacks;

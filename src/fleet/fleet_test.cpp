@@ -51,14 +51,20 @@ TEST_F(FleetRoomTest, WorkersThatAreNotThereAreDownAndSayWhy) {
 TEST_F(FleetRoomTest, BadConfigurationIsRefused) {
     make_bare_fleet();
     on_core([&] {
-        EXPECT_EQ(fleet_->add_comfyui({.id = "", .url = "nonsense"}).error().code, Code::invalid_argument);
-        EXPECT_EQ(fleet_->add_comfyui({.id = "", .url = "ftp://x"}).error().code, Code::invalid_argument);
         EXPECT_EQ(
-            fleet_->add_comfyui({.id = "a", .url = "http://x", .slots = 0}).error().code, Code::invalid_argument
+            fleet_->add_comfyui({.id = "", .url = "nonsense"}).error().code, Code::invalid_argument
+        );
+        EXPECT_EQ(
+            fleet_->add_comfyui({.id = "", .url = "ftp://x"}).error().code, Code::invalid_argument
+        );
+        EXPECT_EQ(
+            fleet_->add_comfyui({.id = "a", .url = "http://x", .slots = 0}).error().code,
+            Code::invalid_argument
         );
         EXPECT_TRUE(fleet_->add_comfyui({.id = "", .url = "http://127.0.0.1:8188"}));
         EXPECT_EQ(
-            fleet_->add_comfyui({.id = "127.0.0.1:8188", .url = "http://x"}).error().code, Code::conflict
+            fleet_->add_comfyui({.id = "127.0.0.1:8188", .url = "http://x"}).error().code,
+            Code::conflict
         );
         EXPECT_NE(fleet_->find("127.0.0.1:8188"), nullptr);
         EXPECT_EQ(fleet_->drain("nobody").error().code, Code::not_found);

@@ -52,8 +52,8 @@ std::string extension_of(std::string_view name) {
         return {};
     }
     const std::string_view tail = name.substr(dot + 1);
-    const bool usable =
-        !tail.empty() && tail.size() <= kExtensionBytesMax && std::all_of(tail.begin(), tail.end(), is_plain);
+    const bool usable = !tail.empty() && tail.size() <= kExtensionBytesMax &&
+                        std::all_of(tail.begin(), tail.end(), is_plain);
     return usable ? "." + std::string(tail) : std::string();
 }
 
@@ -122,7 +122,8 @@ Task<Result<assets::Asset>> find_asset(assets::Store& store, std::string tenant,
         auto asset = co_await store.get(std::move(tenant), *id);
         if (!asset && asset.error().code == Code::not_found) {
             co_return fail(
-                Code::missing_asset, where + "asset " + use.id + " does not exist any more; upload the file again"
+                Code::missing_asset,
+                where + "asset " + use.id + " does not exist any more; upload the file again"
             );
         }
         co_return asset;
@@ -132,7 +133,9 @@ Task<Result<assets::Asset>> find_asset(assets::Store& store, std::string tenant,
         co_return fail(std::move(known.error()));
     }
     if (!*known) {
-        co_return fail(Code::missing_asset, where + "no asset has the hash '" + use.hash + "'; upload the file");
+        co_return fail(
+            Code::missing_asset, where + "no asset has the hash '" + use.hash + "'; upload the file"
+        );
     }
     assets::Asset asset;
     asset.tenant = std::move(tenant);

@@ -1,5 +1,6 @@
-// Asset references in a workflow: objects {"__type":"core/ASSET","info":{"id","hash","file_path"}} in the place of an
-// input value, to be replaced by the name under which a worker has the file. Pure.
+// Asset references in a workflow: objects {"__type":"core/ASSET","info":{"id","hash","file_path"}}
+// in the place of an input value, to be replaced by the name under which a worker has the file.
+// Pure.
 #pragma once
 
 #include <string>

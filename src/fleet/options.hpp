@@ -1,4 +1,5 @@
-// The times and counts of the fleet. The defaults suit ComfyUI on a local network; tests set small ones.
+// The times and counts of the fleet. The defaults suit ComfyUI on a local network; tests set small
+// ones.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +14,29 @@ namespace comfyd::fleet {
 struct FleetOptions {
     // Health
     Millis health_interval{5'000};
-    Millis health_retry{1'000};      // after a failed check of a worker that is up
-    int health_failures_max = 3;     // in a row; a refused connection counts at once
-    Millis backoff_min{500};         // between checks of a worker that is down; doubles
+    Millis health_retry{1'000};   // after a failed check of a worker that is up
+    int health_failures_max = 3;  // in a row; a refused connection counts at once
+    Millis backoff_min{500};      // between checks of a worker that is down; doubles
     Millis backoff_max{30'000};
-    Millis socket_wait{2'000};       // a worker that comes up waits so long for its WebSocket
-    Millis reconnect_delay{500};     // of the WebSocket
+    Millis socket_wait{2'000};         // a worker that comes up waits so long for its WebSocket
+    Millis reconnect_delay{500};       // of the WebSocket
     Millis classes_interval{300'000};  // between looks at a worker's node classes
 
     // Following a prompt
-    Millis poll_interval{1'000};     // when the WebSocket is down or silent
+    Millis poll_interval{1'000};       // when the WebSocket is down or silent
     Millis poll_interval_slow{5'000};  // when messages come
-    Millis settle{1'000};            // between two looks that must agree that a prompt is gone
-    Millis end_grace{100};           // from a message about the end to the end marker that follows it
-    Millis lost_after{15'000};       // worker unreachable
-    Millis refused_span{2'000};      // three refused connections over this time: the process is gone
-    Millis dead_after{60'000};       // prompts wait, none runs, nothing moves
+    Millis settle{1'000};              // between two looks that must agree that a prompt is gone
+    Millis end_grace{100};       // from a message about the end to the end marker that follows it
+    Millis lost_after{15'000};   // worker unreachable
+    Millis refused_span{2'000};  // three refused connections over this time: the process is gone
+    Millis dead_after{60'000};   // prompts wait, none runs, nothing moves
     Millis cancel_poll{200};
-    Millis cancel_grace{30'000};     // a prompt that does not stop
+    Millis cancel_grace{30'000};  // a prompt that does not stop
 
     // Files
-    int downloads_max = 4;           // at once, of one job
+    int downloads_max = 4;  // at once, of one job
     int download_tries = 4;
-    Millis download_retry{250};      // doubles
+    Millis download_retry{250};  // doubles
     std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
 
     comfy::ClientTimeouts timeouts{};

@@ -21,7 +21,9 @@ void list_node(const std::string& node_id, const json::object& ui, std::vector<U
             }
             if (key == "text" && element.is_string()) {
                 const auto& text = element.get_string();
-                comfy::FileName name{node_id + "_" + std::to_string(texts++) + ".txt", "", "output"};
+                comfy::FileName name{
+                    node_id + "_" + std::to_string(texts++) + ".txt", "", "output"
+                };
                 found.push_back({node_id, std::move(name), std::string(text.data(), text.size())});
                 continue;
             }
@@ -32,7 +34,9 @@ void list_node(const std::string& node_id, const json::object& ui, std::vector<U
             }
             const auto type = comfy::maybe_text(*file, "type");
             found.push_back(
-                {node_id, {filename, comfy::text_of(*file, "subfolder"), type.value_or("output")}, std::nullopt}
+                {node_id,
+                 {filename, comfy::text_of(*file, "subfolder"), type.value_or("output")},
+                 std::nullopt}
             );
         }
     }

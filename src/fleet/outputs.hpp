@@ -21,8 +21,8 @@ struct UiItem {
 
 inline constexpr std::size_t kOutputsMax = 10'000;
 
-// `outputs`: node id -> ui. Every object with a "filename" in any list, and the strings of lists called "text"; in the
-// order of the document, at most kOutputsMax.
+// `outputs`: node id -> ui. Every object with a "filename" in any list, and the strings of lists
+// called "text"; in the order of the document, at most kOutputsMax.
 std::vector<UiItem> list_results(const json::object& outputs);
 
 // The type that the worker said, unless that says nothing: then by the name's extension.

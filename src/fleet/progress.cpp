@@ -21,7 +21,8 @@ ProgressTracker::ProgressTracker(const json::object& prompt) {
     for (const auto& [id, node] : prompt) {
         const json::object* fields = node.if_object();
         classes_.emplace(
-            std::string(id.data(), id.size()), fields == nullptr ? "" : comfy::text_of(*fields, "class_type")
+            std::string(id.data(), id.size()),
+            fields == nullptr ? "" : comfy::text_of(*fields, "class_type")
         );
     }
     next_.nodes_total = static_cast<int>(classes_.size());

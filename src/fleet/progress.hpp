@@ -1,7 +1,8 @@
-// Turns what a worker says while it runs a prompt into full progress snapshots. Pure; owned by one attempt.
+// Turns what a worker says while it runs a prompt into full progress snapshots. Pure; owned by one
+// attempt.
 //
-// The value never goes back and stays below 1: the end is not for the messages to decide. Nodes that the workflow
-// does not have (made by expansion) count as the node that they are shown as.
+// The value never goes back and stays below 1: the end is not for the messages to decide. Nodes
+// that the workflow does not have (made by expansion) count as the node that they are shown as.
 #pragma once
 
 #include <map>

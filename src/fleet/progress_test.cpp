@@ -13,15 +13,17 @@ namespace {
 const char* const kThreeNodes =
     R"({"1":{"class_type":"EmptyImage"},"2":{"class_type":"ImageInvert"},"3":{"class_type":"SaveImage"}})";
 
-ProgressTracker make_tracker(const char* prompt) { return ProgressTracker(*json::parse_object(prompt)); }
+ProgressTracker make_tracker(const char* prompt) {
+    return ProgressTracker(*json::parse_object(prompt));
+}
 
 struct Replay {
     std::vector<jobs::Progress> snapshots;
     int nodes_total = 0;
 };
 
-// The first prompt of a recorded conversation, with the messages about it. `states`: false leaves out what workers
-// before 0.3.45 do not send.
+// The first prompt of a recorded conversation, with the messages about it. `states`: false leaves
+// out what workers before 0.3.45 do not send.
 Replay replay(const std::string& conversation, bool states) {
     std::ifstream stream(COMFYD_TEST_DATA "/conversations/" + conversation);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
@@ -62,7 +64,8 @@ TEST_P(Recorded, NeverGoesBackAndStaysBelowOne) {
         EXPECT_LT(snapshot.value, 1);
         EXPECT_GE(snapshot.nodes_done, done);
         EXPECT_EQ(snapshot.nodes_total, result.nodes_total);
-        EXPECT_TRUE(snapshot.current_node.empty() || !snapshot.current_node_class.empty()) << snapshot.current_node;
+        EXPECT_TRUE(snapshot.current_node.empty() || !snapshot.current_node_class.empty())
+            << snapshot.current_node;
         value = snapshot.value;
         done = snapshot.nodes_done;
     }

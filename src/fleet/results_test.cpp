@@ -13,7 +13,8 @@ TEST(Results, EveryFileOfEveryListIsFound) {
                          {"filename": "b.png", "subfolder": "", "type": "temp"}], "animated": [false]},
         "4": {"gifs": [{"filename": "c.mp4"}], "3d": [{"filename": "d.glb", "type": "output"}]},
         "5": {"text": ["one", "two", 3]},
-        "6": null, "7": {"images": "x"}, "8": {"images": [{"filename": ""}, {"name": "y"}, null, 5]}})");
+        "6": null, "7": {"images": "x"}, "8": {"images": [{"filename": ""}, {"name": "y"}, null, 5]}})"
+    );
     const auto items = list_results(outputs);
     ASSERT_EQ(items.size(), 6U);
     EXPECT_EQ(items[0].node_id, "9");

@@ -1,12 +1,8 @@
-// What the fleet's tests are written with: a core thread, a store over records in memory, doubles of ComfyUI, and a
-// fleet with short times. Test code only.
+// What the fleet's tests are written with: a core thread, a store over records in memory, doubles
+// of ComfyUI, and a fleet with short times. Test code only.
 #pragma once
 
 #include <gtest/gtest.h>
-
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/use_future.hpp>
 
 #include <future>
 #include <map>
@@ -14,6 +10,10 @@
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "assets/store.hpp"
 #include "fleet/fleet.hpp"
@@ -37,7 +37,8 @@ public:
         const auto found = assets_.find(id);
         co_return found == assets_.end() ? std::nullopt : std::optional(found->second);
     }
-    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash) override {
+    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash)
+        override {
         const std::lock_guard lock(mutex_);
         for (const auto& [id, asset] : assets_) {
             if (asset.tenant == tenant && asset.hash == hash) {
@@ -51,7 +52,9 @@ public:
         co_return assets_.erase(id) > 0;
     }
     Task<Result<bool>> is_referenced(std::string) override { co_return true; }
-    Task<Result<std::vector<assets::Asset>>> expired(Time, int) override { co_return std::vector<assets::Asset>(); }
+    Task<Result<std::vector<assets::Asset>>> expired(Time, int) override {
+        co_return std::vector<assets::Asset>();
+    }
 
 private:
     std::mutex mutex_;
@@ -120,6 +123,24 @@ inline FleetOptions quick_options() {
     return options;
 }
 
+// One store for all tests: making its hundreds of folders anew would cost more than the tests
+// themselves.
+struct SharedStore {
+    SharedStore() : pool(2), store({folder.path() / "assets"}, records, clock, pool) {
+        EXPECT_TRUE(store.open());
+    }
+    static SharedStore& instance() {
+        static SharedStore shared;
+        return shared;
+    }
+
+    support::TempDir folder;
+    SystemClock clock;
+    MemoryCatalogue records;
+    Pool pool;
+    assets::Store store;
+};
+
 class FleetTest : public testing::Test {
 protected:
     using RunResult = Result<jobs::AttemptResult>;
@@ -133,14 +154,16 @@ protected:
     }
     template <class Value>
     Value wait(Task<Value> task) {
-        return boost::asio::co_spawn(core_.executor(), std::move(task), boost::asio::use_future).get();
+        return boost::asio::co_spawn(core_.executor(), std::move(task), boost::asio::use_future)
+            .get();
     }
 
-    FleetTest() : core_("core"), double_thread_("double"), pool_(2), options_(quick_options()) {
-        store_ = std::make_unique<assets::Store>(
-            assets::StoreOptions{folder_.path() / "assets"}, records_, clock_, pool_
-        );
-        EXPECT_TRUE(store_->open());
+    FleetTest()
+        : core_("core"),
+          double_thread_("double"),
+          pool_(SharedStore::instance().pool),
+          store_(&SharedStore::instance().store),
+          options_(quick_options()) {
         core_.start();
         double_thread_.start();
     }
@@ -163,7 +186,8 @@ protected:
 
     // A fleet with one double as its worker "gpu", not started yet.
     void make_fleet(support::DoubleOptions options = {}) {
-        comfy_ = std::make_unique<support::ComfyDouble>(double_thread_.context(), std::move(options));
+        comfy_ =
+            std::make_unique<support::ComfyDouble>(double_thread_.context(), std::move(options));
         comfy_->start();
         make_bare_fleet();
         on_core([&] { EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = comfy_->url()})); });
@@ -171,7 +195,8 @@ protected:
     void make_bare_fleet() {
         on_core([&] {
             http_ = std::make_unique<net::Client>(core_.executor(), net::ClientOptions{});
-            fleet_ = std::make_unique<Fleet>(core_.executor(), clock_, *http_, *store_, pool_, options_);
+            fleet_ =
+                std::make_unique<Fleet>(core_.executor(), clock_, *http_, *store_, pool_, options_);
         });
     }
     // … and its worker is up.
@@ -210,7 +235,9 @@ protected:
     std::unique_ptr<Run> begin(jobs::Assignment assignment, const std::string& worker = "gpu") {
         auto run = std::make_unique<Run>(core_.executor());
         run->assignment = assignment;
-        on_core([&] { run->group.spawn("run", attempt(*run, fleet_->find(worker), std::move(assignment))); });
+        on_core([&] {
+            run->group.spawn("run", attempt(*run, fleet_->find(worker), std::move(assignment)));
+        });
         return run;
     }
     RunResult end(Run& run) {
@@ -237,18 +264,19 @@ protected:
 
     support::TempDir folder_;
     SystemClock clock_;
-    MemoryCatalogue records_;
     net::IoThread core_;
     net::IoThread double_thread_;
-    Pool pool_;
+    Pool& pool_;
+    assets::Store* store_;
     FleetOptions options_;
-    std::unique_ptr<assets::Store> store_;
     std::unique_ptr<support::ComfyDouble> comfy_;
     std::unique_ptr<net::Client> http_;
     std::unique_ptr<Fleet> fleet_;
 
 private:
-    static Task<> attempt(Run& run, std::shared_ptr<jobs::Worker> worker, jobs::Assignment assignment) {
+    static Task<> attempt(
+        Run& run, std::shared_ptr<jobs::Worker> worker, jobs::Assignment assignment
+    ) {
         auto result = co_await worker->run(std::move(assignment), run.recorder, run.stop);
         run.promise.set_value(std::move(result));
     }

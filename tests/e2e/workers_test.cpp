@@ -248,6 +248,22 @@ TEST_F(Workers, ARestartReattachesToWhatRuns) {
     EXPECT_EQ(worker.executions().total, 1U) << "not run twice";
 }
 
+TEST_F(Workers, ADrainingWorkerGetsNothingMore) {
+    add();
+    add();
+    Comfyd& comfyd = serve();
+    wait_idle();
+    const std::string drained = doubles_[0]->url().substr(std::string("http://").size());
+    EXPECT_EQ(comfyd.http().post("/admin/v1/workers/" + drained + "/drain", "").json_at("/status"), "draining");
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(comfyd.submit(text_to_image(std::to_string(i))))), "succeeded");
+    }
+    EXPECT_EQ(doubles_[0]->executions().total, 0U);
+    EXPECT_EQ(comfyd.http().post("/admin/v1/workers/" + drained + "/resume", "").status, 200);
+    wait_idle();
+    EXPECT_EQ(comfyd.http().post("/admin/v1/workers/nobody/drain", "").status, 404);
+}
+
 TEST_F(Workers, AWorkflowThatNoWorkerCanRunIsRefused) {
     add();
     Comfyd& comfyd = serve();

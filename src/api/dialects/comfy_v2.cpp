@@ -446,7 +446,7 @@ void add_comfy_v2(Router& router, const Services& services) {
     add(
         Method::get,
         "/api/v2/health",
-        "getHealth",
+        "getApiHealth",
         [&services](Call& call) { return v2::show_health(call, services); },
         Access::open
     );

@@ -75,8 +75,8 @@ constexpr std::string_view kOperations = R"json({
     "200": {"description": "The stream.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
     "204": {"description": "The job has ended and the client has seen everything."},
     "429": {"description": "too_many_streams: read the job instead.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}}},
-"getHealth": {
-  "operationId": "getHealth", "tags": ["operations"], "summary": "Whether this API can take jobs",
+"getApiHealth": {
+  "operationId": "getApiHealth", "tags": ["operations"], "summary": "Whether this API can take jobs",
   "responses": {"200": {"description": "It can."}, "503": {"description": "It cannot now; the reason is in the body."}}},
 "postAssets": {
   "operationId": "postAssets", "tags": ["assets"], "summary": "Upload a file",

@@ -8,6 +8,7 @@
 namespace comfyd::api {
 
 void add_operations(Router& router, const Services& services);
+void add_admin(Router& router, const Services& services);
 void add_comfy_v2(Router& router, const Services& services);
 void add_workflows(Router& router, const Services& services);
 void add_comfyui_execute(Router& router, const Services& services);

@@ -127,10 +127,10 @@ json::object operation_queue_metrics() {
     );
 }
 json::object operation_health() {
-    return answer("health", "getHealth", "Healthy while the process answers", "ServiceHealth");
+    return answer("health", "getServiceHealth", "Healthy while the process answers", "ServiceHealth");
 }
 json::object operation_ready() {
-    json::object made = answer("health", "getReady", "Ready to take work", "ServiceHealth");
+    json::object made = answer("health", "getServiceReady", "Ready to take work", "ServiceHealth");
     made["responses"].get_object()["503"] = literal(R"json({
         "description": "Not ready; error says why.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TaskError"}}}
