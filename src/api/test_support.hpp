@@ -273,6 +273,7 @@ public:
                   return ready ? Result<>() : fail(Code::worker_unavailable, "no worker is up");
               },
               [this]() -> Task<std::string> { return render(metrics); },
+              [this](std::string worker, bool) { return drain(std::move(worker), fleet.worker->id()); },
               metrics,
               clock,
               setup.options,
@@ -284,6 +285,7 @@ public:
           client_(loop_.executor(), {}) {
         router.set_cors(setup.cors);
         add_operations(router, services);
+        add_admin(router, services);
         add_comfy_v2(router, services);
         add_workflows(router, services);
         add_comfyui_execute(router, services);
@@ -370,6 +372,12 @@ public:
 
 private:
     static Task<std::string> render(observe::Metrics& metrics) { co_return metrics.render(nullptr); }
+    static Task<Result<>> drain(std::string worker, std::string known) {
+        if (worker != known) {
+            co_return fail(Code::not_found, "no worker has the id " + worker);
+        }
+        co_return Result<>();
+    }
     static Task<bool> stop_service(jobs::Service& service) {
         co_await service.stop(Millis(0));
         co_return true;

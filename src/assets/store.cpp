@@ -174,6 +174,9 @@ Task<Result<Asset>> Store::Impl::record(NewAsset asset, Blob blob) {
         .expires_at = asset.expires_at,
         .job = asset.job,
     };
+    if (made.job) {
+        co_return made;  // recorded with the end of the job, in one transaction
+    }
     auto added = co_await catalogue_.add(made);
     if (!added) {
         sweeper_.add_loose(blob.hash);

@@ -76,6 +76,7 @@ struct NewAsset {
     std::string file_path;
     std::vector<std::string> tags;
     std::optional<Time> expires_at;
+    // An output: its record is written by jobs::Ledger::commit() together with the end of the job, not here.
     std::optional<JobId> job;
     std::string expected_hash;  // empty: none. Code::hash_mismatch when the bytes have another
 };

@@ -443,6 +443,7 @@ TEST_F(StoreTest, SweepRemovesWhatExpiredAndNothingElse) {
     NewAsset output = short_lived;
     output.job = JobId::make(clock_.now());
     const auto of_job = add("output", output);
+    ASSERT_TRUE(wait_for(catalogue_.add(of_job.asset))) << "as the end of the job does";
     clock_.advance(std::chrono::hours(3));
     const auto swept = wait_for(store_.sweep());
     ASSERT_TRUE(swept) << swept.error().message;
@@ -470,6 +471,8 @@ TEST_F(StoreTest, OutputsOfJobsAreNotRemoved) {
     NewAsset asset = of("red");
     asset.job = JobId::make(clock_.now());
     const auto added = add("output", asset);
+    EXPECT_EQ(wait_for(store_.get("red", added.asset.id)).error().code, Code::not_found) << "not before the job's end";
+    ASSERT_TRUE(wait_for(catalogue_.add(added.asset)));
     EXPECT_EQ(wait_for(store_.remove("red", added.asset.id)).error().code, Code::asset_in_use);
     EXPECT_TRUE(wait_for(store_.get("red", added.asset.id)));
 }

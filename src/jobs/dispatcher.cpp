@@ -58,7 +58,7 @@ public:
         ++sequence;
         auto event = make_event(EventType::output);
         event->data = {{"output", output.to_json()}};
-        hub_.publish(std::move(event));
+        outputs.push_back(std::move(event));
     }
 
     const JobId id;
@@ -73,6 +73,7 @@ public:
     std::optional<Progress> progress;
     std::shared_ptr<Event> progress_event;
     std::shared_ptr<Event> preview_event;
+    std::vector<std::shared_ptr<Event>> outputs;  // told when the job's end is committed: before, nobody could fetch them
     bool changing = false;  // a change of `job` is being committed
     Signal change_done;  // also when `begun` or `gone` is set
 
@@ -431,6 +432,11 @@ Task<Result<>> Dispatcher::change_attempt(std::shared_ptr<Attempt> attempt, Step
     }
     attempt->job = change->job;
     attempt->sequence = std::max(attempt->sequence, change->event.sequence);
+    if (change->job.state == State::completed) {
+        for (auto& output : attempt->outputs) {
+            hub_.publish(std::move(output));
+        }
+    }
     committed(*change);
     co_return Result<>();
 }

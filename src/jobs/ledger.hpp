@@ -68,7 +68,8 @@ public:
     virtual ~Ledger() = default;
 
     virtual Task<Result<Accepted>> accept(NewJob job) = 0;
-    // The job's row, the event, and an outbox entry when the job has a webhook that wants the event: all or nothing.
+    // The job's row, the event, an outbox entry when the job has a webhook that wants the event, and the asset records of
+    // the outputs when it completed: all or nothing.
     // Code::conflict when the stored revision is not change.job.revision - 1.
     virtual Task<Result<>> commit(Change change) = 0;
 

@@ -46,7 +46,7 @@ std::string_view fit_reason(std::string_view reason) {
 }
 
 // Shared by the WebSocket and the operations that may still run when it is destroyed.
-class Core final : public WebSocketControl {
+class Core final : public WebSocketControl, public std::enable_shared_from_this<Core> {
 public:
     explicit Core(Stream transport) : stream(std::move(transport)) {}
 
@@ -65,21 +65,24 @@ public:
     }
 
     Task<> go_away() override {
-        return close(websocket::close_code::going_away, "the server shuts down");
+        return close(
+            shared_from_this(), websocket::close_code::going_away, "the server shuts down"
+        );
     }
 
-    Task<> close(unsigned short code, std::string reason) {
-        if (closing || aborted || !stream.is_open()) {
+    // Holds `self`: the handler that owns the WebSocket may end while the server closes it.
+    static Task<> close(std::shared_ptr<Core> self, unsigned short code, std::string reason) {
+        if (self->closing || self->aborted || !self->stream.is_open()) {
             co_return;
         }
-        closing = true;
+        self->closing = true;
         const auto text = fit_reason(reason);
         const websocket::close_reason why(
             static_cast<websocket::close_code>(code), beast::string_view(text.data(), text.size())
         );
         error_code ignored;
-        co_await stream.async_close(why, asio::redirect_error(kAwait, ignored));
-        beast::get_lowest_layer(stream).close();
+        co_await self->stream.async_close(why, asio::redirect_error(kAwait, ignored));
+        beast::get_lowest_layer(self->stream).close();
     }
 
     // `cancelled`: the task that waited is.
@@ -132,7 +135,7 @@ public:
         return write_to(core_, std::move(data), binary);
     }
     Task<> close(unsigned short code, std::string reason) override {
-        return close_on(core_, code, std::move(reason));
+        return Core::close(core_, code, std::move(reason));
     }
     void abort() override { core_->abort(); }
 
@@ -167,10 +170,6 @@ private:
             co_return fail(core->to_error(error, cancelled));
         }
         co_return Result<>();
-    }
-
-    static Task<> close_on(std::shared_ptr<Core> core, unsigned short code, std::string reason) {
-        co_await core->close(code, std::move(reason));
     }
 
     std::shared_ptr<Core> core_;  // with its operations

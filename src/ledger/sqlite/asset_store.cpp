@@ -13,6 +13,9 @@ namespace {
 
 constexpr char kInsert[] =
     "INSERT INTO assets (" COMFYD_ASSET_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+// An output may be recorded already when the end of a job is committed again.
+constexpr char kInsertOutput[] =
+    "INSERT OR IGNORE INTO assets (" COMFYD_ASSET_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, '', ?, NULL, ?)";
 constexpr char kFind[] = "SELECT " COMFYD_ASSET_COLUMNS " FROM assets WHERE id = ?";
 constexpr char kFindByHash[] =
     "SELECT " COMFYD_ASSET_COLUMNS
@@ -89,6 +92,21 @@ Result<> AddAsset::operator()(Session& session) {
             asset.created_at,
             asset.expires_at,
             asset.job
+        )
+        .run();
+}
+
+Result<> add_output(Session& session, const jobs::Job& job, const jobs::Output& output, Time now) {
+    return Query(session.db, kInsertOutput)
+        .bind(
+            output.asset,
+            job.tenant,
+            output.hash,
+            output.size_bytes,
+            output.content_type,
+            output.name,
+            now,
+            std::optional(job.id)
         )
         .run();
 }

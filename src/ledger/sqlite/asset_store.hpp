@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "assets/store.hpp"
+#include "jobs/job.hpp"
 #include "ledger/sqlite/session.hpp"
 
 namespace comfyd::ledger::sqlite {
@@ -20,6 +21,8 @@ struct AddAsset {
     std::size_t bytes() const;
     Result<> operator()(Session& session);
 };
+// The record of an output, as part of the commit that completes its job.
+Result<> add_output(Session& session, const jobs::Job& job, const jobs::Output& output, Time now);
 // Code::asset_in_use for a job's output.
 struct RemoveAsset {
     using Value = bool;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ledger/sqlite/asset_store.hpp"
 #include "ledger/sqlite/codec.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/outbox_store.hpp"
@@ -265,6 +266,13 @@ Result<> CommitChange::operator()(Session& session) {
     if (wanted) {
         if (auto done = add_delivery(session, job.id, event.sequence, event.at); !done) {
             return done;
+        }
+    }
+    if (event.type == jobs::EventType::completed) {
+        for (const jobs::Output& output : job.outputs) {
+            if (auto done = add_output(session, job, output, event.at); !done) {
+                return done;
+            }
         }
     }
     session.counters.add(CounterChanges::Kind::jobs, tenant, old_state, -1);
