@@ -39,7 +39,9 @@ constexpr std::array<std::string_view, 9> kReservedHeaders{
     "webhook-signature",
 };
 
-boost::json::string_view text(std::string_view of) { return {of.data(), of.size()}; }
+boost::json::string_view text(std::string_view of) {
+    return {of.data(), of.size()};
+}
 
 tl::unexpected<Error> wrong(std::string_view field, std::string message) {
     return fail(Code::invalid_argument, std::move(message), {{"field", text(field)}});
@@ -103,7 +105,8 @@ Result<> decode_times(const json::object& body, const Services& services, jobs::
         const Time now = services.clock.now();
         if (*time <= now) {
             return wrong(
-                "deadline", "'deadline' is " + to_rfc3339(*time) + ", but it is already " + to_rfc3339(now)
+                "deadline",
+                "'deadline' is " + to_rfc3339(*time) + ", but it is already " + to_rfc3339(now)
             );
         }
         spec.deadline = *time;
@@ -154,7 +157,9 @@ Result<> check_url(std::string_view field, const std::string& url, const Service
         return wrong(field, name + " is not a usable URL: " + parsed.error().message);
     }
     if (parsed->scheme != "http" && parsed->scheme != "https") {
-        return wrong(field, name + " must start with http:// or https://, not " + parsed->scheme + "://");
+        return wrong(
+            field, name + " must start with http:// or https://, not " + parsed->scheme + "://"
+        );
     }
     if (!services.options.allow_private_webhooks && is_private_host(parsed->host)) {
         return fail(
@@ -191,10 +196,11 @@ Result<> check_webhook_headers(const jobs::Webhook& webhook) {
         );
     }
     for (const auto& [name, value] : webhook.headers) {
-        const bool reserved =
-            std::any_of(kReservedHeaders.begin(), kReservedHeaders.end(), [&](std::string_view own) {
-                return net::equal_ignoring_case(own, name);
-            });
+        const bool reserved = std::any_of(
+            kReservedHeaders.begin(),
+            kReservedHeaders.end(),
+            [&](std::string_view own) { return net::equal_ignoring_case(own, name); }
+        );
         if (reserved) {
             return wrong(kField, "'webhook_config.headers' may not set '" + name + "'");
         }
@@ -219,7 +225,8 @@ Result<> check_webhook(const jobs::Webhook& webhook) {
         );
     }
     for (const std::string& event : webhook.events) {
-        if (std::find(kWebhookEvents.begin(), kWebhookEvents.end(), event) == kWebhookEvents.end()) {
+        if (std::find(kWebhookEvents.begin(), kWebhookEvents.end(), event) ==
+            kWebhookEvents.end()) {
             std::string known;
             for (const std::string_view name : kWebhookEvents) {
                 known += (known.empty() ? "" : ", ") + std::string(name);
@@ -306,9 +313,8 @@ Result<> decode_idempotency_key(const Call& call, jobs::Spec& spec) {
                 " bytes, but must have from 1 to " + std::to_string(jobs::kIdempotencyKeyBytesMax)
         );
     }
-    const bool printable = std::all_of(key.begin(), key.end(), [](unsigned char c) {
-        return c >= 0x20 && c < 0x7F;
-    });
+    const bool printable =
+        std::all_of(key.begin(), key.end(), [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
     if (!printable) {
         return wrong(kHeader, "header Idempotency-Key may have printable ASCII characters only");
     }
@@ -326,7 +332,8 @@ Result<> decode_common(
         !done) {
         return done;
     }
-    if (auto done = decode_int(body, "max_attempts", 1, kMaxAttemptsMax, spec.max_attempts); !done) {
+    if (auto done = decode_int(body, "max_attempts", 1, kMaxAttemptsMax, spec.max_attempts);
+        !done) {
         return done;
     }
     if (auto done = decode_times(body, services, spec); !done) {

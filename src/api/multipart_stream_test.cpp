@@ -49,7 +49,9 @@ Result<> feed_in_two(std::string_view body, std::size_t split, Collected& sink) 
     return stream->finish();
 }
 
-Result<> feed(std::string_view body, Collected& sink) { return feed_in_two(body, body.size(), sink); }
+Result<> feed(std::string_view body, Collected& sink) {
+    return feed_in_two(body, body.size(), sink);
+}
 
 const std::string kBody =
     "a preamble\r\n"

@@ -91,8 +91,7 @@ json::object document_operation(const Route& route, bool keys_required) {
 json::object error_response(std::string_view description) {
     return {
         {"description", boost::json::string_view(description.data(), description.size())},
-        {"content",
-         {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}},
+        {"content", {{"application/json", {{"schema", {{"$ref", "#/components/schemas/Error"}}}}}}},
     };
 }
 

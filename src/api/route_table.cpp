@@ -148,9 +148,8 @@ bool RouteTable::search(const Node& node, std::size_t index, Search& search) {
     return found;
 }
 
-RouteTable::Match RouteTable::match(
-    net::Method method, const std::vector<std::string>& segments
-) const {
+RouteTable::Match RouteTable::match(net::Method method, const std::vector<std::string>& segments)
+    const {
     Search state{method, segments, {}, {}};
     search(root_, 0, state);
     return std::move(state.match);

@@ -22,7 +22,8 @@ std::vector<std::string> parameter_names(std::string_view pattern);
 
 class RouteTable {
 public:
-    // REQUIRES: a pattern that starts with '/', and no earlier route with the same method and shape.
+    // REQUIRES: a pattern that starts with '/', and no earlier route with the same method and
+    // shape.
     void add(Route route);
 
     struct Match {

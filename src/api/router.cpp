@@ -235,8 +235,8 @@ private:
         if (cors.origins.empty()) {
             return headers;
         }
-        const bool any = std::find(cors.origins.begin(), cors.origins.end(), "*") !=
-                         cors.origins.end();
+        const bool any =
+            std::find(cors.origins.begin(), cors.origins.end(), "*") != cors.origins.end();
         if (!any) {
             headers.set("Vary", "Origin");
         }
@@ -250,9 +250,8 @@ private:
     }
 
     // Everything between a matched path and its handler. Failures are answered here.
-    Task<> dispatch(
-        RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid
-    ) const {
+    Task<> dispatch(RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid)
+        const {
         const net::Request& request = exchange.request();
         if (!path_is_valid) {
             co_await refuse(
@@ -359,7 +358,8 @@ private:
                 match,
                 Error(
                     Code::internal,
-                    "comfyd failed to handle this request; its log has the reason under request id " +
+                    "comfyd failed to handle this request; its log has the reason under request "
+                    "id " +
                         exchange.request_id()
                 )
             );
@@ -376,7 +376,9 @@ Router::Router(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock)
 
 Router::~Router() = default;
 
-void Router::add(Route route) { impl_->table.add(std::move(route)); }
+void Router::add(Route route) {
+    impl_->table.add(std::move(route));
+}
 
 void Router::add_schemas(json::object schemas) {
     for (auto& schema : schemas) {
@@ -384,13 +386,17 @@ void Router::add_schemas(json::object schemas) {
     }
 }
 
-Task<> Router::handle(net::Exchange& exchange) const { return impl_->handle(exchange); }
+Task<> Router::handle(net::Exchange& exchange) const {
+    return impl_->handle(exchange);
+}
 
 json::object Router::openapi() const {
     return make_openapi(impl_->table, impl_->schemas, impl_->keys().required());
 }
 
-void Router::set_cors(Cors cors) { impl_->cors = std::move(cors); }
+void Router::set_cors(Cors cors) {
+    impl_->cors = std::move(cors);
+}
 
 net::Response encode_error(const Error& error) {
     json::object body{{"code", to_string(error.code)}, {"message", error.message}};

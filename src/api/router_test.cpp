@@ -11,9 +11,9 @@
 namespace comfyd::api {
 namespace {
 
+using test::Arrangement;
 using test::error_code;
 using test::header;
-using test::Arrangement;
 using test::TestApi;
 using testing::HasSubstr;
 
@@ -38,7 +38,9 @@ Task<> throw_error(Call&) {
     co_return;
 }
 
-Task<> say_nothing(Call&) { co_return; }
+Task<> say_nothing(Call&) {
+    co_return;
+}
 
 Task<> refuse_all(Call& call) {
     const auto sent = co_await call.exchange.send(encode_error(Error(Code::queue_full, "full")));
@@ -189,12 +191,16 @@ TEST(Router, CorsAllowsConfiguredOrigins) {
     Arrangement setup = with_routes();
     setup.cors.origins = {"https://app.example"};
     TestApi api(std::move(setup));
-    const auto allowed = api.send("OPTIONS", "/test/echo/a/b", {}, preflight("https://app.example"));
+    const auto allowed =
+        api.send("OPTIONS", "/test/echo/a/b", {}, preflight("https://app.example"));
     EXPECT_EQ(allowed.status, 204);
     EXPECT_EQ(allowed.headers.get("Access-Control-Allow-Origin"), "https://app.example");
-    EXPECT_THAT(std::string(allowed.headers.get("Access-Control-Allow-Methods")), HasSubstr("POST"));
     EXPECT_THAT(
-        std::string(allowed.headers.get("Access-Control-Allow-Headers")), HasSubstr("Idempotency-Key")
+        std::string(allowed.headers.get("Access-Control-Allow-Methods")), HasSubstr("POST")
+    );
+    EXPECT_THAT(
+        std::string(allowed.headers.get("Access-Control-Allow-Headers")),
+        HasSubstr("Idempotency-Key")
     );
     EXPECT_EQ(allowed.headers.get("Vary"), "Origin");
     const auto answer = api.get("/test/echo/a/b", header("Origin", "https://app.example"));
@@ -227,11 +233,10 @@ TEST(Router, PagesOfOtherOriginsCannotUseAServerWithoutKeys) {
         api.send("POST", "/test/echo/a/b", {}, header("Origin", "https://evil.example")).status, 403
     );
     EXPECT_EQ(api.send("POST", "/test/echo/a/b", {}, header("Origin", "null")).status, 403);
-    EXPECT_EQ(
-        api.send("POST", "/test/echo/a/b", {}, header("Origin", api.url(""))).status, 200
-    );
+    EXPECT_EQ(api.send("POST", "/test/echo/a/b", {}, header("Origin", api.url(""))).status, 200);
     EXPECT_EQ(api.get("/test/echo/a/b", header("Origin", "https://evil.example")).status, 200);
-    const auto options = api.send("OPTIONS", "/test/echo/a/b", {}, preflight("https://evil.example"));
+    const auto options =
+        api.send("OPTIONS", "/test/echo/a/b", {}, preflight("https://evil.example"));
     EXPECT_EQ(options.status, 204);
     EXPECT_FALSE(options.headers.contains("Access-Control-Allow-Origin"));
 }
@@ -283,15 +288,16 @@ TEST(OpenApi, DocumentIsWhole) {
         EXPECT_TRUE(document.at("components")
                         .at(rest.substr(0, slash))
                         .as_object()
-                        .contains(rest.substr(slash + 1)))
-            << reference;
+                        .contains(rest.substr(slash + 1))
+        ) << reference;
     }
 }
 
 // Names between braces.
 std::set<std::string> names_in_path(std::string_view path) {
     std::set<std::string> names;
-    for (auto open = path.find('{'); open != std::string_view::npos; open = path.find('{', open + 1)) {
+    for (auto open = path.find('{'); open != std::string_view::npos;
+         open = path.find('{', open + 1)) {
         names.emplace(path.substr(open + 1, path.find('}', open) - open - 1));
     }
     return names;

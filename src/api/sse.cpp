@@ -121,7 +121,8 @@ Result<std::optional<std::uint64_t>> last_event_id(const Call& call) {
     return sequence;
 }
 
-StreamSlot::StreamSlot(std::shared_ptr<std::atomic<std::size_t>> count) : count_(std::move(count)) {}
+StreamSlot::StreamSlot(std::shared_ptr<std::atomic<std::size_t>> count)
+    : count_(std::move(count)) {}
 
 StreamSlot::~StreamSlot() {
     if (count_) {

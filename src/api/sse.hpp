@@ -23,9 +23,7 @@ namespace comfyd::api {
 // "id: 7\nevent: status\ndata: {…}\n\n". Line breaks in `data` become further data lines; line
 // breaks in `event` are dropped, so that no value can forge a frame.
 std::string sse_frame(
-    std::string_view event,
-    std::string_view data,
-    std::optional<std::uint64_t> id = std::nullopt
+    std::string_view event, std::string_view data, std::optional<std::uint64_t> id = std::nullopt
 );
 
 // True for the event after which a job's stream has nothing more to say.
@@ -61,9 +59,10 @@ struct EventStream {
     std::uint64_t opened_at = 0;
 };
 
-// Sends the head, `initial`, and, unless there is no subscription, then a frame per event and a comment after each silent
-// options.heartbeat. Ends after the last event of the job, and without one when the client is gone,
-// the listener was too slow or the server stops; the client then connects again.
+// Sends the head, `initial`, and, unless there is no subscription, then a frame per event and a
+// comment after each silent options.heartbeat. Ends after the last event of the job, and without
+// one when the client is gone, the listener was too slow or the server stops; the client then
+// connects again.
 Task<> stream_events(Call& call, const Services& services, EventStream stream);
 
 }  // namespace comfyd::api

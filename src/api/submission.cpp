@@ -1,9 +1,10 @@
 #include "api/submission.hpp"
 
 #include <algorithm>
-#include <boost/json/monotonic_resource.hpp>
 #include <map>
 #include <utility>
+
+#include <boost/json/monotonic_resource.hpp>
 
 #include "assets/blake3.hpp"
 #include "base/crypto.hpp"
@@ -45,8 +46,8 @@ Result<> check_references(const json::object& graph) {
         }
         for (const auto& input : inputs->get_object()) {
             const json::object* reference = input.value().if_object();
-            const json::value* type = reference == nullptr ? nullptr
-                                                           : json::find(*reference, "__type");
+            const json::value* type =
+                reference == nullptr ? nullptr : json::find(*reference, "__type");
             if (type == nullptr || *type != "core/ASSET") {
                 continue;
             }
@@ -83,7 +84,8 @@ Task<Result<>> check_asset(
         co_return Result<>();
     }
     if (!assets::is_blake3_name(reference.hash)) {
-        co_return fail(missing_asset(reference, "the asset reference has neither an id nor a hash"));
+        co_return fail(missing_asset(reference, "the asset reference has neither an id nor a hash")
+        );
     }
     auto known = co_await services.assets.has_hash(tenant, reference.hash);
     if (!known) {
@@ -158,7 +160,8 @@ Task<Result<json::object>> read_json_body(Call& call, const Services& services) 
     }
     // A workflow is thousands of small values that die together.
     co_return json::parse_object(
-        *body, boost::json::make_shared_resource<boost::json::monotonic_resource>(body->size() + 256)
+        *body,
+        boost::json::make_shared_resource<boost::json::monotonic_resource>(body->size() + 256)
     );
 }
 

@@ -50,7 +50,9 @@ TEST(Submission, EveryBoundIsEnforcedByName) {
         {R"("webhook_url":"ftp://a.example")", "webhook_url", "webhook_url"},
         {R"("webhook_url":"ws://a.example")", "webhook_url", "http://"},
         {R"("webhook_url":"http://user:pw@a.example")", "webhook_url", "webhook_url"},
-        {R"("webhook_url":"https://a.example/)" + std::string(2100, 'a') + "\"", "webhook_url", "at most 2048"},
+        {R"("webhook_url":"https://a.example/)" + std::string(2100, 'a') + "\"",
+         "webhook_url",
+         "at most 2048"},
         {R"("webhook_config":{})", "webhook_config", "url"},
         {R"("webhook_config":{"url":"https://a.example","events":["job.done"]})",
          "webhook_config.events",
@@ -61,7 +63,8 @@ TEST(Submission, EveryBoundIsEnforcedByName) {
         {R"("webhook_config":{"url":"https://a.example","headers":{"X":"a\r\nb"}})",
          "webhook_config.headers",
          "not valid"},
-        {R"("webhook_config":{"url":"https://a.example","secret":")" + std::string(300, 's') + "\"}",
+        {R"("webhook_config":{"url":"https://a.example","secret":")" + std::string(300, 's') +
+             "\"}",
          "webhook_config.secret",
          "at most 256"},
         {R"("extra_data":{"password":"x"})", "extra_data", "password"},
@@ -74,7 +77,9 @@ TEST(Submission, EveryBoundIsEnforcedByName) {
         ASSERT_EQ(response.status, 422) << what << response.body;
         EXPECT_EQ(error_code(response), "invalid_argument") << what;
         EXPECT_THAT(message(response), HasSubstr(refused.says)) << what;
-        EXPECT_EQ(parse(response.body).at("error").at("details").at("field"), json::value(refused.field)) << what;
+        EXPECT_EQ(
+            parse(response.body).at("error").at("details").at("field"), json::value(refused.field)
+        ) << what;
     }
 }
 
@@ -84,7 +89,8 @@ TEST(Submission, PrivateWebhooksAreRefusedUnlessAllowed) {
         arrangement.options.allow_private_webhooks = allowed;
         TestApi api(std::move(arrangement));
         for (const char* url :
-             {"http://127.0.0.1/x", "http://10.0.0.1:9000", "http://[::1]/", "http://localhost/x"}) {
+             {"http://127.0.0.1/x", "http://10.0.0.1:9000", "http://[::1]/", "http://localhost/x"
+             }) {
             const auto response =
                 api.post("/api/v2/jobs", with(R"("webhook_url":")" + std::string(url) + "\""));
             EXPECT_EQ(response.status, allowed ? 201 : 400) << url;
@@ -129,9 +135,16 @@ TEST(Submission, CommonMembersReachTheSpec) {
 
 TEST(Submission, WebhooksMayComeByMemberOrHeader) {
     TestApi api;
-    EXPECT_EQ(submitted_spec(api, R"("callback_url":"https://b.example")").webhook->url, "https://b.example");
     EXPECT_EQ(
-        submitted_spec(api, R"("webhook_url":"https://c.example")", header("X-Webhook-URL", "https://d.example"))
+        submitted_spec(api, R"("callback_url":"https://b.example")").webhook->url,
+        "https://b.example"
+    );
+    EXPECT_EQ(
+        submitted_spec(
+            api,
+            R"("webhook_url":"https://c.example")",
+            header("X-Webhook-URL", "https://d.example")
+        )
             .webhook->url,
         "https://c.example"
     );
@@ -157,12 +170,17 @@ TEST(Submission, TheRequestHashIgnoresOrderButNotContent) {
     const auto hash = [&api](const std::string& body, const std::string& key) {
         const auto response = api.post("/api/v2/jobs", body, header("Idempotency-Key", key));
         EXPECT_EQ(response.status, 201) << response.body;
-        return api.ledger.spec(*JobId::parse(parse(response.body).at("id").as_string())).request_hash;
+        return api.ledger.spec(*JobId::parse(parse(response.body).at("id").as_string()))
+            .request_hash;
     };
-    const std::string one = hash(R"({"workflow":{"1":{"class_type":"A","inputs":{"a":1,"b":2}}},"priority":2})", "1");
-    const std::string two = hash(R"({"priority":2,"workflow":{"1":{"inputs":{"b":2,"a":1},"class_type":"A"}}})", "2");
-    const std::string three = hash(R"({"priority":2,"workflow":{"1":{"inputs":{"b":3,"a":1},"class_type":"A"}}})", "3");
-    const std::string four = hash(R"({"priority":3,"workflow":{"1":{"inputs":{"b":2,"a":1},"class_type":"A"}}})", "4");
+    const std::string one =
+        hash(R"({"workflow":{"1":{"class_type":"A","inputs":{"a":1,"b":2}}},"priority":2})", "1");
+    const std::string two =
+        hash(R"({"priority":2,"workflow":{"1":{"inputs":{"b":2,"a":1},"class_type":"A"}}})", "2");
+    const std::string three =
+        hash(R"({"priority":2,"workflow":{"1":{"inputs":{"b":3,"a":1},"class_type":"A"}}})", "3");
+    const std::string four =
+        hash(R"({"priority":3,"workflow":{"1":{"inputs":{"b":2,"a":1},"class_type":"A"}}})", "4");
     EXPECT_EQ(one, two);
     EXPECT_NE(one, three);
     EXPECT_NE(one, four);
@@ -180,7 +198,12 @@ TEST(Submission, BodiesThatAreNoJsonObjectAreRefused) {
         api.send("POST", "/api/v2/jobs", with(""), header("Content-Encoding", "gzip")).status, 415
     );
     EXPECT_EQ(
-        api.send("POST", "/api/v2/jobs", "x", header("Content-Type", "multipart/form-data; boundary=x"))
+        api.send(
+               "POST",
+               "/api/v2/jobs",
+               "x",
+               header("Content-Type", "multipart/form-data; boundary=x")
+        )
             .status,
         415
     );
@@ -198,9 +221,8 @@ TEST(Submission, LargeBodiesAreRefused) {
 
 TEST(Submission, WorkflowsThatCannotRunAreRefused) {
     TestApi api;
-    const auto broken = api.post(
-        "/api/v2/jobs", R"({"workflow":{"1":{"class_type":"A","inputs":{"x":["9",0]}}}})"
-    );
+    const auto broken =
+        api.post("/api/v2/jobs", R"({"workflow":{"1":{"class_type":"A","inputs":{"x":["9",0]}}}})");
     EXPECT_EQ(broken.status, 422);
     EXPECT_EQ(error_code(broken), "invalid_workflow");
     EXPECT_EQ(
@@ -208,12 +230,14 @@ TEST(Submission, WorkflowsThatCannotRunAreRefused) {
         parse(R"({"field":"x","reason":"bad_linked_input"})")
     );
     const auto editor = api.post(
-        "/api/v2/jobs", R"({"workflow":{"nodes":[],"links":[],"last_node_id":0},"inputs":{"1.a":2}})"
+        "/api/v2/jobs",
+        R"({"workflow":{"nodes":[],"links":[],"last_node_id":0},"inputs":{"1.a":2}})"
     );
     EXPECT_EQ(editor.status, 422);
     EXPECT_EQ(error_code(editor), "workflow_format_ui");
     EXPECT_EQ(
-        api.post("/api/v2/jobs", R"({"workflow":{"prompt":{"1":{"class_type":"A","inputs":{}}}}})").status,
+        api.post("/api/v2/jobs", R"({"workflow":{"prompt":{"1":{"class_type":"A","inputs":{}}}}})")
+            .status,
         201
     );
 }

@@ -142,9 +142,8 @@ public:
         const auto found = assets_.find(id);
         co_return found == assets_.end() ? std::nullopt : std::optional(found->second);
     }
-    Task<Result<std::optional<assets::Asset>>> find_by_hash(
-        std::string tenant, std::string hash
-    ) override {
+    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash)
+        override {
         const std::scoped_lock lock(mutex_);
         for (const auto& [id, asset] : assets_) {
             if (asset.tenant == tenant && asset.hash == hash) {
@@ -212,7 +211,9 @@ public:
         if (script == Script::fail) {
             busy_ = false;
             co_return fail(
-                Code::node_execution_error, "the sampler burst", {{"node_id", "3"}, {"node_type", "KSampler"}}
+                Code::node_execution_error,
+                "the sampler burst",
+                {{"node_id", "3"}, {"node_type", "KSampler"}}
             );
         }
         listener.on_output(output);
@@ -273,15 +274,19 @@ public:
                   return ready ? Result<>() : fail(Code::worker_unavailable, "no worker is up");
               },
               [this]() -> Task<std::string> { return render(metrics); },
-              [this](std::string worker, bool) { return drain(std::move(worker), fleet.worker->id()); },
+              [this](std::string worker, bool) {
+                  return drain(std::move(worker), fleet.worker->id());
+              },
               metrics,
               clock,
               setup.options,
           },
           router(keys, metrics, clock),
-          server_(threads_.contexts(), setup.limits, [this](net::Exchange& exchange) {
-              return router.handle(exchange);
-          }),
+          server_(
+              threads_.contexts(),
+              setup.limits,
+              [this](net::Exchange& exchange) { return router.handle(exchange); }
+          ),
           client_(loop_.executor(), {}) {
         router.set_cors(setup.cors);
         add_operations(router, services);
@@ -371,7 +376,9 @@ public:
     }
 
 private:
-    static Task<std::string> render(observe::Metrics& metrics) { co_return metrics.render(nullptr); }
+    static Task<std::string> render(observe::Metrics& metrics) {
+        co_return metrics.render(nullptr);
+    }
     static Task<Result<>> drain(std::string worker, std::string known) {
         if (worker != known) {
             co_return fail(Code::not_found, "no worker has the id " + worker);
@@ -390,7 +397,8 @@ private:
         static std::atomic<int> count{0};
         // A store makes hundreds of folders, which takes seconds on a busy disk.
         const std::filesystem::path memory = "/dev/shm";
-        return (std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path()) /
+        return (std::filesystem::is_directory(memory) ? memory
+                                                      : std::filesystem::temp_directory_path()) /
                ("comfyd-api-" + std::to_string(::getpid()) + "-" + std::to_string(count++));
     }
 

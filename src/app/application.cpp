@@ -97,7 +97,7 @@ T wait_for(Executor executor, Task<T> task) {
 class Application::Impl {
 public:
     explicit Impl(Config config)
-        : config_(std::move(config)), data_(config_.data), pool_(4), core_("core"), io_(io_thread_count(config_)) {}
+        : config_(std::move(config)), data_(config_.data), core_("core"), io_(io_thread_count(config_)), pool_(4) {}
 
     ~Impl() { stop(); }
 
@@ -338,9 +338,9 @@ private:
     fs::path data_;
     SystemClock clock_;
     observe::Metrics metrics_;
-    Pool pool_;
     net::IoThread core_;
     net::IoThreads io_;
+    Pool pool_;  // after the contexts: its threads post to them until they are joined
     std::unique_ptr<ledger::SqliteLedger> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;

@@ -1,4 +1,5 @@
-// Crossing from one executor to another and back.
+// Crossing from one executor to another and back. A context must outlive the threads that post to it: a post is still
+// inside the context for a moment after what it posted has run.
 #pragma once
 
 #include <boost/asio/associated_executor.hpp>

@@ -1,4 +1,5 @@
 // Threads for work that blocks or computes for long (disk, codecs, the engine), so that executors never do.
+// Declared after the contexts whose coroutines use it, so that its threads are joined before those go.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>

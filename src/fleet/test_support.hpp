@@ -123,17 +123,10 @@ inline FleetOptions quick_options() {
     return options;
 }
 
-// One store for all tests: making its hundreds of folders anew would cost more than the tests
-// themselves.
-struct SharedStore {
-    SharedStore() : pool(2), store({folder.path() / "assets"}, records, clock, pool) {
+struct StoreForTests {
+    StoreForTests() : pool(2), store({folder.path() / "assets"}, records, clock, pool) {
         EXPECT_TRUE(store.open());
     }
-    static SharedStore& instance() {
-        static SharedStore shared;
-        return shared;
-    }
-
     support::TempDir folder;
     SystemClock clock;
     MemoryCatalogue records;
@@ -161,8 +154,8 @@ protected:
     FleetTest()
         : core_("core"),
           double_thread_("double"),
-          pool_(SharedStore::instance().pool),
-          store_(&SharedStore::instance().store),
+          pool_(files_.pool),
+          store_(&files_.store),
           options_(quick_options()) {
         core_.start();
         double_thread_.start();
@@ -247,7 +240,23 @@ protected:
         }
         auto result = run.result.get();
         wait(run.group.join());
+        if (result) {
+            record_outputs(run, *result);
+        }
         return result;
+    }
+    // As the ledger does with the end of a job.
+    void record_outputs(const Run& run, const jobs::AttemptResult& result) {
+        for (const jobs::Output& output : result.outputs) {
+            assets::Asset asset;
+            asset.id = output.asset;
+            asset.tenant = run.assignment.tenant;
+            asset.hash = output.hash;
+            asset.size_bytes = output.size_bytes;
+            asset.content_type = output.content_type;
+            asset.job = run.assignment.job;
+            EXPECT_TRUE(wait(files_.records.add(asset)));
+        }
     }
     void stop(Run& run, Code why) {
         on_core([&] { run.stop.stop(why); });
@@ -266,6 +275,7 @@ protected:
     SystemClock clock_;
     net::IoThread core_;
     net::IoThread double_thread_;
+    StoreForTests files_;  // after the threads: its pool posts to them until it is gone
     Pool& pool_;
     assets::Store* store_;
     FleetOptions options_;

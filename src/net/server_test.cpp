@@ -141,7 +141,7 @@ TEST(Server, ReadsLargeBodies) {
     const std::string body(1024 * 1024, 'b');
     client.send(post("/echo", body));
     EXPECT_THAT(read_answer(client), EndsWith(body));
-    const std::string uneven = body.substr(0, 700'001);
+    const std::string uneven = body.substr(0, 70'001);
     client.send(post("/pieces", uneven));
     EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\n" + uneven));
 }

@@ -95,9 +95,7 @@ private:
 
 class Metrics::Impl {
 public:
-    void http_request(
-        std::string_view route, std::string_view method, int status, double seconds
-    ) {
+    void http_request(std::string_view route, std::string_view method, int status, double seconds) {
         requests_
             .get(
                 RequestLookup(route, method, status),
@@ -202,11 +200,11 @@ void Metrics::http_request(
     impl_->http_request(route, method, status, seconds);
 }
 
-void Metrics::job_submitted(std::string_view dialect) { impl_->job_submitted(dialect); }
+void Metrics::job_submitted(std::string_view dialect) {
+    impl_->job_submitted(dialect);
+}
 
-void Metrics::job_finished(
-    std::string_view state, double queue_seconds, double execution_seconds
-) {
+void Metrics::job_finished(std::string_view state, double queue_seconds, double execution_seconds) {
     impl_->job_finished(state, queue_seconds, execution_seconds);
 }
 

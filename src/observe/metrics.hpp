@@ -1,5 +1,5 @@
-// The process's Prometheus series. Children are looked up once, at construction; the hot path only increments.
-// Any thread.
+// The process's Prometheus series. Children are looked up once, at construction; the hot path only
+// increments. Any thread.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,8 @@ public:
     // comfyd_jobs_finished_total{state}, comfyd_job_queue_seconds, comfyd_job_execution_seconds
     void job_finished(std::string_view state, double queue_seconds, double execution_seconds);
 
-    // Gauges are set by collectors, just before each scrape: set("comfyd_queue_jobs", "help", {{"state","queued"}}, 3).
+    // Gauges are set by collectors, just before each scrape: set("comfyd_queue_jobs", "help",
+    // {{"state","queued"}}, 3).
     class Gauges {
     public:
         virtual ~Gauges() = default;

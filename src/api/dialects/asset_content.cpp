@@ -31,8 +31,7 @@ std::string etag_of(const assets::Asset& asset) {
 net::Response make_head(const assets::Asset& asset, bool attachment) {
     net::Response head;
     head.headers.set(
-        "Content-Type",
-        asset.content_type.empty() ? "application/octet-stream" : asset.content_type
+        "Content-Type", asset.content_type.empty() ? "application/octet-stream" : asset.content_type
     );
     head.headers.set("ETag", etag_of(asset));
     head.headers.set("Accept-Ranges", "bytes");

@@ -414,16 +414,14 @@ void add_comfy_v2(Router& router, const Services& services) {
                          Handler handler,
                          Access access = Access::key
                      ) {
-        router.add(
-            Route{
-                method,
-                pattern,
-                std::move(handler),
-                v2::encode_error,
-                access,
-                v2::operation(operation_id),
-            }
-        );
+        router.add(Route{
+            method,
+            pattern,
+            std::move(handler),
+            v2::encode_error,
+            access,
+            v2::operation(operation_id),
+        });
     };
     const auto show = [&services](v2::JobAction action) {
         return [&services, action](Call& call) { return v2::show_job(call, services, action); };

@@ -34,8 +34,8 @@ tl::unexpected<Error> wrong(std::string_view field, std::string message) {
 tl::unexpected<Error> too_long(std::string_view field, std::size_t bytes, std::size_t bytes_max) {
     return wrong(
         field,
-        "'" + std::string(field) + "' has " + std::to_string(bytes) + " bytes, but may have at most " +
-            std::to_string(bytes_max)
+        "'" + std::string(field) + "' has " + std::to_string(bytes) +
+            " bytes, but may have at most " + std::to_string(bytes_max)
     );
 }
 
@@ -389,10 +389,9 @@ Task<Result<assets::Asset>> find_readable(const Call& call, const Services& serv
         co_return fail(id.error());
     }
     const std::string_view signature = call.query_value("signature");
-    const bool is_signed = !signature.empty() &&
-                           services.links.verify(
-                               *id, call.query_value("expires"), signature, services.clock.now()
-                           );
+    const bool is_signed =
+        !signature.empty() &&
+        services.links.verify(*id, call.query_value("expires"), signature, services.clock.now());
     if (!is_signed && call.caller.tenant.empty()) {
         if (!signature.empty()) {
             co_return fail(
@@ -401,7 +400,8 @@ Task<Result<assets::Asset>> find_readable(const Call& call, const Services& serv
             );
         }
         co_return fail(
-            Code::unauthorized, "a download needs an API key or a signed link from the asset's 'url'"
+            Code::unauthorized,
+            "a download needs an API key or a signed link from the asset's 'url'"
         );
     }
     std::optional<std::string> owner;
@@ -436,29 +436,21 @@ void add_asset_routes(Router& router, const Services& services) {
                          Action action,
                          Access access = Access::key
                      ) {
-        router.add(
-            Route{
-                method,
-                pattern,
-                [action, &services](Call& call) { return action(call, services); },
-                v2::encode_error,
-                access,
-                operation(operation_id),
-            }
-        );
+        router.add(Route{
+            method,
+            pattern,
+            [action, &services](Call& call) { return action(call, services); },
+            v2::encode_error,
+            access,
+            operation(operation_id),
+        });
     };
     add(Method::post, "/api/v2/assets", "postAssets", post_asset);
     add(Method::post, "/api/v2/assets/from-hash", "assetFromHash", post_from_hash);
     add(Method::head, "/api/v2/assets/by-hash/{hash}", "headAssetByHash", head_by_hash);
     add(Method::get, "/api/v2/assets/{id}", "getAsset", get_asset);
     add(Method::del, "/api/v2/assets/{id}", "deleteAsset", delete_asset);
-    add(
-        Method::get,
-        "/api/v2/assets/{id}/content",
-        "getAssetContent",
-        get_content,
-        Access::open
-    );
+    add(Method::get, "/api/v2/assets/{id}/content", "getAssetContent", get_content, Access::open);
 }
 
 }  // namespace comfyd::api::v2

@@ -202,6 +202,8 @@ json::object operation(std::string_view operation_id) {
     return found->get_object();
 }
 
-json::object schemas() { return parse_text(kSchemas); }
+json::object schemas() {
+    return parse_text(kSchemas);
+}
 
 }  // namespace comfyd::api::v2

@@ -16,9 +16,8 @@ using test::ScriptedWorker;
 using test::TestApi;
 using testing::HasSubstr;
 
-constexpr const char* kWorkflow =
-    R"({"1":{"class_type":"EmptyImage","inputs":{"width":8}},)"
-    R"("2":{"class_type":"SaveImage","inputs":{"images":["1",0]}}})";
+constexpr const char* kWorkflow = R"({"1":{"class_type":"EmptyImage","inputs":{"width":8}},)"
+                                  R"("2":{"class_type":"SaveImage","inputs":{"images":["1",0]}}})";
 
 std::string submission(const std::string& more = "") {
     return "{\"workflow\":" + std::string(kWorkflow) + more + "}";
@@ -100,7 +99,8 @@ TEST_F(Shapes, AQueuedJobHasEveryRequiredMember) {
     EXPECT_EQ(job.at("urls").at("events"), json::value(path + "/events"));
     EXPECT_EQ(job.at("urls").at("cancel"), json::value(path + "/cancel"));
     EXPECT_EQ(
-        job.at("expires_at"), json::value(to_rfc3339(view.job.created_at + api.services.options.retention))
+        job.at("expires_at"),
+        json::value(to_rfc3339(view.job.created_at + api.services.options.retention))
     );
 }
 
@@ -133,7 +133,9 @@ TEST_F(Shapes, ACompletedJobLinksItsOutputs) {
     const json::object& shown = job.at("outputs").as_array().at(0).as_object();
     EXPECT_THAT(
         text(shown, "url"),
-        HasSubstr("http://comfyd.example:8080/api/v2/assets/" + output.asset.to_string() + "/content?")
+        HasSubstr(
+            "http://comfyd.example:8080/api/v2/assets/" + output.asset.to_string() + "/content?"
+        )
     );
     EXPECT_EQ(shown.at("job_id"), json::value(view.job.id.to_string()));
     EXPECT_EQ(shown.at("size_bytes"), 12);
@@ -196,7 +198,8 @@ TEST_F(Shapes, EventsHaveFrames) {
 
 TEST(ComfyV2Jobs, SubmitReadAndListAJob) {
     TestApi api;
-    const auto created = api.post("/api/v2/jobs", submission(R"(,"metadata":{"a":1},"priority":8)"));
+    const auto created =
+        api.post("/api/v2/jobs", submission(R"(,"metadata":{"a":1},"priority":8)"));
     ASSERT_EQ(created.status, 201) << created.body;
     const json::object job = parse(created.body);
     EXPECT_EQ(created.headers.get("Location"), self_of(job));
@@ -229,7 +232,8 @@ TEST(ComfyV2Jobs, ListsPageByPage) {
     EXPECT_TRUE(parse(api.get("/api/v2/jobs?status=failed").body).at("jobs").as_array().empty());
     EXPECT_TRUE(parse(api.get("/api/v2/jobs?status=canceling").body).at("jobs").as_array().empty());
     api.get(
-        "/api/v2/jobs?workflow_id=w&created_after=2030-01-01T00:00:00Z&created_before=2031-01-01T00:00:00Z"
+        "/api/v2/"
+        "jobs?workflow_id=w&created_after=2030-01-01T00:00:00Z&created_before=2031-01-01T00:00:00Z"
     );
     const jobs::ListQuery query = api.ledger.query();
     EXPECT_EQ(query.workflow_id, "w");
@@ -241,7 +245,8 @@ TEST(ComfyV2Jobs, ListsPageByPage) {
 TEST(ComfyV2Jobs, BadListQueriesNameTheField) {
     TestApi api;
     for (const char* query :
-         {"limit=0", "limit=1001", "limit=x", "cursor=x", "status=done", "created_after=yesterday"}) {
+         {"limit=0", "limit=1001", "limit=x", "cursor=x", "status=done", "created_after=yesterday"
+         }) {
         const auto response = api.get("/api/v2/jobs?" + std::string(query));
         EXPECT_EQ(response.status, 422) << query;
         const std::string field(query, std::string_view(query).find('='));
@@ -300,8 +305,9 @@ TEST(ComfyV2Jobs, AnIdempotencyKeyIsGoodForOneRequest) {
 
 TEST(ComfyV2Jobs, SecretsTravelButAreNotShown) {
     TestApi api;
-    const json::object job =
-        submit_job(api, R"(,"extra_data":{"api_key_comfy_org":"shh","extra_pnginfo":{"workflow":{}}})");
+    const json::object job = submit_job(
+        api, R"(,"extra_data":{"api_key_comfy_org":"shh","extra_pnginfo":{"workflow":{}}})"
+    );
     const jobs::Spec spec = api.ledger.spec(*JobId::parse(text(job, "id")));
     EXPECT_TRUE(spec.extra_data.contains("extra_pnginfo"));
     EXPECT_FALSE(spec.extra_data.contains("api_key_comfy_org"));
@@ -371,12 +377,17 @@ TEST(ComfyV2Events, StreamFromTheSnapshotToTheEnd) {
     TestApi api;
     const json::object job = submit_job(api);
     net::test::RawClient client(api.port);
-    client.send(request_text(self_of(job) + "/events", "Accept: text/event-stream\r\nConnection: close\r\n"));
+    client.send(
+        request_text(self_of(job) + "/events", "Accept: text/event-stream\r\nConnection: close\r\n")
+    );
     const std::string head = client.read_until("\r\n\r\n");
     EXPECT_THAT(head, HasSubstr("200 OK"));
     EXPECT_THAT(head, HasSubstr("text/event-stream"));
     const std::string snapshot = client.read_until("\n\n");
-    EXPECT_THAT(snapshot, HasSubstr("id: 1\nevent: status\ndata: {\"status\":\"queued\",\"queue_position\":1}"));
+    EXPECT_THAT(
+        snapshot,
+        HasSubstr("id: 1\nevent: status\ndata: {\"status\":\"queued\",\"queue_position\":1}")
+    );
     api.open_worker();
     const std::string rest = client.read_all();
     const auto running = rest.find("\"status\":\"running\"");
@@ -461,7 +472,9 @@ TEST(ComfyV2Events, AStreamIsFreedWhenItsClientLeaves) {
 }
 
 // What a stream with these options says until its job, which runs, is cancelled.
-std::string events_until_cancel(const std::string& query, const std::string& headers, bool wait_for_preview) {
+std::string events_until_cancel(
+    const std::string& query, const std::string& headers, bool wait_for_preview
+) {
     TestApi api;
     const json::object job = submit_job(api);
     net::test::RawClient client(api.port);
@@ -577,7 +590,8 @@ TEST(ComfyV2Assets, KnownBytesNeedNoUpload) {
 
 TEST(ComfyV2Assets, BadUploadsAreRefused) {
     TestApi api;
-    const auto wrong_hash = api.upload({field("expected_hash", assets::blake3_name("x")), file("y")});
+    const auto wrong_hash =
+        api.upload({field("expected_hash", assets::blake3_name("x")), file("y")});
     EXPECT_EQ(wrong_hash.status, 409);
     EXPECT_EQ(error_code(wrong_hash), "hash_mismatch");
     EXPECT_EQ(api.upload({field("file_path", "a")}).status, 422);
@@ -592,9 +606,7 @@ TEST(ComfyV2Assets, BadUploadsAreRefused) {
     EXPECT_EQ(api.upload({file("a"), field("other", std::string(20'000, 'x'))}).status, 422);
     const auto json_body = api.post("/api/v2/assets", "{}");
     EXPECT_EQ(json_body.status, 415);
-    EXPECT_EQ(
-        api.send("HEAD", "/api/v2/assets/by-hash/" + assets::blake3_name("a")).status, 404
-    );
+    EXPECT_EQ(api.send("HEAD", "/api/v2/assets/by-hash/" + assets::blake3_name("a")).status, 404);
 }
 
 TEST(ComfyV2Assets, LargeUploadsStreamAndHaveALimit) {
@@ -637,7 +649,8 @@ TEST(ComfyV2Assets, RangesAndConditions) {
 
 TEST(ComfyV2Assets, ActiveContentIsOnlyDownloaded) {
     TestApi api;
-    for (const char* type : {"text/html; charset=utf-8", "image/svg+xml", "text/javascript", "application/xml"}) {
+    for (const char* type :
+         {"text/html; charset=utf-8", "image/svg+xml", "text/javascript", "application/xml"}) {
         const auto asset = parse(api.upload({field("content_type", type), file("<x>", "x")}).body);
         const auto content = api.get(text(asset, "url"));
         EXPECT_TRUE(content.headers.get("Content-Disposition").starts_with("attachment")) << type;
@@ -694,8 +707,7 @@ TEST(ComfyV2Assets, WorkflowsMayReferToTheirOwnersAssets) {
         const auto response = submit_with(info);
         EXPECT_EQ(response.status, 422) << info;
         EXPECT_EQ(error_code(response), "missing_asset") << info;
-        const json::object details =
-            parse(response.body).at("error").at("details").as_object();
+        const json::object details = parse(response.body).at("error").at("details").as_object();
         EXPECT_EQ(
             details.at("node_errors").at("4").as_array().at(0),
             parse(R"({"field":"image","reason":"missing_asset"})")

@@ -84,38 +84,46 @@ void add_operations(Router& router, const Services& services) {
                          json::object operation,
                          Access access = Access::open
                      ) {
-        router.add(
-            Route{
-                net::Method::get,
-                pattern,
-                std::move(handler),
-                encode_error,
-                access,
-                std::move(operation),
-            }
-        );
+        router.add(Route{
+            net::Method::get,
+            pattern,
+            std::move(handler),
+            encode_error,
+            access,
+            std::move(operation),
+        });
     };
-    add("/healthz",
+    add(
+        "/healthz",
         [](Call& call) { return send(call, json_response(200, json::object{{"status", "ok"}})); },
-        describe("getHealthz", "Whether the process is alive"));
-    add("/readyz",
+        describe("getHealthz", "Whether the process is alive")
+    );
+    add(
+        "/readyz",
         [&services](Call& call) { return show_ready(call, services); },
-        describe("getReadyz", "Whether jobs can be taken now; 503 and the reason when not"));
-    add("/version",
+        describe("getReadyz", "Whether jobs can be taken now; 503 and the reason when not")
+    );
+    add(
+        "/version",
         [](Call& call) {
             const json::object version{{"name", "comfyd"}, {"version", COMFYD_VERSION}};
             return send(call, json_response(200, version));
         },
-        describe("getVersion", "The version that runs"));
-    add("/metrics",
+        describe("getVersion", "The version that runs")
+    );
+    add(
+        "/metrics",
         [&services](Call& call) { return show_metrics(call, services); },
         describe("getMetrics", "Prometheus metrics"),
-        Access::key);
-    add("/openapi.json",
+        Access::key
+    );
+    add(
+        "/openapi.json",
         [&router, cached = std::make_shared<CachedDocument>()](Call& call) {
             return show_openapi(call, router, cached);
         },
-        describe("getOpenapi", "This document"));
+        describe("getOpenapi", "This document")
+    );
     add("/docs", [](Call& call) { return send(call, page(kDocsPage)); }, {});
     add("/", [](Call& call) { return send(call, page(kLandingPage)); }, {});
 }
