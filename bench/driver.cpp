@@ -1,11 +1,10 @@
-// The parts of the benchmark that wrk cannot do: `bench-driver COMMAND …`. Prints one line of key=value results each.
+// The parts of the benchmark that wrk cannot do: `bench-driver COMMAND …`. Prints one line of
+// key=value results each.
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +12,7 @@
 #define COMFYD_BINARY "comfyd"
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
 
 #include "support/comfyd.hpp"
@@ -40,7 +40,10 @@ std::vector<double> drive_directly(const std::string& worker, int count) {
     for (int i = 0; i < count; ++i) {
         const auto start = Clock::now();
         const Reply reply = http.post_json(
-            "/prompt", json::object{{"prompt", text_to_image("direct " + std::to_string(i))}, {"client_id", "bench"}}
+            "/prompt",
+            json::object{
+                {"prompt", text_to_image("direct " + std::to_string(i))}, {"client_id", "bench"}
+            }
         );
         const json::value id = reply.json_at("/prompt_id");
         for (;;) {
@@ -73,12 +76,16 @@ std::vector<double> drive_through_comfyd(const std::string& url, int count) {
     for (int i = 0; i < count; ++i) {
         const auto start = Clock::now();
         const Reply reply = http.post_json(
-            "/api/v2/jobs", json::object{{"workflow", text_to_image("through " + std::to_string(i))}}
+            "/api/v2/jobs",
+            json::object{{"workflow", text_to_image("through " + std::to_string(i))}}
         );
         const std::string id(reply.json_at("/id").as_string());
         auto stream = http.events("/api/v2/jobs/" + id + "/events");
-        stream->wait_for([](const SseEvent& event) { return event.data.find("\"succeeded\"") != std::string::npos; });
-        const std::string link(http.get("/api/v2/jobs/" + id).json_at("/outputs/0/url").as_string());
+        stream->wait_for([](const SseEvent& event) {
+            return event.data.find("\"succeeded\"") != std::string::npos;
+        });
+        const std::string link(http.get("/api/v2/jobs/" + id).json_at("/outputs/0/url").as_string()
+        );
         http.get(link.substr(url.size()));
         times.push_back(ms_since(start));
     }
@@ -91,7 +98,8 @@ int overhead(const std::string& url, const std::string& worker, int count) {
     const auto direct = drive_directly(worker, count);
     const auto through = drive_through_comfyd(url, count);
     std::printf(
-        "direct_p50_ms=%.3f through_p50_ms=%.3f overhead_p50_ms=%.3f direct_p99_ms=%.3f through_p99_ms=%.3f\n",
+        "direct_p50_ms=%.3f through_p50_ms=%.3f overhead_p50_ms=%.3f direct_p99_ms=%.3f "
+        "through_p99_ms=%.3f\n",
         percentile(direct, 0.5),
         percentile(through, 0.5),
         percentile(through, 0.5) - percentile(direct, 0.5),
@@ -101,6 +109,44 @@ int overhead(const std::string& url, const std::string& worker, int count) {
     return 0;
 }
 
+boost::asio::ip::tcp::endpoint endpoint_of(const std::string& url) {
+    return {
+        boost::asio::ip::address_v4::loopback(),
+        static_cast<unsigned short>(std::stoi(url.substr(url.rfind(':') + 1)))
+    };
+}
+
+// A bare keep-alive client: the driver shares the machine, so it must cost little.
+class BareClient {
+public:
+    explicit BareClient(const std::string& url) : socket_(context_) {
+        socket_.connect(endpoint_of(url));
+    }
+
+    void post(const std::string& target, const std::string& body) {
+        const std::string request = "POST " + target + " HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+                                    std::to_string(body.size()) + "\r\n\r\n" + body;
+        boost::asio::write(socket_, boost::asio::buffer(request));
+        std::string answer;
+        const std::size_t head =
+            boost::asio::read_until(socket_, boost::asio::dynamic_buffer(answer), "\r\n\r\n");
+        const auto at = answer.find("Content-Length: ");
+        const std::size_t length = std::stoul(answer.substr(at + 16));
+        if (answer.rfind("HTTP/1.1 201", 0) != 0) {
+            std::fprintf(stderr, "submit answered %s\n", answer.c_str());
+            std::exit(1);
+        }
+        if (answer.size() < head + length) {
+            std::string rest(head + length - answer.size(), '\0');
+            boost::asio::read(socket_, boost::asio::buffer(rest));
+        }
+    }
+
+private:
+    boost::asio::io_context context_;
+    boost::asio::ip::tcp::socket socket_;
+};
+
 int utilisation(const std::string& url, int workers, int job_ms, int count) {
     const auto completed = [&](Http& http) {
         return http.get("/api/v1/queue/metrics").json_at("/completed_tasks").to_number<int>();
@@ -108,18 +154,12 @@ int utilisation(const std::string& url, int workers, int job_ms, int count) {
     Http http(url);
     const int before = completed(http);
     const auto start = Clock::now();
-    std::atomic<int> next{0};
-    std::vector<std::thread> clients;
-    for (int t = 0; t < 4; ++t) {
-        clients.emplace_back([&] {
-            Http own(url);
-            for (int i = next++; i < count; i = next++) {
-                own.post_json("/api/v2/jobs", json::object{{"workflow", text_to_image("u " + std::to_string(i))}});
-            }
-        });
-    }
-    for (std::thread& client : clients) {
-        client.join();
+    BareClient client(url);
+    for (int i = 0; i < count; ++i) {
+        client.post(
+            "/api/v2/jobs",
+            json::serialize(json::object{{"workflow", text_to_image("u " + std::to_string(i))}})
+        );
     }
     const double submitted_ms = ms_since(start);
     while (completed(http) - before < count) {
@@ -145,11 +185,9 @@ int streams(const std::string& url, const std::string& job, int count) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     boost::asio::io_context context;
-    const auto colon = url.rfind(':');
-    const boost::asio::ip::tcp::endpoint endpoint(
-        boost::asio::ip::address_v4::loopback(), static_cast<unsigned short>(std::stoi(url.substr(colon + 1)))
-    );
-    const std::string request = "GET /api/v2/jobs/" + job + "/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n";
+    const auto endpoint = endpoint_of(url);
+    const std::string request = "GET /api/v2/jobs/" + job +
+                                "/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n";
     std::vector<boost::asio::ip::tcp::socket> sockets;
     for (int i = 0; i < count; ++i) {
         sockets.emplace_back(context);
@@ -172,7 +210,9 @@ int main(int argc, char** argv) {
         return overhead(arguments[1], arguments[2], std::stoi(arguments[3]));
     }
     if (arguments.size() == 5 && arguments[0] == "utilisation") {
-        return utilisation(arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]), std::stoi(arguments[4]));
+        return utilisation(
+            arguments[1], std::stoi(arguments[2]), std::stoi(arguments[3]), std::stoi(arguments[4])
+        );
     }
     if (arguments.size() == 4 && arguments[0] == "streams") {
         return streams(arguments[1], arguments[2], std::stoi(arguments[3]));

@@ -1,3 +1,5 @@
 #include "app/cli.hpp"
 
-int main(int argc, char** argv) { return comfyd::app::run_command_line(argc, argv); }
+int main(int argc, char** argv) {
+    return comfyd::app::run_command_line(argc, argv);
+}

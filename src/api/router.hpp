@@ -1,4 +1,5 @@
-// One table drives everything: dispatch, 404 and 405, authentication, metrics and the OpenAPI document.
+// One table drives everything: dispatch, 404 and 405, authentication, metrics and the OpenAPI
+// document.
 #pragma once
 
 #include <functional>
@@ -35,20 +36,22 @@ using Handler = std::function<Task<>(Call&)>;
 using ErrorEncoder = std::function<net::Response(const Error&)>;
 
 enum class Access {
-    key,            // needs an API key where keys are configured
-    open,           // never: health checks, signed links (the handler checks those). Where keys are configured
-                    // and none or a wrong one was sent, the caller's tenant is empty
+    key,   // needs an API key where keys are configured
+    open,  // never: health checks, signed links (the handler checks those). Where keys are
+           // configured and none or a wrong one was sent, the caller's tenant is empty
 };
 
 struct Route {
     net::Method method = net::Method::get;
-    std::string pattern;  // "/api/v2/jobs/{id}/events"; "{rest*}" as the last segment takes everything
+    std::string
+        pattern;  // "/api/v2/jobs/{id}/events"; "{rest*}" as the last segment takes everything
     Handler handler;
     ErrorEncoder encode_error;
     Access access = Access::key;
-    // For the OpenAPI document: an operation object ({"operationId","summary","tags","parameters","requestBody",
-    // "responses"}). Path parameters, security and common error responses are added by the router. Empty: the route
-    // is an alias or an oddity and stays out of the document.
+    // For the OpenAPI document: an operation object
+    // ({"operationId","summary","tags","parameters","requestBody", "responses"}). Path parameters,
+    // security and common error responses are added by the router. Empty: the route is an alias or
+    // an oddity and stays out of the document.
     json::object operation;
 };
 
@@ -61,8 +64,8 @@ public:
     // Schemas under #/components/schemas of the document.
     void add_schemas(json::object schemas);
 
-    // Answers the exchange: CORS preflight, authentication, dispatch, errors. Unknown path 404 and wrong method 405
-    // (with Allow) in JSON. HEAD goes to GET routes where no HEAD route exists.
+    // Answers the exchange: CORS preflight, authentication, dispatch, errors. Unknown path 404 and
+    // wrong method 405 (with Allow) in JSON. HEAD goes to GET routes where no HEAD route exists.
     Task<> handle(net::Exchange& exchange) const;
     json::object openapi() const;
 
@@ -76,7 +79,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-// {"error":{"code","message","details"}} with the code's HTTP status: the shape of routes without a dialect.
+// {"error":{"code","message","details"}} with the code's HTTP status: the shape of routes without a
+// dialect.
 net::Response encode_error(const Error& error);
 net::Response json_response(int status, const json::value& body);
 

@@ -32,7 +32,7 @@ struct Services {
     assets::Store& assets;
     const assets::LinkSigner& links;
     std::function<std::shared_ptr<const workflow::Catalogue>()> catalogue;  // any thread
-    std::function<Result<>()> ready;   // why /readyz says no
+    std::function<Result<>()> ready;                                        // why /readyz says no
     std::function<Task<std::string>()> metrics_text;  // awaited on the connection's executor
     // A draining worker ends what it runs and gets nothing more. Code::not_found.
     std::function<Task<Result<>>(std::string worker, bool draining)> set_draining;
@@ -40,7 +40,8 @@ struct Services {
     Clock& clock;
     ApiOptions options;
     // Open event streams of the process, by whatever dialect; counted by StreamSlot.
-    std::shared_ptr<std::atomic<std::size_t>> streams = std::make_shared<std::atomic<std::size_t>>(0);
+    std::shared_ptr<std::atomic<std::size_t>> streams =
+        std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 }  // namespace comfyd::api

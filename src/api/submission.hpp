@@ -1,5 +1,5 @@
-// The steps that every submit shares, whatever the dialect: decode, check the workflow and its assets, and hand the
-// job to the service.
+// The steps that every submit shares, whatever the dialect: decode, check the workflow and its
+// assets, and hand the job to the service.
 #pragma once
 
 #include <string>
@@ -10,22 +10,30 @@
 
 namespace comfyd::api {
 
-// What a dialect decoded from its request; submit() fills in the rest of the Spec (tenant, requirement, hashes).
+// What a dialect decoded from its request; submit() fills in the rest of the Spec (tenant,
+// requirement, hashes).
 struct Submission {
-    jobs::Spec spec;              // without workflow, requirement, node_count, tenant, request_hash
-    json::object workflow;        // API format, or a wrapper around it
-    json::object parameters;      // "node.input" -> value, may be empty
+    jobs::Spec spec;          // without workflow, requirement, node_count, tenant, request_hash
+    json::object workflow;    // API format, or a wrapper around it
+    json::object parameters;  // "node.input" -> value, may be empty
 };
 
-// Reads and parses the JSON body. Code::malformed_json, Code::payload_too_large, Code::invalid_argument.
+// Reads and parses the JSON body. Code::malformed_json, Code::payload_too_large,
+// Code::invalid_argument.
 Task<Result<json::object>> read_json_body(Call& call, const Services& services);
 
-// Checks and submits. All failures of workflow::check, Code::missing_asset, and those of jobs::Service::submit.
-Task<Result<jobs::Submitted>> submit(const Call& call, const Services& services, Submission submission);
+// Checks and submits. All failures of workflow::check, Code::missing_asset, and those of
+// jobs::Service::submit.
+Task<Result<jobs::Submitted>> submit(
+    const Call& call, const Services& services, Submission submission
+);
 
-// The members that several dialects share, typed and bounded: priority, timeout (seconds), deadline (RFC 3339),
-// max_attempts, metadata, callback_url / webhook_url / webhook_config / header X-Webhook-URL, header Idempotency-Key.
-Result<> decode_common(const Call& call, const Services& services, const json::object& body, jobs::Spec& spec);
+// The members that several dialects share, typed and bounded: priority, timeout (seconds), deadline
+// (RFC 3339), max_attempts, metadata, callback_url / webhook_url / webhook_config / header
+// X-Webhook-URL, header Idempotency-Key.
+Result<> decode_common(
+    const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
+);
 
 // "http://host:port" for absolute links.
 std::string base_url(const net::Request& request, const ApiOptions& options);

@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <thread>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "api/dialects/dialects.hpp"
 #include "api/router.hpp"
@@ -50,7 +51,8 @@ Result<> make_data_folder(const fs::path& data) {
     fs::create_directories(data, error);
     if (error) {
         return fail(
-            Code::storage_unavailable, "cannot make the data folder '" + data.string() + "': " + error.message()
+            Code::storage_unavailable,
+            "cannot make the data folder '" + data.string() + "': " + error.message()
         );
     }
     fs::permissions(data, fs::perms::owner_all, error);
@@ -71,7 +73,8 @@ Result<std::string> load_link_key(const fs::path& file) {
     random_bytes(key.data(), key.size());
     const fs::path temporary = file.string() + ".new";
     const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const bool written = fd >= 0 && ::write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()) &&
+    const bool written = fd >= 0 &&
+                         ::write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()) &&
                          ::fsync(fd) == 0;
     if (fd >= 0) {
         ::close(fd);
@@ -86,7 +89,8 @@ Result<std::string> load_link_key(const fs::path& file) {
     return key;
 }
 
-// Runs a coroutine on an executor and blocks the calling thread for its result. For start and stop only.
+// Runs a coroutine on an executor and blocks the calling thread for its result. For start and stop
+// only.
 template <class T>
 T wait_for(Executor executor, Task<T> task) {
     return boost::asio::co_spawn(executor, std::move(task), boost::asio::use_future).get();
@@ -97,7 +101,11 @@ T wait_for(Executor executor, Task<T> task) {
 class Application::Impl {
 public:
     explicit Impl(Config config)
-        : config_(std::move(config)), data_(config_.data), core_("core"), io_(io_thread_count(config_)), pool_(4) {}
+        : config_(std::move(config)),
+          data_(config_.data),
+          core_("core"),
+          io_(io_thread_count(config_)),
+          pool_(4) {}
 
     ~Impl() { stop(); }
 
@@ -142,9 +150,10 @@ public:
         ready_ = false;
         log::info("stopping", {});
         const auto grace = std::chrono::seconds(config_.shutdown_grace_s);
-        // New requests are turned away first; streams end when the hub does, so the jobs stop next and the connections
-        // that are left get a short while of their own.
-        auto jobs_stopped = boost::asio::co_spawn(core_.executor(), bring_down(grace), boost::asio::use_future);
+        // New requests are turned away first; streams end when the hub does, so the jobs stop next
+        // and the connections that are left get a short while of their own.
+        auto jobs_stopped =
+            boost::asio::co_spawn(core_.executor(), bring_down(grace), boost::asio::use_future);
         jobs_stopped.get();
         server_->stop(Millis(3000));
         wait_for(webhook_executor(), webhooks_->stop());
@@ -196,7 +205,8 @@ private:
         engine::EngineOptions engine_options;
         const fs::path folder = data_ / "engine";
         engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
-        engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb) << 20;
+        engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb)
+                                          << 20;
         engine_ = std::make_unique<engine::Engine>(engine_options);
         fleet::EngineConfig engine_config;
         engine_config.folders = engine_options.folders;
@@ -224,7 +234,9 @@ private:
         hub_ = std::make_unique<events::Hub>(core_.executor());
         jobs::ServiceOptions options;
         options.queue_max = static_cast<std::size_t>(config_.queue_max);
-        service_ = std::make_unique<jobs::Service>(core_.executor(), clock_, *ledger_, *fleet_, *hub_, options);
+        service_ = std::make_unique<jobs::Service>(
+            core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
+        );
         notify::WebhookOptions webhook_options;
         webhook_options.allow_private_addresses = config_.webhooks_allow_private;
         webhook_options.ca_file = config_.webhooks_ca_file;
@@ -239,7 +251,9 @@ private:
             const auto seconds = [](std::optional<Millis> time) {
                 return static_cast<double>(time.value_or(Millis(0)).count()) / 1000.0;
             };
-            metrics_.job_finished(to_string(job.state), seconds(job.queue_time()), seconds(job.execution_time()));
+            metrics_.job_finished(
+                to_string(job.state), seconds(job.queue_time()), seconds(job.execution_time())
+            );
         });
     }
 
@@ -261,7 +275,9 @@ private:
             [this] { return fleet_->catalogue(); },
             [this] { return ready(); },
             [this] { return metrics_text(); },
-            [this](std::string worker, bool draining) { return set_draining(std::move(worker), draining); },
+            [this](std::string worker, bool draining) {
+                return set_draining(std::move(worker), draining);
+            },
             metrics_,
             clock_,
             options
@@ -273,13 +289,15 @@ private:
         api::add_comfyui_execute(*router_, *services_);
         api::add_tasks(*router_, *services_);
         net::ServerLimits limits;
-        limits.body_bytes_max = static_cast<std::uint64_t>(std::max(config_.upload_mb_max, config_.body_mb_max)) << 20;
+        limits.body_bytes_max =
+            static_cast<std::uint64_t>(std::max(config_.upload_mb_max, config_.body_mb_max)) << 20;
         limits.connections_max = static_cast<std::size_t>(config_.connections_max);
         limits.header_timeout = std::chrono::seconds(config_.header_timeout_s);
         limits.idle_timeout = std::chrono::seconds(config_.idle_timeout_s);
-        server_ = std::make_unique<net::Server>(io_.contexts(), limits, [this](net::Exchange& exchange) {
-            return router_->handle(exchange);
-        });
+        server_ =
+            std::make_unique<net::Server>(io_.contexts(), limits, [this](net::Exchange& exchange) {
+                return router_->handle(exchange);
+            });
     }
 
     Task<Result<>> bring_up() {
@@ -310,9 +328,10 @@ private:
     }
 
     Task<Result<>> set_draining(std::string worker, bool draining) {
-        auto done = co_await call_on(core_.executor(), [this, worker = std::move(worker), draining] {
-            return draining ? fleet_->drain(worker) : fleet_->resume(worker);
-        });
+        auto done =
+            co_await call_on(core_.executor(), [this, worker = std::move(worker), draining] {
+                return draining ? fleet_->drain(worker) : fleet_->resume(worker);
+            });
         co_return done;
     }
 
@@ -329,7 +348,9 @@ private:
         readings.outbox = outbox.value_or(notify::Outbox::Counts{});
         readings.webhooks = webhooks_->counters();
         readings.server = server_->counters();
-        co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) { collect(readings, gauges); });
+        co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) {
+            collect(readings, gauges);
+        });
     }
 
     Executor webhook_executor() { return io_.contexts().front()->get_executor(); }
@@ -370,7 +391,11 @@ Result<std::unique_ptr<Application>> Application::start(Config config) {
     return std::unique_ptr<Application>(new Application(std::move(impl)));
 }
 
-std::string Application::url() const { return impl_->url(); }
-void Application::stop() { impl_->stop(); }
+std::string Application::url() const {
+    return impl_->url();
+}
+void Application::stop() {
+    impl_->stop();
+}
 
 }  // namespace comfyd::app

@@ -1,5 +1,5 @@
-// The whole program behind `comfyd serve`: makes every part, hands each its collaborators, starts and stops them in
-// order. The only place that knows all rooms.
+// The whole program behind `comfyd serve`: makes every part, hands each its collaborators, starts
+// and stops them in order. The only place that knows all rooms.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ public:
     ~Application();  // stop()
 
     std::string url() const;  // "http://127.0.0.1:8080"
-    // Stops accepting, answers what is in progress, lets running jobs finish within the grace or leaves them on their
-    // workers for the next start, then closes the ledger.
+    // Stops accepting, answers what is in progress, lets running jobs finish within the grace or
+    // leaves them on their workers for the next start, then closes the ledger.
     void stop();
 
 private:

@@ -1,12 +1,13 @@
 #include "app/cli.hpp"
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "app/application.hpp"
 #include "app/config.hpp"
@@ -39,13 +40,27 @@ struct ServeFlags {
 
     void add_to(CLI::App& command) {
         command.add_option("--config", config_file, "Configuration file (YAML)")->type_name("FILE");
-        command.add_option("--listen", listen, "Address and port; port 0 takes a free one (default 127.0.0.1:8080)")
+        command
+            .add_option(
+                "--listen",
+                listen,
+                "Address and port; port 0 takes a free one (default 127.0.0.1:8080)"
+            )
             ->type_name("HOST:PORT");
-        command.add_option("--data", data, "Folder for everything that is stored (default ./comfyd-data)")->type_name("DIR");
-        command.add_option("--worker", workers, "A ComfyUI server; may be repeated")->type_name("URL");
+        command
+            .add_option(
+                "--data", data, "Folder for everything that is stored (default ./comfyd-data)"
+            )
+            ->type_name("DIR");
+        command.add_option("--worker", workers, "A ComfyUI server; may be repeated")
+            ->type_name("URL");
         command.add_flag("--no-engine", no_engine, "Do not run model-free workflows inside comfyd");
-        command.add_option("--log-level", log_level, "debug, info, warning or error")->type_name("LEVEL");
-        command.add_option("--set", settings, "Any setting, for example limits.queue=1000; may be repeated")
+        command.add_option("--log-level", log_level, "debug, info, warning or error")
+            ->type_name("LEVEL");
+        command
+            .add_option(
+                "--set", settings, "Any setting, for example limits.queue=1000; may be repeated"
+            )
             ->type_name("KEY=VALUE");
         command.footer("Settings (file key, environment variable):\n" + describe_settings());
     }
@@ -102,7 +117,9 @@ int serve(const ServeFlags& flags) {
     sigaddset(&stop_signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of that write, as a full disk is
+    std::signal(
+        SIGXFSZ, SIG_IGN
+    );  // a file size limit is then an error of that write, as a full disk is
 
     auto application = Application::start(std::move(*config));
     if (!application) {
@@ -143,20 +160,43 @@ int run_command_line(int argc, char** argv) {
     serve_flags.add_to(*serve_command);
 
     ServeFlags config_flags;
-    CLI::App* config_command =
-        program.add_subcommand("config", "Print the effective configuration, secrets masked, and check it");
+    CLI::App* config_command = program.add_subcommand(
+        "config", "Print the effective configuration, secrets masked, and check it"
+    );
     config_flags.add_to(*config_command);
 
     RunOptions run_options;
-    CLI::App* run_command = program.add_subcommand("run", "Run a workflow on a comfyd server and fetch its outputs");
-    run_command->add_option("file", run_options.file, "Workflow in API format; - reads standard input")->required()->type_name("FILE");
-    run_command->add_option("--param", run_options.parameters, "Set an input, for example 6.text=\"a cat\"; may be repeated")
+    CLI::App* run_command =
+        program.add_subcommand("run", "Run a workflow on a comfyd server and fetch its outputs");
+    run_command
+        ->add_option("file", run_options.file, "Workflow in API format; - reads standard input")
+        ->required()
+        ->type_name("FILE");
+    run_command
+        ->add_option(
+            "--param",
+            run_options.parameters,
+            "Set an input, for example 6.text=\"a cat\"; may be repeated"
+        )
         ->type_name("NODE.INPUT=VALUE");
-    run_command->add_option("-o,--output", run_options.directory, "Folder for the outputs (default: out)")->type_name("DIR");
-    run_command->add_option("--url", run_options.url, "The comfyd server (default http://127.0.0.1:8080, or COMFYD_URL)")->type_name("URL");
-    run_command->add_option("--key", run_options.key, "API key (default: COMFYD_KEY)")->type_name("KEY");
-    run_command->add_option("--priority", run_options.priority, "1 (last) to 10 (first); default 5")->type_name("N");
-    run_command->footer("Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled or expired, 4 server not reachable.");
+    run_command
+        ->add_option("-o,--output", run_options.directory, "Folder for the outputs (default: out)")
+        ->type_name("DIR");
+    run_command
+        ->add_option(
+            "--url",
+            run_options.url,
+            "The comfyd server (default http://127.0.0.1:8080, or COMFYD_URL)"
+        )
+        ->type_name("URL");
+    run_command->add_option("--key", run_options.key, "API key (default: COMFYD_KEY)")
+        ->type_name("KEY");
+    run_command->add_option("--priority", run_options.priority, "1 (last) to 10 (first); default 5")
+        ->type_name("N");
+    run_command->footer(
+        "Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled or expired, 4 server not "
+        "reachable."
+    );
 
     CLI::App* version_command = program.add_subcommand("version", "Print the version");
 

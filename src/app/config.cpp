@@ -15,7 +15,9 @@
 namespace comfyd::app {
 namespace {
 
-tl::unexpected<Error> invalid(std::string message) { return fail(Code::config_invalid, std::move(message)); }
+tl::unexpected<Error> invalid(std::string message) {
+    return fail(Code::config_invalid, std::move(message));
+}
 
 struct Setting {
     std::string key;  // "log.level"
@@ -25,17 +27,21 @@ struct Setting {
 };
 
 template <class Number>
-Setting number(std::string key, std::string help, Number Config::* member, std::int64_t min, std::int64_t max) {
+Setting number(
+    std::string key, std::string help, Number Config::* member, std::int64_t min, std::int64_t max
+) {
     return {
         key,
         std::move(help),
         [key, member, min, max](Config& config, const std::string& text) -> Result<> {
             std::int64_t value = 0;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-            if (error != std::errc() || end != text.data() + text.size() || value < min || value > max) {
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error != std::errc() || end != text.data() + text.size() || value < min ||
+                value > max) {
                 return invalid(
-                    "'" + key + "' must be a whole number from " + std::to_string(min) + " to " + std::to_string(max) +
-                    ", not '" + text + "'"
+                    "'" + key + "' must be a whole number from " + std::to_string(min) + " to " +
+                    std::to_string(max) + ", not '" + text + "'"
                 );
             }
             config.*member = static_cast<Number>(value);
@@ -81,7 +87,10 @@ Setting flag(std::string key, std::string help, bool Config::* member) {
 
 template <class Enum>
 Setting choice(
-    std::string key, std::string help, Enum Config::* member, std::vector<std::pair<std::string, Enum>> words
+    std::string key,
+    std::string help,
+    Enum Config::* member,
+    std::vector<std::pair<std::string, Enum>> words
 ) {
     return {
         key,
@@ -113,31 +122,128 @@ const std::vector<Setting>& settings() {
     static const std::vector<Setting> table{
         text("listen", "Address and port to serve on; port 0 takes a free one.", &Config::listen),
         text("data", "Folder for the database, assets and scratch files.", &Config::data),
-        text("public_url", "Prefix of links in answers, where clients reach comfyd by another address.", &Config::public_url),
-        number("io_threads", "Threads that serve connections; 0: one per core, at most 8.", &Config::io_threads, 0, 64),
-        choice<log::Level>("log.level", "Least severe level that is logged.", &Config::log_level,
-                           {{"debug", debug}, {"info", info}, {"warning", warning}, {"error", error}}),
-        choice<log::Format>("log.format", "auto: text on a terminal, JSON lines otherwise.", &Config::log_format,
-                            {{"auto", log::Format::automatic}, {"text", log::Format::text}, {"json", log::Format::json}}),
-        flag("engine.enabled", "Run workflows of model-free nodes inside comfyd.", &Config::engine_enabled),
-        number("engine.slots", "Workflows that the engine runs at the same time.", &Config::engine_slots, 1, 64),
-        number("engine.memory_mb", "Memory for pictures in the engine, in MB.", &Config::engine_memory_mb, 64, 1 << 20),
+        text(
+            "public_url",
+            "Prefix of links in answers, where clients reach comfyd by another address.",
+            &Config::public_url
+        ),
+        number(
+            "io_threads",
+            "Threads that serve connections; 0: one per core, at most 8.",
+            &Config::io_threads,
+            0,
+            64
+        ),
+        choice<log::Level>(
+            "log.level",
+            "Least severe level that is logged.",
+            &Config::log_level,
+            {{"debug", debug}, {"info", info}, {"warning", warning}, {"error", error}}
+        ),
+        choice<log::Format>(
+            "log.format",
+            "auto: text on a terminal, JSON lines otherwise.",
+            &Config::log_format,
+            {{"auto", log::Format::automatic},
+             {"text", log::Format::text},
+             {"json", log::Format::json}}
+        ),
+        flag(
+            "engine.enabled",
+            "Run workflows of model-free nodes inside comfyd.",
+            &Config::engine_enabled
+        ),
+        number(
+            "engine.slots",
+            "Workflows that the engine runs at the same time.",
+            &Config::engine_slots,
+            1,
+            64
+        ),
+        number(
+            "engine.memory_mb",
+            "Memory for pictures in the engine, in MB.",
+            &Config::engine_memory_mb,
+            64,
+            1 << 20
+        ),
         number("limits.body_mb", "Largest JSON request, in MB.", &Config::body_mb_max, 1, 1024),
-        number("limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20),
+        number(
+            "limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20
+        ),
         number("limits.connections", "Open connections.", &Config::connections_max, 16, 1 << 20),
         number("limits.streams", "Open event streams.", &Config::streams_max, 1, 1 << 20),
         number("limits.queue", "Waiting jobs.", &Config::queue_max, 1, 100'000'000),
-        number("limits.header_timeout_s", "Seconds for a request's headers to arrive.", &Config::header_timeout_s, 1, 3600),
-        number("limits.idle_timeout_s", "Seconds that an idle connection is kept.", &Config::idle_timeout_s, 1, 86'400),
-        flag("webhooks.allow_private_addresses", "Deliver webhooks to loopback and private networks.", &Config::webhooks_allow_private),
-        text("webhooks.ca_file", "PEM file with further certificate authorities for webhooks.", &Config::webhooks_ca_file),
-        number("webhooks.timeout_s", "Seconds for one delivery.", &Config::webhooks_timeout_s, 1, 300),
-        number("webhooks.first_retry_ms", "Pause before the first repetition, doubled each time.", &Config::webhooks_first_retry_ms, 1, 3'600'000),
-        number("webhooks.give_up_h", "Hours after which a delivery is given up.", &Config::webhooks_give_up_h, 1, 24 * 30),
-        number("fleet.poll_ms", "Pause between looks at a worker that is silent; health checks are five times as far apart.", &Config::worker_poll_ms, 10, 3'600'000),
-        number("fleet.lost_after_s", "Seconds after which an unreachable worker's job goes to another.", &Config::worker_lost_after_s, 1, 3600),
-        number("retention_days", "Days that clients are told jobs and outputs are kept.", &Config::retention_days, 1, 3650),
-        number("shutdown_grace_s", "Seconds that running jobs get to finish at a shutdown.", &Config::shutdown_grace_s, 0, 3600),
+        number(
+            "limits.header_timeout_s",
+            "Seconds for a request's headers to arrive.",
+            &Config::header_timeout_s,
+            1,
+            3600
+        ),
+        number(
+            "limits.idle_timeout_s",
+            "Seconds that an idle connection is kept.",
+            &Config::idle_timeout_s,
+            1,
+            86'400
+        ),
+        flag(
+            "webhooks.allow_private_addresses",
+            "Deliver webhooks to loopback and private networks.",
+            &Config::webhooks_allow_private
+        ),
+        text(
+            "webhooks.ca_file",
+            "PEM file with further certificate authorities for webhooks.",
+            &Config::webhooks_ca_file
+        ),
+        number(
+            "webhooks.timeout_s", "Seconds for one delivery.", &Config::webhooks_timeout_s, 1, 300
+        ),
+        number(
+            "webhooks.first_retry_ms",
+            "Pause before the first repetition, doubled each time.",
+            &Config::webhooks_first_retry_ms,
+            1,
+            3'600'000
+        ),
+        number(
+            "webhooks.give_up_h",
+            "Hours after which a delivery is given up.",
+            &Config::webhooks_give_up_h,
+            1,
+            24 * 30
+        ),
+        number(
+            "fleet.poll_ms",
+            "Pause between looks at a worker that is silent; health checks are five times as far "
+            "apart.",
+            &Config::worker_poll_ms,
+            10,
+            3'600'000
+        ),
+        number(
+            "fleet.lost_after_s",
+            "Seconds after which an unreachable worker's job goes to another.",
+            &Config::worker_lost_after_s,
+            1,
+            3600
+        ),
+        number(
+            "retention_days",
+            "Days that clients are told jobs and outputs are kept.",
+            &Config::retention_days,
+            1,
+            3650
+        ),
+        number(
+            "shutdown_grace_s",
+            "Seconds that running jobs get to finish at a shutdown.",
+            &Config::shutdown_grace_s,
+            0,
+            3600
+        ),
     };
     return table;
 }
@@ -208,7 +314,9 @@ std::vector<std::string> split_commas(const std::string& list) {
 Result<> add_worker(Config& config, WorkerSetting worker) {
     const auto url = net::Url::parse(worker.url);
     if (!url || (url->scheme != "http" && url->scheme != "https")) {
-        return invalid("'" + worker.url + "' is no URL of a worker; it must look like http://host:8188");
+        return invalid(
+            "'" + worker.url + "' is no URL of a worker; it must look like http://host:8188"
+        );
     }
     while (worker.url.ends_with('/')) {
         worker.url.pop_back();
@@ -229,7 +337,8 @@ Result<> add_worker(Config& config, WorkerSetting worker) {
 Result<> add_plain_key(Config& config, const std::string& item) {
     const auto equals = item.find('=');
     auth::ApiKey key;
-    key.name = equals == std::string::npos ? "key-" + std::to_string(config.keys.size() + 1) : item.substr(0, equals);
+    key.name = equals == std::string::npos ? "key-" + std::to_string(config.keys.size() + 1)
+                                           : item.substr(0, equals);
     key.tenant = key.name;
     const std::string secret = equals == std::string::npos ? item : item.substr(equals + 1);
     if (secret.size() < 16) {
@@ -301,7 +410,10 @@ private:
             if (!done) {
                 // A complaint from below already names its line.
                 Error error = std::move(done.error());
-                return fail(error.message.starts_with(file_ + ":") ? std::move(error) : at(entry.first, std::move(error)));
+                return fail(
+                    error.message.starts_with(file_ + ":") ? std::move(error)
+                                                           : at(entry.first, std::move(error))
+                );
             }
         }
         return {};
@@ -311,17 +423,23 @@ private:
         if (key == "workers" || key == "auth.keys" || key == "cors.origins") {
             return read_list(key, value);
         }
-        const bool is_group = std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
-            return setting.key.starts_with(key + ".");
-        }) || key == "auth" || key == "cors";
+        const bool is_group =
+            std::any_of(
+                settings().begin(),
+                settings().end(),
+                [&](const Setting& setting) { return setting.key.starts_with(key + "."); }
+            ) ||
+            key == "auth" || key == "cors";
         if (is_group) {
             return read_map(value, key + ".");
         }
         if (!value.IsScalar()) {
-            const bool known = std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
-                return setting.key == key;
-            });
-            return known ? Result<>(invalid("'" + key + "' must be a single value")) : unknown_key(key);
+            const bool known =
+                std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
+                    return setting.key == key;
+                });
+            return known ? Result<>(invalid("'" + key + "' must be a single value"))
+                         : unknown_key(key);
         }
         return set_value(config_, key, value.as<std::string>());
     }
@@ -449,7 +567,8 @@ Result<Config> load_config(const ConfigSources& sources) {
     }
     bool own_workers = false;
     for (const auto& [key, value] : sources.flags) {
-        // --worker may be repeated: the first one replaces what file and environment said, the others add.
+        // --worker may be repeated: the first one replaces what file and environment said, the
+        // others add.
         if (key == "worker") {
             if (!own_workers) {
                 config.workers.clear();
@@ -475,12 +594,17 @@ Result<> check_config(const Config& config) {
     if (!endpoint->is_loopback() && config.keys.empty()) {
         return invalid(
             "comfyd would listen on " + config.listen +
-            ", which others can reach, and no API key is configured. Either listen on 127.0.0.1 (the default), or set "
-            "keys: auth.keys in the configuration file, or COMFYD_AUTH_KEYS=name=secret in the environment"
+            ", which others can reach, and no API key is configured. Either listen on 127.0.0.1 "
+            "(the default), or set "
+            "keys: auth.keys in the configuration file, or COMFYD_AUTH_KEYS=name=secret in the "
+            "environment"
         );
     }
     if (!config.public_url.empty() && !net::Url::parse(config.public_url)) {
-        return invalid("'public_url' must look like https://comfyd.example.com, not '" + config.public_url + "'");
+        return invalid(
+            "'public_url' must look like https://comfyd.example.com, not '" + config.public_url +
+            "'"
+        );
     }
     return {};
 }
@@ -496,8 +620,8 @@ std::string show_config(const Config& config) {
         }
         group = prefix;
         const std::string indent = prefix.empty() ? "" : "  ";
-        out += indent + setting.key.substr(dot == std::string::npos ? 0 : dot + 1) + ": " + setting.show(config) +
-               "  # " + setting.help + "\n";
+        out += indent + setting.key.substr(dot == std::string::npos ? 0 : dot + 1) + ": " +
+               setting.show(config) + "  # " + setting.help + "\n";
     }
     out += config.workers.empty() ? "workers: []\n" : "workers:\n";
     for (const WorkerSetting& worker : config.workers) {
@@ -505,7 +629,8 @@ std::string show_config(const Config& config) {
     }
     out += config.keys.empty() ? "auth:\n  keys: []\n" : "auth:\n  keys:\n";
     for (const auth::ApiKey& key : config.keys) {
-        out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant + "\"\n      sha256: \"********\"\n";
+        out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant +
+               "\"\n      sha256: \"********\"\n";
     }
     out += config.cors_origins.empty() ? "cors:\n  origins: []\n" : "cors:\n  origins:\n";
     for (const std::string& origin : config.cors_origins) {
@@ -517,11 +642,16 @@ std::string show_config(const Config& config) {
 std::string describe_settings() {
     std::string out;
     for (const Setting& setting : settings()) {
-        out += "  " + setting.key + " (" + environment_name(setting.key) + ")\n      " + setting.help + "\n";
+        out += "  " + setting.key + " (" + environment_name(setting.key) + ")\n      " +
+               setting.help + "\n";
     }
     out += "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url}.\n";
-    out += "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256}, in the environment name=secret.\n";
-    out += "  cors.origins (COMFYD_CORS_ORIGINS)\n      Web origins that may call the API; \"*\" for all.\n";
+    out +=
+        "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256}, in the "
+        "environment name=secret.\n";
+    out +=
+        "  cors.origins (COMFYD_CORS_ORIGINS)\n      Web origins that may call the API; \"*\" for "
+        "all.\n";
     return out;
 }
 

@@ -1,5 +1,6 @@
-// The configuration: one YAML file, COMFYD_* environment variables and flags, in rising precedence. Every setting is one
-// row of a table, from which reading, checking, help and `comfyd config` all follow.
+// The configuration: one YAML file, COMFYD_* environment variables and flags, in rising precedence.
+// Every setting is one row of a table, from which reading, checking, help and `comfyd config` all
+// follow.
 #pragma once
 
 #include <cstdint>
@@ -60,8 +61,8 @@ struct Config {
     int shutdown_grace_s = 5;
 };
 
-// Reads the file (when given), then the environment, then the flags ("key", "value"). Code::config_invalid says file, line,
-// key and what would be right.
+// Reads the file (when given), then the environment, then the flags ("key", "value").
+// Code::config_invalid says file, line, key and what would be right.
 struct ConfigSources {
     std::optional<std::string> file;
     std::function<std::optional<std::string>(const std::string& name)> environment;

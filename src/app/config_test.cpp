@@ -40,8 +40,11 @@ Result<Config> load(
 
 TEST(Config, FlagsWinOverEnvironmentAndEnvironmentOverFile) {
     const std::string yaml = "listen: 127.0.0.1:1\ndata: from-file\nlog:\n  level: error\n";
-    const auto config =
-        load(yaml, {{"COMFYD_LISTEN", "127.0.0.1:2"}, {"COMFYD_LOG_LEVEL", "debug"}}, {{"listen", "127.0.0.1:3"}});
+    const auto config = load(
+        yaml,
+        {{"COMFYD_LISTEN", "127.0.0.1:2"}, {"COMFYD_LOG_LEVEL", "debug"}},
+        {{"listen", "127.0.0.1:3"}}
+    );
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->listen, "127.0.0.1:3");
     EXPECT_EQ(config->log_level, log::Level::debug);
@@ -52,30 +55,43 @@ TEST(Config, AnUnknownKeyNamesFileLineAndTheNearestKey) {
     const auto config = load("listen: 127.0.0.1:1\nlog:\n  levle: info\n");
     ASSERT_FALSE(config);
     EXPECT_NE(config.error().message.find(".yaml:3:"), std::string::npos) << config.error().message;
-    EXPECT_NE(config.error().message.find("'log.level'"), std::string::npos) << config.error().message;
+    EXPECT_NE(config.error().message.find("'log.level'"), std::string::npos)
+        << config.error().message;
     EXPECT_FALSE(load("lisen: x\n"));
     EXPECT_FALSE(load("nonsense:\n  - a\n"));
 }
 
 TEST(Config, BadValuesSayWhatWouldBeRight) {
-    for (const char* bad : {"io_threads: many\n", "io_threads: -1\n", "engine:\n  enabled: maybe\n", "log:\n  level: loud\n",
-                            "workers: http://x\n", "workers:\n  - ftp://x\n", "workers:\n  - urll: http://x\n", ": :\n",
-                            "auth:\n  keys:\n    - name: a\n      sha256: short\n", "limits: 5\n"}) {
+    for (const char* bad :
+         {"io_threads: many\n",
+          "io_threads: -1\n",
+          "engine:\n  enabled: maybe\n",
+          "log:\n  level: loud\n",
+          "workers: http://x\n",
+          "workers:\n  - ftp://x\n",
+          "workers:\n  - urll: http://x\n",
+          ": :\n",
+          "auth:\n  keys:\n    - name: a\n      sha256: short\n",
+          "limits: 5\n"}) {
         const auto config = load(bad);
         ASSERT_FALSE(config) << bad;
         EXPECT_EQ(config.error().code, Code::config_invalid) << bad;
-        EXPECT_NE(config.error().message.find(".yaml:"), std::string::npos) << config.error().message;
+        EXPECT_NE(config.error().message.find(".yaml:"), std::string::npos)
+            << config.error().message;
     }
 }
 
 TEST(Config, WorkersComeAsStringsMapsOrFlags) {
-    const auto config = load("workers:\n  - http://gpu1:8188/\n  - id: big\n    url: https://gpu2\n");
+    const auto config =
+        load("workers:\n  - http://gpu1:8188/\n  - id: big\n    url: https://gpu2\n");
     ASSERT_TRUE(config) << config.error().message;
     ASSERT_EQ(config->workers.size(), 2U);
     EXPECT_EQ(config->workers[0].id, "gpu1:8188");
     EXPECT_EQ(config->workers[0].url, "http://gpu1:8188");
     EXPECT_EQ(config->workers[1].id, "big");
-    const auto flagged = load("workers:\n  - http://gpu1:8188\n", {}, {{"worker", "http://a:1"}, {"worker", "http://b:1"}});
+    const auto flagged = load(
+        "workers:\n  - http://gpu1:8188\n", {}, {{"worker", "http://a:1"}, {"worker", "http://b:1"}}
+    );
     ASSERT_TRUE(flagged);
     EXPECT_EQ(flagged->workers.size(), 2U);
     EXPECT_FALSE(load("workers:\n  - http://gpu1:8188\n  - http://gpu1:8188\n"));
@@ -87,7 +103,8 @@ TEST(Config, ListeningBeyondLoopbackNeedsKeys) {
     const auto refused = check_config(*config);
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("COMFYD_AUTH_KEYS"), std::string::npos);
-    auto with_key = load("listen: 0.0.0.0:8080\n", {{"COMFYD_AUTH_KEYS", "app=0123456789abcdef0123"}});
+    auto with_key =
+        load("listen: 0.0.0.0:8080\n", {{"COMFYD_AUTH_KEYS", "app=0123456789abcdef0123"}});
     ASSERT_TRUE(with_key) << with_key.error().message;
     EXPECT_TRUE(check_config(*with_key));
     EXPECT_TRUE(check_config(Config{}));
@@ -95,7 +112,8 @@ TEST(Config, ListeningBeyondLoopbackNeedsKeys) {
 
 TEST(Config, WhatIsShownCanBeReadBackAndHidesSecrets) {
     auto config = load(
-        "workers:\n  - http://gpu1:8188\nretention_days: 7\n", {{"COMFYD_AUTH_KEYS", "app=0123456789abcdef0123"}}
+        "workers:\n  - http://gpu1:8188\nretention_days: 7\n",
+        {{"COMFYD_AUTH_KEYS", "app=0123456789abcdef0123"}}
     );
     ASSERT_TRUE(config);
     const std::string shown = show_config(*config);

@@ -10,7 +10,12 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         gauges.set(name, help, {}, static_cast<double>(value));
     };
     const auto queue = [&gauges](const char* state, std::size_t jobs) {
-        gauges.set("comfyd_queue_jobs", "Unfinished jobs by state.", {{"state", state}}, static_cast<double>(jobs));
+        gauges.set(
+            "comfyd_queue_jobs",
+            "Unfinished jobs by state.",
+            {{"state", state}},
+            static_cast<double>(jobs)
+        );
     };
     queue("queued", readings.queue.queued);
     queue("running", readings.queue.running);
@@ -26,38 +31,77 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         );
     }
 
-    std::map<std::string, int> by_status{{"starting", 0}, {"idle", 0}, {"running", 0}, {"draining", 0}, {"down", 0}};
+    std::map<std::string, int> by_status{
+        {"starting", 0}, {"idle", 0}, {"running", 0}, {"draining", 0}, {"down", 0}
+    };
     for (const jobs::WorkerInfo& worker : readings.workers) {
         ++by_status[worker.status];
         const auto of_worker = [&](const char* name, const char* help, double value) {
             gauges.set(name, help, {{"worker", worker.id}}, value);
         };
-        of_worker("comfyd_worker_up", "1 while the worker answers.", worker.status == "down" ? 0 : 1);
-        of_worker("comfyd_worker_completed_jobs", "Jobs that the worker completed.", static_cast<double>(worker.completed));
-        of_worker("comfyd_worker_failed_jobs", "Attempts that failed on the worker.", static_cast<double>(worker.failed));
-        of_worker("comfyd_worker_vram_total_bytes", "GPU memory of the worker.", static_cast<double>(worker.vram_total));
-        of_worker("comfyd_worker_vram_free_bytes", "Free GPU memory of the worker.", static_cast<double>(worker.vram_free));
+        of_worker(
+            "comfyd_worker_up", "1 while the worker answers.", worker.status == "down" ? 0 : 1
+        );
+        of_worker(
+            "comfyd_worker_completed_jobs",
+            "Jobs that the worker completed.",
+            static_cast<double>(worker.completed)
+        );
+        of_worker(
+            "comfyd_worker_failed_jobs",
+            "Attempts that failed on the worker.",
+            static_cast<double>(worker.failed)
+        );
+        of_worker(
+            "comfyd_worker_vram_total_bytes",
+            "GPU memory of the worker.",
+            static_cast<double>(worker.vram_total)
+        );
+        of_worker(
+            "comfyd_worker_vram_free_bytes",
+            "Free GPU memory of the worker.",
+            static_cast<double>(worker.vram_free)
+        );
     }
     for (const auto& [status, count] : by_status) {
         gauges.set("comfyd_workers", "Workers by status.", {{"status", status}}, count);
     }
 
     set("comfyd_ledger_commits", "Durable operations since start.", readings.ledger.commits);
-    set("comfyd_ledger_batches", "Transactions, each with one fsync, since start.", readings.ledger.batches);
-    set("comfyd_ledger_failed_batches", "Transactions that failed since start.", readings.ledger.failed_batches);
-    set("comfyd_ledger_last_batch_size", "Operations in the latest transaction.", readings.ledger.last_batch_size);
-    set("comfyd_ledger_queue_depth", "Operations that wait for the writer.", readings.ledger.queue_depth);
+    set("comfyd_ledger_batches",
+        "Transactions, each with one fsync, since start.",
+        readings.ledger.batches);
+    set("comfyd_ledger_failed_batches",
+        "Transactions that failed since start.",
+        readings.ledger.failed_batches);
+    set("comfyd_ledger_last_batch_size",
+        "Operations in the latest transaction.",
+        readings.ledger.last_batch_size);
+    set("comfyd_ledger_queue_depth",
+        "Operations that wait for the writer.",
+        readings.ledger.queue_depth);
     set("comfyd_ledger_wal_bytes", "Size of the write-ahead log.", readings.ledger.wal_bytes);
-    set("comfyd_ledger_commit_seconds_sum", "Time from request to durable, summed.", readings.ledger.latency.sum_seconds);
+    set("comfyd_ledger_commit_seconds_sum",
+        "Time from request to durable, summed.",
+        readings.ledger.latency.sum_seconds);
 
-    set("comfyd_webhooks_pending", "Webhook deliveries that are due or wait.", readings.outbox.pending);
+    set("comfyd_webhooks_pending",
+        "Webhook deliveries that are due or wait.",
+        readings.outbox.pending);
     set("comfyd_webhooks_dead", "Webhook deliveries that were given up.", readings.outbox.dead);
-    set("comfyd_webhooks_delivered", "Webhooks delivered since start.", readings.webhooks.delivered);
-    set("comfyd_webhooks_failed_attempts", "Failed delivery attempts since start.", readings.webhooks.failed_attempts);
+    set("comfyd_webhooks_delivered", "Webhooks delivered since start.", readings.webhooks.delivered
+    );
+    set("comfyd_webhooks_failed_attempts",
+        "Failed delivery attempts since start.",
+        readings.webhooks.failed_attempts);
 
     set("comfyd_http_connections", "Open connections.", readings.server.connections_open);
-    set("comfyd_http_connections_accepted", "Connections accepted since start.", readings.server.connections_total);
-    set("comfyd_http_connections_refused", "Connections refused since start.", readings.server.connections_refused);
+    set("comfyd_http_connections_accepted",
+        "Connections accepted since start.",
+        readings.server.connections_total);
+    set("comfyd_http_connections_refused",
+        "Connections refused since start.",
+        readings.server.connections_refused);
     set("comfyd_event_streams", "Open event streams.", readings.queue.event_streams);
 }
 

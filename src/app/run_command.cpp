@@ -2,14 +2,15 @@
 
 #include <unistd.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "app/cli.hpp"
 #include "base/json.hpp"
@@ -23,7 +24,8 @@ namespace {
 
 std::string text_of(const json::object& from, std::string_view key) {
     const json::value* found = json::find(from, key);
-    return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+    return found != nullptr && found->is_string() ? std::string(found->get_string())
+                                                  : std::string();
 }
 
 // A bar that redraws itself on a terminal; a line per change otherwise.
@@ -35,7 +37,14 @@ public:
             constexpr int kWidth = 30;
             std::string bar(static_cast<std::size_t>(fraction * kWidth), '#');
             bar.resize(kWidth, '.');
-            std::fprintf(stderr, "\r\033[K%-9s [%s] %3d %%  %.60s", status.c_str(), bar.c_str(), percent, message.c_str());
+            std::fprintf(
+                stderr,
+                "\r\033[K%-9s [%s] %3d %%  %.60s",
+                status.c_str(),
+                bar.c_str(),
+                percent,
+                message.c_str()
+            );
             std::fflush(stderr);
         } else if (status != last_status_ || percent / 10 != last_percent_ / 10) {
             std::fprintf(stderr, "%s %d %% %s\n", status.c_str(), percent, message.c_str());
@@ -61,7 +70,8 @@ public:
     template <class Visit>
     void feed(std::string_view piece, Visit visit) {
         buffer_ += piece;
-        for (std::size_t end = buffer_.find("\n\n"); end != std::string::npos; end = buffer_.find("\n\n")) {
+        for (std::size_t end = buffer_.find("\n\n"); end != std::string::npos;
+             end = buffer_.find("\n\n")) {
             std::string event = "message";
             std::string data;
             std::string_view frame = std::string_view(buffer_).substr(0, end);
@@ -110,7 +120,8 @@ public:
             auto code = co_await fetch_outputs(*finished);
             co_return code;
         }
-        if (const json::value* error = json::find(*finished, "error"); error != nullptr && error->is_object()) {
+        if (const json::value* error = json::find(*finished, "error");
+            error != nullptr && error->is_object()) {
             std::fprintf(
                 stderr,
                 "job %s %s: %s\n",
@@ -127,7 +138,8 @@ public:
 private:
     static int refuse(const Error& error) {
         std::fprintf(stderr, "comfyd: %s\n", error.message.c_str());
-        const bool unreachable = error.code == Code::connection_failed || error.code == Code::request_timeout ||
+        const bool unreachable = error.code == Code::connection_failed ||
+                                 error.code == Code::request_timeout ||
                                  error.code == Code::storage_unavailable;
         return unreachable ? kExitUnavailable : kExitUsage;
     }
@@ -151,7 +163,10 @@ private:
         for (const std::string& parameter : options_.parameters) {
             const auto equals = parameter.find('=');
             if (equals == std::string::npos) {
-                return fail(Code::invalid_argument, "--param needs NODE.INPUT=VALUE, not '" + parameter + "'");
+                return fail(
+                    Code::invalid_argument,
+                    "--param needs NODE.INPUT=VALUE, not '" + parameter + "'"
+                );
             }
             auto bound = workflow::bind_parameter(
                 workflow, parameter.substr(0, equals), parameter.substr(equals + 1)
@@ -205,17 +220,23 @@ private:
         return Error(status >= 500 ? Code::storage_unavailable : Code::invalid_argument, message);
     }
 
-    // The event stream draws the bar; the job's own state decides. A stream that breaks is opened again.
+    // The event stream draws the bar; the job's own state decides. A stream that breaks is opened
+    // again.
     Task<Result<json::object>> follow(std::string id) {
         for (;;) {
             SseReader reader;
             auto stream = request("GET", "/api/v2/jobs/" + id + "/events");
             stream.timeout = std::chrono::hours(24 * 7);
             stream.response_bytes_max = 1ULL << 40;
-            auto ended = co_await client_.download(std::move(stream), [this, &reader](std::string_view piece) -> Result<> {
-                reader.feed(piece, [this](const std::string& event, const std::string& data) { on_event(event, data); });
-                return {};
-            });
+            auto ended = co_await client_.download(
+                std::move(stream),
+                [this, &reader](std::string_view piece) -> Result<> {
+                    reader.feed(piece, [this](const std::string& event, const std::string& data) {
+                        on_event(event, data);
+                    });
+                    return {};
+                }
+            );
             auto job = co_await call("GET", "/api/v2/jobs/" + id, "");
             if (!job) {
                 co_return fail(std::move(job.error()));
@@ -242,7 +263,8 @@ private:
             display_.show(status_, fraction_, "");
         } else if (event == "progress") {
             const json::value* value = json::find(*parsed, "value");
-            fraction_ = value != nullptr && value->is_number() ? value->to_number<double>() : fraction_;
+            fraction_ =
+                value != nullptr && value->is_number() ? value->to_number<double>() : fraction_;
             display_.show(status_, fraction_, text_of(*parsed, "message"));
         }
     }
@@ -258,17 +280,21 @@ private:
         fs::create_directories(options_.directory, error);
         fs::path target = fs::path(options_.directory) / name;
         for (int i = 1; fs::exists(target); ++i) {
-            target = fs::path(options_.directory) /
-                     (name.stem().string() + " (" + std::to_string(i) + ")" + name.extension().string());
+            target =
+                fs::path(options_.directory) /
+                (name.stem().string() + " (" + std::to_string(i) + ")" + name.extension().string());
         }
         std::ofstream file(target, std::ios::binary);
         auto download = request("GET", text_of(output, "url"));
         download.timeout = std::chrono::hours(1);
         download.response_bytes_max = 1ULL << 40;
-        auto fetched = co_await client_.download(std::move(download), [&file](std::string_view piece) -> Result<> {
-            file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-            return {};
-        });
+        auto fetched = co_await client_.download(
+            std::move(download),
+            [&file](std::string_view piece) -> Result<> {
+                file.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+                return {};
+            }
+        );
         if (!fetched) {
             co_return fail(std::move(fetched.error()));
         }
@@ -318,7 +344,8 @@ int run_workflow(RunOptions options) {
     net::IoThread thread("run");
     Runner runner(thread.executor(), std::move(options));
     thread.start();
-    const int code = boost::asio::co_spawn(thread.executor(), runner.run(), boost::asio::use_future).get();
+    const int code =
+        boost::asio::co_spawn(thread.executor(), runner.run(), boost::asio::use_future).get();
     thread.stop();
     return code;
 }

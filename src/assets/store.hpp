@@ -76,7 +76,8 @@ struct NewAsset {
     std::string file_path;
     std::vector<std::string> tags;
     std::optional<Time> expires_at;
-    // An output: its record is written by jobs::Ledger::commit() together with the end of the job, not here.
+    // An output: its record is written by jobs::Ledger::commit() together with the end of the job,
+    // not here.
     std::optional<JobId> job;
     std::string expected_hash;  // empty: none. Code::hash_mismatch when the bytes have another
 };
@@ -106,8 +107,8 @@ public:
     // A new record over bytes that this tenant already has. Code::blob_not_found.
     Task<Result<Asset>> from_hash(std::string hash, NewAsset asset);
 
-    // Code::not_found for an unknown id, an expired one and another tenant's. Without a tenant anybody's: for those who
-    // hold a signed link.
+    // Code::not_found for an unknown id, an expired one and another tenant's. Without a tenant
+    // anybody's: for those who hold a signed link.
     Task<Result<Asset>> get(std::optional<std::string> tenant, AssetId id);
     Task<Result<bool>> has_hash(std::string tenant, std::string hash);
     // Code::not_found, Code::asset_in_use.

@@ -471,7 +471,8 @@ TEST_F(StoreTest, OutputsOfJobsAreNotRemoved) {
     NewAsset asset = of("red");
     asset.job = JobId::make(clock_.now());
     const auto added = add("output", asset);
-    EXPECT_EQ(wait_for(store_.get("red", added.asset.id)).error().code, Code::not_found) << "not before the job's end";
+    EXPECT_EQ(wait_for(store_.get("red", added.asset.id)).error().code, Code::not_found)
+        << "not before the job's end";
     ASSERT_TRUE(wait_for(catalogue_.add(added.asset)));
     EXPECT_EQ(wait_for(store_.remove("red", added.asset.id)).error().code, Code::asset_in_use);
     EXPECT_TRUE(wait_for(store_.get("red", added.asset.id)));

@@ -6,5 +6,6 @@ namespace comfyd {
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line);
 }
 
-#define COMFYD_ASSERT(expression) \
-    ((expression) ? static_cast<void>(0) : ::comfyd::assertion_failed(#expression, __FILE__, __LINE__))
+#define COMFYD_ASSERT(expression)        \
+    ((expression) ? static_cast<void>(0) \
+                  : ::comfyd::assertion_failed(#expression, __FILE__, __LINE__))

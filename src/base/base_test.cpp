@@ -54,8 +54,13 @@ TEST(Uuid, IdsOfSeveralThreadsAreUnique) {
 TEST(Uuid, TextFormRoundTripsAndNothingElseParses) {
     const Uuid id = Uuid::make(SystemClock().now());
     EXPECT_EQ(Uuid::parse(id.to_string()), id);
-    for (const char* bad : {"", "0", "0190b6a2-0000-7000-8000-00000000000", "0190b6a2+0000-7000-8000-000000000000",
-                            "0190b6a2-0000-7000-8000-00000000000g", "{190b6a2-0000-7000-8000-00000000000}"}) {
+    for (const char* bad :
+         {"",
+          "0",
+          "0190b6a2-0000-7000-8000-00000000000",
+          "0190b6a2+0000-7000-8000-000000000000",
+          "0190b6a2-0000-7000-8000-00000000000g",
+          "{190b6a2-0000-7000-8000-00000000000}"}) {
         EXPECT_FALSE(Uuid::parse(bad)) << bad;
     }
 }
@@ -72,14 +77,22 @@ TEST(Time, Rfc3339RoundTripsAndTakesOffsets) {
     const Time time = from_unix_ms(1'763'183'456'789);
     EXPECT_EQ(parse_rfc3339(to_rfc3339(time)), time);
     EXPECT_EQ(parse_rfc3339("2026-11-15T06:10:56+01:00"), parse_rfc3339("2026-11-15T05:10:56Z"));
-    for (const char* bad : {"", "2026", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-15T25:00:00Z",
-                            "2026-11-15T05:10:56Zjunk", "2026-11-15T05:10:56+1"}) {
+    for (const char* bad :
+         {"",
+          "2026",
+          "2026-13-01T00:00:00Z",
+          "2026-02-30T00:00:00Z",
+          "2026-11-15T25:00:00Z",
+          "2026-11-15T05:10:56Zjunk",
+          "2026-11-15T05:10:56+1"}) {
         EXPECT_FALSE(parse_rfc3339(bad)) << bad;
     }
 }
 
 TEST(Crypto, KnownAnswers) {
-    EXPECT_EQ(to_hex(sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    EXPECT_EQ(
+        to_hex(sha256("abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
     EXPECT_EQ(
         to_hex(hmac_sha256("key", "The quick brown fox jumps over the lazy dog")),
         "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8"
@@ -109,7 +122,8 @@ TEST(Json, ErrorsSayWhere) {
 }
 
 TEST(Json, TypedMembersNameTheField) {
-    const auto object = json::parse_object(R"({"n": 5.0, "s": "x", "b": true, "none": null, "half": 0.5})");
+    const auto object =
+        json::parse_object(R"({"n": 5.0, "s": "x", "b": true, "none": null, "half": 0.5})");
     ASSERT_TRUE(object);
     EXPECT_EQ(**json::find_int(*object, "n"), 5);
     EXPECT_FALSE(json::find_int(*object, "half"));
@@ -120,11 +134,13 @@ TEST(Json, TypedMembersNameTheField) {
 }
 
 TEST(Json, PythonSpellingMatchesJsonDumps) {
-    const auto value = json::parse(R"({"a":[1,2.0,1e-7,1e20,"é\n\u0001😀"],"b":{},"c":true,"d":null})");
+    const auto value =
+        json::parse(R"({"a":[1,2.0,1e-7,1e20,"é\n\u0001😀"],"b":{},"c":true,"d":null})");
     ASSERT_TRUE(value);
     EXPECT_EQ(
         json::serialize_python(*value),
-        "{\"a\": [1, 2.0, 1e-07, 1e+20, \"\\u00e9\\n\\u0001\\ud83d\\ude00\"], \"b\": {}, \"c\": true, \"d\": null}"
+        "{\"a\": [1, 2.0, 1e-07, 1e+20, \"\\u00e9\\n\\u0001\\ud83d\\ude00\"], \"b\": {}, \"c\": "
+        "true, \"d\": null}"
     );
 }
 

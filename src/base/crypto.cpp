@@ -19,7 +19,8 @@ const unsigned char* bytes_of(std::string_view data) {
 }  // namespace
 
 void random_bytes(void* into, std::size_t count) {
-    // One call into OpenSSL per 4 KB instead of per id: its lock would be the hottest of the submit path.
+    // One call into OpenSSL per 4 KB instead of per id: its lock would be the hottest of the submit
+    // path.
     thread_local std::array<unsigned char, 4096> pool;
     thread_local std::size_t used = pool.size();
     auto* out = static_cast<unsigned char*>(into);
@@ -75,14 +76,14 @@ std::string to_hex(const void* data, std::size_t count) {
     return text;
 }
 
-std::string to_hex(const Digest& digest) { return to_hex(digest.data(), digest.size()); }
+std::string to_hex(const Digest& digest) {
+    return to_hex(digest.data(), digest.size());
+}
 
 std::string to_base64(std::string_view data) {
     std::string text(4 * ((data.size() + 2) / 3) + 1, '\0');
     const int length = EVP_EncodeBlock(
-        reinterpret_cast<unsigned char*>(text.data()),
-        bytes_of(data),
-        static_cast<int>(data.size())
+        reinterpret_cast<unsigned char*>(text.data()), bytes_of(data), static_cast<int>(data.size())
     );
     text.resize(static_cast<std::size_t>(length));
     return text;

@@ -1,13 +1,15 @@
 // The one catalogue of expected failures. Every failure a caller can meet is a value of type Error;
-// its code decides HTTP status, category and whether trying again can help. Dialects only re-shape it.
+// its code decides HTTP status, category and whether trying again can help. Dialects only re-shape
+// it.
 #pragma once
 
-#include <boost/json/object.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <utility>
+
+#include <boost/json/object.hpp>
+#include <tl/expected.hpp>
 
 namespace comfyd {
 
@@ -74,6 +76,8 @@ inline tl::unexpected<Error> fail(Code code, std::string message) {
 inline tl::unexpected<Error> fail(Code code, std::string message, boost::json::object details) {
     return tl::unexpected<Error>(Error(code, std::move(message), std::move(details)));
 }
-inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+inline tl::unexpected<Error> fail(Error error) {
+    return tl::unexpected<Error>(std::move(error));
+}
 
 }  // namespace comfyd

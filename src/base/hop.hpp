@@ -1,6 +1,9 @@
-// Crossing from one executor to another and back. A context must outlive the threads that post to it: a post is still
-// inside the context for a moment after what it posted has run.
+// Crossing from one executor to another and back. A context must outlive the threads that post to
+// it: a post is still inside the context for a moment after what it posted has run.
 #pragma once
+
+#include <type_traits>
+#include <utility>
 
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
@@ -8,15 +11,13 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <type_traits>
-#include <utility>
 
 #include "base/task.hpp"
 
 namespace comfyd {
 
-// Calls `work` on `target` and continues the caller on its own executor with the result, which must not be void. The
-// call is not interrupted by cancellation.
+// Calls `work` on `target` and continues the caller on its own executor with the result, which must
+// not be void. The call is not interrupted by cancellation.
 template <class Target, class Work>
 Task<std::invoke_result_t<Work>> call_on(Target target, Work work) {
     using Value = std::invoke_result_t<Work>;
@@ -25,18 +26,23 @@ Task<std::invoke_result_t<Work>> call_on(Target target, Work work) {
         auto guard = boost::asio::make_work_guard(home);
         boost::asio::post(
             where,
-            [handler = std::move(handler), job = std::move(job), home, guard = std::move(guard)]() mutable {
+            [handler = std::move(handler), job = std::move(job), home, guard = std::move(guard)](
+            ) mutable {
                 auto value = job();
-                boost::asio::post(home, [handler = std::move(handler), value = std::move(value)]() mutable {
-                    std::move(handler)(std::move(value));
-                });
+                boost::asio::post(
+                    home,
+                    [handler = std::move(handler), value = std::move(value)]() mutable {
+                        std::move(handler)(std::move(value));
+                    }
+                );
             }
         );
     };
     constexpr boost::asio::use_awaitable_t<Executor> kAwait{};
-    auto value = co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<Executor>, void(Value)>(
-        std::move(initiate), kAwait, std::move(target), std::move(work)
-    );
+    auto value = co_await boost::asio::
+        async_initiate<const boost::asio::use_awaitable_t<Executor>, void(Value)>(
+            std::move(initiate), kAwait, std::move(target), std::move(work)
+        );
     co_return value;
 }
 

@@ -22,7 +22,9 @@ int hex_value(char c) {
     return -1;
 }
 
-bool is_dash_position(std::size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
+bool is_dash_position(std::size_t i) {
+    return i == 8 || i == 13 || i == 18 || i == 23;
+}
 
 void set_version(Uuid& id, int version) {
     id.bytes[6] = static_cast<std::uint8_t>((id.bytes[6] & 0x0F) | (version << 4));

@@ -1,5 +1,5 @@
-// UUIDs and the strong id types made of them. New ids are version 7: they sort by the time they were
-// made, so that rows of a table are appended and never inserted in the middle.
+// UUIDs and the strong id types made of them. New ids are version 7: they sort by the time they
+// were made, so that rows of a table are appended and never inserted in the middle.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ namespace comfyd {
 struct Uuid {
     std::array<std::uint8_t, 16> bytes{};
 
-    // Version 7. Ids made by one process increase strictly, also within one millisecond. Any thread.
+    // Version 7. Ids made by one process increase strictly, also within one millisecond. Any
+    // thread.
     static Uuid make(Time now);
     // Version 8: always the same id for the same (name space, name).
     static Uuid derive(const Uuid& name_space, std::string_view name);

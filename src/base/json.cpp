@@ -1,10 +1,11 @@
 #include "base/json.hpp"
 
 #include <algorithm>
-#include <boost/json/src.hpp>
 #include <charconv>
 #include <cmath>
 #include <vector>
+
+#include <boost/json/src.hpp>
 
 namespace comfyd::json {
 namespace {
@@ -30,10 +31,13 @@ std::string type_name(const value& of) {
     return "something else";
 }
 
-tl::unexpected<Error> wrong_type(std::string_view key, std::string_view expected, const value& got) {
+tl::unexpected<Error> wrong_type(
+    std::string_view key, std::string_view expected, const value& got
+) {
     return fail(
         Code::invalid_argument,
-        "'" + std::string(key) + "' must be " + std::string(expected) + ", but is " + type_name(got),
+        "'" + std::string(key) + "' must be " + std::string(expected) + ", but is " +
+            type_name(got),
         {{"field", boost::json::string_view(key.data(), key.size())}}
     );
 }
@@ -105,7 +109,8 @@ void append_escaped_ascii(std::string& out, std::string_view text) {
     out += '"';
 }
 
-// Python's repr of a float: the shortest digits that read back, with ".0" where it looks like an int.
+// Python's repr of a float: the shortest digits that read back, with ".0" where it looks like an
+// int.
 void append_python_double(std::string& out, double number) {
     char buffer[40];
     const double magnitude = std::abs(number);
@@ -115,7 +120,8 @@ void append_python_double(std::string& out, double number) {
                          buffer + sizeof buffer,
                          number,
                          scientific ? std::chars_format::scientific : std::chars_format::fixed
-    ).ptr;
+    )
+                         .ptr;
     const std::string_view text(buffer, static_cast<std::size_t>(end - buffer));
     out += text;
     if (!scientific && text.find('.') == std::string_view::npos) {
@@ -218,8 +224,8 @@ Result<value> parse(std::string_view text, storage_ptr storage) {
             consumed - (line_start == std::string_view::npos ? 0 : line_start + 1) + 1;
         return fail(
             Code::malformed_json,
-            "not valid JSON at line " + std::to_string(line) + ", column " + std::to_string(column) +
-                ": " + error.message(),
+            "not valid JSON at line " + std::to_string(line) + ", column " +
+                std::to_string(column) + ": " + error.message(),
             {{"line", line}, {"column", column}}
         );
     }

@@ -1,15 +1,16 @@
 // Boost.JSON with limits, and typed access that says where a value is wrong.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "base/error.hpp"
 
@@ -41,8 +42,8 @@ Result<std::optional<bool>> find_bool(const object& in, std::string_view key);
 Result<const object*> find_object(const object& in, std::string_view key);
 Result<const array*> find_array(const object& in, std::string_view key);
 
-// Python's json.dumps with its default settings: ", " and ": " separators, non-ASCII escaped. ComfyUI
-// writes prompts into pictures this way.
+// Python's json.dumps with its default settings: ", " and ": " separators, non-ASCII escaped.
+// ComfyUI writes prompts into pictures this way.
 std::string serialize_python(const value& from);
 
 // The same bytes for equal documents: object keys sorted, no spaces. For fingerprints.

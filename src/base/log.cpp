@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
 
@@ -99,11 +100,21 @@ void configure(Level level, Format format) {
     settings().json = format == Format::json || (format == Format::automatic && isatty(2) == 0);
 }
 
-bool enabled(Level level) { return level >= settings().level.load(std::memory_order_relaxed); }
+bool enabled(Level level) {
+    return level >= settings().level.load(std::memory_order_relaxed);
+}
 
-void debug(std::string_view message, Fields fields) { write(Level::debug, message, fields); }
-void info(std::string_view message, Fields fields) { write(Level::info, message, fields); }
-void warning(std::string_view message, Fields fields) { write(Level::warning, message, fields); }
-void error(std::string_view message, Fields fields) { write(Level::error, message, fields); }
+void debug(std::string_view message, Fields fields) {
+    write(Level::debug, message, fields);
+}
+void info(std::string_view message, Fields fields) {
+    write(Level::info, message, fields);
+}
+void warning(std::string_view message, Fields fields) {
+    write(Level::warning, message, fields);
+}
+void error(std::string_view message, Fields fields) {
+    write(Level::error, message, fields);
+}
 
 }  // namespace comfyd::log

@@ -1,5 +1,5 @@
-// Structured logging: a message and fields. Text on a terminal, JSON lines otherwise. Secrets are never
-// passed in; job ids go into the field "job". Any thread.
+// Structured logging: a message and fields. Text on a terminal, JSON lines otherwise. Secrets are
+// never passed in; job ids go into the field "job". Any thread.
 #pragma once
 
 #include <concepts>
@@ -26,7 +26,8 @@ public:
     Field(std::string_view key, T value) : key_(key), text_(std::to_string(value)) {}
     Field(std::string_view key, double value) : key_(key), text_(std::to_string(value)) {}
     template <class Tag>
-    Field(std::string_view key, const Id<Tag>& id) : key_(key), text_(id.to_string()), quoted_(true) {}
+    Field(std::string_view key, const Id<Tag>& id)
+        : key_(key), text_(id.to_string()), quoted_(true) {}
 
     std::string_view key() const { return key_; }
     std::string_view text() const { return text_; }

@@ -1,5 +1,10 @@
 #include "base/task.hpp"
 
+#include <algorithm>
+#include <exception>
+#include <list>
+#include <utility>
+
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -8,10 +13,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <algorithm>
-#include <exception>
-#include <list>
-#include <utility>
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
@@ -49,7 +50,9 @@ struct TaskGroup::State {
 
 TaskGroup::TaskGroup(Executor executor) : state_(std::make_shared<State>(executor)) {}
 
-TaskGroup::~TaskGroup() { COMFYD_ASSERT(state_->running.empty()); }
+TaskGroup::~TaskGroup() {
+    COMFYD_ASSERT(state_->running.empty());
+}
 
 void TaskGroup::spawn(const char* name, Task<> task) {
     auto state = state_;
@@ -98,18 +101,18 @@ void TaskGroup::cancel() {
 
 Task<> TaskGroup::join() {
     auto state = state_;
+    // A cancellation of the joining task ends one wait, not the loop: the tasks may use what the
+    // joiner owns.
     while (!state->running.empty()) {
         boost::system::error_code ignored;
         co_await state->empty.async_wait(asio::redirect_error(kAwait, ignored));
         state->empty.expires_at(Timer::time_point::max());
-        const bool stop = co_await is_cancelled();
-        if (stop) {
-            co_return;
-        }
     }
 }
 
-std::size_t TaskGroup::size() const { return state_->running.size(); }
+std::size_t TaskGroup::size() const {
+    return state_->running.size();
+}
 
 Task<bool> is_cancelled() {
     const auto state = co_await asio::this_coro::cancellation_state;
@@ -129,7 +132,8 @@ Task<bool> sleep_for(Millis duration) {
 }
 
 Task<> resume_on(Executor executor) {
-    // Bound: otherwise the coroutine would be handed straight back to the executor it was spawned on.
+    // Bound: otherwise the coroutine would be handed straight back to the executor it was spawned
+    // on.
     co_await asio::post(asio::bind_executor(executor, kAwait));
 }
 
@@ -140,7 +144,9 @@ struct Signal::State {
 };
 
 Signal::Signal(Executor executor) : state_(std::make_shared<State>(executor)) {}
-Signal::~Signal() { notify(); }
+Signal::~Signal() {
+    notify();
+}
 
 void Signal::notify() {
     auto waiters = std::exchange(state_->waiters, {});
@@ -159,7 +165,8 @@ Task<bool> Signal::wait_for(Millis duration) {
     const auto entry = state->waiters.insert(state->waiters.end(), &timer);
     boost::system::error_code error;
     co_await timer.async_wait(asio::redirect_error(kAwait, error));
-    // notify() took our entry out before it cancelled the timer; a timeout or a cancelled task did not.
+    // notify() took our entry out before it cancelled the timer; a timeout or a cancelled task did
+    // not.
     const auto still_there = std::find(state->waiters.begin(), state->waiters.end(), &timer);
     if (still_there == state->waiters.end()) {
         co_return true;
@@ -168,6 +175,8 @@ Task<bool> Signal::wait_for(Millis duration) {
     co_return false;
 }
 
-Task<bool> Signal::wait() { return wait_for(std::chrono::hours(24 * 365)); }
+Task<bool> Signal::wait() {
+    return wait_for(std::chrono::hours(24 * 365));
+}
 
 }  // namespace comfyd

@@ -1,15 +1,16 @@
 // The coroutine type of the whole program, and the few ways to start and join coroutines.
 //
 // Rules (CONTRIBUTING.md has them all): one co_await per statement, parameters by value or
-// references to objects that outlive the coroutine, no capturing lambda coroutines, and nothing runs
-// detached: every task belongs to a TaskGroup.
+// references to objects that outlive the coroutine, no capturing lambda coroutines, and nothing
+// runs detached: every task belongs to a TaskGroup.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <functional>
 #include <memory>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
 
 #include "base/error.hpp"
 #include "base/time.hpp"
@@ -31,7 +32,8 @@ public:
     TaskGroup(const TaskGroup&) = delete;
     TaskGroup& operator=(const TaskGroup&) = delete;
 
-    // An exception that leaves a task is logged as an internal error with `name`; it ends that task only.
+    // An exception that leaves a task is logged as an internal error with `name`; it ends that task
+    // only.
     void spawn(const char* name, Task<> task);
     // Asks every running task to stop: its pending wait ends with Code::cancelled. Later spawns are
     // cancelled at once.

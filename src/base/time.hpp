@@ -40,7 +40,11 @@ private:
 // "2026-11-15T05:10:56.123Z"
 std::string to_rfc3339(Time time);
 std::optional<Time> parse_rfc3339(std::string_view text);
-inline std::int64_t to_unix_ms(Time time) { return time.time_since_epoch().count(); }
-inline Time from_unix_ms(std::int64_t ms) { return Time(Millis(ms)); }
+inline std::int64_t to_unix_ms(Time time) {
+    return time.time_since_epoch().count();
+}
+inline Time from_unix_ms(std::int64_t ms) {
+    return Time(Millis(ms));
+}
 
 }  // namespace comfyd

@@ -1,8 +1,9 @@
 // Executes ComfyUI workflows of model-free nodes natively on the CPU.
 //
-// The engine speaks ComfyUI's own terms (API-format prompts, ui dictionaries, the execution messages), so that
-// both the embedded worker and a stand-alone ComfyUI-compatible server sit directly on it. It knows nothing of
-// jobs or queues. Any number of threads may call it; run() blocks its caller for the length of the prompt.
+// The engine speaks ComfyUI's own terms (API-format prompts, ui dictionaries, the execution
+// messages), so that both the embedded worker and a stand-alone ComfyUI-compatible server sit
+// directly on it. It knows nothing of jobs or queues. Any number of threads may call it; run()
+// blocks its caller for the length of the prompt.
 #pragma once
 
 #include <cstdint>
@@ -29,27 +30,34 @@ struct Folders {
 
 struct EngineOptions {
     Folders folders;
-    unsigned threads = 0;                                   // 0: one per core
+    unsigned threads = 0;                                        // 0: one per core
     std::uint64_t memory_bytes_max = 4ULL * 1024 * 1024 * 1024;  // of node results alive at once
 };
 
-// What happens during a run, in ComfyUI's order. Called on the threads of the run, never at the same time.
+// What happens during a run, in ComfyUI's order. Called on the threads of the run, never at the
+// same time.
 class Listener {
 public:
     virtual ~Listener() = default;
     virtual void cached(const std::vector<std::string>& node_ids) { (void)node_ids; }
     virtual void executing(const std::string& node_id) { (void)node_id; }
-    virtual void progress(const std::string& node_id, int value, int max) { (void)node_id, (void)value, (void)max; }
-    // `ui`: as ComfyUI's "executed" message, for example {"images":[{"filename","subfolder","type"}]}.
-    virtual void executed(const std::string& node_id, const json::object& ui) { (void)node_id, (void)ui; }
+    virtual void progress(const std::string& node_id, int value, int max) {
+        (void)node_id, (void)value, (void)max;
+    }
+    // `ui`: as ComfyUI's "executed" message, for example
+    // {"images":[{"filename","subfolder","type"}]}.
+    virtual void executed(const std::string& node_id, const json::object& ui) {
+        (void)node_id, (void)ui;
+    }
 };
 
 struct RunResult {
     json::object outputs;  // node id -> ui, as in ComfyUI's history
 };
 
-// A prompt that ComfyUI would refuse, in ComfyUI's own answer: {"error": {type, message, details, extra_info},
-// "node_errors": {...}}. With outputs_to_execute non-empty some outputs are valid and only those run.
+// A prompt that ComfyUI would refuse, in ComfyUI's own answer: {"error": {type, message, details,
+// extra_info}, "node_errors": {...}}. With outputs_to_execute non-empty some outputs are valid and
+// only those run.
 struct Validation {
     bool ok = false;
     json::object error;
@@ -64,17 +72,19 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
-    // class -> info, in the form of ComfyUI's GET /object_info; file combos list the folders' content now.
+    // class -> info, in the form of ComfyUI's GET /object_info; file combos list the folders'
+    // content now.
     json::object object_info() const;
     bool has_class(std::string_view class_type) const;
 
     // Coerces literals in place, as ComfyUI does ("64" -> 64).
     Validation validate(json::object& prompt) const;
 
-    // Runs the outputs that validate() named. `extra_data` as in ComfyUI's POST /prompt; its extra_pnginfo goes into
-    // pictures. Code::node_execution_error with details {node_id, node_type, exception_type, exception_message,
-    // traceback[]}, Code::out_of_memory, Code::cancelled when `stop` was requested, Code::invalid_workflow when
-    // validate() refuses the prompt, Code::storage_full / storage_unavailable.
+    // Runs the outputs that validate() named. `extra_data` as in ComfyUI's POST /prompt; its
+    // extra_pnginfo goes into pictures. Code::node_execution_error with details {node_id,
+    // node_type, exception_type, exception_message, traceback[]}, Code::out_of_memory,
+    // Code::cancelled when `stop` was requested, Code::invalid_workflow when validate() refuses the
+    // prompt, Code::storage_full / storage_unavailable.
     Result<RunResult> run(
         json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop
     );

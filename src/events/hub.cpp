@@ -1,8 +1,9 @@
 #include "events/hub.hpp"
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
+
+#include <boost/asio/post.hpp>
 
 namespace comfyd::events {
 

@@ -1,8 +1,8 @@
 // Fan-out of job events inside the process.
 //
-// The Hub lives on the core executor. A Subscription lives on the executor of its listener; events are posted to it.
-// A listener that falls behind loses progress snapshots first (only the latest is kept) and is cut off when its
-// buffer is full: nobody waits for it.
+// The Hub lives on the core executor. A Subscription lives on the executor of its listener; events
+// are posted to it. A listener that falls behind loses progress snapshots first (only the latest is
+// kept) and is cut off when its buffer is full: nobody waits for it.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +31,17 @@ public:
 
     Subscription(Executor executor, WatchOptions options);
 
-    // The next event in order. Code::request_timeout: none within `patience` (send a heartbeat and call again);
-    // anything else ends the stream: Code::not_found: the job has ended and there is no more; Code::too_many_streams:
-    // cut off for being slow; Code::shutting_down; Code::cancelled.
+    // The next event in order. Code::request_timeout: none within `patience` (send a heartbeat and
+    // call again); anything else ends the stream: Code::not_found: the job has ended and there is
+    // no more; Code::too_many_streams: cut off for being slow; Code::shutting_down;
+    // Code::cancelled.
     Task<Result<EventPtr>> next(Millis patience);
 
     Executor executor() const { return executor_; }
     const WatchOptions& options() const { return options_; }
 
-    // All on the subscription's executor. Until prime() hands over the stored past, live events are held back.
+    // All on the subscription's executor. Until prime() hands over the stored past, live events are
+    // held back.
     void prime(std::vector<EventPtr> past);
     void push(EventPtr event);
     void end(Code reason);

@@ -13,7 +13,9 @@ EventPtr event(std::uint64_t sequence, jobs::EventType type, JobId job = {}) {
     return made;
 }
 
-Task<> read_all(std::shared_ptr<Subscription> subscription, std::vector<std::uint64_t>& seen, Code& end) {
+Task<> read_all(
+    std::shared_ptr<Subscription> subscription, std::vector<std::uint64_t>& seen, Code& end
+) {
     for (;;) {
         auto next = co_await subscription->next(Millis(0));
         if (!next) {
@@ -39,7 +41,8 @@ struct Reader {
 
 TEST(Subscription, PastAndLiveAreJoinedWithoutGapOrRepetition) {
     Reader reader;
-    auto subscription = std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
+    auto subscription =
+        std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
     subscription->push(event(3, jobs::EventType::started));
     subscription->push(event(4, jobs::EventType::completed));
     subscription->prime({event(1, jobs::EventType::queued), event(3, jobs::EventType::started)});
@@ -62,7 +65,8 @@ TEST(Subscription, ResumesAfterTheGivenSequence) {
 
 TEST(Subscription, OnlyTheLatestProgressIsKept) {
     Reader reader;
-    auto subscription = std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
+    auto subscription =
+        std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
     subscription->prime({});
     for (std::uint64_t i = 1; i <= 1000; ++i) {
         subscription->push(event(i, jobs::EventType::progress));
@@ -86,7 +90,8 @@ TEST(Subscription, PreviewsOnlyForThoseWhoAsk) {
 
 TEST(Subscription, ASlowListenerIsCutOff) {
     Reader reader;
-    auto subscription = std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
+    auto subscription =
+        std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
     subscription->prime({});
     for (std::uint64_t i = 1; i <= Subscription::kBufferMax + 10; ++i) {
         subscription->push(event(i, jobs::EventType::retrying));
@@ -101,10 +106,13 @@ TEST(Hub, OnlyListenersOfTheJobHearOfItAndGoneOnesAreForgotten) {
     Hub hub(reader.context.get_executor());
     const JobId mine = JobId::make(SystemClock().now());
     const JobId other = JobId::make(SystemClock().now());
-    auto subscription = std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
+    auto subscription =
+        std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
     subscription->prime({});
     hub.attach(mine, subscription);
-    hub.attach(other, std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{}));
+    hub.attach(
+        other, std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{})
+    );
     EXPECT_EQ(hub.subscription_count(), 2U);
     hub.publish(event(1, jobs::EventType::queued, mine));
     hub.publish(event(1, jobs::EventType::queued, other));

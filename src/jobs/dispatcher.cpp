@@ -20,7 +20,9 @@ double random_fraction() {
 class FreeWorker final : public scheduler::Candidate {
 public:
     explicit FreeWorker(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
-    bool can_run(const std::string& requirement) const override { return worker_->can_run(requirement); }
+    bool can_run(const std::string& requirement) const override {
+        return worker_->can_run(requirement);
+    }
     double load() const override { return worker_->load(); }
     const std::shared_ptr<Worker>& worker() const { return worker_; }
 
@@ -30,11 +32,23 @@ private:
 
 }  // namespace
 
-// One try of a job, from its placement to its outcome. Kept by the attempts_ map and by the coroutines that work on it.
+// One try of a job, from its placement to its outcome. Kept by the attempts_ map and by the
+// coroutines that work on it.
 class Dispatcher::Attempt final : public AttemptListener {
 public:
-    Attempt(Executor core, events::Hub& event_hub, Clock& wall_clock, JobId job_id, std::shared_ptr<Worker> on_worker)
-        : id(job_id), worker(std::move(on_worker)), stop(core), change_done(core), hub_(event_hub), clock_(wall_clock) {}
+    Attempt(
+        Executor core,
+        events::Hub& event_hub,
+        Clock& wall_clock,
+        JobId job_id,
+        std::shared_ptr<Worker> on_worker
+    )
+        : id(job_id),
+          worker(std::move(on_worker)),
+          stop(core),
+          change_done(core),
+          hub_(event_hub),
+          clock_(wall_clock) {}
 
     void on_progress(const Progress& now) override {
         progress = now;
@@ -73,9 +87,10 @@ public:
     std::optional<Progress> progress;
     std::shared_ptr<Event> progress_event;
     std::shared_ptr<Event> preview_event;
-    std::vector<std::shared_ptr<Event>> outputs;  // told when the job's end is committed: before, nobody could fetch them
+    std::vector<std::shared_ptr<Event>>
+        outputs;            // told when the job's end is committed: before, nobody could fetch them
     bool changing = false;  // a change of `job` is being committed
-    Signal change_done;  // also when `begun` or `gone` is set
+    Signal change_done;     // also when `begun` or `gone` is set
 
 private:
     std::shared_ptr<Event> make_event(EventType type) const {
@@ -93,7 +108,13 @@ private:
 };
 
 Dispatcher::Dispatcher(Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub)
-    : core_(core), clock_(clock), ledger_(ledger), fleet_(fleet), hub_(hub), tasks_(core), time_changed_(core) {}
+    : core_(core),
+      clock_(clock),
+      ledger_(ledger),
+      fleet_(fleet),
+      hub_(hub),
+      tasks_(core),
+      time_changed_(core) {}
 
 Dispatcher::~Dispatcher() = default;
 
@@ -153,7 +174,9 @@ Task<> Dispatcher::stop(Millis grace) {
     hub_.end_all(Code::shutting_down);
 }
 
-void Dispatcher::enqueue(const Job& job, const std::string& requirement, json::object secret_extra_data) {
+void Dispatcher::enqueue(
+    const Job& job, const std::string& requirement, json::object secret_extra_data
+) {
     if (!secret_extra_data.empty()) {
         secrets_[job.id] = std::move(secret_extra_data);
     }
@@ -266,14 +289,19 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
         attempt->gone = true;
         attempts_.erase(attempt->id);
         attempt->change_done.notify();
-        if (assignment.error().code == Code::not_found || assignment.error().code == Code::conflict) {
+        if (assignment.error().code == Code::not_found ||
+            assignment.error().code == Code::conflict) {
             // The job ended while it was on its way here; there is nothing to run.
             log::debug("placed job is no longer waiting", {{"job", attempt->id}});
             pump();
             co_return;
         }
-        // Storage trouble: the job stays queued, and the queue rests for a moment instead of spinning.
-        log::warning("a job could not be started", {{"job", attempt->id}, {"error", assignment.error().message}});
+        // Storage trouble: the job stays queued, and the queue rests for a moment instead of
+        // spinning.
+        log::warning(
+            "a job could not be started",
+            {{"job", attempt->id}, {"error", assignment.error().message}}
+        );
         if (!attempt->begun) {
             add_ready(attempt->id, attempt->priority, attempt->requirement);
         } else if (!stopping_) {
@@ -316,9 +344,10 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
         attempt->sequence = attempt->job.sequence;
         const std::string worker = attempt->worker->id();
         const Time now = clock_.now();
-        auto started = co_await change_attempt(attempt, [worker, now](const Job& job, std::uint64_t sequence) {
-            return jobs::start(job, worker, sequence, now);
-        });
+        auto started =
+            co_await change_attempt(attempt, [worker, now](const Job& job, std::uint64_t sequence) {
+                return jobs::start(job, worker, sequence, now);
+            });
         if (!started) {
             co_return fail(std::move(started.error()));
         }
@@ -377,20 +406,24 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
          {"error", failure.message}}
     );
     const Millis delay = retry_delay(attempt->job.attempt, random_fraction());
-    co_await settle(attempt, [this, failure, delay](const Job& job, std::uint64_t sequence) -> Result<Change> {
-        const Time now = clock_.now();
-        if (job.cancel_requested) {
-            return confirm_cancel(job, sequence, now);
+    co_await settle(
+        attempt,
+        [this, failure, delay](const Job& job, std::uint64_t sequence) -> Result<Change> {
+            const Time now = clock_.now();
+            if (job.cancel_requested) {
+                return confirm_cancel(job, sequence, now);
+            }
+            if (may_retry(job, failure)) {
+                return retry_later(job, failure, now + delay, sequence, now);
+            }
+            return fail_job(job, failure, sequence, now);
         }
-        if (may_retry(job, failure)) {
-            return retry_later(job, failure, now + delay, sequence, now);
-        }
-        return fail_job(job, failure, sequence, now);
-    });
+    );
 }
 
-// Commits the end of an attempt. A full or locked disk must not lose a finished picture: it is tried until it works or
-// the process stops (then the job is still `running` in the ledger, and the next start finds the result on the worker).
+// Commits the end of an attempt. A full or locked disk must not lose a finished picture: it is
+// tried until it works or the process stops (then the job is still `running` in the ledger, and the
+// next start finds the result on the worker).
 Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
     for (;;) {
         auto done = co_await change_attempt(attempt, step);
@@ -399,11 +432,15 @@ Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
         }
         if (done.error().code == Code::conflict) {
             log::error(
-                "the end of an attempt does not fit the job", {{"job", attempt->id}, {"error", done.error().message}}
+                "the end of an attempt does not fit the job",
+                {{"job", attempt->id}, {"error", done.error().message}}
             );
             co_return;
         }
-        log::warning("the end of a job could not be stored yet", {{"job", attempt->id}, {"error", done.error().message}});
+        log::warning(
+            "the end of a job could not be stored yet",
+            {{"job", attempt->id}, {"error", done.error().message}}
+        );
         const bool goes_on = co_await sleep_for(kStoragePause);
         if (!goes_on) {
             co_return;
@@ -441,7 +478,8 @@ Task<Result<>> Dispatcher::change_attempt(std::shared_ptr<Attempt> attempt, Step
     co_return Result<>();
 }
 
-// A change of a job that is not on a worker. Between the read and the commit nobody else may take the job.
+// A change of a job that is not on a worker. Between the read and the commit nobody else may take
+// the job.
 Task<Result<>> Dispatcher::change_waiting(JobId id, Step step) {
     if (!changing_.insert(id).second) {
         co_return fail(Code::conflict, "the job is being changed right now; try again");
@@ -449,7 +487,8 @@ Task<Result<>> Dispatcher::change_waiting(JobId id, Step step) {
     auto found = co_await ledger_.find(id);
     if (!found || !*found) {
         changing_.erase(id);
-        co_return found ? fail(Code::not_found, "no job has this id") : fail(std::move(found.error()));
+        co_return found ? fail(Code::not_found, "no job has this id")
+                        : fail(std::move(found.error()));
     }
     auto change = step(**found, (*found)->sequence + 1);
     if (!change) {
@@ -475,7 +514,8 @@ void Dispatcher::committed(const Change& change) {
     }
     forget(change.job.id);
     if (change.job.state == State::completed) {
-        const double ms = static_cast<double>(change.job.execution_time().value_or(Millis(0)).count());
+        const double ms =
+            static_cast<double>(change.job.execution_time().value_or(Millis(0)).count());
         mean_execution_ms_ = mean_execution_ms_ == 0 ? ms : 0.9 * mean_execution_ms_ + 0.1 * ms;
     }
     if (finished_) {
@@ -525,16 +565,18 @@ Task<Result<>> Dispatcher::cancel(JobId id) {
 Task<Result<>> Dispatcher::retry(JobId id) {
     auto spec = co_await ledger_.find_spec(id);
     if (!spec || !*spec) {
-        co_return spec ? fail(Code::not_found, "no job has this id") : fail(std::move(spec.error()));
+        co_return spec ? fail(Code::not_found, "no job has this id")
+                       : fail(std::move(spec.error()));
     }
     auto revived = std::make_shared<Job>();
-    auto stored = co_await change_waiting(id, [this, revived](const Job& job, std::uint64_t sequence) {
-        auto change = revive(job, sequence, clock_.now());
-        if (change) {
-            *revived = change->job;
-        }
-        return change;
-    });
+    auto stored =
+        co_await change_waiting(id, [this, revived](const Job& job, std::uint64_t sequence) {
+            auto change = revive(job, sequence, clock_.now());
+            if (change) {
+                *revived = change->job;
+            }
+            return change;
+        });
     if (stored) {
         enqueue(*revived, (*spec)->requirement, {});
     }
@@ -547,7 +589,8 @@ Task<> Dispatcher::watch_time() {
         while (!alarms_.empty() && alarms_.begin()->first <= now) {
             const JobId id = alarms_.begin()->second;
             alarms_.erase(alarms_.begin());
-            if (const auto waiting = waiting_.find(id); waiting != waiting_.end() && waiting->second.not_before <= now) {
+            if (const auto waiting = waiting_.find(id);
+                waiting != waiting_.end() && waiting->second.not_before <= now) {
                 tasks_.spawn("retry", requeue_later(id));
             }
             const auto deadline = deadlines_.find(id);
@@ -561,7 +604,8 @@ Task<> Dispatcher::watch_time() {
             }
         }
         const Millis pause =
-            alarms_.empty() ? Millis(60'000) : std::clamp(alarms_.begin()->first - now, Millis(1), Millis(60'000));
+            alarms_.empty() ? Millis(60'000)
+                            : std::clamp(alarms_.begin()->first - now, Millis(1), Millis(60'000));
         co_await time_changed_.wait_for(pause);
         const bool stop = co_await is_cancelled();
         if (stop || stopping_) {
@@ -576,13 +620,14 @@ Task<> Dispatcher::requeue_later(JobId id) {
         co_return;
     }
     auto job = std::make_shared<Job>();
-    auto stored = co_await change_waiting(id, [this, job](const Job& current, std::uint64_t sequence) {
-        auto change = requeue(current, sequence, clock_.now());
-        if (change) {
-            *job = change->job;
-        }
-        return change;
-    });
+    auto stored =
+        co_await change_waiting(id, [this, job](const Job& current, std::uint64_t sequence) {
+            auto change = requeue(current, sequence, clock_.now());
+            if (change) {
+                *job = change->job;
+            }
+            return change;
+        });
     if (stored) {
         put_back(*job, waiting.mapped().requirement);
         pump();
@@ -618,7 +663,8 @@ Dispatcher::Live Dispatcher::live(const JobId& id) const {
         if (!attempt.job.started_at) {
             return live;
         }
-        const double elapsed_ms = static_cast<double>((clock_.now() - *attempt.job.started_at).count());
+        const double elapsed_ms =
+            static_cast<double>((clock_.now() - *attempt.job.started_at).count());
         if (attempt.progress && attempt.progress->value > 0.05) {
             live.estimated_remaining_s =
                 seconds(elapsed_ms * (1 - attempt.progress->value) / attempt.progress->value);
@@ -630,8 +676,9 @@ Dispatcher::Live Dispatcher::live(const JobId& id) const {
     live.queue_position = ready_.position(id);
     if (live.queue_position && mean_execution_ms_ > 0) {
         const auto workers = std::max<std::size_t>(1, fleet_.workers().size());
-        const double wait_ms =
-            mean_execution_ms_ * (static_cast<double>(*live.queue_position) - 1) / static_cast<double>(workers);
+        const double wait_ms = mean_execution_ms_ *
+                               (static_cast<double>(*live.queue_position) - 1) /
+                               static_cast<double>(workers);
         live.estimated_wait_s = seconds(wait_ms);
         live.estimated_remaining_s = seconds(wait_ms + mean_execution_ms_);
     }

@@ -1,7 +1,9 @@
-// Owns every unfinished job of the process: places queued ones on workers, follows attempts, retries, expires, cancels.
+// Owns every unfinished job of the process: places queued ones on workers, follows attempts,
+// retries, expires, cancels.
 //
-// Lives on the core executor; every member is called there. Only keys of waiting jobs are in memory; workflows are read
-// back from the ledger when a job is placed. A change becomes visible (events, answers) only after the ledger has it.
+// Lives on the core executor; every member is called there. Only keys of waiting jobs are in
+// memory; workflows are read back from the ledger when a job is placed. A change becomes visible
+// (events, answers) only after the ledger has it.
 #pragma once
 
 #include <array>
@@ -94,16 +96,16 @@ private:
         Time not_before;
         std::string requirement;
     };
-    std::unordered_map<JobId, Waiting> waiting_;               // retry_waiting
+    std::unordered_map<JobId, Waiting> waiting_;  // retry_waiting
     std::unordered_map<JobId, std::shared_ptr<Attempt>> attempts_;
-    std::multimap<Time, JobId> alarms_;                        // retries and deadlines; may name jobs that are gone
+    std::multimap<Time, JobId> alarms_;  // retries and deadlines; may name jobs that are gone
     std::unordered_map<JobId, Time> deadlines_;
-    std::unordered_map<JobId, json::object> secrets_;          // lost at a restart, by design
-    std::unordered_set<std::string> reserved_;                 // workers chosen whose run() has not begun
-    std::unordered_set<JobId> changing_;                       // waiting jobs with a change under way
-    double mean_execution_ms_ = 0;                             // of completed jobs, recent ones weigh more
+    std::unordered_map<JobId, json::object> secrets_;  // lost at a restart, by design
+    std::unordered_set<std::string> reserved_;         // workers chosen whose run() has not begun
+    std::unordered_set<JobId> changing_;               // waiting jobs with a change under way
+    double mean_execution_ms_ = 0;                     // of completed jobs, recent ones weigh more
     bool stopping_ = false;
-    bool pump_paused_ = false;                                 // the ledger failed: try again in a moment
+    bool pump_paused_ = false;  // the ledger failed: try again in a moment
 
     std::function<void()> webhook_;
     std::function<void(const Job&)> finished_;

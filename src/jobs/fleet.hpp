@@ -1,5 +1,5 @@
-// What the jobs room asks of the machines that run workflows. Implemented by the fleet room. Everything here lives on
-// the core executor.
+// What the jobs room asks of the machines that run workflows. Implemented by the fleet room.
+// Everything here lives on the core executor.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ struct Assignment {
     std::string workflow;  // JSON text; may hold asset references, which the runner uploads first
     json::object extra_data;
     Millis timeout{};
-    // After a restart: the prompt may already be on the worker. The runner looks for it first, and submits only when
-    // the worker certainly does not have it.
+    // After a restart: the prompt may already be on the worker. The runner looks for it first, and
+    // submits only when the worker certainly does not have it.
     bool reattach = false;
 };
 
@@ -31,7 +31,8 @@ struct Assignment {
 struct StopRequest {
     explicit StopRequest(Executor executor) : requested(executor) {}
     Signal requested;
-    std::optional<Code> reason;  // Code::cancelled, Code::execution_timeout, Code::deadline_exceeded, Code::shutting_down
+    std::optional<Code> reason;  // Code::cancelled, Code::execution_timeout,
+                                 // Code::deadline_exceeded, Code::shutting_down
     void stop(Code why) {
         if (!reason) {
             reason = why;
@@ -83,10 +84,12 @@ public:
     // Load for the choice between capable workers: smaller is taken first.
     virtual double load() const = 0;
 
-    // Runs one attempt to its end. available() counts it from the call on. Failures by code: worker_lost and
-    // worker_unavailable (another worker may do it), out_of_memory, node_execution_error, worker_rejected (the worker's
-    // validation said no; details hold its answer), the stop's reason, output_unavailable, storage_*. When stop's reason
-    // is shutting_down the prompt is left on the worker as it is and the result is Code::shutting_down.
+    // Runs one attempt to its end. available() counts it from the call on. Failures by code:
+    // worker_lost and worker_unavailable (another worker may do it), out_of_memory,
+    // node_execution_error, worker_rejected (the worker's validation said no; details hold its
+    // answer), the stop's reason, output_unavailable, storage_*. When stop's reason is
+    // shutting_down the prompt is left on the worker as it is and the result is
+    // Code::shutting_down.
     virtual Task<Result<AttemptResult>> run(
         Assignment assignment, AttemptListener& listener, StopRequest& stop
     ) = 0;

@@ -11,12 +11,23 @@ constexpr std::array<std::string_view, 7> kStates{
     "queued", "running", "retry_waiting", "completed", "failed", "cancelled", "expired"
 };
 constexpr std::array<std::string_view, 11> kEventTypes{
-    "queued",    "started", "progress",  "output",  "retrying", "cancelling",
-    "completed", "failed",  "cancelled", "expired", "preview"
+    "queued",
+    "started",
+    "progress",
+    "output",
+    "retrying",
+    "cancelling",
+    "completed",
+    "failed",
+    "cancelled",
+    "expired",
+    "preview"
 };
 
 template <class Enum, std::size_t N>
-std::optional<Enum> parse_name(const std::array<std::string_view, N>& names, std::string_view text) {
+std::optional<Enum> parse_name(
+    const std::array<std::string_view, N>& names, std::string_view text
+) {
     const auto found = std::find(names.begin(), names.end(), text);
     if (found == names.end()) {
         return std::nullopt;
@@ -26,7 +37,8 @@ std::optional<Enum> parse_name(const std::array<std::string_view, N>& names, std
 
 std::string string_of(const json::object& from, std::string_view key) {
     const json::value* found = json::find(from, key);
-    return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+    return found != nullptr && found->is_string() ? std::string(found->get_string())
+                                                  : std::string();
 }
 
 std::uint64_t unsigned_of(const json::object& from, std::string_view key) {
@@ -36,9 +48,15 @@ std::uint64_t unsigned_of(const json::object& from, std::string_view key) {
 
 }  // namespace
 
-std::string_view to_string(State state) { return kStates.at(static_cast<std::size_t>(state)); }
-std::optional<State> parse_state(std::string_view text) { return parse_name<State>(kStates, text); }
-std::string_view to_string(EventType type) { return kEventTypes.at(static_cast<std::size_t>(type)); }
+std::string_view to_string(State state) {
+    return kStates.at(static_cast<std::size_t>(state));
+}
+std::optional<State> parse_state(std::string_view text) {
+    return parse_name<State>(kStates, text);
+}
+std::string_view to_string(EventType type) {
+    return kEventTypes.at(static_cast<std::size_t>(type));
+}
 std::optional<EventType> parse_event_type(std::string_view text) {
     return parse_name<EventType>(kEventTypes, text);
 }
@@ -211,9 +229,7 @@ Failure Failure::from_json(const json::object& from) {
 }
 
 json::object Progress::to_json() const {
-    json::object object{
-        {"value", value}, {"nodes_done", nodes_done}, {"nodes_total", nodes_total}
-    };
+    json::object object{{"value", value}, {"nodes_done", nodes_done}, {"nodes_total", nodes_total}};
     const auto set = [&object](std::string_view key, json::value known, bool is_known) {
         object[boost::json::string_view(key.data(), key.size())] =
             is_known ? std::move(known) : json::value(nullptr);

@@ -27,7 +27,9 @@ enum class State {
 };
 std::string_view to_string(State state);
 std::optional<State> parse_state(std::string_view text);
-constexpr bool is_terminal(State state) { return state >= State::completed; }
+constexpr bool is_terminal(State state) {
+    return state >= State::completed;
+}
 
 inline constexpr int kPriorityMin = 1;
 inline constexpr int kPriorityMax = 10;
@@ -38,8 +40,8 @@ inline constexpr Millis kTimeoutMax = std::chrono::hours(24 * 7);
 inline constexpr std::size_t kMetadataBytesMax = 16 * 1024;
 inline constexpr std::size_t kIdempotencyKeyBytesMax = 255;
 
-// Where and how the client wants to be told. `events` holds names such as "execution.completed"; empty means the
-// terminal ones.
+// Where and how the client wants to be told. `events` holds names such as "execution.completed";
+// empty means the terminal ones.
 struct Webhook {
     std::string url;
     std::string secret;
@@ -57,31 +59,32 @@ struct Spec {
     std::string dialect;           // which API it came by, for example "comfy-v2"
     std::string workflow;          // API-format prompt, JSON text
     json::object extra_data;       // ComfyUI's extra_data, without secrets
-    json::object secret_extra_data;  // forwarded to the worker, kept in memory only, never stored or logged
+    json::object
+        secret_extra_data;  // forwarded to the worker, kept in memory only, never stored or logged
     int priority = kPriorityDefault;
     Millis timeout = kTimeoutDefault;  // of one attempt on a worker
     std::optional<Time> deadline;      // finished by then or expired
     int max_attempts = kMaxAttemptsDefault;
-    json::object metadata;        // the client's own; handed back as it came
-    json::object dialect_data;    // what the dialect needs to answer later, for example output_config
-    std::string workflow_id;      // a name for the workflow, where the dialect has one
+    json::object metadata;      // the client's own; handed back as it came
+    json::object dialect_data;  // what the dialect needs to answer later, for example output_config
+    std::string workflow_id;    // a name for the workflow, where the dialect has one
     std::optional<Webhook> webhook;
     std::string idempotency_key;  // empty: none. Unique per tenant for 24 hours
     std::string request_hash;     // of everything that makes two requests the same
     int node_count = 0;
-    std::string requirement;      // the node classes it needs: sorted, unique, one a line
+    std::string requirement;  // the node classes it needs: sorted, unique, one a line
 };
 
 struct Output {
     AssetId asset;
     std::string node_id;
-    std::string name;          // file name as the worker gave it
-    std::string subfolder;     // likewise
-    std::string folder;        // ComfyUI's type: "output", "temp", "input"
-    std::string type;          // image, video, audio, text, file, latent
+    std::string name;       // file name as the worker gave it
+    std::string subfolder;  // likewise
+    std::string folder;     // ComfyUI's type: "output", "temp", "input"
+    std::string type;       // image, video, audio, text, file, latent
     std::string content_type;
     std::uint64_t size_bytes = 0;
-    std::string hash;          // "blake3:…"
+    std::string hash;  // "blake3:…"
 
     json::object to_json() const;
     static Output from_json(const json::object& from);
@@ -118,14 +121,14 @@ struct Job {
     std::string worker;             // of the latest attempt
     bool cancel_requested = false;  // running, and asked to stop
     std::uint64_t sequence = 0;     // of the latest durable event
-    int revision = 0;               // counts durable changes; the ledger refuses a change of a stale one
+    int revision = 0;  // counts durable changes; the ledger refuses a change of a stale one
     std::string workflow_id;
     json::object metadata;
     json::object dialect_data;
     bool has_webhook = false;
     int node_count = 0;
-    std::vector<Output> outputs;     // set when completed
-    json::object ui_outputs;         // ComfyUI's own "outputs" of the run, for dialects that show them
+    std::vector<Output> outputs;  // set when completed
+    json::object ui_outputs;      // ComfyUI's own "outputs" of the run, for dialects that show them
     std::optional<Failure> failure;  // of the latest failed attempt, or of the job
 
     // Durations, where both ends are known.
@@ -133,7 +136,8 @@ struct Job {
     std::optional<Millis> execution_time() const;
 };
 
-// The id under which ComfyUI knows an attempt. Derived, so that after a crash we recognise our own prompts.
+// The id under which ComfyUI knows an attempt. Derived, so that after a crash we recognise our own
+// prompts.
 std::string prompt_id(const JobId& job, int attempt);
 
 // Progress of a running attempt: always a full snapshot.
@@ -168,8 +172,8 @@ std::optional<EventType> parse_event_type(std::string_view text);
 // "execution.completed", …: the name under which webhooks know it.
 std::string webhook_event_name(EventType type);
 
-// One entry of a job's event stream. Sequence numbers of one job rise strictly; those of progress and preview
-// events are used once and not stored, so a stored stream has gaps.
+// One entry of a job's event stream. Sequence numbers of one job rise strictly; those of progress
+// and preview events are used once and not stored, so a stored stream has gaps.
 struct Event {
     JobId job;
     std::uint64_t sequence = 0;
@@ -181,25 +185,31 @@ struct Event {
     std::string preview_type;     // type preview: "image/jpeg" or "image/png"
 
     bool is_durable() const {
-        return type != EventType::progress && type != EventType::preview && type != EventType::output;
+        return type != EventType::progress && type != EventType::preview &&
+               type != EventType::output;
     }
 };
 
-// After a restart sequence numbers go on in a fresh block, because those of unsaved events are forgotten.
+// After a restart sequence numbers go on in a fresh block, because those of unsaved events are
+// forgotten.
 std::uint64_t next_sequence_block(std::uint64_t last);
 
-// A change of a job: the job after it and the event that tells of it. Nothing has happened until the ledger
-// committed it.
+// A change of a job: the job after it and the event that tells of it. Nothing has happened until
+// the ledger committed it.
 struct Change {
     Job job;
     Event event;
 };
 
-// The state machine. Each function answers Code::conflict for a job whose state does not allow it, and changes
-// nothing. `sequence` is the event's, above every earlier one of the job.
+// The state machine. Each function answers Code::conflict for a job whose state does not allow it,
+// and changes nothing. `sequence` is the event's, above every earlier one of the job.
 Result<Change> start(const Job& job, std::string worker, std::uint64_t sequence, Time now);
 Result<Change> complete(
-    const Job& job, std::vector<Output> outputs, json::object ui_outputs, std::uint64_t sequence, Time now
+    const Job& job,
+    std::vector<Output> outputs,
+    json::object ui_outputs,
+    std::uint64_t sequence,
+    Time now
 );
 Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence, Time now);
 // After a failure that may pass, while attempts are left and nobody asked to cancel.

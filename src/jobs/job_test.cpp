@@ -15,7 +15,9 @@ Job new_job(int max_attempts = 3) {
     return make_job(JobId::make(kNow), spec, kNow).job;
 }
 
-Failure lost() { return Failure::from(Error(Code::worker_lost, "gone")); }
+Failure lost() {
+    return Failure::from(Error(Code::worker_lost, "gone"));
+}
 
 TEST(Job, OrdinaryLife) {
     Job job = new_job();
@@ -98,7 +100,8 @@ TEST(Webhook, DefaultsToTerminalEvents) {
     EXPECT_FALSE(webhook.wants("execution.completed"));
 }
 
-// Random operations on random jobs: whatever is tried in whatever order, a job never leaves its rules.
+// Random operations on random jobs: whatever is tried in whatever order, a job never leaves its
+// rules.
 class StateMachineProperty : public testing::TestWithParam<unsigned> {};
 
 TEST_P(StateMachineProperty, HoldsForRandomOperationSequences) {

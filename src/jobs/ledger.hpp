@@ -1,8 +1,9 @@
 // What the jobs room asks of durable storage. Implemented by the ledger room (SQLite, PostgreSQL).
 //
-// commit() returns after the data is on disk. Reads see every commit that returned before them. All members may be
-// called on any executor; a Task continues on the executor that awaited it. Failures: Code::storage_full,
-// Code::storage_unavailable (locked, read-only, I/O error); nothing is half-written then.
+// commit() returns after the data is on disk. Reads see every commit that returned before them. All
+// members may be called on any executor; a Task continues on the executor that awaited it.
+// Failures: Code::storage_full, Code::storage_unavailable (locked, read-only, I/O error); nothing
+// is half-written then.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct NewJob {
     Spec spec;  // its secret_extra_data is not stored
 };
 
-// The answer to a NewJob. When another job of the tenant holds the idempotency key, nothing was written and `existing`
-// is that job, with the request_hash it was made with.
+// The answer to a NewJob. When another job of the tenant holds the idempotency key, nothing was
+// written and `existing` is that job, with the request_hash it was made with.
 struct Accepted {
     bool created = false;
     std::optional<Job> existing;
@@ -68,9 +69,9 @@ public:
     virtual ~Ledger() = default;
 
     virtual Task<Result<Accepted>> accept(NewJob job) = 0;
-    // The job's row, the event, an outbox entry when the job has a webhook that wants the event, and the asset records of
-    // the outputs when it completed: all or nothing.
-    // Code::conflict when the stored revision is not change.job.revision - 1.
+    // The job's row, the event, an outbox entry when the job has a webhook that wants the event,
+    // and the asset records of the outputs when it completed: all or nothing. Code::conflict when
+    // the stored revision is not change.job.revision - 1.
     virtual Task<Result<>> commit(Change change) = 0;
 
     virtual Task<Result<std::optional<Job>>> find(JobId id) = 0;
@@ -82,7 +83,9 @@ public:
     virtual Task<Result<StateCounts>> counts(std::optional<std::string> tenant) = 0;
 
     // For recovery, in pages by id: jobs that are not terminal, oldest first.
-    virtual Task<Result<std::vector<Unfinished>>> unfinished(std::optional<JobId> after, int limit) = 0;
+    virtual Task<Result<std::vector<Unfinished>>> unfinished(
+        std::optional<JobId> after, int limit
+    ) = 0;
 };
 
 }  // namespace comfyd::jobs

@@ -2,10 +2,11 @@
 
 #include <array>
 #include <atomic>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/post.hpp>
 #include <mutex>
 #include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
 
 #include "base/hop.hpp"
 #include "jobs/dispatcher.hpp"
@@ -21,24 +22,41 @@ tl::unexpected<Error> no_such_job(const JobId& id) {
 
 class Service::Impl {
 public:
-    Impl(Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub, ServiceOptions options)
-        : core_(core), clock_(clock), ledger_(ledger), fleet_(fleet), hub_(hub), options_(options),
+    Impl(
+        Executor core,
+        Clock& clock,
+        Ledger& ledger,
+        Fleet& fleet,
+        events::Hub& hub,
+        ServiceOptions options
+    )
+        : core_(core),
+          clock_(clock),
+          ledger_(ledger),
+          fleet_(fleet),
+          hub_(hub),
+          options_(options),
           dispatcher_(core, clock, ledger, fleet, hub) {}
 
     Task<Result<Submitted>> submit(Spec spec) {
         if (stopping_) {
-            co_return fail(Code::shutting_down, "comfyd is shutting down; send the request again in a moment");
+            co_return fail(
+                Code::shutting_down, "comfyd is shutting down; send the request again in a moment"
+            );
         }
         if (jobs_ahead(kPriorityMin) >= options_.queue_max) {
             co_return fail(
                 Code::queue_full,
-                "the queue holds " + std::to_string(options_.queue_max) + " jobs and takes no more for now",
+                "the queue holds " + std::to_string(options_.queue_max) +
+                    " jobs and takes no more for now",
                 {{"queue_max", options_.queue_max}}
             );
         }
         const Time now = clock_.now();
         NewJob job{make_job(JobId::make(now), spec, now), std::move(spec)};
-        Incoming incoming{job.change.job, job.spec.requirement, std::move(job.spec.secret_extra_data)};
+        Incoming incoming{
+            job.change.job, job.spec.requirement, std::move(job.spec.secret_extra_data)
+        };
         const std::string request_hash = job.spec.request_hash;
         auto accepted = co_await ledger_.accept(std::move(job));
         if (!accepted) {
@@ -130,7 +148,8 @@ public:
         std::vector<events::EventPtr> latest;
         const bool ended = is_terminal(found->state);
         if (!ended) {
-            // First listen, then read the past: what is committed in between arrives twice and is told once.
+            // First listen, then read the past: what is committed in between arrives twice and is
+            // told once.
             latest = co_await call_on(core_, [this, id, subscription] {
                 hub_.attach(id, subscription);
                 return dispatcher_.latest(id);
@@ -173,7 +192,8 @@ private:
         if (accepted.existing_request_hash != request_hash) {
             co_return fail(
                 Code::idempotency_key_reuse,
-                "this idempotency key was used for another request; use a new key for a new request",
+                "this idempotency key was used for another request; use a new key for a new "
+                "request",
                 {{"job_id", accepted.existing->id.to_string()}}
             );
         }
@@ -184,9 +204,12 @@ private:
         co_return Submitted{std::move(*view), true};
     }
 
-    // Many submits cross to the core thread in one post: waking it for each would cost more than the work itself.
+    // Many submits cross to the core thread in one post: waking it for each would cost more than
+    // the work itself.
     void hand_over(Incoming incoming) {
-        on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_add(1, std::memory_order_relaxed);
+        on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_add(
+            1, std::memory_order_relaxed
+        );
         bool must_post = false;
         {
             const std::scoped_lock lock(mutex_);
@@ -205,8 +228,12 @@ private:
             taken.swap(incoming_);
         }
         for (Incoming& incoming : taken) {
-            on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_sub(1, std::memory_order_relaxed);
-            dispatcher_.enqueue(incoming.job, incoming.requirement, std::move(incoming.secret_extra_data));
+            on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_sub(
+                1, std::memory_order_relaxed
+            );
+            dispatcher_.enqueue(
+                incoming.job, incoming.requirement, std::move(incoming.secret_extra_data)
+            );
         }
     }
 
@@ -225,7 +252,12 @@ private:
 };
 
 Service::Service(
-    Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub, ServiceOptions options
+    Executor core,
+    Clock& clock,
+    Ledger& ledger,
+    Fleet& fleet,
+    events::Hub& hub,
+    ServiceOptions options
 )
     : impl_(std::make_unique<Impl>(core, clock, ledger, fleet, hub, options)) {}
 Service::~Service() = default;
@@ -244,8 +276,12 @@ Task<> Service::stop(Millis grace) {
     return impl_->dispatcher_.stop(grace);
 }
 
-Task<Result<Submitted>> Service::submit(Spec spec) { return impl_->submit(std::move(spec)); }
-Task<Result<View>> Service::get(std::string tenant, JobId id) { return impl_->get(std::move(tenant), id); }
+Task<Result<Submitted>> Service::submit(Spec spec) {
+    return impl_->submit(std::move(spec));
+}
+Task<Result<View>> Service::get(std::string tenant, JobId id) {
+    return impl_->get(std::move(tenant), id);
+}
 
 Task<Result<Spec>> Service::spec(std::string tenant, JobId id) {
     auto found = co_await impl_->find(std::move(tenant), id);
@@ -262,9 +298,15 @@ Task<Result<Spec>> Service::spec(std::string tenant, JobId id) {
     co_return std::move(**spec);
 }
 
-Task<Result<Page>> Service::list(ListQuery query) { return impl_->ledger_.list(std::move(query)); }
-Task<Result<View>> Service::cancel(std::string tenant, JobId id) { return impl_->cancel(std::move(tenant), id); }
-Task<Result<View>> Service::retry(std::string tenant, JobId id) { return impl_->retry(std::move(tenant), id); }
+Task<Result<Page>> Service::list(ListQuery query) {
+    return impl_->ledger_.list(std::move(query));
+}
+Task<Result<View>> Service::cancel(std::string tenant, JobId id) {
+    return impl_->cancel(std::move(tenant), id);
+}
+Task<Result<View>> Service::retry(std::string tenant, JobId id) {
+    return impl_->retry(std::move(tenant), id);
+}
 
 Task<Result<std::shared_ptr<events::Subscription>>> Service::watch(
     std::string tenant, JobId id, events::WatchOptions options
@@ -272,7 +314,9 @@ Task<Result<std::shared_ptr<events::Subscription>>> Service::watch(
     return impl_->watch(std::move(tenant), id, options);
 }
 
-Task<Result<WebhookStatus>> Service::webhook_status(JobId id) { return impl_->ledger_.webhook_status(id); }
+Task<Result<WebhookStatus>> Service::webhook_status(JobId id) {
+    return impl_->ledger_.webhook_status(id);
+}
 
 Task<Result<StateCounts>> Service::counts(std::optional<std::string> tenant) {
     return impl_->ledger_.counts(std::move(tenant));
@@ -301,7 +345,9 @@ Task<std::vector<WorkerInfo>> Service::workers() {
     co_return workers;
 }
 
-void Service::on_webhook(std::function<void()> callback) { impl_->dispatcher_.on_webhook(std::move(callback)); }
+void Service::on_webhook(std::function<void()> callback) {
+    impl_->dispatcher_.on_webhook(std::move(callback));
+}
 void Service::on_finished(std::function<void(const Job&)> callback) {
     impl_->dispatcher_.on_finished(std::move(callback));
 }

@@ -1,7 +1,8 @@
 // The one door to jobs: every dialect submits, reads, lists, cancels and watches through it.
 //
-// Thread rules: all members may be awaited on any executor and continue there. State lives on the core executor.
-// A submit is answered after it is durable. Ids of jobs that belong to another tenant answer not_found.
+// Thread rules: all members may be awaited on any executor and continue there. State lives on the
+// core executor. A submit is answered after it is durable. Ids of jobs that belong to another
+// tenant answer not_found.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,8 @@ struct View {
 
 struct Submitted {
     View view;
-    bool replayed = false;  // an earlier request with the same idempotency key and content made this job
+    bool replayed =
+        false;  // an earlier request with the same idempotency key and content made this job
 };
 
 struct QueueCounts {
@@ -46,20 +48,26 @@ struct QueueCounts {
 class Service {
 public:
     Service(
-        Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub, ServiceOptions options
+        Executor core,
+        Clock& clock,
+        Ledger& ledger,
+        Fleet& fleet,
+        events::Hub& hub,
+        ServiceOptions options
     );
     ~Service();
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
 
-    // Brings every unfinished job back: queued ones into the queue, running ones re-attached to their worker.
-    // Before the first submit. On the core executor.
+    // Brings every unfinished job back: queued ones into the queue, running ones re-attached to
+    // their worker. Before the first submit. On the core executor.
     Task<Result<>> recover();
-    // Stops placing jobs; running attempts are left on their workers (or finish within `grace`). On the core executor.
+    // Stops placing jobs; running attempts are left on their workers (or finish within `grace`). On
+    // the core executor.
     Task<> stop(Millis grace);
 
-    // Same tenant and key, same request_hash: the same job again with replayed = true. Other request_hash:
-    // Code::idempotency_key_reuse. Also queue_full, storage_*, shutting_down.
+    // Same tenant and key, same request_hash: the same job again with replayed = true. Other
+    // request_hash: Code::idempotency_key_reuse. Also queue_full, storage_*, shutting_down.
     Task<Result<Submitted>> submit(Spec spec);
     Task<Result<View>> get(std::string tenant, JobId id);
     Task<Result<Spec>> spec(std::string tenant, JobId id);
@@ -68,8 +76,9 @@ public:
     Task<Result<View>> cancel(std::string tenant, JobId id);
     // failed, cancelled or expired -> queued again. Code::conflict otherwise.
     Task<Result<View>> retry(std::string tenant, JobId id);
-    // Everything after `options.since`, in order, without gap or repetition; the stored past first, then live. The
-    // stream of an ended job ends with its last event and then waits: stop reading at a terminal event.
+    // Everything after `options.since`, in order, without gap or repetition; the stored past first,
+    // then live. The stream of an ended job ends with its last event and then waits: stop reading
+    // at a terminal event.
     Task<Result<std::shared_ptr<events::Subscription>>> watch(
         std::string tenant, JobId id, events::WatchOptions options
     );

@@ -9,8 +9,8 @@ namespace {
 tl::unexpected<Error> not_allowed(const Job& job, std::string_view what) {
     return fail(
         Code::conflict,
-        "job " + job.id.to_string() + " is " + std::string(to_string(job.state)) + " and cannot be " +
-            std::string(what),
+        "job " + job.id.to_string() + " is " + std::string(to_string(job.state)) +
+            " and cannot be " + std::string(what),
         {{"state", to_string(job.state)}}
     );
 }
@@ -72,7 +72,11 @@ Result<Change> start(const Job& job, std::string worker, std::uint64_t sequence,
 }
 
 Result<Change> complete(
-    const Job& job, std::vector<Output> outputs, json::object ui_outputs, std::uint64_t sequence, Time now
+    const Job& job,
+    std::vector<Output> outputs,
+    json::object ui_outputs,
+    std::uint64_t sequence,
+    Time now
 ) {
     if (job.state != State::running) {
         return not_allowed(job, "completed");

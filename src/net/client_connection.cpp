@@ -176,7 +176,8 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
         }
         guard.stop();
         // A free port in the ephemeral range can be met by our own end: then nobody listens there.
-        if (connection->stream.socket().local_endpoint(error) == connection->stream.socket().remote_endpoint(error)) {
+        if (connection->stream.socket().local_endpoint(error) ==
+            connection->stream.socket().remote_endpoint(error)) {
             last = to_client_error(url, asio::error::connection_refused, false);
             continue;
         }

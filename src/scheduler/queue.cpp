@@ -14,7 +14,8 @@ struct Key {
     friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-// An ordered set that also knows the rank of a key: libstdc++'s, because std::set cannot count in log n.
+// An ordered set that also knows the rank of a key: libstdc++'s, because std::set cannot count in
+// log n.
 using OrderedSet = __gnu_pbds::tree<
     Key,
     __gnu_pbds::null_type,
@@ -56,12 +57,18 @@ bool ReadyQueue::remove(const JobId& job) {
     return true;
 }
 
-bool ReadyQueue::contains(const JobId& job) const { return entries_.contains(job); }
+bool ReadyQueue::contains(const JobId& job) const {
+    return entries_.contains(job);
+}
 const std::string& ReadyQueue::requirement_of(const JobId& job) const {
     return entries_.at(job).group->requirement;
 }
-int ReadyQueue::priority_of(const JobId& job) const { return entries_.at(job).priority; }
-std::size_t ReadyQueue::size() const { return entries_.size(); }
+int ReadyQueue::priority_of(const JobId& job) const {
+    return entries_.at(job).priority;
+}
+std::size_t ReadyQueue::size() const {
+    return entries_.size();
+}
 
 std::optional<int> ReadyQueue::position(const JobId& job) const {
     const auto found = entries_.find(job);

@@ -1,8 +1,9 @@
-// The jobs that are ready to run, and which of them goes to which worker next. Pure: no I/O, no clock; one owner.
+// The jobs that are ready to run, and which of them goes to which worker next. Pure: no I/O, no
+// clock; one owner.
 //
-// Order: higher priority first, then the older job (ids are made in the order of submission). Jobs that need the same
-// node classes form a group, so that finding the next job a worker can run costs one look at each group's head, not a
-// walk over the queue.
+// Order: higher priority first, then the older job (ids are made in the order of submission). Jobs
+// that need the same node classes form a group, so that finding the next job a worker can run costs
+// one look at each group's head, not a walk over the queue.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +46,8 @@ public:
     // 1 = next in the order of the whole queue. nullopt when not in the queue. O(groups * log n).
     std::optional<int> position(const JobId& job) const;
 
-    // The first job in order that one of the candidates can run, and the least loaded of those that can. Stays in the
-    // queue until removed.
+    // The first job in order that one of the candidates can run, and the least loaded of those that
+    // can. Stays in the queue until removed.
     std::optional<Placement> place(const std::vector<const Candidate*>& candidates) const;
 
 private:
@@ -56,7 +57,8 @@ private:
         int priority;
     };
     std::unordered_map<JobId, Entry> entries_;
-    std::unordered_map<std::string, std::unique_ptr<Group>> groups_;  // by requirement; none is empty
+    std::unordered_map<std::string, std::unique_ptr<Group>>
+        groups_;  // by requirement; none is empty
 };
 
 }  // namespace comfyd::scheduler

@@ -12,7 +12,9 @@ namespace {
 class FakeWorker final : public Candidate {
 public:
     FakeWorker(std::set<std::string> can, double load) : can_(std::move(can)), load_(load) {}
-    bool can_run(const std::string& requirement) const override { return can_.contains(requirement); }
+    bool can_run(const std::string& requirement) const override {
+        return can_.contains(requirement);
+    }
     double load() const override { return load_; }
 
 private:
@@ -20,7 +22,9 @@ private:
     double load_;
 };
 
-JobId next_id() { return JobId::make(SystemClock().now()); }
+JobId next_id() {
+    return JobId::make(SystemClock().now());
+}
 
 TEST(ReadyQueue, PriorityThenAge) {
     ReadyQueue queue;
@@ -72,7 +76,8 @@ TEST(ReadyQueue, PositionsAgreeWithASortedList) {
         queue.add(id, priority, std::string(1, static_cast<char>('A' + random() % 5)));
         model.emplace_back(-priority, id);
         if (random() % 3 == 0) {
-            const auto victim = model.begin() + static_cast<std::ptrdiff_t>(random() % model.size());
+            const auto victim =
+                model.begin() + static_cast<std::ptrdiff_t>(random() % model.size());
             EXPECT_TRUE(queue.remove(victim->second));
             EXPECT_FALSE(queue.remove(victim->second));
             model.erase(victim);

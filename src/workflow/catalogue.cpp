@@ -51,7 +51,9 @@ NodeClass read_class(const json::object& from) {
 
 }  // namespace
 
-Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(const json::value& object_info) {
+Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
+    const json::value& object_info
+) {
     if (!object_info.is_object()) {
         return fail(Code::protocol_error, "/object_info is not a JSON object");
     }

@@ -1,4 +1,5 @@
-// What the fleet can run: the node classes of every worker, as one immutable snapshot that any thread may read.
+// What the fleet can run: the node classes of every worker, as one immutable snapshot that any
+// thread may read.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,9 @@ class NodeClasses {
 public:
     // Entries that are not as they should be are left out; a document that is no object is refused
     // (Code::protocol_error).
-    static Result<std::shared_ptr<const NodeClasses>> from_object_info(const json::value& object_info);
+    static Result<std::shared_ptr<const NodeClasses>> from_object_info(
+        const json::value& object_info
+    );
 
     const NodeClass* find(std::string_view class_type) const;
     std::size_t size() const { return classes_.size(); }
@@ -45,7 +48,8 @@ public:
     };
     explicit Catalogue(std::vector<Entry> workers) : workers_(std::move(workers)) {}
 
-    // False until the first worker said what it has: then only the syntax of a workflow can be checked.
+    // False until the first worker said what it has: then only the syntax of a workflow can be
+    // checked.
     bool knows_workers() const { return !workers_.empty(); }
     const std::vector<Entry>& workers() const { return workers_; }
     // The class on the first worker that has it.

@@ -10,7 +10,8 @@ namespace {
 
 bool is_link(const json::value& input) {
     const auto* items = input.if_array();
-    return items != nullptr && items->size() == 2 && (*items)[0].is_string() && (*items)[1].is_number();
+    return items != nullptr && items->size() == 2 && (*items)[0].is_string() &&
+           (*items)[1].is_number();
 }
 
 std::optional<AssetReference> as_asset(const json::value& input) {
@@ -40,7 +41,8 @@ std::optional<AssetReference> as_asset(const json::value& input) {
 // Collects findings over one workflow.
 class Checker {
 public:
-    Checker(const json::object& nodes, const Catalogue& catalogue) : nodes_(nodes), catalogue_(catalogue) {}
+    Checker(const json::object& nodes, const Catalogue& catalogue)
+        : nodes_(nodes), catalogue_(catalogue) {}
 
     Result<Checked> run() {
         for (const auto& node : nodes_) {
@@ -50,11 +52,14 @@ public:
             check_cycles();
         }
         if (findings_.empty() && catalogue_.knows_workers() && !has_output_) {
-            add({"prompt_no_outputs",
-                 "the workflow has no output node (such as SaveImage), so running it would produce nothing",
+            add(
+                {"prompt_no_outputs",
+                 "the workflow has no output node (such as SaveImage), so running it would produce "
+                 "nothing",
                  "",
                  "",
-                 ""});
+                 ""}
+            );
         }
         for (const std::string& name : classes_) {
             checked_.requirement += checked_.requirement.empty() ? "" : "\n";
@@ -76,45 +81,59 @@ private:
     void check_node(std::string_view id, const json::value& value) {
         const auto* node = value.if_object();
         if (node == nullptr) {
-            add({"invalid_node", "node " + std::string(id) + " is not an object", std::string(id), "", ""});
+            add(
+                {"invalid_node",
+                 "node " + std::string(id) + " is not an object",
+                 std::string(id),
+                 "",
+                 ""}
+            );
             return;
         }
         const json::value* type = json::find(*node, "class_type");
         if (type == nullptr || !type->is_string() || type->get_string().empty()) {
-            add({"missing_node_type",
+            add(
+                {"missing_node_type",
                  "node " + std::string(id) + " has no class_type",
                  std::string(id),
                  "",
-                 "class_type"});
+                 "class_type"}
+            );
             return;
         }
         const std::string class_type(type->get_string());
         if (class_type.find('\n') != std::string::npos) {
-            add({"missing_node_type",
+            add(
+                {"missing_node_type",
                  "node " + std::string(id) + " has a line break in its class_type",
                  std::string(id),
                  "",
-                 "class_type"});
+                 "class_type"}
+            );
             return;
         }
         classes_.insert(class_type);
         const NodeClass* known = catalogue_.find(class_type);
         if (known == nullptr && catalogue_.knows_workers()) {
             missing_classes_.insert(class_type);
-            add({"missing_node_type",
+            add(
+                {"missing_node_type",
                  "no worker has the node class '" + class_type + "' (node " + std::string(id) + ")",
                  std::string(id),
                  class_type,
-                 "class_type"});
+                 "class_type"}
+            );
         }
         has_output_ = has_output_ || (known != nullptr && known->output_node);
         const json::value* inputs = json::find(*node, "inputs");
         if (inputs != nullptr && !inputs->is_object()) {
-            add({"invalid_node",
+            add(
+                {"invalid_node",
                  "'inputs' of node " + std::string(id) + " is not an object",
                  std::string(id),
                  class_type,
-                 "inputs"});
+                 "inputs"}
+            );
             return;
         }
         static const json::object kNone;
@@ -122,7 +141,10 @@ private:
     }
 
     void check_inputs(
-        std::string_view id, const std::string& class_type, const NodeClass* known, const json::object& inputs
+        std::string_view id,
+        const std::string& class_type,
+        const NodeClass* known,
+        const json::object& inputs
     ) {
         for (const auto& input : inputs) {
             const std::string name(input.key());
@@ -139,12 +161,14 @@ private:
         }
         for (const std::string& required : known->required_inputs) {
             if (!inputs.contains(required)) {
-                add({"required_input_missing",
-                     "node " + std::string(id) + " (" + class_type + ") lacks the required input '" + required +
-                         "'",
+                add(
+                    {"required_input_missing",
+                     "node " + std::string(id) + " (" + class_type +
+                         ") lacks the required input '" + required + "'",
                      std::string(id),
                      class_type,
-                     required});
+                     required}
+                );
             }
         }
     }
@@ -159,20 +183,25 @@ private:
         const std::string where =
             "input '" + input + "' of node " + std::string(id) + " (" + class_type + ")";
         if (!is_link(value)) {
-            add({"bad_linked_input",
+            add(
+                {"bad_linked_input",
                  where + " is a list but no link: a link is [\"node id\", output number]",
                  std::string(id),
                  class_type,
-                 input});
+                 input}
+            );
             return;
         }
         const auto found = nodes_.find(items[0].get_string());
         if (found == nodes_.end()) {
-            add({"bad_linked_input",
-                 where + " is linked to node " + std::string(items[0].get_string()) + ", which does not exist",
+            add(
+                {"bad_linked_input",
+                 where + " is linked to node " + std::string(items[0].get_string()) +
+                     ", which does not exist",
                  std::string(id),
                  class_type,
-                 input});
+                 input}
+            );
             return;
         }
         const auto* source = found->value().if_object();
@@ -181,12 +210,14 @@ private:
             type != nullptr && type->is_string() ? catalogue_.find(type->get_string()) : nullptr;
         const double slot = items[1].to_number<double>();
         if (slot < 0 || (known != nullptr && slot >= static_cast<double>(known->output_count))) {
-            add({"bad_linked_input",
+            add(
+                {"bad_linked_input",
                  where + " is linked to output " + json::serialize(items[1]) + " of node " +
                      std::string(items[0].get_string()) + ", which does not exist",
                  std::string(id),
                  class_type,
-                 input});
+                 input}
+            );
         }
     }
 
@@ -219,12 +250,14 @@ private:
                     marks[source] = Mark::open;
                     stack.push_back({source, sources_of(nodes_.at(source))});
                 } else if (mark->second == Mark::open) {
-                    add({"dependency_cycle",
+                    add(
+                        {"dependency_cycle",
                          "node " + std::string(source) + " depends on itself through node " +
                              std::string(stack.back().id),
                          std::string(source),
                          "",
-                         ""});
+                         ""}
+                    );
                     return;
                 }
             }
@@ -268,7 +301,9 @@ private:
             if (finding.code == "bad_linked_input" || finding.code == "required_input_missing" ||
                 finding.code == "dependency_cycle") {
                 invalid_connections.emplace_back(json::object{
-                    {"node_id", finding.node_id}, {"input", finding.input}, {"reason", finding.message}
+                    {"node_id", finding.node_id},
+                    {"input", finding.input},
+                    {"reason", finding.message}
                 });
             }
         }

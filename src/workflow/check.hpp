@@ -1,4 +1,5 @@
-// Checks a workflow before it is accepted: shape, node classes, links, cycles, an output node. Pure; any thread.
+// Checks a workflow before it is accepted: shape, node classes, links, cycles, an output node.
+// Pure; any thread.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ namespace comfyd::workflow {
 
 inline constexpr std::size_t kNodesMax = 10'000;
 
-// A place in a workflow that refers to an uploaded asset: {"__type":"core/ASSET","info":{"id","hash","file_path"}}.
+// A place in a workflow that refers to an uploaded asset:
+// {"__type":"core/ASSET","info":{"id","hash","file_path"}}.
 struct AssetReference {
     std::string node_id;
     std::string input;
@@ -28,8 +30,8 @@ struct Checked {
     std::vector<AssetReference> assets;
 };
 
-// One finding. `code` is ComfyUI's word where it has one: missing_node_type, required_input_missing,
-// bad_linked_input, dependency_cycle, prompt_no_outputs, …
+// One finding. `code` is ComfyUI's word where it has one: missing_node_type,
+// required_input_missing, bad_linked_input, dependency_cycle, prompt_no_outputs, …
 struct Finding {
     std::string code;
     std::string message;
@@ -38,19 +40,20 @@ struct Finding {
     std::string input;
 };
 
-// True for the editor's own save format ({"nodes": [...], "links": [...]}), which cannot be executed as it is.
+// True for the editor's own save format ({"nodes": [...], "links": [...]}), which cannot be
+// executed as it is.
 bool is_ui_format(const json::object& workflow);
 
-// Accepts {"prompt": {...}}, {"workflow": {...}} and {"output": {...}} wrappers around an API-format map; returns the
-// map itself.
+// Accepts {"prompt": {...}}, {"workflow": {...}} and {"output": {...}} wrappers around an
+// API-format map; returns the map itself.
 const json::object& unwrap(const json::object& workflow);
 
 // All findings, not just the first, in Error::details:
 //   {"findings": [{code, message, node_id, class_type, input}],
 //    "node_errors": {node_id: [{field, reason}]},
 //    "missing_nodes": [class…], "invalid_connections": [{node_id, input, reason}]}
-// Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class exists somewhere, but no worker
-// has them all; details also hold "nearest_worker" and "missing_there").
+// Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class exists
+// somewhere, but no worker has them all; details also hold "nearest_worker" and "missing_there").
 Result<Checked> check(const json::object& workflow, const Catalogue& catalogue);
 
 }  // namespace comfyd::workflow

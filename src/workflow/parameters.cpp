@@ -12,7 +12,8 @@ std::string title_of(const json::object& node) {
         return {};
     }
     const json::value* title = json::find(meta->get_object(), "title");
-    return title != nullptr && title->is_string() ? std::string(title->get_string()) : std::string();
+    return title != nullptr && title->is_string() ? std::string(title->get_string())
+                                                  : std::string();
 }
 
 // By id first, then by title where exactly one node has it.
@@ -61,7 +62,8 @@ Result<> bind_parameters(json::object& workflow, const json::object& parameters)
         if (dot == std::string_view::npos || dot == 0 || dot + 1 == name.size()) {
             return fail(
                 Code::invalid_argument,
-                "parameter '" + std::string(name) + "' must be named node.input, for example 6.text",
+                "parameter '" + std::string(name) +
+                    "' must be named node.input, for example 6.text",
                 {{"field", parameter.key()}}
             );
         }
@@ -81,7 +83,8 @@ Result<> bind_parameters(json::object& workflow, const json::object& parameters)
             }
             return fail(
                 Code::invalid_argument,
-                "node " + std::string(name.substr(0, dot)) + " has no input '" + input + "'; it has " + known,
+                "node " + std::string(name.substr(0, dot)) + " has no input '" + input +
+                    "'; it has " + known,
                 {{"field", parameter.key()}}
             );
         }
@@ -90,11 +93,14 @@ Result<> bind_parameters(json::object& workflow, const json::object& parameters)
     return {};
 }
 
-Result<> bind_parameter(json::object& workflow, std::string_view name, std::string_view value_text) {
+Result<> bind_parameter(
+    json::object& workflow, std::string_view name, std::string_view value_text
+) {
     auto parsed = json::parse(value_text);
     json::object one;
     one[boost::json::string_view(name.data(), name.size())] =
-        parsed ? std::move(*parsed) : json::value(boost::json::string_view(value_text.data(), value_text.size()));
+        parsed ? std::move(*parsed)
+               : json::value(boost::json::string_view(value_text.data(), value_text.size()));
     return bind_parameters(workflow, one);
 }
 

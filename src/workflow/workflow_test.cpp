@@ -7,7 +7,9 @@
 namespace comfyd::workflow {
 namespace {
 
-json::object parse(const char* text) { return *json::parse_object(text); }
+json::object parse(const char* text) {
+    return *json::parse_object(text);
+}
 
 std::shared_ptr<const NodeClasses> classes(const char* object_info) {
     return *NodeClasses::from_object_info(*json::parse(object_info));
@@ -18,7 +20,9 @@ constexpr const char* kImages = R"({
     "SaveImage": {"input": {"required": {"images": ["IMAGE"]}}, "output": [], "output_node": true},
     "broken": 7})";
 
-Catalogue images() { return Catalogue({{"w1", classes(kImages)}}); }
+Catalogue images() {
+    return Catalogue({{"w1", classes(kImages)}});
+}
 
 constexpr const char* kGood = R"({
     "1": {"class_type": "EmptyImage", "inputs": {"width": 8}},
@@ -33,7 +37,9 @@ TEST(Check, AcceptsAGoodWorkflow) {
 
 TEST(Check, WithoutWorkersOnlyTheSyntaxCounts) {
     EXPECT_TRUE(check(parse(R"({"1": {"class_type": "Anything", "inputs": {}}})"), Catalogue({})));
-    EXPECT_FALSE(check(parse(R"({"1": {"class_type": "Anything", "inputs": {"a": ["9", 0]}}})"), Catalogue({})));
+    EXPECT_FALSE(check(
+        parse(R"({"1": {"class_type": "Anything", "inputs": {"a": ["9", 0]}}})"), Catalogue({})
+    ));
     EXPECT_FALSE(check(parse(R"({"1": 5})"), Catalogue({})));
     EXPECT_FALSE(check(parse(R"({"1": {"inputs": {}}})"), Catalogue({})));
     EXPECT_FALSE(check(parse("{}"), Catalogue({})));
@@ -64,7 +70,8 @@ TEST(Check, CyclesAndMissingOutputsAreFound) {
     );
     ASSERT_FALSE(cycle);
     EXPECT_EQ(cycle.error().details.at("findings").at(0).at("code"), "dependency_cycle");
-    const auto silent = check(parse(R"({"1": {"class_type": "EmptyImage", "inputs": {"width": 1}}})"), images());
+    const auto silent =
+        check(parse(R"({"1": {"class_type": "EmptyImage", "inputs": {"width": 1}}})"), images());
     ASSERT_FALSE(silent);
     EXPECT_EQ(silent.error().details.at("findings").at(0).at("code"), "prompt_no_outputs");
 }
@@ -136,7 +143,8 @@ TEST(Parameters, WrongNamesListTheRightOnes) {
     EXPECT_NE(node.error().message.find("1, 2"), std::string::npos) << node.error().message;
     const auto input = bind_parameters(workflow, {{"1.widht", 1}});
     ASSERT_FALSE(input);
-    EXPECT_NE(input.error().message.find("it has width"), std::string::npos) << input.error().message;
+    EXPECT_NE(input.error().message.find("it has width"), std::string::npos)
+        << input.error().message;
     EXPECT_FALSE(bind_parameters(workflow, {{"width", 1}}));
 }
 

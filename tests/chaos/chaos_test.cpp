@@ -17,7 +17,8 @@ namespace {
 
 unsigned seed_of_run() {
     const char* given = std::getenv("COMFYD_CHAOS_SEED");
-    return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
+    return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10))
+                            : std::random_device()();
 }
 
 class Chaos : public testing::Test {
@@ -29,8 +30,15 @@ protected:
         std::printf("seed %u (COMFYD_CHAOS_SEED repeats it)\n", seed_);
         thread_.start();
         ComfydOptions options;
-        options.arguments = {"--no-engine", "--set", "fleet.poll_ms=50", "--set", "fleet.lost_after_s=1",
-                             "--log-level", "warning"};
+        options.arguments = {
+            "--no-engine",
+            "--set",
+            "fleet.poll_ms=50",
+            "--set",
+            "fleet.lost_after_s=1",
+            "--log-level",
+            "warning"
+        };
         for (int i = 0; i < kWorkers; ++i) {
             DoubleOptions worker;
             worker.delay = Millis(2 + 10 * i);
@@ -47,7 +55,8 @@ protected:
         thread_.stop();
     }
 
-    // Submits until it is answered, over any number of restarts: the idempotency key makes that safe.
+    // Submits until it is answered, over any number of restarts: the idempotency key makes that
+    // safe.
     std::string submit_surely(Http& http, int number) {
         net::Headers key;
         key.set("Idempotency-Key", "chaos-" + std::to_string(number));
@@ -99,15 +108,18 @@ protected:
 
     // Every job completed with its picture, once; every webhook arrived.
     void expect_all_done(const std::vector<std::string>& ids) {
-        EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size()) << "ids are distinct";
+        EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size())
+            << "ids are distinct";
         for (std::size_t i = 0; i < ids.size(); ++i) {
             const json::value job = comfyd_->wait_finished(ids[i], std::chrono::seconds(120));
-            ASSERT_EQ(Comfyd::status_of(job), "succeeded") << i << " " << json::serialize(job) << comfyd_->log();
+            ASSERT_EQ(Comfyd::status_of(job), "succeeded")
+                << i << " " << json::serialize(job) << comfyd_->log();
             ASSERT_EQ(job.at("outputs").as_array().size(), 1U) << "output missing";
             const std::string link(job.at("outputs").at(0).at("url").as_string());
             const Reply picture = comfyd_->http().get(link.substr(url_.size()));
             ASSERT_EQ(picture.status, 200);
-            ASSERT_NE(picture.body.find("picture " + std::to_string(i)), std::string::npos) << "the wrong picture";
+            ASSERT_NE(picture.body.find("picture " + std::to_string(i)), std::string::npos)
+                << "the wrong picture";
         }
         const auto webhook_seen = [&] {
             std::map<std::string, std::set<std::string>> ids_by_path;
@@ -119,8 +131,10 @@ protected:
             }
             return ids_by_path.size();
         };
-        EXPECT_TRUE(wait_until([&] { return webhook_seen() == ids.size(); }, std::chrono::seconds(120)))
-            << webhook_seen() << " of " << ids.size() << " webhooks";
+        EXPECT_TRUE(
+            wait_until([&] { return webhook_seen() == ids.size(); }, std::chrono::seconds(120))
+        ) << webhook_seen()
+          << " of " << ids.size() << " webhooks";
     }
 
     unsigned seed_;

@@ -21,7 +21,8 @@ protected:
         serve.arguments = {"--no-engine", "--worker", worker_->url(), "--set", "fleet.poll_ms=100"};
         comfyd_ = std::make_unique<Comfyd>(serve);
         wait_until([this] {
-            return comfyd_->http().get("/api/v1/workers/metrics").json_at("/idle_workers") == json::value(1);
+            return comfyd_->http().get("/api/v1/workers/metrics").json_at("/idle_workers") ==
+                   json::value(1);
         });
     }
     ~Events() override {
@@ -74,7 +75,9 @@ TEST_F(Events, AResumedStreamMissesNothingAndRepeatsNothing) {
             headers.set("Last-Event-ID", last_id);
         }
         auto stream = comfyd_->http().events(path, headers);
-        const auto next = stream->wait_for([&](const SseEvent& event) { return !event.id.empty() || event.type == "close"; });
+        const auto next = stream->wait_for([&](const SseEvent& event) {
+            return !event.id.empty() || event.type == "close";
+        });
         ASSERT_TRUE(next);
         if (next->type == "close") {
             break;
@@ -88,7 +91,8 @@ TEST_F(Events, AResumedStreamMissesNothingAndRepeatsNothing) {
         sequences.push_back(std::stoull(event.id));
     }
     EXPECT_TRUE(std::is_sorted(sequences.begin(), sequences.end()));
-    EXPECT_EQ(std::adjacent_find(sequences.begin(), sequences.end()), sequences.end()) << "nothing twice";
+    EXPECT_EQ(std::adjacent_find(sequences.begin(), sequences.end()), sequences.end())
+        << "nothing twice";
     EXPECT_EQ(seen.back().json().at("status"), "completed");
     const bool saw_start = std::any_of(seen.begin(), seen.end(), [](const SseEvent& event) {
         return event.json().at("status") == "processing";
@@ -161,8 +165,10 @@ TEST_F(Events, AStreamGoesOnAfterARestartOfTheServer) {
 TEST_F(Events, TheStreamOfAnEndedJobEnds) {
     const std::string id = comfyd_->submit(text_to_image("a"));
     comfyd_->wait_finished(id);
-    for (const std::string& path : {"/api/v2/jobs/" + id + "/events", "/v1/workflows/execution/" + id + "/events",
-                                    "/api/v1/tasks/" + id + "/events"}) {
+    for (const std::string& path :
+         {"/api/v2/jobs/" + id + "/events",
+          "/v1/workflows/execution/" + id + "/events",
+          "/api/v1/tasks/" + id + "/events"}) {
         auto stream = comfyd_->http().events(path);
         EXPECT_TRUE(stream->wait_end()) << path;
         EXPECT_FALSE(stream->events().empty()) << path;

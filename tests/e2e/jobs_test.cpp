@@ -44,7 +44,9 @@ TEST(Jobs, TheSameJobIsSeenByEveryDialect) {
     const std::string id = comfyd.submit(small_picture());
     comfyd.wait_finished(id);
     EXPECT_EQ(comfyd.http().get("/v1/workflows/execution/" + id).json_at("/status"), "completed");
-    EXPECT_EQ(comfyd.http().get("/v2/workflows/execution/" + id).json_at("/execution_id"), json::value(id));
+    EXPECT_EQ(
+        comfyd.http().get("/v2/workflows/execution/" + id).json_at("/execution_id"), json::value(id)
+    );
     EXPECT_EQ(comfyd.http().get("/api/v1/tasks/" + id).json_at("/status"), "completed");
     EXPECT_EQ(comfyd.http().get("/comfyui/execution/" + id).status, 200);
 }
@@ -61,7 +63,8 @@ TEST(Jobs, ListsArePagedAndFiltered) {
     std::vector<std::string> listed;
     std::string cursor;
     for (int pages = 0; pages < 10; ++pages) {
-        const Reply page = comfyd.http().get("/api/v2/jobs?limit=2" + (cursor.empty() ? "" : "&cursor=" + cursor));
+        const Reply page =
+            comfyd.http().get("/api/v2/jobs?limit=2" + (cursor.empty() ? "" : "&cursor=" + cursor));
         ASSERT_EQ(page.status, 200) << page.body;
         const json::value jobs = page.json_at("/jobs");
         for (const json::value& job : jobs.as_array()) {
@@ -74,7 +77,9 @@ TEST(Jobs, ListsArePagedAndFiltered) {
         cursor = std::string(next.as_string());
     }
     EXPECT_EQ(listed, std::vector<std::string>(ids.rbegin(), ids.rend()));
-    EXPECT_EQ(comfyd.http().get("/api/v2/jobs?status=failed").json_at("/jobs").as_array().size(), 0U);
+    EXPECT_EQ(
+        comfyd.http().get("/api/v2/jobs?status=failed").json_at("/jobs").as_array().size(), 0U
+    );
     EXPECT_EQ(comfyd.http().get("/api/v2/jobs?status=nonsense").status / 100, 4);
     EXPECT_EQ(comfyd.http().get("/api/v2/jobs?limit=-1").status / 100, 4);
 }
@@ -89,7 +94,8 @@ TEST(Jobs, BadWorkflowsAreRefusedAtNodeAndField) {
     EXPECT_EQ(reply.json_at("/error/details/node_errors/2/0/reason"), "missing_node_type");
 
     const Reply ui = comfyd.http().post_json(
-        "/api/v2/jobs", {{"workflow", json::object{{"nodes", json::array()}, {"links", json::array()}}}}
+        "/api/v2/jobs",
+        {{"workflow", json::object{{"nodes", json::array()}, {"links", json::array()}}}}
     );
     EXPECT_EQ(ui.status, 422);
     EXPECT_EQ(ui.json_at("/error/code"), "workflow_format_ui");
@@ -99,13 +105,22 @@ TEST(Jobs, BadWorkflowsAreRefusedAtNodeAndField) {
     EXPECT_EQ(seed.json_at("/error_code"), "INVALID_WORKFLOW");
     EXPECT_EQ(seed.json_at("/details/missing_nodes/0"), "NoSuchNode");
 
-    for (const char* body : {"", "{", "[]", "7", "{}", R"({"workflow": 5})", R"({"workflow": {}})",
-                             R"({"workflow": {"1": null}})", R"({"workflow": {"1": {"class_type": 7}}})"}) {
+    for (const char* body :
+         {"",
+          "{",
+          "[]",
+          "7",
+          "{}",
+          R"({"workflow": 5})",
+          R"({"workflow": {}})",
+          R"({"workflow": {"1": null}})",
+          R"({"workflow": {"1": {"class_type": 7}}})"}) {
         const Reply bad = comfyd.http().post("/api/v2/jobs", body);
         EXPECT_EQ(bad.status / 100, 4) << body << " -> " << bad.body;
         EXPECT_TRUE(bad.json_at("/error/message").is_string()) << body;
     }
-    EXPECT_EQ(comfyd.http().get("/api/v2/jobs").json_at("/jobs").as_array().size(), 0U) << "nothing was half-accepted";
+    EXPECT_EQ(comfyd.http().get("/api/v2/jobs").json_at("/jobs").as_array().size(), 0U)
+        << "nothing was half-accepted";
 }
 
 TEST(Jobs, IdempotencyKeysRejectOrReplayByDialect) {
@@ -113,18 +128,22 @@ TEST(Jobs, IdempotencyKeysRejectOrReplayByDialect) {
     net::Headers key;
     key.set("Idempotency-Key", "k1");
     const std::string id = comfyd.submit(small_picture(), {}, key);
-    const Reply again = comfyd.http().post_json("/api/v2/jobs", {{"workflow", small_picture()}}, key);
+    const Reply again =
+        comfyd.http().post_json("/api/v2/jobs", {{"workflow", small_picture()}}, key);
     EXPECT_EQ(again.status, 422);
     EXPECT_EQ(again.json_at("/error/code"), "idempotency_key_reuse");
 
     net::Headers other;
     other.set("Idempotency-Key", "k2");
-    const Reply first = comfyd.http().post_json("/v2/workflows/execute", {{"workflow", small_picture()}}, other);
+    const Reply first =
+        comfyd.http().post_json("/v2/workflows/execute", {{"workflow", small_picture()}}, other);
     ASSERT_EQ(first.status, 202) << first.body;
-    const Reply replay = comfyd.http().post_json("/v2/workflows/execute", {{"workflow", small_picture()}}, other);
+    const Reply replay =
+        comfyd.http().post_json("/v2/workflows/execute", {{"workflow", small_picture()}}, other);
     EXPECT_EQ(replay.status, 202);
     EXPECT_EQ(replay.json_at("/execution_id"), first.json_at("/execution_id"));
-    const Reply changed = comfyd.http().post_json("/v2/workflows/execute", {{"workflow", small_picture(5)}}, other);
+    const Reply changed =
+        comfyd.http().post_json("/v2/workflows/execute", {{"workflow", small_picture(5)}}, other);
     EXPECT_EQ(changed.status, 422) << changed.body;
 
     // A refused request does not use up its key.
@@ -134,7 +153,9 @@ TEST(Jobs, IdempotencyKeysRejectOrReplayByDialect) {
     comfyd.submit(small_picture(), {}, third);
 
     comfyd.restart();
-    EXPECT_EQ(comfyd.http().post_json("/api/v2/jobs", {{"workflow", small_picture()}}, key).status, 422);
+    EXPECT_EQ(
+        comfyd.http().post_json("/api/v2/jobs", {{"workflow", small_picture()}}, key).status, 422
+    );
 }
 
 TEST(Jobs, UploadedPicturesAreInputs) {
@@ -177,8 +198,12 @@ TEST(Jobs, UnknownThingsAnswerInJson) {
     const Reply method = comfyd.http().put("/api/v2/jobs", "");
     EXPECT_EQ(method.status, 405);
     EXPECT_NE(method.headers.get("Allow").find("POST"), std::string_view::npos);
-    for (const char* path : {"/api/v2/jobs/00000000-0000-7000-8000-000000000000", "/api/v2/jobs/nonsense",
-                             "/v1/workflows/execution/nonsense", "/api/v1/tasks/nonsense", "/comfyui/execution/x"}) {
+    for (const char* path :
+         {"/api/v2/jobs/00000000-0000-7000-8000-000000000000",
+          "/api/v2/jobs/nonsense",
+          "/v1/workflows/execution/nonsense",
+          "/api/v1/tasks/nonsense",
+          "/comfyui/execution/x"}) {
         EXPECT_EQ(comfyd.http().get(path).status, 404) << path;
     }
 }
@@ -186,7 +211,8 @@ TEST(Jobs, UnknownThingsAnswerInJson) {
 TEST(Jobs, TasksDialect) {
     Comfyd comfyd;
     const Reply made = comfyd.http().post_json(
-        "/api/v1/tasks", {{"workflow_id", "small_v1"}, {"priority", 7}, {"payload", small_picture()}}
+        "/api/v1/tasks",
+        {{"workflow_id", "small_v1"}, {"priority", 7}, {"payload", small_picture()}}
     );
     ASSERT_EQ(made.status, 201) << made.body;
     EXPECT_EQ(made.json_at("/status"), "pending");
@@ -206,7 +232,8 @@ TEST(Jobs, TasksDialect) {
 
 TEST(Jobs, VersionsOfTheWorkflowsDialect) {
     Comfyd comfyd;
-    const Reply v1 = comfyd.http().post_json("/v1/workflows/execute", {{"workflow", small_picture()}});
+    const Reply v1 =
+        comfyd.http().post_json("/v1/workflows/execute", {{"workflow", small_picture()}});
     ASSERT_EQ(v1.status, 202) << v1.body;
     EXPECT_TRUE(v1.headers.contains("Deprecation"));
     EXPECT_NE(v1.headers.get("Link").find("/v2/workflows/execute"), std::string_view::npos);
@@ -218,11 +245,21 @@ TEST(Jobs, VersionsOfTheWorkflowsDialect) {
     ASSERT_EQ(v2.status, 202) << v2.body;
     EXPECT_FALSE(v2.headers.contains("Deprecation"));
     EXPECT_EQ(v2.headers.get("X-API-Version"), "2.0");
-    for (const char* field : {"execution_id", "status", "submitted_at", "started_at", "completed_at", "progress",
-                              "estimated_remaining", "result", "error", "webhook_delivered"}) {
+    for (const char* field :
+         {"execution_id",
+          "status",
+          "submitted_at",
+          "started_at",
+          "completed_at",
+          "progress",
+          "estimated_remaining",
+          "result",
+          "error",
+          "webhook_delivered"}) {
         EXPECT_TRUE(v2.json().as_object().contains(field)) << field;
     }
-    for (const char* body : {R"({"workflow": {}, "priority": 11})", R"({"workflow": {}, "timeout": -1})"}) {
+    for (const char* body :
+         {R"({"workflow": {}, "priority": 11})", R"({"workflow": {}, "timeout": -1})"}) {
         const Reply bad = comfyd.http().post("/v1/workflows/execute", body);
         EXPECT_EQ(bad.status / 100, 4);
         EXPECT_EQ(bad.json_at("/error/category"), "validation_error") << bad.body;
@@ -233,13 +270,23 @@ TEST(Jobs, MetricsAndDocumentsAreServed) {
     Comfyd comfyd;
     comfyd.wait_finished(comfyd.submit(small_picture()));
     const std::string metrics = comfyd.http().get("/metrics").body;
-    for (const char* series : {"comfyd_queue_jobs", "comfyd_jobs_submitted_total", "comfyd_jobs_finished_total",
-                               "comfyd_workers", "comfyd_http_requests_total", "comfyd_ledger_commits"}) {
+    for (const char* series :
+         {"comfyd_queue_jobs",
+          "comfyd_jobs_submitted_total",
+          "comfyd_jobs_finished_total",
+          "comfyd_workers",
+          "comfyd_http_requests_total",
+          "comfyd_ledger_commits"}) {
         EXPECT_NE(metrics.find(series), std::string::npos) << series;
     }
     const json::value document = comfyd.http().get("/openapi.json").json();
-    for (const char* path : {"/api/v2/jobs", "/api/v2/assets/{id}/content", "/v1/workflows/execute",
-                             "/v2/workflows/execute", "/comfyui/execute", "/api/v1/tasks"}) {
+    for (const char* path :
+         {"/api/v2/jobs",
+          "/api/v2/assets/{id}/content",
+          "/v1/workflows/execute",
+          "/v2/workflows/execute",
+          "/comfyui/execute",
+          "/api/v1/tasks"}) {
         EXPECT_TRUE(document.at("paths").as_object().contains(path)) << path;
     }
     EXPECT_EQ(comfyd.http().get("/healthz").status, 200);

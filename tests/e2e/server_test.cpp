@@ -20,7 +20,8 @@ TEST(Server, PublicAddressesNeedKeys) {
 
 TEST(Server, KeysAreCheckedAndJobsBelongToTheirOwner) {
     ComfydOptions options;
-    options.environment["COMFYD_AUTH_KEYS"] = "alice=alice-secret-0123456789,bob=bob-secret-0123456789";
+    options.environment["COMFYD_AUTH_KEYS"] =
+        "alice=alice-secret-0123456789,bob=bob-secret-0123456789";
     Comfyd comfyd(options);
     EXPECT_EQ(comfyd.http().get("/api/v2/jobs").status, 401);
     EXPECT_EQ(comfyd.http().get("/healthz").status, 200);
@@ -37,10 +38,13 @@ TEST(Server, KeysAreCheckedAndJobsBelongToTheirOwner) {
     EXPECT_EQ(comfyd.http().post("/api/v2/jobs/" + id + "/cancel", "", bob).status, 404);
     EXPECT_EQ(comfyd.http().get("/api/v2/jobs", bob).json_at("/jobs").as_array().size(), 0U);
     ASSERT_TRUE(wait_until([&] {
-        return comfyd.http().get("/api/v2/jobs/" + id, alice).json_at("/status") == json::value("succeeded");
+        return comfyd.http().get("/api/v2/jobs/" + id, alice).json_at("/status") ==
+               json::value("succeeded");
     }));
     // Signed links work without a key; tampered ones do not.
-    const std::string url(comfyd.http().get("/api/v2/jobs/" + id, alice).json_at("/outputs/0/url").as_string());
+    const std::string url(
+        comfyd.http().get("/api/v2/jobs/" + id, alice).json_at("/outputs/0/url").as_string()
+    );
     std::string path = url.substr(comfyd.url().size());
     EXPECT_EQ(comfyd.http().get(path).status, 200);
     path.back() = path.back() == '0' ? '1' : '0';
@@ -52,20 +56,34 @@ TEST(Server, TheRunCommandFetchesPicturesAndTellsTheOutcome) {
     Comfyd comfyd;
     TempDir folder;
     const std::string good = folder.write("good.json", json::serialize(small_picture()));
-    Process run({COMFYD_BINARY, "run", good, "--url", comfyd.url(), "-o", folder / "out", "--param", "1.width=32"});
+    Process run(
+        {COMFYD_BINARY,
+         "run",
+         good,
+         "--url",
+         comfyd.url(),
+         "-o",
+         folder / "out",
+         "--param",
+         "1.width=32"}
+    );
     EXPECT_EQ(run.wait(), 0) << run.errors();
     EXPECT_TRUE(std::filesystem::exists(folder.path() / "out" / "small_00001_.png"));
     EXPECT_NE(run.output().find("small_00001_.png"), std::string::npos);
 
-    Process wrong_parameter({COMFYD_BINARY, "run", good, "--url", comfyd.url(), "--param", "1.widht=3"});
+    Process wrong_parameter(
+        {COMFYD_BINARY, "run", good, "--url", comfyd.url(), "--param", "1.widht=3"}
+    );
     EXPECT_EQ(wrong_parameter.wait(), 2);
-    EXPECT_NE(wrong_parameter.errors().find("width"), std::string::npos) << wrong_parameter.errors();
+    EXPECT_NE(wrong_parameter.errors().find("width"), std::string::npos)
+        << wrong_parameter.errors();
     Process missing_file({COMFYD_BINARY, "run", "/no/such/file", "--url", comfyd.url()});
     EXPECT_EQ(missing_file.wait(), 2);
     Process nobody({COMFYD_BINARY, "run", good, "--url", "http://127.0.0.1:1"});
     EXPECT_EQ(nobody.wait(), 4);
     json::object bad = small_picture();
-    bad["1"].as_object()["inputs"] = {{"width", 99999}, {"height", 1}, {"batch_size", 1}, {"color", 0}};
+    bad["1"].as_object(
+    )["inputs"] = {{"width", 99999}, {"height", 1}, {"batch_size", 1}, {"color", 0}};
     const std::string failing = folder.write("bad.json", json::serialize(bad));
     Process failed({COMFYD_BINARY, "run", failing, "--url", comfyd.url()});
     EXPECT_EQ(failed.wait(), 1) << failed.errors();
@@ -149,7 +167,8 @@ TEST(Server, AFullDiskIsSaidAndReadsGoOn) {
     limit.rlim_cur = RLIM_INFINITY;
     ASSERT_EQ(prlimit(comfyd.process().pid(), RLIMIT_FSIZE, &limit, nullptr), 0);
     for (const std::string& id : accepted) {
-        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "succeeded") << "what was accepted is not lost";
+        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "succeeded")
+            << "what was accepted is not lost";
     }
     EXPECT_TRUE(wait_until([&] { return comfyd.http().get("/readyz").status == 200; }));
     comfyd.submit(small_picture());
@@ -159,12 +178,21 @@ TEST(Server, ExamplesRun) {
     Comfyd comfyd;
     TempDir folder;
     int count = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(COMFYD_SOURCE) + "/examples")) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::string(COMFYD_SOURCE) + "/examples")) {
         if (entry.path().extension() != ".json") {
             continue;
         }
         ++count;
-        Process run({COMFYD_BINARY, "run", entry.path().string(), "--url", comfyd.url(), "-o", folder / "out"});
+        Process run(
+            {COMFYD_BINARY,
+             "run",
+             entry.path().string(),
+             "--url",
+             comfyd.url(),
+             "-o",
+             folder / "out"}
+        );
         EXPECT_EQ(run.wait(), 0) << entry.path() << run.errors();
     }
     EXPECT_GE(count, 1);

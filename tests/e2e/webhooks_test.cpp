@@ -14,7 +14,8 @@ TEST(Webhooks, AreSignedAndToldOnce) {
     const Reply made = comfyd.http().post_json(
         "/v2/workflows/execute",
         {{"workflow", small_picture()},
-         {"webhook_config", {{"url", receiver.url()}, {"secret", "s3cret"}, {"headers", {{"X-Mine", "yes"}}}}}}
+         {"webhook_config",
+          {{"url", receiver.url()}, {"secret", "s3cret"}, {"headers", {{"X-Mine", "yes"}}}}}}
     );
     ASSERT_EQ(made.status, 202) << made.body;
     const std::string id(made.json_at("/execution_id").as_string());
@@ -22,9 +23,12 @@ TEST(Webhooks, AreSignedAndToldOnce) {
     const ReceivedRequest request = receiver.requests().front();
     EXPECT_EQ(request.headers.get("X-Execution-ID"), id);
     EXPECT_EQ(request.headers.get("X-Mine"), "yes");
-    EXPECT_EQ(request.headers.get("X-Signature"), "sha256=" + to_hex(hmac_sha256("s3cret", request.body)));
+    EXPECT_EQ(
+        request.headers.get("X-Signature"), "sha256=" + to_hex(hmac_sha256("s3cret", request.body))
+    );
     const std::string signed_text = std::string(request.headers.get("webhook-id")) + "." +
-                                    std::string(request.headers.get("webhook-timestamp")) + "." + request.body;
+                                    std::string(request.headers.get("webhook-timestamp")) + "." +
+                                    request.body;
     const Digest digest = hmac_sha256("s3cret", signed_text);
     EXPECT_EQ(
         request.headers.get("webhook-signature"),
@@ -34,7 +38,8 @@ TEST(Webhooks, AreSignedAndToldOnce) {
     EXPECT_EQ(request.json().at("status"), "completed");
     EXPECT_EQ(request.json().at("event"), "execution.completed");
     EXPECT_TRUE(wait_until([&] {
-        return comfyd.http().get("/v2/workflows/execution/" + id).json_at("/webhook_delivered") == json::value(true);
+        return comfyd.http().get("/v2/workflows/execution/" + id).json_at("/webhook_delivered") ==
+               json::value(true);
     }));
     EXPECT_EQ(receiver.requests().size(), 1U);
 }
@@ -46,7 +51,8 @@ TEST(Webhooks, EventsOfAJobArriveInOrderThroughFailures) {
     comfyd.submit(
         small_picture(),
         {{"webhook_config",
-          {{"url", receiver.url()}, {"events", {"execution.queued", "execution.started", "execution.completed"}}}}}
+          {{"url", receiver.url()},
+           {"events", {"execution.queued", "execution.started", "execution.completed"}}}}}
     );
     ASSERT_TRUE(receiver.wait_for(6));
     std::vector<std::string> delivered;
@@ -59,7 +65,8 @@ TEST(Webhooks, EventsOfAJobArriveInOrderThroughFailures) {
         last = event;
     }
     EXPECT_EQ(
-        delivered, (std::vector<std::string>{"execution.queued", "execution.started", "execution.completed"})
+        delivered,
+        (std::vector<std::string>{"execution.queued", "execution.started", "execution.completed"})
     );
 }
 
@@ -69,7 +76,8 @@ TEST(Webhooks, ARestartDeliversWhatWasLeft) {
     receiver.script(std::vector<ScriptedAnswer>(3, ScriptedAnswer{.status = 500}));
     net::Headers header;
     header.set("X-Webhook-URL", receiver.url());
-    const Reply made = comfyd.http().post_json("/comfyui/execute", {{"workflow", small_picture()}}, header);
+    const Reply made =
+        comfyd.http().post_json("/comfyui/execute", {{"workflow", small_picture()}}, header);
     ASSERT_EQ(made.status, 202) << made.body;
     EXPECT_EQ(made.json_at("/webhook_url"), json::value(receiver.url()));
     ASSERT_TRUE(receiver.wait_for(1));
@@ -77,7 +85,8 @@ TEST(Webhooks, ARestartDeliversWhatWasLeft) {
     ASSERT_TRUE(receiver.wait_for(4));
     const std::string id(made.json_at("/execution_id").as_string());
     EXPECT_TRUE(wait_until([&] {
-        return comfyd.http().get("/v1/workflows/execution/" + id).json_at("/webhook_delivered") == json::value(true);
+        return comfyd.http().get("/v1/workflows/execution/" + id).json_at("/webhook_delivered") ==
+               json::value(true);
     }));
 }
 
@@ -85,7 +94,9 @@ TEST(Webhooks, ADeadReceiverDelaysNobodyElse) {
     Comfyd comfyd;
     WebhookReceiver dead;
     WebhookReceiver alive;
-    dead.script(std::vector<ScriptedAnswer>(100, ScriptedAnswer{.status = 200, .delay = std::chrono::seconds(20)}));
+    dead.script(std::vector<ScriptedAnswer>(
+        100, ScriptedAnswer{.status = 200, .delay = std::chrono::seconds(20)}
+    ));
     for (int i = 0; i < 20; ++i) {
         comfyd.submit(small_picture(i), {{"webhook_url", dead.url()}});
     }
@@ -97,9 +108,17 @@ TEST(Webhooks, PrivateAddressesAreRefusedByDefault) {
     ComfydOptions options;
     options.arguments = {"--set", "webhooks.allow_private_addresses=false"};
     Comfyd comfyd(options);
-    for (const char* url : {"http://127.0.0.1:9/x", "http://10.1.2.3/", "http://[::1]/", "http://169.254.169.254/latest",
-                            "ftp://example.com/", "http://user:pw@example.com/", "not a url"}) {
-        const Reply reply = comfyd.http().post_json("/api/v2/jobs", {{"workflow", small_picture()}, {"webhook_url", url}});
+    for (const char* url :
+         {"http://127.0.0.1:9/x",
+          "http://10.1.2.3/",
+          "http://[::1]/",
+          "http://169.254.169.254/latest",
+          "ftp://example.com/",
+          "http://user:pw@example.com/",
+          "not a url"}) {
+        const Reply reply = comfyd.http().post_json(
+            "/api/v2/jobs", {{"workflow", small_picture()}, {"webhook_url", url}}
+        );
         EXPECT_EQ(reply.status / 100, 4) << url << " " << reply.body;
     }
 }

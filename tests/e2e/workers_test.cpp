@@ -27,7 +27,9 @@ protected:
     // comfyd with all doubles so far as its workers, impatient so that tests are fast.
     Comfyd& serve(std::vector<std::string> more = {}) {
         ComfydOptions options;
-        options.arguments = {"--no-engine", "--set", "fleet.poll_ms=100", "--set", "fleet.lost_after_s=1"};
+        options.arguments = {
+            "--no-engine", "--set", "fleet.poll_ms=100", "--set", "fleet.lost_after_s=1"
+        };
         for (const auto& worker : doubles_) {
             options.arguments.insert(options.arguments.end(), {"--worker", worker->url()});
         }
@@ -40,7 +42,9 @@ protected:
         const json::value workers = comfyd_->http().get("/api/v1/workers/metrics").json();
         return workers.at("idle_workers").as_int64() == static_cast<std::int64_t>(doubles_.size());
     }
-    void wait_idle() { ASSERT_TRUE(wait_until([this] { return all_idle(); })) << comfyd_->log(); }
+    void wait_idle() {
+        ASSERT_TRUE(wait_until([this] { return all_idle(); })) << comfyd_->log();
+    }
 
     net::IoThread thread_{"doubles"};
     std::vector<std::unique_ptr<ComfyDouble>> doubles_;
@@ -77,7 +81,8 @@ TEST_P(WorkerFaults, EndAsTheyShould) {
     ComfyDouble& worker = add();
     Comfyd& comfyd = serve();
     wait_idle();
-    const std::string id = comfyd.submit(text_to_image("x", GetParam().fault), {{"max_attempts", 2}});
+    const std::string id =
+        comfyd.submit(text_to_image("x", GetParam().fault), {{"max_attempts", 2}});
     const json::value job = comfyd.wait_finished(id, std::chrono::seconds(60));
     EXPECT_EQ(Comfyd::status_of(job), GetParam().status) << json::serialize(job) << comfyd.log();
     if (*GetParam().error != '\0') {
@@ -109,7 +114,12 @@ INSTANTIATE_TEST_SUITE_P(
     ),
     [](const auto& info) {
         std::string name = info.param.fault;
-        std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+        std::replace_if(
+            name.begin(),
+            name.end(),
+            [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); },
+            '_'
+        );
         return name;
     }
 );
@@ -122,7 +132,9 @@ TEST_F(Workers, AJobMovesToAnotherWorkerWhenItsOwnDies) {
     Comfyd& comfyd = serve();
     wait_idle();
     const std::string id = comfyd.submit(text_to_image("survivor"));
-    ASSERT_TRUE(wait_until([&] { return doubles_[0]->executions().total + doubles_[1]->executions().total == 1; }));
+    ASSERT_TRUE(wait_until([&] {
+        return doubles_[0]->executions().total + doubles_[1]->executions().total == 1;
+    }));
     ComfyDouble& victim = doubles_[0]->executions().total == 1 ? *doubles_[0] : *doubles_[1];
     victim.crash();
     const json::value job = comfyd.wait_finished(id, std::chrono::seconds(60));
@@ -155,19 +167,24 @@ TEST_F(Workers, CancelReachesTheRunningPromptAndOnlyThat) {
     EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(running)), "canceled");
     EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(last)), "succeeded");
     EXPECT_EQ(worker.executions().total, 2U) << "the queued one never ran";
-    EXPECT_EQ(comfyd.http().post("/api/v2/jobs/" + last + "/cancel", "").json_at("/status"), "succeeded");
+    EXPECT_EQ(
+        comfyd.http().post("/api/v2/jobs/" + last + "/cancel", "").json_at("/status"), "succeeded"
+    );
 }
 
 TEST_F(Workers, ATimeoutInterruptsTheGpu) {
     ComfyDouble& worker = add();
     Comfyd& comfyd = serve();
     wait_idle();
-    const std::string id = comfyd.submit(text_to_image("a", "hang_interruptible"), {{"timeout", 1}});
+    const std::string id =
+        comfyd.submit(text_to_image("a", "hang_interruptible"), {{"timeout", 1}});
     const json::value job = comfyd.wait_finished(id);
     EXPECT_EQ(Comfyd::status_of(job), "failed") << json::serialize(job);
     EXPECT_EQ(job.at("error").at("code"), "execution_timeout");
     EXPECT_TRUE(wait_until([&] { return worker.queue_remaining() == 0; }));
-    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(comfyd.submit(text_to_image("b")))), "succeeded");
+    EXPECT_EQ(
+        Comfyd::status_of(comfyd.wait_finished(comfyd.submit(text_to_image("b")))), "succeeded"
+    );
 }
 
 TEST_F(Workers, ADeadlineExpiresAWaitingJob) {
@@ -254,9 +271,16 @@ TEST_F(Workers, ADrainingWorkerGetsNothingMore) {
     Comfyd& comfyd = serve();
     wait_idle();
     const std::string drained = doubles_[0]->url().substr(std::string("http://").size());
-    EXPECT_EQ(comfyd.http().post("/admin/v1/workers/" + drained + "/drain", "").json_at("/status"), "draining");
+    EXPECT_EQ(
+        comfyd.http().post("/admin/v1/workers/" + drained + "/drain", "").json_at("/status"),
+        "draining"
+    );
     for (int i = 0; i < 5; ++i) {
-        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(comfyd.submit(text_to_image(std::to_string(i))))), "succeeded");
+        EXPECT_EQ(
+            Comfyd::status_of(comfyd.wait_finished(comfyd.submit(text_to_image(std::to_string(i))))
+            ),
+            "succeeded"
+        );
     }
     EXPECT_EQ(doubles_[0]->executions().total, 0U);
     EXPECT_EQ(comfyd.http().post("/admin/v1/workers/" + drained + "/resume", "").status, 200);

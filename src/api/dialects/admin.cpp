@@ -18,10 +18,12 @@ json::object encode_worker(const jobs::WorkerInfo& worker) {
         {"vram_total", worker.vram_total},
         {"vram_free", worker.vram_free},
         {"node_classes", worker.node_classes},
-        {"current_job", worker.current_job ? json::value(worker.current_job->to_string()) : json::value(nullptr)},
+        {"current_job",
+         worker.current_job ? json::value(worker.current_job->to_string()) : json::value(nullptr)},
         {"completed", worker.completed},
         {"failed", worker.failed},
-        {"last_error", worker.last_error.empty() ? json::value(nullptr) : json::value(worker.last_error)},
+        {"last_error",
+         worker.last_error.empty() ? json::value(nullptr) : json::value(worker.last_error)},
         {"last_active_at", to_rfc3339(worker.last_active_at)},
     };
 }
@@ -32,7 +34,9 @@ Task<> list_workers(Call& call, const Services& services) {
     for (const jobs::WorkerInfo& worker : workers) {
         listed.emplace_back(encode_worker(worker));
     }
-    auto sent = co_await call.exchange.send(json_response(200, json::object{{"workers", std::move(listed)}}));
+    auto sent =
+        co_await call.exchange.send(json_response(200, json::object{{"workers", std::move(listed)}})
+        );
     static_cast<void>(sent);  // a client that is gone needs no answer
 }
 
@@ -63,21 +67,32 @@ json::object describe(const char* operation_id, const char* summary) {
 }  // namespace
 
 void add_admin(Router& router, const Services& services) {
-    const auto add = [&router](net::Method method, const char* pattern, Handler handler, json::object operation) {
-        router.add(Route{method, pattern, std::move(handler), encode_error, Access::key, std::move(operation)});
-    };
-    add(net::Method::get,
+    const auto add =
+        [&router](
+            net::Method method, const char* pattern, Handler handler, json::object operation
+        ) {
+            router.add(Route{
+                method, pattern, std::move(handler), encode_error, Access::key, std::move(operation)
+            });
+        };
+    add(
+        net::Method::get,
         "/admin/v1/workers",
         [&services](Call& call) { return list_workers(call, services); },
-        describe("adminListWorkers", "Every worker, with what it has and does"));
-    add(net::Method::post,
+        describe("adminListWorkers", "Every worker, with what it has and does")
+    );
+    add(
+        net::Method::post,
         "/admin/v1/workers/{id}/drain",
         [&services](Call& call) { return set_draining(call, services, true); },
-        describe("adminDrainWorker", "Let a worker finish what it runs and give it nothing more"));
-    add(net::Method::post,
+        describe("adminDrainWorker", "Let a worker finish what it runs and give it nothing more")
+    );
+    add(
+        net::Method::post,
         "/admin/v1/workers/{id}/resume",
         [&services](Call& call) { return set_draining(call, services, false); },
-        describe("adminResumeWorker", "Put a drained worker back to work"));
+        describe("adminResumeWorker", "Put a drained worker back to work")
+    );
 }
 
 }  // namespace comfyd::api

@@ -30,6 +30,7 @@ EventStream make_stream(
     EventStream stream;
     stream.subscription = std::move(subscription);
     stream.headers = shape.headers;
+    stream.opened_at = opening.shown.view.job.sequence;
     if (!opening.since) {
         stream.initial = sse_frame(
             "", json::serialize(shape.state(opening.shown, links)), opening.first_after()

@@ -127,7 +127,9 @@ json::object operation_queue_metrics() {
     );
 }
 json::object operation_health() {
-    return answer("health", "getServiceHealth", "Healthy while the process answers", "ServiceHealth");
+    return answer(
+        "health", "getServiceHealth", "Healthy while the process answers", "ServiceHealth"
+    );
 }
 json::object operation_ready() {
     json::object made = answer("health", "getServiceReady", "Ready to take work", "ServiceHealth");

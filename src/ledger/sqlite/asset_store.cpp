@@ -14,8 +14,8 @@ namespace {
 constexpr char kInsert[] =
     "INSERT INTO assets (" COMFYD_ASSET_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 // An output may be recorded already when the end of a job is committed again.
-constexpr char kInsertOutput[] =
-    "INSERT OR IGNORE INTO assets (" COMFYD_ASSET_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, '', ?, NULL, ?)";
+constexpr char kInsertOutput[] = "INSERT OR IGNORE INTO assets (" COMFYD_ASSET_COLUMNS
+                                 ") VALUES (?, ?, ?, ?, ?, ?, '', ?, NULL, ?)";
 constexpr char kFind[] = "SELECT " COMFYD_ASSET_COLUMNS " FROM assets WHERE id = ?";
 constexpr char kFindByHash[] =
     "SELECT " COMFYD_ASSET_COLUMNS
