@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -154,12 +155,23 @@ int utilisation(const std::string& url, int workers, int job_ms, int count) {
     Http http(url);
     const int before = completed(http);
     const auto start = Clock::now();
-    BareClient client(url);
-    for (int i = 0; i < count; ++i) {
-        client.post(
-            "/api/v2/jobs",
-            json::serialize(json::object{{"workflow", text_to_image("u " + std::to_string(i))}})
-        );
+    std::atomic<int> next{0};
+    std::vector<std::thread> clients;
+    for (int t = 0; t < 4; ++t) {
+        clients.emplace_back([&] {
+            BareClient client(url);
+            for (int i = next++; i < count; i = next++) {
+                client.post(
+                    "/api/v2/jobs",
+                    json::serialize(
+                        json::object{{"workflow", text_to_image("u " + std::to_string(i))}}
+                    )
+                );
+            }
+        });
+    }
+    for (std::thread& client : clients) {
+        client.join();
     }
     const double submitted_ms = ms_since(start);
     while (completed(http) - before < count) {
