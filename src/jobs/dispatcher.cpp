@@ -296,20 +296,22 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
             pump();
             co_return;
         }
-        // Storage trouble: the job stays queued, and the queue rests for a moment instead of
-        // spinning.
+        // Storage trouble: the job goes back to where it was, after a rest instead of spinning.
         log::warning(
             "a job could not be started",
             {{"job", attempt->id}, {"error", assignment.error().message}}
         );
-        if (!attempt->begun) {
-            add_ready(attempt->id, attempt->priority, attempt->requirement);
-        } else if (!stopping_) {
-            reattach(attempt->job);
-        }
         pump_paused_ = true;
         co_await sleep_for(kStoragePause);
         pump_paused_ = false;
+        if (stopping_) {
+            co_return;
+        }
+        if (attempt->begun) {
+            reattach(attempt->job);
+        } else {
+            add_ready(attempt->id, attempt->priority, attempt->requirement);
+        }
         pump();
         co_return;
     }
