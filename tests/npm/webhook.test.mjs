@@ -1,0 +1,90 @@
+// Webhooks over https to a receiver with a private certificate authority, verified as a client would.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { startComfyd } from "./servers.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "comfyd-https-"));
+const certificate = join(folder, "cert.pem");
+const key = join(folder, "key.pem");
+execFileSync("openssl", [
+  "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+  "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key, "-out", certificate,
+], { stdio: "ignore" });
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+const workflow = {
+  1: { class_type: "EmptyImage", inputs: { width: 8, height: 8, batch_size: 1, color: 1 } },
+  2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "hook" } },
+};
+
+// Resolves with the first request that arrives.
+async function receiver() {
+  let arrived;
+  const first = new Promise((resolve) => (arrived = resolve));
+  const server = createServer({ cert: readFileSync(certificate), key: readFileSync(key) }, (request, response) => {
+    const pieces = [];
+    request.on("data", (piece) => pieces.push(piece));
+    request.on("end", () => {
+      response.end("thanks");
+      arrived({ headers: request.headers, body: Buffer.concat(pieces).toString() });
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { first, url: `https://127.0.0.1:${server.address().port}/hook`, close: () => server.close() };
+}
+
+async function submit(url, hook) {
+  const answer = await fetch(`${url}/v2/workflows/execute`, {
+    method: "POST",
+    body: JSON.stringify({ workflow, webhook_config: { url: hook, secret: "s3cret" } }),
+  });
+  assert.equal(answer.status, 202);
+  return (await answer.json()).execution_id;
+}
+
+test("a trusted receiver gets a signed message", async () => {
+  const hook = await receiver();
+  const comfyd = await startComfyd(
+    "--set", "webhooks.allow_private_addresses=true", "--set", `webhooks.ca_file=${certificate}`,
+  );
+  try {
+    const id = await submit(comfyd.url, hook.url);
+    const { headers, body } = await hook.first;
+    assert.equal(headers["x-execution-id"], id);
+    const hmac = (text, encoding) => createHmac("sha256", "s3cret").update(text).digest(encoding);
+    assert.equal(headers["x-signature"], `sha256=${hmac(body, "hex")}`);
+    const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
+    assert.equal(headers["webhook-signature"], `v1,${hmac(signed, "base64")}`);
+    assert.equal(JSON.parse(body).status, "completed");
+  } finally {
+    await comfyd.stop();
+    hook.close();
+  }
+});
+
+test("a receiver with an unknown certificate gets nothing", async () => {
+  const hook = await receiver();
+  let told = false;
+  hook.first.then(() => (told = true));
+  const comfyd = await startComfyd(
+    "--set", "webhooks.allow_private_addresses=true", "--set", "webhooks.first_retry_ms=20",
+  );
+  try {
+    await submit(comfyd.url, hook.url);
+    // Refused attempts are counted; a few of them are proof enough.
+    for (;;) {
+      const metrics = await (await fetch(`${comfyd.url}/metrics`)).text();
+      if (Number(metrics.match(/^comfyd_webhooks_failed_attempts (\d+)/m)?.[1] ?? 0) >= 2) break;
+    }
+    assert.equal(told, false);
+  } finally {
+    await comfyd.stop();
+    hook.close();
+  }
+});
