@@ -25,6 +25,8 @@
 
 namespace comfyd::jobs {
 
+class Attempt;
+
 class Dispatcher {
 public:
     Dispatcher(Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub);
@@ -60,7 +62,9 @@ public:
     void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
 
 private:
-    class Attempt;
+    // How long to rest when the ledger fails.
+    static constexpr Millis kStoragePause{500};
+
     using Step = std::function<Result<Change>(const Job&, std::uint64_t sequence)>;
 
     void pump();

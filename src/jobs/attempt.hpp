@@ -1,0 +1,103 @@
+// One try of a job on one worker, as the dispatcher keeps it: the job, what it tells while it runs,
+// and how to stop it. Lives on the core executor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/task.hpp"
+#include "events/hub.hpp"
+#include "jobs/fleet.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::jobs {
+
+// One try of a job, from its placement to its outcome. Kept by the attempts_ map and by the
+// coroutines that work on it.
+class Attempt final : public AttemptListener {
+public:
+    Attempt(
+        Executor core,
+        events::Hub& event_hub,
+        Clock& wall_clock,
+        JobId job_id,
+        std::shared_ptr<Worker> on_worker
+    )
+        : id(job_id),
+          worker(std::move(on_worker)),
+          stop(core),
+          change_done(core),
+          hub_(event_hub),
+          clock_(wall_clock) {}
+
+    void on_progress(const Progress& now) override {
+        progress = now;
+        progress_sequence = ++sequence;
+        // Most jobs have no listener; the event is only made for those that have one.
+        if (hub_.has_listeners(id)) {
+            hub_.publish(progress_event());
+        }
+    }
+
+    // REQUIRES: progress.
+    events::EventPtr progress_event() const {
+        auto event = make_event(EventType::progress);
+        event->sequence = progress_sequence;
+        event->data = progress->to_json();
+        return event;
+    }
+
+    void on_preview(std::string bytes, std::string content_type) override {
+        ++sequence;
+        auto event = make_event(EventType::preview);
+        event->preview = std::move(bytes);
+        event->preview_type = std::move(content_type);
+        event->data = {{"node_id", progress ? progress->current_node : std::string()}};
+        preview_event = event;
+        hub_.publish(std::move(event));
+    }
+
+    void on_output(const Output& output) override {
+        ++sequence;
+        auto event = make_event(EventType::output);
+        event->data = {{"output", output.to_json()}};
+        outputs.push_back(std::move(event));
+    }
+
+    const JobId id;
+    const std::shared_ptr<Worker> worker;
+    Job job;  // as the ledger has it; valid once `begun`
+    bool begun = false;
+    bool gone = false;  // it never began: the job is back in the queue, or ended on the way
+    int priority = kPriorityDefault;
+    std::string requirement;
+    StopRequest stop;
+    std::uint64_t sequence = 0;  // of the latest event, stored or not
+    std::optional<Progress> progress;
+    std::uint64_t progress_sequence = 0;
+    std::shared_ptr<Event> preview_event;
+    std::vector<std::shared_ptr<Event>>
+        outputs;            // told when the job's end is committed: before, nobody could fetch them
+    bool changing = false;  // a change of `job` is being committed
+    Signal change_done;     // also when `begun` or `gone` is set
+
+private:
+    std::shared_ptr<Event> make_event(EventType type) const {
+        auto event = std::make_shared<Event>();
+        event->job = id;
+        event->sequence = sequence;
+        event->type = type;
+        event->at = clock_.now();
+        event->state = State::running;
+        return event;
+    }
+
+    events::Hub& hub_;
+    Clock& clock_;
+};
+
+}  // namespace comfyd::jobs

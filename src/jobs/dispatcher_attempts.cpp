@@ -1,0 +1,244 @@
+// From the placement of a job on a worker to the outcome of the attempt.
+#include <algorithm>
+#include <utility>
+
+#include "base/crypto.hpp"
+#include "base/log.hpp"
+#include "jobs/attempt.hpp"
+#include "jobs/dispatcher.hpp"
+
+namespace comfyd::jobs {
+namespace {
+
+double random_fraction() {
+    std::uint32_t bits = 0;
+    random_bytes(&bits, sizeof bits);
+    return static_cast<double>(bits) / 4294967296.0;
+}
+
+}  // namespace
+
+void Dispatcher::launch(const JobId& id, std::shared_ptr<Worker> worker) {
+    reserved_.insert(worker->id());
+    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, id, std::move(worker));
+    attempt->requirement = ready_.requirement_of(id);
+    attempt->priority = ready_.priority_of(id);
+    remove_ready(id);
+    attempts_[id] = attempt;
+    tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
+}
+
+void Dispatcher::reattach(Job job) {
+    auto worker = fleet_.find(job.worker);
+    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, job.id, std::move(worker));
+    attempt->sequence = next_sequence_block(job.sequence);
+    if (job.cancel_requested) {
+        attempt->stop.stop(Code::cancelled);
+    }
+    attempt->job = std::move(job);
+    attempt->begun = true;
+    attempts_[attempt->id] = attempt;
+    tasks_.spawn("attempt", run_attempt(std::move(attempt), true));
+}
+
+Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached) {
+    auto assignment = co_await begin(attempt, is_reattached);
+    if (attempt->worker) {
+        reserved_.erase(attempt->worker->id());
+    }
+    if (!assignment) {
+        attempt->gone = true;
+        attempts_.erase(attempt->id);
+        attempt->change_done.notify();
+        if (assignment.error().code == Code::not_found ||
+            assignment.error().code == Code::conflict) {
+            // The job ended while it was on its way here; there is nothing to run.
+            log::debug("placed job is no longer waiting", {{"job", attempt->id}});
+            pump();
+            co_return;
+        }
+        // Storage trouble: the job goes back to where it was, after a rest instead of spinning.
+        log::warning(
+            "a job could not be started",
+            {{"job", attempt->id}, {"error", assignment.error().message}}
+        );
+        pump_paused_ = true;
+        co_await sleep_for(kStoragePause);
+        pump_paused_ = false;
+        if (stopping_) {
+            co_return;
+        }
+        if (attempt->begun) {
+            reattach(attempt->job);
+        } else {
+            add_ready(attempt->id, attempt->priority, attempt->requirement);
+        }
+        pump();
+        co_return;
+    }
+    Result<AttemptResult> outcome = fail(
+        Code::worker_lost, "the worker '" + attempt->job.worker + "' is no longer part of the fleet"
+    );
+    if (attempt->worker) {
+        outcome = co_await attempt->worker->run(std::move(*assignment), *attempt, attempt->stop);
+    }
+    co_await conclude(attempt, std::move(outcome));
+    attempts_.erase(attempt->id);
+    pump();
+}
+
+Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, bool is_reattached) {
+    auto spec = co_await ledger_.find_spec(attempt->id);
+    if (!spec) {
+        co_return fail(std::move(spec.error()));
+    }
+    if (!*spec) {
+        co_return fail(Code::not_found, "the job's workflow is gone");
+    }
+    if (!is_reattached) {
+        auto found = co_await ledger_.find(attempt->id);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        if (!*found) {
+            co_return fail(Code::not_found, "the job is gone");
+        }
+        attempt->job = std::move(**found);
+        attempt->sequence = attempt->job.sequence;
+        const std::string worker = attempt->worker->id();
+        const Time now = clock_.now();
+        auto started =
+            co_await change_attempt(attempt, [worker, now](const Job& job, std::uint64_t sequence) {
+                return jobs::start(job, worker, sequence, now);
+            });
+        if (!started) {
+            co_return fail(std::move(started.error()));
+        }
+        attempt->begun = true;
+        attempt->change_done.notify();
+    }
+    Assignment assignment;
+    assignment.job = attempt->id;
+    assignment.attempt = attempt->job.attempt;
+    assignment.prompt_id = prompt_id(attempt->id, attempt->job.attempt);
+    assignment.tenant = attempt->job.tenant;
+    assignment.workflow = std::move((*spec)->workflow);
+    assignment.extra_data = std::move((*spec)->extra_data);
+    if (const auto secret = secrets_.find(attempt->id); secret != secrets_.end()) {
+        for (const auto& entry : secret->second) {
+            assignment.extra_data[entry.key()] = entry.value();
+        }
+    }
+    assignment.timeout = attempt->job.timeout;
+    assignment.reattach = is_reattached;
+    attempt->requirement = std::move((*spec)->requirement);
+    co_return assignment;
+}
+
+Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome) {
+    if (outcome) {
+        auto result = std::make_shared<AttemptResult>(std::move(*outcome));
+        co_await settle(attempt, [this, result](const Job& job, std::uint64_t sequence) {
+            return complete(job, result->outputs, result->ui_outputs, sequence, clock_.now());
+        });
+        co_return;
+    }
+    const Error& error = outcome.error();
+    if (error.code == Code::shutting_down) {
+        co_return;  // the next start re-attaches
+    }
+    if (error.code == Code::cancelled && attempt->job.cancel_requested) {
+        co_await settle(attempt, [this](const Job& job, std::uint64_t sequence) {
+            return confirm_cancel(job, sequence, clock_.now());
+        });
+        co_return;
+    }
+    if (error.code == Code::deadline_exceeded) {
+        co_await settle(attempt, [this](const Job& job, std::uint64_t sequence) {
+            return expire(job, sequence, clock_.now());
+        });
+        co_return;
+    }
+    const Failure failure = Failure::from(error);
+    log::info(
+        "attempt failed",
+        {{"job", attempt->id},
+         {"attempt", attempt->job.attempt},
+         {"worker", attempt->job.worker},
+         {"code", to_string(failure.code)},
+         {"error", failure.message}}
+    );
+    const Millis delay = retry_delay(attempt->job.attempt, random_fraction());
+    co_await settle(
+        attempt,
+        [this, failure, delay](const Job& job, std::uint64_t sequence) -> Result<Change> {
+            const Time now = clock_.now();
+            if (job.cancel_requested) {
+                return confirm_cancel(job, sequence, now);
+            }
+            if (may_retry(job, failure)) {
+                return retry_later(job, failure, now + delay, sequence, now);
+            }
+            return fail_job(job, failure, sequence, now);
+        }
+    );
+}
+
+// Commits the end of an attempt. A full or locked disk must not lose a finished picture: it is
+// tried until it works or the process stops (then the job is still `running` in the ledger, and the
+// next start finds the result on the worker).
+Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
+    for (;;) {
+        auto done = co_await change_attempt(attempt, step);
+        if (done) {
+            break;
+        }
+        if (done.error().code == Code::conflict) {
+            log::error(
+                "the end of an attempt does not fit the job",
+                {{"job", attempt->id}, {"error", done.error().message}}
+            );
+            co_return;
+        }
+        log::warning(
+            "the end of a job could not be stored yet",
+            {{"job", attempt->id}, {"error", done.error().message}}
+        );
+        const bool goes_on = co_await sleep_for(kStoragePause);
+        if (!goes_on) {
+            co_return;
+        }
+    }
+    if (attempt->job.state == State::retry_waiting) {
+        put_back(attempt->job, attempt->requirement);
+    }
+}
+
+// One change of an attempt's job at a time: a cancel may come while its end is being committed.
+Task<Result<>> Dispatcher::change_attempt(std::shared_ptr<Attempt> attempt, Step step) {
+    while (attempt->changing) {
+        co_await attempt->change_done.wait();
+    }
+    auto change = step(attempt->job, attempt->sequence + 1);
+    if (!change) {
+        co_return fail(std::move(change.error()));
+    }
+    attempt->changing = true;
+    auto stored = co_await ledger_.commit(*change);
+    attempt->changing = false;
+    attempt->change_done.notify();
+    if (!stored) {
+        co_return fail(std::move(stored.error()));
+    }
+    attempt->job = change->job;
+    attempt->sequence = std::max(attempt->sequence, change->event.sequence);
+    if (change->job.state == State::completed) {
+        for (auto& output : attempt->outputs) {
+            hub_.publish(std::move(output));
+        }
+    }
+    committed(*change);
+    co_return Result<>();
+}
+
+}  // namespace comfyd::jobs
