@@ -406,6 +406,11 @@ net::Response encode_error(const Error& error) {
     return json_response(info(error.code).http_status, json::object{{"error", std::move(body)}});
 }
 
+Task<> send(Call& call, net::Response response) {
+    auto sent = co_await call.exchange.send(std::move(response));
+    static_cast<void>(sent);
+}
+
 net::Response json_response(int status, const json::value& body) {
     net::Response response;
     response.status = status;

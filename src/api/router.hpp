@@ -83,5 +83,7 @@ private:
 // dialect.
 net::Response encode_error(const Error& error);
 net::Response json_response(int status, const json::value& body);
+// Answers the call; a client that is gone needs no answer.
+Task<> send(Call& call, net::Response response);
 
 }  // namespace comfyd::api

@@ -1,4 +1,4 @@
-// Routes that change how comfyd runs: for now, taking workers out of service and back.
+// Routes that change how comfyd runs: taking workers out of service and back.
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,8 +56,7 @@ Task<> set_draining(Call& call, const Services& services, bool draining) {
         }
         response = json_response(200, shown);
     }
-    auto sent = co_await call.exchange.send(std::move(response));
-    static_cast<void>(sent);  // a client that is gone needs no answer
+    co_await send(call, std::move(response));
 }
 
 json::object describe(const char* operation_id, const char* summary) {

@@ -135,11 +135,6 @@ net::Response error_response(const Error& error) {
     return response;
 }
 
-Task<> send(Call& call, net::Response response) {
-    auto sent = co_await call.exchange.send(std::move(response));
-    static_cast<void>(sent);  // a client that is gone needs no answer
-}
-
 Task<> execute(Call& call, const Services& services) {
     auto body = co_await read_json_body(call, services);
     if (!body) {

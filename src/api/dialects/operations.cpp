@@ -16,11 +16,6 @@ struct CachedDocument {
     std::string text;
 };
 
-Task<> send(Call& call, net::Response response) {
-    auto sent = co_await call.exchange.send(std::move(response));
-    static_cast<void>(sent);  // a client that is gone needs no answer
-}
-
 net::Response text_response(std::string content_type, std::string body) {
     net::Response response;
     response.headers.set("Content-Type", std::move(content_type));

@@ -1,0 +1,387 @@
+#include "app/settings.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "net/http.hpp"
+
+namespace comfyd::app {
+namespace {
+
+template <class Number>
+Setting number(
+    std::string key, std::string help, Number Config::* member, std::int64_t min, std::int64_t max
+) {
+    return {
+        key,
+        std::move(help),
+        [key, member, min, max](Config& config, const std::string& text) -> Result<> {
+            std::int64_t value = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error != std::errc() || end != text.data() + text.size() || value < min ||
+                value > max) {
+                return invalid(
+                    "'" + key + "' must be a whole number from " + std::to_string(min) + " to " +
+                    std::to_string(max) + ", not '" + text + "'"
+                );
+            }
+            config.*member = static_cast<Number>(value);
+            return {};
+        },
+        [member](const Config& config) { return std::to_string(config.*member); }
+    };
+}
+
+Setting text(std::string key, std::string help, std::string Config::* member) {
+    return {
+        key,
+        std::move(help),
+        [member](Config& config, const std::string& value) -> Result<> {
+            config.*member = value;
+            return {};
+        },
+        [member](const Config& config) {
+            YAML::Emitter out;
+            out << (config.*member);
+            return config.*member == "" ? std::string("\"\"") : std::string(out.c_str());
+        }
+    };
+}
+
+Setting flag(std::string key, std::string help, bool Config::* member) {
+    return {
+        key,
+        std::move(help),
+        [key, member](Config& config, const std::string& value) -> Result<> {
+            if (value == "true" || value == "1" || value == "yes" || value == "on") {
+                config.*member = true;
+            } else if (value == "false" || value == "0" || value == "no" || value == "off") {
+                config.*member = false;
+            } else {
+                return invalid("'" + key + "' must be true or false, not '" + value + "'");
+            }
+            return {};
+        },
+        [member](const Config& config) { return std::string(config.*member ? "true" : "false"); }
+    };
+}
+
+template <class Enum>
+Setting choice(
+    std::string key,
+    std::string help,
+    Enum Config::* member,
+    std::vector<std::pair<std::string, Enum>> words
+) {
+    return {
+        key,
+        std::move(help),
+        [key, member, words](Config& config, const std::string& value) -> Result<> {
+            std::string known;
+            for (const auto& [word, meaning] : words) {
+                if (word == value) {
+                    config.*member = meaning;
+                    return {};
+                }
+                known += (known.empty() ? "" : ", ") + word;
+            }
+            return invalid("'" + key + "' must be one of " + known + ", not '" + value + "'");
+        },
+        [member, words](const Config& config) {
+            for (const auto& [word, meaning] : words) {
+                if (meaning == config.*member) {
+                    return word;
+                }
+            }
+            return std::string();
+        }
+    };
+}
+
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+        row[j] = j;
+    }
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+        }
+    }
+    return row[b.size()];
+}
+
+std::string nearest_key(std::string_view key) {
+    std::string best;
+    std::size_t best_distance = std::numeric_limits<std::size_t>::max();
+    const auto consider = [&](std::string_view known) {
+        const std::size_t d = distance(key, known);
+        if (d < best_distance) {
+            best_distance = d;
+            best = known;
+        }
+    };
+    // A group is compared with groups, a setting with settings.
+    const auto consider_both = [&](std::string_view known) {
+        consider(known);
+        if (key.find('.') == std::string_view::npos) {
+            consider(known.substr(0, known.find('.')));
+        }
+    };
+    for (const Setting& setting : settings()) {
+        consider_both(setting.key);
+    }
+    for (const std::string_view list : kLists) {
+        consider_both(list);
+    }
+    return best;
+}
+
+std::vector<std::string> split_commas(const std::string& list) {
+    std::vector<std::string> items;
+    std::stringstream stream(list);
+    for (std::string item; std::getline(stream, item, ',');) {
+        const auto first = item.find_first_not_of(" \t");
+        const auto last = item.find_last_not_of(" \t");
+        if (first != std::string::npos) {
+            items.push_back(item.substr(first, last - first + 1));
+        }
+    }
+    return items;
+}
+
+}  // namespace
+
+tl::unexpected<Error> invalid(std::string message) {
+    return fail(Code::config_invalid, std::move(message));
+}
+
+const std::vector<Setting>& settings() {
+    using enum log::Level;
+    static const std::vector<Setting> table{
+        text("listen", "Address and port to serve on; port 0 takes a free one.", &Config::listen),
+        text("data", "Folder for the database, assets and scratch files.", &Config::data),
+        text(
+            "public_url",
+            "Prefix of links in answers, where clients reach comfyd by another address.",
+            &Config::public_url
+        ),
+        number(
+            "io_threads",
+            "Threads that serve connections; 0: one per core, at most 8.",
+            &Config::io_threads,
+            0,
+            64
+        ),
+        choice<log::Level>(
+            "log.level",
+            "Least severe level that is logged.",
+            &Config::log_level,
+            {{"debug", debug}, {"info", info}, {"warning", warning}, {"error", error}}
+        ),
+        choice<log::Format>(
+            "log.format",
+            "auto: text on a terminal, JSON lines otherwise.",
+            &Config::log_format,
+            {{"auto", log::Format::automatic},
+             {"text", log::Format::text},
+             {"json", log::Format::json}}
+        ),
+        flag(
+            "engine.enabled",
+            "Run workflows of model-free nodes inside comfyd.",
+            &Config::engine_enabled
+        ),
+        number(
+            "engine.slots",
+            "Workflows that the engine runs at the same time.",
+            &Config::engine_slots,
+            1,
+            64
+        ),
+        number(
+            "engine.memory_mb",
+            "Memory for pictures in the engine, in MB.",
+            &Config::engine_memory_mb,
+            64,
+            1 << 20
+        ),
+        number("limits.body_mb", "Largest JSON request, in MB.", &Config::body_mb_max, 1, 1024),
+        number(
+            "limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20
+        ),
+        number("limits.connections", "Open connections.", &Config::connections_max, 16, 1 << 20),
+        number("limits.streams", "Open event streams.", &Config::streams_max, 1, 1 << 20),
+        number("limits.queue", "Waiting jobs.", &Config::queue_max, 1, 100'000'000),
+        number(
+            "limits.header_timeout_s",
+            "Seconds for a request's headers to arrive.",
+            &Config::header_timeout_s,
+            1,
+            3600
+        ),
+        number(
+            "limits.idle_timeout_s",
+            "Seconds that an idle connection is kept.",
+            &Config::idle_timeout_s,
+            1,
+            86'400
+        ),
+        flag(
+            "webhooks.allow_private_addresses",
+            "Deliver webhooks to loopback and private networks.",
+            &Config::webhooks_allow_private
+        ),
+        text(
+            "webhooks.ca_file",
+            "PEM file with further certificate authorities for webhooks.",
+            &Config::webhooks_ca_file
+        ),
+        number(
+            "webhooks.timeout_s", "Seconds for one delivery.", &Config::webhooks_timeout_s, 1, 300
+        ),
+        number(
+            "webhooks.first_retry_ms",
+            "Pause before the first repetition, doubled each time.",
+            &Config::webhooks_first_retry_ms,
+            1,
+            3'600'000
+        ),
+        number(
+            "webhooks.give_up_h",
+            "Hours after which a delivery is given up.",
+            &Config::webhooks_give_up_h,
+            1,
+            24 * 30
+        ),
+        number(
+            "fleet.poll_ms",
+            "Pause between looks at a worker that is silent; health checks are five times as far "
+            "apart.",
+            &Config::worker_poll_ms,
+            10,
+            3'600'000
+        ),
+        number(
+            "fleet.lost_after_s",
+            "Seconds after which an unreachable worker's job goes to another.",
+            &Config::worker_lost_after_s,
+            1,
+            3600
+        ),
+        number(
+            "retention_days",
+            "Days that clients are told jobs and outputs are kept.",
+            &Config::retention_days,
+            1,
+            3650
+        ),
+        number(
+            "shutdown_grace_s",
+            "Seconds that running jobs get to finish at a shutdown.",
+            &Config::shutdown_grace_s,
+            0,
+            3600
+        ),
+    };
+    return table;
+}
+
+Result<> unknown_key(const std::string& key) {
+    return invalid("unknown setting '" + key + "'; did you mean '" + nearest_key(key) + "'?");
+}
+
+Result<> add_worker(Config& config, WorkerSetting worker) {
+    const auto url = net::Url::parse(worker.url);
+    if (!url || (url->scheme != "http" && url->scheme != "https")) {
+        return invalid(
+            "'" + worker.url + "' is no URL of a worker; it must look like http://host:8188"
+        );
+    }
+    while (worker.url.ends_with('/')) {
+        worker.url.pop_back();
+    }
+    if (worker.id.empty()) {
+        worker.id = url->host + ":" + std::to_string(url->port);
+    }
+    for (const WorkerSetting& other : config.workers) {
+        if (other.id == worker.id) {
+            return invalid("two workers are named '" + worker.id + "'");
+        }
+    }
+    config.workers.push_back(std::move(worker));
+    return {};
+}
+
+namespace {
+
+// "name=key" or just the key; only the hash is kept.
+Result<> add_plain_key(Config& config, const std::string& item) {
+    const auto equals = item.find('=');
+    auth::ApiKey key;
+    key.name = equals == std::string::npos ? "key-" + std::to_string(config.keys.size() + 1)
+                                           : item.substr(0, equals);
+    key.tenant = key.name;
+    const std::string secret = equals == std::string::npos ? item : item.substr(equals + 1);
+    if (secret.size() < 16) {
+        return invalid("an API key must have at least 16 characters");
+    }
+    key.sha256 = auth::hash_key(secret);
+    config.keys.push_back(std::move(key));
+    return {};
+}
+
+Result<> set_list(Config& config, std::string_view key, const std::string& value) {
+    if (key == "workers") {
+        config.workers.clear();
+        for (const std::string& url : split_commas(value)) {
+            if (auto added = add_worker(config, {"", url}); !added) {
+                return added;
+            }
+        }
+    } else if (key == "auth.keys") {
+        config.keys.clear();
+        for (const std::string& item : split_commas(value)) {
+            if (auto added = add_plain_key(config, item); !added) {
+                return added;
+            }
+        }
+    } else {
+        config.cors_origins = split_commas(value);
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<> set_value(Config& config, const std::string& key, const std::string& value) {
+    for (const Setting& setting : settings()) {
+        if (setting.key == key) {
+            return setting.set(config, value);
+        }
+    }
+    if (std::find(std::begin(kLists), std::end(kLists), key) != std::end(kLists)) {
+        return set_list(config, key, value);
+    }
+    return unknown_key(key);
+}
+
+std::string environment_name(std::string_view key) {
+    std::string name = "COMFYD_";
+    for (const char c : key) {
+        name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    }
+    return name;
+}
+
+}  // namespace comfyd::app
