@@ -245,23 +245,24 @@ TEST(WorkflowsRoutes, EventsOpenWithTheStateAndClose) {
     EXPECT_EQ(type_of(over[0]), "close");
 }
 
-TEST(WorkflowsRoutes, ARevivedJobsHistoryDoesNotSayClose) {
+TEST(WorkflowsRoutes, TheHistoryOfARevivedJobIsToldToItsRealEnd) {
     TestApi api;
     const std::string id = submit(api);
     api.post(execution(id, "/cancel"), "");
     api.post(execution(id, "/retry"), "");
     api.open_worker();
     api.wait_for_status(execution(id), "completed");
-    const auto first =
+    const auto told =
         frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", "1")).body);
-    ASSERT_FALSE(first.empty());
-    EXPECT_EQ(first.back().at("status"), "cancelled");
-    const std::string seen = std::to_string(first.back().at("sequence").as_int64());
-    const auto rest =
-        frames_of(api.get(execution(id, "/events"), header("Last-Event-ID", seen)).body);
-    ASSERT_GE(rest.size(), 3U);
-    EXPECT_EQ(rest.front().at("status"), "queued");
-    EXPECT_EQ(type_of(rest.back()), "close");
+    std::vector<std::string> story;
+    for (std::size_t i = 0; i + 1 < told.size(); ++i) {
+        const std::string status(told[i].at("status").as_string());
+        if (story.empty() || story.back() != status) {
+            story.push_back(status);
+        }
+    }
+    EXPECT_EQ(story, (std::vector<std::string>{"cancelled", "queued", "processing", "completed"}));
+    EXPECT_EQ(type_of(told.back()), "close");
 }
 
 TEST_F(SocketTest, TellsTheWholeStoryAndCloses) {
