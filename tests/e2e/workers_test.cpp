@@ -73,6 +73,8 @@ struct FaultCase {
     const char* fault;
     const char* status;
     const char* error;  // expected code, or empty
+
+    friend void PrintTo(const FaultCase& shown, std::ostream* out) { *out << shown.fault; }
 };
 
 class WorkerFaults : public Workers, public testing::WithParamInterface<FaultCase> {};
