@@ -21,7 +21,7 @@ Error damaged(std::string_view what) {
 Result<json::value> decode(std::string_view text) {
     boost::json::parse_options options;
     options.max_depth = kStoredDepthMax;
-    boost::json::error_code error;
+    boost::system::error_code error;
     auto parsed =
         boost::json::parse(boost::json::string_view(text.data(), text.size()), error, {}, options);
     if (error) {
