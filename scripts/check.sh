@@ -14,9 +14,9 @@ complain() {
 declare -A may=(
     [base]="base" [net]="base net" [workflow]="base workflow" [scheduler]="base scheduler"
     [events]="base events" [jobs]="base jobs scheduler events" [ledger]="base jobs ledger assets notify"
-    [assets]="base net assets" [engine]="base engine" [comfy]="base net comfy"
+    [assets]="base net assets" [engine]="base workflow engine" [comfy]="base net comfy"
     [fleet]="base net comfy engine workflow jobs assets fleet" [notify]="base net jobs notify" [auth]="base auth"
-    [observe]="base observe" [api]="base net jobs workflow events assets auth observe api"
+    [standalone]="base net comfy engine workflow standalone" [observe]="base observe" [api]="base net comfy jobs workflow events assets auth observe api"
 )
 for room in "${!may[@]}"; do
     while IFS=: read -r file included; do

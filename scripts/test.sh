@@ -15,4 +15,5 @@ if [ ! -d tests/npm/node_modules ] || [ tests/npm/package-lock.json -nt tests/np
 fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
-exec ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" --timeout 600
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" --timeout 600
+if [ "$preset" = release ]; then scripts/fuzz.sh "${FUZZ_SECONDS:-5}"; fi

@@ -25,6 +25,7 @@ struct ApiOptions {
     Millis retention{std::chrono::hours(24 * 30)};  // expires_at of jobs that are shown to clients
     Millis heartbeat{15'000};                       // comment line on silent event streams
     std::size_t streams_max = 20'000;
+    bool has_frontend = false;  // "/" is the editor and not the landing page
 };
 
 struct Services {

@@ -114,7 +114,9 @@ Task<Result<>> check_assets(
 }
 
 // Everything that makes two requests the same, but no credentials.
-std::string hash_request(const jobs::Spec& spec, json::object graph) {
+std::string hash_request(
+    const jobs::Spec& spec, std::optional<Millis> time_to_live, json::object graph
+) {
     json::object all(graph.storage());
     all["workflow"] = std::move(graph);
     all["dialect"] = spec.dialect;
@@ -128,6 +130,9 @@ std::string hash_request(const jobs::Spec& spec, json::object graph) {
     if (spec.deadline) {
         all["deadline"] = to_unix_ms(*spec.deadline);
     }
+    if (time_to_live) {
+        all["time_to_live_ms"] = time_to_live->count();
+    }
     if (spec.webhook) {
         all["webhook"] = spec.webhook->to_json();
     }
@@ -136,7 +141,9 @@ std::string hash_request(const jobs::Spec& spec, json::object graph) {
 
 }  // namespace
 
-Task<Result<json::object>> read_json_body(Call& call, const Services& services) {
+Task<Result<json::object>> read_json_body(
+    Call& call, const Services& services, std::uint64_t bytes_max
+) {
     const std::string_view encoding = call.request.headers.get("Content-Encoding");
     if (!encoding.empty() && !net::equal_ignoring_case(encoding, "identity")) {
         co_return fail(
@@ -151,7 +158,8 @@ Task<Result<json::object>> read_json_body(Call& call, const Services& services) 
             "this route takes a JSON body, not '" + std::string(type) + "'"
         );
     }
-    auto body = co_await call.exchange.read_body(services.options.json_body_bytes_max);
+    auto body =
+        co_await call.exchange.read_body(std::min(bytes_max, services.options.json_body_bytes_max));
     if (!body) {
         co_return fail(std::move(body.error()));
     }
@@ -196,7 +204,10 @@ Task<Result<jobs::Submitted>> submit(
     spec.requirement = std::move(checked->requirement);
     spec.node_count = checked->node_count;
     if (!spec.idempotency_key.empty()) {
-        spec.request_hash = hash_request(spec, std::move(graph));
+        spec.request_hash = hash_request(spec, submission.time_to_live, std::move(graph));
+    }
+    if (submission.time_to_live) {
+        spec.deadline = services.clock.now() + *submission.time_to_live;
     }
     const std::string dialect = spec.dialect;
     auto submitted = co_await services.jobs.submit(std::move(spec));

@@ -2,6 +2,9 @@
 // assets, and hand the job to the service.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "api/router.hpp"
@@ -16,11 +19,18 @@ struct Submission {
     jobs::Spec spec;          // without workflow, requirement, node_count, tenant, request_hash
     json::object workflow;    // API format, or a wrapper around it
     json::object parameters;  // "node.input" -> value, may be empty
+    // A deadline that is counted from now: unlike spec.deadline it is the same in a repeated
+    // request.
+    std::optional<Millis> time_to_live{};
 };
 
-// Reads and parses the JSON body. Code::malformed_json, Code::payload_too_large,
-// Code::invalid_argument.
-Task<Result<json::object>> read_json_body(Call& call, const Services& services);
+// Reads and parses the JSON body, of at most `bytes_max` bytes where the dialect has a limit below
+// that of the server. Code::malformed_json, Code::payload_too_large, Code::invalid_argument.
+Task<Result<json::object>> read_json_body(
+    Call& call,
+    const Services& services,
+    std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max()
+);
 
 // Checks and submits. All failures of workflow::check, Code::missing_asset, and those of
 // jobs::Service::submit.

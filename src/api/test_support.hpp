@@ -43,9 +43,12 @@ public:
         if (!key.second.empty()) {
             keys_.emplace(key, id);
         }
-        jobs_[id] = job.change.job;
+        jobs_[id] = job.started ? job.started->job : job.change.job;
         specs_[id] = std::move(job.spec);
         events_[id].push_back(job.change.event);
+        if (job.started) {
+            events_[id].push_back(job.started->event);
+        }
         accepted.created = true;
         co_return accepted;
     }
@@ -295,6 +298,7 @@ public:
         add_workflows(router, services);
         add_comfyui_execute(router, services);
         add_tasks(router, services);
+        add_runpod(router, services);
         if (setup.add_routes) {
             setup.add_routes(router);
         }

@@ -15,9 +15,12 @@
 #include <boost/asio/use_future.hpp>
 
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/native/native.hpp"
+#include "api/dialects/runpod.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "app/gauges.hpp"
+#include "app/pictures.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/keys.hpp"
@@ -243,6 +246,9 @@ private:
         webhook_options.attempt_timeout = std::chrono::seconds(config_.webhooks_timeout_s);
         webhook_options.first_retry = Millis(config_.webhooks_first_retry_ms);
         webhook_options.give_up_after = std::chrono::hours(config_.webhooks_give_up_h);
+        webhook_options.own_body = [this](jobs::Job job, jobs::Event event) {
+            return api::runpod::webhook_body(*services_, std::move(job), std::move(event));
+        };
         webhooks_ = std::make_unique<notify::Webhooks>(
             webhook_executor(), clock_, *ledger_, *ledger_, webhook_options
         );
@@ -268,6 +274,7 @@ private:
         options.allow_private_webhooks = config_.webhooks_allow_private;
         options.retention = std::chrono::hours(24 * config_.retention_days);
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
+        options.has_frontend = !config_.frontend_dir.empty();
         services_.reset(new api::Services{
             *service_,
             *assets_,
@@ -288,6 +295,12 @@ private:
         api::add_workflows(*router_, *services_);
         api::add_comfyui_execute(*router_, *services_);
         api::add_tasks(*router_, *services_);
+        api::add_runpod(*router_, *services_);
+        api::add_native(
+            *router_,
+            *services_,
+            {pool_, data_ / "native", config_.frontend_dir, convert_picture, replace_alpha}
+        );
         net::ServerLimits limits;
         limits.body_bytes_max =
             static_cast<std::uint64_t>(std::max(config_.upload_mb_max, config_.body_mb_max)) << 20;

@@ -1,6 +1,5 @@
 #include "app/cli.hpp"
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -11,7 +10,9 @@
 
 #include "app/application.hpp"
 #include "app/config.hpp"
+#include "app/engine_command.hpp"
 #include "app/run_command.hpp"
+#include "app/stop_signals.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::app {
@@ -32,6 +33,7 @@ int complain(const Error& error) {
 struct ServeFlags {
     std::string config_file;
     std::string listen;
+    std::string frontend;
     std::string data;
     std::string log_level;
     std::vector<std::string> workers;
@@ -54,6 +56,8 @@ struct ServeFlags {
             ->type_name("DIR");
         command.add_option("--worker", workers, "A ComfyUI server; may be repeated")
             ->type_name("URL");
+        command.add_option("--frontend", frontend, "ComfyUI's editor (its built files), served at /")
+            ->type_name("DIR");
         command.add_flag("--no-engine", no_engine, "Do not run model-free workflows inside comfyd");
         command.add_option("--log-level", log_level, "debug, info, warning or error")
             ->type_name("LEVEL");
@@ -83,6 +87,7 @@ struct ServeFlags {
         };
         flag("listen", listen);
         flag("data", data);
+        flag("frontend.dir", frontend);
         flag("log.level", log_level);
         if (no_engine) {
             sources.flags.emplace_back("engine.enabled", "false");
@@ -110,25 +115,14 @@ int serve(const ServeFlags& flags) {
         return complain(checked.error());
     }
     log::configure(config->log_level, config->log_format);
-    // Threads inherit the mask, so that the signal waits for sigwait() below.
-    sigset_t stop_signals;
-    sigemptyset(&stop_signals);
-    sigaddset(&stop_signals, SIGINT);
-    sigaddset(&stop_signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);
-    std::signal(
-        SIGXFSZ, SIG_IGN
-    );  // a file size limit is then an error of that write, as a full disk is
-
+    const StopSignals stop_signals;
     auto application = Application::start(std::move(*config));
     if (!application) {
         return complain(application.error());
     }
     std::printf("listening on %s\n", (*application)->url().c_str());
     std::fflush(stdout);
-    int received = 0;
-    sigwait(&stop_signals, &received);
+    stop_signals.wait();
     (*application)->stop();
     return kExitOk;
 }
@@ -198,6 +192,12 @@ int run_command_line(int argc, char** argv) {
         "reachable."
     );
 
+    EngineFlags engine_flags;
+    CLI::App* engine_command = program.add_subcommand(
+        "engine", "Serve model-free nodes as a ComfyUI server of its own, without a queue on disk"
+    );
+    add_engine_flags(*engine_command, engine_flags);
+
     CLI::App* version_command = program.add_subcommand("version", "Print the version");
 
     try {
@@ -215,6 +215,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (run_command->parsed()) {
         return run_workflow(run_options);
+    }
+    if (engine_command->parsed()) {
+        return run_engine(engine_flags);
     }
     return serve(serve_flags);
 }

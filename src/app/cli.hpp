@@ -1,4 +1,4 @@
-// The command line: `comfyd serve`, `comfyd run`, `comfyd config`, `comfyd version`.
+// The command line: `comfyd serve`, `comfyd run`, `comfyd engine`, `comfyd config`, `comfyd version`.
 #pragma once
 
 namespace comfyd::app {

@@ -57,6 +57,8 @@ struct Config {
     int worker_poll_ms = 1000;
     int worker_lost_after_s = 15;
 
+    std::string frontend_dir;  // the files of ComfyUI's editor; empty: none
+
     int retention_days = 30;
     int shutdown_grace_s = 5;
 };

@@ -176,6 +176,11 @@ const std::vector<Setting>& settings() {
             "Prefix of links in answers, where clients reach comfyd by another address.",
             &Config::public_url
         ),
+        text(
+            "frontend.dir",
+            "Folder with the files of ComfyUI's editor, to be served at /; empty: none.",
+            &Config::frontend_dir
+        ),
         number(
             "io_threads",
             "Threads that serve connections; 0: one per core, at most 8.",

@@ -19,6 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr Millis kYoung = std::chrono::hours(1);
 constexpr std::size_t kReadBytes = 256 * 1024;
+constexpr std::size_t kBufferBytes = 4 * 1024 * 1024;
+constexpr std::size_t kAllBuffersBytes = 128 * 1024 * 1024;
 constexpr std::size_t kHashAt = std::string_view("blake3:").size();
 
 timespec to_timespec(Time time) {
@@ -92,11 +94,14 @@ Error storage_error(std::string_view doing, const fs::path& path, int error_numb
     );
 }
 
-Incoming::Incoming(FileHandle file, fs::path path, std::uint64_t bytes_max)
-    : file_(std::move(file)), path_(std::move(path)), bytes_max_(bytes_max) {}
+Incoming::Incoming(
+    fs::path path, std::uint64_t bytes_max, std::shared_ptr<std::atomic<std::uint64_t>> buffered
+)
+    : buffered_(std::move(buffered)), path_(std::move(path)), bytes_max_(bytes_max) {}
 
 Incoming::~Incoming() {
-    if (!moved_) {
+    *buffered_ -= buffer_.size();
+    if (file_.is_open() && !moved_) {
         ::unlink(path_.c_str());
     }
 }
@@ -112,7 +117,6 @@ Result<> Incoming::count(std::string_view piece) {
         return fail(*failure_);
     }
     size_ += piece.size();
-    hasher_.update(piece);
     head_ += piece.substr(0, kSniffBytes - head_.size());
     return {};
 }
@@ -125,6 +129,38 @@ Result<> Incoming::append(std::string_view piece) {
     if (!counted) {
         return counted;
     }
+    if (may_buffer(piece.size())) {
+        *buffered_ += piece.size();
+        buffer_ += piece;
+        return {};
+    }
+    if (auto spilled = spill(); !spilled) {
+        return spilled;
+    }
+    return write(piece);
+}
+
+bool Incoming::may_buffer(std::size_t bytes) const {
+    return !file_.is_open() && buffer_.size() + bytes <= kBufferBytes &&
+           buffered_->load(std::memory_order_relaxed) + bytes <= kAllBuffersBytes;
+}
+
+Result<> Incoming::spill() {
+    if (file_.is_open()) {
+        return {};
+    }
+    file_ = FileHandle(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file_.is_open()) {
+        failure_ = storage_error("create", path_, errno);
+        return fail(*failure_);
+    }
+    const std::string held = std::exchange(buffer_, {});
+    *buffered_ -= held.size();
+    return write(held);
+}
+
+Result<> Incoming::write(std::string_view piece) {
+    hasher_.update(piece);
     while (!piece.empty()) {
         const ssize_t written = ::write(file_.get(), piece.data(), piece.size());
         if (written < 0 && errno == EINTR) {
@@ -139,8 +175,10 @@ Result<> Incoming::append(std::string_view piece) {
     return {};
 }
 
-std::string Incoming::hash() const {
-    return "blake3:" + hasher_.hex();
+std::string Incoming::hash() {
+    Blake3 hasher = hasher_;
+    hasher.update(buffer_);
+    return "blake3:" + hasher.hex();
 }
 
 BlobFiles::BlobFiles(fs::path directory, std::uint64_t bytes_max, Clock& clock)
@@ -189,12 +227,9 @@ Result<> BlobFiles::open() {
 }
 
 Result<std::unique_ptr<Incoming>> BlobFiles::create() {
-    const fs::path path = incoming_ / Uuid::make(clock_.now()).to_string();
-    FileHandle file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!file.is_open()) {
-        return fail(storage_error("create", path, errno));
-    }
-    return std::make_unique<Incoming>(std::move(file), path, bytes_max_);
+    return std::make_unique<Incoming>(
+        incoming_ / Uuid::make(clock_.now()).to_string(), bytes_max_, buffered_
+    );
 }
 
 Result<std::unique_ptr<Incoming>> BlobFiles::adopt(const fs::path& file) {
@@ -210,13 +245,13 @@ Result<std::unique_ptr<Incoming>> BlobFiles::adopt(const fs::path& file) {
     const fs::path path = incoming_ / Uuid::make(clock_.now()).to_string();
     const bool is_linked = linkat(AT_FDCWD, file.c_str(), AT_FDCWD, path.c_str(), 0) == 0;
     if (is_linked) {
-        auto linked = std::make_unique<Incoming>(
-            FileHandle(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)), path, bytes_max_
-        );
+        auto linked = std::make_unique<Incoming>(path, bytes_max_, buffered_);
+        linked->file_ = FileHandle(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
         if (!linked->file_.is_open() || fchmod(linked->file_.get(), 0600) != 0) {
             return fail(storage_error("take over", file, errno));
         }
         auto hashed = read_all(linked->file_, file, [&](std::string_view piece) {
+            linked->hasher_.update(piece);
             return linked->count(piece);
         });
         return hashed ? Result<std::unique_ptr<Incoming>>(std::move(linked)) : fail(hashed.error());
@@ -241,6 +276,9 @@ Result<Blob> BlobFiles::publish(Incoming& incoming) {
         return reuse(target, blob.size_bytes);
     }();
     if (reused && !*reused) {
+        if (auto spilled = incoming.spill(); !spilled) {
+            return fail(std::move(spilled.error()));
+        }
         const timespec now = to_timespec(clock_.now());
         const timespec times[2] = {now, now};
         if (futimens(incoming.file_.get(), times) != 0 || fsync(incoming.file_.get()) != 0) {

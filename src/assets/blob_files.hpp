@@ -1,11 +1,13 @@
 // The store's files: blobs/ab/<62 hex digits> and, while they are written, incoming/<uuid>.
 //
-// Every member blocks on the disk; call them on the pool (create() and append() are short). Any
-// number of threads at once. A blob is there whole or not at all, also after a crash. A blob's time
-// of modification is when it was last handed out for a new record, by the store's clock: what is
-// young is in use even if no record refers to it yet.
+// Every member but create() blocks on the disk; call them on the pool. Small contents stay in
+// memory until publish(), so that append() touches the disk only for large ones. Any number of
+// threads at once. A blob is there whole or not at all, also after a crash. A blob's time of
+// modification is when it was last handed out for a new record, by the store's clock: what is young
+// is in use even if no record refers to it yet.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -43,25 +45,37 @@ private:
 // Code::storage_full when the disk or the quota is, else Code::storage_unavailable.
 Error storage_error(std::string_view doing, const std::filesystem::path& path, int error_number);
 
-// A file in incoming/ that becomes a blob or disappears.
+// Content on its way to become a blob: first in memory, then a file in incoming/.
 class Incoming final : public BlobWriter {
 public:
-    Incoming(FileHandle file, std::filesystem::path path, std::uint64_t bytes_max);
+    // `buffered`: what all contents of the store hold in memory together.
+    Incoming(
+        std::filesystem::path path,
+        std::uint64_t bytes_max,
+        std::shared_ptr<std::atomic<std::uint64_t>> buffered
+    );
     ~Incoming() override;
     Incoming(const Incoming&) = delete;
     Incoming& operator=(const Incoming&) = delete;
 
     Result<> append(std::string_view piece) override;
     std::uint64_t size() const { return size_; }
-    std::string hash() const;
+    // All of the content, also what is in memory still.
+    std::string hash();
     // The first kSniffBytes.
     const std::string& head() const { return head_; }
 
 private:
     friend class BlobFiles;
     Result<> count(std::string_view piece);
+    bool may_buffer(std::size_t bytes) const;
+    // Makes the file and moves what is in memory there.
+    Result<> spill();
+    Result<> write(std::string_view piece);
 
     FileHandle file_;
+    std::string buffer_;                                    // not yet hashed, not yet in the file
+    std::shared_ptr<std::atomic<std::uint64_t>> buffered_;  // shared by the store's contents
     std::filesystem::path path_;
     std::uint64_t bytes_max_;
     Blake3 hasher_;
@@ -106,6 +120,8 @@ private:
     std::filesystem::path incoming_;
     std::uint64_t bytes_max_;
     Clock& clock_;
+    std::shared_ptr<std::atomic<std::uint64_t>> buffered_ =
+        std::make_shared<std::atomic<std::uint64_t>>(0);
     // Held while a blob appears, is made young or is removed, so that none is removed that somebody
     // has just found.
     std::mutex mutex_;

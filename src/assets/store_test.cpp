@@ -267,10 +267,32 @@ TEST_F(StoreTest, AWriterThatIsGivenUpLeavesNothing) {
         auto writer = store_.write();
         ASSERT_TRUE(writer);
         ASSERT_TRUE((*writer)->append("half of it"));
-        EXPECT_EQ(unfinished().size(), 1U);
     }
     EXPECT_TRUE(unfinished().empty());
     EXPECT_TRUE(blobs().empty());
+}
+
+TEST_F(StoreTest, LargeContentWaitsOnTheDiskAndIsStoredWhole) {
+    Store store(StoreOptions{data(), 100'000'000}, catalogue_, clock_, pool_);
+    const std::string piece(3'000'000, 'x');
+    {
+        auto given_up = store.write();
+        ASSERT_TRUE(given_up);
+        ASSERT_TRUE((*given_up)->append(piece));
+        EXPECT_TRUE(unfinished().empty());
+        ASSERT_TRUE((*given_up)->append(piece));
+        EXPECT_EQ(unfinished().size(), 1U);
+    }
+    EXPECT_TRUE(unfinished().empty());
+    auto writer = store.write();
+    ASSERT_TRUE(writer);
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE((*writer)->append(piece));
+    }
+    const auto added = wait_for(store.finish(std::move(*writer), of("red")));
+    ASSERT_TRUE(added);
+    EXPECT_EQ(added->asset.hash, blake3_name(piece + piece + piece));
+    EXPECT_EQ(added->asset.size_bytes, 9'000'000U);
 }
 
 TEST_F(StoreTest, TooMuchIsRefusedAndStaysRefused) {

@@ -206,32 +206,6 @@ void append_canonical(std::string& out, const value& from) {
 
 }  // namespace
 
-Result<value> parse(std::string_view text, storage_ptr storage) {
-    boost::json::parse_options options;
-    options.max_depth = kDepthMax;
-    boost::json::parser parser(storage, options);
-    boost::system::error_code error;
-    const std::size_t consumed = parser.write_some(text.data(), text.size(), error);
-    if (!error && consumed < text.size() &&
-        text.find_first_not_of(" \t\r\n", consumed) != std::string_view::npos) {
-        error = boost::json::error::extra_data;
-    }
-    if (error) {
-        const auto before = text.substr(0, consumed);
-        const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-        const auto line_start = before.rfind('\n');
-        const auto column =
-            consumed - (line_start == std::string_view::npos ? 0 : line_start + 1) + 1;
-        return fail(
-            Code::malformed_json,
-            "not valid JSON at line " + std::to_string(line) + ", column " +
-                std::to_string(column) + ": " + error.message(),
-            {{"line", line}, {"column", column}}
-        );
-    }
-    return parser.release();
-}
-
 Result<object> parse_object(std::string_view text, storage_ptr storage) {
     auto parsed = parse(text, std::move(storage));
     if (!parsed) {

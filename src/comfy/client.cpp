@@ -42,6 +42,10 @@ std::string submission_body(const Submission& submission) {
     body += submission.prompt;
     body += ",\"prompt_id\":" + json::serialize(json::value(submission.prompt_id));
     body += ",\"client_id\":" + json::serialize(json::value(submission.client_id));
+    if (!submission.targets.empty()) {
+        const json::array targets(submission.targets.begin(), submission.targets.end());
+        body += ",\"partial_execution_targets\":" + json::serialize(targets);
+    }
     if (!submission.extra_data.empty()) {
         body += ",\"extra_data\":" + json::serialize(submission.extra_data);
     }

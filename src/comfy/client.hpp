@@ -52,6 +52,7 @@ struct Submission {
     std::string client_id;
     std::string prompt;  // JSON text of the API-format map
     json::object extra_data;
+    std::vector<std::string> targets{};  // output nodes to run; empty: all
 };
 
 struct Accepted {

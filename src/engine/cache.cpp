@@ -49,6 +49,12 @@ void Cache::put(const Digest& key, SharedResult result) {
     entries_.insert_or_assign(key, Entry{std::move(result), next_age_++});
 }
 
+void Cache::clear() {
+    std::unordered_map<Digest, Entry, KeyHash> dropped;  // freed after the lock
+    const std::lock_guard lock(mutex_);
+    dropped.swap(entries_);
+}
+
 void Cache::make_room(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     std::vector<std::pair<std::uint64_t, Digest>> unused;

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "base/crypto.hpp"
+#include "engine/invoke.hpp"
 #include "engine/memory.hpp"
-#include "engine/node.hpp"
 
 namespace comfyd::engine {
 
 using SharedResult =
-    std::shared_ptr<const NodeResult>;  // shared by the cache and the runs that read it
+    std::shared_ptr<const NodeOutputs>;  // shared by the cache and the runs that read it
 
 class Cache {
 public:
@@ -30,6 +30,7 @@ public:
 
     SharedResult find(const Digest& key) const;
     void put(const Digest& key, SharedResult result);
+    void clear();
     // Drops results that only the cache holds, oldest first, until `bytes` more fit into the
     // memory.
     void make_room(std::uint64_t bytes);

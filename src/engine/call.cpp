@@ -36,41 +36,85 @@ Result<> guarded(const std::function<Result<>(std::size_t)>& body, std::size_t i
 
 }  // namespace
 
-Call::Call(
-    const Surroundings& surroundings,
-    const std::string& node_id,
-    std::map<std::string, Value, std::less<>> inputs
-)
+Call::Call(const Surroundings& surroundings, const std::string& node_id, NamedValues inputs)
     : surroundings_(surroundings), node_id_(node_id), inputs_(std::move(inputs)) {}
 
-const Value& Call::get(std::string_view name) const {
-    const auto found = inputs_.find(name);
-    COMFYD_ASSERT(found != inputs_.end());
-    return found->second;
+const Value* Call::find(std::string_view name) const {
+    const auto found = std::ranges::find(inputs_, name, [](const auto& input) {
+        return std::string_view(input.first);
+    });
+    return found == inputs_.end() ? nullptr : &found->second;
+}
+
+const Value& Call::value(std::string_view name) const {
+    const Value* found = find(name);
+    COMFYD_ASSERT(found != nullptr);
+    if (const auto* list = std::get_if<std::shared_ptr<const List>>(found)) {
+        return (*list)->items.at(0);
+    }
+    return *found;
 }
 
 const Image& Call::image(std::string_view name) const {
-    return std::get<Image>(get(name));
+    return std::get<Image>(value(name));
 }
 const Mask& Call::mask(std::string_view name) const {
-    return std::get<Mask>(get(name));
+    return std::get<Mask>(value(name));
 }
 std::int64_t Call::integer(std::string_view name) const {
-    return std::get<std::int64_t>(get(name));
+    return std::get<std::int64_t>(value(name));
+}
+std::uint64_t Call::seed(std::string_view name) const {
+    const Value& from = value(name);
+    const auto* large = std::get_if<std::uint64_t>(&from);
+    return large != nullptr ? *large : static_cast<std::uint64_t>(std::get<std::int64_t>(from));
 }
 double Call::number(std::string_view name) const {
-    const Value& value = get(name);
-    const auto* whole = std::get_if<std::int64_t>(&value);
-    return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
+    const Value& from = value(name);
+    if (const auto* whole = std::get_if<std::int64_t>(&from)) {
+        return static_cast<double>(*whole);
+    }
+    if (const auto* large = std::get_if<std::uint64_t>(&from)) {
+        return static_cast<double>(*large);
+    }
+    return std::get<double>(from);
 }
 bool Call::flag(std::string_view name) const {
-    return std::get<bool>(get(name));
+    return std::get<bool>(value(name));
 }
 const std::string& Call::text(std::string_view name) const {
-    return std::get<std::string>(get(name));
+    return std::get<std::string>(value(name));
+}
+const json::value& Call::data(std::string_view name) const {
+    return std::get<Data>(value(name)).content();
 }
 bool Call::has(std::string_view name) const {
-    return inputs_.contains(name);
+    const Value* found = find(name);
+    if (found == nullptr) {
+        return false;
+    }
+    if (const auto* list = std::get_if<std::shared_ptr<const List>>(found)) {
+        const std::vector<Value>& items = (*list)->items;
+        return !items.empty() && !std::holds_alternative<None>(items.front());
+    }
+    return !std::holds_alternative<None>(*found);
+}
+
+const std::vector<Value>& Call::list(std::string_view name) const {
+    static const std::vector<Value> nothing;
+    const Value* found = find(name);
+    return found == nullptr ? nothing : std::get<std::shared_ptr<const List>>(*found)->items;
+}
+
+std::vector<Call::Grown> Call::grown(std::string_view name) const {
+    std::vector<Grown> values;
+    for (const auto& [input, value] : inputs_) {
+        const std::string_view full = input;
+        if (full.size() > name.size() && full.starts_with(name) && full[name.size()] == '.') {
+            values.push_back({full.substr(name.size() + 1), value});
+        }
+    }
+    return values;
 }
 
 Result<std::shared_ptr<FloatBuffer>> Call::allocate(const ImageShape& shape) const {
@@ -174,7 +218,15 @@ Result<> Call::check_stopped() const {
 }
 
 void Call::progress(int value, int max) const {
-    surroundings_.progress(node_id_, value, max);
+    surroundings_.listener.progress(node_id_, value, max);
+}
+
+void Call::preview(ImageFormat format, std::string_view bytes) const {
+    surroundings_.listener.preview(node_id_, format, bytes);
+}
+
+void Call::show_text(std::string_view text) const {
+    surroundings_.listener.text(node_id_, text);
 }
 
 }  // namespace comfyd::engine

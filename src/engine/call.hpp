@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -33,7 +33,7 @@ struct Surroundings {
     const std::shared_ptr<Memory>& memory;
     std::function<void(std::uint64_t bytes)> make_room;  // drops results that nobody needs now
     std::function<bool()> stopped;                       // any thread
-    std::function<void(const std::string& node_id, int value, int max)> progress;  // any thread
+    Listener& listener;                 // any thread; the run makes it one at a time
     const json::object& prompt;         // as it is written into pictures
     const json::object& extra_pnginfo;  // likewise
 };
@@ -48,23 +48,43 @@ private:
     std::shared_ptr<FloatBuffer> buffer_;
 };
 
+// By flat names, in declaration order.
+using NamedValues = std::vector<std::pair<std::string, Value>>;
+
 class Call {
 public:
-    Call(
-        const Surroundings& surroundings,
-        const std::string& node_id,
-        std::map<std::string, Value, std::less<>> inputs
-    );
+    Call(const Surroundings& surroundings, const std::string& node_id, NamedValues inputs);
 
+    // Inputs by their flat names as in prompts ("resize_type.width"). In a class with is_input_list
+    // every input is a list, and all but list() and grown() look at its first item.
     // REQUIRES: declared as a required input of that type, or has().
+    const Value& value(std::string_view name) const;
     const Image& image(std::string_view name) const;
     const Mask& mask(std::string_view name) const;
     std::int64_t integer(std::string_view name) const;
+    std::uint64_t seed(std::string_view name) const;  // INT from 0 to 2^64-1
     double number(std::string_view name) const;
     bool flag(std::string_view name) const;
     const std::string& text(std::string_view name) const;
+    const json::value& data(std::string_view name) const;
+    template <class T>
+    const T& object(std::string_view name) const {
+        return dynamic_cast<const T&>(*std::get<std::shared_ptr<const Object>>(value(name)));
+    }
+    // False also for None.
     bool has(std::string_view name) const;
+    // REQUIRES: a class with is_input_list. Empty where the input is missing.
+    const std::vector<Value>& list(std::string_view name) const;
+    // What is connected to a growing input, in its order: for "images" what the prompt calls
+    // "images.image0", "images.image1", …; `name` is the last part ("image0"). In a class with
+    // is_input_list each value is a List.
+    struct Grown {
+        std::string_view name;
+        const Value& value;
+    };
+    std::vector<Grown> grown(std::string_view name) const;
 
+    const std::string& node_id() const { return node_id_; }
     const Folders& folders() const { return surroundings_.folders; }
     const json::object& prompt() const { return surroundings_.prompt; }
     const json::object& extra_pnginfo() const { return surroundings_.extra_pnginfo; }
@@ -89,14 +109,18 @@ public:
     bool stopped() const { return surroundings_.stopped(); }
     Result<> check_stopped() const;
     void progress(int value, int max) const;
+    // A whole picture file for the client's eyes, as SaveImageWebsocket sends it.
+    void preview(ImageFormat format, std::string_view bytes) const;
+    // A line of text shown at the node.
+    void show_text(std::string_view text) const;
 
 private:
-    const Value& get(std::string_view name) const;
+    const Value* find(std::string_view name) const;
     Result<std::shared_ptr<FloatBuffer>> allocate(const ImageShape& shape) const;
 
     const Surroundings& surroundings_;
     const std::string& node_id_;
-    std::map<std::string, Value, std::less<>> inputs_;
+    NamedValues inputs_;
 };
 
 }  // namespace comfyd::engine

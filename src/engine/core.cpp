@@ -69,33 +69,43 @@ Core::Core(Registry registry, EngineOptions options)
 
 json::object Core::object_info() const {
     json::object info;
-    for (const auto& [name, node] : registry_.classes()) {
-        info[name] = describe(node, options_.folders);
+    for (const auto& [name, registered] : registry_.classes()) {
+        info[name] = describe(registered, options_.folders);
     }
     return info;
 }
 
-Validation Core::validate(json::object& prompt) const {
-    return validate_prompt(prompt, registry_, options_.folders);
+Validation Core::validate(json::object& prompt, const std::vector<std::string>* targets) const {
+    return validate_prompt(prompt, registry_, options_.folders, targets);
 }
 
 Result<RunResult> Core::run(
-    json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop
+    json::object prompt,
+    json::object extra_data,
+    Listener& listener,
+    std::stop_token stop,
+    std::vector<std::string> outputs
 ) {
-    Validation validation = validate(prompt);
-    if (!validation.ok) {
-        return fail(refused(std::move(validation)));
+    if (outputs.empty()) {
+        Validation validation = validate(prompt);
+        if (!validation.ok) {
+            return fail(refused(std::move(validation)));
+        }
+        outputs = std::move(validation.outputs_to_execute);
     }
-    const Plan plan = make_plan(prompt, validation.outputs_to_execute, registry_, options_.folders);
-    const json::object graph = graph_for_pictures(prompt, plan);
+    const auto plan = make_plan(prompt, outputs, registry_, options_.folders);
+    if (!plan) {
+        return fail(Code::invalid_workflow, "The workflow was not validated: validate it first.");
+    }
+    const json::object graph = graph_for_pictures(prompt, *plan);
     json::object pnginfo;
     const json::value* extra = json::find(extra_data, "extra_pnginfo");
     if (extra != nullptr && extra->is_object()) {
         pnginfo = extra->get_object();
     }
-    const RunGuard guard(cache_, plan);
+    const RunGuard guard(cache_, *plan);
     Executor executor(
-        {options_.folders, pool_, memory_, cache_, listener}, plan, graph, pnginfo, std::move(stop)
+        {options_.folders, pool_, memory_, cache_, listener}, *plan, graph, pnginfo, std::move(stop)
     );
     return executor.run();
 }

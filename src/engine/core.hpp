@@ -18,10 +18,16 @@ public:
 
     json::object object_info() const;
     const Registry& registry() const { return registry_; }
-    Validation validate(json::object& prompt) const;
+    Validation validate(json::object& prompt, const std::vector<std::string>* targets = nullptr)
+        const;
     Result<RunResult> run(
-        json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop
+        json::object prompt,
+        json::object extra_data,
+        Listener& listener,
+        std::stop_token stop,
+        std::vector<std::string> outputs = {}
     );
+    void free_memory() { cache_.clear(); }
     const Memory& memory() const { return *memory_; }
 
 private:

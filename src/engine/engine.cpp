@@ -25,14 +25,24 @@ bool Engine::has_class(std::string_view class_type) const {
     return impl_->registry().find(class_type) != nullptr;
 }
 
-Validation Engine::validate(json::object& prompt) const {
-    return impl_->validate(prompt);
+Validation Engine::validate(json::object& prompt, const std::vector<std::string>* targets) const {
+    return impl_->validate(prompt, targets);
 }
 
 Result<RunResult> Engine::run(
-    json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop
+    json::object prompt,
+    json::object extra_data,
+    Listener& listener,
+    std::stop_token stop,
+    std::vector<std::string> outputs
 ) {
-    return impl_->run(std::move(prompt), std::move(extra_data), listener, std::move(stop));
+    return impl_->run(
+        std::move(prompt), std::move(extra_data), listener, std::move(stop), std::move(outputs)
+    );
+}
+
+void Engine::free_memory() {
+    impl_->free_memory();
 }
 
 }  // namespace comfyd::engine

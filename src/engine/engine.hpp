@@ -34,8 +34,11 @@ struct EngineOptions {
     std::uint64_t memory_bytes_max = 4ULL * 1024 * 1024 * 1024;  // of node results alive at once
 };
 
-// What happens during a run, in ComfyUI's order. Called on the threads of the run, never at the
-// same time.
+enum class ImageFormat { jpeg = 1, png = 2 };  // as in ComfyUI's binary messages
+
+// What happens during a run, in ComfyUI's order: also where nodes run at the same time, each is
+// told of as if it had run after the other. Called on the threads of the run, never at the same
+// time.
 class Listener {
 public:
     virtual ~Listener() = default;
@@ -44,8 +47,19 @@ public:
     virtual void progress(const std::string& node_id, int value, int max) {
         (void)node_id, (void)value, (void)max;
     }
+    // A picture file for the client's eyes only.
+    virtual void preview(const std::string& node_id, ImageFormat format, std::string_view bytes) {
+        (void)node_id, (void)format, (void)bytes;
+    }
+    // A line of text shown at the node.
+    virtual void text(const std::string& node_id, std::string_view text) {
+        (void)node_id, (void)text;
+    }
+    // A node that was executing() has its result.
+    virtual void finished(const std::string& node_id) { (void)node_id; }
     // `ui`: as ComfyUI's "executed" message, for example
-    // {"images":[{"filename","subfolder","type"}]}.
+    // {"images":[{"filename","subfolder","type"}]}; empty: null there. Comes before finished(), or
+    // alone for a node whose result was there already.
     virtual void executed(const std::string& node_id, const json::object& ui) {
         (void)node_id, (void)ui;
     }
@@ -77,17 +91,28 @@ public:
     json::object object_info() const;
     bool has_class(std::string_view class_type) const;
 
-    // Coerces literals in place, as ComfyUI does ("64" -> 64).
-    Validation validate(json::object& prompt) const;
+    // Coerces literals in place, as ComfyUI does ("64" -> 64). `targets`: ComfyUI's
+    // partial_execution_targets; nullptr: all output nodes.
+    Validation validate(
+        json::object& prompt, const std::vector<std::string>* targets = nullptr
+    ) const;
 
-    // Runs the outputs that validate() named. `extra_data` as in ComfyUI's POST /prompt; its
+    // Validates the prompt and runs its valid outputs; or, where `outputs` are given, runs those.
+    // REQUIRES then: validate() named them and left the prompt as it is now. `extra_data` as in
+    // ComfyUI's POST /prompt; its
     // extra_pnginfo goes into pictures. Code::node_execution_error with details {node_id,
     // node_type, exception_type, exception_message, traceback[]}, Code::out_of_memory,
     // Code::cancelled when `stop` was requested, Code::invalid_workflow when validate() refuses the
     // prompt, Code::storage_full / storage_unavailable.
     Result<RunResult> run(
-        json::object prompt, json::object extra_data, Listener& listener, std::stop_token stop
+        json::object prompt,
+        json::object extra_data,
+        Listener& listener,
+        std::stop_token stop,
+        std::vector<std::string> outputs = {}
     );
+    // Forgets all cached results (ComfyUI's POST /free with free_memory).
+    void free_memory();
 
 private:
     class Impl;

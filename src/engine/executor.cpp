@@ -1,50 +1,66 @@
 #include "engine/executor.hpp"
 
-#include <exception>
-#include <new>
+#include <algorithm>
+#include <map>
 #include <utility>
-
-#include "base/assert.hpp"
-#include "engine/python_text.hpp"
 
 namespace comfyd::engine {
 namespace {
 
-std::optional<Value> to_value(const json::value& literal, std::string_view type) {
-    if (type == "INT" && literal.is_int64()) {
-        return Value(literal.get_int64());
-    }
-    if (type == "FLOAT" && literal.is_double()) {
-        return Value(literal.get_double());
-    }
-    if (type == "BOOLEAN" && literal.is_bool()) {
-        return Value(literal.get_bool());
-    }
-    if ((type == "STRING" || type == "COMBO") && literal.is_string()) {
-        const auto& text = literal.get_string();
-        return Value(std::string(text.data(), text.size()));
-    }
-    return std::nullopt;
-}
+// Steps of a node that is ahead of its turn; further ones are not told.
+constexpr std::size_t kUntoldMax = 1'000;
 
 // Adds where it happened, in the form of ComfyUI's execution_error message.
 Error at_node(Error error, const PlannedNode& node) {
+    const std::string& name = node.type->node.name;
     const bool own = error.code == Code::node_execution_error;
     json::object details;
     details["node_id"] = node.id;
-    details["node_type"] = node.node->name;
+    details["node_type"] = name;
     if (own) {
         const json::value* type = json::find(error.details, "exception_type");
         details["exception_type"] = type != nullptr ? *type : json::value("RuntimeError");
         details["exception_message"] = error.message + "\n";
         details["traceback"] = json::array();
-        error.message = node.node->name + " (node " + node.id + "): " + error.message;
+        error.message = name + " (node " + node.id + "): " + error.message;
     }
     error.details = std::move(details);
     return error;
 }
 
 }  // namespace
+
+// What a running node says reaches the listener at once when it has its turn, and waits otherwise.
+class Executor::Voice : public Listener {
+public:
+    Voice(Executor& run, std::size_t unit) : run_(run), unit_(unit) {}
+
+    void progress(const std::string& /*node_id*/, int value, int max) override {
+        run_.tell(unit_, Kind::step, [value, max](Listener& to, const std::string& id) {
+            to.progress(id, value, max);
+        });
+    }
+    void preview(const std::string& /*id*/, ImageFormat format, std::string_view bytes) override {
+        run_.tell(
+            unit_,
+            Kind::content,
+            [format, bytes = std::string(bytes)](Listener& to, const std::string& id) {
+                to.preview(id, format, bytes);
+            }
+        );
+    }
+    void text(const std::string& /*node_id*/, std::string_view text) override {
+        run_.tell(
+            unit_,
+            Kind::content,
+            [text = std::string(text)](Listener& to, const std::string& id) { to.text(id, text); }
+        );
+    }
+
+private:
+    Executor& run_;
+    std::size_t unit_;
+};
 
 Executor::Executor(
     Parts parts,
@@ -62,11 +78,7 @@ Executor::Executor(
           .memory = parts.memory,
           .make_room = [this](std::uint64_t bytes) { parts_.cache.make_room(bytes); },
           .stopped = [this] { return stopped(); },
-          .progress =
-              [this](const std::string& node_id, int value, int max) {
-                  const std::lock_guard lock(listener_mutex_);
-                  parts_.listener.progress(node_id, value, max);
-              },
+          .listener = parts.listener,
           .prompt = prompt,
           .extra_pnginfo = extra_pnginfo
       } {}
@@ -77,19 +89,23 @@ bool Executor::stopped() const {
 
 Result<RunResult> Executor::run() {
     make_units();
+    schedule_.emplace(plan_, unit_of_);
     take_cached();
-    mark_needed();
-    std::vector<std::size_t> ready;
-    for (std::size_t i = 0; i < units_.size(); ++i) {
-        if (units_[i].needed && units_[i].waiting_for == 0) {
-            ready.push_back(i);
+    count_readers();
+    {
+        const std::lock_guard turn(turn_mutex_);
+        std::vector<std::size_t> to_launch;
+        for (const std::size_t output : plan_.outputs) {
+            join(schedule_->add(output), to_launch);
         }
+        start(to_launch);
+        start(advance());
     }
-    start(std::move(ready));
     {
         std::unique_lock lock(mutex_);
         idle_.wait(lock, [this] { return tasks_ == 0; });
     }
+    const std::lock_guard turn(turn_mutex_);
     if (failure_) {
         return fail(std::move(*failure_));
     }
@@ -99,61 +115,54 @@ Result<RunResult> Executor::run() {
 void Executor::make_units() {
     std::map<Digest, std::size_t> by_key;
     for (std::size_t i = 0; i < plan_.nodes.size(); ++i) {
-        const PlannedNode& node = plan_.nodes[i];
-        const auto [at, added] = by_key.emplace(node.key, units_.size());
+        const auto [at, added] = by_key.emplace(plan_.nodes[i].key, units_.size());
         unit_of_.push_back(at->second);
-        if (!added) {
-            units_[at->second].nodes.push_back(i);
-            continue;
+        if (added) {
+            units_.emplace_back().first = i;
         }
-        Unit unit;
-        unit.nodes.push_back(i);
-        for (const PlannedLink& link : node.links) {
-            unit.sources.push_back(unit_of_[link.source]);
-        }
-        units_.push_back(std::move(unit));
     }
 }
 
 void Executor::take_cached() {
-    std::vector<std::string> cached;
-    for (Unit& unit : units_) {
-        unit.result = parts_.cache.find(plan_.nodes[unit.nodes.front()].key);
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+        Unit& unit = units_[i];
+        unit.result = parts_.cache.find(plan_.nodes[unit.first].key);
         if (unit.result) {
-            for (const std::size_t node : unit.nodes) {
-                cached.push_back(plan_.nodes[node].id);
-            }
+            unit.state = State::done;
+            unit.ui = unit.result->ui;
+            schedule_->settle(i);
         }
     }
-    {
-        const std::lock_guard lock(listener_mutex_);
-        parts_.listener.cached(cached);
-    }
-    for (const Unit& unit : units_) {
-        if (unit.result && unit.result->ui) {
-            show(unit, *unit.result->ui);
+    std::map<std::size_t, std::string> by_position;
+    for (std::size_t i = 0; i < plan_.nodes.size(); ++i) {
+        if (schedule_->is_settled(unit_of_[i])) {
+            by_position.emplace(plan_.nodes[i].position, plan_.nodes[i].id);
         }
     }
+    std::vector<std::string> cached;
+    for (auto& [position, id] : by_position) {
+        cached.push_back(std::move(id));
+    }
+    const std::lock_guard turn(turn_mutex_);
+    parts_.listener.cached(cached);
 }
 
-// Backwards, because sources stand before their consumers: a unit is needed when it has no result
-// and is an output or is read by a needed one.
-void Executor::mark_needed() {
-    for (std::size_t i = units_.size(); i-- > 0;) {
-        Unit& unit = units_[i];
-        for (const std::size_t node : unit.nodes) {
-            unit.needed = unit.needed || plan_.nodes[node].output;
-        }
-        unit.needed = unit.needed && !unit.result;
-        if (!unit.needed) {
+// Counts also those that only run if a lazy input turns out to be needed: a result must be there
+// for them.
+void Executor::count_readers() {
+    std::vector<std::size_t> to_count = plan_.outputs;
+    while (!to_count.empty()) {
+        Unit& unit = units_[unit_of_[to_count.back()]];
+        to_count.pop_back();
+        if (unit.counted || unit.state == State::done) {
             continue;
         }
-        for (const std::size_t source : unit.sources) {
-            Unit& read = units_[source];
-            read.needed = true;
-            read.consumers.push_back(i);
-            ++read.readers;
-            unit.waiting_for += read.result ? 0 : 1;
+        unit.counted = true;
+        for (const PlannedInput& input : plan_.nodes[unit.first].inputs) {
+            if (input.literal == nullptr) {
+                ++units_[source_unit(input)].readers;
+                to_count.push_back(input.link.source);
+            }
         }
     }
     for (Unit& unit : units_) {
@@ -163,7 +172,43 @@ void Executor::mark_needed() {
     }
 }
 
-void Executor::start(std::vector<std::size_t> units) {
+// A node with lazy inputs runs only when its turn has come and it has been asked.
+bool Executor::asks_first(const Unit& unit) const {
+    return plan_.nodes[unit.first].type->node.needed != nullptr;
+}
+
+// Where memory is short one node at a time may fit though several do not.
+bool Executor::may_launch_ahead(const Unit& unit) const {
+    return unit.waits_for == 0 && parts_.memory->used() <= parts_.memory->max() / 2;
+}
+
+void Executor::join(const std::vector<std::size_t>& nodes, std::vector<std::size_t>& to_launch) {
+    const std::lock_guard lock(mutex_);
+    for (const std::size_t node : nodes) {
+        const std::size_t index = unit_of_[node];
+        Unit& unit = units_[index];
+        if (unit.joined || unit.state != State::waiting || asks_first(unit)) {
+            continue;
+        }
+        unit.joined = true;
+        for (const PlannedInput& input : plan_.nodes[unit.first].inputs) {
+            if (input.literal != nullptr) {
+                continue;
+            }
+            Unit& source = units_[source_unit(input)];
+            if (source.state != State::done || source.failure) {
+                source.consumers.push_back(index);
+                ++unit.waits_for;
+            }
+        }
+        if (may_launch_ahead(unit)) {
+            unit.state = State::launched;
+            to_launch.push_back(index);
+        }
+    }
+}
+
+void Executor::start(const std::vector<std::size_t>& units) {
     {
         const std::lock_guard lock(mutex_);
         tasks_ += units.size();
@@ -177,21 +222,12 @@ void Executor::start(std::vector<std::size_t> units) {
 void Executor::run_chain(std::size_t unit) {
     std::optional<std::size_t> current = unit;
     while (current) {
-        if (stopped()) {
-            fail_run(Error(Code::cancelled, "The run was cancelled."));
-            break;
-        }
-        auto result = run_node(units_[*current]);
-        if (!result) {
-            fail_run(std::move(result.error()));
-            break;
-        }
-        std::vector<std::size_t> ready = complete(*current, std::move(*result));
+        std::vector<std::size_t> ready = run_unit(*current);
         current.reset();
         if (!ready.empty()) {
-            current = ready.back();
-            ready.pop_back();
-            start(std::move(ready));
+            current = ready.front();
+            ready.erase(ready.begin());
+            start(ready);
         }
     }
     // Notified under the lock: run() may destroy this object as soon as it can take it.
@@ -201,109 +237,234 @@ void Executor::run_chain(std::size_t unit) {
     }
 }
 
-std::vector<std::size_t> Executor::complete(std::size_t index, SharedResult result) {
+std::vector<std::size_t> Executor::run_unit(std::size_t index) {
+    Result<SharedResult> result = fail(Code::cancelled, "The run was cancelled.");
+    if (!stopped()) {
+        auto outputs = call_node(index);
+        if (outputs) {
+            auto shared = std::make_shared<const NodeOutputs>(std::move(*outputs));
+            parts_.cache.put(plan_.nodes[units_[index].first].key, shared);
+            result = std::move(shared);
+        } else {
+            result = fail(std::move(outputs.error()));
+        }
+    }
+    std::vector<std::size_t> ready = complete(index, std::move(result));
+    const std::lock_guard turn(turn_mutex_);
+    for (const std::size_t unit : advance()) {
+        ready.push_back(unit);
+    }
+    return ready;
+}
+
+Result<NodeOutputs> Executor::call_node(std::size_t index) {
+    const Unit& unit = units_[index];
+    const PlannedNode& node = plan_.nodes[unit.first];
+    Voice voice(*this, index);
+    const Surroundings around{
+        .folders = surroundings_.folders,
+        .pool = surroundings_.pool,
+        .memory = surroundings_.memory,
+        .make_room = surroundings_.make_room,
+        .stopped = surroundings_.stopped,
+        .listener = voice,
+        .prompt = surroundings_.prompt,
+        .extra_pnginfo = surroundings_.extra_pnginfo
+    };
+    if (unit.asked) {
+        return invoke(node, *unit.asked, around);
+    }
+    auto inputs = bind(node, [this](const PlannedLink& link) {
+        // Safe without the lock: a source's result stays as it is until this unit has run.
+        return &units_[unit_of_[link.source]].result->slots[link.slot];
+    });
+    if (!inputs) {
+        return fail(std::move(inputs.error()));
+    }
+    return invoke(node, *inputs, around);
+}
+
+std::vector<std::size_t> Executor::complete(std::size_t index, Result<SharedResult> result) {
     std::vector<std::size_t> ready;
     std::vector<SharedResult> released;  // freed after the lock
     const std::lock_guard lock(mutex_);
     Unit& unit = units_[index];
-    for (const std::size_t source : unit.sources) {
-        if (--units_[source].readers == 0) {
-            released.push_back(std::move(units_[source].result));
-        }
+    unit.state = State::done;
+    if (!result) {
+        unit.failure = std::move(result.error());
+        return ready;
     }
+    unit.ui = (*result)->ui;
     if (unit.readers > 0) {
-        unit.result = std::move(result);
+        unit.result = std::move(*result);
     }
+    release_sources(unit, released);
     for (const std::size_t consumer : unit.consumers) {
-        if (--units_[consumer].waiting_for == 0) {
+        Unit& waiting = units_[consumer];
+        --waiting.waits_for;
+        if (waiting.state == State::waiting && may_launch_ahead(waiting)) {
+            waiting.state = State::launched;
             ready.push_back(consumer);
         }
     }
     return ready;
 }
 
-void Executor::show(const Unit& unit, const json::object& ui) {
-    const std::lock_guard lock(listener_mutex_);
-    for (const std::size_t node : unit.nodes) {
-        const std::string& id = plan_.nodes[node].id;
-        outputs_[id] = ui;
-        parts_.listener.executed(id, ui);
+void Executor::release_sources(const Unit& unit, std::vector<SharedResult>& released) {
+    for (const PlannedInput& input : plan_.nodes[unit.first].inputs) {
+        if (input.literal == nullptr && --units_[source_unit(input)].readers == 0) {
+            released.push_back(std::move(units_[source_unit(input)].result));
+        }
+    }
+}
+
+std::vector<std::size_t> Executor::advance() {
+    std::vector<std::size_t> to_launch;
+    while (!failure_) {
+        const auto node = schedule_->next();
+        if (!node || take_turn(*node, to_launch) == Turn::waiting) {
+            break;
+        }
+    }
+    return failure_ ? std::vector<std::size_t>() : to_launch;
+}
+
+Executor::Turn Executor::take_turn(std::size_t node, std::vector<std::size_t>& to_launch) {
+    const std::size_t index = unit_of_[node];
+    Unit& unit = units_[index];
+    if (schedule_->is_settled(index)) {
+        tell_cached(node);
+        return Turn::over;
+    }
+    if (!unit.teller) {
+        if (stop_.stop_requested()) {
+            fail_run(Error(Code::cancelled, "The run was cancelled."));
+            return Turn::over;
+        }
+        parts_.listener.executing(plan_.nodes[node].id);
+        if (asks_first(unit) && !ask(node, to_launch)) {
+            return Turn::over;
+        }
+        retry_if_memory_was_short(index, to_launch);
+        unit.teller = node;
+        for (const Event& event : std::exchange(unit.untold, {})) {
+            event(parts_.listener, plan_.nodes[node].id);
+        }
+    }
+    return tell_result(node, to_launch);
+}
+
+// The node has its turn and has been told of as executing; its unit may have run long ago, or have
+// to run still.
+Executor::Turn Executor::tell_result(std::size_t node, std::vector<std::size_t>& to_launch) {
+    const std::size_t index = unit_of_[node];
+    Unit& unit = units_[index];
+    std::optional<json::object> ui;
+    {
+        const std::lock_guard lock(mutex_);
+        if (unit.state == State::waiting) {
+            unit.state = State::launched;
+            to_launch.push_back(index);
+        }
+        if (unit.state != State::done) {
+            return Turn::waiting;
+        }
+        if (!unit.failure) {
+            ui = unit.ui;
+        }
+    }
+    const PlannedNode& planned = plan_.nodes[node];
+    if (unit.failure) {
+        fail_run(at_node(std::move(*unit.failure), planned));
+        return Turn::over;
+    }
+    if (ui) {
+        parts_.listener.executed(planned.id, *ui);
+        outputs_[planned.id] = std::move(*ui);
+    }
+    parts_.listener.finished(planned.id);
+    schedule_->settle(index);
+    schedule_->remove(node);
+    return Turn::over;
+}
+
+// Ahead of its turn a node competes for memory with nodes that come before it.
+void Executor::retry_if_memory_was_short(std::size_t index, std::vector<std::size_t>& to_launch) {
+    const std::lock_guard lock(mutex_);
+    Unit& unit = units_[index];
+    if (unit.failure && unit.failure->code == Code::out_of_memory) {
+        unit.failure.reset();
+        unit.untold.clear();
+        unit.state = State::launched;
+        to_launch.push_back(index);
+    }
+}
+
+void Executor::tell_cached(std::size_t node) {
+    const PlannedNode& planned = plan_.nodes[node];
+    const std::optional<json::object>& ui = units_[unit_of_[node]].ui;
+    parts_.listener.executed(planned.id, ui.value_or(json::object()));
+    if (ui) {
+        outputs_[planned.id] = *ui;
+    }
+    schedule_->remove(node);
+}
+
+// True when the node has all that it needs. Otherwise it waits for what it asked for, or the run
+// has failed.
+bool Executor::ask(std::size_t node, std::vector<std::size_t>& to_launch) {
+    const auto missing = missing_sources(node);
+    if (!missing) {
+        fail_run(at_node(missing.error(), plan_.nodes[node]));
+        return false;
+    }
+    for (const std::size_t source : *missing) {
+        join(schedule_->require(node, source), to_launch);
+    }
+    return missing->empty();
+}
+
+Result<std::vector<std::size_t>> Executor::missing_sources(std::size_t node) {
+    const PlannedNode& planned = plan_.nodes[node];
+    Unit& unit = units_[unit_of_[node]];
+    // What has been settled stays as it is until this unit has run.
+    auto inputs = bind(planned, [this](const PlannedLink& link) {
+        const std::size_t source = unit_of_[link.source];
+        return schedule_->is_settled(source) ? &units_[source].result->slots[link.slot] : nullptr;
+    });
+    if (!inputs) {
+        return fail(std::move(inputs.error()));
+    }
+    const auto names = ask_needed(planned, *inputs, surroundings_);
+    if (!names) {
+        return fail(names.error());
+    }
+    std::vector<std::size_t> missing;
+    for (const PlannedInput& input : planned.inputs) {
+        const bool wanted = std::ranges::find(*names, input.input->name) != names->end();
+        if (wanted && input.literal == nullptr && !schedule_->is_settled(source_unit(input))) {
+            missing.push_back(input.link.source);
+        }
+    }
+    unit.asked = std::move(*inputs);
+    return missing;
+}
+
+void Executor::tell(std::size_t index, Kind kind, Event event) {
+    const std::lock_guard turn(turn_mutex_);
+    Unit& unit = units_[index];
+    if (unit.teller) {
+        event(parts_.listener, plan_.nodes[*unit.teller].id);
+        return;
+    }
+    if (kind == Kind::content || unit.untold.size() < kUntoldMax) {
+        unit.untold.push_back(std::move(event));
     }
 }
 
 void Executor::fail_run(Error error) {
-    const std::lock_guard lock(mutex_);
-    // The first failure counts; those it causes elsewhere are only its echo.
-    if (!failure_) {
-        failure_ = std::move(error);
-        failed_.store(true, std::memory_order_relaxed);
-    }
-}
-
-Result<SharedResult> Executor::run_node(const Unit& unit) {
-    const PlannedNode& node = plan_.nodes[unit.nodes.front()];
-    {
-        const std::lock_guard lock(listener_mutex_);
-        parts_.listener.executing(node.id);
-    }
-    auto result = call_node(node);
-    if (!result) {
-        return fail(at_node(std::move(result.error()), node));
-    }
-    COMFYD_ASSERT(result->outputs.size() == node.node->outputs.size());
-    auto shared = std::make_shared<const NodeResult>(std::move(*result));
-    parts_.cache.put(node.key, shared);
-    if (shared->ui) {
-        show(unit, *shared->ui);
-    }
-    return shared;
-}
-
-Result<std::map<std::string, Value, std::less<>>> Executor::bind(const PlannedNode& node) {
-    std::map<std::string, Value, std::less<>> bound;
-    for (const PlannedLink& link : node.links) {
-        // Safe without the lock: a source's result stays as it is until this node has run.
-        const Value& value = units_[unit_of_[link.source]].result->outputs[link.slot];
-        if (!matches(value, link.input->type)) {
-            return node_error(
-                "TypeError",
-                "'" + link.input->name + "' must be of type " + link.input->type + ", but is " +
-                    std::string(kind_of(value))
-            );
-        }
-        bound.emplace(link.input->name, value);
-    }
-    for (const Input& input : node.node->inputs) {
-        const json::value* literal = node.inputs->if_contains(input.name);
-        if (literal == nullptr || literal->is_array()) {
-            continue;
-        }
-        auto value = to_value(*literal, input.type);
-        if (!value) {
-            return node_error(
-                "TypeError",
-                "'" + input.name + "' must be linked to an output of type " + input.type +
-                    ", but is the constant " + python_repr(*literal)
-            );
-        }
-        bound.emplace(input.name, std::move(*value));
-    }
-    return bound;
-}
-
-Result<NodeResult> Executor::call_node(const PlannedNode& node) {
-    try {
-        auto inputs = bind(node);
-        if (!inputs) {
-            return fail(std::move(inputs.error()));
-        }
-        Call call(surroundings_, node.id, std::move(*inputs));
-        return node.node->execute(call);
-    } catch (const std::bad_alloc&) {
-        return fail(Code::out_of_memory, "The system has no memory left for node " + node.id + ".");
-    } catch (const std::exception& exception) {
-        return node_error("RuntimeError", exception.what());
-    }
+    failure_ = std::move(error);
+    failed_.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace comfyd::engine

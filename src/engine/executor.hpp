@@ -1,5 +1,6 @@
 // Runs one plan: what is cached is taken from the cache, independent nodes run at the same time on
-// the pool, and the first failure or a request to stop ends it.
+// the pool, and all of it is told in the order in which ComfyUI, running one node at a time, would
+// have done it. A failure counts when its turn comes, so that it is always the same one.
 //
 // Lives on the stack of the thread that calls run(), which returns only when no task of it is left.
 #pragma once
@@ -8,7 +9,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -18,6 +18,7 @@
 #include "engine/cache.hpp"
 #include "engine/call.hpp"
 #include "engine/plan.hpp"
+#include "engine/schedule.hpp"
 
 namespace comfyd::engine {
 
@@ -43,45 +44,78 @@ public:
     Result<RunResult> run();
 
 private:
+    using Event = std::function<void(Listener& to, const std::string& node_id)>;
+    class Voice;
+
+    enum class State { waiting, launched, done };
+
     // Nodes of one key: one of them runs, all of them have the result.
     struct Unit {
-        std::vector<std::size_t> nodes;  // the first one runs
-        std::vector<std::size_t> sources;
-        std::vector<std::size_t> consumers;
-        std::size_t waiting_for = 0;  // sources without a result
-        std::size_t readers = 0;      // consumers that have not run
-        bool needed = false;
-        SharedResult result;  // dropped when no consumer is left
+        std::size_t first = 0;  // of its nodes
+        bool counted = false;   // its sources know it as a reader
+        bool joined = false;    // one of its nodes is in the schedule
+
+        // Guarded by mutex_.
+        State state = State::waiting;
+        std::size_t waits_for = 0;           // sources without a result
+        std::vector<std::size_t> consumers;  // that have joined
+        std::size_t readers = 0;             // units that may still read the result
+        SharedResult result;                 // dropped when no reader is left
+        std::optional<json::object> ui;
+        std::optional<Error> failure;
+
+        // Guarded by turn_mutex_.
+        std::optional<std::vector<BoundInput>> asked;  // of a class with lazy inputs
+        std::optional<std::size_t> teller;  // the node as which it is told of, once it has its turn
+        std::vector<Event> untold;
     };
 
     void make_units();
+    void count_readers();
     void take_cached();
-    void mark_needed();
-    void start(std::vector<std::size_t> units);
+    bool asks_first(const Unit& unit) const;
+    bool may_launch_ahead(const Unit& unit) const;
+    void join(const std::vector<std::size_t>& nodes, std::vector<std::size_t>& to_launch);
+    void start(const std::vector<std::size_t>& units);
     void run_chain(std::size_t unit);
-    std::vector<std::size_t> complete(std::size_t unit, SharedResult result);
-    void show(const Unit& unit, const json::object& ui);
-    void fail_run(Error error);
-    bool stopped() const;
+    std::vector<std::size_t> run_unit(std::size_t unit);
+    Result<NodeOutputs> call_node(std::size_t unit);
+    std::vector<std::size_t> complete(std::size_t unit, Result<SharedResult> result);
+    void release_sources(const Unit& unit, std::vector<SharedResult>& released);
 
-    Result<SharedResult> run_node(const Unit& unit);
-    Result<std::map<std::string, Value, std::less<>>> bind(const PlannedNode& node);
-    Result<NodeResult> call_node(const PlannedNode& node);
+    // Under turn_mutex_: tells what is due and says which units may run because of it.
+    std::vector<std::size_t> advance();
+    enum class Turn { over, waiting };
+    Turn take_turn(std::size_t node, std::vector<std::size_t>& to_launch);
+    Turn tell_result(std::size_t node, std::vector<std::size_t>& to_launch);
+    void tell_cached(std::size_t node);
+    void retry_if_memory_was_short(std::size_t unit, std::vector<std::size_t>& to_launch);
+    bool ask(std::size_t node, std::vector<std::size_t>& to_launch);
+    Result<std::vector<std::size_t>> missing_sources(std::size_t node);
+    enum class Kind { step, content };
+    void tell(std::size_t unit, Kind kind, Event event);
+    void fail_run(Error error);
+
+    bool stopped() const;
+    std::size_t source_unit(const PlannedInput& input) const { return unit_of_[input.link.source]; }
 
     Parts parts_;
     const Plan& plan_;
     std::stop_token stop_;
     Surroundings surroundings_;
 
-    std::mutex listener_mutex_;  // held while the listener is called; guards outputs_
-    json::object outputs_;
-
-    std::mutex mutex_;  // guards what follows, once tasks run
-    std::condition_variable idle_;
-    std::vector<Unit> units_;
     std::vector<std::size_t> unit_of_;  // by node
-    std::size_t tasks_ = 0;             // posted or running
+    std::vector<Unit> units_;
+
+    // Held while the listener is called; taken before mutex_.
+    std::mutex turn_mutex_;
+    std::optional<Schedule> schedule_;
+    json::object outputs_;
     std::optional<Error> failure_;
+
+    std::mutex mutex_;
+    std::condition_variable idle_;
+    std::size_t tasks_ = 0;  // posted or running
     std::atomic<bool> failed_ = false;
 };
 

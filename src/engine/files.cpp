@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -65,25 +66,32 @@ std::optional<fs::path> inside(const fs::path& root, std::string_view name) {
     return root / relative;
 }
 
-bool is_picture_name(std::string_view name) {
-    static constexpr std::array<std::string_view, 16> kExtensions = {
-        ".png",
-        ".apng",
-        ".jpg",
-        ".jpeg",
-        ".jpe",
-        ".jfif",
-        ".gif",
-        ".webp",
-        ".bmp",
-        ".tif",
-        ".tiff",
-        ".ico",
-        ".avif",
-        ".heic",
-        ".heif",
-        ".svg"
-    };
+constexpr std::array<std::string_view, 16> kPictures = {
+    ".png",
+    ".apng",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".gif",
+    ".webp",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".ico",
+    ".avif",
+    ".heic",
+    ".heif",
+    ".svg"
+};
+constexpr std::array<std::string_view, 10> kSounds = {
+    ".mp3", ".wav", ".flac", ".ogg", ".oga", ".opus", ".m4a", ".aac", ".aif", ".aiff"
+};
+constexpr std::array<std::string_view, 9> kFilms = {
+    ".mp4", ".m4v", ".webm", ".mkv", ".mov", ".avi", ".mpg", ".mpeg", ".qt"
+};
+
+bool has_extension(std::string_view name, std::span<const std::string_view> extensions) {
     const std::size_t dot = name.rfind('.');
     if (dot == name.npos) {
         return false;
@@ -92,7 +100,24 @@ bool is_picture_name(std::string_view name) {
     for (char& c : extension) {
         c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     }
-    return std::ranges::find(kExtensions, extension) != kExtensions.end();
+    return std::ranges::find(extensions, extension) != extensions.end();
+}
+
+// The names directly in a folder, sorted as ComfyUI shows them.
+std::vector<std::string> list_names(
+    const fs::path& folder, const std::function<bool(std::string_view)>& wanted
+) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        std::error_code kind_error;
+        std::string name = at->path().filename().string();
+        if (names.size() < kListMax && wanted(name) && at->is_regular_file(kind_error)) {
+            names.push_back(std::move(name));
+        }
+    }
+    std::ranges::sort(names);
+    return names;
 }
 
 void replace_all(std::string& text, std::string_view what, std::string_view with) {
@@ -250,12 +275,16 @@ private:
 };
 
 std::string counted_name(
-    std::string base, std::uint64_t counter, std::size_t batch_number, std::string_view extension
+    const SavePlace& place,
+    std::uint64_t counter,
+    std::size_t batch_number,
+    std::string_view extension
 ) {
+    std::string base = place.base;
     replace_all(base, "%batch_num%", std::to_string(batch_number));
     std::string digits = std::to_string(counter);
     digits.insert(0, digits.size() < 5 ? 5 - digits.size() : 0, '0');
-    return base + "_" + digits + "_." + std::string(extension);
+    return base + "_" + digits + std::string(place.tail) + "." + std::string(extension);
 }
 
 }  // namespace
@@ -281,18 +310,16 @@ std::optional<fs::path> find_input_file(std::string_view name, const Folders& fo
 }
 
 std::vector<std::string> list_input_pictures(const Folders& folders) {
-    std::vector<std::string> names;
-    std::error_code error;
-    for (fs::directory_iterator at(folders.input, error), end; !error && at != end;
-         at.increment(error)) {
-        std::error_code kind_error;
-        std::string name = at->path().filename().string();
-        if (names.size() < kListMax && is_picture_name(name) && at->is_regular_file(kind_error)) {
-            names.push_back(std::move(name));
-        }
-    }
-    std::ranges::sort(names);
-    return names;
+    return list_names(folders.input, [](std::string_view name) {
+        return has_extension(name, kPictures);
+    });
+}
+
+// ComfyUI offers films too where it wants sounds.
+std::vector<std::string> list_input_audio(const Folders& folders) {
+    return list_names(folders.input, [](std::string_view name) {
+        return has_extension(name, kSounds) || has_extension(name, kFilms);
+    });
 }
 
 Result<std::string> read_file(const fs::path& path) {
@@ -387,7 +414,7 @@ Result<std::string> save_counted(
         return fail(written.error());
     }
     for (; counter <= kCounterMax; ++counter) {
-        std::string name = counted_name(place.base, counter, batch_number, extension);
+        std::string name = counted_name(place, counter, batch_number, extension);
         if (file.publish(place.folder / name)) {
             return name;
         }

@@ -25,6 +25,9 @@ std::optional<std::filesystem::path> find_input_file(std::string_view name, cons
 // The names of pictures directly in the input folder, sorted as ComfyUI shows them.
 std::vector<std::string> list_input_pictures(const Folders& folders);
 
+// The same for sounds, and for films, which have some.
+std::vector<std::string> list_input_audio(const Folders& folders);
+
 // Regular files up to kFileBytesMax. Code::not_found, payload_too_large or storage_unavailable.
 Result<std::string> read_file(const std::filesystem::path& path);
 
@@ -35,6 +38,7 @@ struct SavePlace {
     std::string subfolder;  // as in the ui dictionary
     std::string base;       // may contain %batch_num%
     std::uint64_t counter = 1;
+    std::string_view tail = "_";  // between the counter and the extension
 };
 Result<SavePlace> make_save_place(
     const std::filesystem::path& root,
@@ -46,7 +50,7 @@ Result<SavePlace> make_save_place(
 // Appends to the file; false stops the writing.
 using FileSink = std::function<bool(const void* data, std::size_t size)>;
 
-// Writes a file under the first free name `<base>_<counter>_.<extension>`, counting up from
+// Writes a file under the first free name `<base>_<counter><tail>.<extension>`, counting up from
 // `counter`, and returns the name. Never replaces a file, also not one that another process makes
 // meanwhile. An error of `write` leaves nothing behind.
 Result<std::string> save_counted(

@@ -24,13 +24,13 @@ Result<NodeResult> swallow(Call& /*call*/) {
 
 Registry bench_registry() {
     Registry registry = make_registry();
-    registry.add({
-        .name = "Sink",
-        .category = "bench",
-        .output_node = true,
-        .inputs = {link_input("image", "IMAGE")},
-        .execute = &swallow,
-    });
+    registry.add(
+        {.name = "Sink", .execute = &swallow},
+        {{"input", {{"required", {{"image", json::array{"IMAGE"}}}}}},
+         {"output", json::array()},
+         {"output_is_list", json::array()},
+         {"output_node", true}}
+    );
     return registry;
 }
 

@@ -1,77 +1,175 @@
 #include "engine/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
-#include "base/assert.hpp"
-#include "engine/validate.hpp"
+#include "workflow/prompt_rules.hpp"
 
 namespace comfyd::engine {
 namespace {
+
+std::string_view as_view(const boost::json::string& text) {
+    return {text.data(), text.size()};
+}
 
 class Planner {
 public:
     Planner(const json::object& prompt, const Registry& registry, const Folders& folders)
         : prompt_(prompt), registry_(registry), folders_(folders) {}
 
-    // Recursion is bounded by kChainMax, which validation enforces.
-    std::size_t visit(const std::string& id);
+    // The node and what it needs, without recursion, since a chain may be as long as the prompt.
+    // nullopt: the node could not run, which validation excludes for what outputs need.
+    std::optional<std::size_t> visit(std::string_view id);
     Plan take() { return std::move(plan_); }
-    Plan& plan() { return plan_; }
 
 private:
-    void link_sources(PlannedNode& planned);
-    void take_fingerprint(PlannedNode& planned) const;
-    Digest key_of(const PlannedNode& planned) const;
+    struct Frame {
+        std::string_view id;
+        PlannedNode planned;
+        const json::object* values = nullptr;
+        std::size_t next_link = 0;  // into planned.links
+    };
+
+    std::optional<Frame> open(std::string_view id);
+    void add_inputs(Frame& frame);
+    std::vector<const workflow::InputDefinition*> inputs_of(const Frame& frame);
+    const json::array& link_of(const Frame& frame, std::size_t index) const;
+    std::optional<std::size_t> close(Frame frame);
+    void take_fingerprint(PlannedNode& planned, const json::object& values) const;
+    Digest key_of(const PlannedNode& planned, const json::object& values) const;
 
     const json::object& prompt_;
     const Registry& registry_;
     const Folders& folders_;
     Plan plan_;
-    std::unordered_map<std::string, std::size_t> places_;
+    // nullopt: cannot run, or is under way; what meets it again then is part of a cycle.
+    std::unordered_map<std::string_view, std::optional<std::size_t>> places_;
 };
 
-std::size_t Planner::visit(const std::string& id) {
-    if (const auto known = places_.find(id); known != places_.end()) {
-        return known->second;
-    }
-    const json::object& entry = prompt_.at(id).as_object();
-    const auto& class_type = entry.at("class_type").as_string();
-    PlannedNode planned;
-    planned.id = id;
-    planned.node = registry_.find(std::string_view(class_type.data(), class_type.size()));
-    planned.inputs = &entry.at("inputs").as_object();
-    COMFYD_ASSERT(planned.node != nullptr);
-    link_sources(planned);
-    take_fingerprint(planned);
-    planned.key = key_of(planned);
-    const std::size_t place = plan_.nodes.size();
-    plan_.nodes.push_back(std::move(planned));
-    places_.emplace(id, place);
-    return place;
-}
-
-void Planner::link_sources(PlannedNode& planned) {
-    for (const Input& input : planned.node->inputs) {
-        const json::value* value = planned.inputs->if_contains(input.name);
-        if (value == nullptr || !value->is_array()) {
+std::optional<std::size_t> Planner::visit(std::string_view id) {
+    std::vector<Frame> frames;
+    const auto enter = [&](std::string_view node) {
+        if (!places_.emplace(node, std::nullopt).second) {
+            return;
+        }
+        if (auto frame = open(node)) {
+            frames.push_back(std::move(*frame));
+        }
+    };
+    enter(id);
+    while (!frames.empty()) {
+        Frame& frame = frames.back();
+        if (frame.next_link < frame.planned.links.size()) {
+            const json::array& link = link_of(frame, frame.planned.links[frame.next_link++]);
+            enter(as_view(link[0].get_string()));
             continue;
         }
-        const json::array& link = value->get_array();
-        const std::size_t source = visit(std::string(link.at(0).as_string()));
-        const auto slot = slot_index(link.at(1), plan_.nodes[source].node->outputs.size());
-        COMFYD_ASSERT(slot.has_value());
-        planned.links.push_back(PlannedLink{&input, source, *slot});
+        Frame complete = std::move(frame);
+        frames.pop_back();
+        const std::string_view done = complete.id;
+        places_[done] = close(std::move(complete));
+    }
+    return places_[id];
+}
+
+std::optional<Planner::Frame> Planner::open(std::string_view id) {
+    const auto found = prompt_.find(id);
+    const json::object* entry = found != prompt_.end() ? found->value().if_object() : nullptr;
+    const json::value* class_type = entry != nullptr ? entry->if_contains("class_type") : nullptr;
+    const json::value* values = entry != nullptr ? entry->if_contains("inputs") : nullptr;
+    if (class_type == nullptr || !class_type->is_string() || values == nullptr ||
+        !values->is_object()) {
+        return std::nullopt;
+    }
+    Frame frame{.id = id, .planned = {}, .values = &values->get_object()};
+    frame.planned.id = id;
+    frame.planned.position = static_cast<std::size_t>(found - prompt_.begin());
+    frame.planned.type = registry_.find(as_view(class_type->get_string()));
+    if (frame.planned.type == nullptr) {
+        return std::nullopt;
+    }
+    add_inputs(frame);
+    return frame;
+}
+
+std::vector<const workflow::InputDefinition*> Planner::inputs_of(const Frame& frame) {
+    std::vector<const workflow::InputDefinition*> inputs;
+    std::unordered_set<std::string_view> names;
+    const RegisteredClass& type = *frame.planned.type;
+    for (const workflow::InputDefinition& input : type.definition->inputs_for(*frame.values)) {
+        inputs.push_back(&input);
+        names.insert(input.name);
+    }
+    if (type.node.takes_any_input) {
+        for (const auto& [name, value] : *frame.values) {
+            if (!names.contains(std::string_view(name.data(), name.size()))) {
+                workflow::InputDefinition& input = plan_.unnamed.emplace_back();
+                input.name = std::string(name);
+                input.type = "*";
+                input.need = workflow::Need::optional;
+                inputs.push_back(&input);
+            }
+        }
+    }
+    return inputs;
+}
+
+void Planner::add_inputs(Frame& frame) {
+    std::map<std::size_t, std::size_t> by_position;  // in the prompt, of links
+    for (const workflow::InputDefinition* input : inputs_of(frame)) {
+        const auto value = frame.values->find(input->name);
+        if (value == frame.values->end()) {
+            continue;
+        }
+        PlannedInput given{.input = input};
+        if (is_link(value->value())) {
+            const auto position = static_cast<std::size_t>(value - frame.values->begin());
+            by_position.emplace(position, frame.planned.inputs.size());
+        } else {
+            given.literal = &value->value();
+        }
+        frame.planned.inputs.push_back(given);
+    }
+    for (const auto& [position, index] : by_position) {
+        frame.planned.links.push_back(index);
     }
 }
 
-void Planner::take_fingerprint(PlannedNode& planned) const {
-    if (planned.node->fingerprint == nullptr) {
+const json::array& Planner::link_of(const Frame& frame, std::size_t index) const {
+    return frame.values->at(frame.planned.inputs[index].input->name).get_array();
+}
+
+// All sources have been visited.
+std::optional<std::size_t> Planner::close(Frame frame) {
+    PlannedNode& planned = frame.planned;
+    for (const std::size_t index : planned.links) {
+        const json::array& link = link_of(frame, index);
+        const std::optional<std::size_t> source = places_[as_view(link[0].get_string())];
+        if (!source) {
+            return std::nullopt;
+        }
+        const auto slot =
+            workflow::slot_index(link[1], plan_.nodes[*source].type->definition->outputs().size());
+        if (!slot) {
+            return std::nullopt;
+        }
+        planned.inputs[index].link = PlannedLink{*source, *slot};
+    }
+    take_fingerprint(planned, *frame.values);
+    planned.key = key_of(planned, *frame.values);
+    plan_.nodes.push_back(std::move(planned));
+    return plan_.nodes.size() - 1;
+}
+
+void Planner::take_fingerprint(PlannedNode& planned, const json::object& values) const {
+    if (planned.type->node.fingerprint == nullptr) {
         return;
     }
-    auto fingerprint = planned.node->fingerprint(*planned.inputs, folders_);
+    auto fingerprint = planned.type->node.fingerprint(values, folders_);
     if (fingerprint) {
         planned.fingerprint = std::move(*fingerprint);
         return;
@@ -81,7 +179,7 @@ void Planner::take_fingerprint(PlannedNode& planned) const {
     planned.fingerprint = to_hex(unlike_any_other.data(), unlike_any_other.size());
 }
 
-Digest Planner::key_of(const PlannedNode& planned) const {
+Digest Planner::key_of(const PlannedNode& planned, const json::object& values) const {
     // Every part is preceded by its length, so that no two nodes can spell the same text.
     std::string text;
     const auto add = [&text](char kind, std::string_view part) {
@@ -90,48 +188,60 @@ Digest Planner::key_of(const PlannedNode& planned) const {
         text += ':';
         text += part;
     };
-    add('c', planned.node->name);
+    add('c', planned.type->node.name);
     add('f', planned.fingerprint);
-    const bool by_id = std::ranges::any_of(planned.node->hidden, [](const auto& hidden) {
-        return hidden.second == "UNIQUE_ID";
-    });
-    if (by_id) {
+    if (planned.type->definition->hides_unique_id()) {
         add('u', planned.id);
     }
     std::map<std::string_view, const json::value*> sorted;
-    for (const auto& [name, value] : *planned.inputs) {
+    for (const auto& [name, value] : values) {
         sorted.emplace(std::string_view(name.data(), name.size()), &value);
     }
-    for (const auto& [name, value] : sorted) {
-        const auto link = std::ranges::find(planned.links, name, [](const PlannedLink& candidate) {
-            return std::string_view(candidate.input->name);
-        });
-        add('n', name);
-        if (link != planned.links.end()) {
-            const Digest& source = plan_.nodes[link->source].key;
-            add('l', to_hex(source) + '/' + std::to_string(link->slot));
-        } else {
-            // Inputs that the class does not know count too, as in ComfyUI.
-            add('v', json::serialize_canonical(*value));
+    for (const PlannedInput& given : planned.inputs) {
+        if (given.literal == nullptr) {
+            sorted.erase(given.input->name);
+            const Digest& source = plan_.nodes[given.link.source].key;
+            add('n', given.input->name);
+            add('l', to_hex(source) + '/' + std::to_string(given.link.slot));
         }
+    }
+    // Inputs that the class does not know count too, as in ComfyUI.
+    for (const auto& [name, value] : sorted) {
+        add('n', name);
+        add('v', json::serialize_canonical(*value));
     }
     return sha256(text);
 }
 
 }  // namespace
 
-Plan make_plan(
+std::optional<Plan> make_plan(
     const json::object& prompt,
     const std::vector<std::string>& outputs,
     const Registry& registry,
     const Folders& folders
 ) {
     Planner planner(prompt, registry, folders);
+    std::vector<std::size_t> places;
     for (const std::string& output : outputs) {
-        const std::size_t place = planner.visit(output);
-        planner.plan().nodes[place].output = true;
+        const auto place = planner.visit(output);
+        if (!place) {
+            return std::nullopt;
+        }
+        places.push_back(*place);
     }
-    return planner.take();
+    for (const auto& [id, entry] : prompt) {
+        planner.visit(std::string_view(id.data(), id.size()));
+    }
+    Plan plan = planner.take();
+    plan.outputs = std::move(places);
+    return plan;
+}
+
+bool is_link(const json::value& value) {
+    const json::array* link = value.if_array();
+    return link != nullptr && link->size() == 2 && link->front().is_string() &&
+           ((*link)[1].is_number() || (*link)[1].is_bool());
 }
 
 }  // namespace comfyd::engine

@@ -1,8 +1,10 @@
-// The part of a prompt that its outputs need, in an order in which it can run, with the cache key
-// of every node. Made once at the start of a run and then only read.
+// A prompt made ready to run: its nodes with their links resolved and their cache keys. Made once
+// at the start of a run and then only read.
 #pragma once
 
 #include <cstddef>
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,34 +14,47 @@
 namespace comfyd::engine {
 
 struct PlannedLink {
-    const Input* input = nullptr;
     std::size_t source = 0;  // index into Plan::nodes, smaller than the linking node's own
     std::size_t slot = 0;
 };
 
+// What the prompt gives for one input of the class.
+struct PlannedInput {
+    const workflow::InputDefinition* input = nullptr;
+    const json::value* literal = nullptr;  // nullptr: linked
+    PlannedLink link{};
+};
+
 struct PlannedNode {
     std::string id;
-    const NodeClass* node = nullptr;
-    const json::object* inputs = nullptr;
-    std::vector<PlannedLink> links;
-    std::string fingerprint;  // empty: the class has none
+    std::size_t position = 0;  // in the prompt
+    const RegisteredClass* type = nullptr;
+    std::vector<PlannedInput> inputs;  // in declaration order
+    std::vector<std::size_t> links;    // those of `inputs` that are linked, in the prompt's order
+    std::string fingerprint;           // empty: the class has none
     // Class, fingerprint, literal inputs and the keys of all sources. Node ids do not matter, as in
-    // ComfyUI.
+    // ComfyUI, except to classes that are told theirs.
     Digest key{};
-    bool output = false;  // one of the prompt's outputs to execute
 };
 
 struct Plan {
-    std::vector<PlannedNode> nodes;  // sources first
+    // Sources first. All nodes of the prompt that could run, also those that no output needs: what
+    // is cached of them stays.
+    std::vector<PlannedNode> nodes;
+    std::vector<std::size_t> outputs;               // those to execute
+    std::deque<workflow::InputDefinition> unnamed;  // of classes that take any input
 };
 
-// REQUIRES: validate_prompt() accepted `prompt` and named `outputs`. The plan points into both
-// arguments.
-Plan make_plan(
+// For a prompt that validation accepted, and the outputs that it named. The plan points into both
+// `prompt` and `registry`. nullopt: one of the outputs cannot run.
+std::optional<Plan> make_plan(
     const json::object& prompt,
     const std::vector<std::string>& outputs,
     const Registry& registry,
     const Folders& folders
 );
+
+// ComfyUI's test for a link: [node id, slot].
+bool is_link(const json::value& value);
 
 }  // namespace comfyd::engine

@@ -26,7 +26,8 @@ struct PngHeader {
     std::size_t scratch_bytes = 0;  // working space that decode_png() needs
 };
 
-// Refuses other formats, animations and sides above kSideMax, each with its reason.
+// Refuses other formats and sides above kSideMax, each with its reason. Of an animation the still
+// picture is read that every viewer shows.
 tl::expected<PngHeader, PngFailure> read_png_header(std::string_view file);
 
 // Fills `rgb` with height * width * 3 floats and, where the header says so, `mask` with 1 - alpha.
@@ -48,10 +49,11 @@ struct PngPicture {
     const float* pixels = nullptr;  // rows of width * channels
     std::size_t width = 0;
     std::size_t height = 0;
-    std::size_t channels = 3;  // 3 or 4
+    std::size_t channels = 3;  // 1: gray, 3 or 4
+    int bit_depth = 8;         // or 16
 };
 
-// byte = trunc(clip(255 * x, 0, 255)), as ComfyUI. `level` is zlib's.
+// sample = trunc(clip(largest * x, 0, largest)), as ComfyUI. `level` is zlib's.
 tl::expected<void, PngFailure> encode_png(
     const PngPicture& picture,
     int level,
@@ -59,5 +61,18 @@ tl::expected<void, PngFailure> encode_png(
     const FileSink& sink,
     const std::function<bool()>& stopped
 );
+
+struct PngBytes {
+    const std::uint8_t* pixels = nullptr;  // rows of width * channels
+    std::size_t width = 0;
+    std::size_t height = 0;
+    std::size_t channels = 4;  // 1, 3 or 4
+};
+tl::expected<std::string, PngFailure> encode_png(
+    const PngBytes& picture, int level, const std::vector<PngText>& texts
+);
+
+// The uncompressed texts of a PNG, in their order. Damaged files have none.
+std::vector<PngText> read_png_texts(std::string_view file);
 
 }  // namespace comfyd::engine

@@ -181,7 +181,7 @@ TEST(Png, NonsenseHeadersAreRefused) {
     EXPECT_FALSE(decode(header_bytes(1, 1, 3, 2) + chunk("IDAT", "") + chunk("IEND", "")));
     EXPECT_FALSE(decode(header_bytes(1, 1, 8, 3) + chunk("IDAT", "") + chunk("IEND", ""))
     );  // no palette
-    EXPECT_THAT(decode("GIF89a").error().text, HasSubstr("GIF"));
+    EXPECT_THAT(decode("GIF89a").error().text, HasSubstr("not a PNG"));
 }
 
 TEST(Png, EveryTruncationIsRefusedOrComplete) {

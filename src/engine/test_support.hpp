@@ -82,12 +82,23 @@ public:
         cached_ids = node_ids;
         ++cached_calls;
     }
-    void executing(const std::string& node_id) override { executing_ids.push_back(node_id); }
+    void executing(const std::string& node_id) override {
+        executing_ids.push_back(node_id);
+        told.push_back("executing " + node_id);
+    }
     void progress(const std::string& node_id, int value, int max) override {
         progress_texts.push_back(node_id + " " + std::to_string(value) + "/" + std::to_string(max));
     }
     void executed(const std::string& node_id, const json::object& /*ui*/) override {
         executed_ids.push_back(node_id);
+        told.push_back("executed " + node_id);
+    }
+    void finished(const std::string& node_id) override { told.push_back("finished " + node_id); }
+    void preview(const std::string& node_id, ImageFormat, std::string_view bytes) override {
+        told.push_back("preview " + node_id + " " + std::string(bytes));
+    }
+    void text(const std::string& node_id, std::string_view text) override {
+        told.push_back("text " + node_id + " " + std::string(text));
     }
 
     int cached_calls = 0;
@@ -95,17 +106,19 @@ public:
     std::vector<std::string> executing_ids;
     std::vector<std::string> executed_ids;
     std::vector<std::string> progress_texts;
+    std::vector<std::string> told;  // everything but progress
 };
 
 struct Rgba {
     std::uint32_t width = 0;
     std::uint32_t height = 0;
+    int bit_depth = 0;
     std::vector<std::uint8_t> bytes;
     std::vector<std::pair<std::string, std::string>> texts;
 };
 
 // A second decoder for what the engine wrote, straight from the library.
-inline Rgba read_rgba(const fs::path& path) {
+inline Rgba read_rgba(const fs::path& path, int format = SPNG_FMT_RGBA8) {
     const std::string file = slurp(path);
     const std::unique_ptr<spng_ctx, decltype(&spng_ctx_free)> context(
         spng_ctx_new(0), &spng_ctx_free
@@ -115,15 +128,15 @@ inline Rgba read_rgba(const fs::path& path) {
     Rgba picture;
     if (spng_set_png_buffer(context.get(), file.data(), file.size()) != 0 ||
         spng_get_ihdr(context.get(), &header) != 0 ||
-        spng_decoded_image_size(context.get(), SPNG_FMT_RGBA8, &size) != 0) {
+        spng_decoded_image_size(context.get(), format, &size) != 0) {
         return picture;
     }
     picture.bytes.resize(size);
-    if (spng_decode_image(
-            context.get(), picture.bytes.data(), size, SPNG_FMT_RGBA8, SPNG_DECODE_TRNS
-        ) == 0) {
+    if (spng_decode_image(context.get(), picture.bytes.data(), size, format, SPNG_DECODE_TRNS) ==
+        0) {
         picture.width = header.width;
         picture.height = header.height;
+        picture.bit_depth = header.bit_depth;
     }
     std::uint32_t count = 0;
     if (spng_get_text(context.get(), nullptr, &count) == 0) {

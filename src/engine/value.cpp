@@ -3,32 +3,77 @@
 #include <array>
 
 namespace comfyd::engine {
+namespace {
 
-bool matches(const Value& value, std::string_view type) {
+template <class... Kinds>
+bool is_one_of(const Value& value) {
+    return (std::holds_alternative<Kinds>(value) || ...);
+}
+
+bool matches_one(const Value& value, std::string_view type) {
+    if (type == "*") {
+        return true;
+    }
+    if (const auto* object = std::get_if<std::shared_ptr<const Object>>(&value)) {
+        return (*object)->type() == type;
+    }
     if (type == "IMAGE") {
-        return std::holds_alternative<Image>(value);
+        return is_one_of<Image>(value);
     }
     if (type == "MASK") {
-        return std::holds_alternative<Mask>(value);
+        return is_one_of<Mask>(value);
     }
     if (type == "INT") {
-        return std::holds_alternative<std::int64_t>(value);
+        return is_one_of<std::int64_t, std::uint64_t>(value);
     }
     if (type == "FLOAT") {
-        return std::holds_alternative<double>(value) || std::holds_alternative<std::int64_t>(value);
+        return is_one_of<double, std::int64_t, std::uint64_t>(value);
     }
     if (type == "BOOLEAN") {
-        return std::holds_alternative<bool>(value);
+        return is_one_of<bool>(value);
     }
-    if (type == "STRING" || type == "COMBO") {
-        return std::holds_alternative<std::string>(value);
+    if (type == "STRING") {
+        return is_one_of<std::string>(value);
     }
-    return true;
+    // A combo may offer numbers; all else is a text or data in JSON's form.
+    return !is_one_of<Image, Mask>(value);
+}
+
+}  // namespace
+
+bool matches(const Value& value, std::string_view type) {
+    while (true) {
+        const std::size_t comma = type.find(',');
+        std::string_view part = type.substr(0, comma);
+        while (part.starts_with(' ')) {
+            part.remove_prefix(1);
+        }
+        if (matches_one(value, part)) {
+            return true;
+        }
+        if (comma == type.npos) {
+            return false;
+        }
+        type.remove_prefix(comma + 1);
+    }
 }
 
 std::string_view kind_of(const Value& value) {
+    if (const auto* object = std::get_if<std::shared_ptr<const Object>>(&value)) {
+        return (*object)->type();
+    }
     static constexpr std::array<std::string_view, std::variant_size_v<Value>> kNames = {
-        "IMAGE", "MASK", "INT", "FLOAT", "BOOLEAN", "STRING"
+        "IMAGE",
+        "MASK",
+        "INT",
+        "FLOAT",
+        "BOOLEAN",
+        "STRING",
+        "None",
+        "INT",
+        "data",
+        "object",
+        "list"
     };
     return kNames[value.index()];
 }

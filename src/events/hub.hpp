@@ -62,9 +62,27 @@ private:
     std::optional<Code> ended_;
 };
 
+// Sees every job of the process, for those who show queues and not single jobs. All calls come on
+// the core executor.
+class Observer {
+public:
+    virtual ~Observer() = default;
+    // It counts as unfinished from now: accepted or retried by its owner just now (`is_new`), or
+    // read back at the start.
+    virtual void on_job(const jobs::Job& job, bool is_new) = 0;
+    // A change that the ledger has.
+    virtual void on_change(const jobs::Job& job, const jobs::Event& event) = 0;
+    virtual bool wants_remarks(const JobId& job) const = 0;
+    virtual void on_remark(const JobId& job, jobs::Remark remark) = 0;
+};
+
 class Hub {
 public:
     explicit Hub(Executor core) : core_(core) {}
+
+    // Before the first job.
+    void observe(std::shared_ptr<Observer> observer) { observer_ = std::move(observer); }
+    Observer* observer() const { return observer_.get(); }
 
     // Both on the core executor.
     void attach(const JobId& job, std::shared_ptr<Subscription> subscription);
@@ -76,6 +94,7 @@ public:
 
 private:
     Executor core_;
+    std::shared_ptr<Observer> observer_;  // shared with the dialect that made it
     std::unordered_map<JobId, std::vector<std::weak_ptr<Subscription>>> by_job_;
     std::size_t count_ = 0;
 };

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "comfy/members.hpp"
+#include "fleet/remarks.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -117,6 +118,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     if (!followed) {
         co_return fail(std::move(followed.error()));
     }
+    leave_worker();
     auto ending = read_ending();
     if (!ending) {
         co_return fail(std::move(ending.error()));
@@ -147,9 +149,15 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
     silence_.since = last_message_;
     silence_.refusals = 0;
     seen_message_ = true;
+    if (listener_.wants_remarks()) {
+        if (auto remark = to_remark(message)) {
+            listener_.on_remark(std::move(*remark));
+        }
+    }
     if (const auto* executing = std::get_if<comfy::Executing>(&message);
         executing && !executing->node) {
         end_marked_ = true;
+        leave_worker();
         wake_.notify();
         return;
     }
@@ -173,6 +181,13 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         listener_.on_preview(preview->bytes, preview->content_type);
     } else if (tracker_->apply(message)) {
         listener_.on_progress(tracker_->snapshot());
+    }
+}
+
+void ComfyAttempt::leave_worker() {
+    if (!left_worker_) {
+        left_worker_ = true;
+        link_.prompt_ended();
     }
 }
 

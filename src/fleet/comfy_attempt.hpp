@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,6 +38,7 @@ struct ComfyLink {
     // File name -> input value, of files that need not be sent again. Emptied when the worker may
     // have restarted.
     std::map<std::string, std::string> uploaded;
+    std::function<void()> prompt_ended;  // the worker can take another one
 };
 
 // Why a worker cannot be given anything more although it answers.
@@ -61,6 +63,8 @@ public:
     void on_socket_lost();
 
     const jobs::Assignment& assignment() const { return assignment_; }
+    // The worker is done with the prompt; its results are being fetched.
+    bool has_left_worker() const { return left_worker_; }
     // After run():
     const std::optional<Blockage>& blockage() const { return blockage_; }
     // It ended well and was submitted here, and yet no message told of it.
@@ -101,6 +105,7 @@ private:
     // Counts a failed look; set when the worker is to be given up.
     std::optional<Error> judge_silence(const Error& error);
     void heard();
+    void leave_worker();
     void keep_picture(const comfy::Preview& preview, std::string node);
 
     Result<> read_ending() const;
@@ -136,6 +141,7 @@ private:
     bool reattached_ = false;
     bool orphaned_ = false;
     bool seen_message_ = false;
+    bool left_worker_ = false;
     bool end_marked_ = false;                     // the end marker came
     std::optional<Ticks::time_point> ending_at_;  // a message about the end came
     bool look_now_ = false;

@@ -45,6 +45,9 @@ Error to_error(const comfy::ExecutionError& error) {
     details["exception_type"] = error.exception_type;
     details["exception_message"] = error.exception_message;
     details["traceback"] = std::move(traceback);
+    details["executed"] = json::array(error.executed.begin(), error.executed.end());
+    details["current_inputs"] = error.current_inputs;
+    details["current_outputs"] = error.current_outputs;
     const std::string where = "node " + error.node_id + " (" + error.node_type + "): ";
     const std::string what =
         error.exception_type + ": " + without_trailing_space(error.exception_message);

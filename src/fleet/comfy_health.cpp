@@ -276,10 +276,15 @@ void ComfyWorker::dispatch(const comfy::Message& message) {
         return;
     }
     // Older workers do not say whose preview it is; it comes only to the owner of the prompt that
-    // runs.
-    if (prompt.empty() && std::holds_alternative<comfy::Preview>(message) &&
-        attempts_.size() == 1) {
-        attempts_.begin()->second->on_message(message);
+    // runs. Texts name no prompt at all.
+    const bool is_nameless = std::holds_alternative<comfy::Preview>(message) ||
+                             std::holds_alternative<comfy::NodeText>(message);
+    if (prompt.empty() && is_nameless && running() == 1) {
+        for (const auto& [id, attempt] : attempts_) {
+            if (!attempt->has_left_worker()) {
+                attempt->on_message(message);
+            }
+        }
     }
 }
 

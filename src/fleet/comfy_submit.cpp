@@ -83,7 +83,13 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
     for (int tried = 0; tried < kSubmissionsMax; ++tried) {
         sent_ = true;
         auto answer = co_await link_.client.submit(
-            comfy::Submission{assignment_.prompt_id, link_.client_id, text, assignment_.extra_data}
+            comfy::Submission{
+                assignment_.prompt_id,
+                link_.client_id,
+                text,
+                assignment_.extra_data,
+                assignment_.targets,
+            }
         );
         if (answer) {
             accepted_ = true;

@@ -9,6 +9,9 @@
 namespace comfyd::fleet {
 namespace {
 
+// One runs while the results of others are fetched; more than that wait for the network.
+constexpr std::size_t kAttemptsPerSlot = 4;
+
 std::string new_client_id(const Clock& clock) {
     return "comfyd-" + Uuid::make(clock.now()).to_string();
 }
@@ -60,6 +63,7 @@ ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
           config_.id,
           new_client_id(parts_.clock),
           {},
+          parts_.changed,
       },
       check_(parts_.core),
       reachable_changed_(parts_.core),
@@ -86,7 +90,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
     } else if (draining_) {
         info.status = "draining";
     } else {
-        info.status = attempts_.empty() ? "idle" : "running";
+        info.status = running() > 0 ? "running" : "idle";
     }
     info.version = stats_.version;
     info.gpu = stats_.device;
@@ -94,8 +98,10 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.vram_free = stats_.vram_free;
     info.node_classes = classes_ ? classes_->size() : 0;
     info.last_error = last_error_;
-    if (!attempts_.empty()) {
-        info.current_job = attempts_.begin()->second->assignment().job;
+    for (const auto& [prompt, attempt] : attempts_) {
+        if (!attempt->has_left_worker()) {
+            info.current_job = attempt->assignment().job;
+        }
     }
     info.created_at = created_at_;
     info.last_active_at = last_active_at_;
@@ -105,8 +111,15 @@ jobs::WorkerInfo ComfyWorker::info() const {
 }
 
 bool ComfyWorker::available() const {
-    return state_ == State::up && !draining_ &&
-           attempts_.size() < static_cast<std::size_t>(config_.slots);
+    const auto slots = static_cast<std::size_t>(config_.slots);
+    return state_ == State::up && !draining_ && running() < slots &&
+           attempts_.size() < slots * kAttemptsPerSlot;
+}
+
+std::size_t ComfyWorker::running() const {
+    return static_cast<std::size_t>(std::ranges::count_if(attempts_, [](const auto& entry) {
+        return !entry.second->has_left_worker();
+    }));
 }
 
 bool ComfyWorker::can_run(const std::string& requirement) const {
@@ -116,7 +129,7 @@ bool ComfyWorker::can_run(const std::string& requirement) const {
 double ComfyWorker::load() const {
     constexpr double kFailureWeight = 0.1;
     constexpr int kFailuresCounted = 5;
-    const double busy = static_cast<double>(attempts_.size()) / std::max(config_.slots, 1);
+    const double busy = static_cast<double>(running()) / std::max(config_.slots, 1);
     return busy + kFailureWeight * std::min(failed_in_a_row_, kFailuresCounted);
 }
 
@@ -126,6 +139,28 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run(
     auto attempt = std::make_unique<ComfyAttempt>(link_, std::move(assignment), listener, stop);
     Seat seat(*this, attempt.get());
     return run_attempt(std::move(attempt), std::move(seat));
+}
+
+Task<Result<std::string>> ComfyWorker::read_file(jobs::WorkerFile file, std::uint64_t bytes_max) {
+    std::string bytes;
+    // Lives in this frame until view() is done with it.
+    const auto take = [&bytes, bytes_max](std::string_view piece) -> Result<> {
+        if (bytes.size() + piece.size() > bytes_max) {
+            return fail(Code::payload_too_large, "the file is too large to be shown while it runs");
+        }
+        bytes += piece;
+        return {};
+    };
+    comfy::FileName name{std::move(file.name), std::move(file.subfolder), std::move(file.folder)};
+    auto type = co_await link_.client.view(std::move(name), take);
+    if (!type) {
+        co_return fail(std::move(type.error()));
+    }
+    co_return bytes;
+}
+
+Task<Result<>> ComfyWorker::free_memory(bool models, bool results) {
+    return link_.client.free(models, results);
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::run_attempt(

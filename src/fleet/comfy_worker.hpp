@@ -52,6 +52,8 @@ public:
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
+    Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
+    Task<Result<>> free_memory(bool models, bool results) override;
 
 private:
     enum class State { starting, up, down };
@@ -74,6 +76,9 @@ private:
     void settle(
         const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
     );
+
+    // Attempts whose prompt the worker has not finished.
+    std::size_t running() const;
 
     Task<> watch_health();
     Task<> check_health();

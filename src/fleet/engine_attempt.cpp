@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "comfy/client.hpp"
+#include "fleet/remarks.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -84,16 +85,22 @@ Result<engine::RunResult> run_engine(
     engine::Engine& engine,
     json::object prompt,
     json::object extra_data,
+    const std::vector<std::string>& targets,
     engine::Listener& listener,
     std::stop_token stop
 ) {
     try {
-        auto validation = engine.validate(prompt);
+        auto validation = engine.validate(prompt, targets.empty() ? nullptr : &targets);
         if (!validation.ok) {
             return fail(rejection(std::move(validation.error), std::move(validation.node_errors)));
         }
-        auto result =
-            engine.run(std::move(prompt), std::move(extra_data), listener, std::move(stop));
+        auto result = engine.run(
+            std::move(prompt),
+            std::move(extra_data),
+            listener,
+            std::move(stop),
+            std::move(validation.outputs_to_execute)
+        );
         if (!result && result.error().code == Code::invalid_workflow) {
             result.error().code = Code::worker_rejected;
         }
@@ -129,39 +136,107 @@ std::vector<std::string> KeptFiles::take_excess() {
 class EngineAttempt::Relay final : public engine::Listener,
                                    public std::enable_shared_from_this<Relay> {
 public:
-    Relay(Executor core, const json::object& prompt, jobs::AttemptListener& listener)
-        : core_(core), tracker_(prompt), listener_(&listener) {}
+    Relay(
+        Executor core,
+        const json::object& prompt,
+        std::string prompt_id,
+        jobs::AttemptListener& listener
+    )
+        : core_(core),
+          tracker_(prompt),
+          narrator_(std::move(prompt_id), clock_),
+          listener_(&listener) {}
 
     void cached(const std::vector<std::string>& nodes) override {
-        tell([nodes](ProgressTracker& tracker) { return tracker.cached(nodes); });
+        tell(
+            [nodes](ProgressTracker& tracker) { return tracker.cached(nodes); },
+            [nodes](Narrator& narrator) { return narrator.cached(nodes); }
+        );
     }
     void executing(const std::string& node) override {
-        tell([node](ProgressTracker& tracker) { return tracker.executing(node); });
+        tell(
+            [node](ProgressTracker& tracker) { return tracker.executing(node); },
+            [node](Narrator& narrator) { return narrator.executing(node); }
+        );
     }
     void progress(const std::string& node, int value, int max) override {
-        tell([node, value, max](ProgressTracker& tracker) {
-            return tracker.stepped(node, value, max);
-        });
+        tell(
+            [node, value, max](ProgressTracker& tracker) {
+                return tracker.stepped(node, value, max);
+            },
+            [node, value, max](Narrator& narrator) { return narrator.progress(node, value, max); }
+        );
     }
-    void executed(const std::string& node, const json::object&) override {
-        tell([node](ProgressTracker& tracker) { return tracker.finished(node); });
+    void executed(const std::string& node, const json::object& ui) override {
+        tell(
+            [node](ProgressTracker& tracker) { return tracker.finished(node); },
+            [node, ui](Narrator& narrator) { return narrator.executed(node, ui); }
+        );
+    }
+    void finished(const std::string& node) override {
+        tell(
+            [](ProgressTracker&) { return false; },
+            [node](Narrator& narrator) { return narrator.finished(node); }
+        );
+    }
+    void preview(const std::string& node, engine::ImageFormat format, std::string_view bytes)
+        override {
+        const char* type = format == engine::ImageFormat::png ? "image/png" : "image/jpeg";
+        boost::asio::post(
+            core_,
+            [self = shared_from_this(), node, type, bytes = std::string(bytes)]() mutable {
+                if (self->listener_ != nullptr) {
+                    self->listener_->on_preview(bytes, type);
+                    self->remark([&](Narrator& narrator) {
+                        return narrator.preview(node, std::move(bytes), type);
+                    });
+                }
+            }
+        );
+    }
+    void text(const std::string& node, std::string_view text) override {
+        tell(
+            [](ProgressTracker&) { return false; },
+            [node, text = std::string(text)](Narrator& narrator) {
+                return narrator.text(node, text);
+            }
+        );
     }
     // The listener is not called any more.
     void close() { listener_ = nullptr; }
 
 private:
-    template <class Step>
-    void tell(Step step) {
-        boost::asio::post(core_, [self = shared_from_this(), step = std::move(step)] {
-            if (self->listener_ != nullptr && step(self->tracker_)) {
-                self->listener_->on_progress(self->tracker_.snapshot());
+    template <class Step, class Words>
+    void tell(Step step, Words words) {
+        boost::asio::post(
+            core_,
+            [self = shared_from_this(), step = std::move(step), words = std::move(words)] {
+                if (self->listener_ == nullptr) {
+                    return;
+                }
+                if (step(self->tracker_)) {
+                    self->listener_->on_progress(self->tracker_.snapshot());
+                }
+                self->remark(words);
             }
-        });
+        );
+    }
+
+    template <class Words>
+    void remark(const Words& words) {
+        auto remarks = words(narrator_);  // also when nobody listens: somebody may, later
+        if (listener_->wants_remarks()) {
+            for (jobs::Remark& one : remarks) {
+                listener_->on_remark(std::move(one));
+            }
+        }
     }
 
     Executor core_;
-    ProgressTracker tracker_;          // core executor
-    jobs::AttemptListener* listener_;  // core executor
+    SystemClock clock_;
+    ProgressTracker tracker_;  // this and what follows: core executor
+    Narrator narrator_;
+    jobs::AttemptListener* listener_;
 };
 
 EngineAttempt::EngineAttempt(
@@ -229,17 +304,22 @@ Task<Result<jobs::AttemptResult>> EngineAttempt::attempt() {
             co_return fail(std::move(placed.error()));
         }
     }
-    const auto relay = std::make_shared<Relay>(link_.core, *prompt, listener_);
+    const auto relay =
+        std::make_shared<Relay>(link_.core, *prompt, assignment_.prompt_id, listener_);
     auto result = co_await link_.threads.run([&engine = link_.engine,
                                               prompt = std::move(*prompt),
                                               extra_data = assignment_.extra_data,
+                                              targets = assignment_.targets,
                                               relay,
                                               stop = engine_stop_.get_token()]() mutable {
         return run_engine(
-            engine, std::move(prompt), std::move(extra_data), *relay, std::move(stop)
+            engine, std::move(prompt), std::move(extra_data), targets, *relay, std::move(stop)
         );
     });
     relay->close();
+    if (result && listener_.wants_remarks()) {
+        listener_.on_remark(jobs::Remark{"execution_success", {}, {}, {}});
+    }
     if (!result) {
         co_return fail(std::move(result.error()));
     }

@@ -1,11 +1,33 @@
 #include "fleet/engine_worker.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
 
 namespace comfyd::fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> read_whole(const fs::path& path, std::uint64_t bytes_max) {
+    std::error_code error;
+    const auto size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
+    std::ifstream in(path, std::ios::binary);
+    if (error || !in || size == 0) {
+        return fail(Code::not_found, "there is no such file");
+    }
+    if (size > bytes_max) {
+        return fail(Code::payload_too_large, "the file is too large to be shown while it runs");
+    }
+    return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+}
+
+}  // namespace
 
 EngineWorker::Seat::Seat(EngineWorker& worker, const EngineAttempt* attempt)
     : worker_(&worker), attempt_(attempt) {
@@ -91,6 +113,29 @@ Task<Result<jobs::AttemptResult>> EngineWorker::run(
     auto attempt = std::make_unique<EngineAttempt>(link_, std::move(assignment), listener, stop);
     Seat seat(*this, attempt.get());
     return run_attempt(std::move(attempt), std::move(seat));
+}
+
+Task<Result<std::string>> EngineWorker::read_file(jobs::WorkerFile file, std::uint64_t bytes_max) {
+    const auto& folders = config_.folders;
+    const fs::path folder = file.folder == "temp"    ? folders.temp
+                            : file.folder == "input" ? folders.input
+                                                     : folders.output;
+    // The engine made these names itself; whoever asks may have made up others.
+    const fs::path inside = (fs::path(file.subfolder) / file.name).lexically_normal();
+    if (inside.empty() || inside.is_absolute() || *inside.begin() == "..") {
+        co_return fail(Code::not_found, "there is no such file");
+    }
+    auto read = co_await link_.disk.run([path = folder / inside, bytes_max] {
+        return read_whole(path, bytes_max);
+    });
+    co_return read;
+}
+
+Task<Result<>> EngineWorker::free_memory(bool, bool results) {
+    if (results) {
+        link_.engine.free_memory();
+    }
+    co_return Result<>();
 }
 
 Task<Result<jobs::AttemptResult>> EngineWorker::run_attempt(

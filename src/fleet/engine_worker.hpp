@@ -42,6 +42,8 @@ public:
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
+    Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
+    Task<Result<>> free_memory(bool models, bool results) override;
 
 private:
     // Holds the place of an attempt from the call of run() to its end.

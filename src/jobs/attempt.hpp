@@ -68,9 +68,19 @@ public:
         outputs.push_back(std::move(event));
     }
 
+    bool wants_remarks() const override {
+        return hub_.observer() != nullptr && hub_.observer()->wants_remarks(id);
+    }
+    void on_remark(Remark remark) override {
+        if (hub_.observer() != nullptr) {
+            hub_.observer()->on_remark(id, std::move(remark));
+        }
+    }
+
     const JobId id;
     const std::shared_ptr<Worker> worker;
-    Job job;  // as the ledger has it; valid once `begun`
+    Job job;                   // as the ledger has it; valid once `begun`
+    std::optional<Spec> spec;  // read from the ledger unless the job has just been accepted
     bool begun = false;
     bool gone = false;  // it never began: the job is back in the queue, or ended on the way
     int priority = kPriorityDefault;

@@ -13,15 +13,14 @@ namespace {
 
 class FreeWorker final : public scheduler::Candidate {
 public:
-    explicit FreeWorker(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
+    explicit FreeWorker(const std::shared_ptr<Worker>& worker) : worker_(worker.get()) {}
     bool can_run(const std::string& requirement) const override {
         return worker_->can_run(requirement);
     }
     double load() const override { return worker_->load(); }
-    const std::shared_ptr<Worker>& worker() const { return worker_; }
 
 private:
-    std::shared_ptr<Worker> worker_;
+    const Worker* worker_;
 };
 
 }  // namespace
@@ -57,6 +56,7 @@ Task<Result<>> Dispatcher::recover() {
             Job& job = entry.job;
             after = job.id;
             remember_deadline(job);
+            announce(job, false);
             if (job.state == State::running) {
                 ++reattached;
                 reattach(std::move(job));
@@ -100,8 +100,20 @@ void Dispatcher::enqueue(
         secrets_[job.id] = std::move(secret_extra_data);
     }
     remember_deadline(job);
+    announce(job, true);
     put_back(job, requirement);
     pump();
+}
+
+void Dispatcher::announce(const Job& job, bool is_new) {
+    if (hub_.observer() != nullptr) {
+        hub_.observer()->on_job(job, is_new);
+    }
+}
+
+std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {
+    const auto found = attempts_.find(id);
+    return found == attempts_.end() ? nullptr : found->second->worker;
 }
 
 void Dispatcher::add_ready(const JobId& id, int priority, const std::string& requirement) {
@@ -154,15 +166,11 @@ void Dispatcher::pump() {
         return;
     }
     while (ready_.size() > 0) {
-        std::vector<FreeWorker> free;
-        for (auto& worker : fleet_.workers()) {
-            if (worker->available() && !reserved_.contains(worker->id())) {
-                free.emplace_back(std::move(worker));
-            }
-        }
-        if (free.empty()) {
+        const std::vector<std::shared_ptr<Worker>> workers = free_workers();
+        if (workers.empty()) {
             return;
         }
+        const std::vector<FreeWorker> free(workers.begin(), workers.end());
         std::vector<const scheduler::Candidate*> candidates;
         candidates.reserve(free.size());
         for (const FreeWorker& worker : free) {
@@ -172,11 +180,34 @@ void Dispatcher::pump() {
         if (!placement) {
             return;
         }
-        launch(placement->job, free[placement->worker].worker());
+        launch(placement->job, workers[placement->worker]);
     }
 }
 
+std::vector<std::shared_ptr<Worker>> Dispatcher::free_workers() const {
+    std::vector<std::shared_ptr<Worker>> free;
+    for (auto& worker : fleet_.workers()) {
+        if (worker->available() && !reserved_.contains(worker->id())) {
+            free.push_back(std::move(worker));
+        }
+    }
+    return free;
+}
+
+std::shared_ptr<Worker> Dispatcher::find_free(const std::string& requirement) const {
+    std::shared_ptr<Worker> best;
+    for (auto& worker : free_workers()) {
+        if (worker->can_run(requirement) && (!best || worker->load() < best->load())) {
+            best = std::move(worker);
+        }
+    }
+    return best;
+}
+
 void Dispatcher::committed(const Change& change) {
+    if (hub_.observer() != nullptr) {
+        hub_.observer()->on_change(change.job, change.event);
+    }
     hub_.publish(std::make_shared<Event>(change.event));
     if (change.job.has_webhook && webhook_) {
         webhook_();

@@ -38,8 +38,14 @@ public:
 
     // A job that was just accepted.
     void enqueue(const Job& job, const std::string& requirement, json::object secret_extra_data);
+    // With nothing waiting and a worker free, the start of a job goes into the transaction that
+    // accepts it: one wait for the disk instead of two. nullopt: it has to wait its turn, `job` is
+    // as it was.
+    Task<std::optional<Result<Accepted>>> accept_at_once(NewJob& job);
     // Code::conflict when the job is not in a state for it (any more).
     Task<Result<>> cancel(JobId id);
+    // The same for a job that no worker has: Code::conflict as soon as one does.
+    Task<Result<>> cancel_waiting(JobId id);
     Task<Result<>> retry(JobId id);
 
     struct Live {
@@ -51,6 +57,9 @@ public:
     Live live(const JobId& id) const;
     // The latest progress and preview of a running job, as events.
     std::vector<events::EventPtr> latest(const JobId& id) const;
+
+    // Where a job runs now; nullptr: nowhere.
+    std::shared_ptr<Worker> worker_of(const JobId& id) const;
 
     // Waiting jobs with this priority or a higher one. Any thread.
     std::size_t queued_at_least(int priority) const;
@@ -68,6 +77,8 @@ private:
     using Step = std::function<Result<Change>(const Job&, std::uint64_t sequence)>;
 
     void pump();
+    std::vector<std::shared_ptr<Worker>> free_workers() const;
+    std::shared_ptr<Worker> find_free(const std::string& requirement) const;
     void launch(const JobId& id, std::shared_ptr<Worker> worker);
     void reattach(Job job);
     Task<> run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached);
@@ -84,6 +95,7 @@ private:
     void put_back(const Job& job, const std::string& requirement);
     void remember_deadline(const Job& job);
     void committed(const Change& change);
+    void announce(const Job& job, bool is_new);
     void forget(const JobId& id);
 
     Executor core_;

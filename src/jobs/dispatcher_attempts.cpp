@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
@@ -26,6 +27,42 @@ void Dispatcher::launch(const JobId& id, std::shared_ptr<Worker> worker) {
     remove_ready(id);
     attempts_[id] = attempt;
     tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
+}
+
+Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
+    if (stopping_ || pump_paused_ || ready_.size() > 0) {
+        co_return std::nullopt;
+    }
+    auto worker = find_free(job.spec.requirement);
+    if (!worker) {
+        co_return std::nullopt;
+    }
+    const Job& queued = job.change.job;
+    auto started = jobs::start(queued, worker->id(), queued.sequence + 1, clock_.now());
+    COMFYD_ASSERT(started.has_value());
+    job.started = *started;
+    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, queued.id, worker);
+    attempt->job = started->job;
+    attempt->sequence = started->event.sequence;
+    attempt->priority = queued.priority;
+    attempt->spec = job.spec;
+    reserved_.insert(worker->id());
+    auto accepted = co_await ledger_.accept(std::move(job));
+    if (!accepted || !accepted->created || stopping_) {
+        reserved_.erase(worker->id());
+        pump();
+        co_return accepted;  // when stopping, the next start finds the job running and re-attaches
+    }
+    attempt->begun = true;
+    if (!attempt->spec->secret_extra_data.empty()) {
+        secrets_[attempt->id] = std::move(attempt->spec->secret_extra_data);
+    }
+    attempts_[attempt->id] = attempt;
+    remember_deadline(attempt->job);
+    announce(attempt->job, true);
+    committed(*started);
+    tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
+    co_return accepted;
 }
 
 void Dispatcher::reattach(Job job) {
@@ -88,14 +125,17 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
 }
 
 Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, bool is_reattached) {
-    auto spec = co_await ledger_.find_spec(attempt->id);
-    if (!spec) {
-        co_return fail(std::move(spec.error()));
+    if (!attempt->spec) {
+        auto spec = co_await ledger_.find_spec(attempt->id);
+        if (!spec) {
+            co_return fail(std::move(spec.error()));
+        }
+        if (!*spec) {
+            co_return fail(Code::not_found, "the job's workflow is gone");
+        }
+        attempt->spec = std::move(*spec);
     }
-    if (!*spec) {
-        co_return fail(Code::not_found, "the job's workflow is gone");
-    }
-    if (!is_reattached) {
+    if (!attempt->begun) {
         auto found = co_await ledger_.find(attempt->id);
         if (!found) {
             co_return fail(std::move(found.error()));
@@ -122,16 +162,18 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
     assignment.attempt = attempt->job.attempt;
     assignment.prompt_id = prompt_id(attempt->id, attempt->job.attempt);
     assignment.tenant = attempt->job.tenant;
-    assignment.workflow = std::move((*spec)->workflow);
-    assignment.extra_data = std::move((*spec)->extra_data);
+    assignment.workflow = std::move(attempt->spec->workflow);
+    assignment.extra_data = std::move(attempt->spec->extra_data);
     if (const auto secret = secrets_.find(attempt->id); secret != secrets_.end()) {
         for (const auto& entry : secret->second) {
             assignment.extra_data[entry.key()] = entry.value();
         }
     }
+    assignment.targets = std::move(attempt->spec->targets);
     assignment.timeout = attempt->job.timeout;
     assignment.reattach = is_reattached;
-    attempt->requirement = std::move((*spec)->requirement);
+    attempt->requirement = std::move(attempt->spec->requirement);
+    attempt->spec.reset();
     co_return assignment;
 }
 

@@ -72,6 +72,14 @@ Task<Result<>> Dispatcher::cancel(JobId id) {
     co_return stored;
 }
 
+Task<Result<>> Dispatcher::cancel_waiting(JobId id) {
+    if (attempts_.contains(id)) {
+        co_return fail(Code::conflict, "the job is on a worker already");
+    }
+    auto stored = co_await cancel(id);
+    co_return stored;
+}
+
 Task<Result<>> Dispatcher::retry(JobId id) {
     auto spec = co_await ledger_.find_spec(id);
     if (!spec || !*spec) {

@@ -21,6 +21,7 @@ struct Assignment {
     std::string tenant;
     std::string workflow;  // JSON text; may hold asset references, which the runner uploads first
     json::object extra_data;
+    std::vector<std::string> targets;  // output nodes to run; empty: all
     Millis timeout{};
     // After a restart: the prompt may already be on the worker. The runner looks for it first, and
     // submits only when the worker certainly does not have it.
@@ -48,6 +49,16 @@ public:
     virtual void on_progress(const Progress& progress) = 0;
     virtual void on_preview(std::string bytes, std::string content_type) = 0;
     virtual void on_output(const Output& output) = 0;
+    // Whether anybody wants to hear on_remark() now; making remarks for nobody would cost.
+    virtual bool wants_remarks() const { return false; }
+    virtual void on_remark(Remark remark) { static_cast<void>(remark); }
+};
+
+// A file of a worker, as its ui dictionaries name it.
+struct WorkerFile {
+    std::string name;
+    std::string subfolder;
+    std::string folder;  // "output", "temp", "input"
 };
 
 struct AttemptResult {
@@ -93,6 +104,18 @@ public:
     virtual Task<Result<AttemptResult>> run(
         Assignment assignment, AttemptListener& listener, StopRequest& stop
     ) = 0;
+
+    // A result of a prompt that still runs, which nobody has collected yet. Code::not_found,
+    // Code::payload_too_large.
+    virtual Task<Result<std::string>> read_file(WorkerFile file, std::uint64_t bytes_max) {
+        static_cast<void>(file), static_cast<void>(bytes_max);
+        co_return fail(Code::not_found, "this worker does not show its files");
+    }
+    // Gives memory back between prompts: models, and the results that it keeps.
+    virtual Task<Result<>> free_memory(bool models, bool results) {
+        static_cast<void>(models), static_cast<void>(results);
+        co_return Result<>();
+    }
 };
 
 class Fleet {

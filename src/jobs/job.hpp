@@ -55,6 +55,9 @@ struct Webhook {
 
 // What a client asked for. Never changes after the job was accepted.
 struct Spec {
+    // Set: the id that the job gets, made by JobId::make() just now. For dialects that must know
+    // it before the job can tell of itself.
+    std::optional<JobId> id;
     std::string tenant = "local";  // who asked
     std::string dialect;           // which API it came by, for example "comfy-v2"
     std::string workflow;          // API-format prompt, JSON text
@@ -72,7 +75,8 @@ struct Spec {
     std::string idempotency_key;  // empty: none. Unique per tenant for 24 hours
     std::string request_hash;     // of everything that makes two requests the same
     int node_count = 0;
-    std::string requirement;  // the node classes it needs: sorted, unique, one a line
+    std::string requirement;           // the node classes it needs: sorted, unique, one a line
+    std::vector<std::string> targets;  // output nodes to run; empty: all
 };
 
 struct Output {
@@ -152,6 +156,15 @@ struct Progress {
     std::string message;
 
     json::object to_json() const;
+};
+
+// What a worker says while it runs a prompt, in its own words. Nothing here reads it: it is handed
+// from the worker to a dialect that speaks the same language, and only while somebody listens.
+struct Remark {
+    std::string type;   // as the worker names it: "executing", "progress_state", "preview", …
+    json::object data;  // as the worker said it, with its own prompt id
+    std::string bytes;  // of a picture or a text
+    std::string content_type;  // of a picture
 };
 
 enum class EventType {

@@ -20,6 +20,8 @@ namespace comfyd::jobs {
 struct NewJob {
     Change change;
     Spec spec;  // its secret_extra_data is not stored
+    // Set when a worker is free for it: the job is accepted and started in one step.
+    std::optional<Change> started{};
 };
 
 // The answer to a NewJob. When another job of the tenant holds the idempotency key, nothing was

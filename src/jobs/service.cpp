@@ -9,6 +9,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "base/hop.hpp"
+#include "base/log.hpp"
 #include "jobs/dispatcher.hpp"
 
 namespace comfyd::jobs {
@@ -53,23 +54,35 @@ public:
             );
         }
         const Time now = clock_.now();
-        NewJob job{make_job(JobId::make(now), spec, now), std::move(spec)};
-        Incoming incoming{
-            job.change.job, job.spec.requirement, std::move(job.spec.secret_extra_data)
-        };
+        const JobId id = spec.id.value_or(JobId::make(now));
+        NewJob job{make_job(id, spec, now), std::move(spec)};
+        Submitted submitted;
+        submitted.view.job = job.change.job;
         const std::string request_hash = job.spec.request_hash;
-        auto accepted = co_await ledger_.accept(std::move(job));
-        if (!accepted) {
-            co_return fail(std::move(accepted.error()));
+        std::optional<Result<Accepted>> accepted;
+        if (jobs_ahead(kPriorityMin) == 0) {
+            accepted = co_await await_on(core_, dispatcher_.accept_at_once(job));
+            submitted.view.queue_position = 1;
         }
-        if (!accepted->created) {
-            auto replayed = co_await replay(std::move(*accepted), request_hash);
+        if (!accepted) {
+            Incoming incoming{
+                job.change.job, job.spec.requirement, std::move(job.spec.secret_extra_data)
+            };
+            accepted = co_await ledger_.accept(std::move(job));
+            if (*accepted && (*accepted)->created) {
+                submitted.view.queue_position =
+                    static_cast<int>(jobs_ahead(incoming.job.priority)) + 1;
+                const Executor here = co_await boost::asio::this_coro::executor;
+                hand_over(std::move(incoming), here);
+            }
+        }
+        if (!*accepted) {
+            co_return fail(std::move(accepted->error()));
+        }
+        if (!(*accepted)->created) {
+            auto replayed = co_await replay(std::move(**accepted), request_hash);
             co_return replayed;
         }
-        Submitted submitted;
-        submitted.view.job = incoming.job;
-        submitted.view.queue_position = static_cast<int>(jobs_ahead(incoming.job.priority)) + 1;
-        hand_over(std::move(incoming));
         co_return submitted;
     }
 
@@ -123,6 +136,18 @@ public:
         co_return view;
     }
 
+    Task<Result<>> cancel_waiting(std::string tenant, JobId id) {
+        auto found = co_await find(std::move(tenant), id);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        if (found->state != State::queued && found->state != State::retry_waiting) {
+            co_return fail(Code::conflict, "the job does not wait any more");
+        }
+        auto done = co_await await_on(core_, dispatcher_.cancel_waiting(id));
+        co_return done;
+    }
+
     Task<Result<View>> retry(std::string tenant, JobId id) {
         auto found = co_await find(tenant, id);
         if (!found) {
@@ -172,6 +197,30 @@ public:
         co_return subscription;
     }
 
+    Task<Result<std::string>> read_live_file(JobId id, WorkerFile file, std::uint64_t bytes_max) {
+        const auto worker = dispatcher_.worker_of(id);  // kept alive until the file is read
+        if (!worker) {
+            co_return fail(Code::not_found, "the job does not run");
+        }
+        auto read = co_await worker->read_file(std::move(file), bytes_max);
+        co_return read;
+    }
+
+    Task<> free_idle_workers(bool models, bool results) {
+        for (const auto& worker : fleet_.workers()) {
+            if (worker->info().status != "idle") {
+                continue;
+            }
+            auto freed = co_await worker->free_memory(models, results);
+            if (!freed) {
+                log::info(
+                    "a worker did not give memory back",
+                    {{"worker", worker->id()}, {"error", freed.error().message}}
+                );
+            }
+        }
+    }
+
     Executor core_;
     Clock& clock_;
     Ledger& ledger_;
@@ -206,7 +255,7 @@ private:
 
     // Many submits cross to the core thread in one post: waking it for each would cost more than
     // the work itself.
-    void hand_over(Incoming incoming) {
+    void hand_over(Incoming incoming, Executor here) {
         on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_add(
             1, std::memory_order_relaxed
         );
@@ -217,7 +266,9 @@ private:
             incoming_.push_back(std::move(incoming));
         }
         if (must_post) {
-            boost::asio::post(core_, [this] { take_over(); });
+            // By way of the caller's own queue, so that all that one commit resumes there goes
+            // along.
+            boost::asio::post(here, [this] { boost::asio::post(core_, [this] { take_over(); }); });
         }
     }
 
@@ -304,6 +355,9 @@ Task<Result<Page>> Service::list(ListQuery query) {
 Task<Result<View>> Service::cancel(std::string tenant, JobId id) {
     return impl_->cancel(std::move(tenant), id);
 }
+Task<Result<>> Service::cancel_waiting(std::string tenant, JobId id) {
+    return impl_->cancel_waiting(std::move(tenant), id);
+}
 Task<Result<View>> Service::retry(std::string tenant, JobId id) {
     return impl_->retry(std::move(tenant), id);
 }
@@ -312,6 +366,24 @@ Task<Result<std::shared_ptr<events::Subscription>>> Service::watch(
     std::string tenant, JobId id, events::WatchOptions options
 ) {
     return impl_->watch(std::move(tenant), id, options);
+}
+
+Task<Result<std::string>> Service::read_live_file(
+    JobId id, WorkerFile file, std::uint64_t bytes_max
+) {
+    return await_on(core(), impl_->read_live_file(id, std::move(file), bytes_max));
+}
+
+Task<> Service::free_idle_workers(bool models, bool results) {
+    return await_on(core(), impl_->free_idle_workers(models, results));
+}
+
+Executor Service::core() const {
+    return impl_->core_;
+}
+
+void Service::observe(std::shared_ptr<events::Observer> observer) {
+    impl_->hub_.observe(std::move(observer));
 }
 
 Task<Result<WebhookStatus>> Service::webhook_status(JobId id) {

@@ -74,6 +74,8 @@ public:
     Task<Result<Page>> list(ListQuery query);
     // Idempotent: a job that has ended stays as it is.
     Task<Result<View>> cancel(std::string tenant, JobId id);
+    // Takes a job out of the queue; one that runs or has ended stays as it is: Code::conflict.
+    Task<Result<>> cancel_waiting(std::string tenant, JobId id);
     // failed, cancelled or expired -> queued again. Code::conflict otherwise.
     Task<Result<View>> retry(std::string tenant, JobId id);
     // Everything after `options.since`, in order, without gap or repetition; the stored past first,
@@ -82,11 +84,19 @@ public:
     Task<Result<std::shared_ptr<events::Subscription>>> watch(
         std::string tenant, JobId id, events::WatchOptions options
     );
+    // A file of a job that still runs, from the worker that runs it. Code::not_found.
+    Task<Result<std::string>> read_live_file(JobId id, WorkerFile file, std::uint64_t bytes_max);
+    // Asks every worker that runs nothing to give memory back.
+    Task<> free_idle_workers(bool models, bool results);
     Task<Result<WebhookStatus>> webhook_status(JobId id);
     Task<Result<StateCounts>> counts(std::optional<std::string> tenant);
     Task<QueueCounts> queue_counts();
     Task<std::vector<WorkerInfo>> workers();
 
+    // The executor that owns the state behind this door.
+    Executor core() const;
+    // Before recover(). One observer.
+    void observe(std::shared_ptr<events::Observer> observer);
     // Called on the core executor after a change with a webhook was committed.
     void on_webhook(std::function<void()> callback);
     // Called on the core executor for every ended job, for metrics.

@@ -327,7 +327,11 @@ Task<Outcome> Webhooks::Impl::try_once(const Attempt& attempt) {
     net::ClientRequest request;
     request.method = "POST";
     request.url = attempt.webhook.url;
-    request.body = webhook_body(then, *event);
+    std::optional<std::string> own;
+    if (options_.own_body) {
+        own = co_await options_.own_body(then, *event);
+    }
+    request.body = own ? std::move(*own) : webhook_body(then, *event);
     request.headers = webhook_headers(attempt.webhook, then, *event, request.body, clock_.now());
     request.timeout = options_.attempt_timeout;
     request.response_bytes_max = std::numeric_limits<std::uint64_t>::max();

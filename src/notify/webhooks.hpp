@@ -2,7 +2,9 @@
 // dead receiver delay anybody else. Runs on one executor.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/task.hpp"
@@ -11,6 +13,10 @@
 #include "notify/outbox.hpp"
 
 namespace comfyd::notify {
+
+// The body for an event of a job whose dialect has its own; nullopt: the usual one. Gives the same
+// bytes each time.
+using OwnBody = std::function<Task<std::optional<std::string>>(jobs::Job, jobs::Event)>;
 
 struct WebhookOptions {
     bool allow_private_addresses = false;
@@ -21,6 +27,7 @@ struct WebhookOptions {
     Millis retry_max{std::chrono::hours(1)};
     Millis give_up_after{std::chrono::hours(24)};
     std::string ca_file{};
+    OwnBody own_body{};
 };
 
 struct WebhookCounters {

@@ -1,9 +1,22 @@
 #include "workflow/catalogue.hpp"
 
+#include <algorithm>
+#include <mutex>
+#include <set>
 #include <utility>
+
+#include "base/crypto.hpp"
+#include "workflow/definition_pool.hpp"
+#include "workflow/object_info_union.hpp"
 
 namespace comfyd::workflow {
 namespace {
+
+constexpr std::size_t kClassesMax = 50'000;
+
+std::string_view view(boost::json::string_view text) {
+    return {text.data(), text.size()};
+}
 
 template <class Visit>
 bool each_line(std::string_view lines, Visit visit) {
@@ -20,36 +33,31 @@ bool each_line(std::string_view lines, Visit visit) {
     return true;
 }
 
-NodeClass read_class(const json::object& from) {
-    NodeClass node;
-    if (const json::value* output = json::find(from, "output_node");
-        output != nullptr && output->is_bool()) {
-        node.output_node = output->get_bool();
-    }
-    if (const json::value* outputs = json::find(from, "output");
-        outputs != nullptr && outputs->is_array()) {
-        node.output_count = outputs->get_array().size();
-    }
-    const json::value* input = json::find(from, "input");
-    if (input != nullptr && input->is_object()) {
-        const json::value* required = json::find(input->get_object(), "required");
-        if (required != nullptr && required->is_object()) {
-            for (const auto& entry : required->get_object()) {
-                // Dynamic inputs appear in prompts under other, dotted names.
-                const auto* definition = entry.value().if_array();
-                const bool dynamic = definition != nullptr && !definition->empty() &&
-                                     definition->front().is_string() &&
-                                     definition->front().get_string().starts_with("COMFY_");
-                if (!dynamic) {
-                    node.required_inputs.emplace_back(entry.key());
-                }
-            }
-        }
-    }
-    return node;
+bool fits_a_line(std::string_view text) {
+    return text.find_first_of("\n\t") == std::string_view::npos;
+}
+
+bool offers(const NodeDefinition& definition, std::string_view input, std::string_view value) {
+    const json::value choice(boost::json::string_view(value.data(), value.size()));
+    return std::ranges::any_of(definition.all_inputs(), [&](const InputDefinition* candidate) {
+        return candidate->name == input && candidate->offers(choice);
+    });
 }
 
 }  // namespace
+
+NeedLine NeedLine::read(std::string_view line) {
+    const auto first = line.find('\t');
+    if (first == std::string_view::npos) {
+        return {line, {}, {}};
+    }
+    const auto second = line.find('\t', first + 1);
+    return {
+        line.substr(0, first),
+        line.substr(first + 1, second == line.npos ? line.npos : second - first - 1),
+        second == line.npos ? std::string_view() : line.substr(second + 1)
+    };
+}
 
 Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
     const json::value& object_info
@@ -59,47 +67,190 @@ Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
     }
     auto classes = std::make_shared<NodeClasses>();
     for (const auto& entry : object_info.get_object()) {
-        if (entry.value().is_object() && entry.key().find('\n') == std::string_view::npos) {
-            classes->classes_.emplace(entry.key(), read_class(entry.value().get_object()));
+        if (!entry.value().is_object() || !fits_a_line(view(entry.key())) ||
+            classes->classes_.size() == kClassesMax) {
+            continue;
+        }
+        auto definition = shared_definition(view(entry.key()), entry.value().get_object());
+        if (definition) {
+            classes->index_.emplace((*definition)->name(), definition->get());
+            classes->classes_.push_back(std::move(*definition));
         }
     }
     return classes;
 }
 
-const NodeClass* NodeClasses::find(std::string_view class_type) const {
-    const auto found = classes_.find(class_type);
-    return found == classes_.end() ? nullptr : &found->second;
+const NodeDefinition* NodeClasses::find(std::string_view class_type) const {
+    const auto found = index_.find(class_type);
+    return found == index_.end() ? nullptr : found->second;
+}
+
+bool NodeClasses::has(const NeedLine& need) const {
+    const NodeDefinition* definition = find(need.class_type);
+    return definition != nullptr &&
+           (need.input.empty() || offers(*definition, need.input, need.value));
 }
 
 bool NodeClasses::has_all(std::string_view requirement) const {
-    return each_line(requirement, [this](std::string_view name) { return find(name) != nullptr; });
+    return each_line(requirement, [this](std::string_view line) {
+        return has(NeedLine::read(line));
+    });
 }
 
-const NodeClass* Catalogue::find(std::string_view class_type) const {
+// What the workers are together, made once.
+struct Catalogue::Together {
+    std::vector<std::shared_ptr<const NodeClasses>> sources;  // each once
+
+    std::once_flag merged_once;
+    std::vector<MergedClass> classes;
+    std::unordered_map<std::string_view, const MergedClass*> index;
+    std::once_flag written_once;
+    std::shared_ptr<const ObjectInfo> document;
+
+    void merge() {
+        std::call_once(merged_once, [this] {
+            classes = merge_classes(sources);
+            index.reserve(classes.size());
+            for (const MergedClass& merged : classes) {
+                index.emplace(merged.definition->name(), &merged);
+            }
+        });
+    }
+
+    const MergedClass* find(std::string_view class_type) {
+        merge();
+        const auto found = index.find(class_type);
+        return found == index.end() ? nullptr : found->second;
+    }
+
+    const std::shared_ptr<const ObjectInfo>& write() {
+        merge();
+        std::call_once(written_once, [this] {
+            auto made = std::make_shared<ObjectInfo>();
+            made->text = "{";
+            for (const MergedClass& merged : classes) {
+                made->text += made->text.size() > 1 ? "," : "";
+                made->text += json::serialize(json::value(merged.definition->name()));
+                made->text += ':';
+                made->text += json::serialize(merged.definition->info());
+            }
+            made->text += '}';
+            made->etag = to_hex(sha256(made->text)).substr(0, 32);
+            document = std::move(made);
+        });
+        return document;
+    }
+
+    // The one that is alive for these sources, or a new one.
+    static std::shared_ptr<Together> of(std::vector<std::shared_ptr<const NodeClasses>> sources) {
+        static std::mutex mutex;
+        static std::vector<std::weak_ptr<Together>> known;
+        const std::lock_guard lock(mutex);
+        std::erase_if(known, [](const auto& one) { return one.expired(); });
+        for (const auto& candidate : known) {
+            auto alive = candidate.lock();
+            if (alive != nullptr && alive->sources == sources) {
+                return alive;
+            }
+        }
+        auto made = std::make_shared<Together>();
+        made->sources = std::move(sources);
+        known.push_back(made);
+        return made;
+    }
+};
+
+Catalogue::Catalogue(std::vector<Entry> workers) : workers_(std::move(workers)) {
+    std::vector<std::shared_ptr<const NodeClasses>> sources;
+    std::set<const NodeClasses*> seen;
     for (const Entry& worker : workers_) {
-        if (const NodeClass* found = worker.classes->find(class_type)) {
-            return found;
+        if (seen.insert(worker.classes.get()).second) {
+            sources.push_back(worker.classes);
         }
     }
-    return nullptr;
+    together_ = Together::of(std::move(sources));
+}
+
+const NodeDefinition* Catalogue::find(std::string_view class_type) const {
+    const MergedClass* found = together_->find(class_type);
+    return found == nullptr ? nullptr : found->definition.get();
+}
+
+std::shared_ptr<const ObjectInfo> Catalogue::object_info() const {
+    return together_->write();
+}
+
+std::string Catalogue::object_info(std::string_view class_type) const {
+    json::object document;
+    if (const NodeDefinition* definition = find(class_type)) {
+        document[definition->name()] = definition->info();
+    }
+    return json::serialize(document);
+}
+
+std::string Catalogue::requirement_of(const json::object& workflow) const {
+    std::set<std::string> lines;
+    for (const auto& entry : workflow) {
+        const json::object* node = entry.value().if_object();
+        const json::value* type = node != nullptr ? json::find(*node, "class_type") : nullptr;
+        if (type == nullptr || !type->is_string()) {
+            continue;
+        }
+        const std::string class_type(view(type->get_string()));
+        if (!fits_a_line(class_type)) {
+            continue;
+        }
+        lines.insert(class_type);
+        const MergedClass* merged = together_->find(class_type);
+        const json::value* inputs = json::find(*node, "inputs");
+        if (merged == nullptr || inputs == nullptr || !inputs->is_object()) {
+            continue;
+        }
+        for (const std::string& input : merged->differing_inputs) {
+            const json::value* value = inputs->get_object().if_contains(input);
+            const std::string_view text =
+                value != nullptr && value->is_string() ? view(value->get_string()) : "";
+            if (text.empty() || !fits_a_line(text)) {
+                continue;
+            }
+            const auto has = [&](const auto& variant) { return offers(*variant, input, text); };
+            if (std::ranges::any_of(merged->variants, has) &&
+                !std::ranges::all_of(merged->variants, has)) {
+                lines.insert(class_type + "\t" + input + "\t" + std::string(text));
+            }
+        }
+    }
+    std::string requirement;
+    for (const std::string& line : lines) {
+        requirement += requirement.empty() ? "" : "\n";
+        requirement += line;
+    }
+    return requirement;
 }
 
 bool Catalogue::can_run(std::string_view requirement) const {
-    for (const Entry& worker : workers_) {
-        if (worker.classes->has_all(requirement)) {
-            return true;
-        }
-    }
-    return false;
+    return std::ranges::any_of(together_->sources, [&](const auto& classes) {
+        return classes->has_all(requirement);
+    });
 }
 
 std::optional<Catalogue::Nearest> Catalogue::nearest(std::string_view requirement) const {
     std::optional<Nearest> best;
     for (const Entry& worker : workers_) {
-        Nearest candidate{worker.worker, {}};
-        each_line(requirement, [&](std::string_view name) {
-            if (worker.classes->find(name) == nullptr) {
-                candidate.missing.emplace_back(name);
+        Nearest candidate{worker.worker, {}, {}};
+        each_line(requirement, [&](std::string_view line) {
+            const NeedLine need = NeedLine::read(line);
+            if (worker.classes->has(need)) {
+                return true;
+            }
+            if (need.input.empty()) {
+                candidate.missing.emplace_back(line);
+                candidate.missing_classes.emplace_back(line);
+            } else {
+                candidate.missing.push_back(
+                    "'" + std::string(need.value) + "' for " + std::string(need.class_type) + "." +
+                    std::string(need.input)
+                );
             }
             return true;
         });

@@ -1,9 +1,9 @@
 // What the fleet can run: the node classes of every worker, as one immutable snapshot that any
-// thread may read.
+// thread may read. Equal classes of several workers are one object; what is made of all of them
+// together is made when it is first asked for, and shared by snapshots with the same classes.
 #pragma once
 
-#include <functional>
-#include <map>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,13 +13,19 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "workflow/definition.hpp"
+#include "workflow/prompt_rules.hpp"
 
 namespace comfyd::workflow {
 
-struct NodeClass {
-    bool output_node = false;
-    std::vector<std::string> required_inputs;
-    std::size_t output_count = 0;
+// What a prompt needs of a worker, one need a line: "class", or "class\tinput\tvalue" where a
+// choice such as a model file is not the same on all workers.
+struct NeedLine {
+    std::string_view class_type;
+    std::string_view input;  // empty: the class alone
+    std::string_view value;
+
+    static NeedLine read(std::string_view line);
 };
 
 // The node classes of one worker, from its /object_info. Equal documents share one object.
@@ -31,40 +37,65 @@ public:
         const json::value& object_info
     );
 
-    const NodeClass* find(std::string_view class_type) const;
+    const NodeDefinition* find(std::string_view class_type) const;
     std::size_t size() const { return classes_.size(); }
-    // `requirement`: class names, one a line.
+    // In the order of the document.
+    const std::vector<std::shared_ptr<const NodeDefinition>>& all() const { return classes_; }
+
+    bool has(const NeedLine& need) const;
+    // `requirement`: lines as in NeedLine.
     bool has_all(std::string_view requirement) const;
 
 private:
-    std::map<std::string, NodeClass, std::less<>> classes_;
+    std::vector<std::shared_ptr<const NodeDefinition>> classes_;
+    std::unordered_map<std::string_view, const NodeDefinition*> index_;  // names of classes_
 };
 
-class Catalogue {
+// An answer of GET /object_info.
+struct ObjectInfo {
+    std::string text;
+    std::string etag;  // without quotes; the same for the same text
+};
+
+class Catalogue : public PromptClasses {
 public:
     struct Entry {
         std::string worker;
         std::shared_ptr<const NodeClasses> classes;
     };
-    explicit Catalogue(std::vector<Entry> workers) : workers_(std::move(workers)) {}
+    explicit Catalogue(std::vector<Entry> workers);
 
     // False until the first worker said what it has: then only the syntax of a workflow can be
     // checked.
     bool knows_workers() const { return !workers_.empty(); }
     const std::vector<Entry>& workers() const { return workers_; }
-    // The class on the first worker that has it.
-    const NodeClass* find(std::string_view class_type) const;
-    // Some worker has them all.
+
+    // The class as the workers that have it take it together: every choice that one of them
+    // offers, required only what all require.
+    const NodeDefinition* find(std::string_view class_type) const override;
+    // As GET /object_info of one server that is all workers. Never nullptr.
+    std::shared_ptr<const ObjectInfo> object_info() const;
+    // As GET /object_info/{class}: {} where there is none.
+    std::string object_info(std::string_view class_type) const;
+
+    // What the nodes of a workflow need of a worker (sorted, unique): their classes, and the
+    // choices that only some of the workers with the class offer.
+    std::string requirement_of(const json::object& workflow) const;
+    // Some worker has it all.
     bool can_run(std::string_view requirement) const;
     // What the worker that comes nearest lacks.
     struct Nearest {
         std::string worker;
-        std::vector<std::string> missing;
+        std::vector<std::string> missing;          // in words
+        std::vector<std::string> missing_classes;  // those of them that are classes
     };
     std::optional<Nearest> nearest(std::string_view requirement) const;
 
 private:
+    struct Together;
+
     std::vector<Entry> workers_;
+    std::shared_ptr<Together> together_;
 };
 
 }  // namespace comfyd::workflow

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "workflow/check_errors.hpp"
+
 namespace comfyd::workflow {
 namespace {
 
@@ -61,15 +63,15 @@ public:
                  ""}
             );
         }
-        for (const std::string& name : classes_) {
-            checked_.requirement += checked_.requirement.empty() ? "" : "\n";
-            checked_.requirement += name;
+        if (findings_.empty() && catalogue_.knows_workers()) {
+            check_values();
         }
         if (!findings_.empty()) {
-            return fail(refusal());
+            return fail(findings_error(findings_, missing_classes_));
         }
+        checked_.requirement = catalogue_.requirement_of(nodes_);
         if (catalogue_.knows_workers() && !catalogue_.can_run(checked_.requirement)) {
-            return fail(no_single_worker());
+            return fail(no_worker_error(*catalogue_.nearest(checked_.requirement)));
         }
         checked_.node_count = static_cast<int>(nodes_.size());
         return std::move(checked_);
@@ -102,18 +104,17 @@ private:
             return;
         }
         const std::string class_type(type->get_string());
-        if (class_type.find('\n') != std::string::npos) {
+        if (class_type.find_first_of("\n\t") != std::string::npos) {
             add(
                 {"missing_node_type",
-                 "node " + std::string(id) + " has a line break in its class_type",
+                 "node " + std::string(id) + " has a line break or tab in its class_type",
                  std::string(id),
                  "",
                  "class_type"}
             );
             return;
         }
-        classes_.insert(class_type);
-        const NodeClass* known = catalogue_.find(class_type);
+        const NodeDefinition* known = catalogue_.find(class_type);
         if (known == nullptr && catalogue_.knows_workers()) {
             missing_classes_.insert(class_type);
             add(
@@ -124,7 +125,7 @@ private:
                  "class_type"}
             );
         }
-        has_output_ = has_output_ || (known != nullptr && known->output_node);
+        has_output_ = has_output_ || (known != nullptr && known->output_node());
         const json::value* inputs = json::find(*node, "inputs");
         if (inputs != nullptr && !inputs->is_object()) {
             add(
@@ -143,7 +144,7 @@ private:
     void check_inputs(
         std::string_view id,
         const std::string& class_type,
-        const NodeClass* known,
+        const NodeDefinition* known,
         const json::object& inputs
     ) {
         for (const auto& input : inputs) {
@@ -159,15 +160,15 @@ private:
         if (known == nullptr) {
             return;
         }
-        for (const std::string& required : known->required_inputs) {
-            if (!inputs.contains(required)) {
+        for (const InputDefinition& input : known->inputs_for(inputs)) {
+            if (input.need == Need::required && !inputs.contains(input.name)) {
                 add(
                     {"required_input_missing",
                      "node " + std::string(id) + " (" + class_type +
-                         ") lacks the required input '" + required + "'",
+                         ") lacks the required input '" + input.name + "'",
                      std::string(id),
                      class_type,
-                     required}
+                     input.name}
                 );
             }
         }
@@ -206,10 +207,11 @@ private:
         }
         const auto* source = found->value().if_object();
         const json::value* type = source != nullptr ? json::find(*source, "class_type") : nullptr;
-        const NodeClass* known =
+        const NodeDefinition* known =
             type != nullptr && type->is_string() ? catalogue_.find(type->get_string()) : nullptr;
         const double slot = items[1].to_number<double>();
-        if (slot < 0 || (known != nullptr && slot >= static_cast<double>(known->output_count))) {
+        if (slot < 0 ||
+            (known != nullptr && slot >= static_cast<double>(known->outputs().size()))) {
             add(
                 {"bad_linked_input",
                  where + " is linked to output " + json::serialize(items[1]) + " of node " +
@@ -219,6 +221,42 @@ private:
                  input}
             );
         }
+    }
+
+    // What a worker itself would say about types, limits and choices.
+    void check_values() {
+        json::object copy = nodes_;  // judging coerces values
+        PromptOptions options;
+        options.own_checks_known = false;
+        const PromptVerdict verdict = judge_prompt(copy, catalogue_, options);
+        for (const auto& node : verdict.node_errors) {
+            const std::string id(node.key());
+            const std::string class_type(node.value().at("class_type").as_string());
+            for (const json::value& error : node.value().at("errors").as_array()) {
+                const json::value* name =
+                    json::find(error.at("extra_info").as_object(), "input_name");
+                const std::string input(name != nullptr ? name->as_string() : "");
+                if (is_asset(id, input)) {
+                    continue;
+                }
+                add(
+                    {std::string(error.at("type").as_string()),
+                     "node " + id + " (" + class_type +
+                         "): " + std::string(error.at("message").as_string()) + ": " +
+                         std::string(error.at("details").as_string()),
+                     id,
+                     class_type,
+                     input}
+                );
+            }
+        }
+    }
+
+    // The file will be put in its place before the workflow runs.
+    bool is_asset(const std::string& id, const std::string& input) const {
+        return std::ranges::any_of(checked_.assets, [&](const AssetReference& asset) {
+            return asset.node_id == id && asset.input == input;
+        });
     }
 
     // Iterative depth-first search: a workflow may be a chain of thousands of nodes.
@@ -277,71 +315,9 @@ private:
         return sources;
     }
 
-    Error refusal() const {
-        json::array listed;
-        json::object node_errors;
-        json::array invalid_connections;
-        for (const Finding& finding : findings_) {
-            listed.emplace_back(json::object{
-                {"code", finding.code},
-                {"message", finding.message},
-                {"node_id", finding.node_id},
-                {"class_type", finding.class_type},
-                {"input", finding.input}
-            });
-            if (!finding.node_id.empty()) {
-                json::value& errors = node_errors[finding.node_id];
-                if (!errors.is_array()) {
-                    errors.emplace_array();
-                }
-                errors.get_array().emplace_back(
-                    json::object{{"field", finding.input}, {"reason", finding.code}}
-                );
-            }
-            if (finding.code == "bad_linked_input" || finding.code == "required_input_missing" ||
-                finding.code == "dependency_cycle") {
-                invalid_connections.emplace_back(json::object{
-                    {"node_id", finding.node_id},
-                    {"input", finding.input},
-                    {"reason", finding.message}
-                });
-            }
-        }
-        std::string message = "the workflow cannot run: " + findings_.front().message;
-        if (findings_.size() > 1) {
-            message += " (and " + std::to_string(findings_.size() - 1) + " more)";
-        }
-        return Error(
-            Code::invalid_workflow,
-            std::move(message),
-            {{"findings", std::move(listed)},
-             {"node_errors", std::move(node_errors)},
-             {"missing_nodes", json::array(missing_classes_.begin(), missing_classes_.end())},
-             {"invalid_connections", std::move(invalid_connections)}}
-        );
-    }
-
-    Error no_single_worker() const {
-        const auto nearest = catalogue_.nearest(checked_.requirement);
-        std::string lacks;
-        for (const std::string& name : nearest->missing) {
-            lacks += lacks.empty() ? name : ", " + name;
-        }
-        return Error(
-            Code::no_capable_worker,
-            "every node class exists on some worker, but no worker has all of them; nearest is '" +
-                nearest->worker + "', which lacks " + lacks,
-            {{"nearest_worker", nearest->worker},
-             {"missing_there", json::array(nearest->missing.begin(), nearest->missing.end())},
-             {"missing_nodes", json::array(nearest->missing.begin(), nearest->missing.end())},
-             {"invalid_connections", json::array()}}
-        );
-    }
-
     const json::object& nodes_;
     const Catalogue& catalogue_;
     Checked checked_;
-    std::set<std::string, std::less<>> classes_;
     std::set<std::string, std::less<>> missing_classes_;
     std::vector<Finding> findings_;
     bool has_output_ = false;

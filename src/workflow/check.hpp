@@ -1,5 +1,6 @@
-// Checks a workflow before it is accepted: shape, node classes, links, cycles, an output node.
-// Pure; any thread.
+// Checks a workflow before it is accepted: shape, node classes, links, cycles, an output node, and
+// with workers known also the types of links and the limits and choices of values, by ComfyUI's own
+// rules. Stricter than ComfyUI, which ignores what no output needs. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ struct AssetReference {
 };
 
 struct Checked {
-    std::string requirement;  // node classes, sorted, unique, one a line
+    std::string requirement;  // as Catalogue::requirement_of: sorted, unique, one need a line
     int node_count = 0;
     std::vector<AssetReference> assets;
 };
@@ -52,8 +53,9 @@ const json::object& unwrap(const json::object& workflow);
 //   {"findings": [{code, message, node_id, class_type, input}],
 //    "node_errors": {node_id: [{field, reason}]},
 //    "missing_nodes": [class…], "invalid_connections": [{node_id, input, reason}]}
-// Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class exists
-// somewhere, but no worker has them all; details also hold "nearest_worker" and "missing_there").
+// Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class and each
+// chosen file exists somewhere, but no worker has them all; details also hold "nearest_worker" and
+// "missing_there").
 Result<Checked> check(const json::object& workflow, const Catalogue& catalogue);
 
 }  // namespace comfyd::workflow

@@ -18,6 +18,7 @@ async function start(program, args) {
   });
   return {
     url,
+    kill: () => child.kill("SIGKILL"),
     stop: async () => {
       child.kill("SIGTERM");
       await exited;
@@ -27,16 +28,20 @@ async function start(program, args) {
 
 export const startDouble = (...args) => start(process.env.COMFY_DOUBLE, args);
 
-export async function startComfyd(...args) {
+// The program with data of its own, which goes with it.
+async function startWithData(args) {
   const data = await mkdtemp(join(tmpdir(), "comfyd-npm-"));
-  const server = await start(process.env.COMFYD_BINARY, [
-    "serve", "--listen", "127.0.0.1:0", "--data", data, "--set", "shutdown_grace_s=0", "--log-level", "warning", ...args,
-  ]);
+  const server = await start(process.env.COMFYD_BINARY, [...args, "--listen", "127.0.0.1:0", "--data", data]);
   return {
-    url: server.url,
+    ...server,
     stop: async () => {
       await server.stop();
       await rm(data, { recursive: true, force: true });
     },
   };
 }
+
+export const startEngine = () => startWithData(["engine"]);
+
+export const startComfyd = (...args) =>
+  startWithData(["serve", "--set", "shutdown_grace_s=0", "--log-level", "warning", ...args]);

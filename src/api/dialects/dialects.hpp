@@ -13,5 +13,6 @@ void add_comfy_v2(Router& router, const Services& services);
 void add_workflows(Router& router, const Services& services);
 void add_comfyui_execute(Router& router, const Services& services);
 void add_tasks(Router& router, const Services& services);
+void add_runpod(Router& router, const Services& services);
 
 }  // namespace comfyd::api

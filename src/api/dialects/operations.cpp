@@ -120,7 +120,9 @@ void add_operations(Router& router, const Services& services) {
         describe("getOpenapi", "This document")
     );
     add("/docs", [](Call& call) { return send(call, page(kDocsPage)); }, {});
-    add("/", [](Call& call) { return send(call, page(kLandingPage)); }, {});
+    if (!services.options.has_frontend) {
+        add("/", [](Call& call) { return send(call, page(kLandingPage)); }, {});
+    }
 }
 
 }  // namespace comfyd::api

@@ -180,9 +180,17 @@ Task<> queue_metrics(Call& call, const Services& services) {
 }
 
 Task<> health(Call& call, const Services& services) {
+    const auto queue = co_await services.jobs.queue_counts();
+    const auto workers = co_await services.jobs.workers();
+    const bool any = std::any_of(workers.begin(), workers.end(), [](const auto& worker) {
+        return worker.status == "idle" || worker.status == "running";
+    });
     json::object body{
         {"status", "healthy"},
         {"version", COMFYD_VERSION},
+        {"comfyui_server", any ? "connected" : "disconnected"},
+        {"queue_running", queue.running},
+        {"queue_pending", queue.queued + queue.retry_waiting},
         {"timestamp", to_rfc3339(services.clock.now())},
     };
     co_await send(call, json_response(200, body));

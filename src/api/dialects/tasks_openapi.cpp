@@ -282,6 +282,10 @@ json::object schemas() {
             "properties": {
                 "status": {"type": "string"},
                 "version": {"type": "string"},
+                "comfyui_server": {"type": "string", "enum": ["connected", "disconnected"],
+                    "description": "Whether any worker can be reached."},
+                "queue_running": {"type": "integer"},
+                "queue_pending": {"type": "integer"},
                 "timestamp": {"type": "string", "format": "date-time"}
             }
         }

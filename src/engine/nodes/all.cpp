@@ -4,13 +4,16 @@ namespace comfyd::engine {
 
 Registry make_registry() {
     Registry registry;
-    registry.add(nodes::empty_image());
-    registry.add(nodes::image_blend());
-    registry.add(nodes::image_invert());
-    registry.add(nodes::image_scale());
-    registry.add(nodes::load_image());
-    registry.add(nodes::preview_image());
-    registry.add(nodes::save_image());
+    nodes::add_image(registry);
+    nodes::add_audio(registry);
+    nodes::add_files(registry);
+    nodes::add_layers(registry);
+    nodes::add_mask(registry);
+    nodes::add_text(registry);
+    nodes::add_values(registry);
+    nodes::add_dataset(registry);
+    nodes::add_latent(registry);
+    nodes::add_sampling(registry);
     return registry;
 }
 

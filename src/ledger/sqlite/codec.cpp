@@ -158,6 +158,9 @@ std::string encode_spec(const jobs::Spec& spec) {
     if (spec.webhook) {
         object["webhook"] = spec.webhook->to_json();
     }
+    if (!spec.targets.empty()) {
+        object["targets"] = json::array(spec.targets.begin(), spec.targets.end());
+    }
     return json::serialize(object);
 }
 
@@ -181,6 +184,13 @@ Result<> decode_spec(std::string_view text, jobs::Spec& into) {
     }
     into.idempotency_key = string("idempotency_key");
     into.request_hash = string("request_hash");
+    if (const auto targets = json::find_array(*object, "targets"); targets && *targets != nullptr) {
+        for (const json::value& target : **targets) {
+            if (target.is_string()) {
+                into.targets.emplace_back(target.get_string());
+            }
+        }
+    }
     const auto webhook = json::find_object(*object, "webhook");
     if (webhook && *webhook != nullptr) {
         auto decoded = jobs::Webhook::from_json(**webhook);

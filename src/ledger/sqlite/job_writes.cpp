@@ -111,6 +111,11 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
         }
     }
     session.counters.add(CounterChanges::Kind::jobs, job.tenant, static_cast<int>(job.state), 1);
+    if (new_.started) {
+        if (auto done = CommitChange(*new_.started)(session); !done) {
+            return fail(std::move(done.error()));
+        }
+    }
     jobs::Accepted accepted;
     accepted.created = true;
     return accepted;

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Throws mutated input at every door through which foreign bytes come in, under AddressSanitizer and UBSan:
+#   scripts/fuzz.sh [SECONDS]   (for each, default 60). A finding stops it and leaves its input in build/fuzz.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+scripts/setup.sh build test
+scripts/build.sh fuzz fuzz
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
+run() { # NAME [SEED_FOLDER…]
+    local name=$1
+    shift
+    mkdir -p "build/fuzz/corpus/$name"
+    echo "fuzz $name: $seconds s"
+    (cd build/fuzz && ./fuzz-"$name" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
+        -verbosity=0 -print_final_stats=1 "corpus/$name" "$@" 2>&1 |
+        grep -vE '^(INFO|stat::(new_units|slowest|average|peak))' || exit "${PIPESTATUS[0]}")
+}
+run prompt "$PWD/tests/data/comfyui/validation"
+run messages
+run multipart

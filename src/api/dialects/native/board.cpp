@@ -1,0 +1,385 @@
+#include "api/dialects/native/board.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/dialects/native/names.hpp"
+#include "api/dialects/native/story.hpp"
+#include "comfy/members.hpp"
+
+namespace comfyd::api::native {
+namespace {
+
+// Only these go to everybody when a prompt has no owner.
+bool is_for_everybody(std::string_view type) {
+    return type == "progress_state" || type == "progress" || type == "preview" || type == "text" ||
+           type == "execution_interrupted";
+}
+
+// The worker's own words about start and end: the ledger decides those.
+bool is_ours_to_say(const jobs::Remark& remark) {
+    if (remark.type == "execution_error") {
+        return comfy::text_of(remark.data, "exception_type") != "ExecutionBlocked";
+    }
+    if (remark.type == "executing") {
+        return json::find(remark.data, "node") == nullptr;
+    }
+    return remark.type == "execution_start" || remark.type == "execution_success" ||
+           remark.type == "execution_interrupted";
+}
+
+// The client knows the prompt by its own id, and files by the names that it can fetch them by.
+void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt_id) {
+    remark.data["prompt_id"] = prompt_id;
+    if (remark.type == "progress_state") {
+        if (json::value* nodes = remark.data.if_contains("nodes"); nodes && nodes->is_object()) {
+            for (auto& [id, node] : nodes->get_object()) {
+                if (json::object* state = node.if_object()) {
+                    (*state)["prompt_id"] = prompt_id;
+                }
+            }
+        }
+    } else if (remark.type == "executed") {
+        if (json::value* ui = remark.data.if_contains("output"); ui && ui->is_object()) {
+            rename_files(ui->get_object(), job);
+        }
+    }
+}
+
+FramePtr to_frame(jobs::Remark remark) {
+    if (remark.type == "preview") {
+        auto frame = std::make_shared<Frame>();
+        frame->preview = comfy::Preview{
+            std::move(remark.bytes),
+            std::move(remark.content_type),
+            comfy::text_of(remark.data, "prompt_id"),
+            comfy::text_of(remark.data, "node_id"),
+            comfy::text_of(remark.data, "display_node_id"),
+            comfy::text_of(remark.data, "parent_node_id"),
+            comfy::text_of(remark.data, "real_node_id"),
+        };
+        return frame;
+    }
+    if (remark.type == "text") {
+        auto frame = std::make_shared<Frame>();
+        frame->text =
+            comfy::NodeText{comfy::text_of(remark.data, "node_id"), std::move(remark.bytes)};
+        return frame;
+    }
+    return make_frame(remark.type, std::move(remark.data));
+}
+
+}  // namespace
+
+FramePtr make_frame(std::string_view type, json::object data) {
+    auto frame = std::make_shared<Frame>();
+    frame->message.emplace("type", json::value(boost::json::string_view(type.data(), type.size())));
+    frame->message.emplace("data", std::move(data));
+    return frame;
+}
+
+void Board::hold(const JobId& job) {
+    holds_.insert(job);
+}
+
+void Board::release(const JobId& job) {
+    holds_.erase(job);
+    const auto found = live_.find(job);
+    if (found == live_.end()) {
+        return;
+    }
+    Live& live = found->second;
+    live.held = false;
+    flush(live);
+    if (live.ended && !live.behind) {
+        live_.erase(found);
+    }
+}
+
+void Board::flush(Live& live) {
+    if (live.held || live.behind) {
+        return;
+    }
+    for (const Held& held : std::exchange(live.waiting, {})) {
+        if (held.frame) {
+            deliver(live, held.to, held.frame);
+        } else {
+            tell_status(live.tenant, nullptr);
+        }
+    }
+}
+
+void Board::wait_for_others(Live& live) {
+    for (const JobId& id : finishing_) {
+        const auto other = live_.find(id);
+        if (other != live_.end() && !live.client_id.empty() &&
+            other->second.tenant == live.tenant && other->second.client_id == live.client_id &&
+            other->second.worker == live.worker) {
+            live.behind = id;
+            return;
+        }
+    }
+}
+
+void Board::let_others_go(const JobId& ended) {
+    if (finishing_.erase(ended) == 0) {
+        return;
+    }
+    for (auto other = live_.begin(); other != live_.end();) {
+        Live& live = other->second;
+        if (live.behind != ended) {
+            ++other;
+            continue;
+        }
+        live.behind.reset();
+        flush(live);
+        other = live.ended && !live.held ? live_.erase(other) : std::next(other);
+    }
+}
+
+Board::Greeting Board::attach(
+    const std::string& tenant, const std::string& client_id, std::shared_ptr<Mailbox> mailbox
+) {
+    Tenant& known = tenants_[tenant];
+    known.sockets.push_back({client_id, std::move(mailbox)});
+    Greeting greeting{known.unfinished, std::nullopt};
+    for (const auto& [id, live] : live_) {
+        if (live.started && !live.ended && live.tenant == tenant && live.client_id == client_id) {
+            greeting.running = id;
+            break;
+        }
+    }
+    return greeting;
+}
+
+void Board::detach(const std::string& tenant, const Mailbox* mailbox) {
+    const auto known = tenants_.find(tenant);
+    if (known == tenants_.end()) {
+        return;
+    }
+    std::erase_if(known->second.sockets, [mailbox](const Socket& socket) {
+        return socket.mailbox.get() == mailbox;
+    });
+    if (known->second.sockets.empty() && known->second.unfinished == 0) {
+        tenants_.erase(known);
+    }
+}
+
+std::size_t Board::unfinished(const std::string& tenant) const {
+    const auto known = tenants_.find(tenant);
+    return known == tenants_.end() ? 0 : known->second.unfinished;
+}
+
+std::optional<RunNotes> Board::notes(const JobId& job) const {
+    if (const auto found = live_.find(job); found != live_.end()) {
+        return found->second.notes;
+    }
+    const auto found = notes_.find(job);
+    return found == notes_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Board::on_job(const jobs::Job& job, bool is_new) {
+    ++tenants_[job.tenant].unfinished;
+    if (job.dialect != kDialect) {
+        tell_status(job.tenant, nullptr);
+        return;
+    }
+    Live live{job.tenant, prompt_id_of(job), client_id_of(job)};
+    live.started = !is_new && job.attempt > 0;
+    live.held = holds_.erase(job.id) > 0;
+    Live& kept = live_.insert_or_assign(job.id, std::move(live)).first->second;
+    tell_status(job.tenant, &kept);
+}
+
+void Board::on_change(const jobs::Job& job, const jobs::Event& event) {
+    const auto found = live_.find(job.id);
+    Live* live = found == live_.end() ? nullptr : &found->second;
+    if (event.type == jobs::EventType::started) {
+        if (live != nullptr) {
+            live->worker = job.worker;
+            wait_for_others(*live);
+        }
+        tell_status(job.tenant, live);
+        if (live != nullptr && !std::exchange(live->started, true)) {
+            say(*live,
+                To::owner,
+                "execution_start",
+                {{"prompt_id", live->prompt_id}, {"timestamp", to_unix_ms(event.at)}});
+        }
+        return;
+    }
+    if (event.type == jobs::EventType::retrying) {
+        let_others_go(job.id);
+    }
+    if (!jobs::is_terminal(job.state)) {
+        return;
+    }
+    Tenant& tenant = tenants_[job.tenant];
+    tenant.unfinished -= tenant.unfinished > 0 ? 1 : 0;
+    if (live == nullptr) {
+        tell_status(job.tenant, nullptr);
+        return;
+    }
+    tell_end(*live, job, event);
+    remember(job.id, live->notes);
+    live->ended = true;
+    if (!live->held && !live->behind) {
+        live_.erase(found);
+    }
+    let_others_go(job.id);
+}
+
+void Board::tell_end(Live& live, const jobs::Job& job, const jobs::Event& event) {
+    // One that was taken out of the queue has no story to end.
+    if (!live.started) {
+        tell_status(live.tenant, &live);
+        return;
+    }
+    auto [type, data] = ending(job, live.prompt_id, live.notes, event.at);
+    say(live, is_for_everybody(type) ? To::everybody : To::owner, type, std::move(data));
+    tell_status(live.tenant, &live);
+    say(live, To::owner, "executing", {{"node", nullptr}, {"prompt_id", live.prompt_id}});
+}
+
+bool Board::wants_remarks(const JobId& job) const {
+    const auto found = live_.find(job);
+    if (found == live_.end() || found->second.ended) {
+        return false;
+    }
+    const Live& live = found->second;
+    if (!live.client_id.empty()) {
+        return owner(live) != nullptr;
+    }
+    const auto tenant = tenants_.find(live.tenant);
+    return tenant != tenants_.end() && !tenant->second.sockets.empty();
+}
+
+void Board::on_remark(const JobId& job, jobs::Remark remark) {
+    const auto found = live_.find(job);
+    if (found == live_.end() || found->second.ended) {
+        return;
+    }
+    Live& live = found->second;
+    note(live, remark);
+    if (remark.type == "execution_success" || remark.type == "execution_error" ||
+        remark.type == "execution_interrupted") {
+        finishing_.insert(job);
+    } else if (remark.type == "execution_cached") {
+        let_others_go(job);  // another attempt
+    }
+    if (is_ours_to_say(remark) || (live.client_id.empty() && !is_for_everybody(remark.type))) {
+        return;
+    }
+    translate(remark, job, live.prompt_id);
+    const To to = live.client_id.empty() || remark.type == "text" ? To::everybody : To::owner;
+    send(live, to, to_frame(std::move(remark)));
+}
+
+void Board::note(Live& live, const jobs::Remark& remark) {
+    constexpr std::size_t kNodesMax = 10'000;
+    RunNotes& notes = live.notes;
+    const std::string node = comfy::text_of(remark.data, "node");
+    if (remark.type == "execution_cached") {
+        if (const json::array* nodes = comfy::array_of(remark.data, "nodes")) {
+            notes.cached = *nodes;
+        }
+        notes.executed.clear();  // another attempt begins
+    } else if (remark.type == "executing" && !node.empty()) {
+        notes.last_node = node;
+        if (notes.executed.size() < kNodesMax) {
+            notes.executed.emplace_back(node);
+        }
+    } else if (remark.type == "executed" && !node.empty() && notes.meta.size() < kNodesMax) {
+        const std::string shown = comfy::text_of(remark.data, "display_node");
+        notes.meta[node] = {
+            {"node_id", node},
+            {"display_node", shown.empty() ? node : shown},
+            {"parent_node", nullptr},
+            {"real_node_id", node},
+        };
+    } else if (remark.type == "execution_interrupted") {
+        notes.last_node = comfy::text_of(remark.data, "node_id");
+        notes.last_node_type = comfy::text_of(remark.data, "node_type");
+        if (const json::array* nodes = comfy::array_of(remark.data, "executed")) {
+            notes.executed = *nodes;
+        }
+    }
+}
+
+void Board::remember(const JobId& job, RunNotes notes) {
+    if (notes_.insert_or_assign(job, std::move(notes)).second) {
+        notes_by_age_.push_back(job);
+    }
+    while (notes_by_age_.size() > kNotesMax) {
+        notes_.erase(notes_by_age_.front());
+        notes_by_age_.pop_front();
+    }
+}
+
+Mailbox* Board::owner(const Live& live) const {
+    const auto tenant = tenants_.find(live.tenant);
+    if (tenant == tenants_.end() || live.client_id.empty()) {
+        return nullptr;
+    }
+    const auto& sockets = tenant->second.sockets;
+    const auto newest = std::find_if(sockets.rbegin(), sockets.rend(), [&live](const Socket& one) {
+        return one.client_id == live.client_id;
+    });
+    return newest == sockets.rend() ? nullptr : newest->mailbox.get();
+}
+
+void Board::say(Live& live, To to, std::string_view type, json::object data) {
+    if (to == To::owner && owner(live) == nullptr && !live.held && !live.behind) {
+        return;
+    }
+    send(live, to, make_frame(type, std::move(data)));
+}
+
+void Board::send(Live& live, To to, FramePtr frame) {
+    if (!live.held && !live.behind) {
+        deliver(live, to, frame);
+    } else if (live.waiting.size() < kHeldMax) {
+        live.waiting.push_back({to, std::move(frame)});
+    }
+}
+
+void Board::deliver(const Live& live, To to, const FramePtr& frame) {
+    if (to == To::everybody) {
+        broadcast(live.tenant, frame);
+    } else if (Mailbox* mailbox = owner(live)) {
+        mailbox->post(frame);
+    }
+}
+
+void Board::broadcast(const std::string& tenant, const FramePtr& frame) {
+    if (const auto known = tenants_.find(tenant); known != tenants_.end()) {
+        for (const Socket& socket : known->second.sockets) {
+            socket.mailbox->post(frame);
+        }
+    }
+}
+
+void Board::tell_status(const std::string& tenant, Live* live) {
+    const auto known = tenants_.find(tenant);
+    if (known == tenants_.end()) {
+        return;
+    }
+    if (known->second.sockets.empty()) {
+        if (known->second.unfinished == 0) {
+            tenants_.erase(known);
+        }
+        return;
+    }
+    if (live != nullptr && live->behind) {
+        send(*live, To::everybody, nullptr);
+        return;
+    }
+    FramePtr frame = make_frame("status", status_data(known->second.unfinished));
+    if (live != nullptr) {
+        send(*live, To::everybody, std::move(frame));
+    } else {
+        broadcast(tenant, frame);
+    }
+}
+
+}  // namespace comfyd::api::native

@@ -1,0 +1,81 @@
+// What the native routes share. Made by add_native(), lives as long as the router.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "api/dialects/native/board.hpp"
+#include "api/dialects/native/files.hpp"
+#include "api/dialects/native/hidden.hpp"
+#include "api/dialects/native/native.hpp"
+
+namespace comfyd::api::native {
+
+// Ids that clients gave to their prompts. Any thread. What was before the process started is read
+// from the ledger when a tenant first asks for an id that is not known.
+class PromptIds {
+public:
+    void add(const std::string& tenant, const std::string& prompt_id, const JobId& job);
+    // Oldest first: a client may use an id again.
+    std::vector<JobId> find(const std::string& tenant, const std::string& prompt_id) const;
+    bool is_loaded(const std::string& tenant) const;
+    void set_loaded(const std::string& tenant);
+
+private:
+    struct Tenant {
+        bool loaded = false;
+        std::unordered_map<std::string, std::vector<JobId>> jobs;
+    };
+    mutable std::mutex mutex_;
+    std::unordered_map<std::string, Tenant> tenants_;
+};
+
+struct Context {
+    Context(const Services& all, NativeParts with)
+        : services(all),
+          parts(std::move(with)),
+          board(std::make_shared<Board>()),
+          files(parts.folder),
+          hidden(parts.folder) {}
+
+    const Services& services;
+    NativeParts parts;
+    std::shared_ptr<Board> board;  // shared with the hub; core executor
+    PromptIds prompt_ids;
+    FileNames files;
+    Hidden hidden;
+
+    // The number of the tenant's next prompt.
+    std::int64_t next_number(const std::string& tenant);
+
+private:
+    std::mutex mutex_;
+    std::unordered_map<std::string, std::int64_t> numbers_;
+};
+
+// Answers in Python's spelling, as ComfyUI gives them.
+net::Response json_reply(int status, const json::value& body);
+net::Response empty_reply(int status);
+// What ComfyUI answers when a handler of its own fails.
+net::Response trouble();
+net::Response encode_native_error(const Error& error);
+
+// The body as JSON; null for an empty or broken one.
+Task<Result<json::value>> read_json(Call& call, const Services& services);
+
+// The tenant's jobs that clients know by this id, oldest first; those that are not in the ledger
+// any more are left out.
+Task<Result<std::vector<jobs::Job>>> find_jobs(
+    Context& context, std::string tenant, std::string prompt_id
+);
+
+// The tenant's folder below `folder`; its name is safe for any tenant.
+std::filesystem::path tenant_folder(const std::filesystem::path& folder, const std::string& tenant);
+
+}  // namespace comfyd::api::native

@@ -1,0 +1,102 @@
+#include "api/dialects/native/files.hpp"
+
+#include <fstream>
+
+#include "api/dialects/native/context.hpp"
+#include "api/dialects/native/disk.hpp"
+#include "comfy/members.hpp"
+
+namespace comfyd::api::native {
+namespace {
+
+constexpr const char* kFile = "files";
+constexpr int kRenamesMax = 10'000;
+
+// "a/b.png", 2 -> "a/b (2).png"
+std::string numbered(const std::string& path, int number) {
+    const auto slash = path.rfind('/');
+    const auto dot = path.rfind('.');
+    const bool has_extension =
+        dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
+    const auto end = has_extension ? dot : path.size();
+    return path.substr(0, end) + " (" + std::to_string(number) + ")" + path.substr(end);
+}
+
+}  // namespace
+
+FileNames::Names& FileNames::load(const std::string& tenant) {
+    const auto [known, is_new] = tenants_.try_emplace(tenant);
+    if (!is_new) {
+        return known->second;
+    }
+    std::ifstream in(tenant_folder(folder_, tenant) / kFile);
+    for (std::string line; std::getline(in, line);) {
+        const auto entry = json::parse_object(line);
+        const auto asset = entry ? AssetId::parse(comfy::text_of(*entry, "asset")) : std::nullopt;
+        if (asset) {
+            known->second[comfy::text_of(*entry, "path")] = {
+                *asset, comfy::text_of(*entry, "hash")
+            };
+        }
+    }
+    return known->second;
+}
+
+Result<std::string> FileNames::put(
+    const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
+) {
+    const std::lock_guard lock(mutex_);
+    Names& names = load(tenant);
+    std::string taken = path;
+    for (int number = 1; !overwrite; ++number) {
+        const auto known = names.find(taken);
+        if (known == names.end()) {
+            break;
+        }
+        if (known->second.hash == file.hash) {
+            return taken;
+        }
+        if (number > kRenamesMax) {
+            return fail(Code::payload_too_large, "there are too many files of this name");
+        }
+        taken = numbered(path, number);
+    }
+    if (names.size() >= kNamesMax && !names.contains(taken)) {
+        return fail(Code::payload_too_large, "there are too many uploaded files");
+    }
+    const json::object line{
+        {"path", taken}, {"asset", file.asset.to_string()}, {"hash", file.hash}
+    };
+    auto stored = append_file(tenant_folder(folder_, tenant) / kFile, json::serialize(line) + "\n");
+    if (!stored) {
+        return fail(std::move(stored.error()));
+    }
+    names[taken] = file;
+    return taken;
+}
+
+Result<std::optional<NamedFile>> FileNames::find(
+    const std::string& tenant, const std::string& path
+) {
+    const std::lock_guard lock(mutex_);
+    const Names& names = load(tenant);
+    const auto known = names.find(path);
+    return known == names.end() ? std::nullopt : std::optional(known->second);
+}
+
+Result<std::vector<std::string>> FileNames::list(
+    const std::string& tenant, std::string_view folder
+) {
+    const std::lock_guard lock(mutex_);
+    const std::string prefix = std::string(folder) + "/";
+    const Names& names = load(tenant);
+    std::vector<std::string> found;
+    for (auto name = names.lower_bound(prefix);
+         name != names.end() && name->first.starts_with(prefix);
+         ++name) {
+        found.push_back(name->first.substr(prefix.size()));
+    }
+    return found;
+}
+
+}  // namespace comfyd::api::native

@@ -1,0 +1,27 @@
+// Whether the fleet takes a prompt, in ComfyUI's words. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/dialects/native/lookup.hpp"
+#include "workflow/catalogue.hpp"
+#include "workflow/prompt_rules.hpp"
+
+namespace comfyd::api::native {
+
+struct Judgement {
+    workflow::PromptVerdict verdict;
+    std::string requirement;  // of the workers, as in jobs::Spec
+};
+
+// Coerces the literals of the prompt in place. `targets`: nullptr: all outputs. `files`: inputs
+// whose files the tenant has; others must be files of a worker.
+Judgement judge(
+    const workflow::Catalogue& catalogue,
+    json::object& prompt,
+    const std::vector<std::string>* targets,
+    const std::vector<FileReference>& files
+);
+
+}  // namespace comfyd::api::native

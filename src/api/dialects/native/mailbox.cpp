@@ -1,0 +1,64 @@
+#include "api/dialects/native/mailbox.hpp"
+
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace comfyd::api::native {
+
+std::size_t Frame::bytes() const {
+    return preview ? preview->bytes.size() : 0;
+}
+
+void Mailbox::post(FramePtr frame) {
+    boost::asio::post(executor_, [self = shared_from_this(), frame = std::move(frame)]() mutable {
+        self->push(std::move(frame));
+    });
+}
+
+void Mailbox::push(FramePtr frame) {
+    if (ended_) {
+        return;
+    }
+    if (frame->bytes() > 0 && picture_bytes_ + frame->bytes() > kPictureBytesMax) {
+        return;
+    }
+    if (frames_.size() >= kFramesMax) {
+        end(Code::too_many_streams);
+        return;
+    }
+    picture_bytes_ += frame->bytes();
+    frames_.push_back(std::move(frame));
+    changed_.notify();
+}
+
+void Mailbox::end(Code reason) {
+    if (!ended_) {
+        ended_ = reason;
+        changed_.notify();
+    }
+}
+
+Task<Result<FramePtr>> Mailbox::next(Millis patience) {
+    if (frames_.empty() && !ended_) {
+        const bool notified = co_await changed_.wait_for(patience);
+        if (!notified && frames_.empty() && !ended_) {
+            const bool stop = co_await is_cancelled();
+            co_return stop ? fail(Code::cancelled, "the connection is being closed")
+                           : fail(Code::request_timeout, "no message yet");
+        }
+    }
+    // A client that is too slow is not told the rest: it would only come later still.
+    if (ended_) {
+        co_return fail(*ended_, "the socket was ended by the server");
+    }
+    if (frames_.empty()) {
+        co_return fail(Code::request_timeout, "no message yet");
+    }
+    FramePtr frame = std::move(frames_.front());
+    frames_.pop_front();
+    picture_bytes_ -= frame->bytes();
+    co_return frame;
+}
+
+}  // namespace comfyd::api::native

@@ -1,0 +1,53 @@
+// What waits to be written to one native WebSocket.
+//
+// post() may be called on any thread; everything else belongs to the executor of the connection.
+// A client that does not read loses pictures first and is cut off when the box is full: nobody
+// waits for it.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/task.hpp"
+#include "comfy/messages.hpp"
+
+namespace comfyd::api::native {
+
+// One message, for any number of sockets. Encoded by each socket on its own thread.
+struct Frame {
+    json::object message{};                   // a text message
+    std::optional<comfy::Preview> preview{};  // or a picture
+    std::optional<comfy::NodeText> text{};    // or a text in a binary frame
+
+    std::size_t bytes() const;
+};
+using FramePtr = std::shared_ptr<const Frame>;
+
+class Mailbox : public std::enable_shared_from_this<Mailbox> {
+public:
+    static constexpr std::size_t kFramesMax = 4'096;
+    static constexpr std::size_t kPictureBytesMax = 32 * 1024 * 1024;
+
+    explicit Mailbox(Executor executor) : executor_(executor), changed_(executor) {}
+
+    void post(FramePtr frame);
+
+    void push(FramePtr frame);
+    void end(Code reason);
+    // The next one in order. Code::request_timeout: none within `patience`. Otherwise it is over:
+    // Code::too_many_streams: too slow; or the reason given to end().
+    Task<Result<FramePtr>> next(Millis patience);
+
+private:
+    Executor executor_;
+    Signal changed_;
+    std::deque<FramePtr> frames_;
+    std::size_t picture_bytes_ = 0;
+    std::optional<Code> ended_;
+};
+
+}  // namespace comfyd::api::native

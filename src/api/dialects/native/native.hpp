@@ -1,0 +1,42 @@
+// ComfyUI's own API in front of the whole fleet: clients and pages written for one ComfyUI server
+// work unchanged. Every route stands with and without the prefix /api.
+//
+// A caller sees the queue, the history and the files of its own tenant, whatever API the jobs came
+// by. docs/comfyui.md says where the answers differ from those of a single server.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "api/router.hpp"
+#include "api/services.hpp"
+#include "base/pool.hpp"
+
+namespace comfyd::api {
+
+// A picture in another form.
+struct PictureRequest {
+    std::string bytes;
+    enum class Channel { rgba, rgb, alpha } channel = Channel::rgba;
+    std::string format;  // "webp", "jpeg", "png"
+    int quality = 90;
+};
+
+struct NativeParts {
+    Pool& pool;                      // for disk and pictures
+    std::filesystem::path folder;    // settings and documents of users, names of uploaded files
+    std::filesystem::path frontend;  // the editor's files; empty: none are served
+    // Runs on the pool. Code::invalid_argument for what is no picture. Empty: not available.
+    std::function<Result<std::string>(const PictureRequest&)> convert_picture{};
+    // The picture with the alpha of another one; PNG. As above.
+    std::function<Result<std::string>(const std::string& picture, const std::string& mask)>
+        replace_alpha{};
+};
+
+// Before jobs::Service::recover(): it sees every job.
+void add_native(Router& router, const Services& services, NativeParts parts);
+
+}  // namespace comfyd::api

@@ -1,0 +1,325 @@
+#include "api/dialects/native/story.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/dialects/native/names.hpp"
+#include "comfy/members.hpp"
+
+namespace comfyd::api::native {
+namespace {
+
+json::value number_of(const jobs::Job& job) {
+    const json::value* number = json::find(job.dialect_data, "number");
+    const bool known = job.dialect == kDialect && number != nullptr && number->is_number();
+    return known ? *number : json::value(0);
+}
+
+json::array lines_of(const std::string& text) {
+    json::array lines;
+    for (std::size_t at = 0; at < text.size();) {
+        const auto end = std::min(text.find('\n', at), text.size() - 1);
+        lines.emplace_back(boost::json::string_view(text.data() + at, end - at + 1));
+        at = end + 1;
+    }
+    return lines;
+}
+
+json::value member_or(const json::object& in, std::string_view key, json::value otherwise) {
+    const json::value* found = json::find(in, key);
+    return found == nullptr ? std::move(otherwise) : *found;
+}
+
+json::object error_data(const jobs::Job& job, const std::string& prompt_id, Time at) {
+    const jobs::Failure failure = job.failure.value_or(jobs::Failure{});
+    const json::object& details = failure.details;
+    const auto type = comfy::maybe_text(details, "exception_type");
+    const auto message = comfy::maybe_text(details, "exception_message");
+    json::object data;
+    data["prompt_id"] = prompt_id;
+    data["node_id"] = failure.node_id;
+    data["node_type"] = failure.class_type;
+    data["executed"] = member_or(details, "executed", json::array());
+    data["exception_message"] = message.value_or(failure.message + "\n");
+    data["exception_type"] = type.value_or("comfyd." + std::string(to_string(failure.code)));
+    data["traceback"] = lines_of(failure.traceback);
+    data["current_inputs"] = member_or(details, "current_inputs", json::object());
+    data["current_outputs"] = member_or(details, "current_outputs", json::array());
+    data["timestamp"] = to_unix_ms(at);
+    return data;
+}
+
+// The prompt as the client sent it: references to stored files become the names again.
+void restore_names(json::value& value) {
+    if (json::array* list = value.if_array()) {
+        for (json::value& element : *list) {
+            restore_names(element);
+        }
+        return;
+    }
+    json::object* fields = value.if_object();
+    if (fields == nullptr) {
+        return;
+    }
+    if (comfy::text_of(*fields, "__type") == "core/ASSET") {
+        const json::object* info = comfy::object_of(*fields, "info");
+        auto name = info == nullptr ? std::nullopt : comfy::maybe_text(*info, "name");
+        if (name) {
+            value = json::value(std::move(*name));
+        }
+        return;
+    }
+    for (auto& [key, element] : *fields) {
+        restore_names(element);
+    }
+}
+
+json::value prompt_of(const jobs::Spec& spec) {
+    auto prompt = json::parse(spec.workflow);
+    if (!prompt) {
+        return json::object();
+    }
+    if (spec.workflow.find("ASSET") != std::string::npos) {
+        restore_names(*prompt);
+    }
+    return std::move(*prompt);
+}
+
+json::object extra_data_of(const jobs::Job& job, const jobs::Spec& spec) {
+    json::object extra = spec.extra_data;
+    if (const std::string client = client_id_of(job); !client.empty()) {
+        extra["client_id"] = client;
+    }
+    extra["create_time"] = to_unix_ms(job.created_at);
+    return extra;
+}
+
+json::object plain_meta(std::string_view node) {
+    const boost::json::string_view id(node.data(), node.size());
+    // Nodes made by expansion have ids such as "4.0.0.2" and are shown as the first part.
+    const auto shown = id.substr(0, id.find('.'));
+    return {
+        {"node_id", id},
+        {"display_node", shown},
+        {"parent_node", nullptr},
+        {"real_node_id", id},
+    };
+}
+
+json::object meta_of(const json::object& outputs, const std::optional<RunNotes>& notes) {
+    json::object meta;
+    for (const auto& [node, ui] : outputs) {
+        const json::value* known = notes ? notes->meta.if_contains(node) : nullptr;
+        meta[node] = known != nullptr && known->is_object()
+                         ? known->get_object()
+                         : plain_meta({node.data(), node.size()});
+    }
+    return meta;
+}
+
+json::object status_of(const jobs::Job& job, const std::optional<RunNotes>& notes) {
+    const std::string prompt_id = prompt_id_of(job);
+    const Time started = job.started_at.value_or(job.created_at);
+    json::array messages;
+    const auto add = [&messages](std::string_view type, json::object data) {
+        messages.push_back(
+            json::array{boost::json::string_view(type.data(), type.size()), std::move(data)}
+        );
+    };
+    add("execution_start", {{"prompt_id", prompt_id}, {"timestamp", to_unix_ms(started)}});
+    json::object cached;
+    cached["nodes"] = notes ? notes->cached : json::array();
+    cached["prompt_id"] = prompt_id;
+    cached["timestamp"] = to_unix_ms(started);
+    add("execution_cached", std::move(cached));
+    auto [type, data] = ending(
+        job, prompt_id, notes.value_or(RunNotes{}), job.finished_at.value_or(job.created_at)
+    );
+    add(type, std::move(data));
+    const bool success = job.state == jobs::State::completed;
+    json::object status;
+    status["status_str"] = success ? "success" : "error";
+    status["completed"] = success;
+    status["messages"] = std::move(messages);
+    return status;
+}
+
+std::string_view status_name(jobs::State state) {
+    switch (state) {
+        case jobs::State::running:
+            return "in_progress";
+        case jobs::State::completed:
+            return "completed";
+        case jobs::State::failed:
+        case jobs::State::expired:
+            return "failed";
+        case jobs::State::cancelled:
+            return "cancelled";
+        default:
+            return "pending";
+    }
+}
+
+// What a page can show of a result, by the key of the list that it stands in.
+bool is_previewable(std::string_view key, const json::object& file) {
+    constexpr std::array<std::string_view, 4> kKinds{"images", "video", "audio", "3d"};
+    if (key == "animated" || comfy::text_of(file, "filename").empty()) {
+        return false;
+    }
+    if (std::find(kKinds.begin(), kKinds.end(), key) != kKinds.end()) {
+        return true;
+    }
+    const std::string type = comfy::text_of(file, "format");
+    return type.starts_with("video/") || type.starts_with("image/") || type.starts_with("audio/");
+}
+
+struct Tally {
+    int outputs = 0;
+    int previewable = 0;
+    std::optional<json::object> first;
+    bool first_is_saved = false;
+};
+
+void tally_list(
+    Tally& tally, std::string_view node, std::string_view key, const json::array& list
+) {
+    for (const json::value& element : list) {
+        const json::object* file = element.if_object();
+        if (file == nullptr) {
+            tally.outputs += key == "text" ? 1 : 0;
+            continue;
+        }
+        ++tally.outputs;
+        if (!is_previewable(key, *file)) {
+            continue;
+        }
+        ++tally.previewable;
+        // A saved picture says more than a temporary one.
+        const bool saved = comfy::text_of(*file, "type") == "output";
+        if (!tally.first || (saved && !tally.first_is_saved)) {
+            json::object preview = *file;
+            preview["nodeId"] = boost::json::string_view(node.data(), node.size());
+            preview["mediaType"] = boost::json::string_view(key.data(), key.size());
+            tally.first = std::move(preview);
+            tally.first_is_saved = saved;
+        }
+    }
+}
+
+Tally tally_outputs(const json::object& outputs) {
+    Tally tally;
+    for (const auto& [node, ui] : outputs) {
+        const json::object* lists = ui.if_object();
+        if (lists == nullptr) {
+            continue;
+        }
+        for (const auto& [key, list] : *lists) {
+            if (key != "animated" && list.is_array()) {
+                tally_list(
+                    tally, {node.data(), node.size()}, {key.data(), key.size()}, list.get_array()
+                );
+            }
+        }
+    }
+    return tally;
+}
+
+}  // namespace
+
+json::object status_data(std::size_t queue_remaining) {
+    return {{"status", {{"exec_info", {{"queue_remaining", queue_remaining}}}}}};
+}
+
+std::pair<std::string, json::object> ending(
+    const jobs::Job& job, const std::string& prompt_id, const RunNotes& notes, Time at
+) {
+    if (job.state == jobs::State::completed) {
+        return {"execution_success", {{"prompt_id", prompt_id}, {"timestamp", to_unix_ms(at)}}};
+    }
+    if (job.state != jobs::State::cancelled) {
+        return {"execution_error", error_data(job, prompt_id, at)};
+    }
+    json::object data;
+    data["prompt_id"] = prompt_id;
+    data["node_id"] = notes.last_node;
+    data["node_type"] = notes.last_node_type;
+    data["executed"] = notes.executed;
+    data["timestamp"] = to_unix_ms(at);
+    return {"execution_interrupted", std::move(data)};
+}
+
+json::array queue_item(const jobs::Job& job, const jobs::Spec& spec) {
+    json::value outputs = member_or(job.dialect_data, "outputs", json::array());
+    if (job.dialect != kDialect) {
+        json::array nodes;
+        for (const auto& [node, ui] : job.ui_outputs) {
+            nodes.emplace_back(node);
+        }
+        outputs = std::move(nodes);
+    }
+    return {
+        number_of(job),
+        prompt_id_of(job),
+        prompt_of(spec),
+        extra_data_of(job, spec),
+        std::move(outputs),
+    };
+}
+
+json::object history_entry(
+    const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
+) {
+    json::object entry;
+    entry["prompt"] = queue_item(job, spec);
+    entry["outputs"] = renamed_outputs(job.ui_outputs, job.id);
+    entry["status"] = status_of(job, notes);
+    entry["meta"] = meta_of(job.ui_outputs, notes);
+    return entry;
+}
+
+bool is_in_history(const jobs::Job& job) {
+    return jobs::is_terminal(job.state) && (job.state != jobs::State::cancelled || job.attempt > 0);
+}
+
+json::object job_summary(const jobs::Job& job) {
+    json::object summary;
+    summary["id"] = prompt_id_of(job);
+    summary["status"] = status_name(job.state);
+    summary["priority"] = number_of(job);
+    summary["create_time"] = to_unix_ms(job.created_at);
+    if (job.started_at && jobs::is_terminal(job.state)) {
+        summary["execution_start_time"] = to_unix_ms(*job.started_at);
+    }
+    if (job.finished_at) {
+        summary["execution_end_time"] = to_unix_ms(*job.finished_at);
+    }
+    if (job.state == jobs::State::failed || job.state == jobs::State::expired) {
+        summary["execution_error"] =
+            error_data(job, prompt_id_of(job), job.finished_at.value_or(job.created_at));
+    }
+    const Tally tally = tally_outputs(renamed_outputs(job.ui_outputs, job.id));
+    summary["outputs_count"] = tally.outputs;
+    summary["previewable_outputs_count"] = tally.previewable;
+    if (tally.first) {
+        summary["preview_output"] = *tally.first;
+    }
+    if (!job.workflow_id.empty()) {
+        summary["workflow_id"] = job.workflow_id;
+    }
+    return summary;
+}
+
+json::object job_details(
+    const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
+) {
+    json::object details = job_summary(job);
+    if (jobs::is_terminal(job.state)) {
+        details["outputs"] = renamed_outputs(job.ui_outputs, job.id);
+        details["execution_status"] = status_of(job, notes);
+    }
+    details["workflow"] = {{"prompt", prompt_of(spec)}, {"extra_data", extra_data_of(job, spec)}};
+    return details;
+}
+
+}  // namespace comfyd::api::native

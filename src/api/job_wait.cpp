@@ -1,0 +1,65 @@
+#include "api/job_wait.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "base/crypto.hpp"
+
+namespace comfyd::api {
+namespace {
+
+using std::chrono::steady_clock;
+
+// Reads events until the last one, or until there will be none in time.
+Task<> drain(std::shared_ptr<events::Subscription> subscription, Millis patience) {
+    const auto give_up = steady_clock::now() + patience;
+    for (;;) {
+        const auto left = std::chrono::ceil<Millis>(give_up - steady_clock::now());
+        if (left <= Millis(0)) {
+            co_return;
+        }
+        auto event = co_await subscription->next(left);
+        if (!event || jobs::is_terminal((*event)->state)) {
+            co_return;
+        }
+    }
+}
+
+}  // namespace
+
+Task<Result<jobs::View>> wait_for_end(
+    const Services& services, std::string tenant, JobId id, Millis patience
+) {
+    auto view = co_await services.jobs.get(tenant, id);
+    if (!view || jobs::is_terminal(view->job.state) || patience <= Millis(0)) {
+        co_return view;
+    }
+    events::WatchOptions options;
+    options.since = view->job.sequence;
+    options.progress_interval = patience;
+    auto subscription = co_await services.jobs.watch(tenant, id, options);
+    if (!subscription) {
+        co_return fail(std::move(subscription.error()));
+    }
+    co_await drain(std::move(*subscription), patience);
+    auto latest = co_await services.jobs.get(std::move(tenant), id);
+    co_return latest;
+}
+
+Task<Result<std::string>> read_base64(
+    const Services& services, std::string tenant, jobs::Output output, std::uint64_t bytes_max
+) {
+    auto asset = co_await services.assets.get(std::move(tenant), output.asset);
+    if (!asset) {
+        const bool is_gone = asset.error().code == Code::not_found;
+        co_return is_gone ? fail(Code::output_unavailable, output.name + " is not stored any more")
+                          : fail(std::move(asset.error()));
+    }
+    auto bytes = co_await services.assets.read(*asset, bytes_max);
+    if (!bytes) {
+        co_return fail(std::move(bytes.error()));
+    }
+    co_return to_base64(*bytes);
+}
+
+}  // namespace comfyd::api

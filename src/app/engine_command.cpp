@@ -1,0 +1,125 @@
+#include "app/engine_command.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli.hpp"
+#include "app/stop_signals.hpp"
+#include "base/log.hpp"
+#include "standalone/server.hpp"
+
+namespace comfyd::app {
+namespace {
+
+int complain(const Error& error) {
+    std::fprintf(stderr, "comfyd: %s\n", error.message.c_str());
+    const bool usage =
+        error.code == Code::config_invalid || error.code == Code::invalid_argument;
+    return usage ? kExitUsage : kExitUnavailable;
+}
+
+Result<standalone::Options> to_options(const EngineFlags& flags) {
+    auto endpoint = net::Endpoint::parse(flags.listen);
+    if (!endpoint) {
+        return fail(std::move(endpoint.error()));
+    }
+    if (!endpoint->is_loopback() && !flags.allow_remote) {
+        return fail(
+            Code::config_invalid,
+            "ComfyUI's protocol has no authentication: whoever reaches " +
+                endpoint->to_string() +
+                " may run workflows and read and replace files. Listen on 127.0.0.1, put "
+                "`comfyd serve` with API keys in front, or say --allow-remote where the network "
+                "is trusted"
+        );
+    }
+    standalone::Options options;
+    options.listen = *endpoint;
+    options.data = flags.data;
+    options.frontend = flags.frontend;
+    options.threads = flags.threads;
+    options.memory_bytes_max = flags.memory_mb << 20;
+    std::error_code error;
+    if (!flags.frontend.empty() &&
+        !std::filesystem::is_regular_file(options.frontend / "index.html", error)) {
+        return fail(
+            Code::config_invalid, "--frontend: there is no index.html in '" + flags.frontend + "'"
+        );
+    }
+    return options;
+}
+
+}  // namespace
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+    command
+        .add_option(
+            "--listen",
+            flags.listen,
+            "Address and port; port 0 takes a free one (default 127.0.0.1:8188)"
+        )
+        ->type_name("HOST:PORT");
+    command
+        .add_option(
+            "--data",
+            flags.data,
+            "Folder of the folders input, output, temp and user (default ./comfyd-engine); temp is "
+            "emptied"
+        )
+        ->type_name("DIR");
+    command
+        .add_option("--frontend", flags.frontend, "Serve the editor whose built files are there")
+        ->type_name("DIR");
+    command.add_option("--threads", flags.threads, "Of the engine (default: one per core)")
+        ->check(CLI::Range(0U, 1024U))
+        ->type_name("N");
+    command
+        .add_option(
+            "--memory-mb",
+            flags.memory_mb,
+            "Most memory that results of nodes may take at once (default 4096)"
+        )
+        ->check(CLI::Range(std::uint64_t{64}, std::uint64_t{1} << 24))
+        ->type_name("MB");
+    command.add_flag(
+        "--allow-remote",
+        flags.allow_remote,
+        "Listen beyond this machine although anybody who reaches the port may use everything"
+    );
+    command.add_option("--log-level", flags.log_level, "debug, info, warning (default) or error")
+        ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+        ->type_name("LEVEL");
+    command.footer(
+        "Clients of ComfyUI work with it unchanged, `comfyd serve --worker` among them. Queue and "
+        "history are in memory, as ComfyUI's are."
+    );
+}
+
+int run_engine(const EngineFlags& flags) {
+    auto options = to_options(flags);
+    if (!options) {
+        return complain(options.error());
+    }
+    static const std::map<std::string, log::Level> kLevels{
+        {"debug", log::Level::debug},
+        {"info", log::Level::info},
+        {"warning", log::Level::warning},
+        {"error", log::Level::error},
+    };
+    log::configure(kLevels.at(flags.log_level), log::Format::automatic);
+    const StopSignals stop_signals;
+    auto server = standalone::Server::start(std::move(*options));
+    if (!server) {
+        return complain(server.error());
+    }
+    std::printf("listening on %s\n", (*server)->url().c_str());
+    std::fflush(stdout);
+    stop_signals.wait();
+    (*server)->stop();
+    return kExitOk;
+}
+
+}  // namespace comfyd::app

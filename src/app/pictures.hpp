@@ -1,0 +1,16 @@
+// Pictures in other forms, for clients that ask for them: the engine's codecs behind the ports of
+// the API. Any thread; computes for long: for the pool.
+#pragma once
+
+#include <string>
+
+#include "api/dialects/native/native.hpp"
+
+namespace comfyd::app {
+
+// Code::invalid_argument for what is no picture.
+Result<std::string> convert_picture(const api::PictureRequest& request);
+// `picture` with the alpha of `mask`, which is stretched where the sizes differ; PNG.
+Result<std::string> replace_alpha(const std::string& picture, const std::string& mask);
+
+}  // namespace comfyd::app

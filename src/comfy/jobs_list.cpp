@@ -1,0 +1,208 @@
+#include "comfy/jobs_list.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "comfy/members.hpp"
+
+namespace comfyd::comfy {
+namespace {
+
+constexpr std::array<std::pair<JobStatus, std::string_view>, 5> kStatuses{{
+    {JobStatus::pending, "pending"},
+    {JobStatus::in_progress, "in_progress"},
+    {JobStatus::completed, "completed"},
+    {JobStatus::failed, "failed"},
+    {JobStatus::cancelled, "cancelled"},
+}};
+
+std::optional<std::int64_t> to_integer(std::string_view text) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    return whole ? std::optional(number) : std::nullopt;
+}
+
+std::string_view trim(std::string_view text) {
+    const auto first = text.find_first_not_of(' ');
+    if (first == std::string_view::npos) {
+        return {};
+    }
+    return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::optional<std::string> read_statuses(std::string_view text, JobsQuery& into) {
+    while (!text.empty()) {
+        const auto comma = std::min(text.find(','), text.size());
+        const std::string_view word = trim(text.substr(0, comma));
+        text.remove_prefix(std::min(comma + 1, text.size()));
+        if (word.empty()) {
+            continue;
+        }
+        const auto status = parse_job_status(word);
+        if (!status) {
+            return "unknown status '" + std::string(word) +
+                   "'; known are pending, in_progress, completed, failed and cancelled";
+        }
+        into.statuses.push_back(*status);
+    }
+    return std::nullopt;
+}
+
+// What is wrong, or nullopt.
+std::optional<std::string> read_one(
+    const std::string& name, const std::string& value, JobsQuery& into
+) {
+    if (name == "status") {
+        return read_statuses(value, into);
+    }
+    if (name == "workflow_id") {
+        into.workflow_id = value;
+    } else if (name == "sort_by") {
+        if (value != "created_at" && value != "execution_duration") {
+            return "sort_by must be created_at or execution_duration";
+        }
+        into.by_duration = value == "execution_duration";
+    } else if (name == "sort_order") {
+        if (value != "asc" && value != "desc") {
+            return "sort_order must be asc or desc";
+        }
+        into.ascending = value == "asc";
+    } else if (name == "limit") {
+        const auto limit = to_integer(value);
+        if (!limit) {
+            return "limit must be an integer";
+        }
+        if (*limit <= 0) {
+            return "limit must be a positive integer";
+        }
+        into.limit = static_cast<std::size_t>(*limit);
+    } else if (name == "offset") {
+        const auto offset = to_integer(value);
+        if (!offset) {
+            return "offset must be an integer";
+        }
+        into.offset = static_cast<std::size_t>(std::max<std::int64_t>(*offset, 0));
+    }
+    return std::nullopt;
+}
+
+// What a page can show, by the key of the list that the file stands in.
+bool is_previewable(std::string_view key, const json::object& file) {
+    constexpr std::array<std::string_view, 4> kKinds{"images", "video", "audio", "3d"};
+    if (text_of(file, "filename").empty()) {
+        return false;
+    }
+    const std::string format = text_of(file, "format");
+    return std::find(kKinds.begin(), kKinds.end(), key) != kKinds.end() ||
+           format.starts_with("video/") || format.starts_with("image/") ||
+           format.starts_with("audio/");
+}
+
+class Tally {
+public:
+    void add(std::string_view node, std::string_view key, const json::array& list) {
+        for (const json::value& element : list) {
+            const json::object* file = element.if_object();
+            if (file == nullptr) {
+                summary_.count += key == "text" ? 1 : 0;
+                continue;
+            }
+            ++summary_.count;
+            if (is_previewable(key, *file)) {
+                ++summary_.previewable;
+                offer(node, key, *file);
+            }
+        }
+    }
+    OutputsSummary take() { return std::move(summary_); }
+
+private:
+    // A saved picture says more than a temporary one.
+    void offer(std::string_view node, std::string_view key, const json::object& file) {
+        const bool saved = text_of(file, "type") == "output";
+        if (summary_.preview && (is_saved_ || !saved)) {
+            return;
+        }
+        json::object preview = file;
+        preview["nodeId"] = node;
+        preview["mediaType"] = key;
+        summary_.preview = std::move(preview);
+        is_saved_ = saved;
+    }
+
+    OutputsSummary summary_;
+    bool is_saved_ = false;
+};
+
+}  // namespace
+
+std::string_view to_string(JobStatus status) {
+    return kStatuses[static_cast<std::size_t>(status)].second;
+}
+
+std::optional<JobStatus> parse_job_status(std::string_view name) {
+    const auto* found = std::ranges::find_if(kStatuses, [name](const auto& entry) {
+        return entry.second == name;
+    });
+    return found == kStatuses.end() ? std::nullopt : std::optional(found->first);
+}
+
+bool JobsQuery::wants(JobStatus status) const {
+    return statuses.empty() || std::ranges::find(statuses, status) != statuses.end();
+}
+
+tl::expected<JobsQuery, std::string> parse_jobs_query(
+    const std::vector<std::pair<std::string, std::string>>& query
+) {
+    JobsQuery parsed;
+    for (const auto& [name, value] : query) {
+        if (auto wrong = read_one(name, value, parsed)) {
+            return tl::unexpected(std::move(*wrong));
+        }
+    }
+    return parsed;
+}
+
+json::object pagination(const JobsQuery& query, std::size_t shown, std::size_t total) {
+    json::object page;
+    page["offset"] = query.offset;
+    page["limit"] = query.limit ? json::value(*query.limit) : json::value();
+    page["total"] = total;
+    page["has_more"] = query.offset + shown < total;
+    return page;
+}
+
+OutputsSummary summarise_outputs(const json::object& outputs) {
+    Tally tally;
+    for (const auto& [node, ui] : outputs) {
+        const json::object* lists = ui.if_object();
+        if (lists == nullptr) {
+            continue;
+        }
+        for (const auto& [key, list] : *lists) {
+            if (key != "animated" && list.is_array()) {
+                tally.add(node, key, list.get_array());
+            }
+        }
+    }
+    return tally.take();
+}
+
+void add_summary(json::object& job, const OutputsSummary& summary) {
+    job["outputs_count"] = summary.count;
+    job["previewable_outputs_count"] = summary.previewable;
+    if (summary.preview) {
+        job["preview_output"] = *summary.preview;
+    }
+}
+
+std::string workflow_id_of(const json::object& extra_data) {
+    const json::object* info = object_of(extra_data, "extra_pnginfo");
+    const json::object* graph = info == nullptr ? nullptr : object_of(*info, "workflow");
+    return graph == nullptr ? std::string() : text_of(*graph, "id");
+}
+
+}  // namespace comfyd::comfy

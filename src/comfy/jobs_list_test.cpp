@@ -1,0 +1,93 @@
+#include "comfy/jobs_list.hpp"
+
+#include <gtest/gtest.h>
+
+namespace comfyd::comfy {
+namespace {
+
+TEST(JobsQuery, ReadsWhatIsAskedFor) {
+    const auto query = parse_jobs_query({
+        {"status", "pending, failed,"},
+        {"workflow_id", "w"},
+        {"sort_by", "execution_duration"},
+        {"sort_order", "asc"},
+        {"limit", "5"},
+        {"offset", "-3"},
+        {"other", "x"},
+    });
+    ASSERT_TRUE(query);
+    EXPECT_EQ(query->statuses, (std::vector{JobStatus::pending, JobStatus::failed}));
+    EXPECT_EQ(query->workflow_id, "w");
+    EXPECT_TRUE(query->by_duration);
+    EXPECT_TRUE(query->ascending);
+    EXPECT_EQ(query->limit, 5U);
+    EXPECT_EQ(query->offset, 0U) << "a negative one is none";
+    EXPECT_TRUE(query->wants(JobStatus::failed));
+    EXPECT_FALSE(query->wants(JobStatus::completed));
+    EXPECT_TRUE(JobsQuery{}.wants(JobStatus::completed));
+}
+
+TEST(JobsQuery, SaysWhatIsWrong) {
+    for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+             {"status", "done"},
+             {"sort_by", "name"},
+             {"sort_order", "up"},
+             {"limit", "0"},
+             {"limit", "1.5"},
+             {"limit", ""},
+             {"offset", "99999999999999999999"},
+         }) {
+        const auto query = parse_jobs_query({{name, value}});
+        ASSERT_FALSE(query) << name << value;
+        EXPECT_NE(query.error().find(name), std::string::npos);
+    }
+}
+
+TEST(JobStatus, Names) {
+    for (const char* name : {"pending", "in_progress", "completed", "failed", "cancelled"}) {
+        EXPECT_EQ(to_string(*parse_job_status(name)), name);
+    }
+    EXPECT_FALSE(parse_job_status("queued"));
+}
+
+TEST(Pagination, SaysWhetherThereIsMore) {
+    JobsQuery query;
+    query.limit = 2;
+    query.offset = 1;
+    EXPECT_EQ(
+        pagination(query, 2, 4),
+        *json::parse_object(R"({"offset": 1, "limit": 2, "total": 4, "has_more": true})")
+    );
+    EXPECT_EQ(pagination(query, 2, 3).at("has_more"), false);
+}
+
+TEST(OutputsSummary, CountsAndPicksASavedPicture) {
+    const auto outputs = *json::parse_object(R"({
+        "1": {"images": [{"filename": "t.png", "subfolder": "", "type": "temp"}], "animated": [false]},
+        "2": {"images": [{"filename": "a.png", "subfolder": "", "type": "output"}]},
+        "3": {"text": ["hello", "you"]},
+        "4": {"files": [{"filename": "x.bin", "type": "output"}], "gifs": [{"filename": "v.mp4", "format": "video/h264"}]},
+        "5": null})");
+    const OutputsSummary summary = summarise_outputs(outputs);
+    EXPECT_EQ(summary.count, 6U);
+    EXPECT_EQ(summary.previewable, 3U);
+    ASSERT_TRUE(summary.preview);
+    EXPECT_EQ(summary.preview->at("filename"), "a.png");
+    EXPECT_EQ(summary.preview->at("nodeId"), "2");
+    EXPECT_EQ(summary.preview->at("mediaType"), "images");
+    json::object job;
+    add_summary(job, {});
+    EXPECT_EQ(job, *json::parse_object(R"({"outputs_count": 0, "previewable_outputs_count": 0})"));
+}
+
+TEST(WorkflowId, IsThatOfTheEditor) {
+    EXPECT_EQ(
+        workflow_id_of(*json::parse_object(R"({"extra_pnginfo": {"workflow": {"id": "w"}}})")), "w"
+    );
+    for (const char* without : {"{}", R"({"extra_pnginfo": null})", R"({"extra_pnginfo": {"workflow": null}})"}) {
+        EXPECT_EQ(workflow_id_of(*json::parse_object(without)), "");
+    }
+}
+
+}  // namespace
+}  // namespace comfyd::comfy

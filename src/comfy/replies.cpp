@@ -1,0 +1,46 @@
+#include "comfy/replies.hpp"
+
+#include <utility>
+
+namespace comfyd::comfy {
+
+net::Response json_reply(int status, const json::value& body) {
+    net::Response response;
+    response.status = status;
+    response.headers.set("Content-Type", "application/json; charset=utf-8");
+    response.body = json::serialize_python(body);
+    return response;
+}
+
+net::Response text_reply(int status, std::string text) {
+    net::Response response;
+    response.status = status;
+    response.headers.set("Content-Type", "text/plain; charset=utf-8");
+    response.body = std::move(text);
+    return response;
+}
+
+net::Response empty_reply(int status) {
+    net::Response response;
+    response.status = status;
+    return response;
+}
+
+net::Response error_reply(int status, std::string_view text) {
+    json::object body;
+    body["error"] = text;
+    return json_reply(status, body);
+}
+
+json::object server_features(std::uint64_t upload_bytes_max) {
+    return {
+        {"supports_preview_metadata", true},
+        {"supports_model_type_tags", true},
+        {"max_upload_size", upload_bytes_max},
+        {"extension", {{"manager", {{"supports_v4", true}}}}},
+        {"node_replacements", true},
+        {"assets", false},
+    };
+}
+
+}  // namespace comfyd::comfy

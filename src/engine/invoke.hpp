@@ -1,0 +1,41 @@
+// Calls a node as ComfyUI does: every slot holds a list of values, an ordinary class is called once
+// for each element, and what the calls give is put together again. Stateless; any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/call.hpp"
+#include "engine/plan.hpp"
+
+namespace comfyd::engine {
+
+// What a node gave; each slot a list.
+struct NodeOutputs {
+    std::vector<std::vector<Value>> slots;
+    std::optional<json::object> ui;
+};
+
+// An input with the list of its values.
+struct BoundInput {
+    const workflow::InputDefinition* input = nullptr;
+    std::vector<Value> values;
+};
+
+// The values of a linked slot; nullptr: they are not there, because a lazy input was not needed.
+using SlotReader = std::function<const std::vector<Value>*(const PlannedLink& link)>;
+
+// Literals and linked values by input. TypeError where one is of another kind than the class takes.
+Result<std::vector<BoundInput>> bind(const PlannedNode& node, const SlotReader& read);
+
+Result<NodeOutputs> invoke(
+    const PlannedNode& node, const std::vector<BoundInput>& inputs, const Surroundings& surroundings
+);
+// The lazy inputs that the class asks for, given those it has.
+Result<std::vector<std::string>> ask_needed(
+    const PlannedNode& node, const std::vector<BoundInput>& inputs, const Surroundings& surroundings
+);
+
+}  // namespace comfyd::engine

@@ -1,0 +1,202 @@
+// SaveAnimatedWEBP and SaveAnimatedPNG: a batch as one file that moves.
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/call.hpp"
+#include "engine/files.hpp"
+#include "engine/nodes/files/files.hpp"
+#include "engine/nodes/files/save.hpp"
+#include "engine/pictures/apng.hpp"
+#include "engine/pictures/encode.hpp"
+#include "engine/pixels.hpp"
+
+namespace comfyd::engine::nodes {
+namespace {
+
+// The largest that animated formats hold.
+constexpr double kDurationMax = 0xFFFFFF;
+
+int duration_ms(double frames_per_second) {
+    return static_cast<int>(std::min(1000.0 / frames_per_second, kDurationMax));
+}
+
+Result<NodeResult> save_file(
+    Call& call, std::string_view extension, const pictures::Outcome<std::string>& file
+) {
+    if (auto stopped = call.check_stopped(); !stopped) {
+        return fail(std::move(stopped.error()));
+    }
+    if (!file) {
+        return node_error("ValueError", "The animation cannot be written: " + file.error().text);
+    }
+    const Image& images = call.image("images");
+    const ImageShape& shape = images.shape();
+    const auto place = make_save_place(
+        call.folders().output, call.text("filename_prefix"), shape.width, shape.height
+    );
+    if (!place) {
+        return fail(place.error());
+    }
+    const auto name = save_counted(
+        *place,
+        place->counter,
+        0,
+        extension,
+        [&file](const FileSink& sink) -> Result<> {
+            sink(file->data(), file->size());
+            return {};
+        }
+    );
+    if (!name) {
+        return fail(name.error());
+    }
+    return NodeResult{
+        .outputs = {images},
+        .ui =
+            json::object{
+                {"images", json::array{saved_file(*name, place->subfolder, "output")}},
+                {"animated", json::array{shape.batch > 1}}
+            }
+    };
+}
+
+tl::unexpected<Error> wrong_shape(const ImageShape& shape) {
+    return node_error(
+        "TypeError",
+        "A batch of " + std::to_string(shape.batch) + " pictures with " +
+            std::to_string(shape.channels) + " channels cannot be saved: at least 1, with 3 or 4"
+    );
+}
+
+bool can_save(const ImageShape& shape) {
+    return shape.batch > 0 && (shape.channels == 3 || shape.channels == 4);
+}
+
+void append_number(std::string& bytes, std::uint32_t number, int size) {
+    for (int shift = (size - 1) * 8; shift >= 0; shift -= 8) {
+        bytes += static_cast<char>(number >> shift);
+    }
+}
+
+// EXIF with the prompt under "model" and each member of extra_pnginfo from "make" downwards, where
+// ComfyUI puts them.
+std::string make_exif(const Call& call) {
+    constexpr std::uint32_t kModel = 0x0110;
+    constexpr std::uint32_t kText = 2;
+    std::vector<std::pair<std::uint32_t, std::string>> tags;
+    for (auto& [key, text] : workflow_texts(call)) {
+        const auto tag = kModel - static_cast<std::uint32_t>(tags.size());
+        tags.emplace_back(tag, key + ":" + text + '\0');
+    }
+    std::ranges::sort(tags);
+    std::string exif("Exif\0\0MM\0*\0\0\0\x08", 14);
+    std::string values;
+    const auto values_at = static_cast<std::uint32_t>(8 + 2 + tags.size() * 12 + 4);
+    append_number(exif, static_cast<std::uint32_t>(tags.size()), 2);
+    for (const auto& [tag, text] : tags) {
+        append_number(exif, tag, 2);
+        append_number(exif, kText, 2);
+        append_number(exif, static_cast<std::uint32_t>(text.size()), 4);
+        if (text.size() <= 4) {
+            exif += text + std::string(4 - text.size(), '\0');
+            continue;
+        }
+        append_number(exif, values_at + static_cast<std::uint32_t>(values.size()), 4);
+        values += text;
+        values += std::string(values.size() % 2, '\0');
+    }
+    append_number(exif, 0, 4);
+    return exif + values;
+}
+
+Result<NodeResult> execute_webp(Call& call) {
+    const Image& images = call.image("images");
+    const ImageShape& shape = images.shape();
+    if (!can_save(shape)) {
+        return wrong_shape(shape);
+    }
+    const std::string& method = call.text("method");
+    const pictures::WebpOptions options{
+        .lossless = call.flag("lossless"),
+        .quality = static_cast<int>(call.integer("quality")),
+        .method = method == "fastest"   ? 0
+                  : method == "slowest" ? 6
+                                        : 4
+    };
+    auto bytes = call.new_scratch(shape.height * shape.row_floats());
+    if (!bytes) {
+        return fail(std::move(bytes.error()));
+    }
+    const auto frame = [&](std::size_t index) {
+        to_bytes(images.picture(index), shape.height * shape.row_floats(), bytes->data());
+        call.progress(static_cast<int>(index), static_cast<int>(shape.batch));
+        return pictures::Pixels{bytes->data(), shape.width, shape.height, shape.channels};
+    };
+    const auto file = pictures::encode_webp_animation(
+        shape.batch,
+        frame,
+        duration_ms(call.number("fps")),
+        options,
+        make_exif(call),
+        [&call] { return call.stopped(); }
+    );
+    return save_file(call, "webp", file);
+}
+
+Result<NodeResult> execute_png(Call& call) {
+    const Image& images = call.image("images");
+    const ImageShape& shape = images.shape();
+    if (!can_save(shape)) {
+        return wrong_shape(shape);
+    }
+    auto texts = png_texts(call);
+    if (!texts) {
+        return fail(std::move(texts.error()));
+    }
+    std::vector<pictures::PngChunk> chunks;
+    for (const PngText& text : *texts) {
+        chunks.emplace_back("comf", text.keyword + '\0' + text.text);
+    }
+    const auto level = static_cast<int>(call.integer("compress_level"));
+    const auto frame = [&](std::size_t index) -> pictures::Outcome<std::string> {
+        std::string file;
+        const FileSink sink = [&file](const void* data, std::size_t size) {
+            file.append(static_cast<const char*>(data), size);
+            return true;
+        };
+        const auto encoded = encode_png(
+            {images.picture(index), shape.width, shape.height, shape.channels},
+            level,
+            {},
+            sink,
+            [&call] { return call.stopped(); }
+        );
+        if (!encoded) {
+            return tl::unexpected(pictures::Failure{encoded.error().text});
+        }
+        return file;
+    };
+    const int duration = std::min(duration_ms(call.number("fps")), 0xFFFF);
+    return save_file(call, "png", pictures::assemble_apng(shape.batch, frame, duration, chunks));
+}
+
+}  // namespace
+
+NodeClass save_animated_webp() {
+    return {
+        .name = "SaveAnimatedWEBP",
+        .description = "Writes a batch as one animated WebP, with the workflow inside.",
+        .execute = &execute_webp,
+    };
+}
+
+NodeClass save_animated_png() {
+    return {
+        .name = "SaveAnimatedPNG",
+        .description = "Writes a batch as one animated PNG, with the workflow inside.",
+        .execute = &execute_png,
+    };
+}
+
+}  // namespace comfyd::engine::nodes

@@ -1,0 +1,58 @@
+#include "engine/call.hpp"
+#include "engine/files.hpp"
+#include "engine/nodes/files/files.hpp"
+#include "engine/nodes/files/save.hpp"
+#include "engine/nodes/text/python_value.hpp"
+
+namespace comfyd::engine::nodes {
+namespace {
+
+Result<NodeResult> execute(Call& call) {
+    const std::string& text = call.text("text");
+    const std::string& format = call.text("format");
+    std::string content = text;
+    if (format == "json") {
+        // A text that is no JSON is written as it is.
+        if (const auto document = json::parse(text)) {
+            content = dump_json(*document, 2);
+        }
+    }
+    auto place = make_save_place(call.folders().output, call.text("filename_prefix"), 1, 1);
+    if (!place) {
+        return fail(std::move(place.error()));
+    }
+    place->tail = "";
+    auto name = save_counted(
+        *place,
+        place->counter,
+        0,
+        format,
+        [&content](const FileSink& sink) -> Result<> {
+            sink(content.data(), content.size());
+            return {};
+        }
+    );
+    if (!name) {
+        return fail(std::move(name.error()));
+    }
+    return NodeResult{
+        .outputs = {text},
+        .ui =
+            json::object{
+                {"text", json::array{text}},
+                {"files", json::array{saved_file(*name, place->subfolder, "output")}}
+            }
+    };
+}
+
+}  // namespace
+
+NodeClass save_text() {
+    return {
+        .name = "SaveText",
+        .description = "Writes a text into the output folder; JSON is indented.",
+        .execute = &execute,
+    };
+}
+
+}  // namespace comfyd::engine::nodes

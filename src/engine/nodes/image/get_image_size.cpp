@@ -1,0 +1,33 @@
+#include <string>
+
+#include "engine/call.hpp"
+#include "engine/nodes/image/image.hpp"
+
+namespace comfyd::engine::nodes {
+namespace {
+
+Result<NodeResult> execute(Call& call) {
+    const ImageShape& shape = call.image("image").shape();
+    call.show_text(
+        "width: " + std::to_string(shape.width) + ", height: " + std::to_string(shape.height) +
+        "\n batch size: " + std::to_string(shape.batch)
+    );
+    return NodeResult{
+        .outputs =
+            {static_cast<std::int64_t>(shape.width),
+             static_cast<std::int64_t>(shape.height),
+             static_cast<std::int64_t>(shape.batch)}
+    };
+}
+
+}  // namespace
+
+NodeClass get_image_size() {
+    return {
+        .name = "GetImageSize",
+        .description = "Width, height and number of pictures.",
+        .execute = &execute,
+    };
+}
+
+}  // namespace comfyd::engine::nodes

@@ -1,0 +1,80 @@
+// Masks whose every pixel is computed for itself: SolidMask, InvertMask, ThresholdMask.
+#include <algorithm>
+
+#include "engine/kernel.hpp"
+#include "engine/nodes/mask/mask.hpp"
+#include "engine/nodes/mask/support.hpp"
+
+namespace comfyd::engine::nodes {
+namespace {
+
+COMFYD_KERNEL void invert(const float* from, std::size_t count, float* into) {
+    COMFYD_NO_CONTRACTION
+    for (std::size_t i = 0; i < count; ++i) {
+        into[i] = 1.0F - from[i];
+    }
+}
+
+COMFYD_KERNEL void threshold(const float* from, std::size_t count, float level, float* into) {
+    for (std::size_t i = 0; i < count; ++i) {
+        into[i] = from[i] > level ? 1.0F : 0.0F;
+    }
+}
+
+Result<NodeResult> execute_solid(Call& call) {
+    const auto value = static_cast<float>(call.number("value"));
+    const ImageShape shape{
+        1,
+        static_cast<std::size_t>(call.integer("height")),
+        static_cast<std::size_t>(call.integer("width")),
+        1
+    };
+    return as_output(make_mask(call, shape, [&](std::size_t /*row*/, float* into) {
+        std::fill_n(into, shape.width, value);
+    }));
+}
+
+Result<NodeResult> execute_invert(Call& call) {
+    const Mask& mask = call.mask("mask");
+    const std::size_t width = mask.shape().width;
+    return as_output(make_mask(call, mask.shape(), [&](std::size_t row, float* into) {
+        invert(mask.row(row), width, into);
+    }));
+}
+
+Result<NodeResult> execute_threshold(Call& call) {
+    const Mask& mask = call.mask("mask");
+    const std::size_t width = mask.shape().width;
+    const auto level = static_cast<float>(call.number("value"));
+    return as_output(make_mask(call, mask.shape(), [&](std::size_t row, float* into) {
+        threshold(mask.row(row), width, level, into);
+    }));
+}
+
+}  // namespace
+
+NodeClass solid_mask() {
+    return {
+        .name = "SolidMask",
+        .description = "A mask with the same value everywhere.",
+        .execute = &execute_solid
+    };
+}
+
+NodeClass invert_mask() {
+    return {
+        .name = "InvertMask",
+        .description = "Swaps what is masked with what is not.",
+        .execute = &execute_invert
+    };
+}
+
+NodeClass threshold_mask() {
+    return {
+        .name = "ThresholdMask",
+        .description = "Makes a hard mask: 1 above the value, 0 elsewhere.",
+        .execute = &execute_threshold
+    };
+}
+
+}  // namespace comfyd::engine::nodes

@@ -1,0 +1,35 @@
+// Values of the engine as Python objects: how they are shown and tested.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.hpp"
+#include "engine/node.hpp"
+#include "engine/value.hpp"
+
+namespace comfyd::engine::nodes {
+
+// Texts that nodes make may have this many bytes.
+inline constexpr std::size_t kTextBytesMax = 64 * 1024 * 1024;
+
+// Python's MemoryError, where a text would be longer than that.
+tl::unexpected<Error> text_too_long();
+
+// The value as JSON; nullopt for pictures, masks and objects.
+std::optional<json::value> to_json(const Value& value);
+// The other way; arrays and objects are Data.
+Value from_json(const json::value& from);
+
+// str() and repr(); pictures and the like as "<IMAGE>".
+std::string python_str(const Value& value);
+std::string python_repr(const Value& value);
+std::string_view python_type(const Value& value);
+// bool(); nullopt where Python cannot tell (a picture of more than one value).
+std::optional<bool> python_bool(const Value& value);
+
+// json.dumps(value, indent=..., ensure_ascii=False); compact where `indent` is 0.
+std::string dump_json(const json::value& value, int indent);
+
+}  // namespace comfyd::engine::nodes

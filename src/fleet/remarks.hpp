@@ -1,0 +1,42 @@
+// What workers say while they run a prompt, as remarks for whoever follows the job. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comfy/messages.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::fleet {
+
+// nullopt: nothing that a client of the prompt would want to hear.
+std::optional<jobs::Remark> to_remark(const comfy::Message& message);
+
+// Says what ComfyUI would say about a run of which only the steps are known.
+class Narrator {
+public:
+    Narrator(std::string prompt_id, const Clock& clock)
+        : prompt_id_(std::move(prompt_id)), clock_(&clock) {}
+
+    using Remarks = std::vector<jobs::Remark>;
+    Remarks cached(const std::vector<std::string>& nodes) const;
+    Remarks executing(const std::string& node);
+    Remarks progress(const std::string& node, double value, double max);
+    Remarks executed(const std::string& node, const json::object& ui);
+    Remarks finished(const std::string& node);
+    Remarks preview(const std::string& node, std::string bytes, std::string content_type) const;
+    Remarks text(const std::string& node, std::string text) const;
+
+private:
+    comfy::Message state() const;
+
+    std::string prompt_id_;
+    const Clock* clock_;
+    std::vector<comfy::NodeProgress> nodes_;  // in the order of their start
+    comfy::NodeProgress& entry(const std::string& node);
+};
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,149 @@
+#include "net/static_files.hpp"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <utility>
+
+namespace comfyd::net {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string to_hex(std::uint64_t number) {
+    std::array<char, 17> text{};
+    const int length =
+        std::snprintf(text.data(), text.size(), "%llx", static_cast<unsigned long long>(number));
+    return {text.data(), static_cast<std::size_t>(length)};
+}
+
+std::string etag_of(const struct stat& about) {
+    const auto nanoseconds = static_cast<std::uint64_t>(about.st_mtim.tv_sec) * 1'000'000'000ULL +
+                             static_cast<std::uint64_t>(about.st_mtim.tv_nsec);
+    return '"' + to_hex(nanoseconds) + '-' + to_hex(static_cast<std::uint64_t>(about.st_size)) +
+           '"';
+}
+
+std::string_view trim(std::string_view text) {
+    const auto first = text.find_first_not_of(" \t");
+    return first == std::string_view::npos
+               ? std::string_view()
+               : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+bool matches(std::string_view header, std::string_view etag) {
+    while (!header.empty()) {
+        const auto comma = std::min(header.find(','), header.size());
+        std::string_view one = trim(header.substr(0, comma));
+        header.remove_prefix(std::min(comma + 1, header.size()));
+        if (one.starts_with("W/")) {
+            one.remove_prefix(2);
+        }
+        if (one == "*" || one == etag) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool is_unchanged(const Headers& asked, const std::string& etag, const std::string& modified) {
+    if (asked.contains("If-None-Match")) {
+        return matches(asked.get("If-None-Match"), etag);
+    }
+    return asked.get("If-Modified-Since") == modified;
+}
+
+}  // namespace
+
+std::string http_date(std::int64_t unix_seconds) {
+    constexpr std::array<const char*, 7> kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    constexpr std::array<const char*, 12> kMonths{
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"
+    };
+    const std::time_t time = unix_seconds;
+    std::tm parts{};
+    gmtime_r(&time, &parts);
+    std::array<char, 64> text{};
+    const int length = std::snprintf(
+        text.data(),
+        text.size(),
+        "%s, %02d %s %04d %02d:%02d:%02d GMT",
+        kDays[static_cast<std::size_t>(parts.tm_wday)],
+        parts.tm_mday,
+        kMonths[static_cast<std::size_t>(parts.tm_mon)],
+        parts.tm_year + 1900,
+        parts.tm_hour,
+        parts.tm_min,
+        parts.tm_sec
+    );
+    return {text.data(), static_cast<std::size_t>(length)};
+}
+
+std::optional<fs::path> find_static(const fs::path& root, std::string_view path) {
+    auto decoded = percent_decode(path);
+    if (!decoded || !decoded->starts_with('/') || decoded->find('\\') != std::string::npos) {
+        return std::nullopt;
+    }
+    decoded->erase(0, decoded->find_first_not_of('/'));
+    const fs::path inner(*decoded);
+    for (const fs::path& part : inner) {
+        if (part == "..") {
+            return std::nullopt;
+        }
+    }
+    fs::path file = inner.empty() ? root / "index.html" : root / inner;
+    std::error_code error;
+    return fs::is_regular_file(file, error) ? std::optional(std::move(file)) : std::nullopt;
+}
+
+Task<Result<>> send_disk_file(Exchange& exchange, Response head, fs::path path) {
+    struct stat about {};
+    if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) {
+        co_return fail(Code::not_found, "there is no such file");
+    }
+    const auto bytes = static_cast<std::uint64_t>(about.st_size);
+    const std::string etag = etag_of(about);
+    const std::string modified = http_date(about.st_mtim.tv_sec);
+    if (!head.headers.contains("Content-Type")) {
+        head.headers.set("Content-Type", std::string(content_type_of(path.filename().string())));
+    }
+    head.headers.set("ETag", etag);
+    head.headers.set("Last-Modified", modified);
+    head.headers.set("Accept-Ranges", "bytes");
+    const Headers& asked = exchange.request().headers;
+    if (is_unchanged(asked, etag, modified)) {
+        head.status = 304;
+        auto sent = co_await exchange.send(std::move(head));
+        co_return sent;
+    }
+    const std::string_view condition = asked.get("If-Range");
+    const bool wants_part = condition.empty() || condition == etag || condition == modified;
+    const auto range = parse_range(wants_part ? asked.get("Range") : "", bytes);
+    if (!range) {
+        Response refusal;
+        refusal.status = 416;
+        refusal.headers.set("Content-Range", "bytes */" + std::to_string(bytes));
+        auto sent = co_await exchange.send(std::move(refusal));
+        co_return sent;
+    }
+    FileBody file{path.string(), 0, bytes};
+    if (*range) {
+        head.status = 206;
+        file.offset = (*range)->first;
+        file.length = (*range)->length;
+        head.headers.set(
+            "Content-Range",
+            "bytes " + std::to_string(file.offset) + "-" +
+                std::to_string(file.offset + file.length - 1) + "/" + std::to_string(bytes)
+        );
+    }
+    auto sent = co_await exchange.send_file(std::move(head), std::move(file));
+    if (!sent && !exchange.answered()) {
+        co_return fail(Code::not_found, "the file cannot be read");
+    }
+    co_return sent;
+}
+
+}  // namespace comfyd::net

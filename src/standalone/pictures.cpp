@@ -1,0 +1,103 @@
+#include "standalone/pictures.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/pictures/encode.hpp"
+#include "engine/pictures/reader.hpp"
+#include "engine/png.hpp"
+
+namespace comfyd::standalone {
+namespace {
+
+namespace pictures = engine::pictures;
+
+constexpr std::size_t kPixelsMax = 128ULL * 1024 * 1024;
+constexpr int kPngLevel = 4;
+
+Result<pictures::Bitmap> decode(std::string_view file) {
+    auto bitmap = pictures::decode_rgba(file, kPixelsMax);
+    if (!bitmap) {
+        return fail(Code::invalid_argument, "not a picture: " + bitmap.error().text);
+    }
+    return std::move(*bitmap);
+}
+
+std::vector<std::uint8_t> without_alpha(const std::vector<std::uint8_t>& rgba) {
+    std::vector<std::uint8_t> rgb(rgba.size() / 4 * 3);
+    for (std::size_t from = 0, to = 0; from + 3 < rgba.size(); from += 4, to += 3) {
+        rgb[to] = rgba[from];
+        rgb[to + 1] = rgba[from + 1];
+        rgb[to + 2] = rgba[from + 2];
+    }
+    return rgb;
+}
+
+template <class Encoded>
+Result<std::string> checked(Encoded encoded) {
+    if (!encoded) {
+        return fail(Code::invalid_argument, "the picture cannot be written: " + encoded.error().text);
+    }
+    return std::move(*encoded);
+}
+
+}  // namespace
+
+Result<std::string> convert_picture(
+    std::string_view file, Channel channel, PictureFormat format, int quality
+) {
+    auto bitmap = decode(file);
+    if (!bitmap) {
+        return fail(std::move(bitmap.error()));
+    }
+    std::size_t channels = 4;
+    if (channel == Channel::alpha) {
+        for (std::size_t i = 0; i + 3 < bitmap->rgba.size(); i += 4) {
+            bitmap->rgba[i] = bitmap->rgba[i + 1] = bitmap->rgba[i + 2] = 0;
+        }
+    } else if (channel == Channel::rgb || format == PictureFormat::jpeg || !bitmap->has_alpha) {
+        bitmap->rgba = without_alpha(bitmap->rgba);
+        channels = 3;
+    }
+    if (format == PictureFormat::png) {
+        return checked(engine::encode_png(
+            engine::PngBytes{bitmap->rgba.data(), bitmap->width, bitmap->height, channels},
+            kPngLevel,
+            {}
+        ));
+    }
+    const pictures::Pixels pixels{
+        bitmap->rgba.data(), bitmap->width, bitmap->height, channels
+    };
+    if (format == PictureFormat::jpeg) {
+        return checked(pictures::encode_jpeg(pixels, quality));
+    }
+    pictures::WebpOptions options;
+    options.quality = quality;
+    return checked(pictures::encode_webp(pixels, options));
+}
+
+Result<std::string> replace_alpha(std::string_view picture, std::string_view mask) {
+    auto below = decode(picture);
+    if (!below) {
+        return fail(std::move(below.error()));
+    }
+    auto above = decode(mask);
+    if (!above) {
+        return fail(std::move(above.error()));
+    }
+    if (below->width != above->width || below->height != above->height) {
+        return fail(Code::invalid_argument, "the mask must have the size of the picture");
+    }
+    for (std::size_t i = 3; i < below->rgba.size(); i += 4) {
+        below->rgba[i] = above->rgba[i];
+    }
+    return checked(engine::encode_png(
+        engine::PngBytes{below->rgba.data(), below->width, below->height, 4},
+        kPngLevel,
+        engine::read_png_texts(picture)
+    ));
+}
+
+}  // namespace comfyd::standalone

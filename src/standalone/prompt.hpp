@@ -1,0 +1,53 @@
+// A prompt on its way, and what became of it. Not changed once it is queued or in the history, so
+// that any thread may read it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/time.hpp"
+#include "comfy/jobs_list.hpp"
+
+namespace comfyd::standalone {
+
+struct Prompt {
+    std::string id;
+    json::value number;  // as it was answered
+    double order = 0;    // the same, to compare
+    std::uint64_t sequence = 0;
+    json::object graph;
+    json::object extra_data;
+    std::vector<std::string> outputs;  // to execute
+    std::string client_id;             // empty: none
+    Time created{};
+    std::size_t bytes = 0;  // about what it takes
+
+    // [number, id, graph, extra_data, outputs]
+    json::array to_json() const;
+};
+using PromptPtr = std::shared_ptr<const Prompt>;  // the queue, the run and the history
+
+struct HistoryEntry {
+    PromptPtr prompt;
+    json::object outputs{};  // node id -> ui
+    comfy::JobStatus status = comfy::JobStatus::completed;
+    json::array messages{};  // [event, data]
+    Time started{};
+    Time ended{};
+    json::object error{};  // of a failed one: the data of execution_error
+
+    // {"prompt", "outputs", "status", "meta"}
+    json::object to_json() const;
+    json::object status_json() const;
+};
+using HistoryEntryPtr = std::shared_ptr<const HistoryEntry>;
+
+// An entry of GET /api/jobs; `details`: as GET /api/jobs/{id} tells it.
+json::object describe_job(const Prompt& prompt, comfy::JobStatus status, bool details);
+json::object describe_job(const HistoryEntry& entry, bool details);
+
+}  // namespace comfyd::standalone

@@ -1,0 +1,21 @@
+// What check() answers with. Pure; any thread.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "workflow/catalogue.hpp"
+#include "workflow/check.hpp"
+
+namespace comfyd::workflow {
+
+// `findings` holds at least one.
+Error findings_error(
+    const std::vector<Finding>& findings, const std::set<std::string, std::less<>>& missing_classes
+);
+Error no_worker_error(const Catalogue::Nearest& nearest);
+
+}  // namespace comfyd::workflow

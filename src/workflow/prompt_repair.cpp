@@ -1,0 +1,170 @@
+#include "workflow/prompt_repair.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "workflow/input_rules.hpp"
+
+namespace comfyd::workflow {
+namespace {
+
+constexpr std::size_t kToldMax = 20;
+
+std::string_view view(boost::json::string_view text) {
+    return {text.data(), text.size()};
+}
+
+// As the worker's executor sees it. nullptr: not a link.
+const boost::json::string* link_target(const json::value& input) {
+    const json::array* link = input.if_array();
+    const bool is_link = link != nullptr && link->size() == 2 && (*link)[0].is_string() &&
+                         ((*link)[1].is_number() || (*link)[1].is_bool());
+    return is_link ? &(*link)[0].get_string() : nullptr;
+}
+
+class Repair {
+public:
+    explicit Repair(json::object& prompt) : prompt_(prompt), reached_(prompt.size()) {}
+
+    std::vector<std::string> run(const std::vector<std::string>& outputs) {
+        for (const std::string& output : outputs) {
+            reach(prompt_.find(output));
+        }
+        while (!pending_.empty()) {
+            const std::size_t node = pending_.back();
+            pending_.pop_back();
+            visit(node);
+        }
+        for (auto& node : prompt_) {
+            make_numbers_safe(node.value());
+        }
+        return std::move(told_);
+    }
+
+private:
+    void reach(json::object::iterator node) {
+        const auto position = static_cast<std::size_t>(node - prompt_.begin());
+        if (!reached_[position]) {
+            reached_[position] = true;
+            pending_.push_back(position);
+        }
+    }
+
+    void visit(std::size_t position) {
+        auto& node = *(prompt_.begin() + position);
+        json::value* inputs = node.value().get_object().if_contains("inputs");
+        if (inputs == nullptr || !inputs->is_object()) {
+            return;
+        }
+        std::vector<std::string> dangling;
+        for (const auto& input : inputs->get_object()) {
+            const boost::json::string* target = link_target(input.value());
+            if (target == nullptr) {
+                continue;
+            }
+            const auto source = prompt_.find(*target);
+            if (source != prompt_.end()) {
+                reach(source);
+            } else {
+                dangling.emplace_back(view(input.key()));
+            }
+        }
+        for (const std::string& name : dangling) {
+            inputs->get_object().erase(name);
+            if (told_.size() < kToldMax) {
+                told_.push_back(
+                    "node " + std::string(view(node.key())) + ": input '" + name +
+                    "' dropped, it links to a node that does not exist"
+                );
+            }
+        }
+    }
+
+    static void make_numbers_safe(json::value& node) {
+        json::value* inputs = node.get_object().if_contains("inputs");
+        if (inputs == nullptr || !inputs->is_object()) {
+            return;
+        }
+        for (auto& input : inputs->get_object()) {
+            if (input.value().is_double() && !std::isfinite(input.value().get_double())) {
+                input.value() = json_safe(input.value());
+            }
+        }
+    }
+
+    json::object& prompt_;
+    std::vector<bool> reached_;
+    std::vector<std::size_t> pending_;
+    std::vector<std::string> told_;
+};
+
+// The inputs under their new names. Without a mapping they are what they were.
+json::object map_inputs(const json::object& old_inputs, const json::object& rule) {
+    const json::value* mapping = json::find(rule, "input_mapping");
+    if (mapping == nullptr || !mapping->is_array()) {
+        return old_inputs;
+    }
+    json::object inputs;
+    for (const json::value& entry : mapping->get_array()) {
+        const json::object* one = entry.if_object();
+        const json::value* new_id = one != nullptr ? json::find(*one, "new_id") : nullptr;
+        if (new_id == nullptr || !new_id->is_string()) {
+            continue;
+        }
+        if (const json::value* set = one->if_contains("set_value")) {
+            inputs[new_id->get_string()] = *set;
+        } else if (const json::value* old_id = json::find(*one, "old_id");
+                   old_id != nullptr && old_id->is_string()) {
+            if (const json::value* value = old_inputs.if_contains(old_id->get_string())) {
+                inputs[new_id->get_string()] = *value;
+            }
+        }
+    }
+    return inputs;
+}
+
+}  // namespace
+
+std::vector<std::string> repair(
+    json::object& prompt, const std::vector<std::string>& outputs_to_execute
+) {
+    return Repair(prompt).run(outputs_to_execute);
+}
+
+void apply_replacements(
+    json::object& prompt, const json::object& replacements, const PromptClasses& classes
+) {
+    if (replacements.empty()) {
+        return;
+    }
+    for (auto& entry : prompt) {
+        json::object* node = entry.value().if_object();
+        json::value* class_type = node != nullptr ? node->if_contains("class_type") : nullptr;
+        if (class_type == nullptr || !class_type->is_string() ||
+            classes.find(view(class_type->get_string())) != nullptr) {
+            continue;
+        }
+        const json::value* rules = replacements.if_contains(class_type->get_string());
+        if (rules == nullptr || !rules->is_array()) {
+            continue;
+        }
+        for (const json::value& candidate : rules->get_array()) {
+            const json::object* rule = candidate.if_object();
+            const json::value* new_class =
+                rule != nullptr ? json::find(*rule, "new_node_id") : nullptr;
+            if (new_class == nullptr || !new_class->is_string() ||
+                classes.find(view(new_class->get_string())) == nullptr) {
+                continue;
+            }
+            json::value* inputs = node->if_contains("inputs");
+            if (inputs != nullptr && inputs->is_object()) {
+                json::object mapped = map_inputs(inputs->get_object(), *rule);
+                *inputs = std::move(mapped);
+            }
+            (*node)["class_type"] = *new_class;
+            break;
+        }
+    }
+}
+
+}  // namespace comfyd::workflow
