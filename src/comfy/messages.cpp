@@ -246,7 +246,8 @@ Message decode_text(std::string_view frame) {
             return data == nullptr ? missing(kind.type, "data") : kind.decode(*data);
         }
     }
-    return Unknown{*type};
+    const json::object* data = object_of(*root, "data");
+    return data == nullptr ? Unknown{*type} : Unknown{*type, text_of(*data, "prompt_id"), *data};
 }
 
 Message decode_binary(std::string_view frame) {

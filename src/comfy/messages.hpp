@@ -122,8 +122,11 @@ struct NodeText {
     std::string text;
 };
 
+// A type of a custom node's own, or a binary frame of a kind that we do not know.
 struct Unknown {
     std::string type;
+    std::string prompt_id{};             // empty: it names none
+    std::optional<json::object> data{};  // only of texts
 };
 
 struct Malformed {

@@ -144,6 +144,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Messages, UnknownTypesAreNamed) {
     const Message message = decode_text(R"({"type":"crystools.monitor","data":{"cpu":1}})");
     EXPECT_EQ(std::get<Unknown>(message).type, "crystools.monitor");
+    EXPECT_EQ(std::get<Unknown>(message).data, (json::object{{"cpu", 1}}));
+    const Message named = decode_text(R"({"type":"my.node","data":{"prompt_id":"p"}})");
+    EXPECT_EQ(prompt_id_of(named), "p");
+    EXPECT_FALSE(std::get<Unknown>(decode_text(R"({"type":"my.node","data":7})")).data);
 }
 
 TEST(Messages, StrangeMembersAreLeftOut) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "base/crypto.hpp"
 #include "engine/test_support.hpp"
@@ -32,10 +33,19 @@ const std::map<std::string, std::string_view>& one_off() {
 // Cases whose pictures cannot be the same, and why; that there are some is still checked.
 const std::map<std::string, std::string_view>& other_pictures() {
     static const std::map<std::string, std::string_view> cases = {
+        {"Canny/circle", "PyTorch 2.14 rounds sums of 64 x 64 pixels otherwise; 2.6 as here"},
         {"ImageCompositor/mode_hard-mix", "one pixel lies on the threshold, by the bits of pow()"},
         {"SaveImageAdvanced/exr_srgb", "last bits of pow() in 32-bit floats"},
         {"TextOverlay/c0", "letters come from the system's font"},
         {"TextOverlay/c1", "letters come from the system's font"},
+    };
+    return cases;
+}
+
+// Cases in which ComfyUI takes files in the order in which the file system happens to list them.
+const std::set<std::string>& any_order() {
+    static const std::set<std::string> cases = {
+        "LoadImageDataSetFromFolder/set", "LoadImageTextDataSetFromFolder/set"
     };
     return cases;
 }
@@ -74,17 +84,20 @@ std::string comparable_name(const json::object& file) {
     return plain;
 }
 
-json::value comparable_ui(json::value ui) {
+json::value comparable_ui(json::value ui, bool sorted = false) {
     if (json::array* items = ui.if_array()) {
         for (json::value& item : *items) {
-            item = comparable_ui(item);
+            item = comparable_ui(item, sorted);
+        }
+        if (sorted) {
+            std::ranges::sort(*items, {}, json::serialize_canonical);
         }
     } else if (json::object* object = ui.if_object()) {
         if (object->contains("filename")) {
             (*object)["filename"] = comparable_name(*object);
         }
         for (auto& [key, value] : *object) {
-            value = comparable_ui(value);
+            value = comparable_ui(value, sorted);
         }
     }
     return ui;
@@ -196,23 +209,42 @@ protected:
         }
     }
     void expect_outputs(const json::object& recorded, const json::object& outputs);
+    void expect_pictures_in_any_order(
+        const json::array& names, const std::vector<json::object>& files
+    ) const {
+        std::multiset<std::vector<std::uint8_t>> expected;
+        std::multiset<std::vector<std::uint8_t>> actual;
+        for (const json::value& name : names) {
+            const fs::path folder = kGolden / fs::path(GetParam()).parent_path();
+            expected.insert(read_rgba(folder / std::string(name.as_string())).bytes);
+        }
+        for (const json::object& file : files) {
+            actual.insert(read_rgba(path_of(file)).bytes);
+        }
+        EXPECT_TRUE(actual == expected);
+    }
 
     TestFolders folders;
 };
 
 void Golden::expect_outputs(const json::object& recorded, const json::object& outputs) {
     const json::object& uis = recorded.at("ui").as_object();
+    const bool sorted = any_order().contains(GetParam());
     EXPECT_EQ(outputs.size(), uis.size());
     for (const auto& [node, ui] : uis) {
         const json::value* actual = outputs.if_contains(node);
         ASSERT_NE(actual, nullptr) << "node " << node;
         EXPECT_EQ(
-            json::serialize_canonical(comparable_ui(*actual)),
-            json::serialize_canonical(comparable_ui(ui))
+            json::serialize_canonical(comparable_ui(*actual, sorted)),
+            json::serialize_canonical(comparable_ui(ui, sorted))
         );
         if (const json::value* names = recorded.at("outputs").as_object().if_contains(node)) {
             const std::vector<json::object> files = files_of(actual->as_object());
             ASSERT_EQ(files.size(), names->as_array().size());
+            if (sorted) {
+                expect_pictures_in_any_order(names->as_array(), files);
+                continue;
+            }
             for (std::size_t i = 0; i < files.size(); ++i) {
                 const std::string name(names->as_array()[i].as_string());
                 expect_file(recorded, name, path_of(files[i]));

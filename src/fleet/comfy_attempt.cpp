@@ -145,15 +145,19 @@ Task<Result<json::object>> ComfyAttempt::parse_workflow() {
 }
 
 void ComfyAttempt::on_message(const comfy::Message& message) {
-    last_message_ = Ticks::now();
-    silence_.since = last_message_;
-    silence_.refusals = 0;
-    seen_message_ = true;
     if (listener_.wants_remarks()) {
         if (auto remark = to_remark(message)) {
             listener_.on_remark(std::move(*remark));
         }
     }
+    // A custom node may speak from a thread of its own, also while nothing runs.
+    if (std::holds_alternative<comfy::Unknown>(message)) {
+        return;
+    }
+    last_message_ = Ticks::now();
+    silence_.since = last_message_;
+    silence_.refusals = 0;
+    seen_message_ = true;
     if (const auto* executing = std::get_if<comfy::Executing>(&message);
         executing && !executing->node) {
         end_marked_ = true;

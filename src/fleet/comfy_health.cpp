@@ -263,8 +263,8 @@ Task<> ComfyWorker::read_socket() {
 }
 
 void ComfyWorker::dispatch(const comfy::Message& message) {
-    if (std::holds_alternative<comfy::Malformed>(message) ||
-        std::holds_alternative<comfy::Unknown>(message)) {
+    const auto* unknown = std::get_if<comfy::Unknown>(&message);
+    if (std::holds_alternative<comfy::Malformed>(message) || (unknown && !unknown->data)) {
         ++messages_skipped_;
         log::debug("message skipped", {{"worker", config_.id}, {"skipped", messages_skipped_}});
         return;
@@ -276,9 +276,10 @@ void ComfyWorker::dispatch(const comfy::Message& message) {
         return;
     }
     // Older workers do not say whose preview it is; it comes only to the owner of the prompt that
-    // runs. Texts name no prompt at all.
+    // runs. Texts name no prompt at all, messages of custom nodes seldom.
     const bool is_nameless = std::holds_alternative<comfy::Preview>(message) ||
-                             std::holds_alternative<comfy::NodeText>(message);
+                             std::holds_alternative<comfy::NodeText>(message) ||
+                             unknown != nullptr;
     if (prompt.empty() && is_nameless && running() == 1) {
         for (const auto& [id, attempt] : attempts_) {
             if (!attempt->has_left_worker()) {

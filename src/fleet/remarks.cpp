@@ -35,9 +35,15 @@ std::optional<jobs::Remark> to_remark(const comfy::Message& message) {
         remark.bytes = text->text;
         return remark;
     }
+    if (const auto* unknown = std::get_if<comfy::Unknown>(&message)) {
+        // These two are our own names for binary frames.
+        if (!unknown->data || unknown->type == "preview" || unknown->type == "text") {
+            return std::nullopt;
+        }
+        return jobs::Remark{unknown->type, *unknown->data, {}, {}};
+    }
     if (std::holds_alternative<comfy::Status>(message) ||
         std::holds_alternative<comfy::FeatureFlags>(message) ||
-        std::holds_alternative<comfy::Unknown>(message) ||
         std::holds_alternative<comfy::Malformed>(message)) {
         return std::nullopt;
     }

@@ -130,6 +130,31 @@ TEST_F(WebhooksTest, DeliversASignedMessage) {
     EXPECT_EQ(final_counters().delivered, 1U);
 }
 
+Task<std::optional<std::string>> body_of_one(JobId id, jobs::Job job, jobs::Event event) {
+    if (job.id != id) {
+        co_return std::nullopt;
+    }
+    co_return std::string(to_string(event.type)) + " in its own words";
+}
+
+TEST_F(WebhooksTest, ADialectMayHaveItsOwnBody) {
+    const jobs::Job own = completed_job(receiver_.url("/own"));
+    options_.own_body = [id = own.id](jobs::Job job, jobs::Event event) {
+        return body_of_one(id, std::move(job), std::move(event));
+    };
+    start();
+    completed_job(receiver_.url("/usual"));
+    webhooks_->wake();
+    ledger_.wait_for(2);
+    for (const Received& received : receiver_.received()) {
+        if (received.path == "/own") {
+            EXPECT_EQ(received.body, "completed in its own words");
+        } else {
+            EXPECT_TRUE(json::parse_object(received.body)) << received.body;
+        }
+    }
+}
+
 TEST_F(WebhooksTest, DeliversWhatWasLeftFromBefore) {
     completed_job(receiver_.url("/"));
     start();

@@ -14,6 +14,8 @@ namespace {
 
 constexpr unsigned short kGoingAway = 1001;
 constexpr std::size_t kFramesMax = 100'000;
+// About what ComfyUI itself needs for the smallest prompt.
+constexpr Millis kHesitation{5};
 // Under load this stands for a frame's own cost in the buffer.
 constexpr std::size_t kFrameBytes = 64;
 
@@ -40,7 +42,9 @@ struct Hub::Socket {
     Signal changed;
     std::deque<Waiting> waiting;
     std::size_t bytes = 0;
+    bool has_features = false;
     bool with_metadata = false;
+    bool hesitates = false;
     End end = End::none;
 
     void finish(End how) {
@@ -76,6 +80,9 @@ public:
     }
 
     Task<> write() {
+        // What waited through a pause is written before the next one: a client that submits all
+        // the time is told of it too.
+        std::size_t before_pause = 0;
         while (socket_->end == Socket::End::none) {
             if (socket_->waiting.empty()) {
                 const bool woken = co_await socket_->changed.wait();
@@ -84,6 +91,12 @@ public:
                 }
                 continue;
             }
+            if (before_pause == 0 && std::exchange(socket_->hesitates, false)) {
+                co_await sleep_for(kHesitation);
+                before_pause = socket_->waiting.size();
+                continue;
+            }
+            before_pause -= before_pause > 0 ? 1 : 0;
             const Socket::Waiting next = std::move(socket_->waiting.front());
             socket_->waiting.pop_front();
             auto written = co_await connection_.write(std::string(*next.data), next.binary);
@@ -100,6 +113,7 @@ private:
         if (!message || comfy::text_of(*message, "type") != "feature_flags") {
             return;
         }
+        socket_->has_features = true;
         if (const json::object* flags = comfy::object_of(*message, "data")) {
             const json::value* wanted = json::find(*flags, "supports_preview_metadata");
             socket_->with_metadata = wanted != nullptr && *wanted == json::value(true);
@@ -139,6 +153,13 @@ Hub::Socket* Hub::newest(std::string_view client_id) const {
         }
     );
     return found == sockets_.rend() ? nullptr : found->get();
+}
+
+void Hub::hesitate(std::string_view client_id) {
+    Socket* socket = client_id.empty() ? nullptr : newest(client_id);
+    if (socket != nullptr && !socket->has_features) {
+        socket->hesitates = true;
+    }
 }
 
 bool Hub::listens(std::string_view client_id) const {

@@ -36,6 +36,10 @@ public:
     void send(std::string_view client_id, const std::string& text);
     void send(std::string_view client_id, const comfy::Preview& preview);
     void broadcast(const comfy::NodeText& text);
+    // The client's submission was answered just now. Clients of the older kind, which tell no
+    // features, begin to listen only when they have read that answer: they are told the next
+    // messages a little later than a small prompt takes here.
+    void hesitate(std::string_view client_id);
     // Whether anybody would hear what is sent to this id.
     bool listens(std::string_view client_id) const;
 

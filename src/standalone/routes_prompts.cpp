@@ -130,6 +130,7 @@ Task<> post_prompt(Call& call, Core& core) {
     body["node_errors"] = std::move(accepted.node_errors);
     co_await answer(call, comfy::json_reply(200, body));
     // Clients rely on it that nothing is told of a prompt before its submission is answered.
+    core.hub.hesitate(prompt->client_id);
     if (core.queue.announce(prompt->sequence)) {
         core.tell_status();
         core.wake.notify();

@@ -120,7 +120,7 @@ TEST(EngineCommand, SaysWhatIsWrong) {
 // Runs for about a second on an idle machine, and stops at once when it is interrupted.
 json::object some_work(int color) {
     json::object graph = *json::parse_object(R"({
-        "1": {"class_type": "EmptyImage", "inputs": {"width": 1024, "height": 1024, "batch_size": 4, "color": 0}},
+        "1": {"class_type": "EmptyImage", "inputs": {"width": 1024, "height": 1024, "batch_size": 2, "color": 0}},
         "2": {"class_type": "ImageBlur", "inputs": {"image": ["1", 0], "blur_radius": 31, "sigma": 1.0}},
         "3": {"class_type": "SaveImage", "inputs": {"images": ["2", 0], "filename_prefix": "work"}}})");
     graph["1"].as_object()["inputs"].as_object()["color"] = color;

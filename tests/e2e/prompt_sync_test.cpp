@@ -70,9 +70,9 @@ TEST(PromptSync, WithoutAWorkerNothingIsQueued) {
 
 class PromptSyncWorkers : public testing::Test {
 protected:
-    PromptSyncWorkers() {
+    explicit PromptSyncWorkers(DoubleOptions of_worker = {}) {
         thread_.start();
-        worker_ = std::make_unique<ComfyDouble>(thread_.context(), DoubleOptions{});
+        worker_ = std::make_unique<ComfyDouble>(thread_.context(), std::move(of_worker));
         worker_->start();
         ComfydOptions options;
         options.arguments = {
@@ -107,6 +107,24 @@ TEST_F(PromptSyncWorkers, AFailedNodeIsATaskError) {
     EXPECT_EQ(reply.json_at("/error"), "Task execution failed");
     EXPECT_EQ(reply.json_at("/node_errors/9/class_type"), "SaveImage");
     EXPECT_TRUE(reply.json_at("/prompt_id").is_string());
+}
+
+class PromptSyncLargePictures : public PromptSyncWorkers {
+protected:
+    PromptSyncLargePictures() : PromptSyncWorkers(large()) {}
+    static DoubleOptions large() {
+        DoubleOptions options;
+        options.output_bytes = 33 * 1024 * 1024;
+        return options;
+    }
+};
+
+TEST_F(PromptSyncLargePictures, ComeAsLinksOnly) {
+    const Reply reply = post(text_to_image("x"), {{"return_image_base64", true}});
+    EXPECT_EQ(reply.status, 413) << reply.body.substr(0, 500);
+    EXPECT_TRUE(reply.json_at("/prompt_id").is_string());
+    ASSERT_TRUE(reply.json_at("/outputs/9/images/0/url").is_string());
+    EXPECT_EQ(post(text_to_image("y")).status, 200);
 }
 
 TEST_F(PromptSyncWorkers, ATimeoutCancels) {

@@ -81,10 +81,18 @@ TEST(Server, TheRunCommandFetchesPicturesAndTellsTheOutcome) {
     EXPECT_EQ(missing_file.wait(), 2);
     Process nobody({COMFYD_BINARY, "run", good, "--url", "http://127.0.0.1:1"});
     EXPECT_EQ(nobody.wait(), 4);
-    json::object bad = small_picture();
-    bad["1"].as_object(
-    )["inputs"] = {{"width", 99999}, {"height", 1}, {"batch_size", 1}, {"color", 0}};
-    const std::string failing = folder.write("bad.json", json::serialize(bad));
+    json::object refused = small_picture();
+    refused["1"].at("inputs").as_object()["width"] = 99999;
+    const std::string too_wide = folder.write("refused.json", json::serialize(refused));
+    Process not_accepted({COMFYD_BINARY, "run", too_wide, "--url", comfyd.url()});
+    EXPECT_EQ(not_accepted.wait(), 2);
+    EXPECT_NE(not_accepted.errors().find("16384"), std::string::npos) << not_accepted.errors();
+    json::object broken = small_picture();
+    broken["4"] = {
+        {"class_type", "ComfyMathExpression"}, {"inputs", {{"expression", "1/0"}, {"values.a", 1}}}
+    };
+    broken["5"] = {{"class_type", "PreviewAny"}, {"inputs", {{"source", json::array{"4", 0}}}}};
+    const std::string failing = folder.write("broken.json", json::serialize(broken));
     Process failed({COMFYD_BINARY, "run", failing, "--url", comfyd.url()});
     EXPECT_EQ(failed.wait(), 1) << failed.errors();
 }

@@ -32,9 +32,9 @@ const picture = (color, side = 32) => ({
   2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "client" } },
 });
 
-// Some seconds of work in small steps.
+// About a second of work.
 const slowPicture = (color) => ({
-  1: { class_type: "EmptyImage", inputs: { width: 1536, height: 1536, batch_size: 6, color } },
+  1: { class_type: "EmptyImage", inputs: { width: 1024, height: 1024, batch_size: 2, color } },
   2: { class_type: "ImageBlur", inputs: { image: ["1", 0], blur_radius: 31, sigma: 2.0 } },
   3: { class_type: "ImageScale", inputs: { image: ["2", 0], upscale_method: "area", width: 32, height: 32, crop: "disabled" } },
   4: { class_type: "SaveImage", inputs: { images: ["3", 0], filename_prefix: "slow" } },
@@ -59,8 +59,8 @@ test("@stable-canvas/comfyui-client follows a prompt and gets its picture", asyn
     const image = result.images[0];
     const bytes = image.type === "buff" ? image.data : await (await fetch(image.data)).arrayBuffer();
     assert.ok(isPng(new Uint8Array(bytes)));
-    const { History } = await client.getHistory();
-    assert.ok(History.length >= 1);
+    // The client has the picture from a message that comes before the prompt's end.
+    while ((await client.getHistory()).History.length === 0);
   } finally {
     client.close();
   }
@@ -117,7 +117,7 @@ test("prompts survive the death of the engine that runs them", async () => {
     engines[0].kill();
     for (const run of runs) {
       const result = await run;
-      assert.equal(result.images.length, 6);
+      assert.equal(result.images.length, 2);
     }
   } finally {
     client.close();

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <regex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +19,19 @@
 
 namespace comfyd::support {
 
+struct ConversationOptions {
+    std::set<std::string> varying{};  // further members that this server fills in its own way
+    std::size_t prompts = SIZE_MAX;   // only what belongs to the first so many prompts is played
+};
+
 class Conversation {
 public:
-    Conversation(std::string url, const std::string& file)
-        : recording_(boost::json::parse(read_file(file))), http_(std::move(url)) {}
+    Conversation(std::string url, const std::string& file, ConversationOptions options = {})
+        : recording_(boost::json::parse(read_file(file))),
+          http_(std::move(url)),
+          prompts_(options.prompts),
+          plain_{{}, options.varying},
+          naming_{{}, std::move(options.varying)} {}
 
     void play() {
         for (const auto& event : recording_.at("events").get_array()) {
@@ -29,13 +39,17 @@ public:
             if (kind == "ws_open") {
                 open(event);
             } else if (kind == "http") {
+                const bool submits = event.at("request").get_string().starts_with("POST /prompt");
+                if (submits && prompts_-- == 0) {
+                    break;
+                }
                 request(event);
             } else if (kind == "ws_close") {
                 const std::string name(event.at("ws").get_string());
                 check(name);
                 lines_[name].socket.reset();
             } else if (kind == "ws" && event.get_object().contains("text")) {
-                line(event).wanted.add(event.at("text"), {});
+                line(event).wanted.add(event.at("text"), plain_);
             } else if (kind == "ws") {
                 line(event).wanted.add_binary(event.at("binary").at("event_type").get_int64());
             }
@@ -48,7 +62,10 @@ public:
     }
 
 private:
-    using Ids = std::map<std::string, std::string>;  // of the server -> of the recording
+    struct Naming {
+        std::map<std::string, std::string> ids;  // of the server -> of the recording
+        std::set<std::string> varying;
+    };
 
     // Messages about execution and `status` messages apart: how they mix depends on the speed of
     // the client.
@@ -58,16 +75,16 @@ private:
         std::size_t executing = 0;
         std::string progress;  // the last progress_state
 
-        void add(const json::value& message, const Ids& ids) {
+        void add(const json::value& message, const Naming& naming) {
             const auto& type = message.at("type").get_string();
             if (type == "status") {
-                status.push_back(json::serialize_canonical(normal(message, ids)));
+                status.push_back(json::serialize_canonical(normal(message, naming)));
                 return;
             }
             if (type == "progress") {
                 return;  // as many as the machine was quick
             }
-            auto text = json::serialize_canonical(normal(message, ids));
+            auto text = json::serialize_canonical(normal(message, naming));
             if (type == "progress_state") {
                 json::object states;
                 for (const auto& [node, state] : message.at("data").at("nodes").get_object()) {
@@ -90,7 +107,9 @@ private:
         Heard wanted;
     };
 
-    static std::string normal_text(std::string text, const Ids& ids) {
+    static std::string normal_text(
+        std::string text, const std::map<std::string, std::string>& ids
+    ) {
         static const std::regex kTemporary("ComfyUI_temp_[a-z]{5}_[0-9]{5}_");
         static const std::regex kCounter("(conv2?)_[0-9]{5}_");
         for (const auto& [from, to] : ids) {
@@ -110,14 +129,14 @@ private:
     }
 
     // Without what differs from run to run: times, ids, counters.
-    static json::value normal(const json::value& value, const Ids& ids) {
+    static json::value normal(const json::value& value, const Naming& naming) {
         if (value.is_string()) {
-            return json::value(normal_text(std::string(value.get_string()), ids));
+            return json::value(normal_text(std::string(value.get_string()), naming.ids));
         }
         if (value.is_array()) {
             json::array out;
             for (const auto& entry : value.get_array()) {
-                out.push_back(normal(entry, ids));
+                out.push_back(normal(entry, naming));
             }
             const bool is_queue_item = out.size() == 5 && out[1].is_string() && out[2].is_object();
             if (is_queue_item) {
@@ -132,9 +151,10 @@ private:
         json::object out;
         for (const auto& [key, member] : value.get_object()) {
             const bool varies =
-                key == "timestamp" || key == "create_time" || key == "number" || key == "tooltip";
-            auto& changed = out[normal_text(std::string(key), ids)] =
-                varies ? json::value(0) : normal(member, ids);
+                key == "timestamp" || key == "create_time" || key == "number" ||
+                key == "tooltip" || naming.varying.contains(std::string(key));
+            auto& changed = out[normal_text(std::string(key), naming.ids)] =
+                varies ? json::value(0) : normal(member, naming);
             if (key == "queue_pending") {  // the real one's order is that of a heap
                 sort(changed.get_array());
             }
@@ -181,21 +201,21 @@ private:
         EXPECT_EQ(reply.status, event.at("status").get_int64()) << request_line << reply.body;
         const auto& recorded = event.at("response");
         if (request_line.starts_with("POST /prompt") && reply.status == 200) {
-            ids_[std::string(reply.json().at("prompt_id").get_string())] =
+            naming_.ids[std::string(reply.json().at("prompt_id").get_string())] =
                 std::string(recorded.at("prompt_id").get_string());
         }
         if (recorded.is_object() && recorded.get_object().contains("binary_length")) {
             EXPECT_EQ(reply.headers.get("Content-Type"), recorded.at("content_type").get_string());
         } else if (!recorded.is_null()) {
             EXPECT_EQ(
-                json::serialize_canonical(normal(reply.json(), ids_)),
-                json::serialize_canonical(normal(recorded, {}))
+                json::serialize_canonical(normal(reply.json(), naming_)),
+                json::serialize_canonical(normal(recorded, plain_))
             ) << request_line;
         }
     }
 
     std::string to_server(std::string text) const {
-        for (const auto& [own, recorded] : ids_) {
+        for (const auto& [own, recorded] : naming_.ids) {
             text = normal_text(std::move(text), {{recorded, own}});
         }
         // normal_text() took the counter away; a fresh server starts with the first.
@@ -210,7 +230,7 @@ private:
             if (message.binary) {
                 heard.add_binary(message.data.size() > 3 ? message.data[3] : -1);
             } else {
-                heard.add(boost::json::parse(message.data), ids_);
+                heard.add(boost::json::parse(message.data), naming_);
             }
         }
         return heard;
@@ -240,7 +260,9 @@ private:
     json::value recording_;
     Http http_;
     std::map<std::string, Line> lines_;
-    Ids ids_;
+    std::size_t prompts_;
+    const Naming plain_;
+    Naming naming_;
 };
 
 }  // namespace comfyd::support

@@ -165,6 +165,20 @@ TEST(RunPodRoutes, AStreamGivesEachChunkOnce) {
     EXPECT_TRUE(stream.at("stream").as_array().empty());
 }
 
+TEST(RunPodRoutes, AStreamTellsProgress) {
+    TestApi api;
+    api.open_worker(ScriptedWorker::Script::wait_for_stop);
+    const std::string id = submit(api);
+    json::array chunks;
+    while (chunks.empty()) {
+        chunks = parse(api.get(path("stream/" + id)).body).at("stream").as_array();
+    }
+    EXPECT_EQ(text_of(chunks.at(0).at("output").as_object(), "type"), "progress");
+    EXPECT_EQ(chunks.at(0).at("output").at("value"), 0.5);
+    const json::object again = parse(api.get(path("stream/" + id)).body);
+    EXPECT_TRUE(again.at("stream").as_array().empty()) << "nothing is new";
+}
+
 TEST(RunPodRoutes, PurgeTakesOnlyWhatWaitsAtTheEndpoint) {
     TestApi api;
     api.open_worker(ScriptedWorker::Script::wait_for_stop);
@@ -202,6 +216,7 @@ TEST(RunPodRoutes, InputPicturesBecomeAssets) {
     const json::value& reference = graph.at("1").at("inputs").at("image");
     EXPECT_EQ(reference.at("__type"), "core/ASSET");
     EXPECT_EQ(reference.at("info").at("name"), "in.png");
+    api.clock.advance(Millis(1'500));  // the time to live counts from now each time
     const auto replayed = api.post(path("run"), body, key);
     ASSERT_EQ(replayed.status, 200) << replayed.body;
     EXPECT_EQ(text_of(parse(replayed.body), "id"), id);
@@ -228,6 +243,22 @@ TEST(RunPodRoutes, BadRequestsAreRefused) {
     EXPECT_NE(text_of(parse(hook.body), "error").find("'webhook'"), std::string::npos);
     const auto large = api.post(path("run"), std::string(runpod::kRunBytesMax + 1, ' '));
     EXPECT_EQ(large.status, 413);
+}
+
+TEST(RunPodRoutes, AreInTheDocument) {
+    TestApi api;
+    const json::object document = parse(api.get("/openapi.json").body);
+    for (const char* rest :
+         {"run",
+          "runsync",
+          "status/{id}",
+          "stream/{id}",
+          "cancel/{id}",
+          "retry/{id}",
+          "purge-queue",
+          "health"}) {
+        EXPECT_TRUE(document.at("paths").as_object().contains(path(rest, "{endpoint}"))) << rest;
+    }
 }
 
 TEST(RunPodRoutes, KeysAndTenants) {

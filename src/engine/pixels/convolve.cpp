@@ -30,8 +30,14 @@ COMFYD_KERNEL void convolve_block(
         const float* from = rows[y] + offset;
         for (std::size_t x = 0; x < filter.width; ++x, from += channels) {
             const float w = *weight++;
-            for (std::size_t i = 0; i < kBlock; ++i) {
-                sums[i] = std::fma(from[i], w, sums[i]);
+            if (filter.fused) {
+                for (std::size_t i = 0; i < kBlock; ++i) {
+                    sums[i] = std::fma(from[i], w, sums[i]);
+                }
+            } else {
+                for (std::size_t i = 0; i < kBlock; ++i) {
+                    sums[i] += from[i] * w;
+                }
             }
         }
     }
@@ -174,7 +180,7 @@ Filter gaussian_filter(std::size_t side, double sigma) {
                                : std::fma(-step, static_cast<float>(side - i - 1), 1.0F);
     }
     const auto spread = static_cast<float>(2.0 * sigma * sigma);
-    Filter filter{side, side, {}};
+    Filter filter{.width = side, .height = side, .weights = {}};
     filter.weights.reserve(side * side);
     for (const float y : axis) {
         for (const float x : axis) {

@@ -1,4 +1,4 @@
-// Two-dimensional filters as PyTorch computes them: every output value is one chain of fused
+// Two-dimensional filters as PyTorch computes them: every output value is one chain of
 // multiplications and additions over the window, row by row.
 #pragma once
 
@@ -14,6 +14,7 @@ struct Filter {
     std::size_t width = 0;
     std::size_t height = 0;
     std::vector<float> weights;
+    bool fused = true;  // each multiplication with its addition, in one rounding
 
     std::size_t reach_x() const { return width / 2; }
     std::size_t reach_y() const { return height / 2; }

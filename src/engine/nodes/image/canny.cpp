@@ -17,8 +17,8 @@ COMFYD_KERNEL void to_gray(const float* rgb, std::size_t pixels, float* out) {
     COMFYD_NO_CONTRACTION
     for (std::size_t i = 0; i < pixels; ++i) {
         const float* pixel = rgb + i * 3;
-        const float red_green = pixel[0] * 0.299F + pixel[1] * 0.587F;
-        out[i] = red_green + pixel[2] * 0.114F;
+        const float red_green = std::fma(pixel[1], 0.587F, pixel[0] * 0.299F);
+        out[i] = std::fma(pixel[2], 0.114F, red_green);
     }
 }
 
@@ -57,11 +57,19 @@ struct Gradients {
     Image y;
 };
 
+// PyTorch leaves the convolution of a larger picture, counted with its border, or of several to a
+// library whose steps are fused.
+bool is_fused(const ImageShape& shape, std::size_t border_x, std::size_t border_y) {
+    constexpr std::size_t kSmallMax = 20480;
+    return shape.batch > 1 || (shape.width + border_x) * (shape.height + border_y) > kSmallMax;
+}
+
 Result<Gradients> gradients(const Call& call, const Image& image) {
     const std::vector<float> weights = bell();
-    auto smooth = convolve(call, image, {5, 1, weights}, Border::reflect);
+    const ImageShape& shape = image.shape();
+    auto smooth = convolve(call, image, {5, 1, weights, is_fused(shape, 4, 0)}, Border::reflect);
     if (smooth) {
-        smooth = convolve(call, *smooth, {1, 5, weights}, Border::reflect);
+        smooth = convolve(call, *smooth, {1, 5, weights, is_fused(shape, 0, 4)}, Border::reflect);
     }
     if (!smooth) {
         return fail(std::move(smooth.error()));
