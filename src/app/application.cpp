@@ -220,6 +220,7 @@ private:
     // One setting, the pace of looking at workers, moves the whole family of intervals.
     fleet::FleetOptions fleet_options() const {
         fleet::FleetOptions options;
+        options.offload = config_.engine_offload;
         const Millis pace(config_.worker_poll_ms);
         options.poll_interval = pace;
         options.poll_interval_slow = 5 * pace;

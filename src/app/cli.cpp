@@ -56,7 +56,8 @@ struct ServeFlags {
             ->type_name("DIR");
         command.add_option("--worker", workers, "A ComfyUI server; may be repeated")
             ->type_name("URL");
-        command.add_option("--frontend", frontend, "ComfyUI's editor (its built files), served at /")
+        command
+            .add_option("--frontend", frontend, "ComfyUI's editor (its built files), served at /")
             ->type_name("DIR");
         command.add_flag("--no-engine", no_engine, "Do not run model-free workflows inside comfyd");
         command.add_option("--log-level", log_level, "debug, info, warning or error")

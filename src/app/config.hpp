@@ -34,6 +34,7 @@ struct Config {
     log::Format log_format = log::Format::automatic;
 
     bool engine_enabled = true;
+    bool engine_offload = false;
     int engine_slots = 1;
     int engine_memory_mb = 4096;
 

@@ -16,8 +16,7 @@ namespace {
 
 int complain(const Error& error) {
     std::fprintf(stderr, "comfyd: %s\n", error.message.c_str());
-    const bool usage =
-        error.code == Code::config_invalid || error.code == Code::invalid_argument;
+    const bool usage = error.code == Code::config_invalid || error.code == Code::invalid_argument;
     return usage ? kExitUsage : kExitUnavailable;
 }
 
@@ -29,8 +28,7 @@ Result<standalone::Options> to_options(const EngineFlags& flags) {
     if (!endpoint->is_loopback() && !flags.allow_remote) {
         return fail(
             Code::config_invalid,
-            "ComfyUI's protocol has no authentication: whoever reaches " +
-                endpoint->to_string() +
+            "ComfyUI's protocol has no authentication: whoever reaches " + endpoint->to_string() +
                 " may run workflows and read and replace files. Listen on 127.0.0.1, put "
                 "`comfyd serve` with API keys in front, or say --allow-remote where the network "
                 "is trusted"

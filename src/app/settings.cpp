@@ -207,6 +207,11 @@ const std::vector<Setting>& settings() {
             "Run workflows of model-free nodes inside comfyd.",
             &Config::engine_enabled
         ),
+        flag(
+            "engine.offload",
+            "What the engine can run goes to it alone and never occupies a GPU.",
+            &Config::engine_offload
+        ),
         number(
             "engine.slots",
             "Workflows that the engine runs at the same time.",

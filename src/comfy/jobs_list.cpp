@@ -144,9 +144,8 @@ std::string_view to_string(JobStatus status) {
 }
 
 std::optional<JobStatus> parse_job_status(std::string_view name) {
-    const auto* found = std::ranges::find_if(kStatuses, [name](const auto& entry) {
-        return entry.second == name;
-    });
+    const auto* found =
+        std::ranges::find_if(kStatuses, [name](const auto& entry) { return entry.second == name; });
     return found == kStatuses.end() ? std::nullopt : std::optional(found->first);
 }
 

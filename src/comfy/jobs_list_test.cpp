@@ -84,7 +84,8 @@ TEST(WorkflowId, IsThatOfTheEditor) {
     EXPECT_EQ(
         workflow_id_of(*json::parse_object(R"({"extra_pnginfo": {"workflow": {"id": "w"}}})")), "w"
     );
-    for (const char* without : {"{}", R"({"extra_pnginfo": null})", R"({"extra_pnginfo": {"workflow": null}})"}) {
+    for (const char* without :
+         {"{}", R"({"extra_pnginfo": null})", R"({"extra_pnginfo": {"workflow": null}})"}) {
         EXPECT_EQ(workflow_id_of(*json::parse_object(without)), "");
     }
 }

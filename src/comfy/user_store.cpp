@@ -82,7 +82,7 @@ bool is_hidden(const fs::path& path) {
 UserFile describe(const fs::path& path, const fs::path& relative_to) {
     UserFile file;
     file.path = path.lexically_relative(relative_to).generic_string();
-    struct stat about {};
+    struct stat about{};
     if (::stat(path.c_str(), &about) == 0) {
         file.size = static_cast<std::uint64_t>(about.st_size);
         file.modified = to_ms(about.st_mtim);
@@ -91,9 +91,7 @@ UserFile describe(const fs::path& path, const fs::path& relative_to) {
     return file;
 }
 
-void collect(
-    const fs::path& folder, const fs::path& root, int depth, std::vector<UserFile>& into
-) {
+void collect(const fs::path& folder, const fs::path& root, int depth, std::vector<UserFile>& into) {
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
@@ -252,9 +250,7 @@ Result<fs::path> UserStore::find(std::string_view file) const {
     return place;
 }
 
-Result<UserFile> UserStore::write(
-    std::string_view file, std::string_view bytes, bool overwrite
-) {
+Result<UserFile> UserStore::write(std::string_view file, std::string_view bytes, bool overwrite) {
     auto place = place_of(file);
     if (!place) {
         return fail(std::move(place.error()));

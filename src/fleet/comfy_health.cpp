@@ -278,8 +278,7 @@ void ComfyWorker::dispatch(const comfy::Message& message) {
     // Older workers do not say whose preview it is; it comes only to the owner of the prompt that
     // runs. Texts name no prompt at all, messages of custom nodes seldom.
     const bool is_nameless = std::holds_alternative<comfy::Preview>(message) ||
-                             std::holds_alternative<comfy::NodeText>(message) ||
-                             unknown != nullptr;
+                             std::holds_alternative<comfy::NodeText>(message) || unknown != nullptr;
     if (prompt.empty() && is_nameless && running() == 1) {
         for (const auto& [id, attempt] : attempts_) {
             if (!attempt->has_left_worker()) {

@@ -123,7 +123,8 @@ std::size_t ComfyWorker::running() const {
 }
 
 bool ComfyWorker::can_run(const std::string& requirement) const {
-    return classes_ != nullptr && classes_->has_all(requirement);
+    return classes_ != nullptr && classes_->has_all(requirement) &&
+           !parts_.left_to_engine(requirement);
 }
 
 double ComfyWorker::load() const {

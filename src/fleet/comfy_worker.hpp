@@ -32,6 +32,7 @@ struct ComfyWorkerParts {
     ClassCache& classes;
     const FleetOptions& options;
     std::function<void()> changed;  // it may be available or capable now, or not any more
+    std::function<bool(const std::string& requirement)> left_to_engine;
 };
 
 class ComfyWorker final : public jobs::Worker {

@@ -202,6 +202,14 @@ public:
             }
         );
     }
+    // Core executor: where the run was when it was stopped.
+    void interrupted() {
+        remark([this](Narrator& narrator) {
+            return narrator.interrupted([this](const std::string& node) {
+                return tracker_.class_of(node);
+            });
+        });
+    }
     // The listener is not called any more.
     void close() { listener_ = nullptr; }
 
@@ -316,6 +324,9 @@ Task<Result<jobs::AttemptResult>> EngineAttempt::attempt() {
             engine, std::move(prompt), std::move(extra_data), targets, *relay, std::move(stop)
         );
     });
+    if (!result && result.error().code == Code::cancelled) {
+        relay->interrupted();
+    }
     relay->close();
     if (result && listener_.wants_remarks()) {
         listener_.on_remark(jobs::Remark{"execution_success", {}, {}, {}});

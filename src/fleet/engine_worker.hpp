@@ -32,6 +32,7 @@ public:
     );
 
     void set_draining(bool draining);
+    bool is_draining() const { return draining_; }
     std::shared_ptr<const workflow::NodeClasses> classes() const { return classes_; }
 
     jobs::WorkerInfo info() const override;

@@ -1,5 +1,6 @@
 #include "fleet/fleet.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -52,7 +53,15 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
     auto worker = std::make_shared<ComfyWorker>(
         std::move(config),
         ComfyWorkerParts{
-            core_, clock_, http_, store_, pool_, classes_, options_, [this] { changed(); }
+            core_,
+            clock_,
+            http_,
+            store_,
+            pool_,
+            classes_,
+            options_,
+            [this] { changed(); },
+            [this](const std::string& requirement) { return is_left_to_engine(requirement); }
         }
     );
     members_.push_back({worker, nullptr, worker});
@@ -73,6 +82,13 @@ Result<> Fleet::add_engine(engine::Engine& engine, EngineConfig config) {
     members_.push_back({nullptr, worker, worker});
     changed();
     return {};
+}
+
+bool Fleet::is_left_to_engine(const std::string& requirement) const {
+    return options_.offload && std::ranges::any_of(members_, [&](const Member& member) {
+               return member.engine && !member.engine->is_draining() &&
+                      member.engine->can_run(requirement);
+           });
 }
 
 void Fleet::start() {

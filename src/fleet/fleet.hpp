@@ -72,6 +72,7 @@ private:
         std::shared_ptr<jobs::Worker> worker;
     };
 
+    bool is_left_to_engine(const std::string& requirement) const;
     void changed();
     void update_catalogue();
     const Member* find_member(const std::string& id) const;

@@ -33,6 +33,9 @@ struct FleetOptions {
     Millis cancel_poll{200};
     Millis cancel_grace{30'000};  // a prompt that does not stop
 
+    // What the embedded engine can run goes to it alone, so that it never occupies a GPU.
+    bool offload = false;
+
     // Files
     int downloads_max = 4;  // at once, of one job
     int download_tries = 4;

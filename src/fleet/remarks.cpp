@@ -110,6 +110,23 @@ Narrator::Remarks Narrator::finished(const std::string& node) {
     return {must_remark(state())};
 }
 
+Narrator::Remarks Narrator::interrupted(
+    const std::function<std::string(const std::string&)>& class_of
+) const {
+    comfy::ExecutionInterrupted told;
+    told.prompt_id = prompt_id_;
+    told.timestamp = to_unix_ms(clock_->now());
+    for (const comfy::NodeProgress& node : nodes_) {
+        if (node.finished) {
+            told.executed.push_back(node.node_id);
+        } else {
+            told.node_id = node.node_id;
+            told.node_type = class_of(node.node_id);
+        }
+    }
+    return {must_remark(told)};
+}
+
 Narrator::Remarks Narrator::preview(
     const std::string& node, std::string bytes, std::string content_type
 ) const {

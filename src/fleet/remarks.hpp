@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ public:
     Remarks progress(const std::string& node, double value, double max);
     Remarks executed(const std::string& node, const json::object& ui);
     Remarks finished(const std::string& node);
+    // `class_of`: the class of a node of the prompt.
+    Remarks interrupted(const std::function<std::string(const std::string&)>& class_of) const;
     Remarks preview(const std::string& node, std::string bytes, std::string content_type) const;
     Remarks text(const std::string& node, std::string text) const;
 

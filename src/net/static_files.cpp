@@ -99,7 +99,7 @@ std::optional<fs::path> find_static(const fs::path& root, std::string_view path)
 }
 
 Task<Result<>> send_disk_file(Exchange& exchange, Response head, fs::path path) {
-    struct stat about {};
+    struct stat about{};
     if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) {
         co_return fail(Code::not_found, "there is no such file");
     }

@@ -20,9 +20,9 @@ std::optional<std::filesystem::path> find_static(
     const std::filesystem::path& root, std::string_view path
 );
 
-// Answers with the file: ETag, Last-Modified, If-None-Match, Range and If-Range. Headers that `head`
-// has are kept; without a Content-Type it is told by the name. Code::not_found, with nothing sent,
-// when there is no such file; any other failure means that the client is gone.
+// Answers with the file: ETag, Last-Modified, If-None-Match, Range and If-Range. Headers that
+// `head` has are kept; without a Content-Type it is told by the name. Code::not_found, with nothing
+// sent, when there is no such file; any other failure means that the client is gone.
 Task<Result<>> send_disk_file(Exchange& exchange, Response head, std::filesystem::path path);
 
 }  // namespace comfyd::net

@@ -1,5 +1,5 @@
-// Everything that the server's routes and its runner share. Belongs to the server's thread; what may
-// be used elsewhere says so.
+// Everything that the server's routes and its runner share. Belongs to the server's thread; what
+// may be used elsewhere says so.
 #pragma once
 
 #include <atomic>

@@ -63,8 +63,8 @@ public:
     }
     // False when there is a file of this name.
     Result<bool> put(const fs::path& place, bool replace) const {
-        const int done = replace ? ::rename(path_.c_str(), place.c_str())
-                                 : ::link(path_.c_str(), place.c_str());
+        const int done =
+            replace ? ::rename(path_.c_str(), place.c_str()) : ::link(path_.c_str(), place.c_str());
         if (done == 0) {
             return true;
         }

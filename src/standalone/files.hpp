@@ -1,5 +1,5 @@
-// The input, output and temp folders, as /view and the uploads see them. Blocks on the disk: for the
-// pool.
+// The input, output and temp folders, as /view and the uploads see them. Blocks on the disk: for
+// the pool.
 #pragma once
 
 #include <filesystem>

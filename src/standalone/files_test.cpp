@@ -34,7 +34,8 @@ TEST_F(Files, AreUploadedByComfyUisRules) {
     EXPECT_EQ(name(upload("a.png", "two")), "a (1).png");
     EXPECT_EQ(name(upload("a.png", "four", {{"overwrite", {}, "", "true"}})), "a.png");
     EXPECT_EQ(server_.http().get("/view?filename=a.png&type=input").body, "four");
-    const Reply deep = upload("b.png", "five", {{"subfolder", {}, "", "x/y"}, {"type", {}, "", "temp"}});
+    const Reply deep =
+        upload("b.png", "five", {{"subfolder", {}, "", "x/y"}, {"type", {}, "", "temp"}});
     EXPECT_EQ(deep.json(), parse(R"({"name": "b.png", "subfolder": "x/y", "type": "temp"})"));
     EXPECT_EQ(server_.http().get("/view?filename=b.png&type=temp&subfolder=x/y").body, "five");
 }
@@ -122,7 +123,8 @@ TEST_F(Files, AMaskBecomesTheAlphaOfAPicture) {
         "1": {"class_type": "EmptyImage", "inputs": {"width": 16, "height": 16, "batch_size": 1, "color": 0}},
         "2": {"class_type": "SolidMask", "inputs": {"width": 16, "height": 16, "value": 1.0}},
         "3": {"class_type": "JoinImageWithAlpha", "inputs": {"image": ["1", 0], "alpha": ["2", 0]}},
-        "4": {"class_type": "SaveImage", "inputs": {"images": ["3", 0], "filename_prefix": "mask"}}})"));
+        "4": {"class_type": "SaveImage", "inputs": {"images": ["3", 0], "filename_prefix": "mask"}}})"
+    ));
     const std::string mask = server_.http().get("/view?filename=mask_00001_.png").body;
     ASSERT_FALSE(mask.empty());
     const auto send = [&](const std::string& original) {
@@ -229,16 +231,13 @@ TEST_F(Files, DocumentsAreKept) {
     EXPECT_EQ(told.json_at("/size"), 3);
     EXPECT_EQ(http.get("/userdata?dir=workflows").json(), json::array{"a.json"});
     EXPECT_EQ(
-        http.get("/userdata?dir=workflows&recurse=true").json(),
-        (json::array{"a.json", "x/b.json"})
+        http.get("/userdata?dir=workflows&recurse=true").json(), (json::array{"a.json", "x/b.json"})
     );
     EXPECT_EQ(
         http.get("/userdata?dir=workflows&recurse=true&split=true").json().at(1),
         (json::array{"x/b.json", "x", "b.json"})
     );
-    EXPECT_EQ(
-        http.get("/userdata?dir=workflows&full_info=true").json().at(0).at("path"), "a.json"
-    );
+    EXPECT_EQ(http.get("/userdata?dir=workflows&full_info=true").json().at(0).at("path"), "a.json");
     EXPECT_EQ(http.get("/v2/userdata?path=workflows").json().as_array().size(), 2U);
     EXPECT_EQ(
         http.post("/userdata/workflows%2Fa.json/move/workflows%2Fc.json", "").json(),
@@ -246,7 +245,8 @@ TEST_F(Files, DocumentsAreKept) {
     );
     EXPECT_EQ(http.post("/userdata/none.json/move/c.json", "").status, 404);
     EXPECT_EQ(
-        http.post("/userdata/workflows%2Fc.json/move/workflows%2Fx%2Fb.json?overwrite=false", "").status,
+        http.post("/userdata/workflows%2Fc.json/move/workflows%2Fx%2Fb.json?overwrite=false", "")
+            .status,
         409
     );
     EXPECT_EQ(http.del("/userdata/workflows%2Fc.json").status, 204);
@@ -271,7 +271,9 @@ TEST(Editor, ItsFilesAreServed) {
     const Reply page = server.http().get("/");
     EXPECT_EQ(page.status, 200);
     EXPECT_EQ(page.headers.get("Cache-Control"), "no-cache");
-    EXPECT_TRUE(server.http().get("/assets/a.js").headers.get("Content-Type").starts_with("text/javascript"));
+    EXPECT_TRUE(
+        server.http().get("/assets/a.js").headers.get("Content-Type").starts_with("text/javascript")
+    );
     EXPECT_EQ(server.http().get("/api/extensions").json(), json::array{"/extensions/core/b.js"});
     EXPECT_EQ(server.http().get("/extensions/core/b.js").body, "y");
     EXPECT_EQ(server.http().get("/assets/%2e%2e/%2e%2e/etc/passwd").status, 404);

@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned short kGoingAway = 1001;
 constexpr std::size_t kFramesMax = 100'000;
 // About what ComfyUI itself needs for the smallest prompt.
-constexpr Millis kHesitation{5};
+constexpr Millis kHesitation{4};
 // Under load this stands for a frame's own cost in the buffer.
 constexpr std::size_t kFrameBytes = 64;
 
@@ -148,7 +148,9 @@ void Hub::push(Socket& socket, FramePtr data, bool binary) const {
 
 Hub::Socket* Hub::newest(std::string_view client_id) const {
     const auto found = std::ranges::find_if(
-        sockets_.rbegin(), sockets_.rend(), [client_id](const SocketPtr& socket) {
+        sockets_.rbegin(),
+        sockets_.rend(),
+        [client_id](const SocketPtr& socket) {
             return socket->client_id == client_id && socket->end == Socket::End::none;
         }
     );
@@ -164,6 +166,17 @@ void Hub::hesitate(std::string_view client_id) {
 
 bool Hub::listens(std::string_view client_id) const {
     return client_id.empty() ? !sockets_.empty() : newest(client_id) != nullptr;
+}
+
+bool Hub::is_behind(std::string_view client_id) const {
+    const std::size_t much = bytes_max_ / 8;
+    if (!client_id.empty()) {
+        const Socket* socket = newest(client_id);
+        return socket != nullptr && socket->bytes > much;
+    }
+    return std::ranges::any_of(sockets_, [much](const SocketPtr& socket) {
+        return socket->bytes > much;
+    });
 }
 
 void Hub::broadcast(const std::string& text) {
@@ -236,9 +249,7 @@ Task<> Hub::serve(
     }
     const std::unique_ptr<net::WebSocket> connection = std::move(*upgraded);
     const auto socket = std::make_shared<Socket>(
-        client_id.empty() ? new_client_id() : std::move(client_id),
-        *connection,
-        exchange.executor()
+        client_id.empty() ? new_client_id() : std::move(client_id), *connection, exchange.executor()
     );
     sockets_.push_back(socket);
     for (std::string& message : greeting(socket->client_id)) {

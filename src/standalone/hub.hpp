@@ -1,8 +1,8 @@
 // The WebSockets of the server's clients. Belongs to the server's thread.
 //
 // A client that has several sockets under one id is told of its prompts by the newest; when that
-// goes, by the one before. Nobody waits for a client that does not read: it is cut off when too much
-// waits for it.
+// goes, by the one before. Nobody waits for a client that does not read: it is cut off when too
+// much waits for it.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +42,9 @@ public:
     void hesitate(std::string_view client_id);
     // Whether anybody would hear what is sent to this id.
     bool listens(std::string_view client_id) const;
+
+    // Whether much waits for those who would hear it: what is soon out of date may be left out.
+    bool is_behind(std::string_view client_id) const;
 
     // Says good-bye to everybody and takes nobody any more.
     void close();

@@ -37,7 +37,9 @@ std::vector<std::uint8_t> without_alpha(const std::vector<std::uint8_t>& rgba) {
 template <class Encoded>
 Result<std::string> checked(Encoded encoded) {
     if (!encoded) {
-        return fail(Code::invalid_argument, "the picture cannot be written: " + encoded.error().text);
+        return fail(
+            Code::invalid_argument, "the picture cannot be written: " + encoded.error().text
+        );
     }
     return std::move(*encoded);
 }
@@ -67,9 +69,7 @@ Result<std::string> convert_picture(
             {}
         ));
     }
-    const pictures::Pixels pixels{
-        bitmap->rgba.data(), bitmap->width, bitmap->height, channels
-    };
+    const pictures::Pixels pixels{bitmap->rgba.data(), bitmap->width, bitmap->height, channels};
     if (format == PictureFormat::jpeg) {
         return checked(pictures::encode_jpeg(pixels, quality));
     }
@@ -87,11 +87,12 @@ Result<std::string> replace_alpha(std::string_view picture, std::string_view mas
     if (!above) {
         return fail(std::move(above.error()));
     }
-    if (below->width != above->width || below->height != above->height) {
-        return fail(Code::invalid_argument, "the mask must have the size of the picture");
-    }
-    for (std::size_t i = 3; i < below->rgba.size(); i += 4) {
-        below->rgba[i] = above->rgba[i];
+    for (std::size_t y = 0; y < below->height; ++y) {
+        const std::size_t row = y * above->height / below->height * above->width;
+        for (std::size_t x = 0; x < below->width; ++x) {
+            const std::size_t from = row + x * above->width / below->width;
+            below->rgba[4 * (y * below->width + x) + 3] = above->rgba[4 * from + 3];
+        }
     }
     return checked(engine::encode_png(
         engine::PngBytes{below->rgba.data(), below->width, below->height, 4},

@@ -17,7 +17,8 @@ Result<std::string> convert_picture(
     std::string_view file, Channel channel, PictureFormat format, int quality
 );
 
-// The picture as PNG with the alpha of `mask`, which is of the same size; its texts are kept.
+// The picture as PNG with the alpha of `mask`, which is stretched where the sizes differ; its texts
+// are kept.
 Result<std::string> replace_alpha(std::string_view picture, std::string_view mask);
 
 }  // namespace comfyd::standalone

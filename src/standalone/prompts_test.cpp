@@ -49,11 +49,15 @@ TEST_F(Prompts, RunAndAreInTheHistory) {
     ASSERT_TRUE(entry.is_object());
     EXPECT_EQ(
         entry.at("outputs"),
-        parse(R"({"3": {"images": [{"filename": "small_00001_.png", "subfolder": "", "type": "output"}]}})")
+        parse(
+            R"({"3": {"images": [{"filename": "small_00001_.png", "subfolder": "", "type": "output"}]}})"
+        )
     );
     EXPECT_EQ(
         entry.at("meta"),
-        parse(R"({"3": {"node_id": "3", "display_node": "3", "parent_node": null, "real_node_id": "3"}})")
+        parse(
+            R"({"3": {"node_id": "3", "display_node": "3", "parent_node": null, "real_node_id": "3"}})"
+        )
     );
     EXPECT_EQ(entry.at("status").at("status_str"), "success");
     EXPECT_EQ(entry.at("status").at("completed"), true);
@@ -76,7 +80,8 @@ TEST_F(Prompts, OfEveryRouteAlsoUnderApi) {
     const Reply reply = server_.http().post_json("/api/prompt", {{"prompt", small_picture()}});
     ASSERT_EQ(reply.status, 200);
     server_.wait_ended(std::string(reply.json_at("/prompt_id").as_string()));
-    for (const char* path : {"/api/queue", "/api/history", "/api/object_info", "/api/system_stats"}) {
+    for (const char* path :
+         {"/api/queue", "/api/history", "/api/object_info", "/api/system_stats"}) {
         EXPECT_EQ(server_.http().get(path).status, 200) << path;
     }
     EXPECT_EQ(server_.http().get("/jobs").status, 404) << "the prefix belongs to it";
@@ -113,15 +118,15 @@ TEST_F(Prompts, RunTheGoodOutputsWhenOthersAreBad) {
     const Reply reply = server_.post_prompt(graph);
     ASSERT_EQ(reply.status, 200) << reply.body;
     EXPECT_TRUE(reply.json_at("/node_errors/9").is_object()) << reply.body;
-    const json::value entry = server_.wait_ended(std::string(reply.json_at("/prompt_id").as_string()));
+    const json::value entry =
+        server_.wait_ended(std::string(reply.json_at("/prompt_id").as_string()));
     EXPECT_EQ(entry.at("outputs").as_object().size(), 1U);
 }
 
 TEST_F(Prompts, RunOnlyWhatIsAskedFor) {
     json::object graph = small_picture(3);
     graph["4"] = parse(R"({"class_type": "PreviewImage", "inputs": {"images": ["1", 0]}})");
-    const json::value entry =
-        server_.run(graph, {{"partial_execution_targets", json::array{"4"}}});
+    const json::value entry = server_.run(graph, {{"partial_execution_targets", json::array{"4"}}});
     EXPECT_TRUE(entry.at("outputs").as_object().contains("4"));
     EXPECT_EQ(entry.at("outputs").as_object().size(), 1U);
 }
@@ -153,7 +158,8 @@ TEST_F(Prompts, AnIdMayBeUsedTwiceEvenWithTheSameNumber) {
     EXPECT_EQ(pending(), (std::vector<std::string>{id, id}));
     server_.http().post("/interrupt", "{}");
     EXPECT_TRUE(wait_until([&] {
-        return server_.http().get("/prompt").json_at("/exec_info/queue_remaining") == json::value(0);
+        return server_.http().get("/prompt").json_at("/exec_info/queue_remaining") ==
+               json::value(0);
     }));
     const json::value entry = server_.wait_ended(id);
     EXPECT_EQ(entry.at("prompt").at(2), json::value(small_picture(22)));
@@ -197,7 +203,8 @@ TEST_F(Prompts, LeaveTheQueueWithoutATrace) {
 TEST_F(Prompts, ThatFailSayWhereAndTheNextOneRuns) {
     const json::object graph = parse(R"({
         "1": {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 0}},
-        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "../../out"}}})");
+        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "../../out"}}})"
+    );
     const std::string id = server_.submit(graph);
     const json::value entry = server_.wait_ended(id);
     EXPECT_EQ(entry.at("status").at("status_str"), "error");
@@ -258,7 +265,8 @@ TEST_F(Prompts, HistoryInPages) {
 
 TEST_F(Prompts, AsJobs) {
     const std::string done = server_.submit(
-        small_picture(1), {{"extra_data", parse(R"({"extra_pnginfo": {"workflow": {"id": "w1"}}})")}}
+        small_picture(1),
+        {{"extra_data", parse(R"({"extra_pnginfo": {"workflow": {"id": "w1"}}})")}}
     );
     server_.wait_ended(done);
     const std::string running = occupy();

@@ -45,10 +45,7 @@ void add_information_routes(Table& table) {
     table.add(Method::get, "/experiment/models", get_model_folders, Where::both);
     table.add(Method::get, "/experiment/models/{folder}", get_models_in, Where::both);
     table.add(
-        Method::get,
-        "/experiment/models/preview/{folder}/{index}/{file}",
-        get_nothing,
-        Where::both
+        Method::get, "/experiment/models/preview/{folder}/{index}/{file}", get_nothing, Where::both
     );
     table.add(Method::get, "/embeddings", get_empty_list, Where::both);
     table.add(Method::get, "/extensions", get_extensions, Where::both);

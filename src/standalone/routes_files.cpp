@@ -73,8 +73,8 @@ std::optional<Form> wanted_form(const Call& call) {
     if (call.has_query("preview")) {
         const std::string_view preview = call.query_value("preview");
         const auto semicolon = std::min(preview.find(';'), preview.size());
-        const bool jpeg = preview.substr(0, semicolon) == "jpeg" &&
-                          channel.find('a') == std::string_view::npos;
+        const bool jpeg =
+            preview.substr(0, semicolon) == "jpeg" && channel.find('a') == std::string_view::npos;
         form.format = jpeg ? PictureFormat::jpeg : PictureFormat::webp;
         const std::string_view number = preview.substr(std::min(semicolon + 1, preview.size()));
         int quality = 0;
@@ -245,7 +245,9 @@ Task<> get_view(Call& call, Core& core) {
     auto path = find_file(core.folders, std::move(file));
     if (!path) {
         const Code code = path.error().code;
-        const int status = code == Code::invalid_argument ? 400 : code == Code::forbidden ? 403 : 404;
+        const int status = code == Code::invalid_argument ? 400
+                           : code == Code::forbidden      ? 403
+                                                          : 404;
         co_await answer(call, comfy::empty_reply(status));
         co_return;
     }

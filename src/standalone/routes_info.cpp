@@ -21,26 +21,11 @@ constexpr std::size_t kExtensionsMax = 10'000;
 
 // Folders that clients of ComfyUI ask for. They are empty here: no node needs a model.
 constexpr std::array<std::string_view, 20> kModelFolders{
-    "audio_encoders",
-    "checkpoints",
-    "classifiers",
-    "clip_vision",
-    "configs",
-    "controlnet",
-    "diffusers",
-    "diffusion_models",
-    "embeddings",
-    "gligen",
-    "hypernetworks",
-    "latent_upscale_models",
-    "loras",
-    "model_patches",
-    "photomaker",
-    "style_models",
-    "text_encoders",
-    "upscale_models",
-    "vae",
-    "vae_approx",
+    "audio_encoders", "checkpoints",    "classifiers",   "clip_vision",
+    "configs",        "controlnet",     "diffusers",     "diffusion_models",
+    "embeddings",     "gligen",         "hypernetworks", "latent_upscale_models",
+    "loras",          "model_patches",  "photomaker",    "style_models",
+    "text_encoders",  "upscale_models", "vae",           "vae_approx",
 };
 
 struct Memory {
@@ -50,7 +35,7 @@ struct Memory {
 
 Memory read_memory() {
     Memory memory;
-    struct sysinfo info {};
+    struct sysinfo info{};
     if (::sysinfo(&info) == 0) {
         memory.total = static_cast<std::uint64_t>(info.totalram) * info.mem_unit;
         memory.available = static_cast<std::uint64_t>(info.freeram) * info.mem_unit;
@@ -155,10 +140,9 @@ Task<> get_models(Call& call, Core& /*core*/) {
 }
 
 Task<> get_models_in(Call& call, Core& /*core*/) {
-    const bool known = std::ranges::find(kModelFolders, call.parameters.at(0)) != kModelFolders.end();
-    co_await answer(
-        call, known ? comfy::json_reply(200, json::array()) : comfy::empty_reply(404)
-    );
+    const bool known =
+        std::ranges::find(kModelFolders, call.parameters.at(0)) != kModelFolders.end();
+    co_await answer(call, known ? comfy::json_reply(200, json::array()) : comfy::empty_reply(404));
 }
 
 Task<> get_model_folders(Call& call, Core& /*core*/) {

@@ -116,9 +116,7 @@ Task<> post_prompt(Call& call, Core& core) {
     const PromptPtr prompt = accepted.prompt;
     if (!core.queue.add(prompt)) {
         const json::object refused = refusal(workflow::make_prompt_error(
-            "queue_full",
-            "The queue is full",
-            "wait until prompts have run, or clear the queue"
+            "queue_full", "The queue is full", "wait until prompts have run, or clear the queue"
         ));
         co_await answer(call, comfy::json_reply(503, refused));
         co_return;
@@ -232,9 +230,7 @@ Task<> serve_socket(Call& call, Core& core) {
         }
         return messages;
     };
-    co_await core.hub.serve(
-        call.exchange, client_id, greeting, json::serialize_python(features)
-    );
+    co_await core.hub.serve(call.exchange, client_id, greeting, json::serialize_python(features));
 }
 
 }  // namespace comfyd::standalone

@@ -25,13 +25,14 @@ net::Response describe(const Result<comfy::UserFile>& file, bool full_info) {
     if (!file) {
         return refuse(file.error());
     }
-    return comfy::json_reply(200, full_info ? json::value(file->to_json()) : json::value(file->path));
+    return comfy::json_reply(
+        200, full_info ? json::value(file->to_json()) : json::value(file->path)
+    );
 }
 
 Task<> change(Call& call, Core& core, json::object changes) {
-    auto changed = co_await core.pool.run([&core, &changes] {
-        return core.users.change_settings(changes);
-    });
+    auto changed =
+        co_await core.pool.run([&core, &changes] { return core.users.change_settings(changes); });
     co_await answer(call, changed ? comfy::empty_reply(200) : encode_error(changed.error()));
 }
 
@@ -101,17 +102,14 @@ Task<> list_userdata(Call& call, Core& core) {
         co_await answer(call, refuse(files.error()));
         co_return;
     }
-    const json::array list =
-        comfy::to_json(*files, flag(call, "full_info"), flag(call, "split"));
+    const json::array list = comfy::to_json(*files, flag(call, "full_info"), flag(call, "split"));
     co_await answer(call, comfy::json_reply(200, list));
 }
 
 Task<> list_userdata_v2(Call& call, Core& core) {
     const std::string folder(call.query_value("path"));
     auto entries = co_await core.pool.run([&core, &folder] { return core.users.entries(folder); });
-    co_await answer(
-        call, entries ? comfy::json_reply(200, *entries) : refuse(entries.error())
-    );
+    co_await answer(call, entries ? comfy::json_reply(200, *entries) : refuse(entries.error()));
 }
 
 Task<> get_userdata(Call& call, Core& core) {

@@ -49,9 +49,8 @@ public:
     void progress(const std::string& node, int value, int max) override {
         tell(kSmall, [node, value, max](Story& story) { story.progress(node, value, max); });
     }
-    void preview(
-        const std::string& node, engine::ImageFormat format, std::string_view bytes
-    ) override {
+    void preview(const std::string& node, engine::ImageFormat format, std::string_view bytes)
+        override {
         tell(bytes.size(), [node, format, copy = std::string(bytes)](Story& story) mutable {
             story.preview(node, format, std::move(copy));
         });

@@ -6,7 +6,8 @@
 
 namespace comfyd::standalone {
 
-// Until its task is cancelled; what runs then is interrupted by whoever cancels. `core` outlives it.
+// Until its task is cancelled; what runs then is interrupted by whoever cancels. `core` outlives
+// it.
 Task<> run_prompts(Core& core);
 
 }  // namespace comfyd::standalone

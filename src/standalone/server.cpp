@@ -129,8 +129,7 @@ public:
         if (!std::exchange(started_, false)) {
             return;
         }
-        auto stopped =
-            boost::asio::co_spawn(io_.executor(), bring_down(), boost::asio::use_future);
+        auto stopped = boost::asio::co_spawn(io_.executor(), bring_down(), boost::asio::use_future);
         stopped.get();
         server_->stop(kGrace);
         io_.stop();

@@ -39,8 +39,8 @@ protected:
         return socket;
     }
     static bool wait_end(const WsStream& socket, const std::string& id) {
-        return socket.wait_for([&](const json::value& message) { return is_end(message, id); })
-            .has_value();
+        return socket.wait_for([&](const json::value& message) { return is_end(message, id); }
+        ).has_value();
     }
     static std::vector<std::string> types(const WsStream& socket) {
         std::vector<std::string> found;
@@ -57,7 +57,6 @@ TEST_F(Sockets, HearARunInOrder) {
     const auto socket = open("me");
     const std::string id = server_.submit(small_picture(1), {{"client_id", "me"}});
     ASSERT_TRUE(wait_end(*socket, id));
-    const std::vector<std::string> node{"progress_state", "executing", "progress_state"};
     EXPECT_THAT(
         types(*socket),
         testing::ElementsAre(
@@ -113,6 +112,32 @@ TEST_F(Sockets, HearACachedRun) {
     );
 }
 
+TEST_F(Sockets, HearOfVeryManyNodesInBoundedMessages) {
+    constexpr int kNodes = 3'000;
+    json::object graph = small_picture(5);
+    for (int i = 0; i < kNodes; ++i) {
+        json::object node = parse(R"({"class_type": "ImageInvert", "inputs": {}})");
+        const std::string source = i == 0 ? "1" : "n" + std::to_string(i - 1);
+        node["inputs"].as_object()["image"] = json::array{source, 0};
+        graph["n" + std::to_string(i)] = std::move(node);
+    }
+    graph["3"].as_object()["inputs"].as_object()["images"] =
+        json::array{"n" + std::to_string(kNodes - 1), 0};
+    const auto socket = open("me");
+    const std::string id = server_.submit(graph, {{"client_id", "me"}});
+    ASSERT_TRUE(wait_end(*socket, id));
+    std::size_t longest = 0;
+    int executing = 0;
+    for (const json::value& message : socket->json_messages()) {
+        executing += type_of(message) == "executing" ? 1 : 0;
+        if (type_of(message) == "progress_state") {
+            longest = std::max(longest, message.at("data").at("nodes").as_object().size());
+        }
+    }
+    EXPECT_EQ(executing, kNodes + 3) << "all of them, and the end";
+    EXPECT_LE(longest, 512U);
+}
+
 TEST_F(Sockets, HearOnlyWhatIsTheirs) {
     const auto mine = open("mine");
     const auto other = open("other");
@@ -137,9 +162,8 @@ TEST_F(Sockets, HearProgressOfPromptsWithoutAClient) {
 
 TEST_F(Sockets, GetANameWhenTheyHaveNone) {
     const auto socket = server_.http().ws("/ws");
-    const auto first = socket->wait_for([](const json::value& message) {
-        return type_of(message) == "status";
-    });
+    const auto first =
+        socket->wait_for([](const json::value& message) { return type_of(message) == "status"; });
     ASSERT_TRUE(first);
     EXPECT_EQ(first->at("data").at("sid").as_string().size(), 32U);
     EXPECT_EQ(server_.http().get("/ws").status, 400) << "for WebSockets only";
@@ -162,8 +186,7 @@ TEST_F(Sockets, AnOlderOneOfAnIdTakesOverWhenTheNewestLeaves) {
     new_one.reset();
     // The server learns of it a moment later.
     ASSERT_TRUE(wait_until([&] {
-        const std::string id =
-            server_.submit(small_picture(7), {{"client_id", "me"}});
+        const std::string id = server_.submit(small_picture(7), {{"client_id", "me"}});
         server_.wait_ended(id);
         const auto heard = types(*old_one);
         return std::find(heard.begin(), heard.end(), "execution_start") != heard.end();
@@ -233,7 +256,11 @@ TEST_F(Sockets, AllHearTextsOfNodes) {
         "3": {"class_type": "PreviewAny", "inputs": {"source": ["2", 0]}}})"));
     EXPECT_TRUE(wait_until([&] {
         for (const auto& message : socket->messages()) {
-            if (message.binary && message.data.starts_with(std::string("\0\0\0\3\0\0\0\1" "2", 9))) {
+            if (message.binary && message.data.starts_with(std::string(
+                                      "\0\0\0\3\0\0\0\1"
+                                      "2",
+                                      9
+                                  ))) {
                 return true;
             }
         }
@@ -245,9 +272,9 @@ TEST_F(Sockets, HearTheLogWhenTheyAsk) {
     const auto socket = open("me");
     const auto subscribe = [&](bool enabled) {
         const json::object body{{"clientId", "me"}, {"enabled", enabled}};
-        return server_.http().send({
-            .method = "PATCH", .url = "/internal/logs/subscribe", .body = json::serialize(body)
-        });
+        return server_.http().send(
+            {.method = "PATCH", .url = "/internal/logs/subscribe", .body = json::serialize(body)}
+        );
     };
     EXPECT_EQ(subscribe(true).status, 200);
     server_.run(small_picture(8));

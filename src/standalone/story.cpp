@@ -72,17 +72,17 @@ void Story::touch(const std::string& node) {
     }
     std::erase(touched_, node);
     touched_.push_back(node);
-    if (touched_.size() > kNodesToldMax) {
+    if (touched_.size() > kNodesToldOfMany) {
         touched_.erase(touched_.begin());
     }
 }
 
 void Story::say_progress() {
-    if (!hub_.listens(prompt_->client_id)) {
+    if (!hub_.listens(prompt_->client_id) || hub_.is_behind(prompt_->client_id)) {
         return;
     }
     comfy::ProgressState state{prompt_->id, {}};
-    if (nodes_.size() <= kNodesToldMax) {
+    if (nodes_.size() <= kNodesMany) {
         state.nodes = nodes_;
     } else {
         for (const std::string& node : touched_) {
@@ -105,9 +105,8 @@ void Story::progress(const std::string& node, int value, int max) {
     progress.max = max;
     say_progress();
     say(To::owner_or_all,
-        comfy::StepProgress{
-            prompt_->id, node, static_cast<double>(value), static_cast<double>(max)
-        });
+        comfy::StepProgress{prompt_->id, node, static_cast<double>(value), static_cast<double>(max)}
+    );
 }
 
 void Story::preview(const std::string& node, engine::ImageFormat format, std::string bytes) {
@@ -162,10 +161,10 @@ comfy::ExecutionError Story::describe(const Error& error) const {
     message.prompt_id = prompt_->id;
     message.node_id = comfy::maybe_text(error.details, "node_id").value_or(current_node_);
     message.node_type = type_of(message.node_id);
-    message.exception_type = comfy::maybe_text(error.details, "exception_type")
-                                 .value_or(exception_type_of(error.code));
-    message.exception_message = comfy::maybe_text(error.details, "exception_message")
-                                    .value_or(error.message + "\n");
+    message.exception_type =
+        comfy::maybe_text(error.details, "exception_type").value_or(exception_type_of(error.code));
+    message.exception_message =
+        comfy::maybe_text(error.details, "exception_message").value_or(error.message + "\n");
     message.traceback = comfy::texts_of(error.details, "traceback");
     message.executed = executed_;
     const json::value* inputs = json::find(error.details, "current_inputs");

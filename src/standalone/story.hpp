@@ -1,8 +1,8 @@
 // One run as its client hears it, and as the history keeps it. Belongs to the server's thread.
 //
 // Messages and their order are those of ComfyUI. One difference: progress_state, which names every
-// node that has begun, is cut to those that changed last where there are very many, because it is
-// sent twice for each node.
+// node that has begun and is sent twice for each, is cut to those that changed last where there are
+// very many, and left out for a client that is behind with reading.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ namespace comfyd::standalone {
 
 class Story {
 public:
-    static constexpr std::size_t kNodesToldMax = 512;
+    static constexpr std::size_t kNodesMany = 512;
+    static constexpr std::size_t kNodesToldOfMany = 64;
 
     Story(Hub& hub, const Clock& clock, PromptPtr prompt);
 

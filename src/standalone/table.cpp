@@ -106,8 +106,9 @@ bool is_foreign(const net::Request& request) {
         return false;
     }
     const auto scheme = origin.find("://");
-    const std::string_view site =
-        scheme == std::string::npos ? std::string_view() : std::string_view(origin).substr(scheme + 3);
+    const std::string_view site = scheme == std::string::npos
+                                      ? std::string_view()
+                                      : std::string_view(origin).substr(scheme + 3);
     const bool has_port = without_port(site).size() != site.size();
     return site != (has_port ? std::string_view(host) : without_port(host));
 }

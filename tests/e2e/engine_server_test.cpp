@@ -90,13 +90,9 @@ TEST(EngineCommand, RefusesToListenWhereAnybodyCouldReachIt) {
     Process refused({COMFYD_BINARY, "engine", "--listen", "0.0.0.0:0", "--data", folder / "a"});
     EXPECT_EQ(refused.wait(), 2);
     EXPECT_NE(refused.errors().find("--allow-remote"), std::string::npos) << refused.errors();
-    Process allowed({COMFYD_BINARY,
-                     "engine",
-                     "--listen",
-                     "0.0.0.0:0",
-                     "--allow-remote",
-                     "--data",
-                     folder / "b"});
+    Process allowed(
+        {COMFYD_BINARY, "engine", "--listen", "0.0.0.0:0", "--allow-remote", "--data", folder / "b"}
+    );
     EXPECT_TRUE(allowed.wait_for_line("listening on "));
     EXPECT_EQ(allowed.stop(), 0);
 }
@@ -107,12 +103,14 @@ TEST(EngineCommand, SaysWhatIsWrong) {
     EXPECT_EQ(Process({COMFYD_BINARY, "engine", "--listen", "nonsense"}).wait(), 2);
     EXPECT_EQ(Process({COMFYD_BINARY, "engine", "--frontend", folder / "none"}).wait(), 2);
     EngineServer server;
-    Process second({COMFYD_BINARY,
-                    "engine",
-                    "--listen",
-                    server.url().substr(std::string("http://").size()),
-                    "--data",
-                    folder / "data"});
+    Process second(
+        {COMFYD_BINARY,
+         "engine",
+         "--listen",
+         server.url().substr(std::string("http://").size()),
+         "--data",
+         folder / "data"}
+    );
     EXPECT_EQ(second.wait(), 4) << "the port is taken";
     EXPECT_EQ(server.stop(), 0);
 }
@@ -122,7 +120,8 @@ json::object some_work(int color) {
     json::object graph = *json::parse_object(R"({
         "1": {"class_type": "EmptyImage", "inputs": {"width": 1024, "height": 1024, "batch_size": 2, "color": 0}},
         "2": {"class_type": "ImageBlur", "inputs": {"image": ["1", 0], "blur_radius": 31, "sigma": 1.0}},
-        "3": {"class_type": "SaveImage", "inputs": {"images": ["2", 0], "filename_prefix": "work"}}})");
+        "3": {"class_type": "SaveImage", "inputs": {"images": ["2", 0], "filename_prefix": "work"}}})"
+    );
     graph["1"].as_object()["inputs"].as_object()["color"] = color;
     return graph;
 }
@@ -170,8 +169,7 @@ TEST_F(EngineFleet, AFailureNamesItsNode) {
     serve();
     json::object graph = small_picture(1);
     graph["3"].as_object()["inputs"].as_object()["filename_prefix"] = "../../outside";
-    const json::value job =
-        comfyd_->wait_finished(comfyd_->submit(graph, {{"max_attempts", 1}}));
+    const json::value job = comfyd_->wait_finished(comfyd_->submit(graph, {{"max_attempts", 1}}));
     EXPECT_EQ(Comfyd::status_of(job), "failed") << json::serialize(job);
     EXPECT_EQ(job.at("error").at("code"), "node_execution_error") << json::serialize(job);
 }

@@ -51,6 +51,25 @@ protected:
     std::unique_ptr<Comfyd> comfyd_;
 };
 
+// The double has the classes too, but its GPU is for those who need it.
+TEST_F(Workers, ModelFreeWorkflowsAreOffloadedToTheEngine) {
+    ComfyDouble& gpu = add();
+    ComfydOptions options;
+    options.arguments = {"--worker", gpu.url(), "--set", "engine.offload=true"};
+    Comfyd comfyd(options);
+    ASSERT_TRUE(wait_until([&] {
+        return comfyd.http().get("/api/v1/workers/metrics").json_at("/idle_workers") == 2;
+    })) << comfyd.log();
+    for (int color = 0; color < 5; ++color) {
+        const json::value job = comfyd.wait_finished(comfyd.submit(small_picture(color)));
+        EXPECT_EQ(Comfyd::status_of(job), "succeeded");
+    }
+    EXPECT_EQ(gpu.accepted_prompts().size(), 0U);
+    const json::value job = comfyd.wait_finished(comfyd.submit(text_to_image("a cat")));
+    EXPECT_EQ(Comfyd::status_of(job), "succeeded");
+    EXPECT_EQ(gpu.accepted_prompts().size(), 1U);
+}
+
 TEST_F(Workers, OldAndNewComfyUi) {
     for (const char* version : {"0.33.0", "0.3.45"}) {
         doubles_.clear();

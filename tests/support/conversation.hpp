@@ -150,9 +150,8 @@ private:
         }
         json::object out;
         for (const auto& [key, member] : value.get_object()) {
-            const bool varies =
-                key == "timestamp" || key == "create_time" || key == "number" ||
-                key == "tooltip" || naming.varying.contains(std::string(key));
+            const bool varies = key == "timestamp" || key == "create_time" || key == "number" ||
+                                key == "tooltip" || naming.varying.contains(std::string(key));
             auto& changed = out[normal_text(std::string(key), naming.ids)] =
                 varies ? json::value(0) : normal(member, naming);
             if (key == "queue_pending") {  // the real one's order is that of a heap
@@ -168,8 +167,7 @@ private:
 
     void open(const json::value& event) {
         Line& opened = line(event);
-        opened.socket =
-            http_.ws("/ws?clientId=" + std::string(event.at("clientId").get_string()));
+        opened.socket = http_.ws("/ws?clientId=" + std::string(event.at("clientId").get_string()));
         ASSERT_TRUE(opened.socket->connected());
         ASSERT_TRUE(wait_until([&] { return !opened.socket->messages().empty(); }));
         if (!event.at("sent").is_null()) {

@@ -470,6 +470,7 @@ void Runner::deliver(Run& run, const std::string& text, bool binary, bool also_w
     if (run.faults.garbage) {
         using namespace std::string_literals;
         send(R"({"type": "some.custom.node", "data": [1, {"x": null}]})", false);
+        send(R"({"type": "other.custom.node", "data": {"x": [1, null]}})", false);
         send("[]", false);
         send(R"({"type": 7, "data": "text"})", false);
         send("\0\0\0\x63garbage"s, true);

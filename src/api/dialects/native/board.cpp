@@ -10,10 +10,10 @@
 namespace comfyd::api::native {
 namespace {
 
-// Only these go to everybody when a prompt has no owner.
-bool is_for_everybody(std::string_view type) {
-    return type == "progress_state" || type == "progress" || type == "preview" || type == "text" ||
-           type == "execution_interrupted";
+// Told to nobody when a prompt has no owner; everything else goes to everybody then.
+bool is_for_owner_only(std::string_view type) {
+    return type == "execution_start" || type == "execution_cached" || type == "executing" ||
+           type == "executed" || type == "execution_success" || type == "execution_error";
 }
 
 // The worker's own words about start and end: the ledger decides those.
@@ -30,7 +30,10 @@ bool is_ours_to_say(const jobs::Remark& remark) {
 
 // The client knows the prompt by its own id, and files by the names that it can fetch them by.
 void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt_id) {
-    remark.data["prompt_id"] = prompt_id;
+    // Messages of custom nodes are left as they are, but for the id.
+    if (remark.data.contains("prompt_id")) {
+        remark.data["prompt_id"] = prompt_id;
+    }
     if (remark.type == "progress_state") {
         if (json::value* nodes = remark.data.if_contains("nodes"); nodes && nodes->is_object()) {
             for (auto& [id, node] : nodes->get_object()) {
@@ -42,6 +45,28 @@ void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt
     } else if (remark.type == "executed") {
         if (json::value* ui = remark.data.if_contains("output"); ui && ui->is_object()) {
             rename_files(ui->get_object(), job);
+        }
+    }
+}
+
+constexpr std::size_t kNotedNodesMax = 1'000;
+constexpr std::size_t kNotedOutputBytesMax = 1024 * 1024;
+
+void note_output(RunNotes& notes, const std::string& node, const json::object& executed) {
+    if (notes.meta.size() >= kNotedNodesMax) {
+        return;
+    }
+    const std::string shown = comfy::text_of(executed, "display_node");
+    notes.meta[node] = {
+        {"node_id", node},
+        {"display_node", shown.empty() ? node : shown},
+        {"parent_node", nullptr},
+        {"real_node_id", node},
+    };
+    if (const json::object* ui = comfy::object_of(executed, "output")) {
+        notes.output_bytes += json::serialize(*ui).size();
+        if (notes.output_bytes <= kNotedOutputBytesMax) {
+            notes.outputs[node] = *ui;
         }
     }
 }
@@ -88,12 +113,9 @@ void Board::release(const JobId& job) {
     if (found == live_.end()) {
         return;
     }
-    Live& live = found->second;
-    live.held = false;
-    flush(live);
-    if (live.ended && !live.behind) {
-        live_.erase(found);
-    }
+    found->second.held = false;
+    flush(found->second);
+    drop_told({job});
 }
 
 void Board::flush(Live& live) {
@@ -109,31 +131,47 @@ void Board::flush(Live& live) {
     }
 }
 
-void Board::wait_for_others(Live& live) {
-    for (const JobId& id : finishing_) {
+void Board::wait_for_others(const JobId& job, Live& live) {
+    for (auto& [id, followers] : finishing_) {
         const auto other = live_.find(id);
-        if (other != live_.end() && !live.client_id.empty() &&
-            other->second.tenant == live.tenant && other->second.client_id == live.client_id &&
+        if (id != job && other != live_.end() && other->second.tenant == live.tenant &&
             other->second.worker == live.worker) {
             live.behind = id;
+            followers.push_back(job);
             return;
         }
     }
 }
 
-void Board::let_others_go(const JobId& ended) {
-    if (finishing_.erase(ended) == 0) {
-        return;
+std::vector<JobId> Board::let_others_go(const JobId& job) {
+    const auto found = finishing_.find(job);
+    if (found == finishing_.end()) {
+        return {};
     }
-    for (auto other = live_.begin(); other != live_.end();) {
-        Live& live = other->second;
-        if (live.behind != ended) {
-            ++other;
+    std::vector<JobId> freed = std::move(found->second);
+    finishing_.erase(found);
+    for (const JobId& id : freed) {
+        const auto follower = live_.find(id);
+        if (follower != live_.end() && follower->second.behind == job) {
+            follower->second.behind.reset();
+            flush(follower->second);
+        }
+    }
+    return freed;
+}
+
+void Board::drop_told(std::vector<JobId> candidates) {
+    while (!candidates.empty()) {
+        const JobId job = candidates.back();
+        candidates.pop_back();
+        const auto found = live_.find(job);
+        if (found == live_.end() || !found->second.ended || found->second.held ||
+            found->second.behind) {
             continue;
         }
-        live.behind.reset();
-        flush(live);
-        other = live.ended && !live.held ? live_.erase(other) : std::next(other);
+        live_.erase(found);
+        const auto freed = let_others_go(job);
+        candidates.insert(candidates.end(), freed.begin(), freed.end());
     }
 }
 
@@ -197,7 +235,7 @@ void Board::on_change(const jobs::Job& job, const jobs::Event& event) {
     if (event.type == jobs::EventType::started) {
         if (live != nullptr) {
             live->worker = job.worker;
-            wait_for_others(*live);
+            wait_for_others(job.id, *live);
         }
         tell_status(job.tenant, live);
         if (live != nullptr && !std::exchange(live->started, true)) {
@@ -209,7 +247,7 @@ void Board::on_change(const jobs::Job& job, const jobs::Event& event) {
         return;
     }
     if (event.type == jobs::EventType::retrying) {
-        let_others_go(job.id);
+        drop_told(let_others_go(job.id));
     }
     if (!jobs::is_terminal(job.state)) {
         return;
@@ -221,12 +259,12 @@ void Board::on_change(const jobs::Job& job, const jobs::Event& event) {
         return;
     }
     tell_end(*live, job, event);
+    if (job.state == jobs::State::completed) {
+        live->notes.outputs.clear();  // the ledger has them
+    }
     remember(job.id, live->notes);
     live->ended = true;
-    if (!live->held && !live->behind) {
-        live_.erase(found);
-    }
-    let_others_go(job.id);
+    drop_told({job.id});
 }
 
 void Board::tell_end(Live& live, const jobs::Job& job, const jobs::Event& event) {
@@ -236,22 +274,25 @@ void Board::tell_end(Live& live, const jobs::Job& job, const jobs::Event& event)
         return;
     }
     auto [type, data] = ending(job, live.prompt_id, live.notes, event.at);
-    say(live, is_for_everybody(type) ? To::everybody : To::owner, type, std::move(data));
+    const bool to_all = live.client_id.empty() && !is_for_owner_only(type);
+    say(live, to_all ? To::everybody : To::owner, type, std::move(data));
     tell_status(live.tenant, &live);
     say(live, To::owner, "executing", {{"node", nullptr}, {"prompt_id", live.prompt_id}});
 }
 
+// Also without any socket: the history tells what was cached and what a failed run had made.
 bool Board::wants_remarks(const JobId& job) const {
     const auto found = live_.find(job);
-    if (found == live_.end() || found->second.ended) {
-        return false;
-    }
-    const Live& live = found->second;
-    if (!live.client_id.empty()) {
-        return owner(live) != nullptr;
+    return found != live_.end() && !found->second.ended;
+}
+
+bool Board::is_heard(const Live& live, To to) const {
+    if (live.held || live.behind) {
+        return true;
     }
     const auto tenant = tenants_.find(live.tenant);
-    return tenant != tenants_.end() && !tenant->second.sockets.empty();
+    return to == To::owner ? owner(live) != nullptr
+                           : tenant != tenants_.end() && !tenant->second.sockets.empty();
 }
 
 void Board::on_remark(const JobId& job, jobs::Remark remark) {
@@ -263,40 +304,39 @@ void Board::on_remark(const JobId& job, jobs::Remark remark) {
     note(live, remark);
     if (remark.type == "execution_success" || remark.type == "execution_error" ||
         remark.type == "execution_interrupted") {
-        finishing_.insert(job);
+        finishing_.try_emplace(job);
     } else if (remark.type == "execution_cached") {
-        let_others_go(job);  // another attempt
+        drop_told(let_others_go(job));  // another attempt
     }
-    if (is_ours_to_say(remark) || (live.client_id.empty() && !is_for_everybody(remark.type))) {
+    if (is_ours_to_say(remark) || (live.client_id.empty() && is_for_owner_only(remark.type))) {
         return;
     }
-    translate(remark, job, live.prompt_id);
     const To to = live.client_id.empty() || remark.type == "text" ? To::everybody : To::owner;
-    send(live, to, to_frame(std::move(remark)));
+    if (is_heard(live, to)) {
+        translate(remark, job, live.prompt_id);
+        send(live, to, to_frame(std::move(remark)));
+    }
 }
 
 void Board::note(Live& live, const jobs::Remark& remark) {
-    constexpr std::size_t kNodesMax = 10'000;
     RunNotes& notes = live.notes;
     const std::string node = comfy::text_of(remark.data, "node");
     if (remark.type == "execution_cached") {
+        notes = {};  // another attempt may have been before
         if (const json::array* nodes = comfy::array_of(remark.data, "nodes")) {
             notes.cached = *nodes;
         }
-        notes.executed.clear();  // another attempt begins
     } else if (remark.type == "executing" && !node.empty()) {
-        notes.last_node = node;
-        if (notes.executed.size() < kNodesMax) {
-            notes.executed.emplace_back(node);
+        // The one before is done when the next begins.
+        const bool known =
+            std::find(notes.executed.begin(), notes.executed.end(), json::value(notes.last_node)) !=
+            notes.executed.end();
+        if (!notes.last_node.empty() && !known && notes.executed.size() < kNotedNodesMax) {
+            notes.executed.emplace_back(notes.last_node);
         }
-    } else if (remark.type == "executed" && !node.empty() && notes.meta.size() < kNodesMax) {
-        const std::string shown = comfy::text_of(remark.data, "display_node");
-        notes.meta[node] = {
-            {"node_id", node},
-            {"display_node", shown.empty() ? node : shown},
-            {"parent_node", nullptr},
-            {"real_node_id", node},
-        };
+        notes.last_node = node;
+    } else if (remark.type == "executed" && !node.empty()) {
+        note_output(notes, node, remark.data);
     } else if (remark.type == "execution_interrupted") {
         notes.last_node = comfy::text_of(remark.data, "node_id");
         notes.last_node_type = comfy::text_of(remark.data, "node_type");
@@ -329,10 +369,9 @@ Mailbox* Board::owner(const Live& live) const {
 }
 
 void Board::say(Live& live, To to, std::string_view type, json::object data) {
-    if (to == To::owner && owner(live) == nullptr && !live.held && !live.behind) {
-        return;
+    if (is_heard(live, to)) {
+        send(live, to, make_frame(type, std::move(data)));
     }
-    send(live, to, make_frame(type, std::move(data)));
 }
 
 void Board::send(Live& live, To to, FramePtr frame) {

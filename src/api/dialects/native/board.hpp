@@ -29,7 +29,9 @@ struct RunNotes {
     json::array executed{};
     std::string last_node{};
     std::string last_node_type{};
-    json::object meta{};  // node id -> {node_id, display_node, parent_node, real_node_id}
+    json::object meta{};     // node id -> {node_id, display_node, parent_node, real_node_id}
+    json::object outputs{};  // node id -> ui, of a run that did not succeed
+    std::size_t output_bytes = 0;
 };
 
 class Board final : public events::Observer {
@@ -74,8 +76,8 @@ private:
         bool started = false;
         bool held = false;
         bool ended = false;  // and still held
-        // The worker is done with that job of the client, and its end is not told yet: on one
-        // worker a client hears of one prompt after the other.
+        // The worker is done with that job of the tenant, and its end is not told yet: one hears
+        // of the prompts of one worker one after the other.
         std::optional<JobId> behind{};
         std::string worker{};
         std::vector<Held> waiting{};
@@ -99,13 +101,18 @@ private:
     void tell_end(Live& live, const jobs::Job& job, const jobs::Event& event);
     void note(Live& live, const jobs::Remark& remark);
     void remember(const JobId& job, RunNotes notes);
-    void wait_for_others(Live& live);
-    void let_others_go(const JobId& ended);
+    void wait_for_others(const JobId& job, Live& live);
+    // The jobs whose messages waited for those of this one; they are told now.
+    std::vector<JobId> let_others_go(const JobId& job);
+    // Forgets those of the jobs of which everything is told.
+    void drop_told(std::vector<JobId> candidates);
     void flush(Live& live);
+    bool is_heard(const Live& live, To to) const;
 
     std::unordered_map<JobId, Live> live_;  // native jobs that have not ended
     std::unordered_set<JobId> holds_;       // submissions whose job is not here yet
-    std::unordered_set<JobId> finishing_;   // live jobs whose worker is done with them
+    // Live jobs whose worker is done with them, and those that are behind them.
+    std::unordered_map<JobId, std::vector<JobId>> finishing_;
     std::unordered_map<std::string, Tenant> tenants_;
     std::unordered_map<JobId, RunNotes> notes_;
     std::deque<JobId> notes_by_age_;

@@ -123,6 +123,27 @@ jobs::Spec make_spec(
     return spec;
 }
 
+// Nothing is told of the prompt while this lives.
+class Silence {
+public:
+    Silence(Context& context, const JobId& job) : context_(context), job_(job) {
+        boost::asio::post(context_.services.jobs.core(), [board = context_.board, job] {
+            board->hold(job);
+        });
+    }
+    ~Silence() {
+        boost::asio::post(context_.services.jobs.core(), [board = context_.board, job = job_] {
+            board->release(job);
+        });
+    }
+    Silence(const Silence&) = delete;
+    Silence& operator=(const Silence&) = delete;
+
+private:
+    Context& context_;
+    JobId job_;
+};
+
 // Submits, and lets nothing be told of the prompt before its answer is written.
 Task<> submit_and_answer(
     Call& call, Context& context, jobs::Spec spec, std::string prompt_id, json::object node_errors
@@ -130,7 +151,7 @@ Task<> submit_and_answer(
     const Services& services = context.services;
     const JobId id = *spec.id;
     const json::value number = spec.dialect_data.at("number");
-    boost::asio::post(services.jobs.core(), [board = context.board, id] { board->hold(id); });
+    const Silence until_answered(context, id);
     auto submitted = co_await services.jobs.submit(std::move(spec));
     if (submitted) {
         services.metrics.job_submitted(std::string(kDialect));
@@ -145,7 +166,6 @@ Task<> submit_and_answer(
     } else {
         co_await send(call, encode_native_error(submitted.error()));
     }
-    boost::asio::post(services.jobs.core(), [board = context.board, id] { board->release(id); });
 }
 
 std::vector<std::string> ids_in(const json::object& body, std::string_view key) {

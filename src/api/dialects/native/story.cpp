@@ -31,7 +31,9 @@ json::value member_or(const json::object& in, std::string_view key, json::value 
     return found == nullptr ? std::move(otherwise) : *found;
 }
 
-json::object error_data(const jobs::Job& job, const std::string& prompt_id, Time at) {
+json::object error_data(
+    const jobs::Job& job, const std::string& prompt_id, const RunNotes& notes, Time at
+) {
     const jobs::Failure failure = job.failure.value_or(jobs::Failure{});
     const json::object& details = failure.details;
     const auto type = comfy::maybe_text(details, "exception_type");
@@ -40,7 +42,7 @@ json::object error_data(const jobs::Job& job, const std::string& prompt_id, Time
     data["prompt_id"] = prompt_id;
     data["node_id"] = failure.node_id;
     data["node_type"] = failure.class_type;
-    data["executed"] = member_or(details, "executed", json::array());
+    data["executed"] = member_or(details, "executed", notes.executed);
     data["exception_message"] = message.value_or(failure.message + "\n");
     data["exception_type"] = type.value_or("comfyd." + std::string(to_string(failure.code)));
     data["traceback"] = lines_of(failure.traceback);
@@ -105,6 +107,11 @@ json::object plain_meta(std::string_view node) {
         {"parent_node", nullptr},
         {"real_node_id", id},
     };
+}
+
+// A run that did not succeed has left what its notes tell.
+const json::object& outputs_of(const jobs::Job& job, const std::optional<RunNotes>& notes) {
+    return job.state == jobs::State::completed || !notes ? job.ui_outputs : notes->outputs;
 }
 
 json::object meta_of(const json::object& outputs, const std::optional<RunNotes>& notes) {
@@ -238,7 +245,7 @@ std::pair<std::string, json::object> ending(
         return {"execution_success", {{"prompt_id", prompt_id}, {"timestamp", to_unix_ms(at)}}};
     }
     if (job.state != jobs::State::cancelled) {
-        return {"execution_error", error_data(job, prompt_id, at)};
+        return {"execution_error", error_data(job, prompt_id, notes, at)};
     }
     json::object data;
     data["prompt_id"] = prompt_id;
@@ -270,11 +277,12 @@ json::array queue_item(const jobs::Job& job, const jobs::Spec& spec) {
 json::object history_entry(
     const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
 ) {
+    const json::object& outputs = outputs_of(job, notes);
     json::object entry;
     entry["prompt"] = queue_item(job, spec);
-    entry["outputs"] = renamed_outputs(job.ui_outputs, job.id);
+    entry["outputs"] = renamed_outputs(outputs, job.id);
     entry["status"] = status_of(job, notes);
-    entry["meta"] = meta_of(job.ui_outputs, notes);
+    entry["meta"] = meta_of(outputs, notes);
     return entry;
 }
 
@@ -296,7 +304,7 @@ json::object job_summary(const jobs::Job& job) {
     }
     if (job.state == jobs::State::failed || job.state == jobs::State::expired) {
         summary["execution_error"] =
-            error_data(job, prompt_id_of(job), job.finished_at.value_or(job.created_at));
+            error_data(job, prompt_id_of(job), {}, job.finished_at.value_or(job.created_at));
     }
     const Tally tally = tally_outputs(renamed_outputs(job.ui_outputs, job.id));
     summary["outputs_count"] = tally.outputs;
@@ -315,7 +323,7 @@ json::object job_details(
 ) {
     json::object details = job_summary(job);
     if (jobs::is_terminal(job.state)) {
-        details["outputs"] = renamed_outputs(job.ui_outputs, job.id);
+        details["outputs"] = renamed_outputs(outputs_of(job, notes), job.id);
         details["execution_status"] = status_of(job, notes);
     }
     details["workflow"] = {{"prompt", prompt_of(spec)}, {"extra_data", extra_data_of(job, spec)}};
