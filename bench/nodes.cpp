@@ -210,6 +210,7 @@ public:
             );
         }
         socket_ = http_.ws("/ws?clientId=" + std::string(kClient));
+        socket_->send(R"({"type":"feature_flags","data":{"supports_preview_metadata":true}})");
     }
 
     json::object classes() { return http_.get("/object_info").json().as_object(); }

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams]…   (default: all)
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|nodes]…   (default: all)
+# With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh build test bench
 if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f build/release/CMakeCache.txt build/release/build.ninja; fi
-scripts/build.sh release comfyd comfy-double bench-driver
+scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams overhead utilisation} "
+wanted=" ${*:-submit status memory streams overhead utilisation nodes} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -97,4 +98,14 @@ if [[ $wanted == *" utilisation "* ]]; then
     echo "utilisation $("$build/bench-driver" utilisation "$(url_of utilisation)" 64 50 5000)"
     stop "$last"
     stop "$fleet"
+fi
+if [[ $wanted == *" nodes "* ]]; then
+    start engine "$build/comfyd" engine --listen 127.0.0.1:0 --data "$work/engine"
+    "$build/bench-nodes" "$(url_of engine)" >"$work/nodes.ours"
+    stop "$last"
+    : >"$work/nodes.theirs"
+    [ -z "${COMFYUI_URL:-}" ] || "$build/bench-nodes" "$COMFYUI_URL" >"$work/nodes.theirs"
+    awk 'NR == FNR {theirs[$2] = $3; next}
+         $2 in theirs {printf "%s %s ms=%.3f comfyui_ms=%.3f ratio=%.1f\n", $1, $2, $3, theirs[$2], theirs[$2] / $3; next}
+         {printf "%s %s ms=%.3f\n", $1, $2, $3}' "$work/nodes.theirs" "$work/nodes.ours"
 fi

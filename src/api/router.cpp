@@ -150,6 +150,21 @@ bool is_foreign_page(const net::Request& request) {
     return !net::equal_ignoring_case(origin, request.headers.get("Host"));
 }
 
+std::string authorization_of(
+    const net::Request& request,
+    const Route& route,
+    const std::vector<std::pair<std::string, std::string>>& query
+) {
+    std::string header(request.headers.get("Authorization"));
+    if (!header.empty() || !route.token_in_query) {
+        return header;
+    }
+    const auto token = std::find_if(query.begin(), query.end(), [](const auto& entry) {
+        return entry.first == "token" && !entry.second.empty();
+    });
+    return token == query.end() ? header : "Bearer " + token->second;
+}
+
 }  // namespace
 
 std::string_view Call::query_value(std::string_view name) const {
@@ -283,7 +298,8 @@ private:
             );
             co_return;
         }
-        auto caller = keys_.authenticate(request.headers.get("Authorization"));
+        auto query = net::parse_query(request.query);
+        auto caller = keys_.authenticate(authorization_of(request, *match.route, query));
         if (!caller && match.route->access == Access::key) {
             co_await refuse(exchange, match, std::move(caller.error()));
             co_return;
@@ -293,7 +309,7 @@ private:
             request,
             caller ? std::move(*caller) : auth::Caller{.tenant = "", .key_name = ""},
             match.parameters,
-            net::parse_query(request.query),
+            std::move(query),
         };
         co_await match.route->handler(call);
     }
@@ -332,7 +348,7 @@ private:
     Task<> answer_options(RoutedExchange& exchange, const RouteTable::Match& match) const {
         const net::Request& request = exchange.request();
         net::Response response;
-        response.status = 204;
+        response.status = match.others[0]->options_status;
         const std::string allow = allow_header(match.others);
         response.headers.set("Allow", allow);
         if (request.headers.contains("Access-Control-Request-Method") &&

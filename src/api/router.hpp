@@ -53,6 +53,10 @@ struct Route {
     // security and common error responses are added by the router. Empty: the route is an alias or
     // an oddity and stays out of the document.
     json::object operation;
+    // The key may also come as ?token=: a browser sends no header of ours with a WebSocket or for
+    // the source of a picture.
+    bool token_in_query = false;
+    int options_status = 204;
 };
 
 class Router {

@@ -88,12 +88,9 @@ TEST_F(Files, ThatCouldActAsPagesAreDownloads) {
     for (const char* name : {"a.html", "a.svg", "a.js", "a.css", "a.xml"}) {
         server_.folder().write(std::string("output/") + name, "<script>");
         const Reply reply = server_.http().get(std::string("/view?filename=") + name);
-        const bool known = reply.headers.get("Content-Type") == "application/octet-stream";
-        EXPECT_TRUE(known) << name << reply.headers.get("Content-Type");
-        if (std::string(name) != "a.xml") {
-            EXPECT_TRUE(reply.headers.get("Content-Disposition").starts_with("attachment")) << name;
-            EXPECT_EQ(reply.headers.get("Cache-Control"), "no-store");
-        }
+        EXPECT_EQ(reply.headers.get("Content-Type"), "application/octet-stream") << name;
+        EXPECT_TRUE(reply.headers.get("Content-Disposition").starts_with("attachment")) << name;
+        EXPECT_EQ(reply.headers.get("Cache-Control"), "no-store") << name;
     }
 }
 

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr int kQualityDefault = 90;
 
 // Types that a browser would run as a page of this server.
-bool is_active(std::string_view content_type) {
+bool is_active(std::string_view name, std::string_view content_type) {
     constexpr std::array<std::string_view, 7> kActive{
         "text/html",
         "text/javascript",
@@ -32,7 +32,8 @@ bool is_active(std::string_view content_type) {
         "application/xhtml+xml",
     };
     const std::string_view type = content_type.substr(0, content_type.find(';'));
-    return type.ends_with("+xml") || std::ranges::find(kActive, type) != kActive.end();
+    return type.ends_with("+xml") || name.ends_with(".xml") ||
+           std::ranges::find(kActive, type) != kActive.end();
 }
 
 std::string disposition(std::string_view kind, std::string_view name) {
@@ -258,7 +259,7 @@ Task<> get_view(Call& call, Core& core) {
     net::Response head;
     const std::string name = path->filename().string();
     const std::string type(net::content_type_of(name));
-    const bool active = is_active(type);
+    const bool active = is_active(name, type);
     head.headers.set("Content-Type", active ? "application/octet-stream" : type);
     head.headers.set("Content-Disposition", disposition(active ? "attachment; " : "", name));
     head.headers.set("X-Content-Type-Options", "nosniff");

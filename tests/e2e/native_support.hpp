@@ -15,6 +15,12 @@
 
 namespace comfyd::support {
 
+inline net::Headers header(std::string_view name, std::string value) {
+    net::Headers headers;
+    headers.set(name, std::move(value));
+    return headers;
+}
+
 inline std::string type_of(const json::value& message) {
     return std::string(message.at("type").get_string());
 }

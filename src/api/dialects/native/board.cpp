@@ -49,6 +49,31 @@ void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt
     }
 }
 
+// About the size of the text.
+std::size_t weight(const json::value& value);
+std::size_t weight(const json::object& object) {
+    std::size_t sum = 0;
+    for (const auto& [key, element] : object) {
+        sum += key.size() + weight(element);
+    }
+    return sum;
+}
+
+std::size_t weight(const json::value& value) {
+    constexpr std::size_t kSmall = 8;
+    std::size_t sum = kSmall;
+    if (const auto* text = value.if_string()) {
+        sum += text->size();
+    } else if (const auto* list = value.if_array()) {
+        for (const json::value& element : *list) {
+            sum += weight(element);
+        }
+    } else if (const auto* object = value.if_object()) {
+        sum += weight(*object);
+    }
+    return sum;
+}
+
 constexpr std::size_t kNotedNodesMax = 1'000;
 constexpr std::size_t kNotedOutputBytesMax = 1024 * 1024;
 
@@ -87,6 +112,7 @@ FramePtr to_frame(jobs::Remark remark) {
     }
     if (remark.type == "text") {
         auto frame = std::make_shared<Frame>();
+        frame->text_bytes = remark.bytes.size();
         frame->text =
             comfy::NodeText{comfy::text_of(remark.data, "node_id"), std::move(remark.bytes)};
         return frame;
@@ -99,6 +125,7 @@ FramePtr to_frame(jobs::Remark remark) {
 FramePtr make_frame(std::string_view type, json::object data) {
     auto frame = std::make_shared<Frame>();
     frame->message.emplace("type", json::value(boost::json::string_view(type.data(), type.size())));
+    frame->text_bytes = weight(data);
     frame->message.emplace("data", std::move(data));
     return frame;
 }

@@ -6,10 +6,6 @@
 
 namespace comfyd::api::native {
 
-std::size_t Frame::bytes() const {
-    return preview ? preview->bytes.size() : 0;
-}
-
 void Mailbox::post(FramePtr frame) {
     boost::asio::post(executor_, [self = shared_from_this(), frame = std::move(frame)]() mutable {
         self->push(std::move(frame));
@@ -20,14 +16,19 @@ void Mailbox::push(FramePtr frame) {
     if (ended_) {
         return;
     }
-    if (frame->bytes() > 0 && picture_bytes_ + frame->bytes() > kPictureBytesMax) {
+    const std::size_t picture = frame->picture_bytes();
+    if (picture > 0 && picture_bytes_ > 0 && picture_bytes_ + picture > kPictureBytesMax) {
         return;
     }
-    if (frames_.size() >= kFramesMax) {
+    if (frames_.size() >= kFramesMax || text_bytes_ > kTextBytesMax) {
         end(Code::too_many_streams);
+        if (full_) {
+            full_();
+        }
         return;
     }
-    picture_bytes_ += frame->bytes();
+    picture_bytes_ += picture;
+    text_bytes_ += frame->text_bytes;
     frames_.push_back(std::move(frame));
     changed_.notify();
 }
@@ -57,7 +58,8 @@ Task<Result<FramePtr>> Mailbox::next(Millis patience) {
     }
     FramePtr frame = std::move(frames_.front());
     frames_.pop_front();
-    picture_bytes_ -= frame->bytes();
+    picture_bytes_ -= frame->picture_bytes();
+    text_bytes_ -= frame->text_bytes;
     co_return frame;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,19 +24,24 @@ struct Frame {
     std::optional<comfy::Preview> preview{};  // or a picture
     std::optional<comfy::NodeText> text{};    // or a text in a binary frame
 
-    std::size_t bytes() const;
+    std::size_t text_bytes = 0;  // about, of a text message
+
+    std::size_t picture_bytes() const { return preview ? preview->bytes.size() : 0; }
 };
 using FramePtr = std::shared_ptr<const Frame>;
 
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
 public:
     static constexpr std::size_t kFramesMax = 4'096;
-    static constexpr std::size_t kPictureBytesMax = 32 * 1024 * 1024;
+    static constexpr std::size_t kTextBytesMax = 16 * 1024 * 1024;
+    static constexpr std::size_t kPictureBytesMax = 32 * 1024 * 1024;  // or a single one
 
     explicit Mailbox(Executor executor) : executor_(executor), changed_(executor) {}
 
     void post(FramePtr frame);
 
+    // Called once when the box is full: the writer may be stuck in the middle of a message.
+    void on_full(std::function<void()> call) { full_ = std::move(call); }
     void push(FramePtr frame);
     void end(Code reason);
     // The next one in order. Code::request_timeout: none within `patience`. Otherwise it is over:
@@ -47,6 +53,8 @@ private:
     Signal changed_;
     std::deque<FramePtr> frames_;
     std::size_t picture_bytes_ = 0;
+    std::size_t text_bytes_ = 0;
+    std::function<void()> full_;
     std::optional<Code> ended_;
 };
 

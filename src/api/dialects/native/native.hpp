@@ -2,7 +2,7 @@
 // work unchanged. Every route stands with and without the prefix /api.
 //
 // A caller sees the queue, the history and the files of its own tenant, whatever API the jobs came
-// by. docs/comfyui.md says where the answers differ from those of a single server.
+// by. docs/compatibility.md says where the answers differ from those of a single server.
 #pragma once
 
 #include <cstdint>

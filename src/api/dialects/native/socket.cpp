@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t kClientMessageBytesMax = 4 * 1024 * 1024;
 constexpr std::size_t kClientIdBytesMax = 256;
 constexpr unsigned short kGoingAway = 1001;
-constexpr unsigned short kTryAgainLater = 1013;
 
 // A socket's seat on the board, given back when the connection ends, however it ends.
 class Seat {
@@ -118,6 +117,7 @@ private:
 Task<> converse(Call& call, const Services& services, net::WebSocket& socket, Mailbox& mailbox) {
     Conversation conversation(call, services, socket, mailbox);
     TaskGroup group(call.exchange.executor());
+    mailbox.on_full([&socket] { socket.abort(); });
     group.spawn("native socket reader", conversation.read());
     std::exception_ptr failure;
     try {
@@ -125,8 +125,6 @@ Task<> converse(Call& call, const Services& services, net::WebSocket& socket, Ma
         const Code code = written ? Code::cancelled : written.error().code;
         if (code == Code::shutting_down) {
             co_await socket.close(kGoingAway, "the server stops");
-        } else if (code == Code::too_many_streams) {
-            co_await socket.close(kTryAgainLater, "too slow");
         } else {
             socket.abort();
         }
@@ -134,6 +132,7 @@ Task<> converse(Call& call, const Services& services, net::WebSocket& socket, Ma
         failure = std::current_exception();
         socket.abort();
     }
+    mailbox.on_full(nullptr);
     group.cancel();
     // join() returns early when this task is cancelled too, but the reader uses this frame.
     while (group.size() > 0) {
@@ -193,8 +192,8 @@ Task<> serve_socket(Call& call, Context& context) {
     const Seat seat(context, tenant, mailbox);
     json::object status = status_data(greeting.unfinished);
     status["sid"] = sid;
-    const Frame hello{{{"type", "status"}, {"data", std::move(status)}}};
-    auto sent = co_await (*socket)->write(json::serialize_python(hello.message), false);
+    const json::object hello{{"type", "status"}, {"data", std::move(status)}};
+    auto sent = co_await (*socket)->write(json::serialize_python(hello), false);
     if (sent && greeting.running) {
         auto view = co_await services.jobs.get(tenant, *greeting.running);
         if (view && view->progress && !view->progress->current_node.empty()) {

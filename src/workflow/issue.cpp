@@ -1,0 +1,129 @@
+#include "workflow/issue.hpp"
+
+namespace comfyd::workflow {
+namespace {
+
+constexpr std::size_t kTextShown = 200;
+constexpr std::size_t kItemsShown = 20;
+
+}  // namespace
+
+std::string_view to_string(Stage stage) {
+    switch (stage) {
+        case Stage::syntax:
+            return "syntax";
+        case Stage::semantic:
+            return "semantic";
+        case Stage::security:
+            return "security";
+        case Stage::resource:
+            return "resource";
+        case Stage::optimization:
+            return "optimization";
+    }
+    return "";
+}
+
+std::string_view to_string(Severity severity) {
+    switch (severity) {
+        case Severity::error:
+            return "error";
+        case Severity::warning:
+            return "warning";
+        case Severity::info:
+            return "info";
+    }
+    return "";
+}
+
+json::value shortened(const json::value& from) {
+    if (const auto* text = from.if_string(); text != nullptr && text->size() > kTextShown) {
+        std::size_t end = kTextShown;
+        while (end > 0 && (static_cast<unsigned char>((*text)[end]) & 0xC0) == 0x80) {
+            --end;  // not in the middle of a character
+        }
+        return json::value(std::string(text->data(), end) + "…");
+    }
+    if (const auto* items = from.if_array()) {
+        json::array shown;
+        for (const json::value& item : *items) {
+            if (shown.size() == kItemsShown) {
+                shown.emplace_back("… " + std::to_string(items->size() - kItemsShown) + " more");
+                break;
+            }
+            shown.push_back(item.is_structured() ? json::value("…") : shortened(item));
+        }
+        return shown;
+    }
+    if (const auto* members = from.if_object()) {
+        json::object shown;
+        for (const auto& member : *members) {
+            if (shown.size() == kItemsShown) {
+                break;
+            }
+            shown[member.key()] =
+                member.value().is_structured() ? json::value("…") : shortened(member.value());
+        }
+        return shown;
+    }
+    return from;
+}
+
+json::object Issue::to_json() const {
+    json::object made;
+    made["stage"] = to_string(stage);
+    made["severity"] = to_string(severity);
+    made["code"] = code;
+    made["message"] = message;
+    const auto add = [&made](const char* key, const std::string& text) {
+        if (!text.empty()) {
+            made[key] = text;
+        }
+    };
+    add("node_id", node_id);
+    add("class_type", class_type);
+    add("input", input);
+    if (!expected.is_null()) {
+        made["expected"] = expected;
+    }
+    if (!got.is_null()) {
+        made["got"] = got;
+    }
+    add("suggestion", suggestion);
+    add("reason", reason);
+    if (!details.empty()) {
+        made["details"] = details;
+    }
+    return made;
+}
+
+Error issues_error(const std::vector<Issue>& issues) {
+    json::array findings;
+    json::object node_errors;
+    for (const Issue& issue : issues) {
+        findings.emplace_back(issue.to_json());
+        if (!issue.node_id.empty()) {
+            json::value& errors = node_errors[issue.node_id];
+            if (!errors.is_array()) {
+                errors.emplace_array();
+            }
+            errors.get_array().emplace_back(
+                json::object{{"field", issue.input}, {"reason", issue.code}}
+            );
+        }
+    }
+    std::string message = "the workflow is refused: " + issues.front().message;
+    if (issues.size() > 1) {
+        message += " (and " + std::to_string(issues.size() - 1) + " more)";
+    }
+    return Error(
+        Code::invalid_workflow,
+        std::move(message),
+        {{"findings", std::move(findings)},
+         {"node_errors", std::move(node_errors)},
+         {"missing_nodes", json::array()},
+         {"invalid_connections", json::array()}}
+    );
+}
+
+}  // namespace comfyd::workflow
