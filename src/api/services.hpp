@@ -14,6 +14,8 @@
 #include "jobs/service.hpp"
 #include "observe/metrics.hpp"
 #include "workflow/catalogue.hpp"
+#include "workflow/plan.hpp"
+#include "workflow/security.hpp"
 
 namespace comfyd::api {
 
@@ -26,6 +28,8 @@ struct ApiOptions {
     Millis heartbeat{15'000};                       // comment line on silent event streams
     std::size_t streams_max = 20'000;
     bool has_frontend = false;  // "/" is the editor and not the landing page
+    workflow::SecurityPolicy security{};  // of every submission
+    workflow::PlanOptions plan{};
 };
 
 struct Services {

@@ -10,6 +10,7 @@
 #include "base/crypto.hpp"
 #include "workflow/check.hpp"
 #include "workflow/parameters.hpp"
+#include "workflow/security.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -183,13 +184,22 @@ Task<Result<jobs::Submitted>> submit(
     if (auto references = check_references(graph); !references) {
         co_return fail(std::move(references.error()));
     }
-    if (!submission.parameters.empty() && !workflow::is_ui_format(graph)) {
-        auto bound = workflow::bind_parameters(graph, submission.parameters);
-        if (!bound) {
-            co_return fail(std::move(bound.error()));
+    workflow::BindOptions bind_options;
+    bind_options.declared =
+        is_wrapped ? workflow::declared_parameters(submission.workflow) : nullptr;
+    workflow::Bound bound;
+    if (!workflow::is_ui_format(graph)) {
+        auto done = workflow::bind_parameters(graph, submission.parameters, bind_options);
+        if (!done) {
+            co_return fail(std::move(done.error()));
         }
+        bound = std::move(*done);
     }
     const auto catalogue = services.catalogue();
+    if (auto secure = workflow::check_security(graph, services.options.security, *catalogue);
+        !secure) {
+        co_return fail(std::move(secure.error()));
+    }
     auto checked = workflow::check(graph, *catalogue);
     if (!checked) {
         co_return fail(std::move(checked.error()));
@@ -204,7 +214,11 @@ Task<Result<jobs::Submitted>> submit(
     spec.requirement = std::move(checked->requirement);
     spec.node_count = checked->node_count;
     if (!spec.idempotency_key.empty()) {
+        bound.forget_chosen(graph);
         spec.request_hash = hash_request(spec, submission.time_to_live, std::move(graph));
+    }
+    if (auto chosen = bound.chosen(); !chosen.empty()) {
+        spec.dialect_data["chosen_parameters"] = std::move(chosen);
     }
     if (submission.time_to_live) {
         spec.deadline = services.clock.now() + *submission.time_to_live;

@@ -18,7 +18,7 @@ namespace comfyd::api {
 struct Submission {
     jobs::Spec spec;          // without workflow, requirement, node_count, tenant, request_hash
     json::object workflow;    // API format, or a wrapper around it
-    json::object parameters;  // "node.input" -> value, may be empty
+    json::object parameters;  // as for workflow::bind_parameters(), may be empty
     // A deadline that is counted from now: unlike spec.deadline it is the same in a repeated
     // request.
     std::optional<Millis> time_to_live{};
@@ -32,8 +32,9 @@ Task<Result<json::object>> read_json_body(
     std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max()
 );
 
-// Checks and submits. All failures of workflow::check, Code::missing_asset, and those of
-// jobs::Service::submit.
+// Checks and submits. All failures of workflow::bind_parameters, workflow::check_security and
+// workflow::check, Code::missing_asset, and those of jobs::Service::submit. Seeds that were chosen
+// for "random" are kept as dialect_data["chosen_parameters"].
 Task<Result<jobs::Submitted>> submit(
     const Call& call, const Services& services, Submission submission
 );

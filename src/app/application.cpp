@@ -230,6 +230,7 @@ private:
         options.backoff_min = pace / 2;
         options.reconnect_delay = pace / 2;
         options.lost_after = std::chrono::seconds(config_.worker_lost_after_s);
+        options.dead_after = std::chrono::seconds(config_.worker_dead_after_s);
         options.refused_span = std::min(options.refused_span, options.lost_after);
         return options;
     }

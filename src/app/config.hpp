@@ -57,6 +57,7 @@ struct Config {
 
     int worker_poll_ms = 1000;
     int worker_lost_after_s = 15;
+    int worker_dead_after_s = 60;
 
     std::string frontend_dir;  // the files of ComfyUI's editor; empty: none
 

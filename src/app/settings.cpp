@@ -290,6 +290,14 @@ const std::vector<Setting>& settings() {
             3600
         ),
         number(
+            "fleet.dead_after_s",
+            "Seconds after which the job of a worker that answers and runs nothing goes to "
+            "another.",
+            &Config::worker_dead_after_s,
+            1,
+            3600
+        ),
+        number(
             "retention_days",
             "Days that clients are told jobs and outputs are kept.",
             &Config::retention_days,

@@ -27,7 +27,10 @@ public:
         std::stop_token stop,
         std::vector<std::string> outputs = {}
     );
-    void free_memory() { cache_.clear(); }
+    void free_memory() {
+        cache_.clear();
+        memory_->drop_spares();
+    }
     const Memory& memory() const { return *memory_; }
 
 private:

@@ -4,6 +4,8 @@
 // own. Where ComfyUI's result does have a fused step, the code says std::fma.
 #pragma once
 
+#include <cmath>
+
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
 #define COMFYD_SANITIZED  // sanitizers are not ready yet when the loader picks
@@ -23,3 +25,16 @@
 #define COMFYD_KERNEL COMFYD_CLONES __attribute__((optimize("fp-contract=off")))
 #define COMFYD_NO_CONTRACTION
 #endif
+
+namespace comfyd::engine {
+
+// std::sqrt may have to set errno, which keeps loops around it from being vectorised.
+inline float kernel_sqrt(float x) {
+#if defined(__clang__)
+    return __builtin_elementwise_sqrt(x);
+#else
+    return std::sqrt(x);
+#endif
+}
+
+}  // namespace comfyd::engine

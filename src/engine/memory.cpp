@@ -1,14 +1,30 @@
 #include "engine/memory.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
+
+#include "engine/kernel.hpp"
 
 namespace comfyd::engine {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+constexpr std::uint64_t kSpareBytesMin = 1024 * 1024;  // of a block that is worth keeping
+#if defined(COMFYD_SANITIZED)
+constexpr std::uint64_t kSparesBytesMax = 0;  // so that a use after the end is seen
+#else
+constexpr std::uint64_t kSparesBytesMax = 256 * 1024 * 1024;  // of all of them
+#endif
+constexpr std::uint64_t kSparesShare = 8;  // at most one part in so many of the limit
 
 }  // namespace
+
+Memory::Memory(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+Memory::~Memory() {
+    drop_spares();
+}
 
 bool Memory::try_reserve(std::uint64_t bytes) {
     std::uint64_t used = used_.load(std::memory_order_relaxed);
@@ -20,31 +36,78 @@ bool Memory::try_reserve(std::uint64_t bytes) {
     return true;
 }
 
-void Memory::release(std::uint64_t bytes) {
+void* Memory::try_take(std::uint64_t bytes) {
+    if (!try_reserve(bytes)) {
+        return nullptr;
+    }
+    void* block = bytes >= kSpareBytesMin ? find_spare(bytes) : nullptr;
+    if (block == nullptr) {
+        block = ::operator new(bytes, kAlignment, std::nothrow);
+    }
+    if (block == nullptr) {
+        drop_spares();
+        block = ::operator new(bytes, kAlignment, std::nothrow);
+    }
+    if (block == nullptr) {
+        used_.fetch_sub(bytes, std::memory_order_relaxed);
+    }
+    return block;
+}
+
+// Of exactly this size: pictures of a workflow have few sizes.
+void* Memory::find_spare(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(spares_, bytes, &Spare::bytes);
+    if (found == spares_.end()) {
+        return nullptr;
+    }
+    void* block = found->block;
+    spare_bytes_ -= bytes;
+    spares_.erase(found);
+    return block;
+}
+
+void Memory::give_back(void* block, std::uint64_t bytes) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
+    const std::uint64_t limit = std::min(kSparesBytesMax, bytes_max_ / kSparesShare);
+    if (bytes < kSpareBytesMin || bytes > limit) {
+        ::operator delete(block, kAlignment);
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    spares_.push_back({block, bytes});
+    spare_bytes_ += bytes;
+    while (spare_bytes_ > limit) {
+        ::operator delete(spares_.front().block, kAlignment);
+        spare_bytes_ -= spares_.front().bytes;
+        spares_.pop_front();
+    }
+}
+
+void Memory::drop_spares() {
+    const std::lock_guard lock(mutex_);
+    for (const Spare& spare : spares_) {
+        ::operator delete(spare.block, kAlignment);
+    }
+    spares_.clear();
+    spare_bytes_ = 0;
 }
 
 std::shared_ptr<FloatBuffer> FloatBuffer::try_make(
     const std::shared_ptr<Memory>& memory, std::size_t count
 ) {
-    const std::uint64_t bytes = std::uint64_t{count} * sizeof(float);
-    if (!memory->try_reserve(bytes)) {
+    void* block = memory->try_take(std::uint64_t{count} * sizeof(float));
+    if (block == nullptr) {
         return nullptr;
     }
-    auto* data = static_cast<float*>(::operator new(bytes, kAlignment, std::nothrow));
-    if (data == nullptr) {
-        memory->release(bytes);
-        return nullptr;
-    }
-    return std::shared_ptr<FloatBuffer>(new FloatBuffer(memory, data, count));
+    return std::shared_ptr<FloatBuffer>(new FloatBuffer(memory, static_cast<float*>(block), count));
 }
 
 FloatBuffer::FloatBuffer(std::shared_ptr<Memory> memory, float* data, std::size_t count)
     : memory_(std::move(memory)), data_(data), count_(count) {}
 
 FloatBuffer::~FloatBuffer() {
-    ::operator delete(data_, kAlignment);
-    memory_->release(bytes());
+    memory_->give_back(data_, bytes());
 }
 
 }  // namespace comfyd::engine

@@ -1,28 +1,48 @@
 // The memory that node results may take together, and the buffers that count against it.
 //
 // One Memory belongs to an engine; every buffer keeps it alive and gives its bytes back when the
-// last owner lets go. Any thread.
+// last owner lets go. Large blocks that were given back are kept for a while: a fresh one costs a
+// page fault for every 4 KB, which for cheap nodes is more than the node itself. Any thread.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 
 namespace comfyd::engine {
 
 class Memory {
 public:
-    explicit Memory(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+    explicit Memory(std::uint64_t bytes_max);
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
 
-    bool try_reserve(std::uint64_t bytes);
-    void release(std::uint64_t bytes);
+    // nullptr when the limit, or the system, does not have that much.
+    void* try_take(std::uint64_t bytes);
+    void give_back(void* block, std::uint64_t bytes);
+    // Spare blocks go to the system. For those who count what it has.
+    void drop_spares();
     std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
     std::uint64_t max() const { return bytes_max_; }
 
 private:
+    struct Spare {
+        void* block;
+        std::uint64_t bytes;
+    };
+
+    bool try_reserve(std::uint64_t bytes);
+    void* find_spare(std::uint64_t bytes);
+
     const std::uint64_t bytes_max_;
     std::atomic<std::uint64_t> used_ = 0;
+    std::mutex mutex_;          // guards what follows
+    std::deque<Spare> spares_;  // oldest first
+    std::uint64_t spare_bytes_ = 0;
 };
 
 // Floats without initial values, aligned for vector instructions.

@@ -226,10 +226,12 @@ Fingerprints make_fingerprints(
 ) {
     Fingerprints made;
     Writer writer(graph, classes, input_hashes);
+    std::vector<bool> written(graph.size());
     for (const Position at : graph.order()) {
         writer.write(at);
+        written[at] = true;
     }
-    if (!graph.has_cycle()) {
+    if (std::ranges::all_of(outputs, [&](Position at) { return written[at]; })) {
         made.content = writer.join("comfyd content 1", outputs, false);
         made.batch = writer.join("comfyd batch 1", outputs, true);
     }

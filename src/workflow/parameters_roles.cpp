@@ -196,11 +196,12 @@ std::vector<InputPlace> find_prompt(const Graph& graph, Position sampler, bool p
     if (const Graph::Link* guider = graph.link(sampler, "guider")) {
         owner = guider->source;
     }
-    const Names names = positive ? Names{"positive", "conditioning", "cond1", "cond"}
-                                 : Names{"negative"};
-    for (const std::string_view name : names) {
+    if (!positive) {
+        return find_texts(graph, {graph.link(owner, "negative"), false});
+    }
+    for (const std::string_view name : {"positive", "conditioning", "cond1", "cond"}) {
         if (const Graph::Link* link = graph.link(owner, name)) {
-            return find_texts(graph, {link, positive});
+            return find_texts(graph, {link, true});
         }
     }
     return {};

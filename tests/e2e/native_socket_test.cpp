@@ -1,6 +1,7 @@
 // The native WebSocket where it matters that comfyd is not one ComfyUI: order of answer and
 // messages, several sockets, lost workers, slow clients.
 #include "native_support.hpp"
+#include "support/raw_socket.hpp"
 
 namespace comfyd::support {
 namespace {
@@ -80,7 +81,6 @@ TEST_F(NativeSocket, ALostWorkerIsNoSecondStart) {
     DoubleOptions options;
     options.delay = Millis(300);
     start(options);
-    second_ = std::make_unique<ComfyDouble>(thread_.context(), DoubleOptions{});
     const auto listener = socket("me");
     const std::string id = post_prompt(http(), text_to_image("a"), "me");
     ASSERT_TRUE(listener->wait_for([](const json::value& message) {
@@ -192,6 +192,174 @@ TEST_F(NativeSocket, AFailedPromptTellsItsError) {
     const auto entry = http().get("/history/" + id).json().at(id);
     EXPECT_EQ(entry.at("status").at("status_str"), "error");
     EXPECT_EQ(entry.at("status").at("messages").as_array().back().at(0), "execution_error");
+}
+
+TEST_F(NativeSocket, ADeadExecutionThreadIsReplacedByAnotherWorker) {
+    DoubleOptions dead;
+    dead.faults.dead_worker = true;
+    thread_.start();
+    worker_ = std::make_unique<ComfyDouble>(thread_.context(), dead);
+    second_ = std::make_unique<ComfyDouble>(thread_.context(), DoubleOptions{});
+    worker_->start();
+    second_->start();
+    ComfydOptions serve;
+    serve.arguments = {
+        "--no-engine",
+        "--worker",
+        worker_->url(),
+        "--worker",
+        second_->url(),
+        "--set",
+        "fleet.poll_ms=100",
+        "--set",
+        "fleet.dead_after_s=1",
+    };
+    comfyd_ = std::make_unique<Comfyd>(serve);
+    wait_workers(2);
+    const auto listener = socket("me");
+    std::vector<std::string> ids;
+    for (int i = 0; i < 2; ++i) {  // one of them meets the dead one
+        ids.push_back(post_prompt(http(), text_to_image(std::to_string(i)), "me"));
+    }
+    for (const std::string& id : ids) {
+        ASSERT_TRUE(wait_end_of(*listener, id));
+        const auto story = story_of(*listener, id);
+        EXPECT_EQ(std::count(story.begin(), story.end(), "execution_start"), 1);
+        EXPECT_THAT(story, Contains("execution_success"));
+    }
+    EXPECT_EQ(worker_->executions().total, 0U);
+    EXPECT_EQ(second_->executions().total, 2U);
+}
+
+TEST_F(NativeSocket, MessagesOfCustomNodesComeToTheOwner) {
+    start();
+    const auto mine = socket("me");
+    const auto other = socket("other");
+    const std::string id = post_prompt(http(), text_to_image("a", "garbage"), "me");
+    ASSERT_TRUE(wait_end_of(*mine, id));
+    const auto custom = mine->wait_for([](const json::value& message) {
+        return type_of(message) == "other.custom.node";
+    });
+    ASSERT_TRUE(custom);
+    EXPECT_EQ(custom->at("data"), json::value(json::object{{"x", json::array{1, nullptr}}}));
+    for (const auto& message : other->json_messages()) {
+        EXPECT_EQ(type_of(message), "status");
+    }
+}
+
+// comfyd in front of its engine.
+class NativeEngine : public NativeTest {
+protected:
+    void start_engine(std::vector<std::string> arguments = {}) {
+        ComfydOptions serve;
+        serve.arguments = std::move(arguments);
+        comfyd_ = std::make_unique<Comfyd>(serve);
+        wait_workers(1);
+    }
+    json::value entry_of(const std::string& id) {
+        json::value entry;
+        EXPECT_TRUE(wait_until([&] {
+            const json::value history = http().get("/history/" + id).json();
+            const bool there = history.as_object().contains(id);
+            entry = there ? history.at(id) : json::value();
+            return there;
+        }));
+        return entry;
+    }
+    // Inverts a picture so many times.
+    static json::object chain(int nodes, int color) {
+        json::object graph = small_picture(color);
+        graph["2"].as_object()["inputs"].as_object()["image"] = json::array{"1", 0};
+        std::string last = "2";
+        for (int i = 0; i < nodes; ++i) {
+            const std::string id = std::to_string(100 + i);
+            graph[id] = {
+                {"class_type", "ImageInvert"}, {"inputs", {{"image", json::array{last, 0}}}}
+            };
+            last = id;
+        }
+        graph["3"].as_object()["inputs"].as_object()["images"] = json::array{last, 0};
+        return graph;
+    }
+};
+
+TEST_F(NativeEngine, AFailedRunShowsWhatWasDone) {
+    start_engine();
+    ASSERT_EQ(
+        http().upload("/upload/image", {{"image", "bad.png", "image/png", "no picture"}}).status,
+        200
+    );
+    const auto listener = socket("me");
+    json::object graph = *json::parse_object(R"({
+        "1": {"class_type": "PrimitiveString", "inputs": {"value": "done"}},
+        "2": {"class_type": "PreviewAny", "inputs": {"source": ["1", 0]}},
+        "3": {"class_type": "LoadImage", "inputs": {"image": "bad.png"}},
+        "4": {"class_type": "PreviewImage", "inputs": {"images": ["3", 0]}}})");
+    const std::string id = post_prompt(http(), graph, "me");
+    ASSERT_TRUE(wait_end_of(*listener, id));
+    const json::value entry = entry_of(id);
+    EXPECT_EQ(entry.at("status").at("status_str"), "error");
+    const json::value& ending = entry.at("status").at("messages").as_array().back();
+    EXPECT_EQ(ending.at(0), "execution_error");
+    EXPECT_EQ(ending.at(1).at("node_id"), "3");
+    EXPECT_EQ(ending.at(1).at("node_type"), "LoadImage");
+    const json::object& outputs = entry.at("outputs").as_object();
+    ASSERT_TRUE(outputs.contains("2")) << json::serialize(entry);
+    EXPECT_EQ(outputs.at("2").at("text").at(0), "done");
+}
+
+TEST_F(NativeEngine, TheHistoryTellsWhatWasCachedAlsoWithoutAnyClient) {
+    start_engine();
+    entry_of(post_prompt(http(), small_picture(1), ""));
+    const json::value entry = entry_of(post_prompt(http(), small_picture(1), ""));
+    const json::value& cached = entry.at("status").at("messages").at(1);
+    EXPECT_EQ(cached.at(0), "execution_cached");
+    EXPECT_EQ(cached.at(1).at("nodes"), json::value(json::array{"1", "2", "3"}));
+}
+
+TEST_F(NativeEngine, AnInterruptedRunNamesTheNode) {
+    start_engine();
+    const auto listener = socket("me");
+    json::object graph = small_picture(1);
+    graph["1"].as_object()["inputs"].as_object()["width"] = 1024;
+    graph["1"].as_object()["inputs"].as_object()["height"] = 1024;
+    graph["1"].as_object()["inputs"].as_object()["batch_size"] = 64;
+    graph["2"] = {
+        {"class_type", "ImageBlur"},
+        {"inputs", {{"image", json::array{"1", 0}}, {"blur_radius", 31}, {"sigma", 10.0}}}
+    };
+    const std::string id = post_prompt(http(), graph, "me");
+    ASSERT_TRUE(listener->wait_for([](const json::value& message) {
+        return type_of(message) == "executing" && message.at("data").at("node") == "2";
+    }));
+    EXPECT_EQ(http().post("/interrupt", "").status, 200);
+    ASSERT_TRUE(wait_end_of(*listener, id));
+    const json::value ending = entry_of(id).at("status").at("messages").as_array().back();
+    EXPECT_EQ(ending.at(0), "execution_interrupted");
+    EXPECT_EQ(ending.at(1).at("node_id"), "2");
+    EXPECT_EQ(ending.at(1).at("node_type"), "ImageBlur");
+    EXPECT_EQ(ending.at(1).at("executed"), json::value(json::array{"1"}));
+}
+
+TEST_F(NativeEngine, AClientThatDoesNotReadIsCutOffAndOthersGoOn) {
+    start_engine({"--set", "limits.streams=2"});
+    SilentReader silent(comfyd_->url(), "/ws?clientId=silent");
+    ASSERT_TRUE(silent.connected());
+    const auto quick = socket("quick");
+    // Both places are taken until the silent one is gone.
+    EXPECT_FALSE(http().ws("/ws?clientId=third")->connected());
+    std::vector<std::string> ids;
+    bool is_cut = false;
+    for (int i = 0; i < 20 && !is_cut; ++i) {
+        const std::string id = post_prompt(http(), chain(300, 2 * i), "silent");
+        ids.push_back(post_prompt(http(), small_picture(2 * i + 1), "quick"));
+        ASSERT_TRUE(wait_end_of(*quick, ids.back()));
+        entry_of(id);
+        is_cut = http().ws("/ws?clientId=third")->connected();
+    }
+    EXPECT_TRUE(is_cut || wait_until([&] { return http().ws("/ws?clientId=third")->connected(); }));
+    ids.push_back(post_prompt(http(), small_picture(1'000), "quick"));
+    EXPECT_TRUE(wait_end_of(*quick, ids.back()));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
-#include "api/dialects/node_links.hpp"
+#include "workflow/node_links.hpp"
 
 namespace comfyd::api {
 namespace comfyui_execute {
@@ -260,7 +260,7 @@ Result<Decoded> decode_request(json::object body) {
     if (auto inputs = execution::take_inputs(body, "inputs", decoded.submission); !inputs) {
         return fail(std::move(inputs.error()));
     }
-    auto workflow = merge_links(std::move(body.at("workflow").get_object()));
+    auto workflow = workflow::merge_links(std::move(body.at("workflow").get_object()));
     if (!workflow) {
         return fail(std::move(workflow.error()));
     }

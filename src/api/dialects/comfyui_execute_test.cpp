@@ -29,11 +29,10 @@ TEST(ComfyuiExecuteRequest, DecodesEveryField) {
         text(submission.workflow),
         R"({"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{"images":["1",0]}}})"
     );
-    EXPECT_EQ(text(submission.parameters), R"({"1.width":64})");
+    EXPECT_EQ(text(submission.parameters), R"({"1.width":64,"prompt":"a cat"})");
     EXPECT_EQ(text(decoded->common), R"({"priority":9,"timeout":300})");
     EXPECT_EQ(submission.spec.dialect_data.at("output_config").at("quality"), 95);
     EXPECT_EQ(submission.spec.dialect_data.at("execution_config").at("batch_size"), 1);
-    EXPECT_EQ(text(submission.spec.dialect_data.at("unbound_inputs")), R"({"prompt":"a cat"})");
 }
 
 TEST(ComfyuiExecuteRequest, TakesAPlainWorkflow) {

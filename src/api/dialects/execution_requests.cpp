@@ -184,14 +184,7 @@ Result<> take_inputs(const json::object& body, std::string_view key, Submission&
     if (*inputs == nullptr) {
         return {};
     }
-    json::object unbound;
-    for (const auto& member : **inputs) {
-        const bool is_bound = member.key().find('.') != std::string_view::npos;
-        (is_bound ? into.parameters : unbound)[member.key()] = member.value();
-    }
-    if (!unbound.empty()) {
-        into.spec.dialect_data["unbound_inputs"] = std::move(unbound);
-    }
+    into.parameters = **inputs;
     return {};
 }
 

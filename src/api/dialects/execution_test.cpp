@@ -301,13 +301,13 @@ TEST(ExecutionRequest, RefusesRetriesOutOfBounds) {
     EXPECT_EQ(common_members({{"max_retries", 0}})->at("max_attempts"), 1);
 }
 
-TEST(ExecutionRequest, InputsAreParametersOrKept) {
+TEST(ExecutionRequest, InputsAreParameters) {
     Submission submission;
     ASSERT_TRUE(take_inputs(
         {{"inputs", json::object{{"6.text", "a cat"}, {"prompt", "x"}}}}, "inputs", submission
     ));
-    EXPECT_EQ(text(submission.parameters), R"({"6.text":"a cat"})");
-    EXPECT_EQ(text(submission.spec.dialect_data), R"({"unbound_inputs":{"prompt":"x"}})");
+    EXPECT_EQ(text(submission.parameters), R"({"6.text":"a cat","prompt":"x"})");
+    EXPECT_TRUE(submission.spec.dialect_data.empty());
     EXPECT_FALSE(take_inputs({{"inputs", 3}}, "inputs", submission).has_value());
 }
 

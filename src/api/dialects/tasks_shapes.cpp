@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/dialects/node_links.hpp"
 #include "api/dialects/tasks.hpp"
 #include "net/http.hpp"
+#include "workflow/node_links.hpp"
 
 namespace comfyd::api::tasks {
 namespace {
@@ -76,7 +76,7 @@ Result<Decoded> decode_request(json::object body) {
     spec.dialect = "tasks";
     spec.workflow_id = workflow_id->value_or("");
     spec.max_attempts = kMaxRetriesDefault + 1;
-    auto workflow = merge_links(std::move(body.at("payload").get_object()));
+    auto workflow = workflow::merge_links(std::move(body.at("payload").get_object()));
     if (!workflow) {
         return fail(std::move(workflow.error()));
     }

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
-#include "api/dialects/node_links.hpp"
 #include "api/dialects/workflows_socket.hpp"
+#include "workflow/node_links.hpp"
 
 namespace comfyd::api {
 namespace workflows {
@@ -215,7 +215,7 @@ Result<Decoded> decode_request(json::object body, const Version& version) {
     if (auto inputs = execution::take_inputs(body, "input_params", decoded.submission); !inputs) {
         return fail(std::move(inputs.error()));
     }
-    auto workflow = merge_links(std::move(body.at("workflow").get_object()));
+    auto workflow = workflow::merge_links(std::move(body.at("workflow").get_object()));
     if (!workflow) {
         return fail(std::move(workflow.error()));
     }

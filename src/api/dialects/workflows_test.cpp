@@ -15,7 +15,7 @@ TEST(WorkflowsRequest, DecodesEveryField) {
     auto decoded = decode_request(
         literal(R"({
             "workflow": {"6": {"class_type": "A", "inputs": {"text": ""}}},
-            "input_params": {"6.text": "a cat", "prompt": "unused"},
+            "input_params": {"6.text": "a cat", "prompt": "a dog"},
             "output_config": {"format": "png"},
             "callback_url": "https://there/hook",
             "webhook_config": {"url": "https://there/hook", "method": "post", "timeout": 30, "max_retries": 3},
@@ -29,11 +29,11 @@ TEST(WorkflowsRequest, DecodesEveryField) {
     const Submission& submission = decoded->submission;
     EXPECT_EQ(submission.spec.dialect, "workflows");
     EXPECT_EQ(text(submission.workflow), R"({"6":{"class_type":"A","inputs":{"text":""}}})");
-    EXPECT_EQ(text(submission.parameters), R"({"6.text":"a cat"})");
+    EXPECT_EQ(text(submission.parameters), R"({"6.text":"a cat","prompt":"a dog"})");
     EXPECT_EQ(
         text(submission.spec.dialect_data),
         R"({"api_version":"2.0","execution_config":{"max_retries":1,"timeout":60},)"
-        R"("output_config":{"format":"png"},"unbound_inputs":{"prompt":"unused"}})"
+        R"("output_config":{"format":"png"}})"
     );
     EXPECT_EQ(decoded->common.at("timeout"), 60);
     EXPECT_EQ(decoded->common.at("max_attempts"), 2);

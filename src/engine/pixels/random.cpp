@@ -1,5 +1,7 @@
 #include "engine/pixels/random.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
@@ -15,7 +17,7 @@ constexpr std::size_t kGroup = 16;
 constexpr std::size_t kHalf = kGroup / 2;
 
 // The single-precision logarithm of the Cephes library for 0 < x <= 1, which PyTorch uses here.
-float cephes_log(float x) {
+inline float cephes_log(float x) {
     x = x < 0x1p-126F ? 0x1p-126F : x;
     const auto bits = std::bit_cast<std::uint32_t>(x);
     auto exponent = static_cast<float>(static_cast<std::int32_t>(bits >> 23) - 0x7F) + 1.0F;
@@ -46,7 +48,7 @@ struct SinCos {
 };
 
 // Likewise its sine and cosine, for 0 <= x <= 2 pi.
-SinCos cephes_sincos(float x) {
+inline SinCos cephes_sincos(float x) {
     const auto octant = (static_cast<std::int32_t>(x * 1.27323954473516F) + 1) & ~std::int32_t{1};
     const auto y = static_cast<float>(octant);
     const bool swap = (octant & 2) != 0;
@@ -74,12 +76,19 @@ COMFYD_KERNEL void to_normal(float* groups, std::size_t count) {
     COMFYD_NO_CONTRACTION
     constexpr float kTwoPi = 2.0F * std::numbers::pi_v<float>;
     for (std::size_t g = 0; g < count; ++g, groups += kGroup) {
+        std::array<float, kHalf> first;
+        std::array<float, kHalf> second;
+        std::copy_n(groups, kHalf, first.begin());
+        std::copy_n(groups + kHalf, kHalf, second.begin());
+#pragma clang loop vectorize(enable)
         for (std::size_t j = 0; j < kHalf; ++j) {
-            const float radius = std::sqrt(-2.0F * cephes_log(1.0F - groups[j]));
-            const SinCos angle = cephes_sincos(kTwoPi * groups[j + kHalf]);
-            groups[j] = radius * angle.cos;
-            groups[j + kHalf] = radius * angle.sin;
+            const float radius = kernel_sqrt(-2.0F * cephes_log(1.0F - first[j]));
+            const SinCos angle = cephes_sincos(kTwoPi * second[j]);
+            first[j] = radius * angle.cos;
+            second[j] = radius * angle.sin;
         }
+        std::ranges::copy(first, groups);
+        std::ranges::copy(second, groups + kHalf);
     }
 }
 

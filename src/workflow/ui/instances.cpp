@@ -42,8 +42,8 @@ void apply_quarantine(const Node& host, Instance& instance) {
         }
         const std::vector<Port>& ports = instance.graph->inputs;
         for (std::size_t i = 0; i < ports.size(); ++i) {
-            if (instance.promoted[i] && ports[i].name == view((*pair)[1].get_string())) {
-                instance.promoted[i] = std::optional<json::value>(*value);
+            if (instance.promoted[i].is_widget && ports[i].name == view((*pair)[1].get_string())) {
+                instance.promoted[i].value = *value;
             }
         }
     }
@@ -117,9 +117,7 @@ const json::value* Instances::value_of(
     return value ? &*value : nullptr;
 }
 
-std::optional<std::optional<json::value>> Instances::initial_value(
-    std::size_t at, const Port& port
-) const {
+Promotion Instances::initial_value(std::size_t at, const Port& port) const {
     const Instance& instance = all_[at];
     for (const LinkId link : port.links) {
         const Graph::Target* target = instance.graph->find_target(link);
@@ -130,16 +128,16 @@ std::optional<std::optional<json::value>> Instances::initial_value(
         const Socket& input = node.inputs[target->input];
         if (input.widget != kNone) {
             const json::value* value = value_of(at, target->node, input.widget);
-            return value != nullptr ? std::optional<json::value>(*value) : std::nullopt;
+            return {true, value != nullptr ? std::optional<json::value>(*value) : std::nullopt};
         }
         if (node.kind == NodeKind::host) {
             const Instance& child = all_[instance.children.at(target->node)];
-            if (target->input < child.promoted.size() && child.promoted[target->input]) {
+            if (target->input < child.promoted.size() && child.promoted[target->input].is_widget) {
                 return child.promoted[target->input];
             }
         }
     }
-    return std::nullopt;
+    return {};
 }
 
 void Instances::promote(std::size_t at) {
@@ -155,18 +153,18 @@ void Instances::promote(std::size_t at) {
     std::size_t saved_at = 0;
     for (std::size_t i = 0; i < ports.size(); ++i) {
         instance.promoted[i] = initial_value(at, ports[i]);
-        if (!instance.promoted[i] || has_proxies) {
+        if (!instance.promoted[i].is_widget || has_proxies) {
             continue;
         }
         if (const json::value* saved = host.saved_value(saved_at)) {
-            instance.promoted[i] = std::optional<json::value>(*saved);
+            instance.promoted[i].value = *saved;
         }
         ++saved_at;
     }
     apply_quarantine(host, instance);
     for (const auto& [port, value] : host.given) {
-        if (port < instance.promoted.size() && instance.promoted[port]) {
-            instance.promoted[port] = std::optional<json::value>(value);
+        if (port < instance.promoted.size() && instance.promoted[port].is_widget) {
+            instance.promoted[port].value = value;
         }
     }
 }
@@ -195,8 +193,8 @@ void Instances::override_inner(
     if (node.kind == NodeKind::host) {
         Instance& child = all_[instance.children.at(found->second)];
         for (std::size_t i = 0; i < child.promoted.size(); ++i) {
-            if (child.promoted[i] && child.graph->inputs[i].name == widget) {
-                child.promoted[i] = std::optional<json::value>(value);
+            if (child.promoted[i].is_widget && child.graph->inputs[i].name == widget) {
+                child.promoted[i].value = value;
             }
         }
         return;

@@ -18,6 +18,12 @@ namespace comfyd::workflow::ui {
 
 inline constexpr std::size_t kNestingMax = 64;
 
+// What an input of a subgraph stands for.
+struct Promotion {
+    bool is_widget = false;
+    std::optional<json::value> value;  // nullopt: none
+};
+
 struct Instance {
     const Graph* graph = nullptr;
     std::size_t parent = kNone;
@@ -25,9 +31,7 @@ struct Instance {
     std::string prefix;        // of the ids of its nodes: "4:7:"
     bool is_sent = true;       // false inside a root node that is muted or bypassed
     std::unordered_map<std::size_t, std::size_t> children;  // instances by the place of the host
-    // For every input of the subgraph: the value of the widget that it stands for. The outer
-    // nullopt: it stands for none.
-    std::vector<std::optional<std::optional<json::value>>> promoted;
+    std::vector<Promotion> promoted;  // for every input of the subgraph
     // Values of inner widgets that the host overrides, by node and widget.
     std::map<std::pair<std::size_t, std::size_t>, json::value> overrides;
 };
@@ -49,7 +53,7 @@ private:
     void override_inner(
         std::size_t at, const std::string& node_id, std::string_view widget, const json::value& value
     );
-    std::optional<std::optional<json::value>> initial_value(std::size_t at, const Port& port) const;
+    Promotion initial_value(std::size_t at, const Port& port) const;
 
     std::vector<Instance> all_;
 };

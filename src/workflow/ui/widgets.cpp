@@ -127,7 +127,9 @@ private:
 
     void settle(const InputSpec& spec, Widget& widget) const {
         if (spec.is_combo() && (!widget.value || widget.value->is_null())) {
-            widget.value = first_choice(spec);
+            if (auto first = first_choice(spec)) {
+                widget.value = std::move(first);
+            }
         }
         if (spec.widget == "PREVIEW_3D") {
             widget.value = "";

@@ -126,6 +126,7 @@ FramePtr make_frame(std::string_view type, json::object data) {
     auto frame = std::make_shared<Frame>();
     frame->message.emplace("type", json::value(boost::json::string_view(type.data(), type.size())));
     frame->text_bytes = weight(data);
+    frame->is_status = type == "status";
     frame->message.emplace("data", std::move(data));
     return frame;
 }

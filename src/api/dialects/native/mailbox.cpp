@@ -16,6 +16,11 @@ void Mailbox::push(FramePtr frame) {
     if (ended_) {
         return;
     }
+    // Only the newest length of the queue matters to a client that lags behind.
+    if (frame->is_status && frames_.size() >= kLagging && frames_.back()->is_status) {
+        frames_.back() = std::move(frame);
+        return;
+    }
     const std::size_t picture = frame->picture_bytes();
     if (picture > 0 && picture_bytes_ > 0 && picture_bytes_ + picture > kPictureBytesMax) {
         return;

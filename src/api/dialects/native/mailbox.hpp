@@ -25,6 +25,7 @@ struct Frame {
     std::optional<comfy::NodeText> text{};    // or a text in a binary frame
 
     std::size_t text_bytes = 0;  // about, of a text message
+    bool is_status = false;      // the length of the queue
 
     std::size_t picture_bytes() const { return preview ? preview->bytes.size() : 0; }
 };
@@ -33,6 +34,7 @@ using FramePtr = std::shared_ptr<const Frame>;
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
 public:
     static constexpr std::size_t kFramesMax = 4'096;
+    static constexpr std::size_t kLagging = 16;  // frames
     static constexpr std::size_t kTextBytesMax = 16 * 1024 * 1024;
     static constexpr std::size_t kPictureBytesMax = 32 * 1024 * 1024;  // or a single one
 

@@ -85,7 +85,7 @@ Result<Gradients> gradients(const Call& call, const Image& image) {
 COMFYD_KERNEL void magnitude(const float* x, const float* y, std::size_t count, float* out) {
     COMFYD_NO_CONTRACTION
     for (std::size_t i = 0; i < count; ++i) {
-        out[i] = std::sqrt(x[i] * x[i] + y[i] * y[i] + 1e-6F);
+        out[i] = kernel_sqrt(x[i] * x[i] + y[i] * y[i] + 1e-6F);
     }
 }
 

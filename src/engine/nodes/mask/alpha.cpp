@@ -8,17 +8,26 @@
 namespace comfyd::engine::nodes {
 namespace {
 
+// `channels` is at least 4.
+void take_colors(const float* from, std::size_t channels, std::size_t pixels, float* rgb) {
+    for (std::size_t i = 0; i < pixels; ++i, from += channels, rgb += 3) {
+        rgb[0] = from[0];
+        rgb[1] = from[1];
+        rgb[2] = from[2];
+    }
+}
+
 Result<NodeResult> execute_split(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
     ImageShape colors = shape;
     colors.channels = std::min<std::size_t>(3, shape.channels);
-    auto picture = make_image(call, colors, [&](std::size_t row, float* into) {
-        const float* from = image.row(row);
-        for (std::size_t x = 0; x < shape.width; ++x) {
-            std::copy_n(from + x * shape.channels, colors.channels, into + x * colors.channels);
-        }
-    });
+    Result<Image> picture = image;
+    if (colors != shape) {
+        picture = make_image(call, colors, [&](std::size_t row, float* into) {
+            take_colors(image.row(row), shape.channels, shape.width, into);
+        });
+    }
     if (!picture) {
         return fail(std::move(picture.error()));
     }

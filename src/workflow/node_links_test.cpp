@@ -1,14 +1,12 @@
-#include "api/dialects/node_links.hpp"
+#include "workflow/node_links.hpp"
 
 #include <gtest/gtest.h>
 
-#include "api/dialects/literal.hpp"
-
-namespace comfyd::api {
+namespace comfyd::workflow {
 namespace {
 
 std::string merged(std::string_view workflow) {
-    const auto result = merge_links(literal(workflow));
+    const auto result = merge_links(*json::parse_object(workflow));
     return result ? json::serialize_canonical(*result)
                   : std::string(to_string(result.error().code));
 }
@@ -57,7 +55,7 @@ TEST(NodeLinks, AnInputKeepsItsLinkButNotItsValue) {
 }
 
 TEST(NodeLinks, ListsEveryLinkThatCannotBeUsed) {
-    const auto result = merge_links(literal(
+    const auto result = merge_links(*json::parse_object(
         R"({"nodes":{"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{}}},
             "links":[["9",0,"2","a"],["1",0,"9","a"],["1",-1,"2","a"],[7,1,0,2,0,"IMAGE"],"x",["1",0,"2","a"]]})"
     ));
@@ -91,4 +89,4 @@ TEST(NodeLinks, LinksMustBeAList) {
 }
 
 }  // namespace
-}  // namespace comfyd::api
+}  // namespace comfyd::workflow

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 
-namespace comfyd::api {
+namespace comfyd::workflow {
 
 // Returns the API-format map; a workflow of another shape comes back as it is, for the checks that
 // follow. A link is
@@ -17,4 +17,4 @@ namespace comfyd::api {
 // the list only repeats them.
 Result<json::object> merge_links(json::object workflow);
 
-}  // namespace comfyd::api
+}  // namespace comfyd::workflow

@@ -1,4 +1,4 @@
-#include "api/dialects/node_links.hpp"
+#include "workflow/node_links.hpp"
 
 #include <initializer_list>
 #include <optional>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace comfyd::api {
+namespace comfyd::workflow {
 namespace {
 
 constexpr std::size_t kComplaintsMax = 100;
@@ -196,4 +196,4 @@ Result<json::object> merge_links(json::object workflow) {
     return json::object(std::move(nodes));
 }
 
-}  // namespace comfyd::api
+}  // namespace comfyd::workflow

@@ -1,0 +1,290 @@
+#include "workflow/embedded.hpp"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "workflow/check.hpp"
+#include "workflow/node_links.hpp"
+#include "workflow/prompt_request.hpp"
+
+namespace comfyd::workflow {
+namespace {
+
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+constexpr int kWrappersMax = 8;  // wrappers inside wrappers
+
+struct Texts {
+    std::string prompt;
+    std::string workflow;
+
+    int unpacked = 0;  // a file may hold any number of texts that grow beyond all limits
+
+    bool complete() const { return !prompt.empty() && !workflow.empty(); }
+    // Of what is asked for and not there yet; nullptr: nothing that is wanted.
+    std::string* find(std::string_view name) {
+        std::string* found = name == "prompt" ? &prompt : name == "workflow" ? &workflow : nullptr;
+        return found != nullptr && found->empty() ? found : nullptr;
+    }
+};
+
+std::uint32_t read_number(std::string_view bytes, std::size_t at, std::size_t size, bool is_big) {
+    std::uint32_t number = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        const auto byte =
+            static_cast<unsigned char>(bytes[is_big ? at + i : at + size - 1 - i]);
+        number = number << 8 | byte;
+    }
+    return number;
+}
+
+std::optional<std::string> inflate_text(std::string_view packed) {
+    z_stream stream{};
+    if (inflateInit(&stream) != Z_OK) {
+        return std::nullopt;
+    }
+    // zlib does not write to its input, but its type says so.
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+    stream.avail_in = static_cast<uInt>(packed.size());
+    std::string text;
+    std::array<char, 16384> piece{};
+    int code = Z_OK;
+    while (code == Z_OK && text.size() <= kWorkflowBytesMax) {
+        stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+        stream.avail_out = static_cast<uInt>(piece.size());
+        code = inflate(&stream, Z_NO_FLUSH);
+        text.append(piece.data(), piece.size() - stream.avail_out);
+    }
+    inflateEnd(&stream);
+    if (code != Z_STREAM_END || text.size() > kWorkflowBytesMax) {
+        return std::nullopt;
+    }
+    return text;
+}
+
+void unpack(std::string_view packed, Texts& texts, std::string& into) {
+    constexpr int kUnpackedMax = 8;
+    if (++texts.unpacked <= kUnpackedMax) {
+        into = inflate_text(packed).value_or("");
+    }
+}
+
+// keyword 0 text
+void read_plain_chunk(std::string_view data, Texts& texts) {
+    const std::size_t end = data.find('\0');
+    if (end == std::string_view::npos) {
+        return;
+    }
+    if (std::string* into = texts.find(data.substr(0, end))) {
+        *into = data.substr(end + 1);
+    }
+}
+
+// keyword 0 method text
+void read_packed_chunk(std::string_view data, Texts& texts) {
+    const std::size_t end = data.find('\0');
+    if (end == std::string_view::npos || end + 2 > data.size() || data[end + 1] != 0) {
+        return;
+    }
+    if (std::string* into = texts.find(data.substr(0, end))) {
+        unpack(data.substr(end + 2), texts, *into);
+    }
+}
+
+// keyword 0 packed method language 0 translated-keyword 0 text
+void read_international_chunk(std::string_view data, Texts& texts) {
+    const std::size_t end = data.find('\0');
+    if (end == std::string_view::npos || end + 3 > data.size()) {
+        return;
+    }
+    const std::size_t language = data.find('\0', end + 3);
+    const std::size_t translated =
+        language != std::string_view::npos ? data.find('\0', language + 1) : language;
+    std::string* into = texts.find(data.substr(0, end));
+    if (translated == std::string_view::npos || into == nullptr) {
+        return;
+    }
+    const std::string_view text = data.substr(translated + 1);
+    if (data[end + 1] == 0) {
+        *into = text;
+    } else {
+        unpack(text, texts, *into);
+    }
+}
+
+Texts read_png(std::string_view bytes) {
+    Texts texts;
+    std::size_t at = kPngSignature.size();
+    while (!texts.complete() && bytes.size() - at >= 12) {
+        const std::size_t size = read_number(bytes, at, 4, true);
+        const std::string_view type = bytes.substr(at + 4, 4);
+        if (size > bytes.size() - at - 12 || type == "IEND") {
+            break;
+        }
+        const std::string_view data = bytes.substr(at + 8, size);
+        if (type == "tEXt") {
+            read_plain_chunk(data, texts);
+        } else if (type == "zTXt") {
+            read_packed_chunk(data, texts);
+        } else if (type == "iTXt") {
+            read_international_chunk(data, texts);
+        }
+        at += size + 12;
+    }
+    return texts;
+}
+
+// "prompt:{…}" or "workflow:{…}"
+void read_exif_text(std::string_view text, Texts& into) {
+    const std::size_t colon = text.substr(0, 16).find(':');
+    if (colon == std::string_view::npos) {
+        return;
+    }
+    std::string name(text.substr(0, colon));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) {
+        return static_cast<char>(std::tolower(c));
+    });
+    if (std::string* found = into.find(name)) {
+        text.remove_prefix(colon + 1);
+        *found = text.substr(0, text.find('\0'));
+    }
+}
+
+// The texts of the first directory of a TIFF block.
+void read_exif(std::string_view tiff, Texts& into) {
+    if (tiff.starts_with(std::string_view("Exif\0\0", 6))) {
+        tiff.remove_prefix(6);
+    }
+    if (tiff.size() < 8 || (!tiff.starts_with("II") && !tiff.starts_with("MM"))) {
+        return;
+    }
+    const bool is_big = tiff.front() == 'M';
+    const std::size_t directory = read_number(tiff, 4, 4, is_big);
+    if (directory > tiff.size() - 2) {
+        return;
+    }
+    const std::size_t count = read_number(tiff, directory, 2, is_big);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t entry = directory + 2 + i * 12;
+        if (entry + 12 > tiff.size()) {
+            return;
+        }
+        constexpr std::uint32_t kText = 2;
+        const std::size_t size = read_number(tiff, entry + 4, 4, is_big);
+        const std::size_t at = size <= 4 ? entry + 8 : read_number(tiff, entry + 8, 4, is_big);
+        if (read_number(tiff, entry + 2, 2, is_big) == kText && at <= tiff.size() &&
+            size <= tiff.size() - at) {
+            read_exif_text(tiff.substr(at, size), into);
+        }
+    }
+}
+
+Texts read_webp(std::string_view bytes) {
+    Texts texts;
+    std::size_t at = 12;
+    while (bytes.size() - at >= 8) {
+        const std::size_t size = read_number(bytes, at + 4, 4, false);
+        if (size > bytes.size() - at - 8) {
+            break;
+        }
+        if (bytes.substr(at, 4) == "EXIF") {
+            read_exif(bytes.substr(at + 8, size), texts);
+            break;
+        }
+        at = std::min(bytes.size(), at + 8 + size + size % 2);
+    }
+    return texts;
+}
+
+bool is_prompt(const json::object& from) {
+    return std::ranges::any_of(from, [](const auto& node) {
+        const json::object* members = node.value().if_object();
+        return members != nullptr && members->contains("class_type");
+    });
+}
+
+// The workflow inside the wrappers that exports, requests and histories put around it.
+const json::object& inside(const json::object& from) {
+    const json::object* at = &from;
+    for (int i = 0; i < kWrappersMax && !is_ui_format(*at) && !is_prompt(*at); ++i) {
+        const json::object* next = nullptr;
+        for (const char* wrapper : {"prompt", "output", "workflow", "input"}) {
+            const json::value* inner = json::find(*at, wrapper);
+            if (next == nullptr && inner != nullptr && inner->is_object()) {
+                next = &inner->get_object();
+            }
+        }
+        if (next == nullptr) {
+            break;
+        }
+        at = next;
+    }
+    return *at;
+}
+
+// ComfyUI writes what Python calls JSON: NaN is a number there.
+Result<json::value> parse_text(std::string_view text) {
+    auto parsed = json::parse(text);
+    if (parsed || text.find("NaN") == std::string_view::npos) {
+        return parsed;
+    }
+    auto lenient = read_prompt_body(text);
+    if (!lenient) {
+        return parsed;
+    }
+    return std::move(*lenient);
+}
+
+Result<json::object> read_json(std::string_view text) {
+    if (text.size() > kWorkflowBytesMax) {
+        return fail(
+            Code::payload_too_large,
+            "the workflow has more than " + std::to_string(kWorkflowBytesMax) + " bytes"
+        );
+    }
+    if (text.starts_with("\xef\xbb\xbf")) {
+        text.remove_prefix(3);
+    }
+    auto parsed = parse_text(text);
+    if (!parsed) {
+        return fail(std::move(parsed.error()));
+    }
+    if (!parsed->is_object()) {
+        return fail(Code::invalid_argument, "the file holds JSON, but not an object of nodes");
+    }
+    return merge_links(inside(parsed->get_object()));
+}
+
+}  // namespace
+
+Result<json::object> read_workflow_file(std::string_view bytes) {
+    const bool is_png = bytes.starts_with(kPngSignature);
+    const bool is_webp = bytes.size() >= 12 && bytes.starts_with("RIFF") &&
+                         bytes.substr(8, 4) == "WEBP";
+    if (!is_png && !is_webp) {
+        return read_json(bytes);
+    }
+    const Texts texts = is_png ? read_png(bytes) : read_webp(bytes);
+    if (texts.prompt.empty() && texts.workflow.empty()) {
+        return fail(
+            Code::invalid_argument,
+            "the picture holds no workflow: it was not saved by ComfyUI, or something removed its "
+            "metadata"
+        );
+    }
+    if (!texts.prompt.empty()) {
+        auto prompt = read_json(texts.prompt);
+        if (prompt || texts.workflow.empty()) {
+            return prompt;
+        }
+    }
+    return read_json(texts.workflow);
+}
+
+}  // namespace comfyd::workflow
