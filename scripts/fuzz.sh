@@ -17,5 +17,6 @@ run() { # NAME [SEED_FOLDER…]
         grep -vE '^(INFO|stat::(new_units|slowest|average|peak))' || exit "${PIPESTATUS[0]}")
 }
 run prompt "$PWD/tests/data/comfyui/validation"
+run convert "$PWD/tests/data/ui-workflows/own"
 run messages
 run multipart

@@ -30,6 +30,7 @@ struct ApiOptions {
     bool has_frontend = false;  // "/" is the editor and not the landing page
     workflow::SecurityPolicy security{};  // of every submission
     workflow::PlanOptions plan{};
+    std::uint64_t gpu_memory_mb = 0;  // of the largest GPU; 0: not known
 };
 
 struct Services {

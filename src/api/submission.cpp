@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <utility>
 
 #include <boost/json/monotonic_resource.hpp>
@@ -9,6 +10,7 @@
 #include "assets/blake3.hpp"
 #include "base/crypto.hpp"
 #include "workflow/check.hpp"
+#include "workflow/convert.hpp"
 #include "workflow/parameters.hpp"
 #include "workflow/security.hpp"
 
@@ -140,6 +142,18 @@ std::string hash_request(
     return to_hex(sha256(json::serialize_canonical(all)));
 }
 
+// What the editor would send. It decides for "a {red|blue} car" by chance, so a request is told
+// from another by what was given, not by what was made of it.
+Result<json::object> convert(
+    const json::object& given, const workflow::Catalogue& catalogue, const Services& services
+) {
+    std::random_device device;
+    workflow::ConvertOptions options;
+    options.choose = [&device](std::size_t count) { return device() % count; };
+    options.now = services.clock.now();
+    return workflow::convert_ui(given, catalogue, options);
+}
+
 }  // namespace
 
 Task<Result<json::object>> read_json_body(
@@ -181,6 +195,20 @@ Task<Result<jobs::Submitted>> submit(
     const bool is_wrapped = &inner != &submission.workflow;
     json::object graph = is_wrapped ? json::object(inner, submission.workflow.storage())
                                     : json::object(std::move(submission.workflow));
+    const auto catalogue = services.catalogue();
+    json::object given;  // what is made the same by a key, of a workflow that was converted
+    if (submission.converts_editor_format && catalogue->knows_workers() &&
+        workflow::is_ui_format(graph)) {
+        auto converted = convert(graph, *catalogue, services);
+        if (!converted) {
+            co_return fail(std::move(converted.error()));
+        }
+        if (!submission.spec.idempotency_key.empty()) {
+            given["workflow"] = std::move(graph);
+            given["parameters"] = submission.parameters;
+        }
+        graph = std::move(*converted);
+    }
     if (auto references = check_references(graph); !references) {
         co_return fail(std::move(references.error()));
     }
@@ -195,7 +223,6 @@ Task<Result<jobs::Submitted>> submit(
         }
         bound = std::move(*done);
     }
-    const auto catalogue = services.catalogue();
     if (auto secure = workflow::check_security(graph, services.options.security, *catalogue);
         !secure) {
         co_return fail(std::move(secure.error()));
@@ -215,7 +242,8 @@ Task<Result<jobs::Submitted>> submit(
     spec.node_count = checked->node_count;
     if (!spec.idempotency_key.empty()) {
         bound.forget_chosen(graph);
-        spec.request_hash = hash_request(spec, submission.time_to_live, std::move(graph));
+        spec.request_hash =
+            hash_request(spec, submission.time_to_live, std::move(given.empty() ? graph : given));
     }
     if (auto chosen = bound.chosen(); !chosen.empty()) {
         spec.dialect_data["chosen_parameters"] = std::move(chosen);

@@ -17,11 +17,14 @@ namespace comfyd::api {
 // requirement, hashes).
 struct Submission {
     jobs::Spec spec;          // without workflow, requirement, node_count, tenant, request_hash
-    json::object workflow;    // API format, or a wrapper around it
+    json::object workflow;    // API format, the editor's save format, or a wrapper around either
     json::object parameters;  // as for workflow::bind_parameters(), may be empty
     // A deadline that is counted from now: unlike spec.deadline it is the same in a repeated
     // request.
     std::optional<Millis> time_to_live{};
+    // False where the dialect's contract refuses the editor's save format
+    // (Code::workflow_format_ui).
+    bool converts_editor_format = true;
 };
 
 // Reads and parses the JSON body, of at most `bytes_max` bytes where the dialect has a limit below

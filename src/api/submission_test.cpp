@@ -242,6 +242,59 @@ TEST(Submission, WorkflowsThatCannotRunAreRefused) {
     );
 }
 
+// One worker with a class that loads and one that saves.
+Arrangement with_classes() {
+    const auto classes = workflow::NodeClasses::from_object_info(parse(R"({
+        "Load": {"input": {"required": {"name": [["a", "b"]], "text": ["STRING",
+                 {"dynamicPrompts": true}]}}, "output": ["IMAGE"]},
+        "Save": {"input": {"required": {"images": ["IMAGE"]}}, "output": [], "output_node": true}
+    })"));
+    Arrangement arrangement;
+    arrangement.catalogue = std::make_shared<const workflow::Catalogue>(
+        std::vector<workflow::Catalogue::Entry>{{"one", *classes}}
+    );
+    return arrangement;
+}
+
+constexpr std::string_view kEditorWorkflow = R"({"version":0.4,"nodes":[
+    {"id":1,"type":"Load","widgets_values":["b","{x|y|z|1|2|3|4|5|6|7|8|9}"]},
+    {"id":2,"type":"Save","inputs":[{"name":"images","link":1}]}],
+    "links":[[1,1,0,2,0,"IMAGE"]]})";
+
+TEST(Submission, TheEditorsFormatIsConverted) {
+    TestApi api(with_classes());
+    const std::string body = R"({"workflow":)" + std::string(kEditorWorkflow) + "}";
+    const auto first =
+        api.send("POST", "/v2/workflows/execute", body, header("Idempotency-Key", "editor"));
+    ASSERT_LT(first.status, 300) << first.body;
+    // Its words are chosen by chance, and yet it is the same request.
+    const auto again =
+        api.send("POST", "/v2/workflows/execute", body, header("Idempotency-Key", "editor"));
+    EXPECT_LT(again.status, 300) << again.body;
+    EXPECT_EQ(parse(again.body).at("execution_id"), parse(first.body).at("execution_id"));
+    const auto runpod = api.post("/runpod/v2/sdxl/run", R"({"input":)" + body + "}");
+    EXPECT_EQ(runpod.status, 200) << runpod.body;
+    const auto id = JobId::parse(parse(first.body).at("execution_id").as_string());
+    ASSERT_TRUE(id);
+    const json::value stored = parse(api.ledger.spec(*id).workflow);
+    EXPECT_EQ(stored.at("1").at("inputs").at("name"), "b");
+    EXPECT_EQ(stored.at("1").at("inputs").at("text").as_string().size(), 1U);
+    EXPECT_EQ(stored.at("2").at("inputs").at("images"), parse(R"(["1",0])"));
+}
+
+TEST(Submission, TheEditorsFormatIsRefusedWithTheNameOfTheNode) {
+    TestApi api(with_classes());
+    const auto refused = api.post(
+        "/v2/workflows/execute", R"({"workflow":{"nodes":[{"id":7,"type":"Nope"}],"links":[]}})"
+    );
+    EXPECT_EQ(refused.status, 400) << refused.body;
+    EXPECT_THAT(refused.body, HasSubstr("no worker has the node class 'Nope' (node 7)"));
+    const auto contract =
+        api.post("/api/v2/jobs", R"({"workflow":)" + std::string(kEditorWorkflow) + "}");
+    EXPECT_EQ(contract.status, 422);
+    EXPECT_EQ(error_code(contract), "workflow_format_ui");
+}
+
 TEST(BaseUrl, ComesFromTheConfigurationOrTheRequest) {
     net::Request request;
     ApiOptions options;

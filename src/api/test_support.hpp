@@ -255,6 +255,9 @@ struct Arrangement {
     net::ServerLimits limits;
     jobs::ServiceOptions jobs;
     std::function<void(Router&)> add_routes;
+    // What the fleet has. Empty: no worker said what it has, so classes are not checked.
+    std::shared_ptr<const workflow::Catalogue> catalogue =
+        std::make_shared<const workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>());
 };
 
 class TestApi {
@@ -268,11 +271,7 @@ public:
               service,
               store_,
               signer,
-              [] {
-                  return std::make_shared<const workflow::Catalogue>(
-                      std::vector<workflow::Catalogue::Entry>()
-                  );
-              },
+              [catalogue = setup.catalogue] { return catalogue; },
               [this]() -> Result<> {
                   return ready ? Result<>() : fail(Code::worker_unavailable, "no worker is up");
               },

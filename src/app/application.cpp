@@ -277,6 +277,10 @@ private:
         options.retention = std::chrono::hours(24 * config_.retention_days);
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
         options.has_frontend = !config_.frontend_dir.empty();
+        options.security = security_policy(config_);
+        options.plan.gpu_second_usd = config_.gpu_second_usd;
+        options.plan.seconds_per_unit = config_.gpu_seconds_per_unit;
+        options.gpu_memory_mb = static_cast<std::uint64_t>(config_.gpu_memory_mb);
         services_.reset(new api::Services{
             *service_,
             *assets_,

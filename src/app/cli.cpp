@@ -10,9 +10,11 @@
 
 #include "app/application.hpp"
 #include "app/config.hpp"
+#include "app/convert_command.hpp"
 #include "app/engine_command.hpp"
 #include "app/run_command.hpp"
 #include "app/stop_signals.hpp"
+#include "app/validate_command.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::app {
@@ -164,16 +166,22 @@ int run_command_line(int argc, char** argv) {
     CLI::App* run_command =
         program.add_subcommand("run", "Run a workflow on a comfyd server and fetch its outputs");
     run_command
-        ->add_option("file", run_options.file, "Workflow in API format; - reads standard input")
+        ->add_option(
+            "file",
+            run_options.file,
+            "Workflow in API format or as the editor saves it, or a PNG or WebP picture that "
+            "ComfyUI saved; - reads standard input"
+        )
         ->required()
         ->type_name("FILE");
     run_command
         ->add_option(
             "--param",
             run_options.parameters,
-            "Set an input, for example 6.text=\"a cat\"; may be repeated"
+            "Set an input, for example prompt=\"a cat\", 6.text=\"a cat\" or seed=random; may be "
+            "repeated"
         )
-        ->type_name("NODE.INPUT=VALUE");
+        ->type_name("NAME=VALUE");
     run_command
         ->add_option("-o,--output", run_options.directory, "Folder for the outputs (default: out)")
         ->type_name("DIR");
@@ -192,6 +200,18 @@ int run_command_line(int argc, char** argv) {
         "Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled or expired, 4 server not "
         "reachable."
     );
+
+    ConvertFlags convert_flags;
+    CLI::App* convert_command = program.add_subcommand(
+        "convert", "Write a workflow of the editor, or that of a picture, in API format"
+    );
+    add_convert_flags(*convert_command, convert_flags);
+
+    ValidateFlags validate_flags;
+    CLI::App* validate_command = program.add_subcommand(
+        "validate", "Say what is wrong with a workflow, and what running it would take"
+    );
+    add_validate_flags(*validate_command, validate_flags);
 
     EngineFlags engine_flags;
     CLI::App* engine_command = program.add_subcommand(
@@ -216,6 +236,12 @@ int run_command_line(int argc, char** argv) {
     }
     if (run_command->parsed()) {
         return run_workflow(run_options);
+    }
+    if (convert_command->parsed()) {
+        return run_convert(convert_flags);
+    }
+    if (validate_command->parsed()) {
+        return run_validate(validate_flags);
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);

@@ -64,6 +64,17 @@ private:
         if (is_group) {
             return read_map(value, key + ".");
         }
+        const auto words =
+            std::find_if(settings().begin(), settings().end(), [&](const Setting& setting) {
+                return setting.key == key && setting.is_list;
+            });
+        if (words != settings().end() && value.IsSequence()) {
+            std::string joined;
+            for (const YAML::Node& item : value) {
+                joined += item.as<std::string>() + ",";
+            }
+            return words->set(config_, joined);
+        }
         if (!value.IsScalar()) {
             const bool known =
                 std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
@@ -156,6 +167,16 @@ Result<> read_file(const std::string& file, Config& config) {
 }
 
 }  // namespace
+
+workflow::SecurityPolicy security_policy(const Config& config) {
+    workflow::SecurityPolicy policy;
+    policy.denied_nodes = config.denied_nodes;
+    policy.allowed_nodes = config.allowed_nodes;
+    policy.allowed_domains = config.allowed_domains;
+    policy.nodes_max = static_cast<std::size_t>(config.workflow_nodes_max);
+    policy.depth_max = static_cast<std::size_t>(config.workflow_depth_max);
+    return policy;
+}
 
 Result<Config> load_config(const ConfigSources& sources) {
     Config config;

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"
+#include "workflow/security.hpp"
 
 namespace comfyd::app {
 
@@ -61,9 +62,24 @@ struct Config {
 
     std::string frontend_dir;  // the files of ComfyUI's editor; empty: none
 
+    // What every submitted workflow must keep to.
+    std::vector<std::string> denied_nodes = workflow::SecurityPolicy{}.denied_nodes;
+    std::vector<std::string> allowed_nodes;
+    std::vector<std::string> allowed_domains;
+    int workflow_nodes_max = 10'000;
+    int workflow_depth_max = 1'000;
+
+    // What plans reckon with.
+    double gpu_second_usd = 0.0005;
+    double gpu_seconds_per_unit = 0.05;
+    int gpu_memory_mb = 0;
+
     int retention_days = 30;
     int shutdown_grace_s = 5;
 };
+
+// The part of it that workflows must keep to.
+workflow::SecurityPolicy security_policy(const Config& config);
 
 // Reads the file (when given), then the environment, then the flags ("key", "value").
 // Code::config_invalid says file, line, key and what would be right.

@@ -6,13 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
 #include "app/cli.hpp"
+#include "app/convert_command.hpp"
 #include "base/json.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
@@ -99,7 +98,7 @@ public:
         : options_(std::move(options)), client_(executor, net::ClientOptions{}) {}
 
     Task<int> run() {
-        auto workflow = load_workflow();
+        auto workflow = co_await load_workflow();
         if (!workflow) {
             co_return refuse(workflow.error());
         }
@@ -144,28 +143,32 @@ private:
         return unreachable ? kExitUnavailable : kExitUsage;
     }
 
-    Result<json::object> load_workflow() const {
-        std::string text;
-        if (options_.file == "-") {
-            text.assign(std::istreambuf_iterator<char>(std::cin), {});
-        } else {
-            std::ifstream in(options_.file, std::ios::binary);
-            if (!in) {
-                return fail(Code::invalid_argument, "cannot read '" + options_.file + "'");
+    // The server's own submit takes the API format alone.
+    Task<Result<json::object>> load_workflow() {
+        auto workflow = load_workflow_file(options_.file);
+        if (!workflow) {
+            co_return fail(std::move(workflow.error()));
+        }
+        if (workflow::is_ui_format(*workflow)) {
+            auto classes = co_await call("GET", "/object_info", "");
+            if (!classes) {
+                co_return fail(std::move(classes.error()));
             }
-            text.assign(std::istreambuf_iterator<char>(in), {});
+            workflow = to_api_format(std::move(*workflow), std::move(*classes));
         }
-        auto parsed = json::parse_object(text);
-        if (!parsed) {
-            return fail(Code::invalid_argument, options_.file + ": " + parsed.error().message);
+        if (workflow) {
+            workflow = with_parameters(std::move(*workflow));
         }
-        json::object workflow = workflow::unwrap(*parsed);
+        co_return workflow;
+    }
+
+    Result<json::object> with_parameters(json::object workflow) const {
         for (const std::string& parameter : options_.parameters) {
             const auto equals = parameter.find('=');
             if (equals == std::string::npos) {
                 return fail(
                     Code::invalid_argument,
-                    "--param needs NODE.INPUT=VALUE, not '" + parameter + "'"
+                    "--param needs NAME=VALUE, not '" + parameter + "'"
                 );
             }
             auto bound = workflow::bind_parameter(
@@ -173,6 +176,12 @@ private:
             );
             if (!bound) {
                 return fail(std::move(bound.error()));
+            }
+            for (const auto& chosen : bound->chosen()) {
+                const std::string name(chosen.key());
+                std::fprintf(
+                    stderr, "%s %s\n", name.c_str(), json::serialize(chosen.value()).c_str()
+                );
             }
         }
         return workflow;

@@ -8,7 +8,7 @@ namespace comfyd::app {
 
 struct RunOptions {
     std::string file;
-    std::vector<std::string> parameters;  // "node.input=value"
+    std::vector<std::string> parameters;  // "name=value"
     std::string directory = "out";
     std::string url;
     std::string key;

@@ -72,6 +72,61 @@ Setting flag(std::string key, std::string help, bool Config::* member) {
     };
 }
 
+Setting decimal(
+    std::string key, std::string help, double Config::* member, double min, double max
+) {
+    return {
+        key,
+        std::move(help),
+        [key, member, min, max](Config& config, const std::string& text) -> Result<> {
+            double value = 0;
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            if (error != std::errc() || end != text.data() + text.size() ||
+                !(value >= min && value <= max)) {
+                return invalid("'" + key + "' must be a number of at least 0, not '" + text + "'");
+            }
+            config.*member = value;
+            return {};
+        },
+        [member](const Config& config) {
+            std::ostringstream out;
+            out << config.*member;
+            return out.str();
+        }
+    };
+}
+
+std::vector<std::string> split_commas(const std::string& list) {
+    std::vector<std::string> items;
+    std::stringstream stream(list);
+    for (std::string item; std::getline(stream, item, ',');) {
+        const auto first = item.find_first_not_of(" \t");
+        const auto last = item.find_last_not_of(" \t");
+        if (first != std::string::npos) {
+            items.push_back(item.substr(first, last - first + 1));
+        }
+    }
+    return items;
+}
+
+Setting words(std::string key, std::string help, std::vector<std::string> Config::* member) {
+    return {
+        std::move(key),
+        std::move(help),
+        [member](Config& config, const std::string& value) -> Result<> {
+            config.*member = split_commas(value);
+            return {};
+        },
+        [member](const Config& config) {
+            YAML::Emitter out;
+            out << YAML::Flow << (config.*member);
+            return std::string(out.c_str());
+        },
+        true
+    };
+}
+
 template <class Enum>
 Setting choice(
     std::string key,
@@ -145,19 +200,6 @@ std::string nearest_key(std::string_view key) {
         consider_both(list);
     }
     return best;
-}
-
-std::vector<std::string> split_commas(const std::string& list) {
-    std::vector<std::string> items;
-    std::stringstream stream(list);
-    for (std::string item; std::getline(stream, item, ',');) {
-        const auto first = item.find_first_not_of(" \t");
-        const auto last = item.find_last_not_of(" \t");
-        if (first != std::string::npos) {
-            items.push_back(item.substr(first, last - first + 1));
-        }
-    }
-    return items;
 }
 
 }  // namespace
@@ -296,6 +338,56 @@ const std::vector<Setting>& settings() {
             &Config::worker_dead_after_s,
             1,
             3600
+        ),
+        words(
+            "security.denied_nodes",
+            "Node classes that no workflow may use; * stands for any characters.",
+            &Config::denied_nodes
+        ),
+        words(
+            "security.allowed_nodes",
+            "Where not empty, the only node classes that workflows may use.",
+            &Config::allowed_nodes
+        ),
+        words(
+            "security.allowed_domains",
+            "Hosts that addresses in inputs may name; empty: all but private ones.",
+            &Config::allowed_domains
+        ),
+        number(
+            "security.nodes_max",
+            "Nodes of one workflow.",
+            &Config::workflow_nodes_max,
+            1,
+            10'000
+        ),
+        number(
+            "security.depth_max",
+            "Nodes in the longest chain of one workflow.",
+            &Config::workflow_depth_max,
+            1,
+            10'000
+        ),
+        decimal(
+            "plan.gpu_second_usd",
+            "Price of one GPU-second, for cost estimates.",
+            &Config::gpu_second_usd,
+            0,
+            1'000
+        ),
+        decimal(
+            "plan.seconds_per_unit",
+            "Seconds for one step of an SD 1.5 model over 512x512 pixels, for time estimates.",
+            &Config::gpu_seconds_per_unit,
+            0,
+            1'000
+        ),
+        number(
+            "plan.gpu_memory_mb",
+            "Memory of the largest GPU, in MB, for a warning; 0: not known.",
+            &Config::gpu_memory_mb,
+            0,
+            1 << 24
         ),
         number(
             "retention_days",

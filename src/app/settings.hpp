@@ -17,6 +17,7 @@ struct Setting {
     std::string help;
     std::function<Result<>(Config&, const std::string&)> set;
     std::function<std::string(const Config&)> show;
+    bool is_list = false;  // of words; in YAML a sequence, elsewhere separated by commas
 };
 
 const std::vector<Setting>& settings();

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -48,7 +49,11 @@ const Value* Call::find(std::string_view name) const {
 
 const Value& Call::value(std::string_view name) const {
     const Value* found = find(name);
-    COMFYD_ASSERT(found != nullptr);
+    // The checks of a prompt let pass what ComfyUI's do: an option of a dynamic combo that does not
+    // exist has none of its inputs.
+    if (found == nullptr) {
+        throw std::invalid_argument("the input '" + std::string(name) + "' is missing");
+    }
     if (const auto* list = std::get_if<std::shared_ptr<const List>>(found)) {
         return (*list)->items.at(0);
     }

@@ -237,7 +237,30 @@ void Executor::run_chain(std::size_t unit) {
     }
 }
 
+// A node ahead of its turn must not take the memory that those before it need: one at a time until
+// it is known how much nodes take here, then as many as leave half of the memory free.
+Executor::Admission Executor::admit(std::size_t index) {
+    const std::lock_guard turn(turn_mutex_);
+    if (units_[index].teller) {
+        return Admission::in_turn;
+    }
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t largest = parts_.memory->largest();
+    const std::uint64_t expected = parts_.memory->used() + (ahead_ + 1) * largest;
+    if ((ahead_ > 0 && largest == 0) || expected > parts_.memory->max() / 2) {
+        units_[index].state = State::waiting;
+        return Admission::refused;
+    }
+    ++ahead_;
+    return Admission::ahead;
+}
+
 std::vector<std::size_t> Executor::run_unit(std::size_t index) {
+    const Admission admission = admit(index);
+    if (admission == Admission::refused) {
+        const std::lock_guard turn(turn_mutex_);
+        return advance();
+    }
     Result<SharedResult> result = fail(Code::cancelled, "The run was cancelled.");
     if (!stopped()) {
         auto outputs = call_node(index);
@@ -250,6 +273,10 @@ std::vector<std::size_t> Executor::run_unit(std::size_t index) {
         }
     }
     std::vector<std::size_t> ready = complete(index, std::move(result));
+    if (admission == Admission::ahead) {
+        const std::lock_guard lock(mutex_);
+        --ahead_;
+    }
     const std::lock_guard turn(turn_mutex_);
     for (const std::size_t unit : advance()) {
         ready.push_back(unit);

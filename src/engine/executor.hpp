@@ -75,6 +75,8 @@ private:
     void take_cached();
     bool asks_first(const Unit& unit) const;
     bool may_launch_ahead(const Unit& unit) const;
+    enum class Admission { in_turn, ahead, refused };
+    Admission admit(std::size_t unit);
     void join(const std::vector<std::size_t>& nodes, std::vector<std::size_t>& to_launch);
     void start(const std::vector<std::size_t>& units);
     void run_chain(std::size_t unit);
@@ -116,6 +118,7 @@ private:
     std::mutex mutex_;
     std::condition_variable idle_;
     std::size_t tasks_ = 0;  // posted or running
+    std::size_t ahead_ = 0;  // running before their turn
     std::atomic<bool> failed_ = false;
 };
 

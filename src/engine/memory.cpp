@@ -40,6 +40,10 @@ void* Memory::try_take(std::uint64_t bytes) {
     if (!try_reserve(bytes)) {
         return nullptr;
     }
+    std::uint64_t largest = largest_.load(std::memory_order_relaxed);
+    while (largest < bytes &&
+           !largest_.compare_exchange_weak(largest, bytes, std::memory_order_relaxed)) {
+    }
     void* block = bytes >= kSpareBytesMin ? find_spare(bytes) : nullptr;
     if (block == nullptr) {
         block = ::operator new(bytes, kAlignment, std::nothrow);

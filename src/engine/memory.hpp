@@ -28,6 +28,8 @@ public:
     void drop_spares();
     std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
     std::uint64_t max() const { return bytes_max_; }
+    // The largest block that was ever taken: what a node may want, as far as one can know.
+    std::uint64_t largest() const { return largest_.load(std::memory_order_relaxed); }
 
 private:
     struct Spare {
@@ -40,6 +42,7 @@ private:
 
     const std::uint64_t bytes_max_;
     std::atomic<std::uint64_t> used_ = 0;
+    std::atomic<std::uint64_t> largest_ = 0;
     std::mutex mutex_;          // guards what follows
     std::deque<Spare> spares_;  // oldest first
     std::uint64_t spare_bytes_ = 0;

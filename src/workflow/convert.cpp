@@ -22,11 +22,11 @@ constexpr std::size_t kFindingsMax = 100;
 
 // Classes whose file name may hold "%node.widget%".
 constexpr std::array<std::string_view, 20> kSavers = {
-    "SaveImage",         "SaveImageAdvanced", "SaveSVGNode",       "SaveVideo",
-    "SaveAnimatedWEBP",  "SaveAnimatedPNG",   "SaveWEBM",          "SaveAudio",
-    "SaveAudioMP3",      "SaveAudioOpus",     "SaveAudioAdvanced", "SaveGLB",
-    "Save3DAdvanced",    "SaveGaussianSplat", "SavePointCloud",    "CLIPSave",
-    "VAESave",           "ModelSave",         "LoraSave",          "SaveLatent",
+    "SaveImage",        "SaveImageAdvanced", "SaveSVGNode",       "SaveVideo",
+    "SaveAnimatedWEBP", "SaveAnimatedPNG",   "SaveWEBM",          "SaveAudio",
+    "SaveAudioMP3",     "SaveAudioOpus",     "SaveAudioAdvanced", "SaveGLB",
+    "Save3DAdvanced",   "SaveGaussianSplat", "SavePointCloud",    "CLIPSave",
+    "VAESave",          "ModelSave",         "LoraSave",          "SaveLatent",
 };
 
 std::string_view view(boost::json::string_view text) {
@@ -79,8 +79,8 @@ private:
         const std::string id = instances_[at].prefix + node.id;
         if (node.kind == ui::NodeKind::unknown) {
             missing_.insert(node.type);
-            const bool is_group = node.type.starts_with("workflow>") ||
-                                  node.type.starts_with("workflow/");
+            const bool is_group =
+                node.type.starts_with("workflow>") || node.type.starts_with("workflow/");
             add(
                 {"missing_node_type",
                  "no worker has the node class '" + node.type + "' (node " + id + ")" +
@@ -235,10 +235,9 @@ private:
         const ui::Node& node = instances_[at].graph->nodes[place];
         std::string search_name = node.type;
         const json::value* properties = json::find(*node.source, "properties");
-        const json::value* given =
-            properties != nullptr && properties->is_object()
-                ? json::find(properties->get_object(), "Node name for S&R")
-                : nullptr;
+        const json::value* given = properties != nullptr && properties->is_object()
+                                       ? json::find(properties->get_object(), "Node name for S&R")
+                                       : nullptr;
         if (given != nullptr && given->is_string()) {
             search_name = std::string(view(given->get_string()));
         }

@@ -37,8 +37,7 @@ struct Texts {
 std::uint32_t read_number(std::string_view bytes, std::size_t at, std::size_t size, bool is_big) {
     std::uint32_t number = 0;
     for (std::size_t i = 0; i < size; ++i) {
-        const auto byte =
-            static_cast<unsigned char>(bytes[is_big ? at + i : at + size - 1 - i]);
+        const auto byte = static_cast<unsigned char>(bytes[is_big ? at + i : at + size - 1 - i]);
         number = number << 8 | byte;
     }
     return number;
@@ -265,8 +264,8 @@ Result<json::object> read_json(std::string_view text) {
 
 Result<json::object> read_workflow_file(std::string_view bytes) {
     const bool is_png = bytes.starts_with(kPngSignature);
-    const bool is_webp = bytes.size() >= 12 && bytes.starts_with("RIFF") &&
-                         bytes.substr(8, 4) == "WEBP";
+    const bool is_webp =
+        bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP";
     if (!is_png && !is_webp) {
         return read_json(bytes);
     }

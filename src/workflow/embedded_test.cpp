@@ -122,9 +122,7 @@ TEST(WorkflowFile, PicturesOfComfyui) {
     expect_prompt(png(
         chunk("iTXt", "prompt" + nul + nul + nul + "en" + nul + "x" + nul + std::string(kPrompt))
     ));
-    expect_prompt(png(
-        chunk("iTXt", "prompt" + nul + "\1" + nul + nul + nul + packed(kPrompt))
-    ));
+    expect_prompt(png(chunk("iTXt", "prompt" + nul + "\1" + nul + nul + nul + packed(kPrompt))));
     for (const bool is_big : {false, true}) {
         const std::string both = exif(
             is_big,
@@ -149,7 +147,9 @@ TEST(WorkflowFile, WhatHoldsNoneIsRefused) {
     EXPECT_EQ(read_workflow_file("GIF89a").error().code, Code::malformed_json);
     EXPECT_EQ(read_workflow_file("[1]").error().code, Code::invalid_argument);
     EXPECT_EQ(read_workflow_file(png("")).error().code, Code::invalid_argument);
-    EXPECT_EQ(read_workflow_file(png(text_chunk("Title", "x"))).error().code, Code::invalid_argument);
+    EXPECT_EQ(
+        read_workflow_file(png(text_chunk("Title", "x"))).error().code, Code::invalid_argument
+    );
     EXPECT_EQ(
         read_workflow_file(png(text_chunk("prompt", "{"))).error().code, Code::malformed_json
     );
@@ -178,8 +178,8 @@ TEST(WorkflowFile, TextsThatGrowBeyondTheLimitAreNotUnpacked) {
 TEST(WorkflowFile, DamagedFilesAreReadWithinTheirBytes) {
     const std::string nul(1, '\0');
     const std::vector<std::string> good{
-        png(chunk("zTXt", "prompt" + nul + nul + packed(kPrompt)) +
-            text_chunk("workflow", kEditor)),
+        png(chunk("zTXt", "prompt" + nul + nul + packed(kPrompt)) + text_chunk("workflow", kEditor)
+        ),
         webp(exif(true, {{0x110, "prompt:" + std::string(kPrompt)}})),
     };
     std::mt19937 random(7);

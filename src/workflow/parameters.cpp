@@ -457,6 +457,9 @@ Result<Bound> bind_parameters(
             "at most " + std::to_string(kParametersMax) + " parameters can be given"
         );
     }
+    if (parameters.empty() && declared == 0) {
+        return Bound();
+    }
     auto bound = resolve(workflow, parameters, options);
     if (!bound) {
         return bound;

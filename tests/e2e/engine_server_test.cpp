@@ -168,7 +168,10 @@ TEST_F(EngineFleet, AFailureNamesItsNode) {
     add();
     serve();
     json::object graph = small_picture(1);
-    graph["3"].as_object()["inputs"].as_object()["filename_prefix"] = "../../outside";
+    graph["4"] = {
+        {"class_type", "ComfyMathExpression"}, {"inputs", {{"expression", "1/0"}, {"values.a", 1}}}
+    };
+    graph["5"] = {{"class_type", "PreviewAny"}, {"inputs", {{"source", json::array{"4", 0}}}}};
     const json::value job = comfyd_->wait_finished(comfyd_->submit(graph, {{"max_attempts", 1}}));
     EXPECT_EQ(Comfyd::status_of(job), "failed") << json::serialize(job);
     EXPECT_EQ(job.at("error").at("code"), "node_execution_error") << json::serialize(job);

@@ -83,7 +83,11 @@ protected:
                 << name;
         }
         if (const json::value* place = headers.if_contains("Content-Disposition")) {
-            EXPECT_EQ(reply.headers.get("Content-Disposition"), place->as_string()) << name;
+            // Ours says `inline` before it and the name in UTF-8 after it.
+            EXPECT_THAT(
+                std::string(reply.headers.get("Content-Disposition")),
+                testing::HasSubstr(std::string(place->as_string()))
+            ) << name;
         }
         if (theirs.is_string()) {
             EXPECT_EQ(reply.body, theirs.as_string()) << name;
@@ -131,8 +135,8 @@ TEST_F(NativeRecorded, AnswersAreOfTheSameShape) {
     int compared = 0;
     for (const auto& found : std::filesystem::directory_iterator(folder)) {
         const std::string name = found.path().stem().string();
-        if (name.ends_with("_busy")) {
-            continue;  // the next test
+        if (name.ends_with("_busy") || name == "object_info_one") {
+            continue;  // the next tests
         }
         if (const auto other = differences.find(name); other != differences.end()) {
             EXPECT_EQ(ask(recorded(name)).status, other->second.first) << other->second.second;
@@ -142,6 +146,13 @@ TEST_F(NativeRecorded, AnswersAreOfTheSameShape) {
         ++compared;
     }
     EXPECT_GT(compared, 35);
+}
+
+// A double announces less of its classes than a real worker.
+TEST_F(NativeRecorded, AClassOfTheEngineIsDescribedAlike) {
+    comfyd_ = std::make_unique<Comfyd>();
+    wait_workers(1);
+    compare("object_info_one");
 }
 
 TEST_F(NativeRecorded, ABusyServerTellsTheSame) {

@@ -107,6 +107,8 @@ Result<Submission> decode_submission(
         std::move(spec),
         std::move(workflow->get_object()),
         *inputs == nullptr ? json::object() : **inputs,
+        std::nullopt,
+        false,  // the contract: 422 workflow_format_ui
     };
 }
 

@@ -217,6 +217,9 @@ json::object encode_execution(const Shown& shown, const Links& links) {
         }
     }
     body["unbound_inputs"] = std::move(unbound);
+    if (const json::value* chosen = json::find(job.dialect_data, "chosen_parameters")) {
+        body["chosen_parameters"] = *chosen;
+    }
     return body;
 }
 

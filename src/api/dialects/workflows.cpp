@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
+#include "api/dialects/workflow_tools.hpp"
 #include "api/dialects/workflows_socket.hpp"
 #include "workflow/node_links.hpp"
 
@@ -284,6 +285,7 @@ void add_workflows(Router& router, const Services& services) {
         add(Method::get, "execution/{id}/ws", serve_socket, operation_socket(*version));
     }
     router.add_schemas(schemas());
+    add_workflow_tools(router, services);
 }
 
 }  // namespace comfyd::api

@@ -186,8 +186,8 @@ json::object schemas() {
                 "workflow": {"type": "object", "additionalProperties": true,
                     "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}."},
                 "input_params": {"type": "object", "additionalProperties": true,
-                    "description": "Inputs to set, by \"node.input\", where node is an id or a title.",
-                    "example": {"6.text": "a lighthouse at dawn", "3.seed": 7}},
+                    "description": "Inputs to set: by \"node.input\", where node is an id or a title; by the title of a node with one value; by a parameter that the workflow declares; or by prompt, negative_prompt, seed (\"random\" chooses one), steps, cfg, denoise, sampler, scheduler, width, height, batch_size, image, checkpoint or lora, which are found from the sampler. A name that means nothing is refused with those that do.",
+                    "example": {"prompt": "a lighthouse at dawn", "3.seed": 7}},
                 "output_config": {"type": "object", "additionalProperties": true},
                 "callback_url": {"type": "string", "format": "uri"},
                 "webhook_config": {"$ref": "#/components/schemas/ExecutionWebhookConfig"},
@@ -290,7 +290,9 @@ json::object schemas() {
                 "worker": {"type": "string", "nullable": true},
                 "cancel_requested": {"type": "boolean"},
                 "unbound_inputs": {"type": "array", "items": {"type": "string"},
-                    "description": "Names of inputs that are not of the form node.input and had no effect."}
+                    "description": "Names of inputs that had no effect: none, since such names are refused."},
+                "chosen_parameters": {"type": "object", "additionalProperties": true,
+                    "description": "Values that were chosen here, such as the seed where \"random\" was asked for."}
             }
         },
         "ExecutionList": {

@@ -70,6 +70,7 @@ Outcome<WebPConfig> configure(const WebpOptions& options) {
     config.lossless = options.lossless ? 1 : 0;
     config.quality = static_cast<float>(options.quality);
     config.method = options.method;
+    config.thread_level = 1;
     if (WebPValidateConfig(&config) == 0) {
         return refuse("WebP knows no such quality or method");
     }

@@ -8,6 +8,7 @@
 
 #include "engine/kernel.hpp"
 #include "engine/pixels/torch_math.hpp"
+#include "engine/pixels/values.hpp"
 
 namespace comfyd::engine {
 namespace {
@@ -39,6 +40,11 @@ COMFYD_KERNEL void convolve_block(
                     sums[i] += from[i] * w;
                 }
             }
+        }
+    }
+    if (filter.clamped) {
+        for (std::size_t i = 0; i < kBlock; ++i) {
+            sums[i] = clamp_unit(sums[i]);
         }
     }
     std::ranges::copy(sums, out);

@@ -14,7 +14,8 @@ struct Filter {
     std::size_t width = 0;
     std::size_t height = 0;
     std::vector<float> weights;
-    bool fused = true;  // each multiplication with its addition, in one rounding
+    bool fused = true;     // each multiplication with its addition, in one rounding
+    bool clamped = false;  // results are brought into 0..1
 
     std::size_t reach_x() const { return width / 2; }
     std::size_t reach_y() const { return height / 2; }

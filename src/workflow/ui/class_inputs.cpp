@@ -56,9 +56,9 @@ void set_type(InputSpec& spec, const json::value& type) {
         spec.choices = choices != nullptr ? choices->if_array() : nullptr;
     } else if (spec.type == "COMFY_MATCHTYPE_V3") {
         const json::value* form = option(spec, "template");
-        const json::value* allowed =
-            form != nullptr && form->is_object() ? json::find(form->get_object(), "allowed_types")
-                                                 : nullptr;
+        const json::value* allowed = form != nullptr && form->is_object()
+                                         ? json::find(form->get_object(), "allowed_types")
+                                         : nullptr;
         spec.type = allowed != nullptr && allowed->is_string()
                         ? std::string(view(allowed->get_string()))
                         : "*";

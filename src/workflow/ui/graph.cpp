@@ -181,9 +181,9 @@ private:
         }
         node_count_ += nodes->size();
         if (node_count_ > kNodesMax) {
-            return fail(document_error(
-                "the workflow has more than " + std::to_string(kNodesMax) + " nodes"
-            ));
+            return fail(
+                document_error("the workflow has more than " + std::to_string(kNodesMax) + " nodes")
+            );
         }
         graph.nodes.reserve(nodes->size());
         for (const json::value& node : *nodes) {
@@ -220,7 +220,9 @@ private:
         }
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             if (node.inputs[i].link) {
-                graph.targets.try_emplace(*node.inputs[i].link, Graph::Target{graph.nodes.size(), i});
+                graph.targets.try_emplace(
+                    *node.inputs[i].link, Graph::Target{graph.nodes.size(), i}
+                );
             }
         }
         graph.nodes.push_back(std::move(node));
@@ -334,8 +336,7 @@ private:
 
     static std::string_view name_of(const json::object& input) {
         const json::value* name = json::find(input, "name");
-        return name != nullptr && name->is_string() ? view(name->get_string())
-                                                    : std::string_view();
+        return name != nullptr && name->is_string() ? view(name->get_string()) : std::string_view();
     }
 
     void read_outputs(Node& node) const {
@@ -390,9 +391,9 @@ private:
             return {};
         }
         if (links->size() > kLinksMax) {
-            return fail(document_error(
-                "the workflow has more than " + std::to_string(kLinksMax) + " links"
-            ));
+            return fail(
+                document_error("the workflow has more than " + std::to_string(kLinksMax) + " links")
+            );
         }
         graph.links.reserve(links->size());
         for (const json::value& from : *links) {

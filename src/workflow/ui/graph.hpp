@@ -64,8 +64,8 @@ struct Node {
 struct Link {
     std::size_t origin = kNone;  // the place of the node; kNone: there is none such
     std::int64_t origin_slot = 0;
-    bool from_outside = false;   // from the subgraph's own inputs: origin_slot is the place of one
-    std::string origin_id;       // as given
+    bool from_outside = false;  // from the subgraph's own inputs: origin_slot is the place of one
+    std::string origin_id;      // as given
 };
 
 // An input or output of a subgraph.

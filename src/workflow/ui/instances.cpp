@@ -106,9 +106,8 @@ Result<> Instances::expand(const Document& document) {
     return {};
 }
 
-const json::value* Instances::value_of(
-    std::size_t instance, std::size_t node, std::size_t widget
-) const {
+const json::value* Instances::value_of(std::size_t instance, std::size_t node, std::size_t widget)
+    const {
     const Instance& in = all_[instance];
     if (const auto found = in.overrides.find({node, widget}); found != in.overrides.end()) {
         return &found->second;

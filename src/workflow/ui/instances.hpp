@@ -31,7 +31,7 @@ struct Instance {
     std::string prefix;        // of the ids of its nodes: "4:7:"
     bool is_sent = true;       // false inside a root node that is muted or bypassed
     std::unordered_map<std::size_t, std::size_t> children;  // instances by the place of the host
-    std::vector<Promotion> promoted;  // for every input of the subgraph
+    std::vector<Promotion> promoted;                        // for every input of the subgraph
     // Values of inner widgets that the host overrides, by node and widget.
     std::map<std::pair<std::size_t, std::size_t>, json::value> overrides;
 };
@@ -51,7 +51,10 @@ private:
     void promote(std::size_t at);
     void apply_proxies(std::size_t at, const Node& host, const json::array& proxies);
     void override_inner(
-        std::size_t at, const std::string& node_id, std::string_view widget, const json::value& value
+        std::size_t at,
+        const std::string& node_id,
+        std::string_view widget,
+        const json::value& value
     );
     Promotion initial_value(std::size_t at, const Port& port) const;
 

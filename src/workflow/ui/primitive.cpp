@@ -66,11 +66,7 @@ json::value rounded_float(const Widget& widget, double value) {
         value = std::round(value / unit) * unit;
     }
     value = to_fixed(value, places);
-    return clamp_to(
-        value,
-        widget.number("min").value_or(0),
-        widget.number("max").value_or(2048)
-    );
+    return clamp_to(value, widget.number("min").value_or(0), widget.number("max").value_or(2048));
 }
 
 json::value rounded_int(const Widget& widget, const json::value& original, double value) {

@@ -79,13 +79,16 @@ private:
 
 class Builder {
 public:
-    Builder(const std::string& class_type, const std::vector<InputSpec>& specs, const json::value* saved)
+    Builder(
+        const std::string& class_type, const std::vector<InputSpec>& specs, const json::value* saved
+    )
         : class_type_(class_type), saved_(saved, specs) {}
 
     void add_all(const std::vector<InputSpec>& specs, std::size_t depth = 0) {
         for (const InputSpec& spec : specs) {
             if (spec.widget.empty()) {
-                layout_.sockets.push_back({spec.name, spec.type, SocketSpec::kNoWidget, spec.grows});
+                layout_.sockets.push_back({spec.name, spec.type, SocketSpec::kNoWidget, spec.grows}
+                );
             }
         }
         for (const InputSpec& spec : specs) {
@@ -159,8 +162,7 @@ private:
 NodeLayout lay_out_custom_combo(const json::value* saved) {
     NodeLayout layout;
     const json::array none;
-    const json::array& values =
-        saved != nullptr && saved->is_array() ? saved->get_array() : none;
+    const json::array& values = saved != nullptr && saved->is_array() ? saved->get_array() : none;
     std::vector<json::value> options(
         values.size() > 2 ? values.begin() + 2 : values.end(), values.end()
     );

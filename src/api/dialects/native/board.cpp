@@ -74,6 +74,18 @@ std::size_t weight(const json::value& value) {
     return sum;
 }
 
+constexpr std::size_t kCrowd = 16;  // sockets of a tenant
+
+FramePtr make_status(std::size_t unfinished, bool for_crowd) {
+    auto frame = std::make_shared<Frame>();
+    json::object data = status_data(unfinished);
+    frame->text_bytes = weight(data);
+    frame->is_status = true;
+    frame->for_crowd = for_crowd;
+    frame->message = {{"type", "status"}, {"data", std::move(data)}};
+    return frame;
+}
+
 constexpr std::size_t kNotedNodesMax = 1'000;
 constexpr std::size_t kNotedOutputBytesMax = 1024 * 1024;
 
@@ -126,7 +138,6 @@ FramePtr make_frame(std::string_view type, json::object data) {
     auto frame = std::make_shared<Frame>();
     frame->message.emplace("type", json::value(boost::json::string_view(type.data(), type.size())));
     frame->text_bytes = weight(data);
-    frame->is_status = type == "status";
     frame->message.emplace("data", std::move(data));
     return frame;
 }
@@ -441,7 +452,8 @@ void Board::tell_status(const std::string& tenant, Live* live) {
         send(*live, To::everybody, nullptr);
         return;
     }
-    FramePtr frame = make_frame("status", status_data(known->second.unfinished));
+    const bool crowd = known->second.sockets.size() > kCrowd;
+    FramePtr frame = make_status(known->second.unfinished, crowd);
     if (live != nullptr) {
         send(*live, To::everybody, std::move(frame));
     } else {

@@ -16,8 +16,10 @@ void Mailbox::push(FramePtr frame) {
     if (ended_) {
         return;
     }
-    // Only the newest length of the queue matters to a client that lags behind.
-    if (frame->is_status && frames_.size() >= kLagging && frames_.back()->is_status) {
+    // Only the newest length of the queue matters to a client that lags behind, or in a crowd.
+    const bool replaceable = frame->for_crowd || frames_.size() >= kLagging;
+    if (frame->is_status && replaceable && !frames_.empty() && frames_.back()->is_status) {
+        text_bytes_ += frame->text_bytes - frames_.back()->text_bytes;
         frames_.back() = std::move(frame);
         return;
     }
@@ -54,6 +56,15 @@ Task<Result<FramePtr>> Mailbox::next(Millis patience) {
                            : fail(Code::request_timeout, "no message yet");
         }
     }
+    using Ticks = std::chrono::steady_clock;
+    while (!ended_ && frames_.size() == 1 && frames_.front()->for_crowd &&
+           Ticks::now() < status_due_) {
+        co_await changed_.wait_for(std::chrono::ceil<Millis>(status_due_ - Ticks::now()));
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return fail(Code::cancelled, "the connection is being closed");
+        }
+    }
     // A client that is too slow is not told the rest: it would only come later still.
     if (ended_) {
         co_return fail(*ended_, "the socket was ended by the server");
@@ -65,6 +76,9 @@ Task<Result<FramePtr>> Mailbox::next(Millis patience) {
     frames_.pop_front();
     picture_bytes_ -= frame->picture_bytes();
     text_bytes_ -= frame->text_bytes;
+    if (frame->is_status) {
+        status_due_ = Ticks::now() + kStatusInterval;
+    }
     co_return frame;
 }
 

@@ -5,6 +5,7 @@
 // waits for it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -26,6 +27,7 @@ struct Frame {
 
     std::size_t text_bytes = 0;  // about, of a text message
     bool is_status = false;      // the length of the queue
+    bool for_crowd = false;      // such a one, to so many that it may come later
 
     std::size_t picture_bytes() const { return preview ? preview->bytes.size() : 0; }
 };
@@ -34,7 +36,8 @@ using FramePtr = std::shared_ptr<const Frame>;
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
 public:
     static constexpr std::size_t kFramesMax = 4'096;
-    static constexpr std::size_t kLagging = 16;  // frames
+    static constexpr Millis kStatusInterval{50};  // for a crowd
+    static constexpr std::size_t kLagging = 16;   // frames
     static constexpr std::size_t kTextBytesMax = 16 * 1024 * 1024;
     static constexpr std::size_t kPictureBytesMax = 32 * 1024 * 1024;  // or a single one
 
@@ -56,6 +59,7 @@ private:
     std::deque<FramePtr> frames_;
     std::size_t picture_bytes_ = 0;
     std::size_t text_bytes_ = 0;
+    std::chrono::steady_clock::time_point status_due_{};  // for a crowd
     std::function<void()> full_;
     std::optional<Code> ended_;
 };

@@ -2,7 +2,6 @@
 #include "engine/nodes/image/image.hpp"
 #include "engine/pixels/convolve.hpp"
 #include "engine/pixels/torch_math.hpp"
-#include "engine/pixels/values.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
@@ -27,6 +26,7 @@ Filter sharpening(std::size_t side, double sigma, double alpha) {
     }
     float& middle = filter.weights[filter.weights.size() / 2];
     middle = middle - torch_sum(filter.weights.data(), filter.weights.size()) + 1.0F;
+    filter.clamped = true;
     return filter;
 }
 
@@ -34,13 +34,6 @@ Result<NodeResult> sharpen(Call& call) {
     const auto radius = static_cast<std::size_t>(call.integer("sharpen_radius"));
     const Filter filter = sharpening(radius * 2 + 1, call.number("sigma"), call.number("alpha"));
     auto out = convolve(call, call.image("image"), filter, Border::reflect);
-    if (out) {
-        out = map_values(call, *out, [](const float* from, std::size_t count, float* into) {
-            for (std::size_t i = 0; i < count; ++i) {
-                into[i] = clamp_unit(from[i]);
-            }
-        });
-    }
     if (!out) {
         return fail(std::move(out.error()));
     }

@@ -1,0 +1,219 @@
+#include "api/dialects/workflow_tools.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/dialects/workflows.hpp"
+#include "workflow/autofix.hpp"
+#include "workflow/check.hpp"
+#include "workflow/convert.hpp"
+#include "workflow/node_links.hpp"
+#include "workflow/parameters.hpp"
+
+namespace comfyd::api {
+namespace workflow_tools {
+namespace {
+
+using workflow::Stage;
+
+// What a request asks to look at.
+struct Wish {
+    json::object graph;
+    workflow::Bound bound;
+    bool auto_fix = false;
+    bool check_urls = false;
+    bool plan = false;
+    bool converted = false;  // from the editor's format
+};
+
+Result<json::object> take_graph(json::object& body, const workflow::Catalogue& catalogue, Wish& wish) {
+    const auto given = json::find_object(body, "workflow");
+    if (!given) {
+        return fail(given.error());
+    }
+    if (*given == nullptr) {
+        return fail(
+            Code::invalid_argument,
+            "'workflow' is missing: send a workflow in ComfyUI's API format",
+            {{"field", "workflow"}}
+        );
+    }
+    auto merged = workflow::merge_links(std::move(body.at("workflow").get_object()));
+    if (!merged) {
+        return merged;
+    }
+    // Without classes the editor's format cannot be read; the syntax stage says so.
+    const json::object& inner = workflow::unwrap(*merged);
+    if (workflow::is_ui_format(inner) && catalogue.knows_workers()) {
+        wish.converted = true;
+        return workflow::convert_ui(inner, catalogue);
+    }
+    return merged;
+}
+
+Result<Wish> decode(json::object body, const workflow::Catalogue& catalogue) {
+    Wish wish;
+    for (auto [name, member] :
+         {std::pair("auto_fix", &Wish::auto_fix),
+          std::pair("check_urls", &Wish::check_urls),
+          std::pair("plan", &Wish::plan)}) {
+        auto flag = json::find_bool(body, name);
+        if (!flag) {
+            return fail(std::move(flag.error()));
+        }
+        wish.*member = flag->value_or(false);
+    }
+    const auto parameters = json::find_object(body, "input_params");
+    if (!parameters) {
+        return fail(parameters.error());
+    }
+    auto document = take_graph(body, catalogue, wish);
+    if (!document) {
+        return fail(std::move(document.error()));
+    }
+    workflow::BindOptions options;
+    options.declared = workflow::declared_parameters(*document);
+    const json::object& inner = workflow::unwrap(*document);
+    wish.graph = &inner == &*document ? json::object(*document) : json::object(inner);
+    if (!workflow::is_ui_format(wish.graph)) {
+        auto bound = workflow::bind_parameters(
+            wish.graph, *parameters != nullptr ? **parameters : json::object(), options
+        );
+        if (!bound) {
+            return fail(std::move(bound.error()));
+        }
+        wish.bound = std::move(*bound);
+    }
+    return wish;
+}
+
+workflow::ValidationOptions validation_options(const Services& services) {
+    workflow::ValidationOptions options;
+    options.security = services.options.security;
+    options.plan = services.options.plan;
+    options.gpu_memory_mb = services.options.gpu_memory_mb;
+    return options;
+}
+
+workflow::Fixed look_at(
+    Wish& wish, const workflow::Catalogue& catalogue, const workflow::ValidationOptions& options
+) {
+    if (wish.auto_fix) {
+        return workflow::validate_and_fix(wish.graph, catalogue, options);
+    }
+    return {workflow::validate(wish.graph, catalogue, options), {}};
+}
+
+json::array warnings_of(const workflow::Fixed& fixed) {
+    json::array made;
+    for (const workflow::Fix& fix : fixed.fixes) {
+        made.emplace_back(fix.to_json());
+    }
+    return made;
+}
+
+json::object plan_json(const Wish& wish, const workflow::Validation& validation) {
+    return validation.plan->to_json(workflow::Graph(wish.graph));
+}
+
+json::object answer_of(const Wish& wish, const workflow::Fixed& fixed) {
+    json::object body = fixed.validation.to_json();
+    body["warnings"] = warnings_of(fixed);
+    if (!fixed.fixes.empty() || wish.converted) {
+        body["workflow"] = wish.graph;
+    }
+    if (auto chosen = wish.bound.chosen(); !chosen.empty()) {
+        body["chosen_parameters"] = std::move(chosen);
+    }
+    if (wish.plan) {
+        body["plan"] = fixed.validation.plan ? json::value(plan_json(wish, fixed.validation))
+                                             : json::value(nullptr);
+    }
+    return body;
+}
+
+Task<> refuse(Call& call, const Services& services, Error error) {
+    return send(
+        call,
+        workflows::error_response(error, services.clock.now(), workflows::kV2, call.request.path)
+    );
+}
+
+Task<> answer(Call& call, json::object body) {
+    net::Response response = json_response(200, body);
+    workflows::add_version_headers(response.headers, workflows::kV2, call.request.path);
+    return send(call, std::move(response));
+}
+
+Task<> validate(Call& call, const Services& services) {
+    auto body = co_await read_json_body(call, services);
+    if (!body) {
+        co_await refuse(call, services, std::move(body.error()));
+        co_return;
+    }
+    const auto catalogue = services.catalogue();
+    auto wish = decode(std::move(*body), *catalogue);
+    if (!wish) {
+        co_await refuse(call, services, std::move(wish.error()));
+        co_return;
+    }
+    workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(services));
+    if (wish->check_urls && fixed.validation.valid()) {
+        auto found = co_await probe_urls(
+            call.exchange.executor(),
+            workflow::url_inputs(workflow::Graph(wish->graph), *catalogue),
+            services.options.security.allowed_domains
+        );
+        std::ranges::move(found, std::back_inserter(fixed.validation.at(Stage::security).issues));
+    }
+    co_await answer(call, answer_of(*wish, fixed));
+}
+
+Task<> plan(Call& call, const Services& services) {
+    auto body = co_await read_json_body(call, services);
+    if (!body) {
+        co_await refuse(call, services, std::move(body.error()));
+        co_return;
+    }
+    const auto catalogue = services.catalogue();
+    auto wish = decode(std::move(*body), *catalogue);
+    if (!wish) {
+        co_await refuse(call, services, std::move(wish.error()));
+        co_return;
+    }
+    const workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(services));
+    if (!fixed.validation.valid()) {
+        co_await refuse(call, services, workflow::issues_error(fixed.validation.errors()));
+        co_return;
+    }
+    json::object made = plan_json(*wish, fixed.validation);
+    made["warnings"] = warnings_of(fixed);
+    if (auto chosen = wish->bound.chosen(); !chosen.empty()) {
+        made["chosen_parameters"] = std::move(chosen);
+    }
+    co_await answer(call, std::move(made));
+}
+
+}  // namespace
+}  // namespace workflow_tools
+
+void add_workflow_tools(Router& router, const Services& services) {
+    using namespace workflow_tools;
+    using Function = Task<> (*)(Call&, const Services&);
+    const auto add = [&](std::string_view path, Function function, json::object operation) {
+        Route route;
+        route.method = net::Method::post;
+        route.pattern = "/v2/workflows/" + std::string(path);
+        route.handler = [&services, function](Call& call) { return function(call, services); };
+        route.encode_error = [&services](const Error& error) {
+            return workflows::error_response(error, services.clock.now(), workflows::kV2, "");
+        };
+        route.operation = std::move(operation);
+        router.add(std::move(route));
+    };
+    add("validate", validate, operation_validate());
+    add("plan", plan, operation_plan());
+    router.add_schemas(schemas());
+}
+
+}  // namespace comfyd::api

@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+
+#include "api/dialects/workflow_tools.hpp"
+#include "net/client.hpp"
+
+namespace comfyd::api::workflow_tools {
+namespace {
+
+using workflow::Issue;
+
+bool is_allowed_type(std::string_view type) {
+    static constexpr std::array<std::string_view, 8> kAllowed{
+        "image/",     "video/",          "audio/",           "model/",
+        "text/plain", "application/zip", "application/json", "application/octet-stream"
+    };
+    // Servers that do not say send files like that.
+    return type.empty() || std::ranges::any_of(kAllowed, [&](std::string_view allowed) {
+               return type.size() >= allowed.size() &&
+                      net::equal_ignoring_case(type.substr(0, allowed.size()), allowed);
+           });
+}
+
+Issue issue_about(const workflow::UrlInput& input, std::string_view code, std::string message) {
+    Issue issue;
+    issue.stage = workflow::Stage::security;
+    issue.code = code;
+    issue.node_id = input.node_id;
+    issue.class_type = input.class_type;
+    issue.input = input.input;
+    issue.message = "node " + input.node_id + " (" + input.class_type + "), input '" + input.input +
+                    "': " + std::move(message);
+    issue.got = workflow::shortened(json::value(input.url));
+    return issue;
+}
+
+// An operator who names a host by itself means it, wherever it is.
+net::AddressPolicy policy_for(const std::string& url, const std::vector<std::string>& allowed) {
+    workflow::InputUrl parts;
+    const bool is_named = workflow::read_input_url(url, parts) &&
+                          std::ranges::find(allowed, parts.host) != allowed.end();
+    return is_named ? net::AddressPolicy::any : net::AddressPolicy::public_only;
+}
+
+std::optional<Issue> judge(const workflow::UrlInput& input, const net::ClientResponse& response) {
+    if (response.status != 200) {
+        Issue issue = issue_about(
+            input,
+            "URL_NOT_ACCESSIBLE",
+            "the address answers " + std::to_string(response.status) + " and not 200"
+        );
+        issue.details["status_code"] = response.status;
+        return issue;
+    }
+    const std::string type(response.headers.get("Content-Type"));
+    if (!is_allowed_type(type)) {
+        Issue issue = issue_about(
+            input,
+            "INVALID_CONTENT_TYPE",
+            "the address gives '" + type.substr(0, 100) + "', which is no file for a workflow"
+        );
+        issue.details["content_type"] = type.substr(0, 100);
+        return issue;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+Task<std::vector<Issue>> probe_urls(
+    Executor executor,
+    std::vector<workflow::UrlInput> urls,
+    std::vector<std::string> allowed_domains
+) {
+    std::vector<Issue> issues;
+    std::map<net::AddressPolicy, std::unique_ptr<net::Client>> clients;
+    const auto end = std::chrono::steady_clock::now() + kProbeTime;
+    std::size_t probed = 0;
+    for (const workflow::UrlInput& input : urls) {
+        const auto left = std::chrono::duration_cast<Millis>(end - std::chrono::steady_clock::now());
+        if (probed++ == kUrlsProbed || left <= Millis(0)) {
+            issues.push_back(issue_about(
+                input, "URL_VALIDATION_ERROR", "there was no time to look at this address"
+            ));
+            issues.back().severity = workflow::Severity::warning;
+            break;
+        }
+        const net::AddressPolicy policy = policy_for(input.url, allowed_domains);
+        auto& client = clients[policy];
+        if (client == nullptr) {
+            net::ClientOptions options;
+            options.policy = policy;
+            client = std::make_unique<net::Client>(executor, options);
+        }
+        net::ClientRequest request;
+        request.method = "HEAD";
+        request.url = input.url;
+        request.timeout = std::min(left, Millis(5'000));
+        auto response = co_await client->send(std::move(request));
+        if (!response) {
+            const bool is_unreachable = response.error().code == Code::connection_failed ||
+                                        response.error().code == Code::request_timeout;
+            issues.push_back(issue_about(
+                input,
+                is_unreachable ? "URL_NOT_ACCESSIBLE" : "URL_VALIDATION_ERROR",
+                response.error().message
+            ));
+        } else if (auto issue = judge(input, *response)) {
+            issues.push_back(std::move(*issue));
+        }
+    }
+    for (auto& [policy, client] : clients) {
+        client->close_idle();
+    }
+    co_return issues;
+}
+
+}  // namespace comfyd::api::workflow_tools

@@ -1,0 +1,249 @@
+#include "app/validate_command.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli.hpp"
+#include "app/config.hpp"
+#include "app/convert_command.hpp"
+#include "workflow/autofix.hpp"
+#include "workflow/check.hpp"
+#include "workflow/convert.hpp"
+#include "workflow/parameters.hpp"
+
+namespace comfyd::app {
+namespace {
+
+using workflow::Catalogue;
+using workflow::Issue;
+using workflow::Severity;
+using workflow::Validation;
+
+Result<Catalogue> load_catalogue(const std::string& file) {
+    if (file.empty()) {
+        return Catalogue({});
+    }
+    std::ifstream in(file, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in) {
+        return fail(Code::invalid_argument, "cannot read '" + file + "'");
+    }
+    auto parsed = json::parse(text);
+    if (!parsed) {
+        return fail(Code::invalid_argument, file + ": " + parsed.error().message);
+    }
+    auto classes = workflow::NodeClasses::from_object_info(*parsed);
+    if (!classes) {
+        return fail(Code::invalid_argument, file + ": " + classes.error().message);
+    }
+    return Catalogue({{file, std::move(*classes)}});
+}
+
+Result<workflow::ValidationOptions> load_options(const std::string& file) {
+    ConfigSources sources;
+    if (!file.empty()) {
+        sources.file = file;
+    }
+    sources.environment = [](const std::string& name) -> std::optional<std::string> {
+        const char* value = std::getenv(name.c_str());
+        return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+    };
+    auto config = load_config(sources);
+    if (!config) {
+        return fail(std::move(config.error()));
+    }
+    workflow::ValidationOptions options;
+    options.security = security_policy(*config);
+    options.plan.gpu_second_usd = config->gpu_second_usd;
+    options.plan.seconds_per_unit = config->gpu_seconds_per_unit;
+    options.gpu_memory_mb = static_cast<std::uint64_t>(config->gpu_memory_mb);
+    return options;
+}
+
+Result<> set_parameters(json::object& graph, const std::vector<std::string>& parameters) {
+    for (const std::string& parameter : parameters) {
+        const auto equals = parameter.find('=');
+        if (equals == std::string::npos) {
+            return fail(
+                Code::invalid_argument, "--param needs NAME=VALUE, not '" + parameter + "'"
+            );
+        }
+        auto bound = workflow::bind_parameter(
+            graph, parameter.substr(0, equals), parameter.substr(equals + 1)
+        );
+        if (!bound) {
+            return fail(std::move(bound.error()));
+        }
+    }
+    return {};
+}
+
+std::string counted(std::size_t count, const char* word) {
+    return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+std::string describe_stage(const workflow::StageReport& stage) {
+    std::string text(to_string(stage.stage));
+    text.resize(14, ' ');
+    if (!stage.skipped.empty()) {
+        return text + "not judged: " + stage.skipped + "\n";
+    }
+    text += stage.issues.empty() ? "ok\n" : counted(stage.issues.size(), "finding") + "\n";
+    for (const Issue& issue : stage.issues) {
+        text += "  " + std::string(to_string(issue.severity)) + " " + std::string(issue.code) +
+                ": " + issue.message + "\n";
+    }
+    return text;
+}
+
+std::string decimal(double number) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.6g", number);
+    return text;
+}
+
+std::string describe_plan(const workflow::Plan& plan) {
+    std::string text = "plan\n";
+    for (const workflow::ModelNeed& model : plan.models) {
+        text += "  " + std::string(to_string(model.kind)) + " " + model.name + ", about " +
+                std::to_string(model.estimated_bytes / 1'000'000) + " MB\n";
+    }
+    text += "  GPU memory about " + std::to_string(plan.vram_bytes / 1'000'000) + " MB\n";
+    text += "  work " + decimal(plan.work_units) + " units, about " + decimal(plan.run_seconds) +
+            " s and " + decimal(plan.cost_usd) + " USD, with loading " +
+            decimal(plan.run_seconds + plan.load_seconds) + " s\n";
+    text += "  " + counted(plan.stages.size(), "stage") + " one after another\n";
+    text += "  batch key   " + plan.batch_key + "\n  fingerprint " + plan.fingerprint + "\n";
+    return text;
+}
+
+std::string describe(
+    const ValidateFlags& flags, const workflow::Fixed& fixed, const Catalogue& catalogue
+) {
+    const Validation& validation = fixed.validation;
+    std::string text = flags.file + ": " + (validation.valid() ? "valid" : "not valid") + ", " +
+                       counted(static_cast<std::size_t>(validation.node_count), "node") + "\n";
+    for (const workflow::Fix& fix : fixed.fixes) {
+        text += "put right: " + fix.message + "\n";
+    }
+    for (const workflow::StageReport& stage : validation.stages) {
+        text += describe_stage(stage);
+    }
+    if (!catalogue.knows_workers()) {
+        text +=
+            "Node classes and values were not checked: name a file with a server's answer of "
+            "/object_info by --object-info.\n";
+    }
+    if (flags.plan && validation.plan) {
+        text += describe_plan(*validation.plan);
+    }
+    return text;
+}
+
+json::object to_json(
+    const ValidateFlags& flags, const workflow::Fixed& fixed, const json::object& graph
+) {
+    json::object made = fixed.validation.to_json();
+    json::array warnings;
+    for (const workflow::Fix& fix : fixed.fixes) {
+        warnings.emplace_back(fix.to_json());
+    }
+    made["warnings"] = std::move(warnings);
+    if (!fixed.fixes.empty()) {
+        made["workflow"] = graph;
+    }
+    if (flags.plan) {
+        made["plan"] = fixed.validation.plan
+                           ? json::value(fixed.validation.plan->to_json(workflow::Graph(graph)))
+                           : json::value(nullptr);
+    }
+    return made;
+}
+
+}  // namespace
+
+Result<ValidateOutcome> validate_file(const ValidateFlags& flags) {
+    auto graph = load_workflow_file(flags.file);
+    if (!graph) {
+        return fail(std::move(graph.error()));
+    }
+    auto catalogue = load_catalogue(flags.object_info);
+    if (!catalogue) {
+        return fail(std::move(catalogue.error()));
+    }
+    auto options = load_options(flags.config);
+    if (!options) {
+        return fail(std::move(options.error()));
+    }
+    if (workflow::is_ui_format(*graph) && catalogue->knows_workers()) {
+        graph = workflow::convert_ui(*graph, *catalogue);
+        if (!graph) {
+            return fail(std::move(graph.error()));
+        }
+    }
+    if (auto set = set_parameters(*graph, flags.parameters); !set) {
+        return fail(std::move(set.error()));
+    }
+    workflow::Fixed fixed;
+    if (flags.fix) {
+        fixed = workflow::validate_and_fix(*graph, *catalogue, *options);
+    } else {
+        fixed.validation = workflow::validate(*graph, *catalogue, *options);
+    }
+    ValidateOutcome outcome;
+    outcome.valid = fixed.validation.valid();
+    outcome.text = flags.json ? json::serialize(to_json(flags, fixed, *graph)) + "\n"
+                              : describe(flags, fixed, *catalogue);
+    return outcome;
+}
+
+void add_validate_flags(CLI::App& command, ValidateFlags& flags) {
+    command
+        .add_option(
+            "file",
+            flags.file,
+            "Workflow in API format or as the editor saves it, or a PNG or WebP picture that "
+            "ComfyUI saved; - reads standard input"
+        )
+        ->required()
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--object-info",
+            flags.object_info,
+            "The node classes: a server's answer of /object_info"
+        )
+        ->type_name("FILE");
+    command.add_option("--config", flags.config, "Configuration file (YAML), for what is allowed")
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--param",
+            flags.parameters,
+            "Set an input first, for example prompt=\"a cat\"; may be repeated"
+        )
+        ->type_name("NAME=VALUE");
+    command.add_flag("--plan", flags.plan, "Also say what running it would take");
+    command.add_flag("--fix", flags.fix, "Put right what is plainly a slip, and say what");
+    command.add_flag("--json", flags.json, "Print JSON, as POST /v2/workflows/validate answers");
+    command.footer("Exit code: 0 valid, 2 not valid or not readable.");
+}
+
+int run_validate(const ValidateFlags& flags) {
+    const auto outcome = validate_file(flags);
+    if (!outcome) {
+        std::fprintf(stderr, "comfyd: %s\n", outcome.error().message.c_str());
+        return kExitUsage;
+    }
+    std::fputs(outcome->text.c_str(), stdout);
+    return outcome->valid ? kExitOk : kExitUsage;
+}
+
+}  // namespace comfyd::app
