@@ -27,7 +27,7 @@ struct ApiOptions {
     Millis retention{std::chrono::hours(24 * 30)};  // expires_at of jobs that are shown to clients
     Millis heartbeat{15'000};                       // comment line on silent event streams
     std::size_t streams_max = 20'000;
-    bool has_frontend = false;  // "/" is the editor and not the landing page
+    bool has_frontend = false;            // "/" is the editor and not the landing page
     workflow::SecurityPolicy security{};  // of every submission
     workflow::PlanOptions plan{};
     std::uint64_t gpu_memory_mb = 0;  // of the largest GPU; 0: not known

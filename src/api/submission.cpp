@@ -142,16 +142,34 @@ std::string hash_request(
     return to_hex(sha256(json::serialize_canonical(all)));
 }
 
-// What the editor would send. It decides for "a {red|blue} car" by chance, so a request is told
-// from another by what was given, not by what was made of it.
-Result<json::object> convert(
-    const json::object& given, const workflow::Catalogue& catalogue, const Services& services
+// Puts what the editor would send in the place of its save format. It decides for "a {red|blue}
+// car" by chance, so requests with a key are told from each other by `given`, which was sent, and
+// not by what was made of it.
+Result<> convert(
+    const Submission& submission,
+    const workflow::Catalogue& catalogue,
+    const Services& services,
+    json::object& graph,
+    json::object& given
 ) {
+    if (!submission.converts_editor_format || !catalogue.knows_workers() ||
+        !workflow::is_ui_format(graph)) {
+        return {};
+    }
     std::random_device device;
     workflow::ConvertOptions options;
     options.choose = [&device](std::size_t count) { return device() % count; };
     options.now = services.clock.now();
-    return workflow::convert_ui(given, catalogue, options);
+    auto converted = workflow::convert_ui(graph, catalogue, options);
+    if (!converted) {
+        return fail(std::move(converted.error()));
+    }
+    if (!submission.spec.idempotency_key.empty()) {
+        given["workflow"] = std::move(graph);
+        given["parameters"] = submission.parameters;
+    }
+    graph = std::move(*converted);
+    return {};
 }
 
 }  // namespace
@@ -196,18 +214,9 @@ Task<Result<jobs::Submitted>> submit(
     json::object graph = is_wrapped ? json::object(inner, submission.workflow.storage())
                                     : json::object(std::move(submission.workflow));
     const auto catalogue = services.catalogue();
-    json::object given;  // what is made the same by a key, of a workflow that was converted
-    if (submission.converts_editor_format && catalogue->knows_workers() &&
-        workflow::is_ui_format(graph)) {
-        auto converted = convert(graph, *catalogue, services);
-        if (!converted) {
-            co_return fail(std::move(converted.error()));
-        }
-        if (!submission.spec.idempotency_key.empty()) {
-            given["workflow"] = std::move(graph);
-            given["parameters"] = submission.parameters;
-        }
-        graph = std::move(*converted);
+    json::object given;
+    if (auto converted = convert(submission, *catalogue, services, graph, given); !converted) {
+        co_return fail(std::move(converted.error()));
     }
     if (auto references = check_references(graph); !references) {
         co_return fail(std::move(references.error()));

@@ -279,7 +279,7 @@ TEST(Submission, TheEditorsFormatIsConverted) {
     const json::value stored = parse(api.ledger.spec(*id).workflow);
     EXPECT_EQ(stored.at("1").at("inputs").at("name"), "b");
     EXPECT_EQ(stored.at("1").at("inputs").at("text").as_string().size(), 1U);
-    EXPECT_EQ(stored.at("2").at("inputs").at("images"), parse(R"(["1",0])"));
+    EXPECT_EQ(stored.at("2").at("inputs").at("images"), (json::array{"1", 0}));
 }
 
 TEST(Submission, TheEditorsFormatIsRefusedWithTheNameOfTheNode) {

@@ -167,8 +167,7 @@ private:
             const auto equals = parameter.find('=');
             if (equals == std::string::npos) {
                 return fail(
-                    Code::invalid_argument,
-                    "--param needs NAME=VALUE, not '" + parameter + "'"
+                    Code::invalid_argument, "--param needs NAME=VALUE, not '" + parameter + "'"
                 );
             }
             auto bound = workflow::bind_parameter(

@@ -355,11 +355,7 @@ const std::vector<Setting>& settings() {
             &Config::allowed_domains
         ),
         number(
-            "security.nodes_max",
-            "Nodes of one workflow.",
-            &Config::workflow_nodes_max,
-            1,
-            10'000
+            "security.nodes_max", "Nodes of one workflow.", &Config::workflow_nodes_max, 1, 10'000
         ),
         number(
             "security.depth_max",

@@ -1,5 +1,5 @@
-// `comfyd validate`: says what is wrong with a workflow, and with --plan what running it would take.
-// Needs no server; with the node classes of one (--object-info) it knows what ComfyUI knows.
+// `comfyd validate`: says what is wrong with a workflow, and with --plan what running it would
+// take. Needs no server; with the node classes of one (--object-info) it knows what ComfyUI knows.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ class App;
 namespace comfyd::app {
 
 struct ValidateFlags {
-    std::string file;
-    std::string object_info;              // a file; empty: node classes are not checked
-    std::string config;                   // a file; empty: defaults and the environment
-    std::vector<std::string> parameters;  // "name=value"
+    std::string file{};
+    std::string object_info{};              // a file; empty: node classes are not checked
+    std::string config{};                   // a file; empty: defaults and the environment
+    std::vector<std::string> parameters{};  // "name=value"
     bool json = false;
     bool plan = false;
     bool fix = false;

@@ -33,7 +33,7 @@ const std::map<std::string, std::string_view>& one_off() {
 // Cases whose pictures cannot be the same, and why; that there are some is still checked.
 const std::map<std::string, std::string_view>& other_pictures() {
     static const std::map<std::string, std::string_view> cases = {
-        {"Canny/circle", "PyTorch 2.14 rounds sums of 64 x 64 pixels otherwise; 2.6 as here"},
+        {"Canny/circle", "equal slopes side by side: the rounding of PyTorch's sums decides"},
         {"ImageCompositor/mode_hard-mix", "one pixel lies on the threshold, by the bits of pow()"},
         {"SaveImageAdvanced/exr_srgb", "last bits of pow() in 32-bit floats"},
         {"TextOverlay/c0", "letters come from the system's font"},

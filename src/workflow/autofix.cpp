@@ -51,15 +51,13 @@ public:
     // True: something was changed.
     bool fix(const Issue& issue) {
         const auto node = workflow_.find(issue.node_id);
-        json::object* members =
-            node == workflow_.end() ? nullptr : node->value().if_object();
+        json::object* members = node == workflow_.end() ? nullptr : node->value().if_object();
         json::value* inputs = members != nullptr ? members->if_contains("inputs") : nullptr;
         const NodeDefinition* definition = catalogue_.find(issue.class_type);
         if (inputs == nullptr || !inputs->is_object() || definition == nullptr) {
             return false;
         }
-        const InputDefinition* known =
-            definition->find_input(issue.input, inputs->get_object());
+        const InputDefinition* known = definition->find_input(issue.input, inputs->get_object());
         if (known == nullptr) {
             return false;
         }
@@ -77,8 +75,8 @@ public:
         made.to = shortened(*better);
         made.message = "node " + issue.node_id + " (" + issue.class_type + "), input '" +
                        issue.input + "' was " +
-                       (now != nullptr ? json::serialize(made.from) : "missing") +
-                       " and is now " + json::serialize(made.to);
+                       (now != nullptr ? json::serialize(made.from) : "missing") + " and is now " +
+                       json::serialize(made.to);
         inputs->get_object()[issue.input] = std::move(*better);
         fixes_.push_back(std::move(made));
         return true;
@@ -101,9 +99,8 @@ private:
             return std::nullopt;
         }
         if (issue.code == "VALUE_OUT_OF_RANGE") {
-            const json::value* limit = option(
-                known, issue.reason == "value_smaller_than_min" ? "min" : "max"
-            );
+            const json::value* limit =
+                option(known, issue.reason == "value_smaller_than_min" ? "min" : "max");
             return limit != nullptr ? std::optional(*limit) : std::nullopt;
         }
         if (issue.code == "INVALID_INPUT_VALUE" && now->is_string()) {

@@ -121,20 +121,22 @@ private:
             return sent_value(value);
         }
         const std::string_view text = view(value.get_string());
-        if (widget.has_option("dynamicPrompts")) {
-            return json::value(ui::resolve_choices(text, options_.choose));
-        }
-        if (widget.name == "filename_prefix" && text.find('%') != std::string_view::npos &&
-            std::ranges::find(kSavers, node.type) != kSavers.end()) {
-            return json::value(ui::replace_names(
-                text,
+        const bool names_file = widget.name == "filename_prefix" &&
+                                std::ranges::find(kSavers, node.type) != kSavers.end();
+        std::string made(text);
+        if (widget.replaces_names || names_file) {
+            made = ui::replace_names(
+                made,
                 [this](std::string_view of, std::string_view name) {
                     return find_widget(of, name);
                 },
                 options_.now
-            ));
+            );
         }
-        return value;
+        if (widget.has_option("dynamicPrompts")) {
+            made = ui::resolve_choices(made, options_.choose);
+        }
+        return json::value(made);
     }
 
     void set_linked(

@@ -297,6 +297,20 @@ TEST(Conversion, ChoicesInTextsAreTheCallersToMake) {
     EXPECT_TRUE(convert(graph(R"({"id":1,"type":"Text","widgets_values":[")" + braces + "\"]}")));
 }
 
+TEST(Conversion, NamesInTheValueOfAPrimitive) {
+    const auto with = [](const std::string& asked) {
+        return converted(graph(
+            R"({"id":1,"type":"Text","inputs":[{"name":"text","link":1}]},
+               {"id":2,"type":"PrimitiveNode","widgets_values":["%Load.name%"],
+                "properties":{"Run widget replace on values":)" +
+                asked + R"(}},{"id":3,"type":"Load","widgets_values":["b:"]})",
+            R"([1,2,0,1,0,"STRING"])"
+        ));
+    };
+    EXPECT_THAT(with("true"), testing::HasSubstr(R"("text":"b_")"));
+    EXPECT_THAT(with("false"), testing::HasSubstr(R"("text":"%Load.name%")"));
+}
+
 TEST(Conversion, DatesInFileNames) {
     const std::string workflow = graph(
         R"({"id":1,"type":"SaveImage","widgets_values":["%date:yyyy%/%%x%SaveImage.nope%%date:q%"]})"

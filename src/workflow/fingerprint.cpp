@@ -128,7 +128,8 @@ public:
         batches_[at] = sha256(batch_);
     }
 
-    std::string join(std::string_view kind, const std::vector<Position>& outputs, bool batch) const {
+    std::string join(std::string_view kind, const std::vector<Position>& outputs, bool batch)
+        const {
         std::vector<Digest> digests;
         for (const Position at : outputs) {
             digests.push_back(batch ? batches_[at] : contents_[at]);
@@ -145,7 +146,8 @@ public:
 
 private:
     void put_link(const Graph::Link& link) {
-        for (auto [to, digests] : {std::pair(&content_, &contents_), std::pair(&batch_, &batches_)}) {
+        for (auto [to, digests] :
+             {std::pair(&content_, &contents_), std::pair(&batch_, &batches_)}) {
             const Digest& source = (*digests)[link.source];
             *to += 'l';
             to->append(reinterpret_cast<const char*>(source.data()), source.size());
@@ -195,9 +197,9 @@ private:
 };
 
 bool is_multiline(const InputDefinition* known) {
-    const json::value* multiline =
-        known != nullptr && known->options != nullptr ? json::find(*known->options, "multiline")
-                                                      : nullptr;
+    const json::value* multiline = known != nullptr && known->options != nullptr
+                                       ? json::find(*known->options, "multiline")
+                                       : nullptr;
     return multiline != nullptr && multiline->is_bool() && multiline->get_bool();
 }
 
@@ -205,7 +207,15 @@ bool is_multiline(const InputDefinition* known) {
 
 bool is_batchable(std::string_view input, const json::value& value, const InputDefinition* known) {
     static constexpr std::array<std::string_view, 9> kTexts{
-        "text", "text_g", "text_l", "clip_l", "clip_g", "t5xxl", "llama", "prompt", "filename_prefix"
+        "text",
+        "text_g",
+        "text_l",
+        "clip_l",
+        "clip_g",
+        "t5xxl",
+        "llama",
+        "prompt",
+        "filename_prefix"
     };
     if (input == "seed" || input == "batch_size" || input.ends_with("_seed")) {
         return true;

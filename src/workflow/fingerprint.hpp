@@ -21,8 +21,8 @@ namespace comfyd::workflow {
 using InputHashes = std::function<std::optional<std::string>(std::string_view name)>;
 
 struct Fingerprints {
-    std::string content;  // 64 hex digits; empty where an output needs a cycle
-    std::string batch;    // likewise
+    std::string content;        // 64 hex digits; empty where an output needs a cycle
+    std::string batch;          // likewise
     std::vector<Digest> nodes;  // the content of each with all that it needs, by position
 };
 

@@ -66,7 +66,7 @@ void Graph::read_links(const json::object& workflow) {
 void Graph::sort() {
     const std::size_t count = nodes_.size();
     levels_.assign(count, 0);
-    std::vector<std::size_t> open(count);         // links whose source is not in order_ yet
+    std::vector<std::size_t> open(count);          // links whose source is not in order_ yet
     std::vector<std::size_t> first(count + 1, 0);  // of a node's users, in `users`
     for (const Link& link : links_) {
         ++first[link.source + 1];

@@ -1,8 +1,8 @@
 // A workflow as a graph: nodes by position, their links, the order in which they can run, and which
 // of them an output needs. Made once for a workflow and shared by whatever looks at its structure.
-// Points into the workflow, which must outlive it unchanged. Pure; any thread. No recursion: a chain
-// may be as long as the workflow. What is not in the form of a node is a node without class, inputs
-// and links.
+// Points into the workflow, which must outlive it unchanged. Pure; any thread. No recursion: a
+// chain may be as long as the workflow. What is not in the form of a node is a node without class,
+// inputs and links.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,8 @@ public:
     // The source of a linked input; kNone: it is not linked.
     const Link* link(Position of, std::string_view input) const;
 
-    // Sources before those that need them. Nodes of a cycle, and those that need one, are not in it.
+    // Sources before those that need them. Nodes of a cycle, and those that need one, are not in
+    // it.
     const std::vector<Position>& order() const { return order_; }
     bool has_cycle() const { return order_.size() != nodes_.size(); }
     // Of a node: how many steps its longest chain of sources has. 0 for those in a cycle.

@@ -29,8 +29,8 @@ struct Issue {
     std::string node_id{};
     std::string class_type{};
     std::string input{};
-    json::value expected{};  // null: nothing to say
-    json::value got{};       // likewise; long texts are cut
+    json::value expected{};    // null: nothing to say
+    json::value got{};         // likewise; long texts are cut
     std::string suggestion{};  // a value that would be right; empty: none
     std::string reason{};      // ComfyUI's own word, where it has one: "value_not_in_list"
     json::object details{};

@@ -69,7 +69,9 @@ bool has_any(const std::string& name, std::initializer_list<std::string_view> wo
 // Names come with folders, versions and the habits of their makers; the words are common ones.
 ModelFamily family_of_name(std::string_view model) {
     const std::string name = lowered(model);
-    if (has_any(name, {"wan2", "wan_2", "hunyuan", "ltx", "mochi", "cosmos", "svd", "animatediff"})) {
+    if (has_any(
+            name, {"wan2", "wan_2", "hunyuan", "ltx", "mochi", "cosmos", "svd", "animatediff"}
+        )) {
         return ModelFamily::video;
     }
     if (has_any(name, {"flux", "chroma", "qwen", "hidream"})) {
@@ -119,7 +121,8 @@ std::uint64_t usual_bytes(ModelKind kind, std::string_view model) {
         case ModelKind::unet:
             return weights_mb(family_of_name(model), name) * kMB;
         case ModelKind::clip:
-            return (has_any(name, {"t5", "xxl", "llama", "qwen", "gemma", "umt5"}) ? 9'800 : 1'000) *
+            return (has_any(name, {"t5", "xxl", "llama", "qwen", "gemma", "umt5"}) ? 9'800 : 1'000
+                   ) *
                    (has_any(name, {"fp8", "e4m3"}) ? kMB / 2 : kMB);
         case ModelKind::clip_vision:
             return 1'300 * kMB;

@@ -1,5 +1,6 @@
-// Which model files a workflow needs, of what kind and how large: by what loaders call their inputs,
-// by the choices that look like model files, and by embeddings that prompts name. Pure; any thread.
+// Which model files a workflow needs, of what kind and how large: by what loaders call their
+// inputs, by the choices that look like model files, and by embeddings that prompts name. Pure; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,8 @@ struct ModelNeed {
 };
 
 // nullopt: not known. `name` as in the workflow.
-using ModelSizes = std::function<std::optional<std::uint64_t>(ModelKind kind, std::string_view name)>;
+using ModelSizes =
+    std::function<std::optional<std::uint64_t>(ModelKind kind, std::string_view name)>;
 
 // True for inputs in which loaders name a model file.
 bool is_model_input(std::string_view input);
@@ -57,10 +59,13 @@ bool is_model_file(std::string_view name);
 
 // Each model once, of the nodes that are `needed` (empty: of all), in the order of the workflow.
 std::vector<ModelNeed> find_models(
-    const Graph& graph, const std::vector<bool>& needed, const PromptClasses& classes,
+    const Graph& graph,
+    const std::vector<bool>& needed,
+    const PromptClasses& classes,
     const ModelSizes& sizes
 );
-// By the names of the checkpoint and unet files, and by the class of latents where they do not tell.
+// By the names of the checkpoint and unet files, and by the class of latents where they do not
+// tell.
 ModelFamily find_family(const Graph& graph, const std::vector<ModelNeed>& models);
 
 }  // namespace comfyd::workflow

@@ -8,8 +8,10 @@
 
 namespace comfyd::workflow {
 
-inline constexpr std::size_t kNearestNameMax = 128;           // longer names are not compared
+inline constexpr std::size_t kNearestNameMax = 128;          // longer names are not compared
 inline constexpr std::size_t kNearestCellsMax = 16'000'000;  // of all tables together, ~20 ms
+
+inline constexpr std::size_t kNearestSearchesMax = 100;  // of one Nearest; later ones find none
 
 class Nearest {
 public:
@@ -31,6 +33,7 @@ private:
     std::size_t best_distance_ = 0;
     bool tied_ = false;
     std::size_t cells_ = 0;
+    std::size_t searches_ = 0;
 };
 
 }  // namespace comfyd::workflow

@@ -142,8 +142,11 @@ private:
             known = known ? known : *node;
         }
         if (known) {
-            return wrong(name, "node " + std::string(graph_[*known].id) +
-                                   " has no such input; it has " + inputs_of(*known));
+            return wrong(
+                name,
+                "node " + std::string(graph_[*known].id) + " has no such input; it has " +
+                    inputs_of(*known)
+            );
         }
         return wrong(name, "no node has this id or title; there are " + nodes());
     }
@@ -239,7 +242,9 @@ private:
     // The one value of the node, or the one that such nodes have for it.
     Result<Targets> find_titled(std::string_view name, const std::vector<Position>& nodes) const {
         if (nodes.size() > 1) {
-            return wrong(name, "several nodes have this title: use the id, one of " + ids_of(nodes));
+            return wrong(
+                name, "several nodes have this title: use the id, one of " + ids_of(nodes)
+            );
         }
         const Position at = nodes.front();
         std::vector<std::string_view> values;
@@ -256,15 +261,19 @@ private:
         if (values.size() == 1) {
             return Targets{{at, std::string(values.front())}};
         }
-        return wrong(name, "say which input of the node: '" + std::string(name) +
-                               ".input', where it has " + inputs_of(at));
+        return wrong(
+            name,
+            "say which input of the node: '" + std::string(name) + ".input', where it has " +
+                inputs_of(at)
+        );
     }
 
     Result<Targets> find_role(std::string_view name, Role role) const {
         const std::vector<InputPlace> places = find_places(graph_, role);
         if (places.empty()) {
-            return wrong(name, "the workflow has no input that this could be; there are " +
-                                   names(name));
+            return wrong(
+                name, "the workflow has no input that this could be; there are " + names(name)
+            );
         }
         Targets targets;
         bool is_one_node = true;
@@ -272,8 +281,8 @@ private:
         for (const InputPlace& place : places) {
             targets.push_back({place.node, std::string(place.input)});
             is_one_node = is_one_node && place.node == places.front().node;
-            is_one_value = is_one_value &&
-                           *value_at(graph_, place) == *value_at(graph_, places.front());
+            is_one_value =
+                is_one_value && *value_at(graph_, place) == *value_at(graph_, places.front());
         }
         // Inputs that hold the same now may be set together; others are different things.
         if (!is_one_node && !is_one_value) {
@@ -391,7 +400,8 @@ public:
         }
         for (const auto& entry : *options_.declared) {
             const json::object* about = entry.value().if_object();
-            const json::value* otherwise = about != nullptr ? json::find(*about, "default") : nullptr;
+            const json::value* otherwise =
+                about != nullptr ? json::find(*about, "default") : nullptr;
             if (otherwise == nullptr || given.contains(entry.key())) {
                 continue;
             }

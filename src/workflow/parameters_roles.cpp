@@ -11,8 +11,20 @@ using Position = Graph::Position;
 using Names = std::initializer_list<std::string_view>;
 
 constexpr std::array<std::string_view, kRoles.size()> kRoleNames{
-    "prompt", "negative_prompt", "seed",   "steps",      "cfg",   "denoise",    "sampler",
-    "scheduler", "width",        "height", "batch_size", "image", "checkpoint", "lora",
+    "prompt",
+    "negative_prompt",
+    "seed",
+    "steps",
+    "cfg",
+    "denoise",
+    "sampler",
+    "scheduler",
+    "width",
+    "height",
+    "batch_size",
+    "image",
+    "checkpoint",
+    "lora",
 };
 
 constexpr std::size_t kVisitsMax = 2'000;  // of one search
@@ -75,7 +87,8 @@ std::vector<InputPlace> literal_places(const Graph& graph, Position node, std::s
         node = link->source;
         name = {};
         for (const std::string_view candidate :
-             {"value", "string", "text", "prompt", "seed", "noise_seed", "int", "float", "number"}) {
+             {"value", "string", "text", "prompt", "seed", "noise_seed", "int", "float", "number"
+             }) {
             if (const auto own = own_name(graph, node, candidate); !own.empty()) {
                 name = own;
                 break;
@@ -134,7 +147,15 @@ std::vector<InputPlace> own_or_behind(
 std::vector<InputPlace> text_places(const Graph& graph, Position node) {
     std::vector<InputPlace> found;
     for (const std::string_view input :
-         {"text", "text_g", "text_l", "clip_l", "clip_g", "t5xxl", "llama", "prompt", "positive_text",
+         {"text",
+          "text_g",
+          "text_l",
+          "clip_l",
+          "clip_g",
+          "t5xxl",
+          "llama",
+          "prompt",
+          "positive_text",
           "conditioning_text"}) {
         const json::value* value = graph[node].inputs->if_contains(key(input));
         if (value != nullptr && (value->is_string() || value->is_array())) {
@@ -162,8 +183,8 @@ std::vector<InputPlace> find_texts(const Graph& graph, Conditioning from) {
         bool positive;
     };
     const auto side_of = [&](const Graph::Link& link, bool positive) {
-        const bool has_both = has_input(graph, link.source, "positive") &&
-                              has_input(graph, link.source, "negative");
+        const bool has_both =
+            has_input(graph, link.source, "positive") && has_input(graph, link.source, "negative");
         return has_both ? link.slot == 0 : positive;
     };
     std::deque<Step> open{{from.link->source, side_of(*from.link, from.positive)}};
@@ -179,11 +200,21 @@ std::vector<InputPlace> find_texts(const Graph& graph, Conditioning from) {
             continue;
         }
         for (const Graph::Link& link : graph.links(step.node)) {
-            const bool is_other_side = step.positive ? link.input == "negative"
-                                                     : link.input == "positive";
-            if (!is_other_side &&
-                !is_one_of(link.input, {"model", "clip", "vae", "image", "pixels", "mask", "latent",
-                                        "control_net", "samples", "style_model"})) {
+            const bool is_other_side =
+                step.positive ? link.input == "negative" : link.input == "positive";
+            if (!is_other_side && !is_one_of(
+                                      link.input,
+                                      {"model",
+                                       "clip",
+                                       "vae",
+                                       "image",
+                                       "pixels",
+                                       "mask",
+                                       "latent",
+                                       "control_net",
+                                       "samples",
+                                       "style_model"}
+                                  )) {
                 open.push_back({link.source, side_of(link, step.positive)});
             }
         }
@@ -302,9 +333,9 @@ bool is_sampler(const Graph& graph, Position node) {
         )) {
         return true;
     }
-    const bool is_classic = has_input(graph, node, "positive") && has_input(graph, node, "steps") &&
-                            (has_input(graph, node, "latent_image") ||
-                             has_input(graph, node, "sampler_name"));
+    const bool is_classic =
+        has_input(graph, node, "positive") && has_input(graph, node, "steps") &&
+        (has_input(graph, node, "latent_image") || has_input(graph, node, "sampler_name"));
     const bool is_custom =
         has_input(graph, node, "sigmas") && has_input(graph, node, "latent_image");
     return is_classic || is_custom;

@@ -1,7 +1,7 @@
 // Who does what in a workflow: finds the samplers and, from them along the links, the inputs that
-// people mean by "prompt", "seed" or "width". Knows KSampler and KSamplerAdvanced, SamplerCustom and
-// SamplerCustomAdvanced with their guider, noise and scheduler nodes, and classes that have the same
-// inputs. Pure; any thread; no recursion along links.
+// people mean by "prompt", "seed" or "width". Knows KSampler and KSamplerAdvanced, SamplerCustom
+// and SamplerCustomAdvanced with their guider, noise and scheduler nodes, and classes that have the
+// same inputs. Pure; any thread; no recursion along links.
 #pragma once
 
 #include <array>
@@ -30,9 +30,20 @@ enum class Role {
     lora,
 };
 inline constexpr std::array kRoles{
-    Role::prompt,  Role::negative_prompt, Role::seed,      Role::steps, Role::cfg,
-    Role::denoise, Role::sampler,         Role::scheduler, Role::width, Role::height,
-    Role::batch_size, Role::image, Role::checkpoint, Role::lora,
+    Role::prompt,
+    Role::negative_prompt,
+    Role::seed,
+    Role::steps,
+    Role::cfg,
+    Role::denoise,
+    Role::sampler,
+    Role::scheduler,
+    Role::width,
+    Role::height,
+    Role::batch_size,
+    Role::image,
+    Role::checkpoint,
+    Role::lora,
 };
 std::string_view to_string(Role role);
 std::optional<Role> parse_role(std::string_view name);

@@ -62,9 +62,8 @@ std::int64_t whole(std::optional<double> number, std::int64_t otherwise, std::in
 }
 
 std::int64_t steps_of(const Graph& graph, Position sampler) {
-    const std::int64_t all = whole(
-        number_at(graph, find_places(graph, sampler, Role::steps)), 20, kStepsMax
-    );
+    const std::int64_t all =
+        whole(number_at(graph, find_places(graph, sampler, Role::steps)), 20, kStepsMax);
     const auto start = number_of(graph, sampler, "start_at_step");
     const auto end = number_of(graph, sampler, "end_at_step");
     if (!start && !end) {
@@ -119,8 +118,7 @@ public:
         weigh_nodes();
         add_stages();
         estimate_memory();
-        Fingerprints keys =
-            make_fingerprints(graph_, outputs, classes_, options_.input_hashes);
+        Fingerprints keys = make_fingerprints(graph_, outputs, classes_, options_.input_hashes);
         plan_.batch_key = std::move(keys.batch);
         plan_.fingerprint = std::move(keys.content);
         plan_.node_contents = std::move(keys.nodes);
@@ -229,15 +227,15 @@ private:
                 plan_.from_history = true;
             }
         }
-        plan_.load_seconds =
-            static_cast<double>(plan_.model_bytes) / 1e6 / std::max(options_.load_mb_per_second, 1.0);
+        plan_.load_seconds = static_cast<double>(plan_.model_bytes) / 1e6 /
+                             std::max(options_.load_mb_per_second, 1.0);
         const double gigabytes = static_cast<double>(plan_.vram_bytes) / 1e9;
         const double memory_share = std::min(gigabytes / 24, 1.0);
-        plan_.cost_usd = std::round(
-                             plan_.run_seconds * options_.gpu_second_usd *
-                             (1 + memory_share * 0.5) * 1e6
-                         ) /
-                         1e6;
+        plan_.cost_usd =
+            std::round(
+                plan_.run_seconds * options_.gpu_second_usd * (1 + memory_share * 0.5) * 1e6
+            ) /
+            1e6;
     }
 
     const Graph& graph_;

@@ -174,9 +174,7 @@ TEST(PlanWork, GrowsWithStepsPixelsBatchAndModel) {
     more("3", "steps", 40);
     EXPECT_GT(more("5", "width", 1024).vram_bytes, small.vram_bytes);
     EXPECT_GT(more("5", "batch_size", 8).vram_bytes, small.vram_bytes);
-    EXPECT_GT(
-        more("4", "ckpt_name", "sd_xl_base_1.0.safetensors").vram_bytes, small.vram_bytes
-    );
+    EXPECT_GT(more("4", "ckpt_name", "sd_xl_base_1.0.safetensors").vram_bytes, small.vram_bytes);
 }
 
 TEST(PlanWork, PartsOfASamplingCountAsParts) {
@@ -189,7 +187,10 @@ TEST(PlanWork, PartsOfASamplingCountAsParts) {
 
 TEST(PlanWork, OddNumbersAreBounded) {
     for (const json::value& odd :
-         {json::value(-5), json::value(1e300), json::value("many"), json::value(nullptr),
+         {json::value(-5),
+          json::value(1e300),
+          json::value("many"),
+          json::value(nullptr),
           json::value(json::array{"3", 0})}) {
         json::object workflow = text_to_image();
         for (const char* name : {"width", "height", "batch_size"}) {

@@ -50,9 +50,8 @@ bool is_plainly_private(const std::string& host) {
         return false;
     }
     const auto* bytes = ipv6.s6_addr;
-    const bool is_small = std::all_of(bytes, bytes + 10, [](unsigned char byte) {
-        return byte == 0;
-    });
+    const bool is_small =
+        std::all_of(bytes, bytes + 10, [](unsigned char byte) { return byte == 0; });
     if (is_small) {  // ::, ::1 and the forms that hold an IPv4 address
         std::uint32_t inner = 0;
         std::memcpy(&inner, bytes + 12, sizeof inner);
@@ -77,10 +76,10 @@ PathFault fault_of(std::string_view path) {
     if (path.find('\0') != std::string_view::npos) {
         return PathFault::broken;
     }
-    const bool has_drive = path.size() >= 2 && path[1] == ':' && lower(path[0]) >= 'a' &&
-                           lower(path[0]) <= 'z';
-    if (path.starts_with('/') || path.starts_with('\\') || path == "~" ||
-        path.starts_with("~/") || path.starts_with("~\\") || has_drive) {
+    const bool has_drive =
+        path.size() >= 2 && path[1] == ':' && lower(path[0]) >= 'a' && lower(path[0]) <= 'z';
+    if (path.starts_with('/') || path.starts_with('\\') || path == "~" || path.starts_with("~/") ||
+        path.starts_with("~\\") || has_drive) {
         return PathFault::absolute;
     }
     while (!path.empty()) {
@@ -101,23 +100,39 @@ PathFault fault_of(std::string_view path) {
 // Inputs that name a file or folder, by what such inputs are called.
 bool is_path_name(std::string_view input) {
     static constexpr std::array<std::string_view, 18> kNames{
-        "image",     "audio",     "video",       "file",      "filename",   "filename_prefix",
-        "mask",      "latent",    "path",        "directory", "folder",     "dir",
-        "subfolder", "file_path", "folder_path", "filepath",  "model_file", "file_name"
+        "image",
+        "audio",
+        "video",
+        "file",
+        "filename",
+        "filename_prefix",
+        "mask",
+        "latent",
+        "path",
+        "directory",
+        "folder",
+        "dir",
+        "subfolder",
+        "file_path",
+        "folder_path",
+        "filepath",
+        "model_file",
+        "file_name"
     };
     static constexpr std::array<std::string_view, 7> kEndings{
         "_path", "_file", "_filename", "_dir", "_directory", "_folder", "_prefix"
     };
     return std::ranges::find(kNames, input) != kNames.end() ||
-           std::ranges::any_of(kEndings, [&](std::string_view end) { return input.ends_with(end); }
+           std::ranges::any_of(
+               kEndings, [&](std::string_view end) { return input.ends_with(end); }
            ) ||
            is_model_input(input);
 }
 
 bool is_multiline(const InputDefinition* input) {
-    const json::value* multiline =
-        input != nullptr && input->options != nullptr ? json::find(*input->options, "multiline")
-                                                      : nullptr;
+    const json::value* multiline = input != nullptr && input->options != nullptr
+                                       ? json::find(*input->options, "multiline")
+                                       : nullptr;
     return multiline != nullptr && multiline->is_bool() && multiline->get_bool();
 }
 
@@ -168,21 +183,19 @@ private:
 
     void check_size() {
         if (graph_.size() > policy_.nodes_max) {
-            Issue& issue = add(
-                "TOO_MANY_NODES",
-                "the workflow has " + std::to_string(graph_.size()) + " nodes; at most " +
-                    std::to_string(policy_.nodes_max) + " are allowed (security.nodes_max)"
-            );
+            Issue& issue =
+                add("TOO_MANY_NODES",
+                    "the workflow has " + std::to_string(graph_.size()) + " nodes; at most " +
+                        std::to_string(policy_.nodes_max) + " are allowed (security.nodes_max)");
             issue.expected = policy_.nodes_max;
             issue.got = graph_.size();
         }
         if (const std::size_t depth = graph_.depth(); depth > policy_.depth_max) {
-            Issue& issue = add(
-                "TOO_DEEP",
-                "the longest chain of the workflow has " + std::to_string(depth) +
-                    " nodes; at most " + std::to_string(policy_.depth_max) +
-                    " are allowed (security.depth_max)"
-            );
+            Issue& issue =
+                add("TOO_DEEP",
+                    "the longest chain of the workflow has " + std::to_string(depth) +
+                        " nodes; at most " + std::to_string(policy_.depth_max) +
+                        " are allowed (security.depth_max)");
             issue.expected = policy_.depth_max;
             issue.got = depth;
         }
@@ -196,10 +209,8 @@ private:
             return;
         }
         if (std::ranges::any_of(policy_.denied_nodes, matches)) {
-            add("DANGEROUS_NODE",
-                node,
-                "",
-                "this node class is denied here (security.denied_nodes)");
+            add("DANGEROUS_NODE", node, "", "this node class is denied here (security.denied_nodes)"
+            );
         } else if (!policy_.allowed_nodes.empty() &&
                    std::ranges::none_of(policy_.allowed_nodes, matches)) {
             add("NODE_NOT_ALLOWED",
@@ -253,14 +264,13 @@ private:
         if (fault == PathFault::none || (known != nullptr && known->offers(value))) {
             return;
         }
-        Issue& issue = add(
-            "PATH_TRAVERSAL",
-            node,
-            name,
-            fault == PathFault::absolute  ? "the name of a file must not be an absolute path"
-            : fault == PathFault::upwards ? "the name of a file must not lead out of its folder"
-                                          : "the name of a file must not contain a zero byte"
-        );
+        Issue& issue =
+            add("PATH_TRAVERSAL",
+                node,
+                name,
+                fault == PathFault::absolute  ? "the name of a file must not be an absolute path"
+                : fault == PathFault::upwards ? "the name of a file must not lead out of its folder"
+                                              : "the name of a file must not contain a zero byte");
         issue.expected = "a name below its own folder, without ..";
         issue.got = shortened(value);
     }
@@ -275,13 +285,13 @@ private:
         if (is_web && is_allowed_host(policy_, url.host)) {
             return;
         }
-        Issue& issue = add(
-            "UNAUTHORIZED_DOMAIN",
-            node,
-            name,
-            !is_web ? "addresses with '" + url.scheme + ":' are not allowed; use https:"
-                    : "the domain '" + url.host + "' is not allowed (security.allowed_domains)"
-        );
+        Issue& issue =
+            add("UNAUTHORIZED_DOMAIN",
+                node,
+                name,
+                !is_web
+                    ? "addresses with '" + url.scheme + ":' are not allowed; use https:"
+                    : "the domain '" + url.host + "' is not allowed (security.allowed_domains)");
         issue.got = shortened(value);
         issue.details["domain"] = url.host;
         issue.details["allowed_domains"] =
@@ -379,7 +389,8 @@ std::vector<UrlInput> url_inputs(const Graph& graph, const PromptClasses& classe
         for (const auto& input : *node.inputs) {
             const auto* text = input.value().if_string();
             InputUrl url;
-            if (text == nullptr || !read_input_url(view(*text), url) || found.size() == kIssuesMax) {
+            if (text == nullptr || !read_input_url(view(*text), url) ||
+                found.size() == kIssuesMax) {
                 continue;
             }
             const std::string_view name = view(input.key());

@@ -15,8 +15,7 @@ using test::text_to_image;
 
 std::vector<std::string> codes(const json::object& workflow, const SecurityPolicy& policy = {}) {
     std::vector<std::string> found;
-    for (const Issue& issue :
-         find_security_issues(Graph(workflow), policy, recorded_catalogue())) {
+    for (const Issue& issue : find_security_issues(Graph(workflow), policy, recorded_catalogue())) {
         found.emplace_back(issue.code);
         EXPECT_EQ(issue.stage, Stage::security);
         EXPECT_EQ(issue.severity, Severity::error);
@@ -73,8 +72,12 @@ TEST(Security, SizeAndDepthHaveLimits) {
 TEST(Security, WordsInTextsAreNobodysBusiness) {
     json::object workflow = text_to_image();
     for (const char* words :
-         {"a page of a film script", "<script>alert(1)</script>", "eval(x) ../../etc/passwd",
-          "https://169.254.169.254/ is an address", "/etc/passwd", "__import__('os')"}) {
+         {"a page of a film script",
+          "<script>alert(1)</script>",
+          "eval(x) ../../etc/passwd",
+          "https://169.254.169.254/ is an address",
+          "/etc/passwd",
+          "__import__('os')"}) {
         input(workflow, "6", "text") = words;
         EXPECT_TRUE(codes(workflow).empty()) << words;
     }
@@ -82,8 +85,16 @@ TEST(Security, WordsInTextsAreNobodysBusiness) {
 
 TEST(Security, FilesStayInTheirFolders) {
     for (const char* name :
-         {"../secret.png", "a/../../b.png", "/etc/passwd", "C:\\x.png", "c:x.png", "\\\\host\\x",
-          "~/x.png", "..", "a\\..\\b.png", ".. [input]"}) {
+         {"../secret.png",
+          "a/../../b.png",
+          "/etc/passwd",
+          "C:\\x.png",
+          "c:x.png",
+          "\\\\host\\x",
+          "~/x.png",
+          "..",
+          "a\\..\\b.png",
+          ".. [input]"}) {
         EXPECT_EQ(
             codes(one_node("LoadImage", "image", name)), std::vector<std::string>{"PATH_TRAVERSAL"}
         ) << name;
@@ -92,7 +103,8 @@ TEST(Security, FilesStayInTheirFolders) {
             std::vector<std::string>{"PATH_TRAVERSAL"}
         ) << name;
     }
-    for (const char* name : {"a.png", "sub/a.png", "a..b.png", "...", "a.png [output]", "x/.hidden"}) {
+    for (const char* name :
+         {"a.png", "sub/a.png", "a..b.png", "...", "a.png [output]", "x/.hidden"}) {
         EXPECT_TRUE(codes(one_node("LoadImage", "image", name)).empty()) << name;
     }
     EXPECT_EQ(
@@ -120,10 +132,20 @@ TEST(Security, AddressesByDomain) {
     const std::vector<std::string> refused{"UNAUTHORIZED_DOMAIN"};
     EXPECT_TRUE(of("https://pictures.example.com/a.png").empty());
     for (const char* url :
-         {"http://localhost/x", "http://127.0.0.1:8188/x", "http://2130706433/", "http://0x7f.1/",
-          "http://10.1.2.3/", "http://[::1]/", "http://[::ffff:10.0.0.1]/", "http://[fe80::1]/",
-          "HTTP://LOCALHOST./", "http://user@192.168.0.1/", "http://metadata.google.internal/",
-          "file:///etc/passwd", "ftp://example.com/x", " http://127.0.0.1/"}) {
+         {"http://localhost/x",
+          "http://127.0.0.1:8188/x",
+          "http://2130706433/",
+          "http://0x7f.1/",
+          "http://10.1.2.3/",
+          "http://[::1]/",
+          "http://[::ffff:10.0.0.1]/",
+          "http://[fe80::1]/",
+          "HTTP://LOCALHOST./",
+          "http://user@192.168.0.1/",
+          "http://metadata.google.internal/",
+          "file:///etc/passwd",
+          "ftp://example.com/x",
+          " http://127.0.0.1/"}) {
         EXPECT_EQ(of(url), refused) << url;
     }
     SecurityPolicy policy;

@@ -111,7 +111,8 @@ private:
         }
         const json::value* type = node->if_contains("class_type");
         if (type == nullptr || !type->is_string() || type->get_string().empty()) {
-            Issue issue = schema_issue(id, where + " has no class_type", "the name of a node class");
+            Issue issue =
+                schema_issue(id, where + " has no class_type", "the name of a node class");
             issue.input = "class_type";
             issue.got = type != nullptr ? shortened(*type) : json::value();
             add(std::move(issue));
@@ -125,7 +126,8 @@ private:
         }
         const json::value* inputs = node->if_contains("inputs");
         if (inputs != nullptr && !inputs->is_object()) {
-            Issue issue = schema_issue(id, "'inputs' of " + where + " is not an object", "an object");
+            Issue issue =
+                schema_issue(id, "'inputs' of " + where + " is not an object", "an object");
             issue.input = "inputs";
             issue.got = shortened(*inputs);
             add(std::move(issue));
@@ -209,8 +211,7 @@ Validation validate(
         return made;
     }
     const Graph graph(workflow);
-    made.at(Stage::semantic).issues =
-        find_semantic_issues(workflow, catalogue, syntax.has_unknown);
+    made.at(Stage::semantic).issues = find_semantic_issues(workflow, catalogue, syntax.has_unknown);
     made.at(Stage::security).issues = find_security_issues(graph, options.security, catalogue);
     if (!made.valid()) {
         for (const Stage stage : {Stage::resource, Stage::optimization}) {

@@ -1,7 +1,8 @@
 // Validation in five stages: syntax, semantic, security, resource, optimization. Each gives all of
-// its findings, not just the first; a stage that cannot be judged because an earlier one failed says
-// so. The semantic stage is ComfyUI's own judgement (judge_prompt) in other words: what ComfyUI
-// would accept is never an error there. Pure; any thread; time and size of the answer are bounded.
+// its findings, not just the first; a stage that cannot be judged because an earlier one failed
+// says so. The semantic stage is ComfyUI's own judgement (judge_prompt) in other words: what
+// ComfyUI would accept is never an error there. Pure; any thread; time and size of the answer are
+// bounded.
 #pragma once
 
 #include <array>

@@ -39,12 +39,11 @@ public:
             }
             const auto [before, is_new] = first.emplace(plan_.node_contents[at], at);
             if (!is_new) {
-                Issue& issue = add(
-                    at,
-                    "DUPLICATE_NODE",
-                    "does the same as node " + std::string(graph_[before->second].id) +
-                        "; one of them is enough"
-                );
+                Issue& issue =
+                    add(at,
+                        "DUPLICATE_NODE",
+                        "does the same as node " + std::string(graph_[before->second].id) +
+                            "; one of them is enough");
                 issue.details["same_as"] = std::string(graph_[before->second].id);
             }
             look_for_round_trip(at);
@@ -71,12 +70,11 @@ private:
         const Graph::Link* own = graph_.link(at, "vae");
         const Graph::Link* other = graph_.link(pixels->source, "vae");
         if (own != nullptr && other != nullptr && own->source == other->source) {
-            Issue& issue = add(
-                at,
-                "REDUNDANT_ROUND_TRIP",
-                "encodes what node " + std::string(graph_[pixels->source].id) +
-                    " has just decoded; take the latents from there"
-            );
+            Issue& issue =
+                add(at,
+                    "REDUNDANT_ROUND_TRIP",
+                    "encodes what node " + std::string(graph_[pixels->source].id) +
+                        " has just decoded; take the latents from there");
             issue.input = "pixels";
         }
     }
@@ -88,26 +86,23 @@ private:
             }
             const Position at = graph_.find(run.node_id);
             if (run.steps > kManySteps) {
-                Issue& issue = add(
-                    at,
-                    "HIGH_STEP_COUNT",
-                    "runs " + std::to_string(run.steps) +
-                        " steps; beyond " + std::to_string(kManySteps) +
-                        " few samplers still change the picture"
-                );
+                Issue& issue =
+                    add(at,
+                        "HIGH_STEP_COUNT",
+                        "runs " + std::to_string(run.steps) + " steps; beyond " +
+                            std::to_string(kManySteps) + " few samplers still change the picture");
                 issue.input = "steps";
                 issue.got = run.steps;
             }
             if (run.width % 8 != 0 || run.height % 8 != 0) {
-                Issue& issue = add(
-                    at,
-                    "SIZE_IS_ROUNDED",
-                    "works at " + std::to_string(run.width) + "x" + std::to_string(run.height) +
-                        "; sizes that are no multiples of 8 are rounded down"
-                );
+                Issue& issue =
+                    add(at,
+                        "SIZE_IS_ROUNDED",
+                        "works at " + std::to_string(run.width) + "x" + std::to_string(run.height) +
+                            "; sizes that are no multiples of 8 are rounded down");
                 issue.got = std::to_string(run.width) + "x" + std::to_string(run.height);
-                issue.expected = std::to_string(run.width / 8 * 8) + "x" +
-                                 std::to_string(run.height / 8 * 8);
+                issue.expected =
+                    std::to_string(run.width / 8 * 8) + "x" + std::to_string(run.height / 8 * 8);
             }
         }
     }

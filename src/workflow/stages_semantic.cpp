@@ -155,9 +155,12 @@ private:
             return;  // the file will be put in its place before it runs
         }
         const std::string details(error.at("details").as_string());
-        Issue issue =
-            start(reason, input, std::string(error.at("message").as_string()) +
-                                     (details.empty() || details == input ? "" : ": " + details));
+        Issue issue = start(
+            reason,
+            input,
+            std::string(error.at("message").as_string()) +
+                (details.empty() || details == input ? "" : ": " + details)
+        );
         if (given != nullptr) {
             issue.got = shortened(*given);
         }
@@ -265,8 +268,12 @@ private:
             }
         }
         if (!told) {
-            Issue issue = start(reason, "", std::string(error.at("message").as_string()) + ": " +
-                                                std::string(error.at("details").as_string()));
+            Issue issue = start(
+                reason,
+                "",
+                std::string(error.at("message").as_string()) + ": " +
+                    std::string(error.at("details").as_string())
+            );
             issues_.push_back(std::move(issue));
         }
     }
@@ -277,8 +284,8 @@ private:
         }
         const auto source = workflow_.find(link[0].get_string());
         if (source == workflow_.end()) {
-            return "it is linked to node " +
-                   json::serialize(shortened(link[0])) + ", which does not exist";
+            return "it is linked to node " + json::serialize(shortened(link[0])) +
+                   ", which does not exist";
         }
         const json::object* node = source->value().if_object();
         const json::value* type = node != nullptr ? node->if_contains("class_type") : nullptr;

@@ -178,18 +178,15 @@ TEST(Stages, AssetsAreFilesThatWillBeThere) {
     json::object workflow = text_to_image();
     workflow["20"] = parsed(R"({"class_type": "LoadImage", "inputs": {"image": {
         "__type": "core/ASSET", "info": {"hash": "blake3:00"}}}})");
-    workflow["21"] = parsed(
-        R"({"class_type": "PreviewImage", "inputs": {"images": ["20", 0]}})"
-    );
+    workflow["21"] = parsed(R"({"class_type": "PreviewImage", "inputs": {"images": ["20", 0]}})");
     EXPECT_TRUE(look(workflow).valid()) << json::serialize(look(workflow).to_json());
 }
 
 TEST(Stages, WithoutClassesOnlyTheStructureIsJudged) {
     const Catalogue nothing({});
     EXPECT_TRUE(validate(parsed(R"({"1": {"class_type": "X", "inputs": {}}})"), nothing).valid());
-    const Validation bad = validate(
-        parsed(R"({"1": {"class_type": "X", "inputs": {"a": ["9", 0]}}})"), nothing
-    );
+    const Validation bad =
+        validate(parsed(R"({"1": {"class_type": "X", "inputs": {"a": ["9", 0]}}})"), nothing);
     EXPECT_EQ(only(bad, Stage::semantic).code, "BAD_LINK");
 }
 
@@ -229,12 +226,10 @@ TEST(Stages, AdviceIsGiven) {
     input(workflow, "7", "clip") = json::array{"12", 1};
     input(workflow, "3", "steps") = 80;
     input(workflow, "5", "width") = 514;
-    workflow["13"] = parsed(
-        R"({"class_type": "VAEEncode", "inputs": {"pixels": ["8", 0], "vae": ["4", 2]}})"
-    );
-    workflow["14"] = parsed(
-        R"({"class_type": "VAEDecode", "inputs": {"samples": ["13", 0], "vae": ["4", 2]}})"
-    );
+    workflow["13"] =
+        parsed(R"({"class_type": "VAEEncode", "inputs": {"pixels": ["8", 0], "vae": ["4", 2]}})");
+    workflow["14"] =
+        parsed(R"({"class_type": "VAEDecode", "inputs": {"samples": ["13", 0], "vae": ["4", 2]}})");
     input(workflow, "9", "images") = json::array{"14", 0};
     const Validation validation = look(workflow);
     EXPECT_TRUE(validation.valid()) << json::serialize(validation.to_json());

@@ -21,9 +21,10 @@ inline const Catalogue& recorded_catalogue() {
         json::value info = *json::parse(read_test_data("comfyui/object_info.facts.json"));
         json::object& classes = info.as_object();
         const auto offer = [&](const char* class_type, const char* input, json::array files) {
-            json::object& required =
-                classes.at(class_type).at("input").at("required").as_object();
-            required[input] = json::array{std::move(files)};
+            json::object& required = classes.at(class_type).at("input").at("required").as_object();
+            json::array config;
+            config.emplace_back(std::move(files));
+            required[input] = std::move(config);
         };
         offer(
             "CheckpointLoaderSimple",

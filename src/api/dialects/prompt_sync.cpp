@@ -148,7 +148,11 @@ Task<Outcome<Accepted>> accept(Call& call, native::Context& context, Wish& wish)
     }
     const auto catalogue = services.catalogue();
     native::Judgement judgement = native::judge(
-        *catalogue, request.prompt, request.targets ? &*request.targets : nullptr, *files
+        *catalogue,
+        request.prompt,
+        request.targets ? &*request.targets : nullptr,
+        *files,
+        services.options.security
     );
     if (!judgement.verdict.accepted) {
         co_return trouble(

@@ -26,7 +26,9 @@ struct Wish {
     bool converted = false;  // from the editor's format
 };
 
-Result<json::object> take_graph(json::object& body, const workflow::Catalogue& catalogue, Wish& wish) {
+Result<json::object> take_graph(
+    json::object& body, const workflow::Catalogue& catalogue, Wish& wish
+) {
     const auto given = json::find_object(body, "workflow");
     if (!given) {
         return fail(given.error());

@@ -1,5 +1,6 @@
-// POST /v2/workflows/validate and /v2/workflows/plan: what is wrong with a workflow and what running
-// it would take, without running it. Added by add_workflows(); `services` outlives the router.
+// POST /v2/workflows/validate and /v2/workflows/plan: what is wrong with a workflow and what
+// running it would take, without running it. Added by add_workflows(); `services` outlives the
+// router.
 #pragma once
 
 #include <vector>

@@ -13,8 +13,14 @@ using workflow::Issue;
 
 bool is_allowed_type(std::string_view type) {
     static constexpr std::array<std::string_view, 8> kAllowed{
-        "image/",     "video/",          "audio/",           "model/",
-        "text/plain", "application/zip", "application/json", "application/octet-stream"
+        "image/",
+        "video/",
+        "audio/",
+        "model/",
+        "text/plain",
+        "application/zip",
+        "application/json",
+        "application/octet-stream"
     };
     // Servers that do not say send files like that.
     return type.empty() || std::ranges::any_of(kAllowed, [&](std::string_view allowed) {
@@ -79,7 +85,8 @@ Task<std::vector<Issue>> probe_urls(
     const auto end = std::chrono::steady_clock::now() + kProbeTime;
     std::size_t probed = 0;
     for (const workflow::UrlInput& input : urls) {
-        const auto left = std::chrono::duration_cast<Millis>(end - std::chrono::steady_clock::now());
+        const auto left =
+            std::chrono::duration_cast<Millis>(end - std::chrono::steady_clock::now());
         if (probed++ == kUrlsProbed || left <= Millis(0)) {
             issues.push_back(issue_about(
                 input, "URL_VALIDATION_ERROR", "there was no time to look at this address"

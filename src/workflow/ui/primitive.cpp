@@ -87,7 +87,7 @@ bool is_number_kind(const Widget& widget) {
     return widget.kind == "INT" || widget.kind == "FLOAT";
 }
 
-void apply(const json::value& given, const std::vector<Target>& targets) {
+void apply(const json::value& given, bool replaces_names, const std::vector<Target>& targets) {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
     for (const Target& target : targets) {
@@ -106,10 +106,20 @@ void apply(const json::value& given, const std::vector<Target>& targets) {
         const Socket& input = target.node->inputs[target.input];
         if (input.widget != kNone) {
             target.node->widgets[input.widget].value = std::move(value);
+            target.node->widgets[input.widget].replaces_names = replaces_names;
         } else {
             target.node->given.emplace_back(target.input, std::move(value));
         }
     }
+}
+
+bool replaces_names(const Node& primitive) {
+    const json::value* properties = json::find(*primitive.source, "properties");
+    const json::value* asked =
+        properties != nullptr && properties->is_object()
+            ? json::find(properties->get_object(), "Run widget replace on values")
+            : nullptr;
+    return asked != nullptr && asked->is_bool() && asked->get_bool();
 }
 
 }  // namespace
@@ -138,7 +148,7 @@ void apply_primitives(Document& document) {
         for (const auto& [primitive, linked] : targets) {
             if (graph.nodes[primitive].widgets.front().value) {
                 const json::value given = *graph.nodes[primitive].widgets.front().value;
-                apply(given, linked);
+                apply(given, replaces_names(graph.nodes[primitive]), linked);
             }
         }
     }

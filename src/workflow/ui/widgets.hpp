@@ -17,6 +17,7 @@ struct Widget {
     const json::object* options = nullptr;
     std::optional<json::value> value;  // nullopt: none, the input is left out
     bool sent = true;
+    bool replaces_names = false;  // "%node.widget%" in its text, wherever it is
 
     bool has_option(std::string_view key) const;
     std::optional<double> number(std::string_view key) const;  // an option

@@ -93,14 +93,52 @@ Judgement judge_syntax(const workflow::Catalogue& catalogue, const json::object&
     return judgement;
 }
 
+// In ComfyUI's form, though ComfyUI itself refuses nobody.
+std::optional<Judgement> judge_security(
+    const workflow::Catalogue& catalogue,
+    const json::object& prompt,
+    const workflow::SecurityPolicy& policy
+) {
+    const auto issues = workflow::find_security_issues(workflow::Graph(prompt), policy, catalogue);
+    if (issues.empty()) {
+        return std::nullopt;
+    }
+    Judgement judgement;
+    judgement.verdict.error = workflow::make_prompt_error(
+        "prompt_not_allowed", "Prompt is not allowed here", issues.front().message
+    );
+    json::object& nodes = judgement.verdict.node_errors;
+    for (const workflow::Issue& issue : issues) {
+        if (issue.node_id.empty()) {
+            continue;
+        }
+        json::value& about = nodes[issue.node_id];
+        if (!about.is_object()) {
+            about = json::object{
+                {"errors", json::array()},
+                {"dependent_outputs", json::array()},
+                {"class_type", issue.class_type}
+            };
+        }
+        about.at("errors").as_array().emplace_back(workflow::make_prompt_error(
+            issue.code, issue.message, issue.input, {{"input_name", issue.input}}
+        ));
+    }
+    return judgement;
+}
+
 }  // namespace
 
 Judgement judge(
     const workflow::Catalogue& catalogue,
     json::object& prompt,
     const std::vector<std::string>* targets,
-    const std::vector<FileReference>& files
+    const std::vector<FileReference>& files,
+    const workflow::SecurityPolicy& policy
 ) {
+    if (auto refused = judge_security(catalogue, prompt, policy)) {
+        return std::move(*refused);
+    }
     if (!catalogue.knows_workers()) {
         return judge_syntax(catalogue, prompt);
     }

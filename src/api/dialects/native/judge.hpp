@@ -7,6 +7,7 @@
 #include "api/dialects/native/lookup.hpp"
 #include "workflow/catalogue.hpp"
 #include "workflow/prompt_rules.hpp"
+#include "workflow/security.hpp"
 
 namespace comfyd::api::native {
 
@@ -16,12 +17,14 @@ struct Judgement {
 };
 
 // Coerces the literals of the prompt in place. `targets`: nullptr: all outputs. `files`: inputs
-// whose files the tenant has; others must be files of a worker.
+// whose files the tenant has; others must be files of a worker. What `policy` forbids is refused
+// before anything else.
 Judgement judge(
     const workflow::Catalogue& catalogue,
     json::object& prompt,
     const std::vector<std::string>* targets,
-    const std::vector<FileReference>& files
+    const std::vector<FileReference>& files,
+    const workflow::SecurityPolicy& policy
 );
 
 }  // namespace comfyd::api::native

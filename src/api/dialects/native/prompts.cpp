@@ -292,8 +292,13 @@ Task<> post_prompt(Call& call, Context& context) {
         co_return;
     }
     const auto catalogue = services.catalogue();
-    Judgement judgement =
-        judge(*catalogue, request->prompt, request->targets ? &*request->targets : nullptr, *files);
+    Judgement judgement = judge(
+        *catalogue,
+        request->prompt,
+        request->targets ? &*request->targets : nullptr,
+        *files,
+        services.options.security
+    );
     if (!judgement.verdict.accepted) {
         co_await refuse_prompt(
             call, std::move(judgement.verdict.error), std::move(judgement.verdict.node_errors)
