@@ -9,6 +9,7 @@
 
 #include "assets/blake3.hpp"
 #include "base/crypto.hpp"
+#include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
 #include "workflow/convert.hpp"
 #include "workflow/parameters.hpp"
@@ -172,6 +173,28 @@ Result<> convert(
     return {};
 }
 
+// As for convert(): the same request may be put right otherwise when the workers have changed.
+json::array put_right(
+    const Submission& submission,
+    const workflow::Catalogue& catalogue,
+    const workflow::Bound& bound,
+    json::object& graph,
+    json::object& given
+) {
+    json::array warnings;
+    if (!submission.auto_fix || !catalogue.knows_workers()) {
+        return warnings;
+    }
+    if (!submission.spec.idempotency_key.empty() && given.empty()) {
+        given["workflow"] = graph;
+        bound.forget_chosen(given.at("workflow").get_object());
+    }
+    for (const workflow::Fix& fix : workflow::validate_and_fix(graph, catalogue).fixes) {
+        warnings.emplace_back(fix.to_json());
+    }
+    return warnings;
+}
+
 }  // namespace
 
 Task<Result<json::object>> read_json_body(
@@ -232,6 +255,7 @@ Task<Result<jobs::Submitted>> submit(
         }
         bound = std::move(*done);
     }
+    json::array warnings = put_right(submission, *catalogue, bound, graph, given);
     if (auto secure = workflow::check_security(graph, services.options.security, *catalogue);
         !secure) {
         co_return fail(std::move(secure.error()));
@@ -256,6 +280,9 @@ Task<Result<jobs::Submitted>> submit(
     }
     if (auto chosen = bound.chosen(); !chosen.empty()) {
         spec.dialect_data["chosen_parameters"] = std::move(chosen);
+    }
+    if (!warnings.empty()) {
+        spec.dialect_data["warnings"] = std::move(warnings);
     }
     if (submission.time_to_live) {
         spec.deadline = services.clock.now() + *submission.time_to_live;

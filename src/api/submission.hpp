@@ -25,6 +25,8 @@ struct Submission {
     // False where the dialect's contract refuses the editor's save format
     // (Code::workflow_format_ui).
     bool converts_editor_format = true;
+    // Put right what is plainly a slip; what was done is kept as dialect_data["warnings"].
+    bool auto_fix = false;
 };
 
 // Reads and parses the JSON body, of at most `bytes_max` bytes where the dialect has a limit below

@@ -12,6 +12,7 @@
 #include "workflow/check_errors.hpp"
 #include "workflow/ui/instances.hpp"
 #include "workflow/ui/primitive.hpp"
+#include "workflow/ui/reading.hpp"
 #include "workflow/ui/resolve.hpp"
 #include "workflow/ui/text.hpp"
 
@@ -28,10 +29,6 @@ constexpr std::array<std::string_view, 20> kSavers = {
     "Save3DAdvanced",   "SaveGaussianSplat", "SavePointCloud",    "CLIPSave",
     "VAESave",          "ModelSave",         "LoraSave",          "SaveLatent",
 };
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 // A list is what a link looks like, so lists that are values are marked.
 json::value sent_value(json::value value) {
@@ -120,7 +117,7 @@ private:
         if (!value.is_string()) {
             return sent_value(value);
         }
-        const std::string_view text = view(value.get_string());
+        const std::string_view text = ui::view(value.get_string());
         const bool names_file = widget.name == "filename_prefix" &&
                                 std::ranges::find(kSavers, node.type) != kSavers.end();
         std::string made(text);
@@ -236,12 +233,9 @@ private:
     void name(std::size_t at, std::size_t place) {
         const ui::Node& node = instances_[at].graph->nodes[place];
         std::string search_name = node.type;
-        const json::value* properties = json::find(*node.source, "properties");
-        const json::value* given = properties != nullptr && properties->is_object()
-                                       ? json::find(properties->get_object(), "Node name for S&R")
-                                       : nullptr;
+        const json::value* given = ui::property(*node.source, "Node name for S&R");
         if (given != nullptr && given->is_string()) {
-            search_name = std::string(view(given->get_string()));
+            search_name = std::string(ui::view(given->get_string()));
         }
         by_search_name_.try_emplace(std::move(search_name), at, place);
         by_title_.try_emplace(node.title, at, place);
@@ -255,7 +249,7 @@ private:
             for (const auto& input : inputs) {
                 const json::array* link = input.value().if_array();
                 if (link != nullptr && !prompt_.contains(link->front().get_string())) {
-                    dead.emplace_back(view(input.key()));
+                    dead.emplace_back(ui::view(input.key()));
                 }
             }
             for (const std::string& name : dead) {

@@ -217,8 +217,10 @@ json::object encode_execution(const Shown& shown, const Links& links) {
         }
     }
     body["unbound_inputs"] = std::move(unbound);
-    if (const json::value* chosen = json::find(job.dialect_data, "chosen_parameters")) {
-        body["chosen_parameters"] = *chosen;
+    for (const char* kept : {"chosen_parameters", "warnings"}) {
+        if (const json::value* found = json::find(job.dialect_data, kept)) {
+            body[kept] = *found;
+        }
     }
     return body;
 }

@@ -139,6 +139,26 @@ TEST_F(WorkflowTools, TheEditorsFormatIsConverted) {
     EXPECT_EQ(answer.at("workflow").at("1").at("class_type"), "Load") << json::serialize(answer);
 }
 
+TEST_F(WorkflowTools, AnExecutionIsPutRightOnRequest) {
+    const std::string wrong = workflow("eulr", "500");
+    EXPECT_EQ(api.post("/v2/workflows/execute", body(wrong)).status, 400);
+    net::Headers headers;
+    headers.set("Idempotency-Key", "once");
+    const auto response =
+        api.post("/v2/workflows/execute", body(wrong, R"("auto_fix": true)"), headers);
+    ASSERT_EQ(response.status, 202) << response.body;
+    const json::object execution = parse(response.body);
+    EXPECT_EQ(execution.at("warnings").as_array().size(), 2U);
+    EXPECT_EQ(execution.at("warnings").at(0).at("event"), "execution.warning");
+    const auto id = JobId::parse(std::string(execution.at("execution_id").as_string()));
+    ASSERT_TRUE(id);
+    const auto stored = parse(api.ledger.spec(*id).workflow);
+    EXPECT_EQ(stored.at("2").at("inputs").at("sampler_name"), "euler");
+    const auto again =
+        api.post("/v2/workflows/execute", body(wrong, R"("auto_fix": true)"), headers);
+    EXPECT_EQ(parse(again.body).at("execution_id"), execution.at("execution_id"));
+}
+
 struct SecuredTools : WorkflowTools {
     SecuredTools() : WorkflowTools(arranged()) {}
     static Arrangement arranged() {

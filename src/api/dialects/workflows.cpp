@@ -216,6 +216,11 @@ Result<Decoded> decode_request(json::object body, const Version& version) {
     if (auto inputs = execution::take_inputs(body, "input_params", decoded.submission); !inputs) {
         return fail(std::move(inputs.error()));
     }
+    auto auto_fix = json::find_bool(body, "auto_fix");
+    if (!auto_fix) {
+        return fail(std::move(auto_fix.error()));
+    }
+    decoded.submission.auto_fix = auto_fix->value_or(false);
     auto workflow = workflow::merge_links(std::move(body.at("workflow").get_object()));
     if (!workflow) {
         return fail(std::move(workflow.error()));

@@ -188,6 +188,8 @@ json::object schemas() {
                 "input_params": {"type": "object", "additionalProperties": true,
                     "description": "Inputs to set: by \"node.input\", where node is an id or a title; by the title of a node with one value; by a parameter that the workflow declares; or by prompt, negative_prompt, seed (\"random\" chooses one), steps, cfg, denoise, sampler, scheduler, width, height, batch_size, image, checkpoint or lora, which are found from the sampler. A name that means nothing is refused with those that do.",
                     "example": {"prompt": "a lighthouse at dawn", "3.seed": 7}},
+                "auto_fix": {"type": "boolean", "default": false,
+                    "description": "Put right what is plainly a slip: a sampler written wrong, a number beyond its limits, a missing input that has a default. What was done is told in warnings."},
                 "output_config": {"type": "object", "additionalProperties": true},
                 "callback_url": {"type": "string", "format": "uri"},
                 "webhook_config": {"$ref": "#/components/schemas/ExecutionWebhookConfig"},
@@ -292,7 +294,9 @@ json::object schemas() {
                 "unbound_inputs": {"type": "array", "items": {"type": "string"},
                     "description": "Names of inputs that had no effect: none, since such names are refused."},
                 "chosen_parameters": {"type": "object", "additionalProperties": true,
-                    "description": "Values that were chosen here, such as the seed where \"random\" was asked for."}
+                    "description": "Values that were chosen here, such as the seed where \"random\" was asked for."},
+                "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/WorkflowFix"},
+                    "description": "What auto_fix put right."}
             }
         },
         "ExecutionList": {

@@ -4,6 +4,8 @@
 #include <array>
 #include <unordered_set>
 
+#include "workflow/ui/reading.hpp"
+
 namespace comfyd::workflow::ui {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr std::array<std::string_view, 20> kWidgetTypes = {
     "RANGE",      "TEXTAREA", "IMAGECOMPARE", "COMPOSITOR",     "PAINTER",
     "VIDEO_EDIT", "MARKDOWN", "WEBCAM",       "AUDIO_RECORD",   "LOAD_3D",
 };
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 bool is_truthy(const json::value& value) {
     switch (value.kind()) {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <unordered_set>
 
 #include "workflow/check.hpp"
 #include "workflow/check_errors.hpp"
+#include "workflow/ui/reading.hpp"
 
 namespace comfyd::workflow::ui {
 namespace {
@@ -15,7 +15,6 @@ constexpr std::size_t kLinksMax = 200'000;
 constexpr std::size_t kSocketsMax = 10'000;  // of one node
 constexpr std::size_t kSocketsTotalMax = 500'000;
 constexpr std::size_t kSubgraphsMax = 2'000;
-constexpr std::int64_t kNumericIdMax = 1LL << 53;
 
 // Nodes that live in the editor alone; their packs have no class of that name.
 constexpr std::array<std::string_view, 12> kEditorOnly = {
@@ -33,57 +32,25 @@ constexpr std::array<std::string_view, 12> kEditorOnly = {
     "Random Unmuter (rgthree)",
 };
 
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
-
-std::optional<std::int64_t> integer(const json::value* from) {
-    if (from == nullptr) {
-        return std::nullopt;
+std::vector<Port> read_ports(const json::object& source, std::string_view key) {
+    std::vector<Port> made;
+    const json::array* ports = array_at(source, key);
+    const std::size_t count = ports != nullptr ? std::min(ports->size(), kSocketsMax) : 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        Port port;
+        if (const json::object* from = (*ports)[i].if_object()) {
+            port.name = text(*from, "name");
+            port.type = type_text(*from);
+            const json::array* links = array_at(*from, "linkIds");
+            for (std::size_t at = 0; links != nullptr && at < links->size(); ++at) {
+                if (const auto id = integer(&(*links)[at])) {
+                    port.links.push_back(*id);
+                }
+            }
+        }
+        made.push_back(std::move(port));
     }
-    if (from->is_int64()) {
-        return from->get_int64();
-    }
-    if (from->is_double() && std::abs(from->get_double()) <= static_cast<double>(kNumericIdMax) &&
-        from->get_double() == std::floor(from->get_double())) {
-        return static_cast<std::int64_t>(from->get_double());
-    }
-    return std::nullopt;
-}
-
-std::string text(const json::object& in, std::string_view key) {
-    const json::value* found = json::find(in, key);
-    return found != nullptr && found->is_string() ? std::string(view(found->get_string()))
-                                                  : std::string();
-}
-
-std::optional<std::string> id_text(const json::value* from) {
-    if (const auto number = integer(from)) {
-        return std::to_string(*number);
-    }
-    if (from != nullptr && from->is_string() && !from->get_string().empty() &&
-        from->get_string().size() <= 256) {
-        return std::string(view(from->get_string()));
-    }
-    return std::nullopt;
-}
-
-const json::array* array_at(const json::object& in, std::string_view key) {
-    const json::value* found = json::find(in, key);
-    return found != nullptr ? found->if_array() : nullptr;
-}
-
-const json::object* object_at(const json::object& in, std::string_view key) {
-    const json::value* found = json::find(in, key);
-    return found != nullptr ? found->if_object() : nullptr;
-}
-
-std::string type_text(const json::object& in) {
-    const json::value* found = json::find(in, "type");
-    if (found == nullptr || found->is_number()) {
-        return "*";
-    }
-    return found->is_string() ? std::string(view(found->get_string())) : "COMBO";
+    return made;
 }
 
 class Reader {
@@ -96,8 +63,8 @@ public:
         }
         document_.graphs.resize(definitions_.size() + 1);
         for (std::size_t at = 1; at < document_.graphs.size(); ++at) {
-            read_ports(*definitions_[at - 1], "inputs", document_.graphs[at].inputs);
-            read_ports(*definitions_[at - 1], "outputs", document_.graphs[at].outputs);
+            document_.graphs[at].inputs = read_ports(*definitions_[at - 1], "inputs");
+            document_.graphs[at].outputs = read_ports(*definitions_[at - 1], "outputs");
         }
         start_ids(workflow);
         for (std::size_t at = 0; at < document_.graphs.size(); ++at) {
@@ -105,9 +72,6 @@ public:
             if (!read) {
                 return fail(std::move(read.error()));
             }
-        }
-        if (auto nesting = check_nesting(); !nesting) {
-            return fail(std::move(nesting.error()));
         }
         return std::move(document_);
     }
@@ -362,28 +326,6 @@ private:
         }
     }
 
-    static void read_ports(
-        const json::object& source, std::string_view key, std::vector<Port>& into
-    ) {
-        const json::array* ports = array_at(source, key);
-        const std::size_t count = ports != nullptr ? std::min(ports->size(), kSocketsMax) : 0;
-        for (std::size_t i = 0; i < count; ++i) {
-            Port port;
-            if (const json::object* from = (*ports)[i].if_object()) {
-                port.name = text(*from, "name");
-                port.type = type_text(*from);
-                if (const json::array* links = array_at(*from, "linkIds")) {
-                    for (const json::value& link : *links) {
-                        if (const auto id = integer(&link)) {
-                            port.links.push_back(*id);
-                        }
-                    }
-                }
-            }
-            into.push_back(std::move(port));
-        }
-    }
-
     // Lists in version 0.4 and objects in version 1; both are understood in either.
     Result<> read_links(Graph& graph, const json::object& source, bool is_subgraph) const {
         const json::array* links = array_at(source, "links");
@@ -437,40 +379,6 @@ private:
             found->second = read_specs(definition);
         }
         return found->second;
-    }
-
-    // Every subgraph ends: none holds itself, however many steps away. Depth first, without
-    // recursion.
-    Result<> check_nesting() const {
-        enum class Mark : char { fresh, open, done };
-        std::vector<Mark> marks(document_.graphs.size(), Mark::fresh);
-        std::vector<std::pair<std::size_t, std::size_t>> stack{{0, 0}};
-        marks[0] = Mark::open;
-        while (!stack.empty()) {
-            auto& [at, next] = stack.back();
-            const std::vector<Node>& nodes = document_.graphs[at].nodes;
-            while (next < nodes.size() && nodes[next].subgraph == kNone) {
-                ++next;
-            }
-            if (next == nodes.size()) {
-                marks[at] = Mark::done;
-                stack.pop_back();
-                continue;
-            }
-            const Node& host = nodes[next++];
-            if (marks[host.subgraph] == Mark::open) {
-                return fail(document_error(
-                    "node " + host.id + ": the subgraph " + host.type + " contains itself",
-                    host.id,
-                    host.type
-                ));
-            }
-            if (marks[host.subgraph] == Mark::fresh) {
-                marks[host.subgraph] = Mark::open;
-                stack.emplace_back(host.subgraph, 0);
-            }
-        }
-        return {};
     }
 
     const PromptClasses& classes_;

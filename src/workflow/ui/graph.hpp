@@ -99,8 +99,7 @@ struct Document {
     const Graph& root() const { return graphs.front(); }
 };
 
-// Code::invalid_workflow for what is not in that format, has too many nodes, or holds subgraphs
-// that hold themselves.
+// Code::invalid_workflow for what is not in that format or too large.
 Result<Document> read_document(const json::object& workflow, const PromptClasses& classes);
 
 // Code::invalid_workflow about one node or, without an id, about the whole.

@@ -1,27 +1,48 @@
 #include "workflow/ui/instances.hpp"
 
 #include "workflow/check.hpp"
+#include "workflow/ui/reading.hpp"
 
 namespace comfyd::workflow::ui {
 namespace {
 
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
-
 const json::array* property_list(const Node& node, std::string_view key) {
-    const json::value* properties = json::find(*node.source, "properties");
-    const json::value* list = properties != nullptr && properties->is_object()
-                                  ? json::find(properties->get_object(), key)
-                                  : nullptr;
+    const json::value* list = property(*node.source, key);
     return list != nullptr ? list->if_array() : nullptr;
 }
 
-std::string id_text(const json::value& from) {
-    if (from.is_string()) {
-        return std::string(view(from.get_string()));
+// Every subgraph ends: none holds itself, however many steps away. Depth first, without
+// recursion.
+Result<> check_nesting(const Document& document) {
+    enum class Mark : char { fresh, open, done };
+    std::vector<Mark> marks(document.graphs.size(), Mark::fresh);
+    std::vector<std::pair<std::size_t, std::size_t>> stack{{0, 0}};
+    marks[0] = Mark::open;
+    while (!stack.empty()) {
+        auto& [at, next] = stack.back();
+        const std::vector<Node>& nodes = document.graphs[at].nodes;
+        while (next < nodes.size() && nodes[next].subgraph == kNone) {
+            ++next;
+        }
+        if (next == nodes.size()) {
+            marks[at] = Mark::done;
+            stack.pop_back();
+            continue;
+        }
+        const Node& host = nodes[next++];
+        if (marks[host.subgraph] == Mark::open) {
+            return fail(document_error(
+                "node " + host.id + ": the subgraph " + host.type + " contains itself",
+                host.id,
+                host.type
+            ));
+        }
+        if (marks[host.subgraph] == Mark::fresh) {
+            marks[host.subgraph] = Mark::open;
+            stack.emplace_back(host.subgraph, 0);
+        }
     }
-    return from.is_int64() ? std::to_string(from.get_int64()) : std::string();
+    return {};
 }
 
 // Values that the editor put aside when it could not tell which input they belong to.
@@ -52,6 +73,9 @@ void apply_quarantine(const Node& host, Instance& instance) {
 }  // namespace
 
 Result<Instances> Instances::make(const Document& document) {
+    if (auto nesting = check_nesting(document); !nesting) {
+        return fail(std::move(nesting.error()));
+    }
     Instances made;
     if (auto expanded = made.expand(document); !expanded) {
         return fail(std::move(expanded.error()));
@@ -176,7 +200,9 @@ void Instances::apply_proxies(std::size_t at, const Node& host, const json::arra
             value->is_null()) {
             continue;
         }
-        override_inner(at, id_text((*pair)[0]), view((*pair)[1].get_string()), *value);
+        override_inner(
+            at, id_text(&(*pair)[0]).value_or(""), view((*pair)[1].get_string()), *value
+        );
     }
 }
 

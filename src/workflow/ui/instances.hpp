@@ -38,7 +38,7 @@ struct Instance {
 
 class Instances {
 public:
-    // Code::invalid_workflow when there are too many nodes or too many levels.
+    // Code::invalid_workflow when there are too many nodes or levels, or a subgraph holds itself.
     static Result<Instances> make(const Document& document);
 
     const std::vector<Instance>& all() const { return all_; }  // the root first

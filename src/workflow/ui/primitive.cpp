@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "workflow/ui/reading.hpp"
+
 namespace comfyd::workflow::ui {
 namespace {
 
@@ -114,11 +116,7 @@ void apply(const json::value& given, bool replaces_names, const std::vector<Targ
 }
 
 bool replaces_names(const Node& primitive) {
-    const json::value* properties = json::find(*primitive.source, "properties");
-    const json::value* asked =
-        properties != nullptr && properties->is_object()
-            ? json::find(properties->get_object(), "Run widget replace on values")
-            : nullptr;
+    const json::value* asked = property(*primitive.source, "Run widget replace on values");
     return asked != nullptr && asked->is_bool() && asked->get_bool();
 }
 

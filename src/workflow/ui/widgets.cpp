@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "workflow/ui/reading.hpp"
+
 namespace comfyd::workflow::ui {
 namespace {
 
 constexpr std::size_t kWidgetsMax = 10'000;
 constexpr std::size_t kNestingMax = 16;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 // Hands out saved values one after the other.
 class SavedValues {
