@@ -20,3 +20,4 @@ run prompt "$PWD/tests/data/comfyui/validation"
 run convert "$PWD/tests/data/ui-workflows/own"
 run messages
 run multipart
+run binder "$PWD/tests/data/parameters"

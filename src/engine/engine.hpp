@@ -93,9 +93,8 @@ public:
 
     // Coerces literals in place, as ComfyUI does ("64" -> 64). `targets`: ComfyUI's
     // partial_execution_targets; nullptr: all output nodes.
-    Validation validate(
-        json::object& prompt, const std::vector<std::string>* targets = nullptr
-    ) const;
+    Validation validate(json::object& prompt, const std::vector<std::string>* targets = nullptr)
+        const;
 
     // Validates the prompt and runs its valid outputs; or, where `outputs` are given, runs those.
     // REQUIRES then: validate() named them and left the prompt as it is now. `extra_data` as in

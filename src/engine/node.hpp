@@ -18,7 +18,7 @@ namespace comfyd::engine {
 class Call;
 
 struct NodeResult {
-    std::vector<Value> outputs{};  // one for each declared output; a List where output_is_list
+    std::vector<Value> outputs{};      // one for each declared output; a List where output_is_list
     std::optional<json::object> ui{};  // what the client is shown
 };
 

@@ -82,15 +82,13 @@ Task<Result<>> ComfyAttempt::submit(json::object prompt) {
 Task<Result<>> ComfyAttempt::submit_text(std::string text) {
     for (int tried = 0; tried < kSubmissionsMax; ++tried) {
         sent_ = true;
-        auto answer = co_await link_.client.submit(
-            comfy::Submission{
-                assignment_.prompt_id,
-                link_.client_id,
-                text,
-                assignment_.extra_data,
-                assignment_.targets,
-            }
-        );
+        auto answer = co_await link_.client.submit(comfy::Submission{
+            assignment_.prompt_id,
+            link_.client_id,
+            text,
+            assignment_.extra_data,
+            assignment_.targets,
+        });
         if (answer) {
             accepted_ = true;
             if (!answer->node_errors.empty()) {

@@ -42,11 +42,12 @@ std::string png(const std::string& chunks) {
 std::string packed(std::string_view text) {
     uLongf size = compressBound(text.size());
     std::string bytes(size, '\0');
-    compress(
+    compress2(
         reinterpret_cast<Bytef*>(bytes.data()),
         &size,
         reinterpret_cast<const Bytef*>(text.data()),
-        text.size()
+        text.size(),
+        Z_BEST_SPEED
     );
     bytes.resize(size);
     return bytes;

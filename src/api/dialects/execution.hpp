@@ -100,7 +100,8 @@ Result<json::object> common_members(const json::object& body);
 Result<> keep_objects(
     const json::object& body, std::initializer_list<std::string_view> keys, json::object& into
 );
-// The members of body[key] become parameters: "node.input", or a name as in workflow/parameters.hpp.
+// The members of body[key] become parameters: "node.input", or a name as in
+// workflow/parameters.hpp.
 Result<> take_inputs(const json::object& body, std::string_view key, Submission& into);
 
 // Asks whether the job's webhooks were delivered, where it has any.
