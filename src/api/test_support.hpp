@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -363,6 +364,12 @@ public:
         }));
     }
     // Polls the job until it has this status.
+    // A stream's place is free a moment after its client has read the end of it.
+    void wait_until_no_stream() const {
+        while (services.streams->load() != 0) {
+            std::this_thread::yield();
+        }
+    }
     json::object wait_for_status(const std::string& path, std::string_view status) {
         for (int round = 0; round < 100'000; ++round) {
             const auto response = get(path);

@@ -396,7 +396,7 @@ TEST(ComfyV2Events, StreamFromTheSnapshotToTheEnd) {
     EXPECT_LT(running, output);
     EXPECT_LT(output, succeeded);
     ASSERT_NE(succeeded, std::string::npos);
-    EXPECT_EQ(api.services.streams->load(), 0U);
+    api.wait_until_no_stream();
 }
 
 TEST(ComfyV2Events, AnEndedJobIsTheFinalStatusAndNoMore) {
@@ -466,9 +466,7 @@ TEST(ComfyV2Events, AStreamIsFreedWhenItsClientLeaves) {
         EXPECT_EQ(refused.status, 429);
         EXPECT_EQ(error_code(refused), "too_many_streams");
     }
-    while (api.services.streams->load() != 0) {
-        std::this_thread::yield();
-    }
+    api.wait_until_no_stream();
 }
 
 // What a stream with these options says until its job, which runs, is cancelled.

@@ -208,7 +208,7 @@ TEST(WorkflowsRoutes, RefusalsHaveShapeStatusAndVersion) {
     EXPECT_EQ(
         api.get(execution(id, "/events"), header("Last-Event-ID", "99999999999")).status, 400
     );
-    EXPECT_EQ(api.services.streams->load(), 0U);
+    api.wait_until_no_stream();
 }
 
 TEST(WorkflowsRoutes, EventsOpenWithTheStateAndClose) {
@@ -334,9 +334,7 @@ TEST_F(SocketTest, AClientThatLeavesLeavesNothingBehind) {
     TestApi api;
     const std::string id = submit(api);
     EXPECT_TRUE(loop_.run(connect_and_leave(client_, socket_url(api, execution(id, "/ws")))));
-    while (api.services.streams->load() != 0) {
-        std::this_thread::yield();
-    }
+    api.wait_until_no_stream();
     EXPECT_EQ(text_of(parse(api.get(execution(id)).body), "status"), "queued");
 }
 

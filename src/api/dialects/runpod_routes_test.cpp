@@ -111,7 +111,7 @@ TEST(RunPodRoutes, RunSyncWaitsForTheEnd) {
     const json::object running = parse(early.body);
     EXPECT_EQ(text_of(running, "status"), "IN_PROGRESS");
     EXPECT_FALSE(running.contains("output"));
-    EXPECT_EQ(api.services.streams->load(), 0U) << "the place is free again";
+    api.wait_until_no_stream();
 
     const auto cancelled = api.post(path("cancel/" + text_of(running, "id")), "");
     EXPECT_EQ(text_of(parse(cancelled.body), "status"), "CANCELLED");

@@ -170,15 +170,22 @@ void Board::flush(Live& live) {
     }
 }
 
+// Several jobs of a worker may be finishing, each behind the one before it: the new one goes to the
+// end of that line.
 void Board::wait_for_others(const JobId& job, Live& live) {
-    for (auto& [id, followers] : finishing_) {
-        const auto other = live_.find(id);
-        if (id != job && other != live_.end() && other->second.tenant == live.tenant &&
-            other->second.worker == live.worker) {
-            live.behind = id;
-            followers.push_back(job);
-            return;
+    auto last = finishing_.end();
+    for (auto entry = finishing_.begin(); entry != finishing_.end(); ++entry) {
+        const auto other = live_.find(entry->first);
+        const bool is_before = entry->first != job && other != live_.end() &&
+                               other->second.tenant == live.tenant &&
+                               other->second.worker == live.worker;
+        if (is_before && (last == finishing_.end() || entry->second.empty())) {
+            last = entry;
         }
+    }
+    if (last != finishing_.end()) {
+        live.behind = last->first;
+        last->second.push_back(job);
     }
 }
 
