@@ -22,6 +22,9 @@ namespace comfyd::support {
 struct ConversationOptions {
     std::set<std::string> varying{};  // further members that this server fills in its own way
     std::size_t prompts = SIZE_MAX;   // only what belongs to the first so many prompts is played
+    // Prompts may end faster than their ends are told: a length of the queue in a `status` may be
+    // smaller than recorded, as long as the last one is not.
+    bool may_hurry = false;
 };
 
 class Conversation {
@@ -30,6 +33,7 @@ public:
         : recording_(boost::json::parse(read_file(file))),
           http_(std::move(url)),
           prompts_(options.prompts),
+          may_hurry_(options.may_hurry),
           plain_{{}, options.varying},
           naming_{{}, std::move(options.varying)} {}
 
@@ -246,10 +250,14 @@ private:
         // Where two sockets have one id, the older may go on to hear of the queue.
         const auto& status = heard.status;
         const auto count = std::min(status.size(), line.wanted.status.size());
-        EXPECT_EQ(
-            std::vector(status.begin(), status.begin() + static_cast<std::ptrdiff_t>(count)),
-            line.wanted.status
-        ) << name;
+        if (may_hurry_) {
+            EXPECT_EQ(status.back(), line.wanted.status.back()) << name;
+        } else {
+            EXPECT_EQ(
+                std::vector(status.begin(), status.begin() + static_cast<std::ptrdiff_t>(count)),
+                line.wanted.status
+            ) << name;
+        }
         if (lines_.size() == 1) {
             EXPECT_EQ(status.size(), line.wanted.status.size());
         }
@@ -259,6 +267,7 @@ private:
     Http http_;
     std::map<std::string, Line> lines_;
     std::size_t prompts_;
+    const bool may_hurry_;
     const Naming plain_;
     Naming naming_;
 };
