@@ -5,6 +5,7 @@
 #include "engine/call.hpp"
 #include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/pixels/pictures.hpp"
 #include "engine/resize.hpp"
 
 namespace comfyd::engine::nodes {
@@ -69,34 +70,6 @@ constexpr std::pair<const char*, BlendFunction> kModes[] = {
     {"soft_light", &blend<SoftLight>},
     {"difference", &blend<Difference>},
 };
-
-// The second picture with the first one's channels: surplus ones are cut off, a missing alpha is 1.
-Result<Image> with_channels(const Call& call, const Image& image, std::size_t channels) {
-    const ImageShape& shape = image.shape();
-    if (shape.channels == channels) {
-        return image;
-    }
-    auto out = call.new_image({shape.batch, shape.height, shape.width, channels});
-    if (!out) {
-        return fail(std::move(out.error()));
-    }
-    const std::size_t shared = std::min(shape.channels, channels);
-    auto done =
-        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
-            const float* from = image.row(first);
-            float* into = out->row(first);
-            for (std::size_t pixel = 0; pixel < (last - first) * shape.width; ++pixel) {
-                std::copy_n(from, shared, into);
-                std::fill_n(into + shared, channels - shared, 1.0F);
-                from += shape.channels;
-                into += channels;
-            }
-        });
-    if (!done) {
-        return fail(std::move(done.error()));
-    }
-    return std::move(*out).finish();
-}
 
 Result<Image> like_first(const Call& call, const Image& first, const Image& second) {
     auto image = with_channels(call, second, first.shape().channels);
