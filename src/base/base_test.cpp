@@ -97,6 +97,11 @@ TEST(Crypto, KnownAnswers) {
         to_hex(hmac_sha256("key", "The quick brown fox jumps over the lazy dog")),
         "f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8"
     );
+    // After another key: an empty one is a key of its own.
+    EXPECT_EQ(
+        to_hex(hmac_sha256({}, {})),
+        "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"
+    );
 }
 
 TEST(Crypto, Base64RoundTripsEveryLength) {

@@ -1,9 +1,12 @@
 #include "base/crypto.hpp"
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <openssl/rand.h>
+
+#include <memory>
 
 #include "base/assert.hpp"
 
@@ -14,6 +17,32 @@ constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 const unsigned char* bytes_of(std::string_view data) {
     return reinterpret_cast<const unsigned char*>(data.data());
+}
+
+// OpenSSL looks an algorithm up by its name, under a lock, for every digest that names it; one that
+// was fetched once is used as it is.
+const EVP_MD* sha256_algorithm() {
+    static const EVP_MD* const fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    return fetched;
+}
+
+// A context that needs only a key to begin.
+EVP_MAC_CTX* hmac_context() {
+    struct Free {
+        void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
+    };
+    thread_local const auto context = [] {
+        static EVP_MAC* const fetched = EVP_MAC_fetch(nullptr, "HMAC", nullptr);
+        std::unique_ptr<EVP_MAC_CTX, Free> made(EVP_MAC_CTX_new(fetched));
+        char name[] = "SHA256";
+        const OSSL_PARAM parameters[] = {
+            OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name, 0),
+            OSSL_PARAM_construct_end()
+        };
+        COMFYD_ASSERT(made && EVP_MAC_CTX_set_params(made.get(), parameters) == 1);
+        return made;
+    }();
+    return context.get();
 }
 
 }  // namespace
@@ -38,25 +67,22 @@ void random_bytes(void* into, std::size_t count) {
 Digest sha256(std::string_view data) {
     Digest digest;
     COMFYD_ASSERT(
-        EVP_Digest(data.data(), data.size(), digest.data(), nullptr, EVP_sha256(), nullptr) == 1
+        EVP_Digest(data.data(), data.size(), digest.data(), nullptr, sha256_algorithm(), nullptr) ==
+        1
     );
     return digest;
 }
 
 Digest hmac_sha256(std::string_view key, std::string_view data) {
     Digest digest;
-    unsigned int length = 0;
-    COMFYD_ASSERT(
-        HMAC(
-            EVP_sha256(),
-            key.data(),
-            static_cast<int>(key.size()),
-            bytes_of(data),
-            data.size(),
-            digest.data(),
-            &length
-        ) != nullptr
-    );
+    EVP_MAC_CTX* const context = hmac_context();
+    if (key.empty()) {
+        key = "";  // a null pointer would mean the key of the call before
+    }
+    std::size_t length = 0;
+    COMFYD_ASSERT(EVP_MAC_init(context, bytes_of(key), key.size(), nullptr) == 1);
+    COMFYD_ASSERT(EVP_MAC_update(context, bytes_of(data), data.size()) == 1);
+    COMFYD_ASSERT(EVP_MAC_final(context, digest.data(), &length, digest.size()) == 1);
     return digest;
 }
 

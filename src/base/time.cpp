@@ -1,7 +1,8 @@
 #include "base/time.hpp"
 
+#include <algorithm>
 #include <charconv>
-#include <cstdio>
+#include <cstdint>
 
 namespace comfyd {
 namespace {
@@ -24,20 +25,21 @@ std::string to_rfc3339(Time time) {
     const auto day = std::chrono::floor<std::chrono::days>(time);
     const std::chrono::year_month_day date(day);
     const std::chrono::hh_mm_ss clock(time - day);
-    char buffer[40];
-    const int length = std::snprintf(
-        buffer,
-        sizeof buffer,
-        "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
-        static_cast<int>(date.year()),
-        static_cast<unsigned>(date.month()),
-        static_cast<unsigned>(date.day()),
-        static_cast<int>(clock.hours().count()),
-        static_cast<int>(clock.minutes().count()),
-        static_cast<int>(clock.seconds().count()),
-        static_cast<int>(clock.subseconds().count())
-    );
-    return std::string(buffer, static_cast<std::size_t>(length));
+    std::string text = "0000-00-00T00:00:00.000Z";
+    // Every answer holds several of these.
+    const auto put = [&text](std::size_t end, auto number) {
+        for (auto rest = static_cast<std::uint64_t>(number); rest > 0; rest /= 10) {
+            text[--end] = static_cast<char>('0' + rest % 10);
+        }
+    };
+    put(4, std::clamp(static_cast<int>(date.year()), 0, 9999));
+    put(7, static_cast<unsigned>(date.month()));
+    put(10, static_cast<unsigned>(date.day()));
+    put(13, clock.hours().count());
+    put(16, clock.minutes().count());
+    put(19, clock.seconds().count());
+    put(23, clock.subseconds().count());
+    return text;
 }
 
 std::optional<Time> parse_rfc3339(std::string_view text) {
