@@ -221,8 +221,8 @@ TEST(Stages, NoWorkerHasItAll) {
 
 TEST(Stages, AdviceIsGiven) {
     json::object workflow = text_to_image();
-    workflow["11"] = workflow.at("6");  // nobody needs it
-    workflow["12"] = workflow.at("4");
+    workflow["11"] = json::value(workflow.at("6"));  // nobody needs it
+    workflow["12"] = json::value(workflow.at("4"));
     input(workflow, "7", "clip") = json::array{"12", 1};
     input(workflow, "3", "steps") = 80;
     input(workflow, "5", "width") = 514;
