@@ -66,6 +66,12 @@ const Image& Call::image(std::string_view name) const {
 const Mask& Call::mask(std::string_view name) const {
     return std::get<Mask>(value(name));
 }
+ImageView Call::image_view(std::string_view name) const {
+    return to_image_view(value(name));
+}
+MaskView Call::mask_view(std::string_view name) const {
+    return to_mask_view(value(name));
+}
 std::int64_t Call::integer(std::string_view name) const {
     return std::get<std::int64_t>(value(name));
 }
@@ -175,6 +181,40 @@ Result<Scratch> Call::new_scratch(std::size_t bytes) const {
         return fail(std::move(buffer.error()));
     }
     return Scratch(std::move(*buffer));
+}
+
+Result<Pixels> Call::copy(const View& view) const {
+    const ImageShape& shape = view.shape();
+    auto buffer = allocate(shape);
+    if (!buffer) {
+        return fail(std::move(buffer.error()));
+    }
+    const std::size_t floats = shape.row_floats();
+    auto done = for_rows(shape.rows(), floats, [&](std::size_t first, std::size_t last) {
+        for (std::size_t row = first; row < last; ++row) {
+            view.copy_row(row, (*buffer)->data() + row * floats);
+        }
+    });
+    if (!done) {
+        return fail(std::move(done.error()));
+    }
+    return Pixels(shape, std::move(*buffer));
+}
+
+Result<Image> Call::whole(const ImageView& view) const {
+    if (auto pixels = view.whole()) {
+        return Image(std::move(*pixels));
+    }
+    auto copied = copy(view);
+    if (!copied) {
+        return fail(std::move(copied.error()));
+    }
+    view.keep(*copied);
+    return Image(std::move(*copied));
+}
+
+Result<Mask> Call::whole(const MaskView& view) const {
+    return whole(ImageView(View(view))).map([](Image&& pixels) { return Mask(std::move(pixels)); });
 }
 
 Result<> Call::for_rows(

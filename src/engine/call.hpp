@@ -61,6 +61,9 @@ public:
     const Value& value(std::string_view name) const;
     const Image& image(std::string_view name) const;
     const Mask& mask(std::string_view name) const;
+    // In classes with reads_views instead of the two above, which fail where the value is a view.
+    ImageView image_view(std::string_view name) const;
+    MaskView mask_view(std::string_view name) const;
     std::int64_t integer(std::string_view name) const;
     std::uint64_t seed(std::string_view name) const;  // INT from 0 to 2^64-1
     double number(std::string_view name) const;
@@ -93,6 +96,11 @@ public:
     Result<NewImage> new_image(ImageShape shape) const;
     Result<NewMask> new_mask(std::size_t batch, std::size_t height, std::size_t width) const;
     Result<Scratch> new_scratch(std::size_t bytes) const;
+    // The same pixels in one piece: copied, unless they lie so.
+    Result<Image> whole(const ImageView& view) const;
+    Result<Mask> whole(const MaskView& view) const;
+    // The same pixels in memory of their own.
+    Result<Pixels> copy(const View& view) const;
 
     // Runs body(first, last) over [0, rows) in blocks on the pool, sized by what one row costs.
     // Code::cancelled when the run was stopped meanwhile; some rows are then not done.

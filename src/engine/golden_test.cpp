@@ -41,7 +41,10 @@ const std::map<std::string, std::string_view>& other_pictures() {
 }
 
 // Cases in which some pixels lie on a threshold: how many may fall to the other side.
-//   Canny/circle: equal slopes side by side, which the rounding of PyTorch's sums decides.
+//   Canny/circle: equal slopes side by side, which the rounding of PyTorch's sums decides. No one
+//   order of the five products of the bell and the six of the slopes, fused or not, gives all of
+//   them (forwards, backwards, by pairs, by two or four sums): its matrix product takes another
+//   order in some places than in others.
 //   ImageCompositor/mode_hard-mix: the bits of pow().
 const std::map<std::string, std::size_t>& pixels_on_a_threshold() {
     static const std::map<std::string, std::size_t> cases = {

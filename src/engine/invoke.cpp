@@ -117,6 +117,92 @@ Result<NamedValues> arguments(
     return values;
 }
 
+bool holds_view(const std::vector<Value>& values) {
+    return std::ranges::any_of(values, [](const Value& value) {
+        const auto* list = std::get_if<std::shared_ptr<const List>>(&value);
+        return std::holds_alternative<ImageView>(value) ||
+               std::holds_alternative<MaskView>(value) ||
+               (list != nullptr && holds_view((*list)->items));
+    });
+}
+
+Result<Value> make_whole(const Call& call, const Value& value) {
+    const auto to_value = [](auto&& whole) { return Value(std::forward<decltype(whole)>(whole)); };
+    if (const auto* image = std::get_if<ImageView>(&value)) {
+        return call.whole(*image).map(to_value);
+    }
+    if (const auto* mask = std::get_if<MaskView>(&value)) {
+        return call.whole(*mask).map(to_value);
+    }
+    if (const auto* list = std::get_if<std::shared_ptr<const List>>(&value)) {
+        auto all = std::make_shared<List>();
+        for (const Value& item : (*list)->items) {
+            auto whole = make_whole(call, item);
+            if (!whole) {
+                return fail(std::move(whole.error()));
+            }
+            all->items.push_back(std::move(*whole));
+        }
+        return Value(std::shared_ptr<const List>(std::move(all)));
+    }
+    return value;
+}
+
+// For a class that reads no views.
+Result<std::vector<BoundInput>> make_whole(const Call& call, std::vector<BoundInput> inputs) {
+    for (BoundInput& bound : inputs) {
+        for (Value& value : bound.values) {
+            auto whole = make_whole(call, value);
+            if (!whole) {
+                return fail(std::move(whole.error()));
+            }
+            value = std::move(*whole);
+        }
+    }
+    return inputs;
+}
+
+// A picture that is less than one part in so many of the memory that it keeps is copied.
+constexpr std::uint64_t kKeptShareMax = 16;
+
+bool is_worth_sharing(const View& view, const Memory& memory) {
+    const std::uint64_t shown = std::uint64_t{view.shape().floats()} * sizeof(float);
+    const std::uint64_t kept = view.kept_bytes();
+    const std::uint64_t half = memory.max() / 2;
+    return shown <= half &&
+           (kept <= shown || (kept / kKeptShareMax <= shown && memory.used() <= half));
+}
+
+// nullopt: the value has no pixels, or has its memory for itself.
+std::optional<View> shared_pixels(const Value& value) {
+    if (const auto* image = std::get_if<ImageView>(&value)) {
+        return *image;
+    }
+    if (const auto* mask = std::get_if<MaskView>(&value)) {
+        return *mask;
+    }
+    const Pixels* pixels = std::get_if<Image>(&value);
+    if (pixels == nullptr) {
+        pixels = std::get_if<Mask>(&value);
+    }
+    return pixels != nullptr && pixels->is_part() ? std::optional<View>(*pixels) : std::nullopt;
+}
+
+// Makes a result free of the pictures that it was taken from, unless it is worth sharing with them.
+Result<> settle(const Call& call, const Memory& memory, Value& value) {
+    const auto view = shared_pixels(value);
+    if (!view || is_worth_sharing(*view, memory)) {
+        return {};
+    }
+    auto copied = call.copy(*view);
+    if (!copied) {
+        return fail(std::move(copied.error()));
+    }
+    value =
+        matches(value, "MASK") ? Value(Mask(std::move(*copied))) : Value(Image(std::move(*copied)));
+    return {};
+}
+
 std::size_t count_calls(const PlannedNode& node, const std::vector<BoundInput>& inputs) {
     if (node.type->definition->input_is_list()) {
         return 1;
@@ -128,18 +214,31 @@ std::size_t count_calls(const PlannedNode& node, const std::vector<BoundInput>& 
     return longest;
 }
 
-void add_outputs(const PlannedNode& node, NodeResult result, NodeOutputs& into) {
+Result<> add_outputs(
+    const PlannedNode& node,
+    const Call& call,
+    const Memory& memory,
+    NodeResult result,
+    NodeOutputs& into
+) {
     const workflow::NodeDefinition& definition = *node.type->definition;
     COMFYD_ASSERT(result.outputs.size() == definition.outputs().size());
     for (std::size_t slot = 0; slot < result.outputs.size(); ++slot) {
         std::vector<Value>& values = into.slots[slot];
+        const std::size_t before = values.size();
         if (definition.output_is_list(slot)) {
             const auto& list = std::get<std::shared_ptr<const List>>(result.outputs[slot]);
             values.insert(values.end(), list->items.begin(), list->items.end());
         } else {
             values.push_back(std::move(result.outputs[slot]));
         }
+        for (std::size_t i = before; i < values.size(); ++i) {
+            if (auto settled = settle(call, memory, values[i]); !settled) {
+                return settled;
+            }
+        }
     }
+    return {};
 }
 
 // The first call names the keys; what further calls give is appended to them.
@@ -174,9 +273,21 @@ Result<std::vector<BoundInput>> bind(const PlannedNode& node, const SlotReader& 
 }
 
 Result<NodeOutputs> invoke(
-    const PlannedNode& node, const std::vector<BoundInput>& inputs, const Surroundings& surroundings
+    const PlannedNode& node, const std::vector<BoundInput>& given, const Surroundings& surroundings
 ) {
     return guarded(node, [&]() -> Result<NodeOutputs> {
+        const bool is_fit =
+            node.type->node.reads_views || std::ranges::none_of(given, [](const BoundInput& bound) {
+                return holds_view(bound.values);
+            });
+        Result<std::vector<BoundInput>> whole;
+        if (!is_fit) {
+            whole = make_whole(Call(surroundings, node.id, {}), given);
+        }
+        if (!whole) {
+            return fail(std::move(whole.error()));
+        }
+        const std::vector<BoundInput>& inputs = is_fit ? given : *whole;
         NodeOutputs outputs;
         outputs.slots.resize(node.type->definition->outputs().size());
         const std::size_t calls = count_calls(node, inputs);
@@ -199,7 +310,10 @@ Result<NodeOutputs> invoke(
             if (result->ui) {
                 add_ui(std::move(*result->ui), outputs);
             }
-            add_outputs(node, std::move(*result), outputs);
+            auto added = add_outputs(node, call, *surroundings.memory, std::move(*result), outputs);
+            if (!added) {
+                return fail(std::move(added.error()));
+            }
         }
         return outputs;
     });

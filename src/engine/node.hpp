@@ -44,6 +44,10 @@ struct NodeClass {
 
     std::vector<FileInput> files{};
 
+    // It takes pictures and masks as ImageView and MaskView too; otherwise it is given Image and
+    // Mask.
+    bool reads_views = false;
+
     // It is given inputs that its description does not name, too.
     bool takes_any_input = false;
 

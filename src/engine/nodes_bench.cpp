@@ -57,7 +57,8 @@ std::string encode_photo(const std::vector<float>& pixels, int level) {
     return file;
 }
 
-void run_node(benchmark::State& state, json::object node) {
+// "1" is the picture, "2" is made anew each round, the last one is looked at as a whole.
+void run_nodes(benchmark::State& state, std::vector<json::object> nodes) {
     const TestFolders folders;
     folders.add_input("photo.png", encode_photo(photo(), 1));
     EngineOptions options = folders.options();
@@ -65,9 +66,13 @@ void run_node(benchmark::State& state, json::object node) {
     Core core(bench_registry(), options);
     json::object prompt;
     prompt["1"] = json::object{{"class_type", "LoadImage"}, {"inputs", {{"image", "photo.png"}}}};
-    prompt["2"] = std::move(node);
-    prompt["3"] =
-        json::object{{"class_type", "Sink"}, {"inputs", {{"image", json::array{"2", 0}}}}};
+    std::string last;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        last = std::to_string(i + 2);
+        prompt[last] = std::move(nodes[i]);
+    }
+    prompt["sink"] =
+        json::object{{"class_type", "Sink"}, {"inputs", {{"image", json::array{last, 0}}}}};
     int round = 0;
     Listener listener;
     for (auto _ : state) {
@@ -81,6 +86,10 @@ void run_node(benchmark::State& state, json::object node) {
     state.SetItemsProcessed(state.iterations() * kSide * kSide);
 }
 
+void run_node(benchmark::State& state, json::object node) {
+    run_nodes(state, {std::move(node)});
+}
+
 json::object node(const char* class_type, json::object inputs) {
     return {{"class_type", class_type}, {"inputs", std::move(inputs)}};
 }
@@ -88,6 +97,20 @@ const json::array kFrom{"1", 0};
 
 void invert(benchmark::State& state) {
     run_node(state, node("ImageInvert", {{"image", kFrom}}));
+}
+void flip(benchmark::State& state) {
+    run_node(state, node("ImageFlip", {{"image", kFrom}, {"flip_method", "y-axis: horizontally"}}));
+}
+void batch(benchmark::State& state) {
+    run_node(state, node("ImageBatch", {{"image1", kFrom}, {"image2", kFrom}}));
+}
+void masks(benchmark::State& state) {
+    run_nodes(
+        state,
+        {node("ImageToMask", {{"image", kFrom}, {"channel", "red"}}),
+         node("InvertMask", {{"mask", json::array{"2", 0}}}),
+         node("MaskToImage", {{"mask", json::array{"3", 0}}})}
+    );
 }
 void empty(benchmark::State& state) {
     run_node(state, empty_image(kSide));
@@ -134,6 +157,24 @@ BENCHMARK(empty)
     ->UseRealTime()
     ->MeasureProcessCPUTime();
 BENCHMARK(invert)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+BENCHMARK(flip)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+BENCHMARK(batch)
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+BENCHMARK(masks)
     ->Arg(1)
     ->Arg(2)
     ->Unit(benchmark::kMillisecond)

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "engine/call.hpp"
+#include "engine/kernel.hpp"
 #include "engine/pixels.hpp"
 
 namespace comfyd::engine {
@@ -112,6 +113,13 @@ tl::expected<Source, PngFailure> open_png(std::string_view file) {
     return source;
 }
 
+// Division is not multiplication by the inverse: last bits differ.
+COMFYD_KERNEL void divide_by_255(const std::uint8_t* from, std::size_t count, float* into) {
+    for (std::size_t i = 0; i < count; ++i) {
+        into[i] = static_cast<float>(from[i]) / 255.0F;
+    }
+}
+
 template <class Sample>
 void convert_row(
     const Source& source, const std::uint8_t* bytes, std::size_t width, float* rgb, float* mask
@@ -141,7 +149,9 @@ void convert_any_row(
     const std::size_t width = source.header.width;
     float* const rgb_row = rgb + row * width * 3;
     float* const mask_row = source.has_mask ? mask + row * width : nullptr;
-    if (source.format == SPNG_FMT_RGBA16) {
+    if (source.format == SPNG_FMT_RGB8 && source.divide_by_255) {
+        divide_by_255(bytes, width * 3, rgb_row);
+    } else if (source.format == SPNG_FMT_RGBA16) {
         convert_row<std::uint16_t>(source, bytes, width, rgb_row, mask_row);
     } else {
         convert_row<std::uint8_t>(source, bytes, width, rgb_row, mask_row);
@@ -329,7 +339,7 @@ tl::expected<void, PngFailure> encode_png(
 ) {
     const std::size_t samples = picture.width * picture.channels;
     const auto fill = [&](std::size_t y, std::uint8_t* into) {
-        const float* row = picture.pixels + y * samples;
+        const float* row = picture.row ? picture.row(y) : picture.pixels + y * samples;
         picture.bit_depth == 16 ? to_words(row, samples, into) : to_bytes(row, samples, into);
     };
     return encode(

@@ -51,6 +51,8 @@ struct PngPicture {
     std::size_t height = 0;
     std::size_t channels = 3;  // 1: gray, 3 or 4
     int bit_depth = 8;         // or 16
+    // Set where the rows lie elsewhere; what it gives need only be there until the next call.
+    std::function<const float*(std::size_t y)> row{};
 };
 
 // sample = trunc(clip(largest * x, 0, largest)), as ComfyUI. `level` is zlib's.

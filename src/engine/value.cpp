@@ -18,10 +18,10 @@ bool matches_one(const Value& value, std::string_view type) {
         return (*object)->type() == type;
     }
     if (type == "IMAGE") {
-        return is_one_of<Image>(value);
+        return is_one_of<Image, ImageView>(value);
     }
     if (type == "MASK") {
-        return is_one_of<Mask>(value);
+        return is_one_of<Mask, MaskView>(value);
     }
     if (type == "INT") {
         return is_one_of<std::int64_t, std::uint64_t>(value);
@@ -36,7 +36,7 @@ bool matches_one(const Value& value, std::string_view type) {
         return is_one_of<std::string>(value);
     }
     // A combo may offer numbers; all else is a text or data in JSON's form.
-    return !is_one_of<Image, Mask>(value);
+    return !is_one_of<Image, Mask, ImageView, MaskView>(value);
 }
 
 }  // namespace
@@ -58,6 +58,16 @@ bool matches(const Value& value, std::string_view type) {
     }
 }
 
+ImageView to_image_view(const Value& value) {
+    const auto* image = std::get_if<Image>(&value);
+    return image != nullptr ? ImageView(*image) : std::get<ImageView>(value);
+}
+
+MaskView to_mask_view(const Value& value) {
+    const auto* mask = std::get_if<Mask>(&value);
+    return mask != nullptr ? MaskView(*mask) : std::get<MaskView>(value);
+}
+
 std::string_view kind_of(const Value& value) {
     if (const auto* object = std::get_if<std::shared_ptr<const Object>>(&value)) {
         return (*object)->type();
@@ -73,7 +83,9 @@ std::string_view kind_of(const Value& value) {
         "INT",
         "data",
         "object",
-        "list"
+        "list",
+        "IMAGE",
+        "MASK"
     };
     return kNames[value.index()];
 }

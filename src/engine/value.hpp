@@ -1,7 +1,6 @@
 // What flows along the links of a workflow.
 //
-// Values are immutable and cheap to copy: pictures share their pixels. A node fills a NewImage or
-// NewMask that it got from its Call and turns it into a Value when it is complete.
+// Values are immutable and cheap to copy: pictures share their pixels.
 #pragma once
 
 #include <cstddef>
@@ -14,78 +13,10 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "engine/memory.hpp"
+#include "engine/image.hpp"
+#include "engine/view.hpp"
 
 namespace comfyd::engine {
-
-struct ImageShape {
-    std::size_t batch = 0;
-    std::size_t height = 0;
-    std::size_t width = 0;
-    std::size_t channels = 0;
-
-    std::size_t row_floats() const { return width * channels; }
-    std::size_t rows() const { return batch * height; }
-    friend bool operator==(const ImageShape&, const ImageShape&) = default;
-};
-
-// ComfyUI's IMAGE: float32 [batch, height, width, channels], nominally 0..1.
-class Image {
-public:
-    Image(ImageShape shape, std::shared_ptr<const FloatBuffer> pixels)
-        : shape_(shape), pixels_(std::move(pixels)) {}
-
-    const ImageShape& shape() const { return shape_; }
-    const float* data() const { return pixels_->data(); }
-    // Rows are counted through the whole batch.
-    const float* row(std::size_t index) const { return data() + index * shape_.row_floats(); }
-    const float* picture(std::size_t index) const { return row(index * shape_.height); }
-    std::uint64_t bytes() const { return pixels_->bytes(); }
-    // For a value of another shape or kind over the same pixels.
-    const std::shared_ptr<const FloatBuffer>& buffer() const { return pixels_; }
-
-private:
-    ImageShape shape_;
-    std::shared_ptr<const FloatBuffer> pixels_;  // shared by every copy of the value
-};
-
-// ComfyUI's MASK: float32 [batch, height, width]. `shape.channels` is 1.
-class Mask {
-public:
-    Mask(ImageShape shape, std::shared_ptr<const FloatBuffer> pixels)
-        : shape_(shape), pixels_(std::move(pixels)) {}
-
-    const ImageShape& shape() const { return shape_; }
-    const float* data() const { return pixels_->data(); }
-    // Rows are counted through the whole batch.
-    const float* row(std::size_t index) const { return data() + index * shape_.row_floats(); }
-    std::uint64_t bytes() const { return pixels_->bytes(); }
-    // For a value of another shape or kind over the same pixels.
-    const std::shared_ptr<const FloatBuffer>& buffer() const { return pixels_; }
-
-private:
-    ImageShape shape_;
-    std::shared_ptr<const FloatBuffer> pixels_;  // shared by every copy of the value
-};
-
-// A picture or mask that its node is still writing.
-template <class Finished>
-class Draft {
-public:
-    Draft(ImageShape shape, std::shared_ptr<FloatBuffer> pixels)
-        : shape_(shape), pixels_(std::move(pixels)) {}
-
-    const ImageShape& shape() const { return shape_; }
-    float* data() { return pixels_->data(); }
-    float* row(std::size_t index) { return data() + index * shape_.row_floats(); }
-    Finished finish() && { return Finished(shape_, std::move(pixels_)); }
-
-private:
-    ImageShape shape_;
-    std::shared_ptr<FloatBuffer> pixels_;
-};
-using NewImage = Draft<Image>;
-using NewMask = Draft<Mask>;
 
 // Python's None.
 struct None {};
@@ -124,7 +55,9 @@ using Value = std::variant<
     std::uint64_t,
     Data,
     std::shared_ptr<const Object>,
-    std::shared_ptr<const List>>;
+    std::shared_ptr<const List>,
+    ImageView,
+    MaskView>;
 
 struct List {
     std::vector<Value> items;
@@ -133,6 +66,10 @@ struct List {
 // Whether a value may stand for an input of ComfyUI's type `type`, which may be a list of types
 // ("INT,FLOAT") or "*".
 bool matches(const Value& value, std::string_view type);
+// An Image or ImageView, a Mask or MaskView; throws std::bad_variant_access for anything else, as
+// std::get does.
+ImageView to_image_view(const Value& value);
+MaskView to_mask_view(const Value& value);
 // The name of a value's kind, for error texts.
 std::string_view kind_of(const Value& value);
 

@@ -33,7 +33,10 @@ struct DoubleOptions {
     std::size_t files_max = 100'000;    // the oldest outputs go first
     std::vector<std::string> models{};  // further names for the lists of checkpoints and LoRAs
     std::string nodes_json{};           // object_info of further classes
-    std::string journal{};              // file that gets a line per start and end of an execution
+    // Has the node pack comfyd_batch. What pictures show then depends on nothing but what made
+    // them, sample by sample, so a merged run shows what the jobs alone would; see dummy.hpp.
+    bool batch_pack = false;
+    std::string journal{};  // file that gets a line per start and end of an execution
     Faults faults{};
 };
 

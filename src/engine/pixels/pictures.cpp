@@ -4,58 +4,18 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/assert.hpp"
 
 namespace comfyd::engine {
 
 Result<Image> cut(const Call& call, const Image& image, const Box& box) {
-    const ImageShape& shape = image.shape();
-    COMFYD_ASSERT(box.x + box.width <= shape.width && box.y + box.height <= shape.height);
-    if (box.width == shape.width && box.height == shape.height) {
-        return image;
-    }
-    auto out = call.new_image({shape.batch, box.height, box.width, shape.channels});
-    if (!out) {
-        return fail(std::move(out.error()));
-    }
-    const std::size_t floats = out->shape().row_floats();
-    auto done =
-        call.for_rows(out->shape().rows(), floats, [&](std::size_t first, std::size_t last) {
-            for (std::size_t row = first; row < last; ++row) {
-                const std::size_t source =
-                    row / box.height * shape.height + box.y + row % box.height;
-                std::copy_n(image.row(source) + box.x * shape.channels, floats, out->row(row));
-            }
-        });
-    if (!done) {
-        return fail(std::move(done.error()));
-    }
-    return std::move(*out).finish();
+    return call.whole(ImageView(View(image).cut(box)));
 }
 
 Result<Image> pictures(const Call& call, const Image& image, std::size_t first, std::size_t count) {
-    ImageShape shape = image.shape();
-    COMFYD_ASSERT(first + count <= shape.batch);
-    if (count == shape.batch) {
-        return image;
-    }
-    shape.batch = count;
-    auto out = call.new_image(shape);
-    if (!out) {
-        return fail(std::move(out.error()));
-    }
-    const float* from = image.picture(first);
-    auto done =
-        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t begin, std::size_t end) {
-            std::copy(
-                from + begin * shape.row_floats(), from + end * shape.row_floats(), out->row(begin)
-            );
-        });
-    if (!done) {
-        return fail(std::move(done.error()));
-    }
-    return std::move(*out).finish();
+    return call.whole(ImageView(View(image).pictures(first, count)));
 }
 
 Result<Image> with_channels(const Call& call, const Image& image, std::size_t channels) {
@@ -87,6 +47,9 @@ Result<Image> with_channels(const Call& call, const Image& image, std::size_t ch
 
 namespace {
 
+constexpr std::size_t kPieceFloatsMin = 1024;
+constexpr std::size_t kPiecesMax = 16 * 1024;
+
 tl::unexpected<Error> sizes_differ(std::size_t expected, std::size_t got, std::size_t index) {
     return node_error(
         "RuntimeError",
@@ -99,13 +62,20 @@ tl::unexpected<Error> sizes_differ(std::size_t expected, std::size_t got, std::s
 }  // namespace
 
 Result<Image> join(const Call& call, std::span<const Image> images) {
-    COMFYD_ASSERT(!images.empty());
-    if (images.size() == 1) {
-        return images[0];
+    const std::vector<View> views(images.begin(), images.end());
+    auto joined = join_views(call, views);
+    if (!joined) {
+        return fail(std::move(joined.error()));
     }
-    ImageShape shape = images[0].shape();
-    for (std::size_t i = 1; i < images.size(); ++i) {
-        const ImageShape& other = images[i].shape();
+    return call.whole(ImageView(std::move(*joined)));
+}
+
+Result<View> join_views(const Call& call, std::span<const View> views) {
+    COMFYD_ASSERT(!views.empty());
+    ImageShape shape = views[0].shape();
+    std::size_t pieces = views[0].pieces();
+    for (std::size_t i = 1; i < views.size(); ++i) {
+        const ImageShape& other = views[i].shape();
         const std::array<std::pair<std::size_t, std::size_t>, 3> sides = {
             {{shape.height, other.height},
              {shape.width, other.width},
@@ -117,20 +87,26 @@ Result<Image> join(const Call& call, std::span<const Image> images) {
             }
         }
         shape.batch += other.batch;
+        pieces += views[i].pieces();
+    }
+    if (pieces <= kPiecesMax && shape.floats() >= pieces * kPieceFloatsMin) {
+        return View::joined(views);
     }
     auto out = call.new_image(shape);
     if (!out) {
         return fail(std::move(out.error()));
     }
-    std::size_t first = 0;
-    for (const Image& image : images) {
-        auto done = lay(call, image, *out, 0, 0, first);
-        if (!done) {
-            return fail(std::move(done.error()));
+    float* into = out->data();
+    for (const View& view : views) {
+        if (auto go_on = call.check_stopped(); !go_on) {
+            return fail(std::move(go_on.error()));
         }
-        first += image.shape().batch;
+        for (std::size_t row = 0; row < view.shape().rows(); ++row) {
+            view.copy_row(row, into);
+            into += shape.row_floats();
+        }
     }
-    return std::move(*out).finish();
+    return View(std::move(*out).finish());
 }
 
 Result<> lay(
@@ -192,12 +168,12 @@ Result<Image> map_values(const Call& call, const Image& image, const RowFunction
 }
 
 Image as_image(const Mask& mask) {
-    return {mask.shape(), mask.buffer()};
+    return Image(Pixels(mask));
 }
 
 Mask as_mask(const Image& image) {
     COMFYD_ASSERT(image.shape().channels == 1);
-    return {image.shape(), image.buffer()};
+    return Mask(Pixels(image));
 }
 
 Result<Image> scale(

@@ -17,13 +17,6 @@
 
 namespace comfyd::engine {
 
-struct Box {
-    std::size_t x = 0;
-    std::size_t y = 0;
-    std::size_t width = 0;
-    std::size_t height = 0;
-};
-
 // REQUIRES: `box` lies within the picture.
 Result<Image> cut(const Call& call, const Image& image, const Box& box);
 
@@ -33,8 +26,10 @@ Result<Image> pictures(const Call& call, const Image& image, std::size_t first, 
 // Surplus channels are cut off, missing ones are 1.
 Result<Image> with_channels(const Call& call, const Image& image, std::size_t channels);
 
-// One batch of all; fails as PyTorch does where sizes differ.
+// One batch of all; fails as PyTorch does where sizes differ. The second copies nothing, unless the
+// pictures are so small that knowing their places costs as much.
 Result<Image> join(const Call& call, std::span<const Image> images);
+Result<View> join_views(const Call& call, std::span<const View> views);
 
 // Lays each picture of `source` into the picture of the same number, counted from `first`.
 // REQUIRES: same channels, and it fits.

@@ -14,10 +14,15 @@ void add_names(json::object& node_class, const char* input, const std::vector<st
 
 }  // namespace
 
-Catalogue::Catalogue(const std::vector<std::string>& models, std::string_view nodes_json)
+Catalogue::Catalogue(
+    const std::vector<std::string>& models, std::string_view nodes_json, bool batch_pack
+)
     : classes_(boost::json::parse(kBuiltInNodes).as_object()) {
     add_names(classes_.at("CheckpointLoaderSimple").as_object(), "ckpt_name", models);
     add_names(classes_.at("LoraLoader").as_object(), "lora_name", models);
+    if (batch_pack) {
+        add_batch_pack();
+    }
     if (nodes_json.empty()) {
         return;
     }
@@ -30,6 +35,22 @@ Catalogue::Catalogue(const std::vector<std::string>& models, std::string_view no
             throw std::runtime_error("node classes: " + std::string(name) + " is not an object");
         }
         classes_[name] = node_class;
+    }
+}
+
+void Catalogue::add_batch_pack() {
+    constexpr int kJobsMax = 64;
+    json::object pack = boost::json::parse(kBatchPackNodes).as_object();
+    const auto add_inputs = [&pack](const char* name, const std::string& input, const char* type) {
+        json::object& optional = pack.at(name).at("input").at("optional").as_object();
+        for (int i = 1; i < kJobsMax; ++i) {
+            optional[input + std::to_string(i)] = json::array{type};
+        }
+    };
+    add_inputs("ComfydLatentBatch", "latent", "LATENT");
+    add_inputs("ComfydConditioningBatch", "conditioning", "CONDITIONING");
+    for (auto& [name, node_class] : pack) {
+        classes_[name] = std::move(node_class);
     }
 }
 

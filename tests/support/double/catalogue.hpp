@@ -10,12 +10,15 @@
 namespace comfyd::support {
 
 extern const char* const kBuiltInNodes;
+extern const char* const kBatchPackNodes;
 
 class Catalogue {
 public:
     // `models` are added to the file lists of the loaders; `nodes_json` is an object_info document
     // or empty. Throws std::runtime_error when it is neither.
-    Catalogue(const std::vector<std::string>& models, std::string_view nodes_json);
+    Catalogue(
+        const std::vector<std::string>& models, std::string_view nodes_json, bool batch_pack = false
+    );
 
     const json::object* find(std::string_view name) const;
     bool is_output(std::string_view name) const;
@@ -23,6 +26,8 @@ public:
     json::object with_inputs(const std::vector<std::string>& input_files) const;
 
 private:
+    void add_batch_pack();
+
     json::object classes_;
 };
 

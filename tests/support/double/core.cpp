@@ -13,7 +13,7 @@ Core::Core(Executor core_executor, DoubleOptions core_options)
     : executor(core_executor),
       options(std::move(core_options)),
       behaviour(options.version),
-      catalogue(options.models, options.nodes_json),
+      catalogue(options.models, options.nodes_json, options.batch_pack),
       files(options.files_max),
       hub(core_executor),
       faults(options.faults),

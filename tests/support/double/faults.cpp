@@ -26,6 +26,7 @@ constexpr std::array kRunFlags{
     Flag<RunFaults>{"ws_silence", &RunFaults::ws_silence},
     Flag<RunFaults>{"oom", &RunFaults::oom},
     Flag<RunFaults>{"node_error", &RunFaults::node_error},
+    Flag<RunFaults>{"merge_error", &RunFaults::merge_error},
     Flag<RunFaults>{"bad_json", &RunFaults::bad_json},
     Flag<RunFaults>{"duplicate", &RunFaults::duplicate},
     Flag<RunFaults>{"out_of_order", &RunFaults::out_of_order},

@@ -26,7 +26,8 @@ struct RunFaults {
     std::int64_t ws_disconnect =
         0;             // the client's socket is dropped after so many messages of a prompt, once
     bool oom = false;  // execution_error torch.OutOfMemoryError in the last node
-    bool node_error = false;  // execution_error with a traceback in the last node
+    bool node_error = false;   // execution_error with a traceback in the last node
+    bool merge_error = false;  // merged prompts fail where latents are joined; others are not hit
     bool bad_json =
         false;  // broken text frames between the real ones, and one broken history answer
     bool duplicate = false;        // every message twice

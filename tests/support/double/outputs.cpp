@@ -6,6 +6,7 @@
 
 #include "base/crypto.hpp"
 #include "support/double/catalogue.hpp"
+#include "support/double/dummy.hpp"
 #include "support/double/files.hpp"
 #include "support/double/pictures.hpp"
 
@@ -66,6 +67,49 @@ std::string letters_for(const std::string& node) {
     return letters;
 }
 
+struct Metadata {
+    std::string prompt;
+    json::object extra{};
+};
+
+// What the node writes into its pictures.
+Metadata metadata_of(const Prompt& prompt, const std::string& node) {
+    if (class_of(prompt.graph, node) != "ComfydSaveImage") {
+        const auto* extra = json::find(prompt.extra_data, "extra_pnginfo");
+        return {
+            json::serialize_python(prompt.graph),
+            extra && extra->is_object() ? extra->get_object() : json::object{}
+        };
+    }
+    const auto& inputs = inputs_of(prompt.graph, node);
+    const auto own = json::parse(std::string(inputs.at("prompt").as_string()));
+    const auto extra = json::parse_object(std::string(inputs.at("extra_pnginfo").as_string()));
+    return {
+        json::serialize_python(own ? *own : json::value(nullptr)), extra ? *extra : json::object{}
+    };
+}
+
+json::array save_dummies(
+    const Prompt& prompt,
+    const std::string& node,
+    const std::string& prefix,
+    const char* type,
+    Files& files,
+    std::size_t output_bytes
+) {
+    const Metadata metadata = metadata_of(prompt, node);
+    json::array list;
+    for (const DummySample& sample : DummyTensors(prompt.graph).input(node, "images")) {
+        PictureTexts texts{{"prompt", metadata.prompt}, {"sample", sample.text}};
+        for (const auto& [name, value] : metadata.extra) {
+            texts.emplace_back(name, json::serialize_python(value));
+        }
+        auto png = make_png(sample.what, 0, texts, output_bytes);
+        list.push_back(to_json(files.add_numbered(prefix, type, ".png", std::move(png))));
+    }
+    return list;
+}
+
 }  // namespace
 
 int batch_size_above(const json::object& graph, const std::string& node) {
@@ -96,14 +140,17 @@ json::object make_outputs(
     const std::string& node,
     const Catalogue& catalogue,
     Files& files,
-    std::size_t output_bytes
+    std::size_t output_bytes,
+    bool dummies
 ) {
     const auto name = class_of(prompt.graph, node);
     if (!catalogue.is_output(name) || name == "SaveImageWebsocket") {
         return {};
     }
     const auto& node_class = *catalogue.find(name);
-    const bool temporary = name.starts_with("Preview");
+    const auto* preview = json::find(inputs_of(prompt.graph, node), "preview");
+    const bool temporary = name.starts_with("Preview") ||
+                           (name == "ComfydSaveImage" && preview && *preview == json::value(true));
     const auto given = json::find_string(inputs_of(prompt.graph, node), "filename_prefix");
     const std::string prefix = temporary         ? "ComfyUI_temp_" + letters_for(node)
                                : given && *given ? **given
@@ -122,6 +169,9 @@ json::object make_outputs(
     }
     if (!takes(node_class, "IMAGE")) {
         return {{"text", json::array{shown_text(prompt.graph, node)}}};
+    }
+    if (dummies) {
+        return {{"images", save_dummies(prompt, node, prefix, type, files, output_bytes)}};
     }
     json::array list;
     for (int i = 0; i < batch_size_above(prompt.graph, node); ++i) {

@@ -43,7 +43,13 @@ std::string big_endian(unsigned value) {
 }
 
 std::string make_png(std::string_view text, unsigned index, std::size_t bytes_min) {
-    const Digest digest = sha256(text);
+    return make_png(text, index, {{"prompt", std::string(text)}}, bytes_min);
+}
+
+std::string make_png(
+    std::string_view colour, unsigned index, const PictureTexts& texts, std::size_t bytes_min
+) {
+    const Digest digest = sha256(colour);
     std::string row(1, '\0');
     for (std::size_t i = 0; i < 3; ++i) {
         row += static_cast<char>(static_cast<unsigned char>(digest[i] + index));
@@ -51,9 +57,9 @@ std::string make_png(std::string_view text, unsigned index, std::size_t bytes_mi
     std::string png = "\x89PNG\r\n\x1a\n";
     using namespace std::string_view_literals;
     add_chunk(png, "IHDR", "\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0"sv);
-    std::string chunk("prompt\0", 7);
-    chunk += text;
-    add_chunk(png, "tEXt", chunk);
+    for (const auto& [name, text] : texts) {
+        add_chunk(png, "tEXt", name + '\0' + text);
+    }
     if (png.size() < bytes_min) {
         // A private, ancillary chunk that decoders skip.
         add_chunk(png, "paDd", std::string(bytes_min - png.size(), 'x'));

@@ -1,8 +1,10 @@
 #include "support/double/runner.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
+#include "support/double/dummy.hpp"
 #include "support/double/outputs.hpp"
 #include "support/double/pictures.hpp"
 
@@ -183,6 +185,9 @@ Task<Runner::Outcome> Runner::work(Run& run, const std::string& node, bool last)
     } else {
         outcome = co_await pause(share);
     }
+    if (outcome == Outcome::done) {
+        outcome = join(run, node);
+    }
     if (outcome == Outcome::done && last) {
         outcome = co_await misbehave(run, node);
     }
@@ -303,9 +308,32 @@ Task<Runner::Outcome> Runner::pause(Millis duration) {
     }
 }
 
+// The joining nodes of the pack raise where what they are given does not fit together.
+Runner::Outcome Runner::join(Run& run, const std::string& node) {
+    const auto name = class_of(run.prompt->graph, node);
+    if (name != "ComfydLatentBatch" && name != "ComfydConditioningBatch") {
+        return Outcome::done;
+    }
+    try {
+        if (run.faults.merge_error) {
+            throw std::runtime_error("the pictures of the jobs do not have the same size");
+        }
+        DummyTensors(run.prompt->graph).get(node, 0);
+    } catch (const std::exception& exception) {
+        fail_with(run, node, "ValueError", exception.what() + std::string("\n"));
+        return Outcome::failed;
+    }
+    return Outcome::done;
+}
+
 json::object Runner::produce(const Run& run, const std::string& node) {
     return make_outputs(
-        *run.prompt, node, core_.catalogue, core_.files, core_.options.output_bytes
+        *run.prompt,
+        node,
+        core_.catalogue,
+        core_.files,
+        core_.options.output_bytes,
+        core_.options.batch_pack
     );
 }
 

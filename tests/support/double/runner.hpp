@@ -31,6 +31,7 @@ private:
     Task<Outcome> sleep_node(Run& run, const std::string& node);
     Task<Outcome> misbehave(Run& run, const std::string& node);
     Task<Outcome> pause(Millis duration);
+    Outcome join(Run& run, const std::string& node);
     json::object produce(const Run& run, const std::string& node);
 
     void start(Run& run);

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/crypto.hpp"
+#include "base/time.hpp"
 #include "engine/call.hpp"
+#include "engine/file_hashes.hpp"
 #include "engine/files.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/load.hpp"
@@ -19,6 +20,10 @@ constexpr std::size_t kEmptyMaskSide = 64;
 
 tl::unexpected<Error> cannot_load(const std::string& name, const std::string& why) {
     return node_error("PIL.UnidentifiedImageError", "Cannot load '" + name + "': " + why);
+}
+
+tl::unexpected<Error> no_file(const std::string& name) {
+    return node_error("FileNotFoundError", "There is no file '" + name + "'");
 }
 
 template <class Finished>
@@ -98,16 +103,12 @@ Result<NodeResult> execute_mask(Call& call) {
         return NodeResult{.outputs = {std::move(loaded->mask)}};
     }
     const std::size_t index = channel == "green" ? 1 : channel == "blue" ? 2 : 0;
-    const ImageShape& shape = loaded->image.shape();
-    auto mask = call.new_mask(shape.batch, shape.height, shape.width);
+    // A copy: the rest of the picture is of no use to anybody.
+    auto mask = call.copy(View(loaded->image).channel(index));
     if (!mask) {
         return fail(std::move(mask.error()));
     }
-    const float* from = loaded->image.data() + index;
-    for (std::size_t i = 0; i < shape.rows() * shape.width; ++i) {
-        mask->data()[i] = from[i * 3];
-    }
-    return NodeResult{.outputs = {std::move(*mask).finish()}};
+    return NodeResult{.outputs = {Mask(std::move(*mask))}};
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ Result<NodeResult> execute_mask(Call& call) {
 Result<std::string> read_named(const std::string& name, const Folders& folders) {
     const auto path = find_input_file(name, folders);
     if (!path) {
-        return node_error("FileNotFoundError", "There is no file '" + name + "'");
+        return no_file(name);
     }
     auto content = read_file(*path);
     if (!content && content.error().code != Code::storage_unavailable) {
@@ -131,11 +132,13 @@ Result<std::string> file_fingerprint(
     if (name == nullptr || !name->is_string()) {
         return fail(Code::not_found, "No file is named");
     }
-    const auto file = read_named(workflow::python_str(*name), folders);
-    if (!file) {
-        return fail(file.error());
+    const auto path = find_input_file(workflow::python_str(*name), folders);
+    if (!path) {
+        return no_file(workflow::python_str(*name));
     }
-    return to_hex(sha256(*file));
+    static const SystemClock clock;
+    static FileHashes hashes(clock);
+    return hashes.hash(*path);
 }
 
 Result<LoadedPicture> decode_picture(

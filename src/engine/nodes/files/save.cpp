@@ -46,14 +46,20 @@ std::optional<std::string> to_latin1(std::string_view text) {
 
 Result<std::string> save_one(
     const Call& call,
-    const Image& images,
+    const ImageView& images,
     std::size_t index,
     const SavePlace& place,
     const std::vector<PngText>& texts,
     int level
 ) {
     const ImageShape& shape = images.shape();
-    const PngPicture picture{images.picture(index), shape.width, shape.height, shape.channels};
+    std::vector<float> scratch;
+    const PngPicture picture{
+        .width = shape.width,
+        .height = shape.height,
+        .channels = shape.channels,
+        .row = [&](std::size_t y) { return images.row(index * shape.height + y, scratch); }
+    };
     return save_counted(
         place,
         place.counter + index,
@@ -75,7 +81,7 @@ Result<std::string> save_one(
 
 Result<json::array> save_all(
     const Call& call,
-    const Image& images,
+    const ImageView& images,
     const std::string& prefix,
     const std::vector<PngText>& texts,
     const Destination& destination
@@ -148,7 +154,7 @@ Result<std::vector<PngText>> png_texts(const Call& call) {
 }
 
 Result<json::array> save_pictures(
-    const Call& call, const Image& images, const std::string& prefix
+    const Call& call, const ImageView& images, const std::string& prefix
 ) {
     const auto texts = png_texts(call);
     if (!texts) {
@@ -168,7 +174,7 @@ std::string random_letters() {
 }
 
 Result<json::array> preview_pictures(
-    const Call& call, const Image& images, const std::string& prefix, bool with_texts
+    const Call& call, const ImageView& images, const std::string& prefix, bool with_texts
 ) {
     std::vector<PngText> texts;
     if (with_texts) {
@@ -181,7 +187,7 @@ Result<json::array> preview_pictures(
     return save_all(call, images, prefix, texts, {call.folders().temp, "temp", kPreviewLevel});
 }
 
-Result<json::object> preview_ui(const Call& call, const Image& images, bool with_texts) {
+Result<json::object> preview_ui(const Call& call, const ImageView& images, bool with_texts) {
     auto files = preview_pictures(call, images, "ComfyUI_temp_" + random_letters(), with_texts);
     if (!files) {
         return fail(std::move(files.error()));

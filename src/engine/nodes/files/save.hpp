@@ -30,16 +30,18 @@ std::vector<std::pair<std::string, std::string>> workflow_texts(const Call& call
 Result<std::vector<PngText>> png_texts(const Call& call);
 
 // Each picture as a PNG with these texts into the output folder; the entries for the ui.
-Result<json::array> save_pictures(const Call& call, const Image& images, const std::string& prefix);
+Result<json::array> save_pictures(
+    const Call& call, const ImageView& images, const std::string& prefix
+);
 
 // Five random letters, as in the names of previews.
 std::string random_letters();
 // Into the temporary folder, quickly. `with_texts`: the workflow goes inside.
 Result<json::array> preview_pictures(
-    const Call& call, const Image& images, const std::string& prefix, bool with_texts
+    const Call& call, const ImageView& images, const std::string& prefix, bool with_texts
 );
 // {"images": …, "animated": [false]} as of ComfyUI's newer nodes.
-Result<json::object> preview_ui(const Call& call, const Image& images, bool with_texts);
+Result<json::object> preview_ui(const Call& call, const ImageView& images, bool with_texts);
 
 }  // namespace nodes
 }  // namespace comfyd::engine

@@ -110,20 +110,32 @@ std::string make_exif(const Call& call) {
     return exif + values;
 }
 
-Result<NodeResult> execute_webp(Call& call) {
-    const Image& images = call.image("images");
-    const ImageShape& shape = images.shape();
-    if (!can_save(shape)) {
-        return wrong_shape(shape);
-    }
+// Without loss "quality" is only how long the encoder looks for a smaller file. From here on it
+// takes twice as long for half a percent.
+constexpr int kLosslessEffort = 50;
+
+pictures::WebpOptions webp_options(const Call& call) {
     const std::string& method = call.text("method");
-    const pictures::WebpOptions options{
+    pictures::WebpOptions options{
         .lossless = call.flag("lossless"),
         .quality = static_cast<int>(call.integer("quality")),
         .method = method == "fastest"   ? 0
                   : method == "slowest" ? 6
                                         : 4
     };
+    if (options.lossless && method != "slowest") {
+        options.quality = std::min(options.quality, kLosslessEffort);
+    }
+    return options;
+}
+
+Result<NodeResult> execute_webp(Call& call) {
+    const Image& images = call.image("images");
+    const ImageShape& shape = images.shape();
+    if (!can_save(shape)) {
+        return wrong_shape(shape);
+    }
+    const pictures::WebpOptions options = webp_options(call);
     auto bytes = call.new_scratch(shape.height * shape.row_floats());
     if (!bytes) {
         return fail(std::move(bytes.error()));

@@ -1,32 +1,54 @@
 // SaveImage, PreviewImage, ImageCompare and SaveImageWebsocket: pictures as PNG for people to see.
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/call.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/save.hpp"
+#include "engine/nodes/image/clip.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
 constexpr int kPreviewLevel = 1;
 
-Result<NodeResult> with_ui(const Image& images, Result<json::array> files) {
+Result<NodeResult> with_ui(const ImageView& images, Result<json::array> files) {
     if (!files) {
         return fail(std::move(files.error()));
     }
     return NodeResult{.outputs = {images}, .ui = json::object{{"images", std::move(*files)}}};
 }
 
+// In Pillow's words where it is given a whole clip as one picture.
+Result<ImageView> savable(const Call& call) {
+    if (const Clip* clip = as_clip(call.value("images"))) {
+        const ImageShape& shape = clip->frames.shape();
+        return node_error(
+            "TypeError",
+            "Cannot handle this data type: (1, 1, " + std::to_string(shape.width) + ", " +
+                std::to_string(shape.channels) + "), |u1"
+        );
+    }
+    return call.image_view("images");
+}
+
 Result<NodeResult> execute_save(Call& call) {
-    const Image& images = call.image("images");
-    return with_ui(images, save_pictures(call, images, call.text("filename_prefix")));
+    const auto images = savable(call);
+    if (!images) {
+        return fail(images.error());
+    }
+    return with_ui(*images, save_pictures(call, *images, call.text("filename_prefix")));
 }
 
 Result<NodeResult> execute_preview(Call& call) {
-    const Image& images = call.image("images");
+    const auto images = savable(call);
+    if (!images) {
+        return fail(images.error());
+    }
     return with_ui(
-        images, preview_pictures(call, images, "ComfyUI_temp_" + random_letters(), true)
+        *images, preview_pictures(call, *images, "ComfyUI_temp_" + random_letters(), true)
     );
 }
 
@@ -34,11 +56,11 @@ Result<NodeResult> execute_compare(Call& call) {
     const std::string tail = "_temp_" + random_letters();
     json::object ui{{"a_images", json::array{}}, {"b_images", json::array{}}};
     for (const std::string side : {"a", "b"}) {
-        if (!call.has("image_" + side) || call.image("image_" + side).shape().batch == 0) {
+        if (!call.has("image_" + side) || call.image_view("image_" + side).shape().batch == 0) {
             continue;
         }
         auto files = preview_pictures(
-            call, call.image("image_" + side), "comfy.compare." + side + tail, false
+            call, call.image_view("image_" + side), "comfy.compare." + side + tail, false
         );
         if (!files) {
             return fail(std::move(files.error()));
@@ -49,16 +71,20 @@ Result<NodeResult> execute_compare(Call& call) {
 }
 
 Result<NodeResult> execute_websocket(Call& call) {
-    const Image& images = call.image("images");
+    const ImageView images = call.image_view("images");
     const ImageShape& shape = images.shape();
     for (std::size_t i = 0; i < shape.batch; ++i) {
         std::string file;
+        std::vector<float> scratch;
         const FileSink sink = [&file](const void* data, std::size_t size) {
             file.append(static_cast<const char*>(data), size);
             return true;
         };
         const auto encoded = encode_png(
-            {images.picture(i), shape.width, shape.height, shape.channels},
+            {.width = shape.width,
+             .height = shape.height,
+             .channels = shape.channels,
+             .row = [&](std::size_t y) { return images.row(i * shape.height + y, scratch); }},
             kPreviewLevel,
             {},
             sink,
@@ -83,6 +109,7 @@ NodeClass save_image() {
         .name = "SaveImage",
         .description = "Writes pictures into the output folder, with the workflow inside.",
         .execute = &execute_save,
+        .reads_views = true,
     };
 }
 
@@ -91,6 +118,7 @@ NodeClass preview_image() {
         .name = "PreviewImage",
         .description = "Writes pictures into the temporary folder.",
         .execute = &execute_preview,
+        .reads_views = true,
     };
 }
 
@@ -99,6 +127,7 @@ NodeClass image_compare() {
         .name = "ImageCompare",
         .description = "Shows two pictures above each other, with a slider between them.",
         .execute = &execute_compare,
+        .reads_views = true,
     };
 }
 
@@ -107,6 +136,7 @@ NodeClass save_image_websocket() {
         .name = "SaveImageWebsocket",
         .description = "Sends pictures to the client's socket and writes no file.",
         .execute = &execute_websocket,
+        .reads_views = true,
     };
 }
 

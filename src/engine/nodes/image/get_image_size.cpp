@@ -7,7 +7,7 @@ namespace comfyd::engine::nodes {
 namespace {
 
 Result<NodeResult> execute(Call& call) {
-    const ImageShape& shape = call.image("image").shape();
+    const ImageShape shape = call.image_view("image").shape();
     call.show_text(
         "width: " + std::to_string(shape.width) + ", height: " + std::to_string(shape.height) +
         "\n batch size: " + std::to_string(shape.batch)
@@ -27,6 +27,7 @@ NodeClass get_image_size() {
         .name = "GetImageSize",
         .description = "Width, height and number of pictures.",
         .execute = &execute,
+        .reads_views = true,
     };
 }
 

@@ -52,6 +52,7 @@ void add_image(Registry& registry) {
         &morphology,
         &canny,
         &color_transfer,
+        &seedvr2_preprocess,
         &seedvr2_post_processing,
         &triposplat_preprocess_image,
     };

@@ -57,6 +57,7 @@ NodeClass image_yuv_to_rgb();
 NodeClass morphology();
 NodeClass canny();
 NodeClass color_transfer();
+NodeClass seedvr2_preprocess();
 NodeClass seedvr2_post_processing();
 NodeClass triposplat_preprocess_image();
 

@@ -8,40 +8,54 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-// All with the channels of the richest one and the size of the first one.
-Result<NodeResult> batched(const Call& call, std::vector<Image> images) {
-    std::size_t channels = 0;
-    for (const Image& image : images) {
-        channels = std::max(channels, image.shape().channels);
+Result<View> fitting(const Call& call, const ImageView& image, const ImageShape& wanted) {
+    const ImageShape& shape = image.shape();
+    const bool has_size = shape.width == wanted.width && shape.height == wanted.height;
+    if (has_size && shape.channels == wanted.channels) {
+        return image;
     }
-    const ImageShape size = images[0].shape();
-    for (Image& image : images) {
-        auto fitting = with_channels(call, image, channels);
-        if (fitting && (image.shape().width != size.width || image.shape().height != size.height)) {
-            fitting = resize(
-                call, *fitting, size.width, size.height, ResizeMethod::bilinear, Crop::center
-            );
-        }
-        if (!fitting) {
-            return fail(std::move(fitting.error()));
-        }
-        image = std::move(*fitting);
+    auto out = call.whole(image);
+    if (out) {
+        out = with_channels(call, *out, wanted.channels);
     }
-    auto out = join(call, images);
+    if (out && !has_size) {
+        out = resize(call, *out, wanted.width, wanted.height, ResizeMethod::bilinear, Crop::center);
+    }
     if (!out) {
         return fail(std::move(out.error()));
     }
-    return NodeResult{.outputs = {std::move(*out)}};
+    return View(*out);
+}
+
+// All with the channels of the richest one and the size of the first one.
+Result<NodeResult> batched(const Call& call, std::vector<ImageView> images) {
+    ImageShape wanted = images[0].shape();
+    for (const ImageView& image : images) {
+        wanted.channels = std::max(wanted.channels, image.shape().channels);
+    }
+    std::vector<View> parts;
+    for (const ImageView& image : images) {
+        auto part = fitting(call, image, wanted);
+        if (!part) {
+            return fail(std::move(part.error()));
+        }
+        parts.push_back(std::move(*part));
+    }
+    auto out = join_views(call, parts);
+    if (!out) {
+        return fail(std::move(out.error()));
+    }
+    return NodeResult{.outputs = {ImageView(std::move(*out))}};
 }
 
 Result<NodeResult> of_two(Call& call) {
-    return batched(call, {call.image("image1"), call.image("image2")});
+    return batched(call, {call.image_view("image1"), call.image_view("image2")});
 }
 
 Result<NodeResult> of_many(Call& call) {
-    std::vector<Image> images;
+    std::vector<ImageView> images;
     for (const Call::Grown& grown : call.grown("images")) {
-        images.push_back(std::get<Image>(grown.value));
+        images.push_back(to_image_view(grown.value));
     }
     if (images.empty()) {
         return NodeResult{.outputs = {None{}}};
@@ -56,6 +70,7 @@ NodeClass image_batch() {
         .name = "ImageBatch",
         .description = "Puts two pictures into one batch; the second takes the first one's size.",
         .execute = &of_two,
+        .reads_views = true,
     };
 }
 
@@ -64,6 +79,7 @@ NodeClass batch_images() {
         .name = "BatchImagesNode",
         .description = "Puts pictures into one batch; all take the first one's size.",
         .execute = &of_many,
+        .reads_views = true,
     };
 }
 

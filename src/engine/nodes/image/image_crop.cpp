@@ -12,7 +12,7 @@ namespace {
 Result<NodeResult> cropped(
     Call& call, std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height
 ) {
-    const Image& image = call.image("image");
+    const ImageView image = call.image_view("image");
     const ImageShape& shape = image.shape();
     // Python's slices count negative numbers from the end.
     const auto bound = [](std::int64_t at, std::size_t side) {
@@ -28,17 +28,13 @@ Result<NodeResult> cropped(
     if (left == right || top == bottom) {
         return node_error("RuntimeError", "The crop region holds no pixel of the picture");
     }
-    auto out =
-        cut(call,
-            image,
-            {static_cast<std::size_t>(left),
-             static_cast<std::size_t>(top),
-             static_cast<std::size_t>(right - left),
-             static_cast<std::size_t>(bottom - top)});
-    if (!out) {
-        return fail(std::move(out.error()));
-    }
-    return NodeResult{.outputs = {std::move(*out)}};
+    const Box box{
+        static_cast<std::size_t>(left),
+        static_cast<std::size_t>(top),
+        static_cast<std::size_t>(right - left),
+        static_cast<std::size_t>(bottom - top)
+    };
+    return NodeResult{.outputs = {ImageView(image.cut(box))}};
 }
 
 Result<NodeResult> by_numbers(Call& call) {
@@ -70,7 +66,7 @@ Result<NodeResult> by_region(Call& call) {
     if (!result) {
         return result;
     }
-    auto shown = preview_ui(call, std::get<Image>(result->outputs[0]), false);
+    auto shown = preview_ui(call, std::get<ImageView>(result->outputs[0]), false);
     if (!shown) {
         return fail(std::move(shown.error()));
     }
@@ -85,6 +81,7 @@ NodeClass image_crop() {
         .name = "ImageCrop",
         .description = "Cuts a rectangle out.",
         .execute = &by_numbers,
+        .reads_views = true,
     };
 }
 
@@ -93,6 +90,7 @@ NodeClass image_crop_v2() {
         .name = "ImageCropV2",
         .description = "Cuts out the rectangle that was drawn on the picture.",
         .execute = &by_region,
+        .reads_views = true,
     };
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "engine/nodes/image/image.hpp"
 #include "engine/pixels/pictures.hpp"
@@ -7,56 +6,14 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-template <std::size_t kChannels>
-void mirror(const float* from, std::size_t width, float* into) {
-    const float* pixel = from + width * kChannels;
-    for (std::size_t x = 0; x < width; ++x) {
-        pixel -= kChannels;
-        for (std::size_t c = 0; c < kChannels; ++c) {
-            *into++ = pixel[c];
-        }
-    }
-}
-
-void mirror_row(const float* from, const ImageShape& shape, float* into) {
-    if (shape.channels == 3) {
-        return mirror<3>(from, shape.width, into);
-    }
-    if (shape.channels == 4) {
-        return mirror<4>(from, shape.width, into);
-    }
-    for (std::size_t x = shape.width; x-- > 0;) {
-        into = std::copy_n(from + x * shape.channels, shape.channels, into);
-    }
-}
-
-Result<Image> flipped(const Call& call, const Image& image, bool rows, bool columns) {
-    const ImageShape shape = image.shape();
-    auto out = call.new_image(shape);
-    if (!out) {
-        return fail(std::move(out.error()));
-    }
-    auto done =
-        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
-            for (std::size_t row = first; row < last; ++row) {
-                const std::size_t y = row % shape.height;
-                const float* from = image.row(rows ? row - y + shape.height - 1 - y : row);
-                if (columns) {
-                    mirror_row(from, shape, out->row(row));
-                } else {
-                    std::copy_n(from, shape.row_floats(), out->row(row));
-                }
-            }
-        });
-    if (!done) {
-        return fail(std::move(done.error()));
-    }
-    return std::move(*out).finish();
-}
-
 // A quarter turn: output row y is column y, or the one as far from the right. Columns are read in
 // groups, so that each cache line of the source serves several output rows.
-Result<Image> turned(const Call& call, const Image& image, bool clockwise) {
+Result<Image> turned(const Call& call, const ImageView& view, bool clockwise) {
+    const auto whole = call.whole(view);
+    if (!whole) {
+        return fail(whole.error());
+    }
+    const Image& image = *whole;
     const ImageShape& from = image.shape();
     auto out = call.new_image({from.batch, from.width, from.height, from.channels});
     if (!out) {
@@ -98,28 +55,18 @@ Result<Image> turned(const Call& call, const Image& image, bool clockwise) {
 
 Result<NodeResult> flip(Call& call) {
     const bool rows = call.text("flip_method").starts_with('x');
-    auto out = flipped(call, call.image("image"), rows, !rows);
-    if (!out) {
-        return fail(std::move(out.error()));
-    }
-    return NodeResult{.outputs = {std::move(*out)}};
-}
-
-Result<Image> rotated(const Call& call, const Image& image, std::string_view rotation) {
-    if (rotation.starts_with("90")) {
-        return turned(call, image, true);
-    }
-    if (rotation.starts_with("180")) {
-        return flipped(call, image, true, true);
-    }
-    if (rotation.starts_with("270")) {
-        return turned(call, image, false);
-    }
-    return image;
+    return NodeResult{.outputs = {ImageView(call.image_view("image").mirrored(rows, !rows))}};
 }
 
 Result<NodeResult> rotate(Call& call) {
-    auto out = rotated(call, call.image("image"), call.text("rotation"));
+    const ImageView image = call.image_view("image");
+    const std::string& rotation = call.text("rotation");
+    const bool clockwise = rotation.starts_with("90");
+    if (!clockwise && !rotation.starts_with("270")) {
+        const bool turn = rotation.starts_with("180");
+        return NodeResult{.outputs = {ImageView(image.mirrored(turn, turn))}};
+    }
+    auto out = turned(call, image, clockwise);
     if (!out) {
         return fail(std::move(out.error()));
     }
@@ -133,6 +80,7 @@ NodeClass image_flip() {
         .name = "ImageFlip",
         .description = "Turns a picture upside down, or left to right.",
         .execute = &flip,
+        .reads_views = true,
     };
 }
 
@@ -141,6 +89,7 @@ NodeClass image_rotate() {
         .name = "ImageRotate",
         .description = "Turns a picture clockwise in quarter turns.",
         .execute = &rotate,
+        .reads_views = true,
     };
 }
 

@@ -1,11 +1,21 @@
+#include <vector>
+
 #include "engine/call.hpp"
+#include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
+COMFYD_KERNEL void invert(const float* from, std::size_t count, float* into) {
+    COMFYD_NO_CONTRACTION
+    for (std::size_t i = 0; i < count; ++i) {
+        into[i] = 1.0F - from[i];
+    }
+}
+
 Result<NodeResult> execute(Call& call) {
-    const Image& image = call.image("image");
+    const ImageView image = call.image_view("image");
     auto out = call.new_image(image.shape());
     if (!out) {
         return fail(std::move(out.error()));
@@ -13,11 +23,9 @@ Result<NodeResult> execute(Call& call) {
     const ImageShape shape = image.shape();
     auto done =
         call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
-            const float* from = image.row(first);
-            float* into = out->row(first);
-            const std::size_t count = (last - first) * shape.row_floats();
-            for (std::size_t i = 0; i < count; ++i) {
-                into[i] = 1.0F - from[i];
+            std::vector<float> scratch;
+            for (std::size_t row = first; row < last; ++row) {
+                invert(image.row(row, scratch), shape.row_floats(), out->row(row));
             }
         });
     if (!done) {
@@ -33,6 +41,7 @@ NodeClass image_invert() {
         .name = "ImageInvert",
         .description = "Every channel becomes 1 minus its value.",
         .execute = &execute,
+        .reads_views = true,
     };
 }
 

@@ -37,7 +37,10 @@ protected:
     Image picture(const NodeClass& node, Inputs inputs) {
         auto result = run(node, std::move(inputs));
         EXPECT_TRUE(result) << node.name << ": " << result.error().message;
-        return result ? std::get<Image>(result->outputs[0]) : plain({1, 1, 1, 3}, -1.0F);
+        const auto whole =
+            result ? Call(surroundings_, node_id_, {}).whole(to_image_view(result->outputs[0]))
+                   : Result<Image>(plain({1, 1, 1, 3}, -1.0F));
+        return *whole;
     }
     std::string refusal(const NodeClass& node, Inputs inputs) {
         const auto result = run(node, std::move(inputs));

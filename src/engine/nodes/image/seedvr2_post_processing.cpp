@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/kernel.hpp"
+#include "engine/nodes/image/clip.hpp"
 #include "engine/nodes/image/image.hpp"
 #include "engine/pixels/antialias.hpp"
 #include "engine/pixels/lab.hpp"
@@ -289,9 +291,14 @@ Result<Image> with_alpha(const Call& call, const Image& image, const Image& refe
     return std::move(*out).finish();
 }
 
+const Image& frames_of(const Call& call, std::string_view name) {
+    const Clip* clip = as_clip(call.value(name));
+    return clip != nullptr ? clip->frames : call.image(name);
+}
+
 Result<Image> post_processed(const Call& call) {
-    const Image& given = call.image("images");
-    const Image& reference = call.image("original_resized_images");
+    const Image& given = frames_of(call, "images");
+    const Image& reference = frames_of(call, "original_resized_images");
     const ImageShape& a = given.shape();
     const ImageShape& b = reference.shape();
     const std::size_t frames = std::min(a.batch, b.batch);
@@ -329,6 +336,9 @@ Result<NodeResult> execute(Call& call) {
     auto out = post_processed(call);
     if (!out) {
         return fail(std::move(out.error()));
+    }
+    if (as_clip(call.value("images")) != nullptr) {
+        return NodeResult{.outputs = {std::make_shared<const Clip>(std::move(*out))}};
     }
     return NodeResult{.outputs = {std::move(*out)}};
 }

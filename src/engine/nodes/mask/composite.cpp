@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "engine/kernel.hpp"
 #include "engine/nodes/mask/mask.hpp"
@@ -129,8 +130,8 @@ Result<> check_fit(const Overlap& overlap, std::size_t batch, std::size_t source
 }
 
 Result<NodeResult> execute(Call& call) {
-    const Mask& onto = call.mask("destination");
-    const Mask& source = call.mask("source");
+    const MaskView onto = call.mask_view("destination");
+    const MaskView source = call.mask_view("source");
     const ImageShape& shape = onto.shape();
     const ImageShape& from = source.shape();
     const Overlap overlap = overlap_of(shape, from, call.integer("x"), call.integer("y"));
@@ -145,14 +146,15 @@ Result<NodeResult> execute(Call& call) {
     )->second;
     const std::size_t step = overlap.source_columns.count == 1 ? 0 : 1;
     return as_output(make_mask(call, shape, [&](std::size_t row, float* into) {
-        std::copy_n(onto.row(row), shape.width, into);
+        onto.copy_row(row, into);
         const std::size_t y = row % shape.height;
         if (y >= overlap.rows.first && y - overlap.rows.first < overlap.rows.count) {
             const std::size_t picture = from.batch == 1 ? 0 : row / shape.height;
             const std::size_t line = overlap.source_rows.count == 1 ? 0 : y - overlap.rows.first;
+            std::vector<float> scratch;
             operation(
                 into + overlap.columns.first,
-                source.row(picture * from.height + line),
+                source.row(picture * from.height + line, scratch),
                 step,
                 overlap.columns.count
             );
@@ -167,7 +169,8 @@ NodeClass mask_composite() {
     return {
         .name = "MaskComposite",
         .description = "Works one mask into another at a place: arithmetic or logic.",
-        .execute = &execute
+        .execute = &execute,
+        .reads_views = true
     };
 }
 

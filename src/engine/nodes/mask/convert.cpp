@@ -21,14 +21,6 @@ tl::unexpected<Error> no_channel(std::size_t channel, std::size_t channels) {
     );
 }
 
-COMFYD_KERNEL void repeat_three(const float* from, std::size_t count, float* into) {
-    for (std::size_t i = 0; i < count; ++i) {
-        into[i * 3] = from[i];
-        into[i * 3 + 1] = from[i];
-        into[i * 3 + 2] = from[i];
-    }
-}
-
 // 0..255; what is not a number converts as PyTorch's integers do on this kind of processor.
 std::uint32_t level(float value) {
     const float scaled = std::nearbyint(clamp_unit(value) * 255.0F);
@@ -48,16 +40,11 @@ COMFYD_KERNEL void match_color(
 }
 
 Result<NodeResult> execute_to_image(Call& call) {
-    const Mask& mask = call.mask("mask");
-    ImageShape shape = mask.shape();
-    shape.channels = 3;
-    return as_output(make_image(call, shape, [&](std::size_t row, float* into) {
-        repeat_three(mask.row(row), shape.width, into);
-    }));
+    return NodeResult{.outputs = {ImageView(call.mask_view("mask").repeated(3))}};
 }
 
 Result<NodeResult> execute_to_mask(Call& call) {
-    const Image& image = call.image("image");
+    const ImageView image = call.image_view("image");
     const ImageShape& shape = image.shape();
     const auto channel = static_cast<std::size_t>(
         std::ranges::find(kChannels, std::string_view(call.text("channel"))) - kChannels.begin()
@@ -65,12 +52,7 @@ Result<NodeResult> execute_to_mask(Call& call) {
     if (channel >= shape.channels) {
         return no_channel(channel, shape.channels);
     }
-    return as_output(make_mask(call, shape, [&](std::size_t row, float* into) {
-        const float* from = image.row(row) + channel;
-        for (std::size_t x = 0; x < shape.width; ++x) {
-            into[x] = from[x * shape.channels];
-        }
-    }));
+    return NodeResult{.outputs = {MaskView(image.channel(channel))}};
 }
 
 Result<NodeResult> execute_color(Call& call) {
@@ -98,7 +80,8 @@ NodeClass mask_to_image() {
     return {
         .name = "MaskToImage",
         .description = "Shows a mask as a gray picture.",
-        .execute = &execute_to_image
+        .execute = &execute_to_image,
+        .reads_views = true
     };
 }
 
@@ -106,7 +89,8 @@ NodeClass image_to_mask() {
     return {
         .name = "ImageToMask",
         .description = "Takes one channel of a picture as a mask.",
-        .execute = &execute_to_mask
+        .execute = &execute_to_mask,
+        .reads_views = true
     };
 }
 

@@ -30,7 +30,7 @@ COMFYD_KERNEL void scale_all(float* values, float rate, std::size_t count) {
 }
 
 Result<NodeResult> execute(Call& call) {
-    const Mask& mask = call.mask("mask");
+    const MaskView mask = call.mask_view("mask");
     const ImageShape& shape = mask.shape();
     const auto lines = [&](const char* side, std::size_t most) {
         const std::int64_t wanted = std::max<std::int64_t>(0, call.integer(side));
@@ -42,7 +42,7 @@ Result<NodeResult> execute(Call& call) {
     const std::vector<float> top = lines("top", shape.height);
     const std::vector<float> bottom = lines("bottom", shape.height);
     return as_output(make_mask(call, shape, [&](std::size_t row, float* into) {
-        std::copy_n(mask.row(row), shape.width, into);
+        mask.copy_row(row, into);
         scale_each(into, left.data(), left.size());
         scale_each(into + (shape.width - right.size()), right.data(), right.size());
         const std::size_t y = row % shape.height;
@@ -62,7 +62,8 @@ NodeClass feather_mask() {
     return {
         .name = "FeatherMask",
         .description = "Lets a mask fade out towards its borders.",
-        .execute = &execute
+        .execute = &execute,
+        .reads_views = true
     };
 }
 

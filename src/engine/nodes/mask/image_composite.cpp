@@ -3,36 +3,43 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "engine/kernel.hpp"
 #include "engine/nodes/mask/mask.hpp"
 #include "engine/nodes/mask/support.hpp"
+#include "engine/pixels/pictures.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
 // The source with the destination's channels: a surplus one is cut off, a missing alpha is 1.
-Result<Image> with_channels(const Call& call, const Image& image, std::size_t channels) {
+Result<ImageView> with_channels(const Call& call, const ImageView& image, std::size_t channels) {
     const ImageShape& shape = image.shape();
-    if (shape.channels == channels) {
-        return image;
+    if (shape.channels >= channels) {
+        return ImageView(image.channels(channels));
     }
     if (shape.channels + 1 < channels) {
         return size_mismatch(channels, shape.channels + 1, 1);
     }
-    const std::size_t shared = std::min(shape.channels, channels);
-    return make_image(
-        call,
-        {shape.batch, shape.height, shape.width, channels},
-        [&](std::size_t row, float* into) {
-            const float* from = image.row(row);
-            for (std::size_t x = 0; x < shape.width; ++x) {
-                std::copy_n(from + x * shape.channels, shared, into);
-                std::fill_n(into + shared, channels - shared, 1.0F);
-                into += channels;
-            }
-        }
-    );
+    const auto whole = call.whole(image);
+    if (!whole) {
+        return fail(whole.error());
+    }
+    return comfyd::engine::with_channels(call, *whole, channels).map([](const Image& filled) {
+        return ImageView(filled);
+    });
+}
+
+Result<ImageView> resized(
+    const Call& call, const ImageView& image, std::size_t width, std::size_t height
+) {
+    const auto whole = call.whole(image);
+    if (!whole) {
+        return fail(whole.error());
+    }
+    return resize(call, *whole, width, height, ResizeMethod::bilinear, Crop::disabled)
+        .map([](const Image& scaled) { return ImageView(scaled); });
 }
 
 // Without a mask (nullptr) everything is covered.
@@ -90,22 +97,25 @@ Result<Place> place_of(
 }
 
 Result<NodeResult> execute(Call& call) {
-    const Image& onto = call.image("destination");
+    const ImageView onto = call.image_view("destination");
     const ImageShape& shape = onto.shape();
-    auto source = with_channels(call, call.image("source"), shape.channels);
+    auto source = with_channels(call, call.image_view("source"), shape.channels);
     if (source && call.flag("resize_source")) {
-        source = resize(
-            call, *source, shape.width, shape.height, ResizeMethod::bilinear, Crop::disabled
-        );
+        source = resized(call, *source, shape.width, shape.height);
     }
     if (!source) {
         return fail(source.error());
     }
     const ImageShape& from = source->shape();
-    std::optional<Mask> mask;
+    std::optional<MaskView> mask;
     if (call.has("mask")) {
         auto scaled = resize_mask(
-            call, call.mask("mask"), from.width, from.height, ResizeMethod::bilinear, Crop::disabled
+            call,
+            call.mask_view("mask"),
+            from.width,
+            from.height,
+            ResizeMethod::bilinear,
+            Crop::disabled
         );
         if (!scaled) {
             return fail(std::move(scaled.error()));
@@ -117,7 +127,7 @@ Result<NodeResult> execute(Call& call) {
         return fail(place.error());
     }
     return as_output(make_image(call, shape, [&](std::size_t row, float* into) {
-        std::copy_n(onto.row(row), shape.row_floats(), into);
+        onto.copy_row(row, into);
         const std::size_t y = row % shape.height;
         const std::size_t picture = row / shape.height;
         if (y < place->rows.first || y - place->rows.first >= place->rows.count) {
@@ -125,10 +135,13 @@ Result<NodeResult> execute(Call& call) {
         }
         // Shorter batches begin again.
         const std::size_t line = y - place->rows.first;
+        std::vector<float> mask_row;
+        std::vector<float> source_row;
         const float* covering =
-            mask ? mask->row(picture % mask->shape().batch * from.height + line) : nullptr;
+            mask ? mask->row(picture % mask->shape().batch * from.height + line, mask_row)
+                 : nullptr;
         lay_over(
-            source->row(picture % from.batch * from.height + line),
+            source->row(picture % from.batch * from.height + line, source_row),
             covering,
             place->columns.count,
             shape.channels,
@@ -143,7 +156,8 @@ NodeClass image_composite_masked() {
     return {
         .name = "ImageCompositeMasked",
         .description = "Lays one picture over another at a place, where a mask allows it.",
-        .execute = &execute
+        .execute = &execute,
+        .reads_views = true
     };
 }
 

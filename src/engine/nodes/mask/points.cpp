@@ -8,16 +8,9 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-COMFYD_KERNEL void invert(const float* from, std::size_t count, float* into) {
-    COMFYD_NO_CONTRACTION
+COMFYD_KERNEL void threshold(float* values, std::size_t count, float level) {
     for (std::size_t i = 0; i < count; ++i) {
-        into[i] = 1.0F - from[i];
-    }
-}
-
-COMFYD_KERNEL void threshold(const float* from, std::size_t count, float level, float* into) {
-    for (std::size_t i = 0; i < count; ++i) {
-        into[i] = from[i] > level ? 1.0F : 0.0F;
+        values[i] = values[i] > level ? 1.0F : 0.0F;
     }
 }
 
@@ -35,19 +28,21 @@ Result<NodeResult> execute_solid(Call& call) {
 }
 
 Result<NodeResult> execute_invert(Call& call) {
-    const Mask& mask = call.mask("mask");
+    const MaskView mask = call.mask_view("mask");
     const std::size_t width = mask.shape().width;
     return as_output(make_mask(call, mask.shape(), [&](std::size_t row, float* into) {
-        invert(mask.row(row), width, into);
+        mask.copy_row(row, into);
+        invert(into, width);
     }));
 }
 
 Result<NodeResult> execute_threshold(Call& call) {
-    const Mask& mask = call.mask("mask");
+    const MaskView mask = call.mask_view("mask");
     const std::size_t width = mask.shape().width;
     const auto level = static_cast<float>(call.number("value"));
     return as_output(make_mask(call, mask.shape(), [&](std::size_t row, float* into) {
-        threshold(mask.row(row), width, level, into);
+        mask.copy_row(row, into);
+        threshold(into, width, level);
     }));
 }
 
@@ -65,7 +60,8 @@ NodeClass invert_mask() {
     return {
         .name = "InvertMask",
         .description = "Swaps what is masked with what is not.",
-        .execute = &execute_invert
+        .execute = &execute_invert,
+        .reads_views = true
     };
 }
 
@@ -73,7 +69,8 @@ NodeClass threshold_mask() {
     return {
         .name = "ThresholdMask",
         .description = "Makes a hard mask: 1 above the value, 0 elsewhere.",
-        .execute = &execute_threshold
+        .execute = &execute_threshold,
+        .reads_views = true
     };
 }
 

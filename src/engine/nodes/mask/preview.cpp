@@ -1,26 +1,15 @@
 #include <utility>
 
+#include "engine/call.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/nodes/mask/mask.hpp"
-#include "engine/nodes/mask/support.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
 Result<NodeResult> execute(Call& call) {
-    const Mask& mask = call.mask("mask");
-    ImageShape shape = mask.shape();
-    shape.channels = 3;
-    const auto picture = make_image(call, shape, [&](std::size_t row, float* into) {
-        const float* from = mask.row(row);
-        for (std::size_t i = 0; i < shape.row_floats(); ++i) {
-            into[i] = from[i / 3];
-        }
-    });
-    if (!picture) {
-        return fail(picture.error());
-    }
-    auto ui = preview_ui(call, *picture, true);
+    const MaskView mask = call.mask_view("mask");
+    auto ui = preview_ui(call, ImageView(mask.repeated(3)), true);
     if (!ui) {
         return fail(std::move(ui.error()));
     }
@@ -31,7 +20,10 @@ Result<NodeResult> execute(Call& call) {
 
 NodeClass mask_preview() {
     return {
-        .name = "MaskPreview", .description = "Shows a mask without saving it.", .execute = &execute
+        .name = "MaskPreview",
+        .description = "Shows a mask without saving it.",
+        .execute = &execute,
+        .reads_views = true
     };
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/kernel.hpp"
+#include "engine/pixels/pictures.hpp"
+
 namespace comfyd::engine::nodes {
 namespace {
 
@@ -55,19 +58,34 @@ Result<Mask> resize_mask(
                 ") output (H: " + std::to_string(height) + ", W: " + std::to_string(width) + ")"
         );
     }
-    auto picture = make_image(call, shape, [&](std::size_t row, float* into) {
-        std::copy_n(mask.row(row), shape.width, into);
-    });
-    if (!picture) {
-        return fail(std::move(picture.error()));
+    return resize(call, as_image(mask), width, height, method, crop).map(&as_mask);
+}
+
+Result<MaskView> resize_mask(
+    const Call& call,
+    const MaskView& mask,
+    std::size_t width,
+    std::size_t height,
+    ResizeMethod method,
+    Crop crop
+) {
+    if (mask.shape().width == width && mask.shape().height == height) {
+        return mask;
     }
-    const auto scaled = resize(call, *picture, width, height, method, crop);
-    if (!scaled) {
-        return fail(scaled.error());
+    const auto whole = call.whole(mask);
+    if (!whole) {
+        return fail(whole.error());
     }
-    return make_mask(call, scaled->shape(), [&](std::size_t row, float* into) {
-        std::copy_n(scaled->row(row), width, into);
+    return resize_mask(call, *whole, width, height, method, crop).map([](const Mask& resized) {
+        return MaskView(resized);
     });
+}
+
+COMFYD_KERNEL void invert(float* values, std::size_t count) {
+    COMFYD_NO_CONTRACTION
+    for (std::size_t i = 0; i < count; ++i) {
+        values[i] = 1.0F - values[i];
+    }
 }
 
 Slice python_slice(std::int64_t start, std::int64_t stop, std::size_t size) {

@@ -34,6 +34,15 @@ Result<Mask> resize_mask(
     ResizeMethod method,
     Crop crop
 );
+// One of that size stays as it is.
+Result<MaskView> resize_mask(
+    const Call& call,
+    const MaskView& mask,
+    std::size_t width,
+    std::size_t height,
+    ResizeMethod method,
+    Crop crop
+);
 
 // Python's [start:stop] over `size` items: negative positions count from the end.
 struct Slice {
@@ -45,6 +54,9 @@ Slice python_slice(std::int64_t start, std::int64_t stop, std::size_t size);
 // PyTorch's words where two sizes of one dimension fit neither each other nor 1.
 tl::unexpected<Error> size_mismatch(std::size_t a, std::size_t b, int dimension);
 bool broadcasts(std::size_t a, std::size_t b);
+
+// Each becomes 1 minus its value.
+void invert(float* values, std::size_t count);
 
 // PyTorch's clamp to 0..1, which lets NaN through.
 inline float clamp_unit(float x) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "engine/call.hpp"
+#include "engine/nodes/image/clip.hpp"
 #include "engine/nodes/latent/latent.hpp"
 #include "engine/nodes/sampling/sampling.hpp"
 #include "engine/nodes/text/python_value.hpp"
@@ -32,6 +33,12 @@ std::string shown(const Value& value) {
     if (const auto* image = std::get_if<Image>(&value)) {
         const ImageShape& shape = image->shape();
         return tensor_text({shape.batch, shape.height, shape.width, shape.channels}, image->data());
+    }
+    if (const Clip* clip = as_clip(value)) {
+        const ImageShape& shape = clip->frames.shape();
+        return tensor_text(
+            {1, shape.batch, shape.height, shape.width, shape.channels}, clip->frames.data()
+        );
     }
     if (const auto* mask = std::get_if<Mask>(&value)) {
         const ImageShape& shape = mask->shape();

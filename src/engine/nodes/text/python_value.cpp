@@ -142,6 +142,8 @@ std::optional<json::value> to_json(const Value& value) {
     struct Visitor {
         std::optional<json::value> operator()(const Image&) const { return std::nullopt; }
         std::optional<json::value> operator()(const Mask&) const { return std::nullopt; }
+        std::optional<json::value> operator()(const ImageView&) const { return std::nullopt; }
+        std::optional<json::value> operator()(const MaskView&) const { return std::nullopt; }
         std::optional<json::value> operator()(std::int64_t number) const {
             return json::value(number);
         }

@@ -128,6 +128,7 @@ NodeClass switch_node() {
         .name = "ComfySwitchNode",
         .description = "Passes one of two inputs on; the other one is not even computed.",
         .execute = &execute_switch,
+        .reads_views = true,
         .needed = &needed_by_switch
     };
 }
@@ -147,7 +148,8 @@ NodeClass create_list() {
     return {
         .name = "CreateList",
         .description = "Makes one list of values and lists.",
-        .execute = &execute_list
+        .execute = &execute_list,
+        .reads_views = true
     };
 }
 

@@ -1,0 +1,179 @@
+"""The ComfyUI node pack comfyd_batch, as far as it can be tested without torch."""
+import json
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "worker" / "comfyui_nodes"))
+
+import stand_in  # noqa: E402
+from stand_in import Tensor, latent, tokens  # noqa: E402
+
+stand_in.install()
+import comfyd_batch as pack  # noqa: E402
+
+sample = sys.modules["comfy.sample"]
+sampling = sys.modules["comfy.k_diffusion.sampling"]
+
+
+def join_latents(jobs, *latents):
+    return pack.LatentBatch().join(jobs, **{f"latent{i}": item for i, item in enumerate(latents)})
+
+
+def join_conditionings(counts, *conditionings):
+    given = {f"conditioning{i}": item for i, item in enumerate(conditionings)}
+    (joined,), = pack.ConditioningBatch().join(counts, **given)
+    return joined
+
+
+def conditioning(text, length=77, width=768, **options):
+    return [[tokens(text, length, width), options]]
+
+
+class Latents(unittest.TestCase):
+    def test_are_joined_in_the_order_of_the_jobs(self):
+        joined, seeds = join_latents("5:1,7:2", latent("a"), latent("b", 2))
+        self.assertEqual(joined["samples"].samples, ["a0", "b0", "b1"])
+        self.assertEqual(joined["samples"].shape, (3, 4, 64, 64))
+        self.assertEqual(seeds.jobs, [(5, 1), (7, 2)])
+
+    def test_may_be_joined_already(self):
+        joined, _ = join_latents("5:1,7:2", latent("a", 3))
+        self.assertEqual(joined["samples"].samples, ["a0", "a1", "a2"])
+
+    def test_keep_what_else_they_carry(self):
+        first = dict(latent("a"), downscale_ratio_spacial=8)
+        self.assertEqual(join_latents("5:1,7:1", first, first)[0]["downscale_ratio_spacial"], 8)
+
+    def test_that_do_not_fit_are_refused(self):
+        masked = dict(latent("a"), noise_mask=Tensor(["m"], (1, 1, 64, 64)))
+        for jobs, latents in (
+            ("5:1,7:1", [latent("a"), latent("b", size=32)]),
+            ("5:1,7:1", [latent("a"), latent("b", 2)]),
+            ("5:1,7:1", [latent("a", 3)]),
+            ("5:1,7:1,8:1", [latent("a"), latent("b")]),
+            ("5:1,7:1", [masked, masked]),
+            ("5:1,7:1", [dict(latent("a"), batch_index=[1]), latent("b")]),
+        ):
+            with self.subTest(jobs=jobs), self.assertRaises(ValueError):
+                join_latents(jobs, *latents)
+
+
+class Noise(unittest.TestCase):
+    def setUp(self):
+        self.joined, self.seeds = join_latents("5:1,18446744073709551615:2", latent("a"), latent("b", 2))
+
+    def alone(self, draw):
+        return draw(latent("a")["samples"], 5).samples + draw(latent("b", 2)["samples"], 18446744073709551615).samples
+
+    def test_is_that_of_each_job_alone(self):
+        drawn = sample.prepare_noise(self.joined["samples"], self.seeds, None)
+        self.assertEqual(drawn.samples, self.alone(stand_in.prepare_noise))
+
+    def test_of_every_step_is_that_of_each_job_alone(self):
+        drawn = sampling.default_noise_sampler(self.joined["samples"], seed=self.seeds)(1, 0)
+        self.assertEqual(drawn.samples, self.alone(lambda x, seed: stand_in.default_noise_sampler(x, seed)(1, 0)))
+
+    def test_of_brownian_trees_is_that_of_each_job_alone(self):
+        drawn = sampling.BrownianTreeNoiseSampler(self.joined["samples"], 0.1, 10, seed=self.seeds, cpu=True)(1, 0)
+        self.assertEqual(drawn.samples, self.alone(
+            lambda x, seed: stand_in.BrownianTreeNoiseSampler(x, 0.1, 10, seed=seed, cpu=True)(1, 0)))
+
+    def test_for_a_plain_seed_is_as_before(self):
+        x = latent("a", 2)["samples"]
+        self.assertEqual(sample.prepare_noise(x, 5).samples, ["noise 5/0", "noise 5/1"])
+        self.assertEqual(sampling.default_noise_sampler(x, seed=5)(1, 0).samples, ["step 5/0", "step 5/1"])
+        tree = sampling.BrownianTreeNoiseSampler(x, 0.1, 10, seed=5)
+        self.assertIsInstance(tree, stand_in.BrownianTreeNoiseSampler)
+        self.assertEqual(tree(1, 0).samples, ["tree 5/0 False", "tree 5/1 False"])
+
+    def test_is_never_drawn_with_the_seeds_as_one_number(self):
+        with self.assertRaises(RuntimeError):
+            stand_in.prepare_noise(self.joined["samples"], self.seeds)
+
+    def test_is_refused_for_another_number_of_samples(self):
+        with self.assertRaises(ValueError):
+            sample.prepare_noise(latent("a", 4)["samples"], self.seeds)
+
+
+class Conditionings(unittest.TestCase):
+    def test_are_joined_and_repeated_for_each_sample(self):
+        joined, _ = join_conditionings("1,2", conditioning("a", 2), conditioning("b", 2))
+        self.assertEqual(joined.samples, [["a0", "a1"], ["b0", "b1"], ["b0", "b1"]])
+        self.assertEqual(joined.shape, (3, 2, 768))
+
+    def test_of_clip_are_repeated_to_the_same_length(self):
+        for width in (768, 1024, 1280, 2048):
+            joined, _ = join_conditionings("1,1", conditioning("a", 77, width), conditioning("b", 154, width))
+            self.assertEqual(joined.shape, (2, 154, width))
+            self.assertEqual(joined.samples[0], tokens("a", 77).samples[0] * 2)
+        joined, _ = join_conditionings("1,1", conditioning("a", 154), conditioning("b", 231))
+        self.assertEqual(joined.shape, (2, 462, 768))
+
+    def test_of_other_encoders_must_have_the_same_length(self):
+        join_conditionings("1,1", conditioning("a", 256, 4096), conditioning("b", 256, 4096))
+        for first, second, width in ((256, 300, 4096), (154, 231, 4096), (77, 100, 768)):
+            with self.subTest(width=width), self.assertRaises(ValueError):
+                join_conditionings("1,1", conditioning("a", first, width), conditioning("b", second, width))
+
+    def test_have_their_pooled_outputs_joined(self):
+        def pooled(text):
+            return conditioning(text, pooled_output=Tensor([text], (1, 1280)), guidance=3.5, crop_w=8)
+
+        _, options = join_conditionings("2,1", pooled("a"), pooled("b"))
+        self.assertEqual(options["pooled_output"].samples, ["a", "a", "b"])
+        self.assertEqual((options["guidance"], options["crop_w"]), (3.5, 8))
+
+    def test_that_differ_elsewhere_are_refused(self):
+        tensor = Tensor(["x"], (1, 77))
+        for first, second in (
+            ({"guidance": 3.5}, {"guidance": 4.0}),
+            ({"pooled_output": tensor}, {"pooled_output": None}),
+            ({"pooled_output": tensor}, {}),
+            ({"attention_mask": tensor}, {"attention_mask": tensor}),
+            ({"area": (1, 2)}, {"area": (1, 2)}),
+            ({"control": object()}, {}),
+        ):
+            with self.subTest(first=first), self.assertRaises(ValueError):
+                join_conditionings("1,1", conditioning("a", **first), conditioning("b", **second))
+        with self.assertRaises(ValueError):
+            join_conditionings("1,1", conditioning("a") * 2, conditioning("b"))
+        with self.assertRaises(ValueError):
+            join_conditionings("1,1", conditioning("a"))
+
+    def test_without_pooled_outputs(self):
+        _, options = join_conditionings(
+            "1,1", conditioning("a", pooled_output=None), conditioning("b", pooled_output=None))
+        self.assertEqual(options, {"pooled_output": None})
+
+
+class Saving(unittest.TestCase):
+    def test_writes_what_belongs_to_the_job(self):
+        for preview, kind in ((False, "output"), (True, "temp")):
+            images = Tensor(["picture"], (1, 64, 64, 3))
+            result = pack.SaveImage().save(images, '{"3": 1}', '{"workflow": {"id": 7}}', preview, "own")
+            self.assertEqual(stand_in.SaveImage.saved.pop(),
+                             (kind, ["picture"], "own", {"3": 1}, {"workflow": {"id": 7}}))
+            self.assertEqual(result, {"ui": {"images": [{"filename": "own", "type": kind}]}, "result": (images,)})
+
+
+class ObjectInfo(unittest.TestCase):
+    def test_is_what_the_double_tells(self):
+        text = (ROOT / "tests" / "support" / "double" / "catalogue_pack.cpp").read_text()
+        told = json.loads(re.search(r'R"json\((.*)\)json"', text, re.DOTALL).group(1))
+        del told["ImageFromBatch"]
+        self.assertEqual(set(told), set(pack.NODE_CLASS_MAPPINGS))
+        for name, node in pack.NODE_CLASS_MAPPINGS.items():
+            inputs = json.loads(json.dumps(node.INPUT_TYPES()))
+            self.assertLessEqual(set(told[name]["input"]["optional"]), set(inputs["optional"]))
+            self.assertEqual(told[name]["input"]["required"], inputs["required"])
+            self.assertEqual(told[name]["output"], list(node.RETURN_TYPES))
+            self.assertEqual(told[name]["output_node"], getattr(node, "OUTPUT_NODE", False))
+            self.assertTrue(callable(getattr(node, node.FUNCTION)))
+
+
+if __name__ == "__main__":
+    unittest.main()
