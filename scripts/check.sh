@@ -13,6 +13,7 @@ complain() {
 # ports of other rooms and so includes their headers.
 declare -A may=(
     [base]="base" [net]="base net" [workflow]="base workflow" [scheduler]="base scheduler"
+    [simulate]="base scheduler simulate"
     [events]="base events" [jobs]="base jobs scheduler events" [ledger]="base jobs ledger assets notify"
     [assets]="base net assets" [engine]="base workflow engine" [comfy]="base net comfy"
     [fleet]="base net comfy engine workflow jobs assets fleet" [notify]="base net jobs notify" [auth]="base auth"

@@ -296,11 +296,13 @@ Result<> decode_webhook(
     return {};
 }
 
+}  // namespace
+
 // Structured-field strings come in quotes, plain keys without; both are in use.
-Result<> decode_idempotency_key(const Call& call, jobs::Spec& spec) {
+Result<std::string> decode_idempotency_key(const Call& call) {
     constexpr std::string_view kHeader = "Idempotency-Key";
     if (!call.request.headers.contains(kHeader)) {
-        return {};
+        return std::string();
     }
     std::string_view key = call.request.headers.get(kHeader);
     if (key.size() >= 2 && key.front() == '"' && key.back() == '"') {
@@ -318,11 +320,8 @@ Result<> decode_idempotency_key(const Call& call, jobs::Spec& spec) {
     if (!printable) {
         return wrong(kHeader, "header Idempotency-Key may have printable ASCII characters only");
     }
-    spec.idempotency_key = std::string(key);
-    return {};
+    return std::string(key);
 }
-
-}  // namespace
 
 Result<> decode_common(
     const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
@@ -345,7 +344,12 @@ Result<> decode_common(
     if (auto done = decode_webhook(call, services, body, spec); !done) {
         return done;
     }
-    return decode_idempotency_key(call, spec);
+    auto key = decode_idempotency_key(call);
+    if (!key) {
+        return fail(std::move(key.error()));
+    }
+    spec.idempotency_key = std::move(*key);
+    return {};
 }
 
 }  // namespace comfyd::api

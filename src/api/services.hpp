@@ -8,10 +8,12 @@
 #include <memory>
 #include <string>
 
+#include "assets/intake.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "base/time.hpp"
 #include "jobs/service.hpp"
+#include "jobs/workflow_store.hpp"
 #include "observe/metrics.hpp"
 #include "workflow/catalogue.hpp"
 #include "workflow/plan.hpp"
@@ -29,6 +31,8 @@ struct ApiOptions {
     std::size_t streams_max = 20'000;
     bool has_frontend = false;            // "/" is the editor and not the landing page
     workflow::SecurityPolicy security{};  // of every submission
+    assets::IntakeLimits inputs{};        // of files that submissions name by address or content
+    std::size_t fetches_max = 64;         // requests that fetch such files at the same time
     workflow::PlanOptions plan{};
     std::uint64_t gpu_memory_mb = 0;  // of the largest GPU; 0: not known
 };
@@ -37,6 +41,7 @@ struct Services {
     jobs::Service& jobs;
     assets::Store& assets;
     const assets::LinkSigner& links;
+    jobs::WorkflowStore& workflows;
     std::function<std::shared_ptr<const workflow::Catalogue>()> catalogue;  // any thread
     std::function<Result<>()> ready;                                        // why /readyz says no
     std::function<Task<std::string>()> metrics_text;  // awaited on the connection's executor
@@ -47,6 +52,9 @@ struct Services {
     ApiOptions options;
     // Open event streams of the process, by whatever dialect; counted by StreamSlot.
     std::shared_ptr<std::atomic<std::size_t>> streams =
+        std::make_shared<std::atomic<std::size_t>>(0);
+    // Requests that fetch files now; counted by fetch_inputs().
+    std::shared_ptr<std::atomic<std::size_t>> fetches =
         std::make_shared<std::atomic<std::size_t>>(0);
 };
 

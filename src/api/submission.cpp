@@ -7,6 +7,8 @@
 
 #include <boost/json/monotonic_resource.hpp>
 
+#include "api/inputs.hpp"
+#include "api/profile.hpp"
 #include "assets/blake3.hpp"
 #include "base/crypto.hpp"
 #include "workflow/autofix.hpp"
@@ -157,11 +159,7 @@ Result<> convert(
         !workflow::is_ui_format(graph)) {
         return {};
     }
-    std::random_device device;
-    workflow::ConvertOptions options;
-    options.choose = [&device](std::size_t count) { return device() % count; };
-    options.now = services.clock.now();
-    auto converted = workflow::convert_ui(graph, catalogue, options);
+    auto converted = convert_editor_format(graph, catalogue, services.clock.now());
     if (!converted) {
         return fail(std::move(converted.error()));
     }
@@ -173,7 +171,20 @@ Result<> convert(
     return {};
 }
 
-// As for convert(): the same request may be put right otherwise when the workers have changed.
+// As for convert(): what comes next may make something else of the same request at another time.
+void keep_given(
+    const Submission& submission,
+    const workflow::Bound& bound,
+    const json::object& graph,
+    json::object& given
+) {
+    if (!submission.spec.idempotency_key.empty() && given.empty()) {
+        given["workflow"] = graph;
+        bound.forget_chosen(given.at("workflow").get_object());
+    }
+}
+
+// Depends on what the workers have.
 json::array put_right(
     const Submission& submission,
     const workflow::Catalogue& catalogue,
@@ -185,10 +196,7 @@ json::array put_right(
     if (!submission.auto_fix || !catalogue.knows_workers()) {
         return warnings;
     }
-    if (!submission.spec.idempotency_key.empty() && given.empty()) {
-        given["workflow"] = graph;
-        bound.forget_chosen(given.at("workflow").get_object());
-    }
+    keep_given(submission, bound, graph, given);
     for (const workflow::Fix& fix : workflow::validate_and_fix(graph, catalogue).fixes) {
         warnings.emplace_back(fix.to_json());
     }
@@ -196,6 +204,16 @@ json::array put_right(
 }
 
 }  // namespace
+
+Result<json::object> convert_editor_format(
+    const json::object& graph, const workflow::Catalogue& catalogue, Time now
+) {
+    std::random_device device;
+    workflow::ConvertOptions options;
+    options.choose = [&device](std::size_t count) { return device() % count; };
+    options.now = now;
+    return workflow::convert_ui(graph, catalogue, options);
+}
 
 Task<Result<json::object>> read_json_body(
     Call& call, const Services& services, std::uint64_t bytes_max
@@ -268,15 +286,29 @@ Task<Result<jobs::Submitted>> submit(
     if (!assets) {
         co_return fail(std::move(assets.error()));
     }
+    // Last: a workflow that cannot run is not worth a download.
+    auto sources = workflow::find_file_sources(graph, *catalogue);
+    if (!sources.empty()) {
+        keep_given(submission, bound, graph, given);
+        auto placed = co_await place_inputs(call, services, std::move(sources), graph);
+        if (!placed) {
+            co_return fail(std::move(placed.error()));
+        }
+    }
     jobs::Spec spec = std::move(submission.spec);
     spec.tenant = call.caller.tenant;
     spec.workflow = json::serialize(graph);
     spec.requirement = std::move(checked->requirement);
     spec.node_count = checked->node_count;
+    spec.profile = make_profile(graph, *catalogue, services.options.plan, spec.requirement);
     if (!spec.idempotency_key.empty()) {
         bound.forget_chosen(graph);
         spec.request_hash =
-            hash_request(spec, submission.time_to_live, std::move(given.empty() ? graph : given));
+            !submission.request.empty()
+                ? to_hex(sha256(json::serialize_canonical(submission.request)))
+                : hash_request(
+                      spec, submission.time_to_live, std::move(given.empty() ? graph : given)
+                  );
     }
     if (auto chosen = bound.chosen(); !chosen.empty()) {
         spec.dialect_data["chosen_parameters"] = std::move(chosen);

@@ -27,6 +27,9 @@ struct Submission {
     bool converts_editor_format = true;
     // Put right what is plainly a slip; what was done is kept as dialect_data["warnings"].
     bool auto_fix = false;
+    // Not empty: what was asked for, where the workflow was found by a name. Requests with the same
+    // idempotency key are told from each other by this, for the name may mean another one by now.
+    json::object request{};
 };
 
 // Reads and parses the JSON body, of at most `bytes_max` bytes where the dialect has a limit below
@@ -37,9 +40,15 @@ Task<Result<json::object>> read_json_body(
     std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max()
 );
 
-// Checks and submits. All failures of workflow::bind_parameters, workflow::check_security and
-// workflow::check, Code::missing_asset, and those of jobs::Service::submit. Seeds that were chosen
-// for "random" are kept as dialect_data["chosen_parameters"].
+// What the editor itself would send of its save format. All failures of workflow::convert_ui().
+Result<json::object> convert_editor_format(
+    const json::object& graph, const workflow::Catalogue& catalogue, Time now
+);
+
+// Checks, fetches the files that it names by address or content, and submits. All failures of
+// workflow::bind_parameters, workflow::check_security and workflow::check, those of fetch_inputs()
+// and inputs_error(), Code::missing_asset, and those of jobs::Service::submit. Seeds that were
+// chosen for "random" are kept as dialect_data["chosen_parameters"].
 Task<Result<jobs::Submitted>> submit(
     const Call& call, const Services& services, Submission submission
 );
@@ -50,6 +59,9 @@ Task<Result<jobs::Submitted>> submit(
 Result<> decode_common(
     const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
 );
+
+// Header Idempotency-Key; empty: none. Code::invalid_argument.
+Result<std::string> decode_idempotency_key(const Call& call);
 
 // "http://host:port" for absolute links.
 std::string base_url(const net::Request& request, const ApiOptions& options);

@@ -21,6 +21,7 @@
 #include "api/dialects/dialects.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
+#include "api/test_workflows.hpp"
 #include "base/hop.hpp"
 #include "net/client.hpp"
 #include "net/server.hpp"
@@ -58,6 +59,9 @@ public:
         const JobId id = change.job.id;
         if (jobs_.at(id).revision != change.job.revision - 1) {
             co_return fail(Code::conflict, "stale");
+        }
+        if (auto entry = jobs::stats_of(change)) {
+            stats_[entry->key].add(entry->totals);
         }
         jobs_[id] = std::move(change.job);
         events_[id].push_back(std::move(change.event));
@@ -115,6 +119,17 @@ public:
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId>, int) override {
         co_return std::vector<jobs::Unfinished>();
     }
+    Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override {
+        const std::scoped_lock lock(mutex_);
+        jobs::StatsSum sum(query.group_by);
+        for (const auto& [key, totals] : stats_) {
+            if ((!query.tenant || key.tenant == *query.tenant) &&
+                key.hour >= jobs::hour_of(query.from) && key.hour <= query.to) {
+                sum.add(key, totals);
+            }
+        }
+        co_return sum.take();
+    }
 
     jobs::Spec spec(const JobId& id) {
         const std::scoped_lock lock(mutex_);
@@ -131,6 +146,7 @@ private:
     std::map<JobId, jobs::Spec> specs_;
     std::map<JobId, std::vector<jobs::Event>> events_;
     std::map<std::pair<std::string, std::string>, JobId> keys_;
+    std::map<jobs::StatsKey, jobs::Totals> stats_;
     jobs::ListQuery last_query;
 };
 
@@ -205,6 +221,9 @@ public:
         progress.nodes_total = 2;
         listener.on_progress(progress);
         listener.on_preview("jpeg bytes", "image/jpeg");
+        if (usage) {
+            listener.on_usage(*usage);
+        }
         if (script == Script::wait_for_stop) {
             while (!stop.reason) {
                 co_await stop.requested.wait();
@@ -231,6 +250,7 @@ public:
     bool open = false;
     Script script = Script::succeed;
     jobs::Output output;
+    std::optional<jobs::Usage> usage;
 
 private:
     std::string id_ = "scripted";
@@ -272,6 +292,7 @@ public:
               service,
               store_,
               signer,
+              workflows,
               [catalogue = setup.catalogue] { return catalogue; },
               [this]() -> Result<> {
                   return ready ? Result<>() : fail(Code::worker_unavailable, "no worker is up");
@@ -296,6 +317,7 @@ public:
         add_admin(router, services);
         add_comfy_v2(router, services);
         add_workflows(router, services);
+        add_stats(router, services);
         add_comfyui_execute(router, services);
         add_tasks(router, services);
         add_runpod(router, services);
@@ -423,6 +445,7 @@ public:
     auth::Keys keys;
     MemoryLedger ledger;
     MemoryRecords records;
+    MemoryWorkflows workflows;
     OneWorkerFleet fleet;
     observe::Metrics metrics;
     assets::LinkSigner signer{"key of the links"};

@@ -20,6 +20,7 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "app/gauges.hpp"
+#include "app/learned.hpp"
 #include "app/pictures.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
@@ -197,7 +198,11 @@ private:
             core_.executor(), clock_, *worker_client_, *assets_, pool_, fleet_options()
         );
         for (const WorkerSetting& worker : config_.workers) {
-            auto added = fleet_->add_comfyui(fleet::WorkerConfig{worker.id, worker.url});
+            fleet::WorkerConfig made{worker.id, worker.url};
+            made.gpu_second_usd = worker.gpu_second_usd.value_or(config_.gpu_second_usd);
+            made.gpu = worker.gpu;
+            made.slots = worker.slots;
+            auto added = fleet_->add_comfyui(std::move(made));
             if (!added) {
                 return added;
             }
@@ -239,6 +244,7 @@ private:
         hub_ = std::make_unique<events::Hub>(core_.executor());
         jobs::ServiceOptions options;
         options.queue_max = static_cast<std::size_t>(config_.queue_max);
+        options.scheduling.policy = config_.scheduler_policy;
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
         );
@@ -254,7 +260,22 @@ private:
         webhooks_ = std::make_unique<notify::Webhooks>(
             webhook_executor(), clock_, *ledger_, *ledger_, webhook_options
         );
+        learned_ = std::make_unique<Learned>(
+            core_.executor(), pool_, *ledger_, service_->predictor(), fleet_->node_costs()
+        );
         service_->on_webhook([this] { webhooks_->wake(); });
+        service_->on_used([this](const std::string& worker, const jobs::Usage& usage) {
+            const auto seconds = [](Millis time) {
+                return std::chrono::duration<double>(time).count();
+            };
+            metrics_.worker_used(
+                worker,
+                {seconds(usage.gpu),
+                 seconds(usage.model_load),
+                 static_cast<double>(usage.images),
+                 usage.cost_usd}
+            );
+        });
         service_->on_finished([this](const jobs::Job& job) {
             const auto seconds = [](std::optional<Millis> time) {
                 return static_cast<double>(time.value_or(Millis(0)).count()) / 1000.0;
@@ -278,13 +299,20 @@ private:
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
         options.has_frontend = !config_.frontend_dir.empty();
         options.security = security_policy(config_);
+        options.inputs.bytes_max = static_cast<std::uint64_t>(config_.inputs_total_mb) << 20;
+        options.inputs.timeout = std::chrono::seconds(config_.inputs_timeout_s);
+        options.inputs.ca_file = config_.inputs_ca_file;
         options.plan.gpu_second_usd = config_.gpu_second_usd;
         options.plan.seconds_per_unit = config_.gpu_seconds_per_unit;
+        options.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
+            return learned_->past(graph, plan);
+        };
         options.gpu_memory_mb = static_cast<std::uint64_t>(config_.gpu_memory_mb);
         services_.reset(new api::Services{
             *service_,
             *assets_,
             *links_,
+            *ledger_,
             [this] { return fleet_->catalogue(); },
             [this] { return ready(); },
             [this] { return metrics_text(); },
@@ -299,6 +327,7 @@ private:
         api::add_admin(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_workflows(*router_, *services_);
+        api::add_stats(*router_, *services_);
         api::add_comfyui_execute(*router_, *services_);
         api::add_tasks(*router_, *services_);
         api::add_runpod(*router_, *services_);
@@ -320,6 +349,7 @@ private:
     }
 
     Task<Result<>> bring_up() {
+        co_await learned_->start();
         fleet_->start();
         auto recovered = co_await service_->recover();
         if (!recovered) {
@@ -334,6 +364,7 @@ private:
 
     Task<bool> bring_down(Millis grace) {
         co_await service_->stop(grace);
+        co_await learned_->stop();
         co_await fleet_->stop();
         worker_client_->close_idle();
         co_return true;
@@ -389,6 +420,7 @@ private:
     std::unique_ptr<fleet::Fleet> fleet_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;
+    std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::Webhooks> webhooks_;
     std::unique_ptr<auth::Keys> keys_;
     std::unique_ptr<api::Services> services_;

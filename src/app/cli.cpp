@@ -12,7 +12,9 @@
 #include "app/config.hpp"
 #include "app/convert_command.hpp"
 #include "app/engine_command.hpp"
+#include "app/explain_command.hpp"
 #include "app/run_command.hpp"
+#include "app/simulate_command.hpp"
 #include "app/stop_signals.hpp"
 #include "app/validate_command.hpp"
 #include "base/log.hpp"
@@ -170,7 +172,8 @@ int run_command_line(int argc, char** argv) {
             "file",
             run_options.file,
             "Workflow in API format or as the editor saves it, or a PNG or WebP picture that "
-            "ComfyUI saved; - reads standard input"
+            "ComfyUI saved; - reads standard input. Where there is no such file: a workflow that "
+            "the server has stored, NAME, NAME@VERSION or NAME@LABEL"
         )
         ->required()
         ->type_name("FILE");
@@ -219,6 +222,17 @@ int run_command_line(int argc, char** argv) {
     );
     add_engine_flags(*engine_command, engine_flags);
 
+    SimulateFlags simulate_flags;
+    CLI::App* simulate_command = program.add_subcommand(
+        "simulate", "Run a recorded or made-up day on any fleet, in virtual time"
+    );
+    add_simulate_flags(*simulate_command, simulate_flags);
+
+    ExplainFlags explain_flags;
+    CLI::App* explain_command =
+        program.add_subcommand("explain", "Say why a job waits, and what would change it");
+    add_explain_flags(*explain_command, explain_flags);
+
     CLI::App* version_command = program.add_subcommand("version", "Print the version");
 
     try {
@@ -240,11 +254,17 @@ int run_command_line(int argc, char** argv) {
     if (convert_command->parsed()) {
         return run_convert(convert_flags);
     }
+    if (explain_command->parsed()) {
+        return run_explain(std::move(explain_flags));
+    }
     if (validate_command->parsed()) {
         return run_validate(validate_flags);
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);
+    }
+    if (simulate_command->parsed()) {
+        return run_simulate(std::move(simulate_flags));
     }
     return serve(serve_flags);
 }

@@ -1,5 +1,5 @@
-// The command line: `comfyd serve`, `comfyd run`, `comfyd engine`, `comfyd config`, `comfyd
-// version`.
+// The command line: `comfyd serve`, `comfyd run`, `comfyd engine`, `comfyd simulate`, `comfyd
+// config`, `comfyd version`.
 #pragma once
 
 namespace comfyd::app {

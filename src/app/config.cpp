@@ -115,8 +115,17 @@ private:
                 worker.id = member.second.as<std::string>();
             } else if (name == "url") {
                 worker.url = member.second.as<std::string>();
+            } else if (name == "gpu_second_usd") {
+                worker.gpu_second_usd = member.second.as<double>();
+            } else if (name == "gpu") {
+                worker.gpu = member.second.as<std::string>();
+            } else if (name == "slots") {
+                worker.slots = member.second.as<int>();
             } else {
-                return invalid("a worker has 'url' and 'id', not '" + name + "'");
+                return invalid(
+                    "a worker has 'url', 'id', 'gpu', 'slots' and 'gpu_second_usd', not '" + name +
+                    "'"
+                );
             }
         }
         return add_worker(config_, std::move(worker));
@@ -132,8 +141,12 @@ private:
                 key.tenant = member.second.as<std::string>();
             } else if (name == "sha256") {
                 key.sha256 = member.second.as<std::string>();
+            } else if (name == "operator") {
+                key.is_operator = member.second.as<bool>();
             } else {
-                return invalid("an API key has 'name', 'tenant' and 'sha256', not '" + name + "'");
+                return invalid(
+                    "an API key has 'name', 'tenant', 'sha256' and 'operator', not '" + name + "'"
+                );
             }
         }
         if (key.name.empty() || key.sha256.size() != 64 ||
@@ -173,6 +186,7 @@ workflow::SecurityPolicy security_policy(const Config& config) {
     policy.denied_nodes = config.denied_nodes;
     policy.allowed_nodes = config.allowed_nodes;
     policy.allowed_domains = config.allowed_domains;
+    policy.allow_private_hosts = config.inputs_allow_private;
     policy.nodes_max = static_cast<std::size_t>(config.workflow_nodes_max);
     policy.depth_max = static_cast<std::size_t>(config.workflow_depth_max);
     return policy;
@@ -270,11 +284,21 @@ std::string show_config(const Config& config) {
     out += config.workers.empty() ? "workers: []\n" : "workers:\n";
     for (const WorkerSetting& worker : config.workers) {
         out += "  - id: \"" + worker.id + "\"\n    url: \"" + worker.url + "\"\n";
+        if (worker.gpu_second_usd) {
+            out += "    gpu_second_usd: " + show_number(*worker.gpu_second_usd) + "\n";
+        }
+        if (!worker.gpu.empty()) {
+            out += "    gpu: \"" + worker.gpu + "\"\n";
+        }
+        if (worker.slots != 1) {
+            out += "    slots: " + std::to_string(worker.slots) + "\n";
+        }
     }
     out += config.keys.empty() ? "auth:\n  keys: []\n" : "auth:\n  keys:\n";
     for (const auth::ApiKey& key : config.keys) {
         out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant +
-               "\"\n      sha256: \"********\"\n";
+               "\"\n      sha256: \"********\"\n" +
+               (key.is_operator ? "      operator: true\n" : "");
     }
     out += config.cors_origins.empty() ? "cors:\n  origins: []\n" : "cors:\n  origins:\n";
     for (const std::string& origin : config.cors_origins) {
@@ -289,10 +313,12 @@ std::string describe_settings() {
         out += "  " + setting.key + " (" + environment_name(setting.key) + ")\n      " +
                setting.help + "\n";
     }
-    out += "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url}.\n";
     out +=
-        "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256}, in the "
-        "environment name=secret.\n";
+        "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, gpu, "
+        "slots, gpu_second_usd}.\n";
+    out +=
+        "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256, operator}, "
+        "in the environment name=secret.\n";
     out +=
         "  cors.origins (COMFYD_CORS_ORIGINS)\n      Web origins that may call the API; \"*\" for "
         "all.\n";

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"
+#include "scheduler/scheduler.hpp"
 #include "workflow/security.hpp"
 
 namespace comfyd::app {
@@ -22,6 +23,9 @@ namespace comfyd::app {
 struct WorkerSetting {
     std::string id;  // empty: made from the URL
     std::string url;
+    std::optional<double> gpu_second_usd{};  // nullopt: as plan.gpu_second_usd says
+    std::string gpu{};  // workers with the same name share one GPU; empty: it has its own
+    int slots = 1;      // prompts at a time
 };
 
 struct Config {
@@ -56,6 +60,8 @@ struct Config {
     int webhooks_first_retry_ms = 1000;
     int webhooks_give_up_h = 24;
 
+    scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
+
     int worker_poll_ms = 1000;
     int worker_lost_after_s = 15;
     int worker_dead_after_s = 60;
@@ -68,6 +74,12 @@ struct Config {
     std::vector<std::string> allowed_domains;
     int workflow_nodes_max = 10'000;
     int workflow_depth_max = 1'000;
+
+    // Files that requests name by address or content.
+    bool inputs_allow_private = false;
+    int inputs_total_mb = 256;
+    int inputs_timeout_s = 60;
+    std::string inputs_ca_file;
 
     // What plans reckon with.
     double gpu_second_usd = 0.0005;

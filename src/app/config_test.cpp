@@ -70,6 +70,11 @@ TEST(Config, BadValuesSayWhatWouldBeRight) {
           "workers: http://x\n",
           "workers:\n  - ftp://x\n",
           "workers:\n  - urll: http://x\n",
+          "workers:\n  - url: http://x\n    gpu_second_usd: -1\n",
+          "workers:\n  - url: http://x\n    slots: 0\n",
+          "scheduler:\n  policy: best\n",
+          "workers:\n  - url: http://x\n    gpu_second_usd: much\n",
+          "auth:\n  keys:\n    - name: a\n      operator: perhaps\n",
           ": :\n",
           "auth:\n  keys:\n    - name: a\n      sha256: short\n",
           "limits: 5\n"}) {
@@ -82,13 +87,23 @@ TEST(Config, BadValuesSayWhatWouldBeRight) {
 }
 
 TEST(Config, WorkersComeAsStringsMapsOrFlags) {
-    const auto config =
-        load("workers:\n  - http://gpu1:8188/\n  - id: big\n    url: https://gpu2\n");
+    const auto config = load(
+        "workers:\n  - http://gpu1:8188/\n  - id: big\n    url: https://gpu2\n"
+        "    gpu_second_usd: 0.0011\n    gpu: card0\n    slots: 2\nscheduler:\n  policy: score\n"
+    );
     ASSERT_TRUE(config) << config.error().message;
     ASSERT_EQ(config->workers.size(), 2U);
     EXPECT_EQ(config->workers[0].id, "gpu1:8188");
     EXPECT_EQ(config->workers[0].url, "http://gpu1:8188");
     EXPECT_EQ(config->workers[1].id, "big");
+    EXPECT_EQ(config->workers[0].gpu_second_usd, std::nullopt);
+    EXPECT_EQ(config->workers[1].gpu_second_usd, 0.0011);
+    EXPECT_NE(show_config(*config).find("gpu_second_usd: 0.0011"), std::string::npos);
+    EXPECT_EQ(config->workers[0].slots, 1);
+    EXPECT_EQ(config->workers[1].slots, 2);
+    EXPECT_EQ(config->workers[1].gpu, "card0");
+    EXPECT_NE(show_config(*config).find("gpu: \"card0\"\n    slots: 2"), std::string::npos);
+    EXPECT_EQ(config->scheduler_policy, scheduler::PolicyName::score);
     const auto flagged = load(
         "workers:\n  - http://gpu1:8188\n", {}, {{"worker", "http://a:1"}, {"worker", "http://b:1"}}
     );

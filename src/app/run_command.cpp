@@ -10,6 +10,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "api/dialects/named.hpp"
 #include "app/cli.hpp"
 #include "app/convert_command.hpp"
 #include "base/json.hpp"
@@ -98,16 +99,11 @@ public:
         : options_(std::move(options)), client_(executor, net::ClientOptions{}) {}
 
     Task<int> run() {
-        auto workflow = co_await load_workflow();
-        if (!workflow) {
-            co_return refuse(workflow.error());
-        }
-        json::object body{{"workflow", std::move(*workflow)}, {"priority", options_.priority}};
-        auto submitted = co_await call("POST", "/api/v2/jobs", json::serialize(body));
+        auto submitted = co_await submit();
         if (!submitted) {
             co_return refuse(submitted.error());
         }
-        const std::string id = text_of(*submitted, "id");
+        const std::string id = std::move(*submitted);
         std::fprintf(stderr, "job %s\n", id.c_str());
         auto finished = co_await follow(id);
         display_.end();
@@ -143,6 +139,83 @@ private:
         return unreachable ? kExitUnavailable : kExitUsage;
     }
 
+    // The job's id.
+    Task<Result<std::string>> submit() {
+        const auto choice = api::named::parse_reference(options_.file);
+        if (choice && !std::filesystem::exists(options_.file)) {
+            auto id = co_await submit_named(*choice);
+            co_return id;
+        }
+        auto workflow = co_await load_workflow();
+        if (!workflow) {
+            co_return fail(std::move(workflow.error()));
+        }
+        json::object body{{"workflow", std::move(*workflow)}, {"priority", options_.priority}};
+        auto submitted = co_await call("POST", "/api/v2/jobs", json::serialize(body));
+        if (!submitted) {
+            co_return fail(std::move(submitted.error()));
+        }
+        co_return text_of(*submitted, "id");
+    }
+
+    // A workflow that the server has stored.
+    Task<Result<std::string>> submit_named(api::named::Choice choice) {
+        std::string query;
+        if (choice.version) {
+            query = "?version=" + std::to_string(*choice.version);
+        } else if (!choice.label.empty()) {
+            query = "?label=" + choice.label;
+        }
+        const std::string path = "/v2/workflows/" + choice.name;
+        auto schema = co_await call("GET", path + "/schema" + query, "");
+        if (!schema) {
+            Error error = std::move(schema.error());
+            if (error.code == Code::invalid_argument) {
+                error.message = "there is no file '" + options_.file + "'; " + error.message;
+            }
+            co_return fail(std::move(error));
+        }
+        auto values = named_values(*schema);
+        if (!values) {
+            co_return fail(std::move(values.error()));
+        }
+        json::object body{{"params", std::move(*values)}, {"priority", options_.priority}};
+        auto submitted = co_await call("POST", path + "/run" + query, json::serialize(body));
+        if (!submitted) {
+            co_return fail(std::move(submitted.error()));
+        }
+        if (const json::value* chosen = json::find(*submitted, "chosen_parameters")) {
+            std::fprintf(stderr, "%s\n", json::serialize(*chosen).c_str());
+        }
+        co_return text_of(*submitted, "execution_id");
+    }
+
+    // A text stays one though it reads as a number.
+    Result<json::object> named_values(const json::object& schema) const {
+        json::object values;
+        for (const std::string& parameter : options_.parameters) {
+            const auto equals = parameter.find('=');
+            if (equals == std::string::npos) {
+                return wrong_parameter(parameter);
+            }
+            const std::string name = parameter.substr(0, equals);
+            const std::string text = parameter.substr(equals + 1);
+            const json::value* properties = json::find(schema, "properties");
+            const json::value* about = properties != nullptr && properties->is_object()
+                                           ? json::find(properties->get_object(), name)
+                                           : nullptr;
+            const bool is_text = about != nullptr && about->is_object() &&
+                                 text_of(about->get_object(), "type") == "string";
+            auto parsed = json::parse(text);
+            values[name] = parsed && !is_text ? std::move(*parsed) : json::value(text);
+        }
+        return values;
+    }
+
+    static tl::unexpected<Error> wrong_parameter(const std::string& parameter) {
+        return fail(Code::invalid_argument, "--param needs NAME=VALUE, not '" + parameter + "'");
+    }
+
     // The server's own submit takes the API format alone.
     Task<Result<json::object>> load_workflow() {
         auto workflow = load_workflow_file(options_.file);
@@ -166,9 +239,7 @@ private:
         for (const std::string& parameter : options_.parameters) {
             const auto equals = parameter.find('=');
             if (equals == std::string::npos) {
-                return fail(
-                    Code::invalid_argument, "--param needs NAME=VALUE, not '" + parameter + "'"
-                );
+                return wrong_parameter(parameter);
             }
             auto bound = workflow::bind_parameter(
                 workflow, parameter.substr(0, equals), parameter.substr(equals + 1)

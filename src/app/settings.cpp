@@ -13,6 +13,8 @@
 namespace comfyd::app {
 namespace {
 
+constexpr double kGpuSecondUsdMax = 1'000;
+
 template <class Number>
 Setting number(
     std::string key, std::string help, Number Config::* member, std::int64_t min, std::int64_t max
@@ -89,11 +91,7 @@ Setting decimal(
             config.*member = value;
             return {};
         },
-        [member](const Config& config) {
-            std::ostringstream out;
-            out << config.*member;
-            return out.str();
-        }
+        [member](const Config& config) { return show_number(config.*member); }
     };
 }
 
@@ -203,6 +201,12 @@ std::string nearest_key(std::string_view key) {
 }
 
 }  // namespace
+
+std::string show_number(double number) {
+    std::ostringstream out;
+    out << number;
+    return out.str();
+}
 
 tl::unexpected<Error> invalid(std::string message) {
     return fail(Code::config_invalid, std::move(message));
@@ -364,12 +368,44 @@ const std::vector<Setting>& settings() {
             1,
             10'000
         ),
+        flag(
+            "inputs.allow_private",
+            "Fetch files for inputs from loopback and private networks too.",
+            &Config::inputs_allow_private
+        ),
+        number(
+            "inputs.total_mb",
+            "MB that the files of one request may have, where it names them by address or content.",
+            &Config::inputs_total_mb,
+            1,
+            1 << 20
+        ),
+        number(
+            "inputs.timeout_s",
+            "Seconds for fetching the files of one request.",
+            &Config::inputs_timeout_s,
+            1,
+            3600
+        ),
+        text(
+            "inputs.ca_file",
+            "PEM file with further certificate authorities for addresses of inputs.",
+            &Config::inputs_ca_file
+        ),
+        choice<scheduler::PolicyName>(
+            "scheduler.policy",
+            "How a worker is chosen for a job: finish-time, score or fifo.",
+            &Config::scheduler_policy,
+            {{"finish-time", scheduler::PolicyName::finish_time},
+             {"score", scheduler::PolicyName::score},
+             {"fifo", scheduler::PolicyName::fifo}}
+        ),
         decimal(
             "plan.gpu_second_usd",
-            "Price of one GPU-second, for cost estimates.",
+            "Price of one GPU-second, for cost estimates; workers may have their own.",
             &Config::gpu_second_usd,
             0,
-            1'000
+            kGpuSecondUsdMax
         ),
         decimal(
             "plan.seconds_per_unit",
@@ -412,6 +448,20 @@ Result<> add_worker(Config& config, WorkerSetting worker) {
     if (!url || (url->scheme != "http" && url->scheme != "https")) {
         return invalid(
             "'" + worker.url + "' is no URL of a worker; it must look like http://host:8188"
+        );
+    }
+    if (worker.gpu_second_usd &&
+        !(*worker.gpu_second_usd >= 0 && *worker.gpu_second_usd <= kGpuSecondUsdMax)) {
+        return invalid(
+            "'gpu_second_usd' of the worker " + worker.url + " must be a number from 0 to " +
+            show_number(kGpuSecondUsdMax)
+        );
+    }
+    constexpr int kSlotsMax = 64;
+    if (worker.slots < 1 || worker.slots > kSlotsMax) {
+        return invalid(
+            "'slots' of the worker " + worker.url + " must be from 1 to " +
+            std::to_string(kSlotsMax)
         );
     }
     while (worker.url.ends_with('/')) {

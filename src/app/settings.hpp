@@ -25,6 +25,9 @@ const std::vector<Setting>& settings();
 // The settings that are lists; each has its own YAML form.
 inline constexpr std::array<std::string_view, 3> kLists{"workers", "auth.keys", "cors.origins"};
 
+// As the configuration shows it.
+std::string show_number(double number);
+
 // Code::config_invalid.
 tl::unexpected<Error> invalid(std::string message);
 Result<> unknown_key(const std::string& key);  // names the nearest one

@@ -28,11 +28,40 @@ std::string_view by_signature(std::string_view bytes) {
     if (at(0, "RIFF") && at(8, "WAVE")) {
         return "audio/wav";
     }
+    if (at(0, "RIFF") && at(8, "AVI ")) {
+        return "video/x-msvideo";
+    }
     if (at(4, "ftyp")) {
-        return at(8, "avif") ? "image/avif" : at(8, "M4A ") ? "audio/mp4" : "video/mp4";
+        const bool is_heic = at(8, "hei") || at(8, "hev") || at(8, "mif1") || at(8, "msf1");
+        return at(8, "avif") || at(8, "avis") ? "image/avif"
+               : is_heic                      ? "image/heic"
+               : at(8, "M4A ")                ? "audio/mp4"
+               : at(8, "qt  ")                ? "video/quicktime"
+                                              : "video/mp4";
     }
     if (at(0, "\x1a\x45\xdf\xa3")) {
         return "video/webm";
+    }
+    if (at(0, "\0\0\1\xba"sv) || at(0, "\0\0\1\xb3"sv)) {
+        return "video/mpeg";
+    }
+    if (at(0, "II*\0"sv) || at(0, "MM\0*"sv)) {
+        return "image/tiff";
+    }
+    if (at(0, "BM") && at(6, "\0\0\0\0"sv)) {
+        return "image/bmp";
+    }
+    if (at(0, "\x76\x2f\x31\x01")) {
+        return "image/x-exr";
+    }
+    if (at(0, "\0\0\0\x0cJXL \r\n\x87\n"sv)) {
+        return "image/jxl";
+    }
+    if (at(0, "FORM") && (at(8, "AIFF") || at(8, "AIFC"))) {
+        return "audio/aiff";
+    }
+    if (at(0, "\xff\xf1") || at(0, "\xff\xf9")) {
+        return "audio/aac";
     }
     if (at(0, "fLaC")) {
         return "audio/flac";

@@ -33,6 +33,17 @@ TEST(ContentType, KnowsMediaByTheirFirstBytes) {
     EXPECT_EQ(guess("OggS"), "audio/ogg");
     EXPECT_EQ(guess("ID3\x04"), "audio/mpeg");
     EXPECT_EQ(guess("\xff\xfb\x90\x64"), "audio/mpeg");
+    EXPECT_EQ(guess("\xff\xf1\x50\x80"), "audio/aac");
+    EXPECT_EQ(guess("FORM....AIFFCOMM"), "audio/aiff");
+    EXPECT_EQ(guess("RIFF....AVI LIST"), "video/x-msvideo");
+    EXPECT_EQ(guess("\0\0\0\x14\x66typqt  "sv), "video/quicktime");
+    EXPECT_EQ(guess("\0\0\1\xba\x44"sv), "video/mpeg");
+    EXPECT_EQ(guess("\0\0\0\x18\x66typheic"sv), "image/heic");
+    EXPECT_EQ(guess("\0\0\0\x18\x66typavif"sv), "image/avif");
+    EXPECT_EQ(guess("BM\x46\0\0\0\0\0\0\0\x36"sv), "image/bmp");
+    EXPECT_EQ(guess("BMX is no picture"), "text/plain; charset=utf-8");
+    EXPECT_EQ(guess("II*\0\x08\0"sv), "image/tiff");
+    EXPECT_EQ(guess("\x76\x2f\x31\x01\x02"), "image/x-exr");
 }
 
 TEST(ContentType, KnowsTextAndJson) {

@@ -58,6 +58,18 @@ Result<> check(const NewAsset& asset) {
     return {};
 }
 
+// Where ids of assets that were made with a key come from.
+constexpr Uuid kKeySpace{
+    {0x9d, 0x1b, 0x52, 0xc6, 0x3e, 0x0a, 0x4f, 0x77, 0x8a, 0x21, 0x6c, 0x05, 0xd8, 0x4b, 0xe3, 0x10}
+};
+
+AssetId id_for(const NewAsset& asset, Time now) {
+    if (asset.idempotency_key.empty()) {
+        return AssetId::make(now);
+    }
+    return AssetId{Uuid::derive(kKeySpace, asset.tenant + '\0' + asset.idempotency_key)};
+}
+
 Error no_such_asset(const AssetId& id) {
     return Error(Code::not_found, "there is no asset " + id.to_string());
 }
@@ -111,9 +123,18 @@ public:
     Time now() const { return clock_.now(); }
 
     Task<Result<Added>> publish(std::unique_ptr<Incoming> incoming, NewAsset asset);
-    Task<Result<Asset>> record(NewAsset asset, Blob blob);
+    struct Recorded {
+        Asset asset;
+        bool replayed = false;
+    };
+    Task<Result<Recorded>> record(NewAsset asset, Blob blob);
 
 private:
+    // What an earlier request with the same key made of these bytes; nullopt: nothing that is
+    // still there.
+    Task<Result<std::optional<Asset>>> find_earlier(AssetId id, std::string hash);
+    Task<Result<Recorded>> add(Asset made, bool has_key);
+
     Catalogue& catalogue_;
     Clock& clock_;
     Pool& pool_;
@@ -157,13 +178,62 @@ Task<Result<Store::Added>> Store::Impl::publish(
     if (!recorded) {
         co_return fail(std::move(recorded.error()));
     }
-    co_return Added{std::move(*recorded), !is_known};
+    co_return Added{std::move(recorded->asset), !is_known, recorded->replayed};
 }
 
-Task<Result<Asset>> Store::Impl::record(NewAsset asset, Blob blob) {
+Task<Result<std::optional<Asset>>> Store::Impl::find_earlier(AssetId id, std::string hash) {
+    auto earlier = co_await catalogue_.find(id);
+    if (!earlier || !*earlier) {
+        co_return earlier;
+    }
+    if ((*earlier)->expires_at && *(*earlier)->expires_at <= clock_.now()) {
+        auto removed = co_await catalogue_.remove(id);
+        if (!removed) {
+            co_return fail(std::move(removed.error()));
+        }
+        sweeper_.add_loose((*earlier)->hash);
+        co_return std::nullopt;
+    }
+    if ((*earlier)->hash != hash) {
+        co_return fail(
+            Code::idempotency_key_reuse,
+            "this Idempotency-Key was used before, for asset " + id.to_string() +
+                " with other content; send a new key for a new file",
+            {{"asset_id", id.to_string()}}
+        );
+    }
+    co_return earlier;
+}
+
+Task<Result<Store::Impl::Recorded>> Store::Impl::add(Asset made, bool has_key) {
+    if (has_key) {
+        auto earlier = co_await find_earlier(made.id, made.hash);
+        if (!earlier) {
+            co_return fail(std::move(earlier.error()));
+        }
+        if (*earlier) {
+            co_return Recorded{std::move(**earlier), true};
+        }
+    }
+    auto added = co_await catalogue_.add(made);
+    if (!added && has_key) {  // perhaps because the same request came twice at once
+        auto earlier = co_await find_earlier(made.id, made.hash);
+        if (!earlier || *earlier) {
+            co_return earlier ? Result<Recorded>(Recorded{std::move(**earlier), true})
+                              : fail(std::move(earlier.error()));
+        }
+    }
+    if (!added) {
+        co_return fail(std::move(added.error()));
+    }
+    co_return Recorded{std::move(made)};
+}
+
+Task<Result<Store::Impl::Recorded>> Store::Impl::record(NewAsset asset, Blob blob) {
     const Time now = clock_.now();
+    const bool has_key = !asset.idempotency_key.empty();
     Asset made{
-        .id = AssetId::make(now),
+        .id = id_for(asset, now),
         .tenant = std::move(asset.tenant),
         .hash = blob.hash,
         .size_bytes = blob.size_bytes,
@@ -175,14 +245,14 @@ Task<Result<Asset>> Store::Impl::record(NewAsset asset, Blob blob) {
         .job = asset.job,
     };
     if (made.job) {
-        co_return made;  // recorded with the end of the job, in one transaction
+        co_return Recorded{std::move(made)
+        };  // recorded with the end of the job, in one transaction
     }
-    auto added = co_await catalogue_.add(made);
+    auto added = co_await add(std::move(made), has_key);
     if (!added) {
         sweeper_.add_loose(blob.hash);
-        co_return fail(std::move(added.error()));
     }
-    co_return made;
+    co_return added;
 }
 
 Store::Store(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool)
@@ -285,7 +355,10 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
     }
     Blob blob{.hash = std::move(hash), .size_bytes = (*known)->size_bytes, .is_new = false};
     auto recorded = co_await impl_->record(std::move(asset), std::move(blob));
-    co_return recorded;
+    if (!recorded) {
+        co_return fail(std::move(recorded.error()));
+    }
+    co_return std::move(recorded->asset);
 }
 
 Task<Result<Asset>> Store::get(std::optional<std::string> tenant, AssetId id) {
@@ -301,20 +374,25 @@ Task<Result<Asset>> Store::get(std::optional<std::string> tenant, AssetId id) {
     co_return std::move(**found);
 }
 
-Task<Result<bool>> Store::has_hash(std::string tenant, std::string hash) {
+Task<Result<std::optional<Asset>>> Store::find_hash(std::string tenant, std::string hash) {
     auto known = co_await impl_->catalogue().find_by_hash(std::move(tenant), hash);
-    if (!known) {
-        co_return fail(std::move(known.error()));
-    }
-    if (!*known) {
-        co_return false;
+    if (!known || !*known) {
+        co_return known;
     }
     auto work = guarded([this, hash] { return impl_->files().find(hash); });
     auto path = co_await impl_->pool().run(std::move(work));
     if (!path) {
         co_return fail(std::move(path.error()));
     }
-    co_return path->has_value();
+    co_return *path ? std::move(*known) : std::nullopt;
+}
+
+Task<Result<bool>> Store::has_hash(std::string tenant, std::string hash) {
+    auto found = co_await find_hash(std::move(tenant), std::move(hash));
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    co_return found->has_value();
 }
 
 Task<Result<>> Store::remove(std::string tenant, AssetId id) {

@@ -80,6 +80,9 @@ struct NewAsset {
     // not here.
     std::optional<JobId> job;
     std::string expected_hash;  // empty: none. Code::hash_mismatch when the bytes have another
+    // Of the request; empty: none. The same key and bytes give the same asset again, for as long
+    // as that exists. Code::idempotency_key_reuse for other bytes.
+    std::string idempotency_key;
 };
 
 struct StoreOptions {
@@ -99,6 +102,7 @@ public:
     struct Added {
         Asset asset;
         bool created_new = false;  // the bytes were not there before
+        bool replayed = false;     // by its key; nothing was added
     };
     Task<Result<Added>> finish(std::unique_ptr<BlobWriter> writer, NewAsset asset);
     Task<Result<Added>> add(std::string bytes, NewAsset asset);
@@ -110,6 +114,8 @@ public:
     // Code::not_found for an unknown id, an expired one and another tenant's. Without a tenant
     // anybody's: for those who hold a signed link.
     Task<Result<Asset>> get(std::optional<std::string> tenant, AssetId id);
+    // One of the tenant's assets over these bytes; nullopt: there is none, or the bytes are gone.
+    Task<Result<std::optional<Asset>>> find_hash(std::string tenant, std::string hash);
     Task<Result<bool>> has_hash(std::string tenant, std::string hash);
     // Code::not_found, Code::asset_in_use.
     Task<Result<>> remove(std::string tenant, AssetId id);

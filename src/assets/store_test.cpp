@@ -3,129 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <fstream>
-#include <map>
-#include <mutex>
 #include <thread>
-
-#include <boost/asio/co_spawn.hpp>
 
 #include "assets/blake3.hpp"
 #include "assets/blob_files.hpp"
+#include "assets/test_support.hpp"
 
 namespace comfyd::assets {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Folder;
+using test::MemoryCatalogue;
+using test::wait_for;
 using testing::HasSubstr;
-
-// Records in memory, with the promises of the interface. Any thread.
-class MemoryCatalogue final : public Catalogue {
-public:
-    std::atomic<bool> is_broken{false};
-    // Called in is_referenced() after the answer is known and before it is given.
-    std::function<void()> after_question;
-
-    Task<Result<>> add(Asset asset) override {
-        if (is_broken) {
-            co_return broken();
-        }
-        const std::lock_guard lock(mutex_);
-        assets_[asset.id] = std::move(asset);
-        co_return Result<>();
-    }
-    Task<Result<std::optional<Asset>>> find(AssetId id) override {
-        const std::lock_guard lock(mutex_);
-        const auto found = assets_.find(id);
-        co_return found == assets_.end() ? std::nullopt : std::optional<Asset>(found->second);
-    }
-    Task<Result<std::optional<Asset>>> find_by_hash(std::string tenant, std::string hash) override {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [id, asset] : assets_) {
-            if (asset.tenant == tenant && asset.hash == hash) {
-                co_return asset;
-            }
-        }
-        co_return std::nullopt;
-    }
-    Task<Result<bool>> remove(AssetId id) override {
-        const std::lock_guard lock(mutex_);
-        const auto found = assets_.find(id);
-        if (found != assets_.end() && found->second.job) {
-            co_return fail(Code::asset_in_use, "a job's output");
-        }
-        co_return assets_.erase(id) > 0;
-    }
-    Task<Result<bool>> is_referenced(std::string hash) override {
-        if (is_broken) {
-            co_return broken();
-        }
-        bool is_found = false;
-        {
-            const std::lock_guard lock(mutex_);
-            is_found = std::any_of(assets_.begin(), assets_.end(), [&](const auto& entry) {
-                return entry.second.hash == hash;
-            });
-        }
-        if (after_question) {
-            after_question();
-        }
-        co_return is_found;
-    }
-    Task<Result<std::vector<Asset>>> expired(Time now, int limit) override {
-        const std::lock_guard lock(mutex_);
-        std::vector<Asset> found;
-        for (const auto& [id, asset] : assets_) {
-            if (asset.expires_at && *asset.expires_at <= now && !asset.job &&
-                found.size() < static_cast<std::size_t>(limit)) {
-                found.push_back(asset);
-            }
-        }
-        co_return found;
-    }
-
-private:
-    static tl::unexpected<Error> broken() {
-        return fail(Code::storage_unavailable, "the catalogue is broken");
-    }
-    std::mutex mutex_;
-    std::map<AssetId, Asset> assets_;
-};
-
-// In memory where the machine has that, because there syncing costs nothing.
-fs::path scratch() {
-    const fs::path memory = "/dev/shm";
-    return ::access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path();
-}
-
-class Folder {
-public:
-    Folder() {
-        std::string name = (scratch() / "comfyd-store-XXXXXX").string();
-        path_ = mkdtemp(name.data());
-    }
-    ~Folder() { fs::remove_all(path_); }
-    const fs::path& path() const { return path_; }
-
-private:
-    fs::path path_;
-};
-
-template <class T>
-T wait_for(Task<T> task) {
-    boost::asio::io_context context;
-    std::optional<T> result;
-    boost::asio::co_spawn(context, std::move(task), [&](std::exception_ptr error, T value) {
-        ASSERT_FALSE(error);
-        result.emplace(std::move(value));
-    });
-    context.run();
-    return std::move(*result);
-}
 
 std::vector<fs::path> files_under(const fs::path& folder) {
     std::vector<fs::path> files;
@@ -171,6 +65,29 @@ protected:
     MemoryCatalogue catalogue_;
     Store store_{StoreOptions{data(), 1'000'000}, catalogue_, clock_, pool_};
 };
+
+TEST_F(StoreTest, TheSameKeyAndBytesGiveTheSameAsset) {
+    const auto with_key = [this](std::string tenant) {
+        NewAsset asset = of(std::move(tenant));
+        asset.idempotency_key = "k";
+        asset.expires_at = clock_.now() + std::chrono::hours(1);
+        return asset;
+    };
+    const auto first = add("one", with_key("red"));
+    EXPECT_FALSE(first.replayed);
+    const auto again = add("one", with_key("red"));
+    EXPECT_TRUE(again.replayed);
+    EXPECT_EQ(again.asset.id, first.asset.id);
+    const auto other = wait_for(store_.add("two", with_key("red")));
+    ASSERT_FALSE(other);
+    EXPECT_EQ(other.error().code, Code::idempotency_key_reuse);
+    EXPECT_NE(add("two", with_key("blue")).asset.id, first.asset.id);
+    const auto by_hash = wait_for(store_.from_hash(first.asset.hash, with_key("red")));
+    ASSERT_TRUE(by_hash);
+    EXPECT_EQ(by_hash->id, first.asset.id);
+    clock_.advance(std::chrono::hours(2));
+    EXPECT_FALSE(add("two", with_key("red")).replayed);
+}
 
 TEST_F(StoreTest, GivesBackWhatItGot) {
     const auto added = add("GIF89a rest", of("red", "pictures/a"));

@@ -45,7 +45,9 @@ std::string_view key_of(std::string_view authorization) {
 
 Result<Caller> Keys::authenticate(std::string_view authorization) const {
     if (!required()) {
-        return Caller{};
+        Caller local;
+        local.is_operator = true;
+        return local;
     }
     if (trim(authorization).empty()) {
         return fail(
@@ -74,7 +76,7 @@ Result<Caller> Keys::authenticate(std::string_view authorization) const {
             "the API key is not known to this server: check it for typing errors"
         );
     }
-    return Caller{found->tenant, found->name};
+    return Caller{found->tenant, found->name, found->is_operator};
 }
 
 std::string hash_key(std::string_view key) {

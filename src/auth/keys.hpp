@@ -12,13 +12,15 @@ namespace comfyd::auth {
 // Who makes a request.
 struct Caller {
     std::string tenant = "local";
-    std::string key_name;  // empty without keys
+    std::string key_name;      // empty without keys
+    bool is_operator = false;  // may see what belongs to all tenants
 };
 
 struct ApiKey {
     std::string name;
     std::string tenant;
     std::string sha256;  // hex of the key
+    bool is_operator = false;
 };
 
 class Keys {
@@ -27,7 +29,7 @@ public:
 
     bool required() const { return !keys_.empty(); }
     // `authorization`: the header's value, "Bearer <key>". Without configured keys everybody is the
-    // local caller. Code::unauthorized.
+    // local caller, who is an operator. Code::unauthorized.
     Result<Caller> authenticate(std::string_view authorization) const;
 
 private:

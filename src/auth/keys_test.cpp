@@ -21,6 +21,7 @@ TEST(Keys, WithoutKeysEverybodyIsTheLocalCaller) {
         ASSERT_TRUE(caller) << header;
         EXPECT_EQ(caller->tenant, "local");
         EXPECT_EQ(caller->key_name, "");
+        EXPECT_TRUE(caller->is_operator);
     }
 }
 
@@ -37,6 +38,13 @@ TEST(Keys, AKeyNamesItsTenant) {
     const auto first = keys.authenticate("Bearer first");
     ASSERT_TRUE(first);
     EXPECT_EQ(first->tenant, "red");
+    EXPECT_FALSE(first->is_operator);
+}
+
+TEST(Keys, AKeyMayBeAnOperators) {
+    const Keys keys({{"one", "red", hash_key("first")}, {"boss", "red", hash_key("second"), true}});
+    EXPECT_FALSE(keys.authenticate("Bearer first")->is_operator);
+    EXPECT_TRUE(keys.authenticate("Bearer second")->is_operator);
 }
 
 TEST(Keys, RefusesEverythingElse) {

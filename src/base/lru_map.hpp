@@ -1,5 +1,5 @@
-// A map of bounded size that forgets the entry that was used longest ago. Keys are texts. One owner,
-// no locks.
+// A map of bounded size that forgets the entry that was used longest ago. Keys are texts. One
+// owner, no locks.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +40,10 @@ public:
         return entries_.front().second;
     }
 
+    void clear() {
+        index_.clear();
+        entries_.clear();
+    }
     std::size_t size() const { return entries_.size(); }
     // The latest used first.
     const std::list<std::pair<std::string, Value>>& entries() const { return entries_; }
@@ -47,8 +51,9 @@ public:
 private:
     std::size_t size_max_;
     std::list<std::pair<std::string, Value>> entries_;
-    std::unordered_map<std::string_view, typename std::list<std::pair<std::string, Value>>::iterator>
-        index_;  // keys are those of entries_
+    std::
+        unordered_map<std::string_view, typename std::list<std::pair<std::string, Value>>::iterator>
+            index_;  // keys are those of entries_
 };
 
 }  // namespace comfyd

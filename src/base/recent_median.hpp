@@ -50,7 +50,8 @@ private:
             return 0;
         }
         std::sort(of.begin(), of.begin() + count_);
-        return 0.5 * (static_cast<double>(of[(count_ - 1U) / 2U]) + static_cast<double>(of[count_ / 2U]));
+        return 0.5 *
+               (static_cast<double>(of[(count_ - 1U) / 2U]) + static_cast<double>(of[count_ / 2U]));
     }
 
     std::array<float, kSamplesMax> samples_{};

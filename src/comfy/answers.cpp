@@ -4,6 +4,15 @@
 namespace comfyd::comfy {
 namespace {
 
+// "cuda:1 NVIDIA L40S : cudaMallocAsync" is an NVIDIA L40S, whichever it is of its machine.
+std::string device_name(std::string_view text) {
+    if (const auto space = text.find(' ');
+        space != text.npos && text.substr(0, space).find(':') != text.npos) {
+        text.remove_prefix(space + 1);
+    }
+    return std::string(text.substr(0, text.find(" : ")));
+}
+
 constexpr int kDescribedErrorsMax = 5;
 
 std::uint64_t bytes_of(const json::object& in, std::string_view key) {
@@ -81,10 +90,12 @@ Result<SystemStats> read_system_stats(const json::value& document) {
     }
     SystemStats stats;
     stats.version = text_of(*system, "comfyui_version");
+    stats.ram_total = bytes_of(*system, "ram_total");
+    stats.ram_free = bytes_of(*system, "ram_free");
     const json::array* devices = array_of(*root, "devices");
     if (devices != nullptr && !devices->empty() && devices->front().is_object()) {
         const json::object& device = devices->front().get_object();
-        stats.device = text_of(device, "name");
+        stats.device = device_name(text_of(device, "name"));
         stats.vram_total = bytes_of(device, "vram_total");
         stats.vram_free = bytes_of(device, "vram_free");
     }
@@ -122,6 +133,7 @@ HistoryEntry read_history_entry(const json::object& entry) {
     if (messages == nullptr) {
         return read;
     }
+    std::int64_t started_at = 0;
     for (const json::value& message : *messages) {
         const json::array* pair = message.if_array();
         if (pair == nullptr || pair->size() < 2 || !(*pair)[0].is_string() ||
@@ -129,6 +141,12 @@ HistoryEntry read_history_entry(const json::object& entry) {
             continue;
         }
         const auto& event = (*pair)[0].get_string();
+        const std::int64_t at = integer_of((*pair)[1].get_object(), "timestamp");
+        if (event == "execution_start") {
+            started_at = at;
+        } else if (started_at > 0 && at >= started_at) {
+            read.run_time = Millis(at - started_at);
+        }
         if (event == "execution_interrupted") {
             read.interrupted = true;
         } else if (event == "execution_error") {

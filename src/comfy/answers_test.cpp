@@ -28,13 +28,15 @@ json::value recorded_history(const std::string& conversation) {
 
 TEST(Answers, SystemStats) {
     const auto stats = read_system_stats(*json::parse(
-        R"({"system":{"comfyui_version":"0.33.0"},"devices":[{"name":"cuda:0 NVIDIA H200","vram_total":150,"vram_free":70}]})"
+        R"({"system":{"comfyui_version":"0.33.0","ram_total":90,"ram_free":30},"devices":[{"name":"cuda:0 NVIDIA H200 : cudaMallocAsync","vram_total":150,"vram_free":70}]})"
     ));
     ASSERT_TRUE(stats);
     EXPECT_EQ(stats->version, "0.33.0");
-    EXPECT_EQ(stats->device, "cuda:0 NVIDIA H200");
+    EXPECT_EQ(stats->device, "NVIDIA H200");
     EXPECT_EQ(stats->vram_total, 150U);
     EXPECT_EQ(stats->vram_free, 70U);
+    EXPECT_EQ(stats->ram_total, 90U);
+    EXPECT_EQ(stats->ram_free, 30U);
     EXPECT_TRUE(read_system_stats(*json::parse(R"({"system":{},"devices":[]})")));
     EXPECT_EQ(read_system_stats(*json::parse("[]")).error().code, Code::protocol_error);
     EXPECT_EQ(
@@ -63,6 +65,7 @@ TEST(Answers, HistoryOfASuccess) {
     const auto entry = read_history_entry(recorded_history("01-simple-success.json").as_object());
     EXPECT_TRUE(entry.success);
     EXPECT_FALSE(entry.error);
+    EXPECT_EQ(entry.run_time, Millis(32));
     EXPECT_EQ(entry.outputs.at("3").at("images").at(0).at("filename"), "conv_00001_.png");
 }
 
@@ -72,7 +75,21 @@ TEST(Answers, HistoryOfANodeError) {
     ASSERT_TRUE(entry.error);
     EXPECT_EQ(entry.error->node_id, "2");
     EXPECT_EQ(entry.error->exception_type, "RuntimeError");
+    EXPECT_TRUE(entry.run_time);
     EXPECT_FALSE(entry.interrupted);
+}
+
+TEST(Answers, ARunWithoutTimesOrWithAClockThatWasSetBackHasNoLength) {
+    for (const char* messages :
+         {R"([["execution_start", {}], ["execution_success", {}]])",
+          R"([["execution_success", {"timestamp": 5}]])",
+          R"([["execution_start", {"timestamp": 9}], ["execution_success", {"timestamp": 5}]])"}) {
+        const auto entry = read_history_entry(*json::parse_object(
+            R"({"status": {"status_str": "success", "messages": )" + std::string(messages) + "}}"
+        ));
+        EXPECT_TRUE(entry.success);
+        EXPECT_EQ(entry.run_time, std::nullopt) << messages;
+    }
 }
 
 TEST(Answers, HistoryOfAnInterruption) {

@@ -25,6 +25,8 @@ struct SystemStats {
     std::string device;  // name of the first one
     std::uint64_t vram_total = 0;
     std::uint64_t vram_free = 0;
+    std::uint64_t ram_total = 0;
+    std::uint64_t ram_free = 0;
 };
 
 // What GET /queue tells, without the prompts themselves.
@@ -44,7 +46,8 @@ struct HistoryEntry {
     bool success = false;
     bool interrupted = false;
     std::optional<ExecutionError> error;
-    json::object outputs;  // node id -> ui
+    json::object outputs;            // node id -> ui
+    std::optional<Millis> run_time;  // from its start to its end; newer servers tell
 };
 
 struct Submission {

@@ -24,17 +24,20 @@ ComfyAttempt::ComfyAttempt(
     ComfyLink& link,
     jobs::Assignment assignment,
     jobs::AttemptListener& listener,
-    jobs::StopRequest& stop
+    jobs::StopRequest& stop,
+    OwnerOf owner_of
 )
     : link_(link),
       options_(link.options),
       assignment_(std::move(assignment)),
       listener_(listener),
       stop_(stop),
+      owner_of_(std::move(owner_of)),
       wake_(link.core),
       last_message_(Ticks::now()),
       last_look_(last_message_),
-      silence_{last_message_, last_message_, 0} {}
+      silence_{last_message_, last_message_, 0},
+      made_at_(last_message_) {}
 
 // The work runs as a task of its own, so that a stop interrupts whatever it waits for.
 Task<Result<jobs::AttemptResult>> ComfyAttempt::run() {
@@ -87,13 +90,18 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     if (!prompt) {
         co_return fail(std::move(prompt.error()));
     }
-    tracker_.emplace(*prompt);
+    times_.emplace(link_.costs, *prompt, link_.gpu_type);
+    tracker_.emplace(*prompt, times_->expected());
+    meter_.emplace(*prompt);
     if (assignment_.reattach) {
         auto place = co_await locate();
         if (!place) {
             co_return fail(std::move(place.error()));
         }
         reattached_ = accepted_ = sent_ = *place != Place::absent;
+    }
+    if (!accepted_ && prompt->empty()) {
+        co_return fail(Code::conflict, "the worker does not have the prompt any more");
     }
     if (!accepted_) {
         auto submitted = co_await submit(std::move(*prompt));
@@ -127,9 +135,16 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     co_return collected;
 }
 
+std::optional<NodeOwner> ComfyAttempt::owner_of(const std::string& node) const {
+    return owner_of_ ? owner_of_(node) : NodeOwner{assignment_.tenant, assignment_.job};
+}
+
+// Without a workflow: a prompt that the worker has already and that cannot be sent again.
 Task<Result<json::object>> ComfyAttempt::parse_workflow() {
     Result<json::object> parsed;
-    if (assignment_.workflow.size() < kLargeWorkflowBytes) {
+    if (assignment_.reattach && assignment_.workflow.empty()) {
+        parsed = json::object();
+    } else if (assignment_.workflow.size() < kLargeWorkflowBytes) {
         parsed = json::parse_object(assignment_.workflow);
     } else {
         auto text = assignment_.workflow;
@@ -150,6 +165,7 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
             listener_.on_remark(std::move(*remark));
         }
     }
+    measure(message);
     // A custom node may speak from a thread of its own, also while nothing runs.
     if (std::holds_alternative<comfy::Unknown>(message)) {
         return;
@@ -170,6 +186,9 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
                       std::holds_alternative<comfy::ExecutionInterrupted>(message) ||
                       (error != nullptr && error->ends_prompt());
     if (ends) {
+        if (std::holds_alternative<comfy::ExecutionSuccess>(message)) {
+            time_node("");
+        }
         ending_at_ = last_message_;
         wake_.notify();
         return;
@@ -184,13 +203,58 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         );
         listener_.on_preview(preview->bytes, preview->content_type);
     } else if (tracker_->apply(message)) {
+        time_node(tracker_->snapshot().current_node);
         listener_.on_progress(tracker_->snapshot());
     }
+}
+
+void ComfyAttempt::time_node(const std::string& node) {
+    if (times_) {
+        times_->at(node, std::chrono::duration<double>(last_message_.time_since_epoch()).count());
+    }
+}
+
+double ComfyAttempt::seconds_now() const {
+    return std::chrono::duration<double>(Ticks::now() - made_at_).count();
+}
+
+void ComfyAttempt::measure(const comfy::Message& message) {
+    if (meter_) {
+        meter_->apply(message, seconds_now());
+        if (meter_->take_first_step()) {
+            link_.look_at_machine();
+        }
+    }
+}
+
+void ComfyAttempt::on_machine(const comfy::SystemStats& stats) {
+    if (meter_) {
+        meter_->sample(stats);
+    }
+}
+
+void ComfyAttempt::tell_usage(const Result<jobs::AttemptResult>& result) {
+    if (!accepted_ || !meter_) {
+        return;
+    }
+    meter_->ended(seconds_now());
+    if (entry_ && entry_->run_time) {
+        // Its clock may have been set while it ran; ours has not.
+        const auto longest =
+            reattached_ ? jobs::kTimeoutMax : std::chrono::ceil<Millis>(Ticks::now() - made_at_);
+        meter_->ran(std::min(*entry_->run_time, longest));
+    }
+    jobs::Usage usage = meter_->usage(link_.gpu_second_usd);
+    usage.images = result ? count_images(result->outputs) : 0;
+    listener_.on_usage(usage);
 }
 
 void ComfyAttempt::leave_worker() {
     if (!left_worker_) {
         left_worker_ = true;
+        if (meter_) {
+            meter_->ended(seconds_now());
+        }
         link_.prompt_ended();
     }
 }

@@ -19,9 +19,11 @@
 #include "base/pool.hpp"
 #include "comfy/client.hpp"
 #include "fleet/inputs.hpp"
+#include "fleet/node_costs.hpp"
 #include "fleet/options.hpp"
 #include "fleet/outputs.hpp"
 #include "fleet/progress.hpp"
+#include "fleet/usage_meter.hpp"
 #include "jobs/fleet.hpp"
 
 namespace comfyd::fleet {
@@ -39,6 +41,10 @@ struct ComfyLink {
     // have restarted.
     std::map<std::string, std::string> uploaded;
     std::function<void()> prompt_ended;  // the worker can take another one
+    NodeCosts& costs;
+    std::string gpu_type{};  // once it is known
+    double gpu_second_usd = 0;
+    std::function<void()> look_at_machine{};  // its memory is in use now
 };
 
 // Why a worker cannot be given anything more although it answers.
@@ -47,13 +53,22 @@ struct Blockage {
     std::string prompt_id;  // that does not stop; empty: nothing is ever started
 };
 
+// Whose a node of a prompt is that several jobs share.
+struct NodeOwner {
+    std::string tenant;
+    JobId job;
+};
+// nullopt: nobody wants what it makes.
+using OwnerOf = std::function<std::optional<NodeOwner>(const std::string& node)>;
+
 class ComfyAttempt {
 public:
     ComfyAttempt(
         ComfyLink& link,
         jobs::Assignment assignment,
         jobs::AttemptListener& listener,
-        jobs::StopRequest& stop
+        jobs::StopRequest& stop,
+        OwnerOf owner_of = {}  // empty: every node is the assignment's
     );
 
     Task<Result<jobs::AttemptResult>> run();
@@ -61,6 +76,9 @@ public:
     // A message about this prompt, or one that names none while this is the only prompt.
     void on_message(const comfy::Message& message);
     void on_socket_lost();
+    void on_machine(const comfy::SystemStats& stats);
+    // After run(), with what it returned.
+    void tell_usage(const Result<jobs::AttemptResult>& result);
 
     const jobs::Assignment& assignment() const { return assignment_; }
     // The worker is done with the prompt; its results are being fetched.
@@ -106,6 +124,10 @@ private:
     std::optional<Error> judge_silence(const Error& error);
     void heard();
     void leave_worker();
+    std::optional<NodeOwner> owner_of(const std::string& node) const;
+    void time_node(const std::string& node);
+    void measure(const comfy::Message& message);
+    double seconds_now() const;
     void keep_picture(const comfy::Preview& preview, std::string node);
 
     Result<> read_ending() const;
@@ -126,9 +148,12 @@ private:
     jobs::Assignment assignment_;
     jobs::AttemptListener& listener_;
     jobs::StopRequest& stop_;
+    OwnerOf owner_of_;
     Signal wake_;
 
     std::optional<ProgressTracker> tracker_;
+    std::optional<NodeTimes> times_;
+    std::optional<UsageMeter> meter_;
     std::optional<Result<jobs::AttemptResult>> result_;
     std::optional<comfy::HistoryEntry> entry_;
     std::optional<Blockage> blockage_;
@@ -154,6 +179,7 @@ private:
     Silence silence_;
     std::size_t next_item_ = 0;
     std::optional<Error> collect_failure_;
+    const Ticks::time_point made_at_;
 };
 
 }  // namespace comfyd::fleet

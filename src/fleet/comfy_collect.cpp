@@ -11,6 +11,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::collect() {
     std::vector<UiItem> items = list_results(entry_->outputs);
     result.ui_outputs = std::move(entry_->outputs);
     std::move(sent_pictures_.begin(), sent_pictures_.end(), std::back_inserter(items));
+    std::erase_if(items, [this](const UiItem& item) { return !owner_of(item.node_id); });
     if (items.empty()) {
         co_return result;
     }
@@ -116,11 +117,12 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
 }
 
 assets::NewAsset ComfyAttempt::new_asset(const UiItem& item, std::string content_type) const {
+    const auto owner = owner_of(item.node_id);  // may have gone since
     assets::NewAsset asset;
-    asset.tenant = assignment_.tenant;
+    asset.tenant = owner ? owner->tenant : assignment_.tenant;
     asset.content_type = std::move(content_type);
     asset.file_path = item.file.filename;
-    asset.job = assignment_.job;
+    asset.job = owner ? owner->job : assignment_.job;
     return asset;
 }
 

@@ -172,6 +172,9 @@ ComfyAttempt::Ticks::time_point ComfyAttempt::next_look() const {
 }
 
 Result<> ComfyAttempt::judge(Place place) {
+    if (place == Place::running) {
+        meter_->started(seconds_now());
+    }
     absences_ = place == Place::absent ? absences_ + 1 : 0;
     if (absences_ >= kAbsencesLost) {
         return fail(

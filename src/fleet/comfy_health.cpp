@@ -33,12 +33,17 @@ Task<> ComfyWorker::watch_health() {
 }
 
 Task<> ComfyWorker::check_health() {
+    checked_at_ = Ticks::now();
     auto stats = co_await link_.client.system_stats();
     if (!stats) {
         note_failure(stats.error());
         co_return;
     }
     stats_ = std::move(*stats);
+    link_.gpu_type = stats_.device;
+    for (const auto& [prompt, attempt] : attempts_) {
+        attempt->on_machine(stats_);
+    }
     failures_ = 0;
     if (!reachable_) {
         reachable_ = true;
@@ -210,6 +215,13 @@ Millis ComfyWorker::next_check() {
 void ComfyWorker::check_soon() {
     check_wanted_ = true;
     check_.notify();
+}
+
+// Short runs would fall between the regular checks.
+void ComfyWorker::look_at_machine() {
+    if (state_ == State::up && Ticks::now() - checked_at_ >= options_.health_retry) {
+        check_soon();
+    }
 }
 
 // The new socket comes only after the old one is gone: a worker that notices the end of an old

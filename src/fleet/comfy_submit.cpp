@@ -35,7 +35,9 @@ Task<Result<>> ComfyAttempt::place_inputs(json::object& prompt) {
 }
 
 Task<Result<std::string>> ComfyAttempt::upload(const AssetUse& use) {
-    auto asset = co_await find_asset(link_.store, assignment_.tenant, use);
+    const auto owner = owner_of(use.node_id);
+    const std::string tenant = owner ? owner->tenant : assignment_.tenant;
+    auto asset = co_await find_asset(link_.store, tenant, use);
     if (!asset) {
         co_return fail(std::move(asset.error()));
     }

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "comfy/members.hpp"
+#include "fleet/merged_run.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -64,12 +65,16 @@ ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
           new_client_id(parts_.clock),
           {},
           parts_.changed,
+          parts_.costs,
       },
       check_(parts_.core),
       reachable_changed_(parts_.core),
       socket_changed_(parts_.core),
       created_at_(parts_.clock.now()),
-      last_active_at_(created_at_) {}
+      last_active_at_(created_at_) {
+    link_.gpu_second_usd = config_.gpu_second_usd;
+    link_.look_at_machine = [this] { look_at_machine(); };
+}
 
 void ComfyWorker::start(TaskGroup& group) {
     group.spawn("worker health", watch_health());
@@ -107,6 +112,8 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.last_active_at = last_active_at_;
     info.completed = completed_;
     info.failed = failed_;
+    info.slots = std::max(config_.slots, 1);
+    info.gpu_id = config_.gpu;
     return info;
 }
 
@@ -127,6 +134,13 @@ bool ComfyWorker::can_run(const std::string& requirement) const {
            !parts_.left_to_engine(requirement);
 }
 
+std::string ComfyWorker::abilities() const {
+    // Equal classes are one object, and those that a worker had before are kept as long as it has
+    // them. What the engine takes over depends on whether there is one.
+    return std::to_string(reinterpret_cast<std::uintptr_t>(classes_.get())) +
+           (parts_.left_to_engine("") ? "+engine" : "");
+}
+
 double ComfyWorker::load() const {
     constexpr double kFailureWeight = 0.1;
     constexpr int kFailuresCounted = 5;
@@ -137,9 +151,42 @@ double ComfyWorker::load() const {
 Task<Result<jobs::AttemptResult>> ComfyWorker::run(
     jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
 ) {
-    auto attempt = std::make_unique<ComfyAttempt>(link_, std::move(assignment), listener, stop);
+    if (assignment.group) {
+        auto group = std::static_pointer_cast<MergedRun>(assignment.group);  // of make_group()
+        MergedRun& run = *group;
+        return run.join(std::move(group), std::move(assignment), listener, stop);
+    }
+    return run_prompt(std::move(assignment), listener, stop, {});
+}
+
+Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
+    jobs::Assignment assignment,
+    jobs::AttemptListener& listener,
+    jobs::StopRequest& stop,
+    OwnerOf owner_of
+) {
+    auto attempt = std::make_unique<ComfyAttempt>(
+        link_, std::move(assignment), listener, stop, std::move(owner_of)
+    );
     Seat seat(*this, attempt.get());
     return run_attempt(std::move(attempt), std::move(seat));
+}
+
+std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
+    std::string prompt_id, std::size_t members
+) {
+    MergedRun::Parts parts{
+        parts_.core,
+        parts_.clock,
+        [this] { return classes_; },
+        [this](
+            jobs::Assignment assignment,
+            jobs::AttemptListener& listener,
+            jobs::StopRequest& stop,
+            OwnerOf owner_of
+        ) { return run_prompt(std::move(assignment), listener, stop, std::move(owner_of)); },
+    };
+    return std::make_shared<MergedRun>(std::move(parts), std::move(prompt_id), members);
 }
 
 Task<Result<std::string>> ComfyWorker::read_file(jobs::WorkerFile file, std::uint64_t bytes_max) {
@@ -184,6 +231,7 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_attempt(
     orphans_.erase(assignment.prompt_id);
     const std::uint64_t socket = socket_number_;
     auto result = co_await attempt->run();
+    attempt->tell_usage(result);
     settle(*attempt, result, socket);
     co_return result;
 }

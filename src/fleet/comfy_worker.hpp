@@ -30,6 +30,7 @@ struct ComfyWorkerParts {
     assets::Store& store;
     Pool& pool;
     ClassCache& classes;
+    NodeCosts& costs;
     const FleetOptions& options;
     std::function<void()> changed;  // it may be available or capable now, or not any more
     std::function<bool(const std::string& requirement)> left_to_engine;
@@ -50,9 +51,13 @@ public:
     bool available() const override;
     bool can_run(const std::string& requirement) const override;
     double load() const override;
+    // Attempts whose prompt it has not finished.
+    std::size_t running() const override;
+    std::string abilities() const override;
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
+    std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
     Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
     Task<Result<>> free_memory(bool models, bool results) override;
 
@@ -73,13 +78,16 @@ private:
         std::string prompt_id_;
     };
 
+    Task<Result<jobs::AttemptResult>> run_prompt(
+        jobs::Assignment assignment,
+        jobs::AttemptListener& listener,
+        jobs::StopRequest& stop,
+        OwnerOf owner_of
+    );
     Task<Result<jobs::AttemptResult>> run_attempt(std::unique_ptr<ComfyAttempt> attempt, Seat seat);
     void settle(
         const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
     );
-
-    // Attempts whose prompt the worker has not finished.
-    std::size_t running() const;
 
     Task<> watch_health();
     Task<> check_health();
@@ -91,6 +99,7 @@ private:
     void go_down(std::string reason);
     Millis next_check();
     void check_soon();
+    void look_at_machine();
 
     Task<> keep_socket();
     Task<> read_socket();
@@ -110,6 +119,7 @@ private:
     std::set<std::string> orphans_;  // prompts that may be on it and that nobody waits for
     Signal check_;
     bool check_wanted_ = false;
+    Ticks::time_point checked_at_{};
 
     std::unique_ptr<comfy::Events> events_;
     std::uint64_t socket_number_ = 0;  // of the WebSocket; 0: none

@@ -293,6 +293,14 @@ Task<Result<jobs::AttemptResult>> EngineAttempt::run() {
     co_return std::move(*result_);
 }
 
+// The engine needs no GPU and loads no models.
+void EngineAttempt::tell_usage(const Result<jobs::AttemptResult>& result) {
+    jobs::Usage usage;
+    usage.inference = std::chrono::floor<Millis>(std::chrono::steady_clock::now() - made_at_);
+    usage.images = result ? count_images(result->outputs) : 0;
+    listener_.on_usage(usage);
+}
+
 Task<> EngineAttempt::execute() {
     auto result = co_await attempt();
     result_ = std::move(result);

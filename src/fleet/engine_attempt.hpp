@@ -57,6 +57,8 @@ public:
 
     Task<Result<jobs::AttemptResult>> run();
     const jobs::Assignment& assignment() const { return assignment_; }
+    // After run(), with what it returned.
+    void tell_usage(const Result<jobs::AttemptResult>& result);
 
 private:
     class Relay;
@@ -76,6 +78,7 @@ private:
     jobs::StopRequest& stop_;
     std::stop_source engine_stop_;
     std::optional<Result<jobs::AttemptResult>> result_;
+    const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace comfyd::fleet

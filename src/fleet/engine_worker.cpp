@@ -92,6 +92,7 @@ jobs::WorkerInfo EngineWorker::info() const {
     info.last_active_at = last_active_at_;
     info.completed = completed_;
     info.failed = failed_;
+    info.slots = std::max(config_.slots, 1);
     return info;
 }
 
@@ -143,6 +144,7 @@ Task<Result<jobs::AttemptResult>> EngineWorker::run_attempt(
 ) {
     const Seat held = std::move(seat);  // released before the attempt goes, when this frame ends
     auto result = co_await attempt->run();
+    attempt->tell_usage(result);
     const auto& assignment = attempt->assignment();
     log::debug(
         "attempt ended",

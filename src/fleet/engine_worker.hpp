@@ -40,6 +40,8 @@ public:
     bool available() const override;
     bool can_run(const std::string& requirement) const override;
     double load() const override;
+    std::size_t running() const override { return attempts_.size(); }
+    std::string abilities() const override { return "engine"; }
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;

@@ -59,6 +59,7 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
             store_,
             pool_,
             classes_,
+            node_costs_,
             options_,
             [this] { changed(); },
             [this](const std::string& requirement) { return is_left_to_engine(requirement); }

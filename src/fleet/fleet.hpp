@@ -13,6 +13,7 @@
 #include "engine/engine.hpp"
 #include "fleet/class_cache.hpp"
 #include "fleet/engine_worker.hpp"
+#include "fleet/node_costs.hpp"
 #include "fleet/options.hpp"
 #include "jobs/fleet.hpp"
 #include "net/client.hpp"
@@ -54,6 +55,9 @@ public:
     // What the workers can run, also those that are down for the moment. Any thread.
     std::shared_ptr<const workflow::Catalogue> catalogue() const;
 
+    // What was learned of nodes, for whoever keeps it over a restart.
+    NodeCosts& node_costs() { return node_costs_; }
+
     std::vector<std::shared_ptr<jobs::Worker>> workers() const override;
     std::shared_ptr<jobs::Worker> find(const std::string& id) const override;
     void on_change(std::function<void()> callback) override;
@@ -85,6 +89,7 @@ private:
     Pool& pool_;
     const FleetOptions options_;
     ClassCache classes_;
+    NodeCosts node_costs_;
     TaskGroup loops_;
     bool started_ = false;
     std::vector<Member> members_;

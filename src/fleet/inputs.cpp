@@ -59,19 +59,14 @@ std::string extension_of(std::string_view name) {
 
 std::string_view extension_for(std::string_view content_type) {
     using Pair = std::pair<std::string_view, std::string_view>;
-    static constexpr std::array<Pair, 12> kExtensions{{
-        {"image/png", ".png"},
-        {"image/jpeg", ".jpg"},
-        {"image/webp", ".webp"},
-        {"image/gif", ".gif"},
-        {"video/mp4", ".mp4"},
-        {"video/webm", ".webm"},
-        {"audio/mpeg", ".mp3"},
-        {"audio/wav", ".wav"},
-        {"audio/x-wav", ".wav"},
-        {"audio/flac", ".flac"},
-        {"audio/ogg", ".ogg"},
-        {"text/plain", ".txt"},
+    static constexpr std::array<Pair, 21> kExtensions{{
+        {"image/png", ".png"},       {"image/jpeg", ".jpg"},  {"image/webp", ".webp"},
+        {"image/gif", ".gif"},       {"image/avif", ".avif"}, {"image/bmp", ".bmp"},
+        {"image/heic", ".heic"},     {"image/tiff", ".tiff"}, {"image/x-exr", ".exr"},
+        {"video/mp4", ".mp4"},       {"video/webm", ".webm"}, {"video/quicktime", ".mov"},
+        {"video/x-msvideo", ".avi"}, {"audio/mpeg", ".mp3"},  {"audio/wav", ".wav"},
+        {"audio/x-wav", ".wav"},     {"audio/flac", ".flac"}, {"audio/ogg", ".ogg"},
+        {"audio/mp4", ".m4a"},       {"audio/aac", ".aac"},   {"text/plain", ".txt"},
     }};
     for (const auto& [type, extension] : kExtensions) {
         if (type == content_type) {
@@ -128,7 +123,7 @@ Task<Result<assets::Asset>> find_asset(assets::Store& store, std::string tenant,
         }
         co_return asset;
     }
-    auto known = co_await store.has_hash(tenant, use.hash);
+    auto known = co_await store.find_hash(std::move(tenant), use.hash);
     if (!known) {
         co_return fail(std::move(known.error()));
     }
@@ -137,10 +132,10 @@ Task<Result<assets::Asset>> find_asset(assets::Store& store, std::string tenant,
             Code::missing_asset, where + "no asset has the hash '" + use.hash + "'; upload the file"
         );
     }
-    assets::Asset asset;
-    asset.tenant = std::move(tenant);
-    asset.hash = use.hash;
-    asset.file_path = use.file_path;
+    assets::Asset asset = std::move(**known);
+    if (!use.file_path.empty()) {
+        asset.file_path = std::move(use.file_path);
+    }
     co_return asset;
 }
 

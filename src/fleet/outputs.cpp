@@ -1,5 +1,7 @@
 #include "fleet/outputs.hpp"
 
+#include <algorithm>
+
 #include "comfy/members.hpp"
 #include "net/http.hpp"
 
@@ -85,6 +87,10 @@ jobs::Output make_output(const UiItem& item, const assets::Asset& asset) {
     output.size_bytes = asset.size_bytes;
     output.hash = asset.hash;
     return output;
+}
+
+int count_images(const std::vector<jobs::Output>& outputs) {
+    return static_cast<int>(std::ranges::count(outputs, "image", &jobs::Output::type));
 }
 
 }  // namespace comfyd::fleet

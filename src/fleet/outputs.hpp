@@ -32,4 +32,6 @@ std::string_view output_type(std::string_view content_type, std::string_view fil
 
 jobs::Output make_output(const UiItem& item, const assets::Asset& asset);
 
+int count_images(const std::vector<jobs::Output>& outputs);
+
 }  // namespace comfyd::fleet

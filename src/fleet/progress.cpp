@@ -17,13 +17,15 @@ int to_count(double number) {
 
 }  // namespace
 
-ProgressTracker::ProgressTracker(const json::object& prompt) {
+ProgressTracker::ProgressTracker(const json::object& prompt, Costs costs)
+    : costs_(std::move(costs)) {
     for (const auto& [id, node] : prompt) {
         const json::object* fields = node.if_object();
         classes_.emplace(
             std::string(id.data(), id.size()),
             fields == nullptr ? "" : comfy::text_of(*fields, "class_type")
         );
+        cost_total_ += cost_of(std::string_view(id.data(), id.size()));
     }
     next_.nodes_total = static_cast<int>(classes_.size());
     snapshot_ = next_;
@@ -59,7 +61,11 @@ bool ProgressTracker::apply(const comfy::Message& message) {
 
 bool ProgressTracker::cached(const std::vector<std::string>& nodes) {
     for (const std::string& node : nodes) {
-        finish(node);
+        if (classes_.contains(node) && !done_.contains(node)) {
+            cost_total_ -= cost_of(node);
+            done_.insert(node);
+            fractions_.erase(node);
+        }
     }
     return update();
 }
@@ -115,10 +121,19 @@ bool ProgressTracker::apply_state(const comfy::ProgressState& state) {
 }
 
 void ProgressTracker::finish(const std::string& node) {
-    if (classes_.contains(node)) {
-        done_.insert(node);
+    if (classes_.contains(node) && done_.insert(node).second) {
+        cost_done_ += cost_of(node);
     }
     fractions_.erase(node);
+}
+
+double ProgressTracker::cost_of(std::string_view node) const {
+    if (costs_.empty()) {
+        return 1;
+    }
+    const auto found = costs_.find(node);
+    return found == costs_.end() || !std::isfinite(found->second) ? 0
+                                                                  : std::max(found->second, 0.0);
 }
 
 void ProgressTracker::set_current(const std::string& node) {
@@ -140,13 +155,15 @@ void ProgressTracker::set_fraction(const std::string& node, double value, double
 }
 
 bool ProgressTracker::update() {
-    double work = static_cast<double>(done_.size());
+    double cost = cost_done_;
     for (const auto& [node, fraction] : fractions_) {
-        work += fraction;
+        cost += fraction * cost_of(node);
     }
     next_.nodes_done = static_cast<int>(done_.size());
-    if (next_.nodes_total > 0) {
-        const double value = std::min(work / next_.nodes_total, kValueMax);
+    // Subtracting what was cached may leave a rest that is only rounding.
+    const bool nothing_runs = cost_total_ <= 1e-9 && next_.nodes_done > 0;
+    if (nothing_runs || cost_total_ > 1e-9) {
+        const double value = nothing_runs ? kValueMax : std::min(cost / cost_total_, kValueMax);
         next_.value = std::max(next_.value, value);
     }
     const auto key = [](const jobs::Progress& of) {

@@ -1,8 +1,11 @@
 // Turns what a worker says while it runs a prompt into full progress snapshots. Pure; owned by one
 // attempt.
 //
-// The value never goes back and stays below 1: the end is not for the messages to decide. Nodes
-// that the workflow does not have (made by expansion) count as the node that they are shown as.
+// The value is the part of the expected time that is behind us: nodes count by what they are
+// expected to take, the one that runs by its steps, and those whose results the worker still had
+// count nothing. It never goes back and stays below 1: the end is not for the messages to decide.
+// Nodes that the workflow does not have (made by expansion) count as the node that they are shown
+// as.
 #pragma once
 
 #include <map>
@@ -18,8 +21,11 @@ namespace comfyd::fleet {
 
 class ProgressTracker {
 public:
-    // `prompt`: the API-format map.
-    explicit ProgressTracker(const json::object& prompt);
+    using Costs = std::map<std::string, double, std::less<>>;
+
+    // `prompt`: the API-format map. `costs`: of each of its nodes, in any unit; those that are not
+    // there cost nothing. Empty: all cost the same.
+    explicit ProgressTracker(const json::object& prompt, Costs costs = {});
 
     // All return whether the snapshot changed.
     bool apply(const comfy::Message& message);
@@ -37,8 +43,12 @@ private:
     void finish(const std::string& node);
     void set_current(const std::string& node);
     void set_fraction(const std::string& node, double value, double max);
+    double cost_of(std::string_view node) const;
     bool update();
 
+    Costs costs_;
+    double cost_total_ = 0;  // of the nodes that are run
+    double cost_done_ = 0;
     std::map<std::string, std::string, std::less<>> classes_;  // of the workflow's nodes
     std::set<std::string, std::less<>> done_;
     std::map<std::string, double, std::less<>> fractions_;  // of nodes that run

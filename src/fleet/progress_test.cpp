@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -98,12 +99,41 @@ TEST(Progress, EndsWithEveryNodeDone) {
     }
 }
 
-TEST(Progress, CachedNodesAreDone) {
+TEST(Progress, CachedNodesAreDoneAndTakeNoTime) {
     auto tracker = make_tracker(kThreeNodes);
-    EXPECT_TRUE(tracker.cached({"1", "2", "77"}));
-    EXPECT_EQ(tracker.snapshot().nodes_done, 2);
-    EXPECT_NEAR(tracker.snapshot().value, 2.0 / 3, 1e-9);
+    EXPECT_TRUE(tracker.cached({"1", "77"}));
+    EXPECT_EQ(tracker.snapshot().nodes_done, 1);
+    EXPECT_EQ(tracker.snapshot().value, 0);
     EXPECT_FALSE(tracker.cached({"1"})) << "nothing new";
+    tracker.finished("2");
+    EXPECT_NEAR(tracker.snapshot().value, 1.0 / 2, 1e-9);
+    tracker.cached({"3"});
+    EXPECT_GT(tracker.snapshot().value, 0.99);
+}
+
+TEST(Progress, NodesCountByWhatTheyCost) {
+    ProgressTracker tracker(*json::parse_object(kThreeNodes), {{"1", 1}, {"2", 8}, {"3", 1}});
+    tracker.executing("1");
+    tracker.executing("2");
+    EXPECT_NEAR(tracker.snapshot().value, 0.1, 1e-9);
+    tracker.stepped("2", 10, 20);
+    EXPECT_NEAR(tracker.snapshot().value, 0.5, 1e-9);
+    tracker.executing("3");
+    EXPECT_NEAR(tracker.snapshot().value, 0.9, 1e-9);
+    tracker.finished("3");
+    EXPECT_LT(tracker.snapshot().value, 1);
+}
+
+TEST(Progress, AbsurdCostsAreContained) {
+    ProgressTracker tracker(
+        *json::parse_object(kThreeNodes), {{"1", -1}, {"2", std::nan("")}, {"x", 5}}
+    );
+    for (const char* node : {"1", "2", "3"}) {
+        tracker.executing(node);
+        tracker.finished(node);
+        EXPECT_GE(tracker.snapshot().value, 0);
+        EXPECT_LT(tracker.snapshot().value, 1);
+    }
 }
 
 TEST(Progress, StepsCountWithinTheNode) {

@@ -76,6 +76,15 @@ public:
         const std::lock_guard lock(mutex_);
         outputs_.push_back(output);
     }
+    void on_usage(const jobs::Usage& usage) override {
+        const std::lock_guard lock(mutex_);
+        EXPECT_FALSE(usage_);
+        usage_ = usage;
+    }
+    std::optional<jobs::Usage> usage() const {
+        const std::lock_guard lock(mutex_);
+        return usage_;
+    }
     std::vector<jobs::Progress> progress() const {
         const std::lock_guard lock(mutex_);
         return progress_;
@@ -94,6 +103,7 @@ private:
     std::vector<jobs::Progress> progress_;
     std::vector<std::pair<std::string, std::string>> previews_;
     std::vector<jobs::Output> outputs_;
+    std::optional<jobs::Usage> usage_;
 };
 
 inline assets::NewAsset new_input(std::string tenant, std::string file_path) {

@@ -2,6 +2,7 @@
 // and how to stop it. Lives on the core executor.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "events/hub.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
+#include "scheduler/scheduler.hpp"
 
 namespace comfyd::jobs {
 
@@ -68,6 +70,8 @@ public:
         outputs.push_back(std::move(event));
     }
 
+    void on_usage(const Usage& used) override { usage = used; }
+
     bool wants_remarks() const override {
         return hub_.observer() != nullptr && hub_.observer()->wants_remarks(id);
     }
@@ -83,13 +87,17 @@ public:
     std::optional<Spec> spec;  // read from the ledger unless the job has just been accepted
     bool begun = false;
     bool gone = false;  // it never began: the job is back in the queue, or ended on the way
-    int priority = kPriorityDefault;
-    std::string requirement;
+    scheduler::JobKeys keys;
+    bool is_on_worker = false;  // its run() has been called
+    bool holds_place = false;   // the scheduler counts it as running
+    std::chrono::steady_clock::time_point placed_at{};
+    double expected_load_s = 0;
     StopRequest stop;
     std::uint64_t sequence = 0;  // of the latest event, stored or not
     std::optional<Progress> progress;
     std::uint64_t progress_sequence = 0;
     std::shared_ptr<Event> preview_event;
+    std::optional<Usage> usage;  // when the worker is done with it
     std::vector<std::shared_ptr<Event>>
         outputs;            // told when the job's end is committed: before, nobody could fetch them
     bool changing = false;  // a change of `job` is being committed

@@ -9,41 +9,39 @@
 #include "jobs/attempt.hpp"
 
 namespace comfyd::jobs {
-namespace {
 
-class FreeWorker final : public scheduler::Candidate {
-public:
-    explicit FreeWorker(const std::shared_ptr<Worker>& worker) : worker_(worker.get()) {}
-    bool can_run(const std::string& requirement) const override {
-        return worker_->can_run(requirement);
-    }
-    double load() const override { return worker_->load(); }
-
-private:
-    const Worker* worker_;
-};
-
-}  // namespace
-
-Dispatcher::Dispatcher(Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub)
+Dispatcher::Dispatcher(
+    Executor core,
+    Clock& clock,
+    Ledger& ledger,
+    Fleet& fleet,
+    events::Hub& hub,
+    scheduler::Options options
+)
     : core_(core),
       clock_(clock),
       ledger_(ledger),
       fleet_(fleet),
       hub_(hub),
       tasks_(core),
-      time_changed_(core) {}
+      time_changed_(core),
+      scheduler_(predictor_, options) {}
 
 Dispatcher::~Dispatcher() = default;
 
 void Dispatcher::start() {
-    fleet_.on_change([this] { pump(); });
+    fleet_.on_change([this] {
+        update_workers();
+        pump();
+    });
+    update_workers();
     tasks_.spawn("job alarms", watch_time());
     pump();
 }
 
 Task<Result<>> Dispatcher::recover() {
     constexpr int kPage = 1000;
+    update_workers();
     std::optional<JobId> after;
     std::size_t queued = 0;
     std::size_t reattached = 0;
@@ -59,10 +57,10 @@ Task<Result<>> Dispatcher::recover() {
             announce(job, false);
             if (job.state == State::running) {
                 ++reattached;
-                reattach(std::move(job));
+                reattach(std::move(job), known_profile(entry.profile, entry.requirement));
             } else {
                 ++queued;
-                put_back(job, entry.requirement);
+                put_back(job, known_profile(entry.profile, entry.requirement));
             }
         }
         if (page->size() < static_cast<std::size_t>(kPage)) {
@@ -94,14 +92,14 @@ Task<> Dispatcher::stop(Millis grace) {
 }
 
 void Dispatcher::enqueue(
-    const Job& job, const std::string& requirement, json::object secret_extra_data
+    const Job& job, scheduler::ProfilePtr profile, json::object secret_extra_data
 ) {
     if (!secret_extra_data.empty()) {
         secrets_[job.id] = std::move(secret_extra_data);
     }
     remember_deadline(job);
     announce(job, true);
-    put_back(job, requirement);
+    put_back(job, std::move(profile));
     pump();
 }
 
@@ -116,16 +114,18 @@ std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {
     return found == attempts_.end() ? nullptr : found->second->worker;
 }
 
-void Dispatcher::add_ready(const JobId& id, int priority, const std::string& requirement) {
-    ready_.add(id, priority, requirement);
-    queued_by_priority_[static_cast<std::size_t>(priority)].fetch_add(1, std::memory_order_relaxed);
+void Dispatcher::add_ready(const JobId& id, scheduler::JobKeys keys) {
+    queued_by_priority_[static_cast<std::size_t>(keys.priority)].fetch_add(
+        1, std::memory_order_relaxed
+    );
+    scheduler_.add(id, std::move(keys));
 }
 
 void Dispatcher::remove_ready(const JobId& id) {
-    if (ready_.contains(id)) {
-        const auto priority = static_cast<std::size_t>(ready_.priority_of(id));
+    if (scheduler_.contains(id)) {
+        const auto priority = static_cast<std::size_t>(scheduler_.keys_of(id).priority);
         queued_by_priority_[priority].fetch_sub(1, std::memory_order_relaxed);
-        ready_.remove(id);
+        scheduler_.remove(id);
     }
 }
 
@@ -137,14 +137,26 @@ std::size_t Dispatcher::queued_at_least(int priority) const {
     return count;
 }
 
-void Dispatcher::put_back(const Job& job, const std::string& requirement) {
+scheduler::JobKeys Dispatcher::make_keys(const Job& job, scheduler::ProfilePtr profile) const {
+    scheduler::JobKeys keys;
+    keys.priority = job.priority;
+    keys.tenant = job.tenant;
+    keys.profile = std::move(profile);
+    keys.queued_at = job.created_at;
+    if (job.failure && !job.worker.empty()) {
+        keys.avoid.push_back(job.worker);
+    }
+    return keys;
+}
+
+void Dispatcher::put_back(const Job& job, scheduler::ProfilePtr profile) {
     if (job.state == State::retry_waiting) {
         const Time due = job.not_before.value_or(clock_.now());
-        waiting_[job.id] = Waiting{due, requirement};
+        waiting_[job.id] = Waiting{due, make_keys(job, std::move(profile))};
         alarms_.emplace(due, job.id);
         time_changed_.notify();
-    } else if (!ready_.contains(job.id)) {
-        add_ready(job.id, job.priority, requirement);
+    } else if (!scheduler_.contains(job.id)) {
+        add_ready(job.id, make_keys(job, std::move(profile)));
     }
 }
 
@@ -165,43 +177,13 @@ void Dispatcher::pump() {
     if (stopping_ || pump_paused_) {
         return;
     }
-    while (ready_.size() > 0) {
-        const std::vector<std::shared_ptr<Worker>> workers = free_workers();
-        if (workers.empty()) {
-            return;
-        }
-        const std::vector<FreeWorker> free(workers.begin(), workers.end());
-        std::vector<const scheduler::Candidate*> candidates;
-        candidates.reserve(free.size());
-        for (const FreeWorker& worker : free) {
-            candidates.push_back(&worker);
-        }
-        const auto placement = ready_.place(candidates);
-        if (!placement) {
-            return;
-        }
-        launch(placement->job, workers[placement->worker]);
+    while (auto decision = scheduler_.next(clock_.now())) {
+        launch(*decision);
     }
-}
-
-std::vector<std::shared_ptr<Worker>> Dispatcher::free_workers() const {
-    std::vector<std::shared_ptr<Worker>> free;
-    for (auto& worker : fleet_.workers()) {
-        if (worker->available() && !reserved_.contains(worker->id())) {
-            free.push_back(std::move(worker));
-        }
+    if (const auto wake = scheduler_.wake_at(); wake && wake != wake_at_) {
+        time_changed_.notify();
     }
-    return free;
-}
-
-std::shared_ptr<Worker> Dispatcher::find_free(const std::string& requirement) const {
-    std::shared_ptr<Worker> best;
-    for (auto& worker : free_workers()) {
-        if (worker->can_run(requirement) && (!best || worker->load() < best->load())) {
-            best = std::move(worker);
-        }
-    }
-    return best;
+    wake_at_ = scheduler_.wake_at();
 }
 
 void Dispatcher::committed(const Change& change) {
@@ -211,6 +193,9 @@ void Dispatcher::committed(const Change& change) {
     hub_.publish(std::make_shared<Event>(change.event));
     if (change.job.has_webhook && webhook_) {
         webhook_();
+    }
+    if (change.used && used_) {
+        used_(change.job.worker, *change.used);
     }
     if (!is_terminal(change.job.state)) {
         return;
@@ -226,6 +211,26 @@ void Dispatcher::committed(const Change& change) {
     }
 }
 
+// By what such runs take, and by how far this one is.
+std::optional<scheduler::Expectation> Dispatcher::estimate_rest(const Attempt& attempt) const {
+    const double elapsed_s =
+        std::chrono::duration<double>(clock_.now() - *attempt.job.started_at).count();
+    const double progress = attempt.progress ? attempt.progress->value : 0;
+    const auto known = workers_.find(attempt.worker->id());
+    scheduler::Expectation whole;
+    if (known != workers_.end() && attempt.keys.profile && !attempt.keys.profile->shape.empty()) {
+        whole = predictor_.expect_run(*attempt.keys.profile, known->second.gpu_type);
+        whole.seconds += attempt.expected_load_s;
+    } else if (mean_execution_ms_ > 0) {
+        whole.seconds = mean_execution_ms_ / 1000;
+    } else if (progress > 0.05) {
+        whole.seconds = elapsed_s / progress;
+    } else {
+        return std::nullopt;
+    }
+    return scheduler::remaining_time(whole, elapsed_s, progress);
+}
+
 Dispatcher::Live Dispatcher::live(const JobId& id) const {
     Live live;
     const auto seconds = [](double ms) { return static_cast<int>(ms / 1000.0 + 0.999); };
@@ -235,19 +240,26 @@ Dispatcher::Live Dispatcher::live(const JobId& id) const {
         if (!attempt.job.started_at) {
             return live;
         }
-        const double elapsed_ms =
-            static_cast<double>((clock_.now() - *attempt.job.started_at).count());
-        if (attempt.progress && attempt.progress->value > 0.05) {
-            live.estimated_remaining_s =
-                seconds(elapsed_ms * (1 - attempt.progress->value) / attempt.progress->value);
-        } else if (mean_execution_ms_ > 0) {
-            live.estimated_remaining_s = seconds(std::max(0.0, mean_execution_ms_ - elapsed_ms));
+        if (const auto left = estimate_rest(attempt)) {
+            live.estimated_remaining_s = seconds(1000 * left->seconds);
+            live.estimate_confidence = left->confidence();
         }
         return live;
     }
-    live.queue_position = ready_.position(id);
-    if (live.queue_position && mean_execution_ms_ > 0) {
-        const auto workers = std::max<std::size_t>(1, fleet_.workers().size());
+    const auto position = scheduler_.position(id, clock_.now());
+    if (!position) {
+        return live;
+    }
+    live.queue_position = static_cast<int>(*position);
+    if (const auto expected = scheduler_.expected_wait(id, clock_.now());
+        expected && *expected > 0) {
+        live.estimated_wait_s = seconds(1000 * *expected);
+        live.estimated_remaining_s = seconds(1000 * *expected + mean_execution_ms_);
+        return live;
+    }
+    // Nothing is known of what such jobs take: as long as others took.
+    if (mean_execution_ms_ > 0) {
+        const auto workers = std::max<std::size_t>(1, workers_.size());
         const double wait_ms = mean_execution_ms_ *
                                (static_cast<double>(*live.queue_position) - 1) /
                                static_cast<double>(workers);
@@ -255,6 +267,10 @@ Dispatcher::Live Dispatcher::live(const JobId& id) const {
         live.estimated_remaining_s = seconds(wait_ms + mean_execution_ms_);
     }
     return live;
+}
+
+std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const {
+    return scheduler_.explain(id, clock_.now());
 }
 
 std::vector<events::EventPtr> Dispatcher::latest(const JobId& id) const {

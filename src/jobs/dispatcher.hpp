@@ -21,15 +21,26 @@
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/ledger.hpp"
-#include "scheduler/queue.hpp"
+#include "scheduler/predictor.hpp"
+#include "scheduler/scheduler.hpp"
 
 namespace comfyd::jobs {
 
 class Attempt;
 
+// The profile of a job; where none was made, one that says what the job requires and no more.
+scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement);
+
 class Dispatcher {
 public:
-    Dispatcher(Executor core, Clock& clock, Ledger& ledger, Fleet& fleet, events::Hub& hub);
+    Dispatcher(
+        Executor core,
+        Clock& clock,
+        Ledger& ledger,
+        Fleet& fleet,
+        events::Hub& hub,
+        scheduler::Options options
+    );
     ~Dispatcher();
 
     void start();
@@ -37,7 +48,7 @@ public:
     Task<> stop(Millis grace);
 
     // A job that was just accepted.
-    void enqueue(const Job& job, const std::string& requirement, json::object secret_extra_data);
+    void enqueue(const Job& job, scheduler::ProfilePtr profile, json::object secret_extra_data);
     // With nothing waiting and a worker free, the start of a job goes into the transaction that
     // accepts it: one wait for the disk instead of two. nullopt: it has to wait its turn, `job` is
     // as it was.
@@ -53,22 +64,33 @@ public:
         std::optional<int> queue_position;
         std::optional<int> estimated_wait_s;
         std::optional<int> estimated_remaining_s;
+        std::optional<double> estimate_confidence;  // 0..1, of what is left of a run
     };
     Live live(const JobId& id) const;
     // The latest progress and preview of a running job, as events.
     std::vector<events::EventPtr> latest(const JobId& id) const;
+
+    // Why a job waits; nullopt: it does not.
+    std::optional<scheduler::Explanation> explain(const JobId& id) const;
+    // What a worker has loaded is gone.
+    void forget_models(const std::string& worker) { scheduler_.forget_models(worker); }
+    // What was learned of run times, for whoever keeps it over a restart.
+    scheduler::Predictor& predictor() { return predictor_; }
 
     // Where a job runs now; nullptr: nowhere.
     std::shared_ptr<Worker> worker_of(const JobId& id) const;
 
     // Waiting jobs with this priority or a higher one. Any thread.
     std::size_t queued_at_least(int priority) const;
-    std::size_t queued_count() const { return ready_.size(); }
+    std::size_t queued_count() const { return scheduler_.size(); }
     std::size_t running_count() const { return attempts_.size(); }
     std::size_t waiting_count() const { return waiting_.size(); }
 
     void on_webhook(std::function<void()> callback) { webhook_ = std::move(callback); }
     void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
+    void on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
+        used_ = std::move(callback);
+    }
 
 private:
     // How long to rest when the ledger fails.
@@ -77,10 +99,20 @@ private:
     using Step = std::function<Result<Change>(const Job&, std::uint64_t sequence)>;
 
     void pump();
-    std::vector<std::shared_ptr<Worker>> free_workers() const;
-    std::shared_ptr<Worker> find_free(const std::string& requirement) const;
-    void launch(const JobId& id, std::shared_ptr<Worker> worker);
-    void reattach(Job job);
+    void update_workers();
+    void update_worker(const std::shared_ptr<Worker>& worker);
+    scheduler::JobKeys make_keys(const Job& job, scheduler::ProfilePtr profile) const;
+    // Without a worker when the one that was chosen does not take it after all.
+    std::shared_ptr<Worker> confirm(const scheduler::Decision& decision);
+    std::shared_ptr<Attempt> make_attempt(
+        const scheduler::Decision& decision, std::shared_ptr<Worker> worker
+    );
+    void launch(const scheduler::Decision& decision);
+    // The worker is done with it.
+    void give_up_place(Attempt& attempt);
+    void learn(const Attempt& attempt, const Result<AttemptResult>& outcome);
+    std::optional<scheduler::Expectation> estimate_rest(const Attempt& attempt) const;
+    void reattach(Job job, scheduler::ProfilePtr profile);
     Task<> run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached);
     Task<Result<Assignment>> begin(std::shared_ptr<Attempt> attempt, bool is_reattached);
     Task<> conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome);
@@ -90,9 +122,9 @@ private:
     Task<> watch_time();
     Task<> requeue_later(JobId id);
     Task<> expire_waiting(JobId id);
-    void add_ready(const JobId& id, int priority, const std::string& requirement);
+    void add_ready(const JobId& id, scheduler::JobKeys keys);
     void remove_ready(const JobId& id);
-    void put_back(const Job& job, const std::string& requirement);
+    void put_back(const Job& job, scheduler::ProfilePtr profile);
     void remember_deadline(const Job& job);
     void committed(const Change& change);
     void announce(const Job& job, bool is_new);
@@ -106,18 +138,26 @@ private:
     TaskGroup tasks_;
     Signal time_changed_;
 
-    scheduler::ReadyQueue ready_;
+    scheduler::Predictor predictor_;
+    scheduler::Scheduler scheduler_;
+    struct Known {
+        std::shared_ptr<Worker> worker;
+        std::string told;             // what the scheduler was told of it last
+        std::vector<JobId> attempts;  // that hold a place there, the oldest first
+        std::string gpu_type;
+    };
+    std::unordered_map<std::string, Known> workers_;  // by id
+    std::optional<Time> wake_at_;
     std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_priority_{};
     struct Waiting {
         Time not_before;
-        std::string requirement;
+        scheduler::JobKeys keys;
     };
     std::unordered_map<JobId, Waiting> waiting_;  // retry_waiting
     std::unordered_map<JobId, std::shared_ptr<Attempt>> attempts_;
     std::multimap<Time, JobId> alarms_;  // retries and deadlines; may name jobs that are gone
     std::unordered_map<JobId, Time> deadlines_;
     std::unordered_map<JobId, json::object> secrets_;  // lost at a restart, by design
-    std::unordered_set<std::string> reserved_;         // workers chosen whose run() has not begun
     std::unordered_set<JobId> changing_;               // waiting jobs with a change under way
     double mean_execution_ms_ = 0;                     // of completed jobs, recent ones weigh more
     bool stopping_ = false;
@@ -125,6 +165,7 @@ private:
 
     std::function<void()> webhook_;
     std::function<void(const Job&)> finished_;
+    std::function<void(const std::string&, const Usage&)> used_;
 };
 
 }  // namespace comfyd::jobs

@@ -19,37 +19,44 @@ double random_fraction() {
 
 }  // namespace
 
-void Dispatcher::launch(const JobId& id, std::shared_ptr<Worker> worker) {
-    reserved_.insert(worker->id());
-    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, id, std::move(worker));
-    attempt->requirement = ready_.requirement_of(id);
-    attempt->priority = ready_.priority_of(id);
-    remove_ready(id);
-    attempts_[id] = attempt;
+void Dispatcher::launch(const scheduler::Decision& decision) {
+    auto worker = confirm(decision);
+    if (!worker) {
+        scheduler_.add(decision.job, decision.keys);
+        return;
+    }
+    queued_by_priority_[static_cast<std::size_t>(decision.keys.priority)].fetch_sub(
+        1, std::memory_order_relaxed
+    );
+    auto attempt = make_attempt(decision, std::move(worker));
+    attempts_[decision.job] = attempt;
     tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
 }
 
 Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
-    if (stopping_ || pump_paused_ || ready_.size() > 0) {
-        co_return std::nullopt;
-    }
-    auto worker = find_free(job.spec.requirement);
-    if (!worker) {
+    if (stopping_ || pump_paused_ || scheduler_.size() > 0) {
         co_return std::nullopt;
     }
     const Job& queued = job.change.job;
+    scheduler_.add(
+        queued.id, make_keys(queued, known_profile(job.spec.profile, job.spec.requirement))
+    );
+    const auto decision = scheduler_.next(clock_.now());
+    const std::shared_ptr<Worker> worker = decision ? confirm(*decision) : nullptr;
+    if (!worker) {
+        scheduler_.remove(queued.id);
+        co_return std::nullopt;
+    }
     auto started = jobs::start(queued, worker->id(), queued.sequence + 1, clock_.now());
     COMFYD_ASSERT(started.has_value());
     job.started = *started;
-    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, queued.id, worker);
+    auto attempt = make_attempt(*decision, worker);
     attempt->job = started->job;
     attempt->sequence = started->event.sequence;
-    attempt->priority = queued.priority;
     attempt->spec = job.spec;
-    reserved_.insert(worker->id());
     auto accepted = co_await ledger_.accept(std::move(job));
     if (!accepted || !accepted->created || stopping_) {
-        reserved_.erase(worker->id());
+        give_up_place(*attempt);
         pump();
         co_return accepted;  // when stopping, the next start finds the job running and re-attaches
     }
@@ -65,9 +72,16 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     co_return accepted;
 }
 
-void Dispatcher::reattach(Job job) {
+void Dispatcher::reattach(Job job, scheduler::ProfilePtr profile) {
     auto worker = fleet_.find(job.worker);
     auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, job.id, std::move(worker));
+    attempt->keys = make_keys(job, std::move(profile));
+    attempt->placed_at = std::chrono::steady_clock::now();
+    if (attempt->worker) {
+        scheduler_.running(job.id, job.worker, attempt->keys, clock_.now());
+        attempt->holds_place = true;
+        workers_[job.worker].attempts.push_back(job.id);
+    }
     attempt->sequence = next_sequence_block(job.sequence);
     if (job.cancel_requested) {
         attempt->stop.stop(Code::cancelled);
@@ -80,10 +94,8 @@ void Dispatcher::reattach(Job job) {
 
 Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached) {
     auto assignment = co_await begin(attempt, is_reattached);
-    if (attempt->worker) {
-        reserved_.erase(attempt->worker->id());
-    }
     if (!assignment) {
+        give_up_place(*attempt);
         attempt->gone = true;
         attempts_.erase(attempt->id);
         attempt->change_done.notify();
@@ -106,9 +118,9 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
             co_return;
         }
         if (attempt->begun) {
-            reattach(attempt->job);
+            reattach(attempt->job, attempt->keys.profile);
         } else {
-            add_ready(attempt->id, attempt->priority, attempt->requirement);
+            add_ready(attempt->id, attempt->keys);
         }
         pump();
         co_return;
@@ -117,7 +129,11 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
         Code::worker_lost, "the worker '" + attempt->job.worker + "' is no longer part of the fleet"
     );
     if (attempt->worker) {
+        attempt->is_on_worker = true;
         outcome = co_await attempt->worker->run(std::move(*assignment), *attempt, attempt->stop);
+        learn(*attempt, outcome);
+        give_up_place(*attempt);
+        pump();
     }
     co_await conclude(attempt, std::move(outcome));
     attempts_.erase(attempt->id);
@@ -172,7 +188,6 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
     assignment.targets = std::move(attempt->spec->targets);
     assignment.timeout = attempt->job.timeout;
     assignment.reattach = is_reattached;
-    attempt->requirement = std::move(attempt->spec->requirement);
     attempt->spec.reset();
     co_return assignment;
 }
@@ -230,8 +245,15 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
 // tried until it works or the process stops (then the job is still `running` in the ledger, and the
 // next start finds the result on the worker).
 Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
+    const Step counted = [step, used = attempt->usage](const Job& job, std::uint64_t sequence) {
+        auto change = step(job, sequence);
+        if (change && used) {
+            add_usage(*change, *used);
+        }
+        return change;
+    };
     for (;;) {
-        auto done = co_await change_attempt(attempt, step);
+        auto done = co_await change_attempt(attempt, counted);
         if (done) {
             break;
         }
@@ -252,7 +274,7 @@ Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
         }
     }
     if (attempt->job.state == State::retry_waiting) {
-        put_back(attempt->job, attempt->requirement);
+        put_back(attempt->job, attempt->keys.profile);
     }
 }
 

@@ -55,14 +55,13 @@ Task<Result<>> Dispatcher::cancel(JobId id) {
         }
         co_return stored;
     }
-    const bool was_ready = ready_.contains(id);
-    const int priority = was_ready ? ready_.priority_of(id) : 0;
-    const std::string requirement = was_ready ? ready_.requirement_of(id) : std::string();
+    const bool was_ready = scheduler_.contains(id);
+    const scheduler::JobKeys keys = was_ready ? scheduler_.keys_of(id) : scheduler::JobKeys{};
     remove_ready(id);
     const auto waiting = waiting_.extract(id);
     auto stored = co_await change_waiting(id, request);
     if (!stored && was_ready) {
-        add_ready(id, priority, requirement);
+        add_ready(id, keys);
         pump();
     } else if (!stored && !waiting.empty()) {
         waiting_[id] = waiting.mapped();
@@ -96,7 +95,7 @@ Task<Result<>> Dispatcher::retry(JobId id) {
             return change;
         });
     if (stored) {
-        enqueue(*revived, (*spec)->requirement, {});
+        enqueue(*revived, known_profile((*spec)->profile, (*spec)->requirement), {});
     }
     co_return stored;
 }
@@ -121,9 +120,17 @@ Task<> Dispatcher::watch_time() {
                 tasks_.spawn("expiry", expire_waiting(id));
             }
         }
-        const Millis pause =
-            alarms_.empty() ? Millis(60'000)
-                            : std::clamp(alarms_.begin()->first - now, Millis(1), Millis(60'000));
+        if (wake_at_ && *wake_at_ <= now) {
+            pump();
+        }
+        Millis pause(60'000);
+        if (!alarms_.empty()) {
+            pause = std::min(pause, alarms_.begin()->first - now);
+        }
+        if (wake_at_) {
+            pause = std::min(pause, *wake_at_ - now);
+        }
+        pause = std::max(pause, Millis(1));
         co_await time_changed_.wait_for(pause);
         const bool stop = co_await is_cancelled();
         if (stop || stopping_) {
@@ -147,26 +154,25 @@ Task<> Dispatcher::requeue_later(JobId id) {
             return change;
         });
     if (stored) {
-        put_back(*job, waiting.mapped().requirement);
+        put_back(*job, waiting.mapped().keys.profile);
         pump();
     } else if (stored.error().code != Code::conflict && stored.error().code != Code::not_found) {
-        waiting_[id] = Waiting{clock_.now() + kStoragePause, waiting.mapped().requirement};
+        waiting_[id] = Waiting{clock_.now() + kStoragePause, waiting.mapped().keys};
         alarms_.emplace(waiting_[id].not_before, id);
         time_changed_.notify();
     }
 }
 
 Task<> Dispatcher::expire_waiting(JobId id) {
-    const bool was_ready = ready_.contains(id);
-    const int priority = was_ready ? ready_.priority_of(id) : 0;
-    const std::string requirement = was_ready ? ready_.requirement_of(id) : std::string();
+    const bool was_ready = scheduler_.contains(id);
+    const scheduler::JobKeys keys = was_ready ? scheduler_.keys_of(id) : scheduler::JobKeys{};
     remove_ready(id);
     waiting_.erase(id);
     auto stored = co_await change_waiting(id, [this](const Job& job, std::uint64_t sequence) {
         return expire(job, sequence, clock_.now());
     });
     if (!stored && was_ready && stored.error().code != Code::conflict) {
-        add_ready(id, priority, requirement);
+        add_ready(id, keys);
         alarms_.emplace(clock_.now() + kStoragePause, id);
         time_changed_.notify();
     }

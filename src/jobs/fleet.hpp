@@ -13,6 +13,14 @@
 
 namespace comfyd::jobs {
 
+// Several jobs that share one run on a worker. Every member is either given to the worker's run()
+// with its place, or leaves.
+class RunGroup {
+public:
+    virtual ~RunGroup() = default;
+    virtual void leave(std::size_t place) = 0;
+};
+
 // One try of a job on one worker.
 struct Assignment {
     JobId job;
@@ -26,6 +34,8 @@ struct Assignment {
     // After a restart: the prompt may already be on the worker. The runner looks for it first, and
     // submits only when the worker certainly does not have it.
     bool reattach = false;
+    std::shared_ptr<RunGroup> group{};  // made by the worker; null: the job runs alone
+    std::size_t place = 0;              // in the group
 };
 
 // Asks a running attempt to stop. The runner waits on `requested` and reads `reason`.
@@ -49,6 +59,8 @@ public:
     virtual void on_progress(const Progress& progress) = 0;
     virtual void on_preview(std::string bytes, std::string content_type) = 0;
     virtual void on_output(const Output& output) = 0;
+    // Once, before the attempt ends, however it ends; not for one that never came to its worker.
+    virtual void on_usage(const Usage& usage) { static_cast<void>(usage); }
     // Whether anybody wants to hear on_remark() now; making remarks for nobody would cost.
     virtual bool wants_remarks() const { return false; }
     virtual void on_remark(Remark remark) { static_cast<void>(remark); }
@@ -81,6 +93,8 @@ struct WorkerInfo {
     Time last_active_at{};
     std::uint64_t completed = 0;
     std::uint64_t failed = 0;
+    int slots = 1;       // jobs at a time
+    std::string gpu_id;  // workers with the same one share a GPU; empty: it has its own
 };
 
 class Worker {
@@ -94,6 +108,11 @@ public:
     virtual bool can_run(const std::string& requirement) const = 0;
     // Load for the choice between capable workers: smaller is taken first.
     virtual double load() const = 0;
+    // Jobs that keep it from others now; those whose results are only being fetched do not.
+    virtual std::size_t running() const { return available() ? 0 : 1; }
+    // can_run() answers alike for all workers with the same text and as long as it is the same.
+    // Empty: not known.
+    virtual std::string abilities() const { return {}; }
 
     // Runs one attempt to its end. available() counts it from the call on. Failures by code:
     // worker_lost and worker_unavailable (another worker may do it), out_of_memory,
@@ -104,6 +123,12 @@ public:
     virtual Task<Result<AttemptResult>> run(
         Assignment assignment, AttemptListener& listener, StopRequest& stop
     ) = 0;
+
+    // For jobs of one shape that are to run as one prompt; nullptr: this worker runs each alone.
+    virtual std::shared_ptr<RunGroup> make_group(std::string prompt_id, std::size_t members) {
+        static_cast<void>(prompt_id), static_cast<void>(members);
+        return nullptr;
+    }
 
     // A result of a prompt that still runs, which nobody has collected yet. Code::not_found,
     // Code::payload_too_large.

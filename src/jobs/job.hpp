@@ -13,6 +13,8 @@
 #include "base/id.hpp"
 #include "base/json.hpp"
 #include "base/time.hpp"
+#include "jobs/usage.hpp"
+#include "scheduler/profile.hpp"
 
 namespace comfyd::jobs {
 
@@ -76,6 +78,7 @@ struct Spec {
     std::string request_hash;     // of everything that makes two requests the same
     int node_count = 0;
     std::string requirement;           // the node classes it needs: sorted, unique, one a line
+    scheduler::ProfilePtr profile{};   // with the same requirement; null: only that is known
     std::vector<std::string> targets;  // output nodes to run; empty: all
 };
 
@@ -134,6 +137,7 @@ struct Job {
     std::vector<Output> outputs;  // set when completed
     json::object ui_outputs;      // ComfyUI's own "outputs" of the run, for dialects that show them
     std::optional<Failure> failure;  // of the latest failed attempt, or of the job
+    std::optional<Usage> usage;      // of all attempts so far that were measured
 
     // Durations, where both ends are known.
     std::optional<Millis> queue_time() const;
@@ -212,6 +216,7 @@ std::uint64_t next_sequence_block(std::uint64_t last);
 struct Change {
     Job job;
     Event event;
+    std::optional<Usage> used{};  // of the attempt that ended with it
 };
 
 // The state machine. Each function answers Code::conflict for a job whose state does not allow it,
@@ -238,6 +243,9 @@ Result<Change> confirm_cancel(const Job& job, std::uint64_t sequence, Time now);
 Result<Change> expire(const Job& job, std::uint64_t sequence, Time now);
 // failed, cancelled or expired -> queued, with all attempts to go again.
 Result<Change> revive(const Job& job, std::uint64_t sequence, Time now);
+
+// Counts what the attempt that ended with the change has used.
+void add_usage(Change& change, Usage used);
 
 // A new job in state queued, with its event.
 Change make_job(JobId id, const Spec& spec, Time now);

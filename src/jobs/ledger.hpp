@@ -13,6 +13,7 @@
 
 #include "base/task.hpp"
 #include "jobs/job.hpp"
+#include "jobs/stats.hpp"
 
 namespace comfyd::jobs {
 
@@ -51,13 +52,16 @@ struct Page {
 // What recovery needs of a job that had not ended.
 struct Unfinished {
     Job job;
-    std::string requirement;  // as in its Spec
+    std::string requirement;          // as in its Spec
+    scheduler::ProfilePtr profile{};  // likewise
 };
 
 struct StateCounts {
     std::uint64_t by_state[7] = {};
     std::uint64_t of(State state) const { return by_state[static_cast<int>(state)]; }
 };
+
+inline constexpr Millis kStatsLife = std::chrono::hours(24 * 400);
 
 // One webhook delivery that is due or was given up.
 struct WebhookStatus {
@@ -72,8 +76,8 @@ public:
 
     virtual Task<Result<Accepted>> accept(NewJob job) = 0;
     // The job's row, the event, an outbox entry when the job has a webhook that wants the event,
-    // and the asset records of the outputs when it completed: all or nothing. Code::conflict when
-    // the stored revision is not change.job.revision - 1.
+    // the asset records of the outputs when it completed, and what stats_of() says of it: all or
+    // nothing. Code::conflict when the stored revision is not change.job.revision - 1.
     virtual Task<Result<>> commit(Change change) = 0;
 
     virtual Task<Result<std::optional<Job>>> find(JobId id) = 0;
@@ -83,6 +87,8 @@ public:
     virtual Task<Result<std::vector<Event>>> events(JobId id, std::uint64_t after) = 0;
     virtual Task<Result<WebhookStatus>> webhook_status(JobId id) = 0;
     virtual Task<Result<StateCounts>> counts(std::optional<std::string> tenant) = 0;
+    // From sums that are kept by the hour, for kStatsLife; no job is read for it.
+    virtual Task<Result<Stats>> stats(StatsQuery query) = 0;
 
     // For recovery, in pages by id: jobs that are not terminal, oldest first.
     virtual Task<Result<std::vector<Unfinished>>> unfinished(

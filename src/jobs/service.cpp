@@ -37,7 +37,7 @@ public:
           fleet_(fleet),
           hub_(hub),
           options_(options),
-          dispatcher_(core, clock, ledger, fleet, hub) {}
+          dispatcher_(core, clock, ledger, fleet, hub, options.scheduling) {}
 
     Task<Result<Submitted>> submit(Spec spec) {
         if (stopping_) {
@@ -66,7 +66,9 @@ public:
         }
         if (!accepted) {
             Incoming incoming{
-                job.change.job, job.spec.requirement, std::move(job.spec.secret_extra_data)
+                job.change.job,
+                known_profile(job.spec.profile, job.spec.requirement),
+                std::move(job.spec.secret_extra_data)
             };
             accepted = co_await ledger_.accept(std::move(job));
             if (*accepted && (*accepted)->created) {
@@ -110,6 +112,7 @@ public:
             view.queue_position = live.queue_position;
             view.estimated_wait_s = live.estimated_wait_s;
             view.estimated_remaining_s = live.estimated_remaining_s;
+            view.estimate_confidence = live.estimate_confidence;
         }
         co_return view;
     }
@@ -212,6 +215,9 @@ public:
                 continue;
             }
             auto freed = co_await worker->free_memory(models, results);
+            if (freed && (models || results)) {
+                dispatcher_.forget_models(worker->id());
+            }
             if (!freed) {
                 log::info(
                     "a worker did not give memory back",
@@ -233,7 +239,7 @@ public:
 private:
     struct Incoming {
         Job job;
-        std::string requirement;
+        scheduler::ProfilePtr profile;
         json::object secret_extra_data;
     };
 
@@ -283,7 +289,7 @@ private:
                 1, std::memory_order_relaxed
             );
             dispatcher_.enqueue(
-                incoming.job, incoming.requirement, std::move(incoming.secret_extra_data)
+                incoming.job, std::move(incoming.profile), std::move(incoming.secret_extra_data)
             );
         }
     }
@@ -349,6 +355,21 @@ Task<Result<Spec>> Service::spec(std::string tenant, JobId id) {
     co_return std::move(**spec);
 }
 
+Task<Result<Explained>> Service::explain(std::string tenant, JobId id) {
+    auto found = co_await impl_->find(std::move(tenant), id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    Explained explained;
+    explained.job = std::move(*found);
+    if (!is_terminal(explained.job.state)) {
+        explained.waiting = co_await call_on(impl_->core_, [impl = impl_.get(), id] {
+            return impl->dispatcher_.explain(id);
+        });
+    }
+    co_return explained;
+}
+
 Task<Result<Page>> Service::list(ListQuery query) {
     return impl_->ledger_.list(std::move(query));
 }
@@ -378,6 +399,10 @@ Task<> Service::free_idle_workers(bool models, bool results) {
     return await_on(core(), impl_->free_idle_workers(models, results));
 }
 
+scheduler::Predictor& Service::predictor() {
+    return impl_->dispatcher_.predictor();
+}
+
 Executor Service::core() const {
     return impl_->core_;
 }
@@ -392,6 +417,10 @@ Task<Result<WebhookStatus>> Service::webhook_status(JobId id) {
 
 Task<Result<StateCounts>> Service::counts(std::optional<std::string> tenant) {
     return impl_->ledger_.counts(std::move(tenant));
+}
+
+Task<Result<Stats>> Service::stats(StatsQuery query) {
+    return impl_->ledger_.stats(std::move(query));
 }
 
 Task<QueueCounts> Service::queue_counts() {
@@ -422,6 +451,9 @@ void Service::on_webhook(std::function<void()> callback) {
 }
 void Service::on_finished(std::function<void(const Job&)> callback) {
     impl_->dispatcher_.on_finished(std::move(callback));
+}
+void Service::on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
+    impl_->dispatcher_.on_used(std::move(callback));
 }
 
 }  // namespace comfyd::jobs

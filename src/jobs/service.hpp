@@ -16,11 +16,14 @@
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/ledger.hpp"
+#include "scheduler/predictor.hpp"
+#include "scheduler/scheduler.hpp"
 
 namespace comfyd::jobs {
 
 struct ServiceOptions {
     std::size_t queue_max = 1'000'000;  // more waiting jobs than this: Code::queue_full
+    scheduler::Options scheduling{};
 };
 
 // A job and what only the running process knows of it.
@@ -29,13 +32,20 @@ struct View {
     std::optional<Progress> progress;     // while running
     std::optional<int> queue_position;    // 1 = next; while queued
     std::optional<int> estimated_wait_s;  // while queued, when there is something to estimate from
-    std::optional<int> estimated_remaining_s;  // while queued or running, likewise
+    std::optional<int> estimated_remaining_s;   // while queued or running, likewise
+    std::optional<double> estimate_confidence;  // 0..1, of it while running
 };
 
 struct Submitted {
     View view;
     bool replayed =
         false;  // an earlier request with the same idempotency key and content made this job
+};
+
+// Why a job is where it is.
+struct Explained {
+    Job job;
+    std::optional<scheduler::Explanation> waiting;  // while it waits for a worker
 };
 
 struct QueueCounts {
@@ -71,6 +81,7 @@ public:
     Task<Result<Submitted>> submit(Spec spec);
     Task<Result<View>> get(std::string tenant, JobId id);
     Task<Result<Spec>> spec(std::string tenant, JobId id);
+    Task<Result<Explained>> explain(std::string tenant, JobId id);
     Task<Result<Page>> list(ListQuery query);
     // Idempotent: a job that has ended stays as it is.
     Task<Result<View>> cancel(std::string tenant, JobId id);
@@ -90,9 +101,12 @@ public:
     Task<> free_idle_workers(bool models, bool results);
     Task<Result<WebhookStatus>> webhook_status(JobId id);
     Task<Result<StateCounts>> counts(std::optional<std::string> tenant);
+    Task<Result<Stats>> stats(StatsQuery query);
     Task<QueueCounts> queue_counts();
     Task<std::vector<WorkerInfo>> workers();
 
+    // What was learned of run times, for whoever keeps it over a restart. Core executor only.
+    scheduler::Predictor& predictor();
     // The executor that owns the state behind this door.
     Executor core() const;
     // Before recover(). One observer.
@@ -101,6 +115,8 @@ public:
     void on_webhook(std::function<void()> callback);
     // Called on the core executor for every ended job, for metrics.
     void on_finished(std::function<void(const Job&)> callback);
+    // Likewise for every attempt that was measured.
+    void on_used(std::function<void(const std::string& worker, const Usage&)> callback);
 
 private:
     class Impl;

@@ -186,4 +186,12 @@ Result<Change> revive(const Job& job, std::uint64_t sequence, Time now) {
     return changed(std::move(next), EventType::queued, std::move(data), sequence, now);
 }
 
+void add_usage(Change& change, Usage used) {
+    if (!change.job.usage) {
+        change.job.usage.emplace();
+    }
+    change.job.usage->add(used);
+    change.used = std::move(used);
+}
+
 }  // namespace comfyd::jobs

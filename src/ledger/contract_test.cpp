@@ -337,6 +337,14 @@ TEST_P(JobContract, UnfinishedJobsComeOldestFirstInPages) {
     for (int i = 0; i < 25; ++i) {
         auto spec = simple_spec();
         spec.requirement = "Class" + std::to_string(i);
+        if (i % 2 == 0) {
+            auto profile = std::make_shared<scheduler::Profile>();
+            profile->requirement = spec.requirement;
+            profile->models = {{"checkpoint/a.safetensors", 4'000'000'000}};
+            profile->shape = "shape" + std::to_string(i);
+            profile->vram_bytes = 6'000'000'000;
+            spec.profile = std::move(profile);
+        }
         const auto job = accept(spec);
         if (i % 5 == 0) {
             complete(start(job));
@@ -356,9 +364,16 @@ TEST_P(JobContract, UnfinishedJobsComeOldestFirstInPages) {
         }
         for (const auto& entry : page) {
             found.push_back(entry.job.id);
-            EXPECT_EQ(
-                entry.requirement, await_value(ledger().find_spec(entry.job.id))->requirement
-            );
+            const auto spec = await_value(ledger().find_spec(entry.job.id));
+            EXPECT_EQ(entry.requirement, spec->requirement);
+            ASSERT_EQ(entry.profile == nullptr, spec->profile == nullptr);
+            if (entry.profile) {
+                EXPECT_EQ(entry.profile->requirement, spec->requirement);
+                EXPECT_EQ("Class" + entry.profile->shape.substr(5), spec->requirement);
+                EXPECT_EQ(entry.profile->models, spec->profile->models);
+                EXPECT_EQ(entry.profile->models[0].bytes, 4'000'000'000U);
+                EXPECT_EQ(spec->profile->vram_bytes, 6'000'000'000U);
+            }
         }
         after = page.back().job.id;
     }

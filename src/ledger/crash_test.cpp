@@ -45,6 +45,9 @@ Task<> write_forever(SqliteLedger& ledger, const Clock& clock) {
         get(std::move(first));
         report(job.id, started.job.revision);
         auto completed = get(jobs::complete(started.job, {}, {}, 3, clock.now()));
+        jobs::Usage usage;
+        usage.gpu = Millis(7);
+        jobs::add_usage(completed, usage);
         auto second = co_await ledger.commit(completed);
         get(std::move(second));
         report(job.id, completed.job.revision);
@@ -151,6 +154,12 @@ TEST(Crash, EverythingReportedDurableIsThereAfterAKill) {
             total += count;
         }
         EXPECT_GE(total, durable.size());
+        // The sums were written with the ends that they count: neither more nor less.
+        const auto stats = await_value(
+            ledger->stats({std::nullopt, clock.now() - std::chrono::hours(1), clock.now()})
+        );
+        EXPECT_EQ(stats.totals.completed, counts.of(jobs::State::completed));
+        EXPECT_EQ(stats.totals.gpu, Millis(7 * stats.totals.completed));
     }
     constexpr static char kCheck[] = "PRAGMA integrity_check";
     auto db = get(sqlite::Database::open(path, sqlite::Mode::read_write, Millis(0)));

@@ -80,6 +80,14 @@ std::vector<JobId> submit_all(Fixture& fixture, std::int64_t count, int submitte
 
 // From queued to completed: two more durable steps for each.
 Task<> finish(Fixture& fixture, std::vector<JobId>& ids) {
+    jobs::Usage usage;
+    usage.gpu = Millis(2'000);
+    usage.inference = Millis(2'000);
+    usage.images = 1;
+    usage.models = 1;
+    usage.vram_peak_bytes = 5'000'000'000;
+    usage.gpu_second_usd = 0.0005;
+    usage.cost_usd = jobs::cost_of(usage);
     while (!ids.empty()) {
         const JobId id = ids.back();
         ids.pop_back();
@@ -87,6 +95,7 @@ Task<> finish(Fixture& fixture, std::vector<JobId>& ids) {
         auto started = jobs::start(**job, "worker-1", 2, fixture.clock.now());
         const auto first = co_await fixture.ledger->commit(*started);
         auto completed = jobs::complete(started->job, {}, {}, 3, fixture.clock.now());
+        jobs::add_usage(*completed, usage);
         const auto second = co_await fixture.ledger->commit(std::move(*completed));
         if (!first || !second) {
             std::abort();

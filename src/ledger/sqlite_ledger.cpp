@@ -14,8 +14,11 @@
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/job_writes.hpp"
 #include "ledger/sqlite/lock_file.hpp"
+#include "ledger/sqlite/notes.hpp"
 #include "ledger/sqlite/outbox_store.hpp"
 #include "ledger/sqlite/readers.hpp"
+#include "ledger/sqlite/rollups.hpp"
+#include "ledger/sqlite/workflow_store.hpp"
 #include "ledger/sqlite/writer.hpp"
 
 namespace comfyd::ledger {
@@ -153,10 +156,95 @@ Task<Result<jobs::StateCounts>> SqliteLedger::counts(std::optional<std::string> 
     co_return impl_->readers.with([&](Database& db) { return count_jobs(db, tenant); });
 }
 
+// By days, the latest first, so that others get their turn on this thread between them.
+Task<Result<jobs::Stats>> SqliteLedger::stats(jobs::StatsQuery query) {
+    constexpr Millis kSlice = std::chrono::hours(24);
+    constexpr Millis kHour = std::chrono::hours(1);
+    const Time first = jobs::hour_of(std::max(query.from, query.to - jobs::kStatsLife));
+    jobs::StatsSum sum(query.group_by);
+    for (Time last = jobs::hour_of(query.to); last >= first; last -= kSlice) {
+        const Time from = std::max(first, last - kSlice + kHour);
+        auto read = impl_->readers.with([&](Database& db) {
+            return read_rollups(db, query.tenant, from, last, sum);
+        });
+        if (!read) {
+            co_return fail(std::move(read.error()));
+        }
+        co_await sleep_for(Millis(0));
+    }
+    co_return sum.take();
+}
+
 Task<Result<std::vector<jobs::Unfinished>>> SqliteLedger::unfinished(
     std::optional<JobId> after, int limit
 ) {
     co_return impl_->readers.with([&](Database& db) { return find_unfinished(db, after, limit); });
+}
+
+Task<Result<jobs::WorkflowSaved>> SqliteLedger::save_workflow(jobs::WorkflowSave save) {
+    return impl_->writer.write(SaveWorkflow{std::move(save)}, false);
+}
+
+Task<Result<std::optional<jobs::NamedWorkflow>>> SqliteLedger::find_workflow(jobs::WorkflowName of
+) {
+    co_return impl_->readers.with([&](Database& db) { return sqlite::find_workflow(db, of); });
+}
+
+Task<Result<std::optional<jobs::WorkflowVersion>>> SqliteLedger::find_workflow_version(
+    jobs::WorkflowName of, int version
+) {
+    co_return impl_->readers.with([&](Database& db) {
+        return sqlite::find_workflow_version(db, of, version);
+    });
+}
+
+Task<Result<jobs::WorkflowPage>> SqliteLedger::list_workflows(
+    std::string tenant, std::string after, int limit
+) {
+    co_return impl_->readers.with([&](Database& db) {
+        return sqlite::list_workflows(db, tenant, after, limit);
+    });
+}
+
+Task<Result<jobs::WorkflowVersionPage>> SqliteLedger::list_workflow_versions(
+    jobs::WorkflowName of, std::optional<int> before, int limit
+) {
+    co_return impl_->readers.with([&](Database& db) {
+        return sqlite::list_workflow_versions(db, of, before, limit);
+    });
+}
+
+Task<Result<jobs::NamedWorkflow>> SqliteLedger::set_workflow_label(
+    jobs::WorkflowName of,
+    std::string label,
+    std::optional<int> version,
+    std::optional<std::string> expected_tag
+) {
+    return impl_->writer.write(
+        SetWorkflowLabel{std::move(of), std::move(label), version, std::move(expected_tag)}, false
+    );
+}
+
+Task<Result<jobs::NamedWorkflow>> SqliteLedger::remove_workflow_version(
+    jobs::WorkflowName of, int version, std::optional<std::string> expected_tag
+) {
+    return impl_->writer.write(
+        RemoveWorkflowVersion{std::move(of), version, std::move(expected_tag)}, false
+    );
+}
+
+Task<Result<>> SqliteLedger::remove_workflow(
+    jobs::WorkflowName of, std::optional<std::string> expected_tag
+) {
+    return impl_->writer.write(RemoveWorkflow{std::move(of), std::move(expected_tag)}, false);
+}
+
+Task<Result<>> SqliteLedger::write_note(std::string name, std::string text) {
+    return impl_->writer.write(WriteNote{std::move(name), std::move(text)}, false);
+}
+
+Task<Result<std::optional<std::string>>> SqliteLedger::read_note(std::string name) {
+    co_return impl_->readers.with([&](Database& db) { return find_note(db, name); });
 }
 
 Task<Result<>> SqliteLedger::add(assets::Asset asset) {

@@ -1,4 +1,4 @@
-// Durable storage in one SQLite file: jobs, asset records and webhook deliveries.
+// Durable storage in one SQLite file: jobs, asset records, webhook deliveries and named workflows.
 //
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
 // it outlives it. Writes are grouped: a thread of its own commits whatever has queued up with one
@@ -21,11 +21,17 @@
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/notebook.hpp"
+#include "jobs/workflow_store.hpp"
 #include "notify/outbox.hpp"
 
 namespace comfyd::ledger {
 
-class SqliteLedger final : public jobs::Ledger, public assets::Catalogue, public notify::Outbox {
+class SqliteLedger final : public jobs::Ledger,
+                           public jobs::WorkflowStore,
+                           public jobs::Notebook,
+                           public assets::Catalogue,
+                           public notify::Outbox {
 public:
     struct Options {
         std::filesystem::path
@@ -85,8 +91,35 @@ public:
     Task<Result<std::vector<jobs::Event>>> events(JobId id, std::uint64_t after) override;
     Task<Result<jobs::WebhookStatus>> webhook_status(JobId id) override;
     Task<Result<jobs::StateCounts>> counts(std::optional<std::string> tenant) override;
+    Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override;
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId> after, int limit)
         override;
+
+    Task<Result<jobs::WorkflowSaved>> save_workflow(jobs::WorkflowSave save) override;
+    Task<Result<std::optional<jobs::NamedWorkflow>>> find_workflow(jobs::WorkflowName of) override;
+    Task<Result<std::optional<jobs::WorkflowVersion>>> find_workflow_version(
+        jobs::WorkflowName of, int version
+    ) override;
+    Task<Result<jobs::WorkflowPage>> list_workflows(
+        std::string tenant, std::string after, int limit
+    ) override;
+    Task<Result<jobs::WorkflowVersionPage>> list_workflow_versions(
+        jobs::WorkflowName of, std::optional<int> before, int limit
+    ) override;
+    Task<Result<jobs::NamedWorkflow>> set_workflow_label(
+        jobs::WorkflowName of,
+        std::string label,
+        std::optional<int> version,
+        std::optional<std::string> expected_tag
+    ) override;
+    Task<Result<jobs::NamedWorkflow>> remove_workflow_version(
+        jobs::WorkflowName of, int version, std::optional<std::string> expected_tag
+    ) override;
+    Task<Result<>> remove_workflow(jobs::WorkflowName of, std::optional<std::string> expected_tag)
+        override;
+
+    Task<Result<>> write_note(std::string name, std::string text) override;
+    Task<Result<std::optional<std::string>>> read_note(std::string name) override;
 
     Task<Result<>> add(assets::Asset asset) override;
     Task<Result<std::optional<assets::Asset>>> find(AssetId id) override;

@@ -32,6 +32,8 @@ public:
     jobs::Ledger& ledger() override { return *ledger_; }
     assets::Catalogue& catalogue() override { return *ledger_; }
     notify::Outbox& outbox() override { return *ledger_; }
+    jobs::WorkflowStore& workflows() override { return *ledger_; }
+    jobs::Notebook& notebook() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
         ledger_ = get(SqliteLedger::open({.path = folder_.path() / "ledger.db"}, clock_));
@@ -76,6 +78,7 @@ json::object describe(const jobs::Job& job) {
         {"outputs", std::move(outputs)},
         {"ui_outputs", job.ui_outputs},
         {"failure", job.failure ? json::value(job.failure->to_json()) : json::value(nullptr)},
+        {"usage", job.usage ? json::value(job.usage->to_json()) : json::value(nullptr)},
     };
 }
 

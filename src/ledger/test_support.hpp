@@ -20,6 +20,8 @@
 
 #include "assets/store.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/notebook.hpp"
+#include "jobs/workflow_store.hpp"
 #include "ledger/sqlite_ledger.hpp"
 #include "notify/outbox.hpp"
 
@@ -104,6 +106,8 @@ struct Storage {
     virtual jobs::Ledger& ledger() = 0;
     virtual assets::Catalogue& catalogue() = 0;
     virtual notify::Outbox& outbox() = 0;
+    virtual jobs::WorkflowStore& workflows() = 0;
+    virtual jobs::Notebook& notebook() = 0;
     virtual void reopen() = 0;
 };
 struct Backend {
@@ -122,6 +126,8 @@ protected:
     jobs::Ledger& ledger() { return storage_->ledger(); }
     assets::Catalogue& catalogue() { return storage_->catalogue(); }
     notify::Outbox& outbox() { return storage_->outbox(); }
+    jobs::WorkflowStore& workflows() { return storage_->workflows(); }
+    jobs::Notebook& notebook() { return storage_->notebook(); }
 
     jobs::Job accept(jobs::Spec spec) {
         auto job = make_new(std::move(spec), clock_.now());

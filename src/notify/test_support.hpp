@@ -230,6 +230,7 @@ public:
     Task<Result<jobs::StateCounts>> counts(std::optional<std::string>) override {
         co_return broken();
     }
+    Task<Result<jobs::Stats>> stats(jobs::StatsQuery) override { co_return jobs::Stats{}; }
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId>, int) override {
         co_return broken();
     }

@@ -61,6 +61,12 @@ prometheus::Histogram& make_job_histogram(
     );
 }
 
+prometheus::Family<prometheus::Counter>& make_counters(
+    prometheus::Registry& registry, const char* name, const char* help
+) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
 using RequestKey = std::tuple<std::string, std::string, int>;
 using RequestLookup = std::tuple<std::string_view, std::string_view, int>;
 
@@ -144,6 +150,23 @@ public:
         execution_seconds_.Observe(execution_seconds);
     }
 
+    void worker_used(std::string_view worker, const WorkerUse& use) {
+        const auto add = [worker](CounterByWorker& counter, double by) {
+            counter.children
+                .get(
+                    worker,
+                    [&]() -> prometheus::Counter& {
+                        return counter.family.Add({{"worker", std::string(worker)}});
+                    }
+                )
+                .Increment(by);
+        };
+        add(gpu_seconds_, use.gpu_seconds);
+        add(model_load_seconds_, use.model_load_seconds);
+        add(images_, use.images);
+        add(cost_usd_, use.cost_usd);
+    }
+
     std::string render(const std::function<void(Gauges&)>& collect) {
         ScrapeGauges gauges;
         if (collect) {
@@ -157,6 +180,11 @@ public:
     }
 
 private:
+    struct CounterByWorker {
+        prometheus::Family<prometheus::Counter>& family;
+        Children<std::string, prometheus::Counter> children{};
+    };
+
     prometheus::Registry registry_;
     prometheus::Family<prometheus::Counter>& request_family_ =
         prometheus::BuildCounter()
@@ -188,6 +216,18 @@ private:
     Children<std::string, prometheus::Histogram> request_seconds_;
     Children<std::string, prometheus::Counter> submitted_;
     Children<std::string, prometheus::Counter> finished_;
+    CounterByWorker gpu_seconds_{make_counters(
+        registry_, "comfyd_gpu_seconds_total", "Time that prompts ran on GPUs, by worker."
+    )};
+    CounterByWorker model_load_seconds_{make_counters(
+        registry_, "comfyd_model_load_seconds_total", "Time of it in which models were loaded."
+    )};
+    CounterByWorker images_{
+        make_counters(registry_, "comfyd_images_total", "Pictures made, by worker.")
+    };
+    CounterByWorker cost_usd_{
+        make_counters(registry_, "comfyd_cost_usd_total", "Estimated cost in USD, by worker.")
+    };
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) {}
@@ -206,6 +246,10 @@ void Metrics::job_submitted(std::string_view dialect) {
 
 void Metrics::job_finished(std::string_view state, double queue_seconds, double execution_seconds) {
     impl_->job_finished(state, queue_seconds, execution_seconds);
+}
+
+void Metrics::worker_used(std::string_view worker, const WorkerUse& use) {
+    impl_->worker_used(worker, use);
 }
 
 std::string Metrics::render(const std::function<void(Gauges&)>& collect) {

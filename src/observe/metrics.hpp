@@ -23,6 +23,16 @@ public:
     // comfyd_jobs_finished_total{state}, comfyd_job_queue_seconds, comfyd_job_execution_seconds
     void job_finished(std::string_view state, double queue_seconds, double execution_seconds);
 
+    // comfyd_gpu_seconds_total{worker}, comfyd_model_load_seconds_total{worker},
+    // comfyd_images_total{worker}, comfyd_cost_usd_total{worker}
+    struct WorkerUse {
+        double gpu_seconds;
+        double model_load_seconds;
+        double images;
+        double cost_usd;
+    };
+    void worker_used(std::string_view worker, const WorkerUse& use);
+
     // Gauges are set by collectors, just before each scrape: set("comfyd_queue_jobs", "help",
     // {{"state","queued"}}, 3).
     class Gauges {

@@ -41,6 +41,20 @@ TEST(Metrics, CountsRequestsByRouteMethodAndStatus) {
     );
 }
 
+TEST(Metrics, CountsWhatWorkersUsed) {
+    Metrics metrics;
+    metrics.worker_used("gpu-1", {1.5, 0.5, 2, 0.001});
+    metrics.worker_used("gpu-1", {2, 0, 1, 0.002});
+    metrics.worker_used("engine", {0, 0, 4, 0});
+    const std::string text = metrics.render(nullptr);
+    EXPECT_THAT(text, HasSubstr("# TYPE comfyd_gpu_seconds_total counter"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_gpu_seconds_total{worker="gpu-1"} 3.5)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_model_load_seconds_total{worker="gpu-1"} 0.5)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_images_total{worker="gpu-1"} 3)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_images_total{worker="engine"} 4)"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_cost_usd_total{worker="gpu-1"} 0.003)"));
+}
+
 TEST(Metrics, CountsJobs) {
     Metrics metrics;
     metrics.job_submitted("comfy-v2");

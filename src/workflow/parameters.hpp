@@ -38,7 +38,8 @@ struct Bound {
 };
 
 struct BindOptions {
-    // name -> "node.input", ["node.input", …] or {"node", "input", "default"?}.
+    // name -> "node.input", ["node.input", …], {"target": either of them, "default"?} or
+    // {"node", "input", "default"?}.
     const json::object* declared = nullptr;
     // Below 2^53, so that every client can read it; for tests. Empty: from the system.
     std::function<std::uint64_t()> random{};

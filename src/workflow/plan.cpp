@@ -109,13 +109,15 @@ public:
     Planner(const Graph& graph, const PromptClasses& classes, const PlanOptions& options)
         : graph_(graph), classes_(classes), options_(options) {}
 
+    std::vector<double> work() {
+        plan_work(find_outputs(graph_, classes_));
+        return std::move(plan_.weights);
+    }
+
     Plan run() {
         const std::vector<Position> outputs = find_outputs(graph_, classes_);
-        needed_ = graph_.needed_by(outputs);
-        plan_.models = find_models(graph_, needed_, classes_, options_.model_sizes);
-        plan_.family = find_family(graph_, plan_.models);
-        plan_samplers();
-        weigh_nodes();
+        plan_work(outputs);
+        normalise_weights();
         add_stages();
         estimate_memory();
         Fingerprints keys = make_fingerprints(graph_, outputs, classes_, options_.input_hashes);
@@ -128,6 +130,14 @@ public:
     }
 
 private:
+    void plan_work(const std::vector<Position>& outputs) {
+        needed_ = graph_.needed_by(outputs);
+        plan_.models = find_models(graph_, needed_, classes_, options_.model_sizes);
+        plan_.family = find_family(graph_, plan_.models);
+        plan_samplers();
+        weigh_nodes();
+    }
+
     void plan_samplers() {
         sampler_units_.assign(graph_.size(), 0);
         for (const Position at : find_samplers(graph_)) {
@@ -171,16 +181,17 @@ private:
 
     void weigh_nodes() {
         plan_.weights.assign(graph_.size(), 0);
-        double total = 0;
         for (Position at = 0; at < graph_.size(); ++at) {
             if (needed_[at]) {
                 plan_.weights[at] = weigh(at);
-                total += plan_.weights[at];
+                plan_.work_units += plan_.weights[at];
             }
         }
-        plan_.work_units = total;
+    }
+
+    void normalise_weights() {
         for (double& weight : plan_.weights) {
-            weight = total > 0 ? weight / total : 0;
+            weight = plan_.work_units > 0 ? weight / plan_.work_units : 0;
         }
     }
 
@@ -220,11 +231,13 @@ private:
     }
 
     void estimate_time() {
-        plan_.run_seconds = plan_.work_units * options_.seconds_per_unit;
+        plan_.heuristic_seconds = plan_.work_units * options_.seconds_per_unit;
+        plan_.run_seconds = plan_.heuristic_seconds;
         if (options_.history) {
-            if (const auto known = options_.history(plan_.batch_key, plan_.work_units)) {
-                plan_.run_seconds = *known;
-                plan_.from_history = true;
+            if (const auto known = options_.history(graph_, plan_)) {
+                plan_.run_seconds = known->seconds;
+                plan_.estimate_basis = known->basis;
+                plan_.confidence = known->confidence;
             }
         }
         plan_.load_seconds = static_cast<double>(plan_.model_bytes) / 1e6 /
@@ -278,6 +291,10 @@ std::vector<Position> find_outputs(const Graph& graph, const PromptClasses& clas
     return knows_any ? found : graph.ends();
 }
 
+std::vector<double> node_work(const Graph& graph, const PromptClasses& classes) {
+    return Planner(graph, classes, PlanOptions()).work();
+}
+
 Plan make_plan(const Graph& graph, const PromptClasses& classes, const PlanOptions& options) {
     return Planner(graph, classes, options).run();
 }
@@ -308,7 +325,8 @@ json::object Plan::to_json(const Graph& graph) const {
     made["work_units"] = rounded(work_units);
     made["estimated_duration_seconds"] = rounded(run_seconds);
     made["estimated_load_seconds"] = rounded(load_seconds);
-    made["estimate_basis"] = from_history ? "history" : "heuristic";
+    made["estimate_basis"] = estimate_basis;
+    made["estimate_confidence"] = std::round(confidence * 100) / 100;
     made["estimated_cost_usd"] = cost_usd;
     json::object shares;
     for (std::size_t at = 0; at < weights.size(); ++at) {

@@ -17,15 +17,27 @@
 
 namespace comfyd::workflow {
 
+struct Plan;
+
+// A duration that was learned.
+struct PastDuration {
+    double seconds = 0;
+    // "history": of the same workflow on the same type of GPU; "other_gpu": on another type;
+    // "similar": of workflows with nearly the same node classes; "heuristic": of the heuristic, by
+    // what it was off lately.
+    std::string_view basis = "history";
+    double confidence = 0;  // 0..1
+};
+
 struct PlanOptions {
     double seconds_per_unit = 0.05;     // of the GPUs in use
     double gpu_second_usd = 0.0005;     // price of one GPU-second
     double load_mb_per_second = 1'500;  // how fast a model that is not loaded comes into memory
     ModelSizes model_sizes{};
     InputHashes input_hashes{};
-    // Seconds that workflows with this batch key took lately, for the given work; nullopt: not
+    // What runs of such workflows took, asked when all else of the plan is known; nullopt: not
     // known, then the heuristic counts.
-    std::function<std::optional<double>(std::string_view batch_key, double work_units)> history{};
+    std::function<std::optional<PastDuration>(const Graph& graph, const Plan& plan)> history{};
 };
 
 // One sampling run.
@@ -47,10 +59,12 @@ struct Plan {
     std::uint64_t vram_bytes = 0;   // at the peak
     // One unit is one step of an SD 1.5 model over 512x512 pixels.
     double work_units = 0;
-    double run_seconds = 0;   // with all models loaded
-    double load_seconds = 0;  // for loading all of them
-    bool from_history = false;
-    double cost_usd = 0;  // of run_seconds
+    double run_seconds = 0;                         // with all models loaded
+    double heuristic_seconds = 0;                   // the same without what was learned
+    double load_seconds = 0;                        // for loading all of them
+    std::string_view estimate_basis = "heuristic";  // or as in PastDuration
+    double confidence = 0;                          // of run_seconds; 0: nothing was learned
+    double cost_usd = 0;                            // of run_seconds
     // By position in the workflow, of the nodes that are run; they sum up to 1. For progress.
     std::vector<double> weights;
     // Ids of nodes; those of one stage need only nodes of earlier ones.
@@ -66,6 +80,10 @@ struct Plan {
 // The nodes that are run for their own sake: those whose class says so, or where no class is known
 // those that no other node needs.
 std::vector<Graph::Position> find_outputs(const Graph& graph, const PromptClasses& classes);
+
+// Of each node, by position, in units; 0 for those that are not run. Plan::weights before they are
+// made to sum up to 1, without the rest of a plan.
+std::vector<double> node_work(const Graph& graph, const PromptClasses& classes);
 
 Plan make_plan(const Graph& graph, const PromptClasses& classes, const PlanOptions& options = {});
 

@@ -228,17 +228,21 @@ TEST(PlanTime, HistoryTakesThePlaceOfTheHeuristic) {
     PlanOptions options;
     options.gpu_second_usd = 1;
     std::string asked;
-    options.history = [&](std::string_view key, double) {
-        asked = key;
-        return std::optional(7.0);
+    options.history = [&](const Graph& graph, const Plan& so_far) {
+        asked = so_far.batch_key;
+        EXPECT_EQ(graph.size(), text_to_image().size());
+        EXPECT_GT(so_far.work_units, 0);
+        EXPECT_GT(so_far.run_seconds, 0) << "the heuristic's";
+        return std::optional(PastDuration{7, "similar", 0.5});
     };
     const Plan made = plan(text_to_image(), options);
     EXPECT_EQ(asked, made.batch_key);
-    EXPECT_TRUE(made.from_history);
+    EXPECT_EQ(made.estimate_basis, "similar");
+    EXPECT_EQ(made.confidence, 0.5);
     EXPECT_EQ(made.run_seconds, 7);
     EXPECT_GE(made.cost_usd, 7);
     const json::object workflow = text_to_image();
-    EXPECT_EQ(made.to_json(Graph(workflow)).at("estimate_basis"), "history");
+    EXPECT_EQ(made.to_json(Graph(workflow)).at("estimate_basis"), "similar");
 }
 
 TEST(GraphShape, CyclesAndLevels) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include "workflow/file_inputs.hpp"
 #include "workflow/models.hpp"
 
 namespace comfyd::workflow {
@@ -61,9 +62,9 @@ bool is_plainly_private(const std::string& host) {
            (bytes[0] == 0xFE && (bytes[1] & 0xC0) == 0x80);
 }
 
-bool is_allowed_host(const SecurityPolicy& policy, const std::string& host) {
+bool may_name(const SecurityPolicy& policy, const std::string& host, bool private_too) {
     if (policy.allowed_domains.empty()) {
-        return !is_plainly_private(host);
+        return private_too || !is_plainly_private(host);
     }
     return std::ranges::any_of(policy.allowed_domains, [&](const std::string& pattern) {
         return matches_pattern(lowered(pattern), host);
@@ -282,7 +283,10 @@ private:
         const InputUrl& url
     ) {
         const bool is_web = url.scheme == "http" || url.scheme == "https";
-        if (is_web && is_allowed_host(policy_, url.host)) {
+        // What a worker asks for is in the worker's network.
+        const bool private_too = policy_.allow_private_hosts &&
+                                 chooses_file(node.class_type, name, *node.inputs, classes_);
+        if (is_web && may_name(policy_, url.host, private_too)) {
             return;
         }
         Issue& issue =
@@ -329,6 +333,10 @@ bool matches_pattern(std::string_view pattern, std::string_view name) {
         ++p;
     }
     return p == pattern.size();
+}
+
+bool is_allowed_host(const SecurityPolicy& policy, const std::string& host) {
+    return may_name(policy, host, policy.allow_private_hosts);
 }
 
 bool read_input_url(std::string_view text, InputUrl& into) {

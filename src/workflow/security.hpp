@@ -24,6 +24,7 @@ struct SecurityPolicy {
     // Hosts that inputs may name; "*.example.com" is every host below it. Empty: all but those that
     // are plainly private (loopback, link-local and private addresses, "localhost").
     std::vector<std::string> allowed_domains{};
+    bool allow_private_hosts = false;  // of files that this program fetches itself for inputs
     std::size_t nodes_max = 10'000;
     std::size_t depth_max = 1'000;  // nodes in the longest chain of links
 };
@@ -39,6 +40,8 @@ Result<> check_security(
 );
 
 bool matches_pattern(std::string_view pattern, std::string_view name);
+// For files that are fetched here. `host` as of InputUrl; what it resolves to is for the client.
+bool is_allowed_host(const SecurityPolicy& policy, const std::string& host);
 
 // The host of an address that a string input consists of; empty: it is none.
 struct InputUrl {

@@ -158,6 +158,20 @@ TEST(Security, AddressesByDomain) {
     EXPECT_EQ(of("https://evil.net\\example.com/", policy), refused);
 }
 
+TEST(Security, PrivateHostsMayBeAllowedForFilesOnly) {
+    SecurityPolicy policy;
+    policy.allow_private_hosts = true;
+    EXPECT_TRUE(codes(one_node("LoadImage", "image", "http://10.0.0.1/a.png"), policy).empty());
+    EXPECT_EQ(
+        codes(one_node("SomeDownloader", "url", "http://10.0.0.1/a.png"), policy),
+        std::vector<std::string>{"UNAUTHORIZED_DOMAIN"}
+    );
+    EXPECT_TRUE(is_allowed_host(policy, "localhost"));
+    policy.allowed_domains = {"*.example.com"};
+    EXPECT_FALSE(is_allowed_host(policy, "localhost"));
+    EXPECT_TRUE(is_allowed_host(policy, "a.example.com"));
+}
+
 TEST(Security, TheGateTellsAllFindings) {
     json::object workflow = one_node("ScriptExecution", "image", "../x");
     const auto checked = check_security(workflow, {}, recorded_catalogue());

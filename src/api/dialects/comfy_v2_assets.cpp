@@ -240,6 +240,11 @@ Task<Result<>> receive(Call& call, const Services& services, Upload& upload) {
 }
 
 Task<> post_asset(Call& call, const Services& services) {
+    auto key = decode_idempotency_key(call);
+    if (!key) {
+        co_await refuse(call, std::move(key.error()));
+        co_return;
+    }
     Upload upload(services);
     auto received = co_await receive(call, services, upload);
     if (!received) {
@@ -248,6 +253,7 @@ Task<> post_asset(Call& call, const Services& services) {
     }
     assets::NewAsset asset = upload.take_asset();
     asset.tenant = call.caller.tenant;
+    asset.idempotency_key = std::move(*key);
     auto added = co_await services.assets.finish(upload.take_writer(), std::move(asset));
     if (!added) {
         co_await refuse(call, std::move(added.error()));
@@ -255,7 +261,11 @@ Task<> post_asset(Call& call, const Services& services) {
     }
     json::object body = encode_asset(added->asset, Scope{call.request, services});
     body["created_new"] = added->created_new;
-    co_await answer(call, added->created_new ? 201 : 200, std::move(body));
+    net::Response response = json_response(added->created_new ? 201 : 200, body);
+    if (added->replayed) {
+        response.headers.set("Idempotency-Replayed", "true");
+    }
+    co_await send(call, std::move(response));
 }
 
 Result<assets::NewAsset> decode_new_asset(const json::object& body, const Services& services) {
@@ -296,6 +306,10 @@ Result<assets::NewAsset> decode_new_asset(const json::object& body, const Servic
 }
 
 Task<Result<assets::Asset>> make_from_hash(Call& call, const Services& services) {
+    auto key = decode_idempotency_key(call);
+    if (!key) {
+        co_return fail(std::move(key.error()));
+    }
     auto body = co_await read_json_body(call, services);
     if (!body) {
         co_return fail(std::move(body.error()));
@@ -312,6 +326,7 @@ Task<Result<assets::Asset>> make_from_hash(Call& call, const Services& services)
         co_return fail(std::move(asset.error()));
     }
     asset->tenant = call.caller.tenant;
+    asset->idempotency_key = std::move(*key);
     auto made = co_await services.assets.from_hash(std::move(**hash), std::move(*asset));
     co_return made;
 }

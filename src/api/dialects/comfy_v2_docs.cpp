@@ -12,7 +12,7 @@ constexpr std::string_view kOperations = R"json({
   "parameters": [{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}}],
   "requestBody": {"required": true, "content": {"application/json": {"schema": {
     "type": "object", "required": ["workflow"], "properties": {
-      "workflow": {"type": "object", "description": "API format: nodes by id.", "additionalProperties": true},
+      "workflow": {"type": "object", "description": "API format: nodes by id. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer.", "additionalProperties": true},
       "extra_data": {"type": "object", "additionalProperties": false, "properties": {
         "api_key_comfy_org": {"type": "string"}, "auth_token_comfy_org": {"type": "string"},
         "extra_pnginfo": {"type": "object"}}},
@@ -80,7 +80,8 @@ constexpr std::string_view kOperations = R"json({
   "responses": {"200": {"description": "It can."}, "503": {"description": "It cannot now; the reason is in the body."}}},
 "postAssets": {
   "operationId": "postAssets", "tags": ["assets"], "summary": "Upload a file",
-  "description": "The parts may come in any order.",
+  "description": "The parts may come in any order. The same Idempotency-Key and content give the same asset again, as long as it exists.",
+  "parameters": [{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}}],
   "requestBody": {"required": true, "content": {"multipart/form-data": {"schema": {
     "type": "object", "required": ["file"], "properties": {
       "file": {"type": "string", "format": "binary"},
@@ -93,9 +94,11 @@ constexpr std::string_view kOperations = R"json({
     "201": {"description": "Stored.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Asset"}}}},
     "200": {"description": "The same bytes were there already; a new record over them.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Asset"}}}},
     "409": {"description": "hash_mismatch.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
-    "413": {"description": "payload_too_large.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}}},
+    "413": {"description": "payload_too_large.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}},
+    "422": {"description": "invalid_argument, or idempotency_key_reuse: the key was used for other content.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}}},
 "assetFromHash": {
   "operationId": "assetFromHash", "tags": ["assets"], "summary": "A new asset over bytes that are already here",
+  "parameters": [{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}}],
   "requestBody": {"required": true, "content": {"application/json": {"schema": {
     "type": "object", "required": ["hash"], "properties": {
       "hash": {"type": "string"}, "file_path": {"type": "string", "maxLength": 1024},

@@ -125,7 +125,7 @@ json::object schemas() {
                 "workflow": {
                     "type": "object",
                     "additionalProperties": true,
-                    "description": "A workflow in API format, as it is or as 'nodes' with the connections in 'links'.",
+                    "description": "A workflow in API format, as it is or as 'nodes' with the connections in 'links'. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer.",
                     "properties": {
                         "nodes": {"type": "object", "additionalProperties": true},
                         "links": {"type": "array", "items": {},

@@ -1,6 +1,7 @@
 #include "api/dialects/execution.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace comfyd::api::execution {
@@ -17,9 +18,18 @@ json::value or_null(const std::optional<T>& from) {
     return from ? json::value(*from) : json::value(nullptr);
 }
 
+double seconds_of(Millis duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
 json::value seconds_or_null(const std::optional<Millis>& duration) {
-    return duration ? json::value(std::chrono::duration<double>(*duration).count())
-                    : json::value(nullptr);
+    return duration ? json::value(seconds_of(*duration)) : json::value(nullptr);
+}
+
+json::value gb_or_null(const std::optional<std::uint64_t>& bytes) {
+    constexpr double kGibibyte = 1024.0 * 1024 * 1024;
+    return bytes ? json::value(std::round(static_cast<double>(*bytes) / kGibibyte * 1000) / 1000)
+                 : json::value(nullptr);
 }
 
 json::value text_or_null(const std::string& text) {
@@ -188,6 +198,11 @@ json::object encode_failure(const jobs::Failure& failure, Time at) {
     return body;
 }
 
+double rounded_usd(double cost) {
+    constexpr double kMicro = 1e6;
+    return std::round(cost * kMicro) / kMicro;
+}
+
 json::object encode_execution(const Shown& shown, const Links& links) {
     const jobs::View& view = shown.view;
     const jobs::Job& job = view.job;
@@ -199,6 +214,9 @@ json::object encode_execution(const Shown& shown, const Links& links) {
     body["completed_at"] = time_or_null(job.finished_at);
     body["progress"] = progress_of(view);
     body["estimated_remaining"] = or_null(view.estimated_remaining_s);
+    if (view.estimate_confidence) {
+        body["estimate_confidence"] = std::round(*view.estimate_confidence * 100) / 100;
+    }
     body["result"] = job.state == State::completed ? json::value(encode_result(job.outputs, links))
                                                    : json::value(nullptr);
     body["error"] = failure_of(job);
@@ -217,10 +235,13 @@ json::object encode_execution(const Shown& shown, const Links& links) {
         }
     }
     body["unbound_inputs"] = std::move(unbound);
-    for (const char* kept : {"chosen_parameters", "warnings"}) {
+    for (const char* kept : {"chosen_parameters", "warnings", "workflow_version"}) {
         if (const json::value* found = json::find(job.dialect_data, kept)) {
             body[kept] = *found;
         }
+    }
+    if (body.contains("workflow_version")) {
+        body["workflow_id"] = job.workflow_id;
     }
     return body;
 }
@@ -231,6 +252,11 @@ json::object encode_metrics(const jobs::Job& job) {
         total = *job.finished_at - job.created_at;
     }
     const bool completed = job.state == State::completed;
+    // Of an earlier attempt while another one runs: it would be read as the whole.
+    const jobs::Usage* usage = is_terminal(job.state) && job.usage ? &*job.usage : nullptr;
+    const auto used = [usage](auto read) {
+        return usage != nullptr ? json::value(read(*usage)) : json::value(nullptr);
+    };
     const auto images =
         std::count_if(job.outputs.begin(), job.outputs.end(), [](const jobs::Output& output) {
             return output.type == "image";
@@ -239,27 +265,31 @@ json::object encode_metrics(const jobs::Job& job) {
     body["execution_id"] = job.id.to_string();
     body["timing"] = json::object{
         {"queue_time", seconds_or_null(job.queue_time())},
-        {"model_load_time", nullptr},
-        {"inference_time", seconds_or_null(job.execution_time())},
+        {"model_load_time", used([](const auto& of) { return seconds_of(of.model_load); })},
+        {"inference_time",
+         usage != nullptr ? json::value(seconds_of(usage->inference))
+                          : seconds_or_null(job.execution_time())},
         {"total_time", seconds_or_null(total)},
     };
     body["resources"] = json::object{
-        {"gpu_memory_peak_gb", nullptr},
-        {"gpu_utilization_percent", nullptr},
-        {"cpu_usage_percent", nullptr},
-        {"system_memory_gb", nullptr},
+        {"gpu_memory_peak_gb", used([](const auto& of) { return gb_or_null(of.vram_peak_bytes); })},
+        {"gpu_utilization_percent", used([](const auto& of) { return or_null(of.gpu_percent); })},
+        {"cpu_usage_percent", used([](const auto& of) { return or_null(of.cpu_percent); })},
+        {"system_memory_gb", used([](const auto& of) { return gb_or_null(of.ram_peak_bytes); })},
     };
     body["workflow"] = json::object{
         {"node_count", job.node_count},
         {"image_count", completed ? json::value(images) : json::value(nullptr)},
-        {"model_count", nullptr},
+        {"model_count", used([](const auto& of) { return of.models; })},
     };
     body["quality"] = json::object{
         {"success", is_terminal(job.state) ? json::value(completed) : json::value(nullptr)},
         {"error_category", has_failed(job.state) ? category_of(job.failure) : json::value(nullptr)},
         {"retry_count", std::max(0, job.attempt - 1)},
     };
-    body["cost"] = json::object{{"estimate_usd", nullptr}};
+    body["cost"] = json::object{
+        {"estimate_usd", used([](const auto& of) { return rounded_usd(of.cost_usd); })},
+    };
     return body;
 }
 

@@ -54,6 +54,8 @@ struct Shown {
     bool webhook_delivered = false;
 };
 json::object encode_execution(const Shown& shown, const Links& links);
+// To millionths of a dollar, as costs are shown.
+double rounded_usd(double cost);
 // What is not measured is null.
 json::object encode_metrics(const jobs::Job& job);
 
@@ -87,7 +89,7 @@ Result<std::optional<std::uint64_t>> parse_sequence(std::string_view text);
 // silent for ever.
 Result<> check_sequence(const jobs::Job& job, std::uint64_t since);
 
-// ?status= (several with commas), ?limit= (1..1000), ?cursor=
+// ?status= (several with commas), ?workflow_id=, ?limit= (1..1000), ?cursor=
 using StatusParser = std::function<std::vector<jobs::State>(std::string_view)>;
 Result<jobs::ListQuery> decode_list_query(
     const Call& call, const StatusParser& states_of_status, std::string_view status_names

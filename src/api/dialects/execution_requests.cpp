@@ -108,6 +108,7 @@ Result<jobs::ListQuery> decode_list_query(
 ) {
     jobs::ListQuery query;
     query.tenant = call.caller.tenant;
+    query.workflow_id = std::string(call.query_value("workflow_id"));
     const auto states =
         decode_states(call.query_value("status"), states_of_status, status_names, query.states);
     if (!states) {

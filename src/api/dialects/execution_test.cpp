@@ -47,7 +47,9 @@ TEST(Execution, RunningShowsKnownProgressOnly) {
     auto running = shown(State::running);
     EXPECT_TRUE(encode_execution(running, fixture::links()).at("progress").is_null());
     running.view.progress.emplace().value = 0.25;
+    running.view.estimate_confidence = 0.876;
     const auto body = encode_execution(running, fixture::links());
+    EXPECT_EQ(body.at("estimate_confidence"), 0.88);
     EXPECT_EQ(body.at("progress").as_double(), 0.25);
     EXPECT_EQ(body.at("worker"), "gpu-1");
     EXPECT_EQ(body.at("retry_count"), 1);

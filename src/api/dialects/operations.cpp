@@ -5,15 +5,16 @@
 #include <utility>
 
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/named.hpp"
 #include "api/dialects/pages.hpp"
 
 namespace comfyd::api {
 namespace {
 
-// Every route is known before the first request, so the document is written once.
+// Every route is known before the first request, so the part that all callers share is made once.
 struct CachedDocument {
     std::once_flag once;
-    std::string text;
+    json::object document;
 };
 
 net::Response text_response(std::string content_type, std::string body) {
@@ -57,9 +58,20 @@ Task<> show_metrics(Call& call, const Services& services) {
     co_await send(call, text_response("text/plain; version=0.0.4; charset=utf-8", std::move(text)));
 }
 
-Task<> show_openapi(Call& call, const Router& router, std::shared_ptr<CachedDocument> cached) {
-    std::call_once(cached->once, [&] { cached->text = json::serialize(router.openapi()); });
-    return send(call, text_response("application/json", cached->text));
+Task<> show_openapi(
+    Call& call,
+    const Services& services,
+    const Router& router,
+    std::shared_ptr<CachedDocument> cached
+) {
+    std::call_once(cached->once, [&] { cached->document = router.openapi(); });
+    json::object document = cached->document;
+    auto added = co_await named::document_workflows(services, call.caller.tenant, document);
+    if (!added) {
+        co_await send(call, encode_error(added.error()));
+        co_return;
+    }
+    co_await send(call, text_response("application/json", json::serialize(document)));
 }
 
 json::object describe(const char* operation_id, const char* summary) {
@@ -114,10 +126,10 @@ void add_operations(Router& router, const Services& services) {
     );
     add(
         "/openapi.json",
-        [&router, cached = std::make_shared<CachedDocument>()](Call& call) {
-            return show_openapi(call, router, cached);
+        [&router, &services, cached = std::make_shared<CachedDocument>()](Call& call) {
+            return show_openapi(call, services, router, cached);
         },
-        describe("getOpenapi", "This document")
+        describe("getOpenapi", "This document, with the named workflows of the caller")
     );
     add("/docs", [](Call& call) { return send(call, page(kDocsPage)); }, {});
     if (!services.options.has_frontend) {

@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "api/dialects/native/context.hpp"
-#include "api/dialects/native/judge.hpp"
-#include "api/dialects/native/lookup.hpp"
 #include "api/dialects/native/names.hpp"
+#include "api/dialects/native/prepare.hpp"
 #include "api/job_wait.hpp"
+#include "api/profile.hpp"
 #include "api/sse.hpp"
 #include "comfy/members.hpp"
-#include "workflow/prompt_request.hpp"
 
 namespace comfyd::api {
 namespace prompt_sync {
@@ -79,7 +78,7 @@ Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
     }
     wish.common = std::move(*common);
     wish.common.erase("timeout");
-    auto request = workflow::parse_prompt_request(std::move(*body));
+    auto request = native::read_request(std::move(*body), services);
     if (!request) {
         co_return trouble(from_native(Code::invalid_argument, request.error()));
     }
@@ -142,26 +141,21 @@ struct Accepted {
 Task<Outcome<Accepted>> accept(Call& call, native::Context& context, Wish& wish) {
     const Services& services = context.services;
     workflow::PromptRequest& request = wish.request;
-    auto files = co_await native::find_references(context, call.caller.tenant, request.prompt);
-    if (!files) {
-        co_return trouble(std::move(files.error()));
+    auto prepared = co_await native::prepare(call, context, request);
+    if (!prepared) {
+        co_return trouble(std::move(prepared.error()));
     }
-    const auto catalogue = services.catalogue();
-    native::Judgement judgement = native::judge(
-        *catalogue,
-        request.prompt,
-        request.targets ? &*request.targets : nullptr,
-        *files,
-        services.options.security
-    );
+    native::Judgement& judgement = *prepared;
     if (!judgement.verdict.accepted) {
         co_return trouble(
             from_native(Code::invalid_workflow, judgement.verdict.error),
             std::move(judgement.verdict.node_errors)
         );
     }
-    native::apply_references(request.prompt, *files);
     jobs::Spec spec = make_spec(call, request, judgement);
+    spec.profile = make_profile(
+        request.prompt, *services.catalogue(), services.options.plan, spec.requirement
+    );
     auto common = decode_common(call, services, wish.common, spec);
     if (!common) {
         co_return trouble(std::move(common.error()));

@@ -181,6 +181,26 @@ TEST(WorkflowsRoutes, CancelAndRetry) {
     EXPECT_EQ(text_of(parse(api.send("DELETE", execution(id)).body), "status"), "cancelled");
 }
 
+TEST(WorkflowsRoutes, ExplainsWhyAnExecutionWaits) {
+    TestApi api;
+    submit(api);
+    const std::string id = submit(api);
+    const auto response = api.get(execution(id, "/explain"));
+    EXPECT_EQ(response.status, 200) << response.body;
+    const auto waiting = parse(response.body);
+    EXPECT_EQ(text_of(waiting, "execution_id"), id);
+    EXPECT_EQ(waiting.at("queue_position"), 2U);
+    EXPECT_EQ(text_of(waiting, "class"), "medium");
+    EXPECT_EQ(waiting.at("workers_capable"), 0U);
+    EXPECT_EQ(waiting.at("workers").as_array().size(), 1U);
+    EXPECT_FALSE(waiting.at("reasons").as_array().empty());
+    api.open_worker();
+    api.wait_for_status(execution(id), "completed");
+    const auto ended = parse(api.get(execution(id, "/explain")).body);
+    EXPECT_EQ(text_of(ended, "state"), "completed");
+    EXPECT_FALSE(ended.contains("queue_position"));
+}
+
 TEST(WorkflowsRoutes, RefusalsHaveShapeStatusAndVersion) {
     TestApi api;
     const auto bad = api.post("/v1/workflows/execute", "{");
@@ -195,7 +215,7 @@ TEST(WorkflowsRoutes, RefusalsHaveShapeStatusAndVersion) {
     );
     EXPECT_EQ(api.get("/v2/workflows/executions?limit=0").status, 400);
     const std::string unknown = JobId::make(api.clock.now()).to_string();
-    for (const char* rest : {"", "/metrics", "/events", "/ws"}) {
+    for (const char* rest : {"", "/metrics", "/explain", "/events", "/ws"}) {
         EXPECT_EQ(api.get(execution(unknown, rest)).status, 404) << rest;
         EXPECT_EQ(api.get(execution("nonsense", rest)).status, 404) << rest;
     }

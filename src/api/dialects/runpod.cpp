@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/inputs.hpp"
 #include "api/job_wait.hpp"
 #include "api/sse.hpp"
 #include "comfy/members.hpp"
@@ -36,10 +37,50 @@ Time image_expiry(const Services& services, Millis time_to_live) {
            std::chrono::hours(24);
 }
 
+// Those of the pictures that are to be had elsewhere.
+Task<Result<>> fetch_images(
+    const Call& call,
+    const Services& services,
+    const std::vector<InputImage>& images,
+    std::vector<StoredImage>& into
+) {
+    std::vector<workflow::FileSource> sources;
+    for (const InputImage& image : images) {
+        if (!image.source.empty()) {
+            workflow::FileSource source;
+            source.input = image.field;
+            source.source = image.source;
+            sources.push_back(std::move(source));
+            into.push_back({image.name, {}});
+        }
+    }
+    if (sources.empty()) {
+        co_return Result<>();
+    }
+    auto fetched = co_await fetch_inputs(call, services, std::move(sources));
+    if (!fetched) {
+        co_return fail(std::move(fetched.error()));
+    }
+    if (!fetched->issues.empty()) {
+        co_return fail(inputs_error(fetched->issues));
+    }
+    for (std::size_t i = 0; i < into.size(); ++i) {
+        into[i].hash = comfy::text_of(fetched->references[i].at("info").as_object(), "hash");
+    }
+    co_return Result<>();
+}
+
 // Stores the pictures and lets the workflow refer to them.
 Task<Result<>> place_images(const Call& call, const Services& services, Decoded& decoded) {
     std::vector<StoredImage> stored;
+    auto fetched = co_await fetch_images(call, services, decoded.images, stored);
+    if (!fetched) {
+        co_return fetched;
+    }
     for (InputImage& image : decoded.images) {
+        if (!image.source.empty()) {
+            continue;
+        }
         assets::NewAsset asset;
         asset.tenant = call.caller.tenant;
         asset.content_type = std::move(image.content_type);

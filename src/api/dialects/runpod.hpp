@@ -42,6 +42,8 @@ struct InputImage {
     std::string name;
     std::string content_type;  // of a data URL; may be empty
     std::string bytes;
+    std::string source{};  // where it is to be had, instead of the bytes; empty: they are here
+    std::string field{};   // of the request
 };
 
 // A request without what decode_common() has to say about it.

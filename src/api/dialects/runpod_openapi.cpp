@@ -106,7 +106,7 @@ json::object schemas() {
                     "required": ["workflow"],
                     "properties": {
                         "workflow": {"type": "object", "additionalProperties": true,
-                            "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}."},
+                            "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer."},
                         "images": {"type": "array", "maxItems": 100,
                             "description": "Pictures for the nodes that load them by name.",
                             "items": {
@@ -114,7 +114,7 @@ json::object schemas() {
                                 "required": ["name", "image"],
                                 "properties": {
                                     "name": {"type": "string", "maxLength": 255},
-                                    "image": {"type": "string", "description": "Base64, or a data URL with base64."}
+                                    "image": {"type": "string", "description": "Base64, a data URL with base64, an http(s) address, asset:<id> or blake3:<hash>."}
                                 }
                             }},
                         "return": {"type": "string", "enum": ["base64", "url"], "default": "base64",

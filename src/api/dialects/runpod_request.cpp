@@ -7,6 +7,7 @@
 #include "api/dialects/runpod.hpp"
 #include "base/crypto.hpp"
 #include "comfy/members.hpp"
+#include "workflow/file_inputs.hpp"
 
 namespace comfyd::api::runpod {
 namespace {
@@ -91,10 +92,11 @@ std::string without_spaces(std::string_view text) {
     return kept;
 }
 
-// "data:image/png;base64,…" or the base64 alone.
+// "data:image/png;base64,…", the base64 alone, or where the picture is to be had.
 Result<InputImage> decode_image(const std::string& field, std::string name, std::string_view text) {
     InputImage image;
     image.name = std::move(name);
+    image.field = field;
     if (text.starts_with("data:")) {
         const std::size_t comma = text.find(',');
         const std::string_view head = text.substr(0, comma);
@@ -104,10 +106,9 @@ Result<InputImage> decode_image(const std::string& field, std::string name, std:
         const std::string_view type = head.substr(5, std::min(head.find(';'), head.size()) - 5);
         image.content_type = type.size() <= 100 ? std::string(type) : std::string();
         text.remove_prefix(comma + 1);
-    } else if (text.starts_with("http://") || text.starts_with("https://")) {
-        return wrong(
-            field, "'" + field + "' is a URL: send the picture itself, as base64 or as a data URL"
-        );
+    } else if (workflow::is_file_source(text)) {
+        image.source = text;
+        return image;
     }
     auto bytes = from_base64(without_spaces(text));
     if (!bytes || bytes->empty()) {

@@ -84,7 +84,7 @@ TEST(RunPod, SaysWhichFieldIsWrong) {
          "input.images[0].image"},
         {R"({"input": {"workflow": {}, "images": [{"name": "a", "image": "data:image/png,x"}]}})",
          "input.images[0].image"},
-        {R"({"input": {"workflow": {}, "images": [{"name": "a", "image": "https://x/a.png"}]}})",
+        {R"({"input": {"workflow": {}, "images": [{"name": "a", "image": "ftp://x/a.png"}]}})",
          "input.images[0].image"},
     };
     for (const auto& [body, field] : cases) {

@@ -17,13 +17,36 @@ net::Response error_response(const Error& error) {
     return response;
 }
 
+// A task that names a stored workflow instead of bringing one.
+Task<Result<>> fill_named(
+    const Call& call,
+    const Services& services,
+    named::Choice choice,
+    json::object body,
+    Submission& submission
+) {
+    json::object values;
+    if (const json::value* payload = json::find(body, "payload")) {
+        values = payload->as_object();
+    }
+    submission.request = std::move(body);
+    auto filled = co_await named::fill(
+        services, call.caller.tenant, std::move(choice), std::move(values), submission
+    );
+    if (!filled && filled.error().code == Code::not_found) {
+        filled.error().message += ": store it first, or send a workflow as 'payload'";
+    }
+    co_return filled;
+}
+
 Task<> submit_task(Call& call, const Services& services) {
     auto body = co_await read_json_body(call, services);
     if (!body) {
         co_await send(call, error_response(body.error()));
         co_return;
     }
-    auto decoded = decode_request(std::move(*body));
+    const auto choice = named_workflow(*body);
+    auto decoded = choice ? decode_options(*body) : decode_request(std::move(*body));
     if (!decoded) {
         co_await send(call, error_response(decoded.error()));
         co_return;
@@ -32,6 +55,14 @@ Task<> submit_task(Call& call, const Services& services) {
     if (!common) {
         co_await send(call, error_response(common.error()));
         co_return;
+    }
+    if (choice) {
+        auto filled =
+            co_await fill_named(call, services, *choice, std::move(*body), decoded->submission);
+        if (!filled) {
+            co_await send(call, error_response(filled.error()));
+            co_return;
+        }
     }
     auto submitted = co_await submit(call, services, std::move(decoded->submission));
     if (!submitted) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/dialects/execution.hpp"
+#include "api/dialects/named.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/submission.hpp"
@@ -26,6 +27,11 @@ struct Decoded {
     json::object common;  // for decode_common()
 };
 Result<Decoded> decode_request(json::object body);
+// All of it but the payload.
+Result<Decoded> decode_options(const json::object& body);
+// The stored workflow that is to run, where workflow_id can name one and the payload is no workflow
+// but the values of its parameters.
+std::optional<named::Choice> named_workflow(const json::object& body);
 
 // pending, running, completed, failed, cancelled
 std::string_view status_of(jobs::State state);

@@ -144,12 +144,12 @@ json::object schemas() {
     return literal(R"json({
         "TaskRequest": {
             "type": "object",
-            "required": ["payload"],
             "properties": {
-                "workflow_id": {"type": "string", "maxLength": 255, "description": "A name for the workflow."},
+                "workflow_id": {"type": "string", "maxLength": 255,
+                    "description": "A name for the workflow. Where the payload is no workflow: the stored one that is to run, also as name@version or name@label."},
                 "priority": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
                 "payload": {"type": "object", "additionalProperties": true,
-                    "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}."},
+                    "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}; or the values of a named workflow's parameters, which may be left out. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer."},
                 "max_retries": {"type": "integer", "minimum": 0, "maximum": 9, "default": 3},
                 "timeout": {"type": "number", "minimum": 1, "maximum": 604800, "default": 1800,
                     "description": "Seconds that one attempt may run."},

@@ -4,6 +4,7 @@
 
 #include "api/dialects/tasks.hpp"
 #include "net/http.hpp"
+#include "workflow/check.hpp"
 #include "workflow/node_links.hpp"
 
 namespace comfyd::api::tasks {
@@ -29,6 +30,15 @@ std::string error_text(const jobs::Job& job) {
     return job.failure->message;
 }
 
+// Values of parameters never look like nodes.
+bool is_workflow(const json::object& payload) {
+    return payload.contains("nodes") || &workflow::unwrap(payload) != &payload ||
+           std::ranges::any_of(payload, [](const auto& member) {
+               const json::object* node = member.value().if_object();
+               return node != nullptr && (node->contains("class_type") || node->contains("inputs"));
+           });
+}
+
 // What ComfyUI itself reported per node, and the files with links beside it.
 json::value result_of(const jobs::Job& job, const execution::Links& links) {
     if (job.state != State::completed) {
@@ -43,18 +53,7 @@ json::value result_of(const jobs::Job& job, const execution::Links& links) {
 
 }  // namespace
 
-Result<Decoded> decode_request(json::object body) {
-    const auto payload = json::find_object(body, "payload");
-    if (!payload) {
-        return fail(payload.error());
-    }
-    if (*payload == nullptr) {
-        return fail(
-            Code::invalid_argument,
-            "'payload' is missing: send a workflow in ComfyUI's API format",
-            {{"field", "payload"}}
-        );
-    }
+Result<Decoded> decode_options(const json::object& body) {
     auto workflow_id = json::find_string(body, "workflow_id");
     if (!workflow_id) {
         return fail(std::move(workflow_id.error()));
@@ -76,12 +75,41 @@ Result<Decoded> decode_request(json::object body) {
     spec.dialect = "tasks";
     spec.workflow_id = workflow_id->value_or("");
     spec.max_attempts = kMaxRetriesDefault + 1;
+    return decoded;
+}
+
+Result<Decoded> decode_request(json::object body) {
+    const auto payload = json::find_object(body, "payload");
+    if (!payload) {
+        return fail(payload.error());
+    }
+    if (*payload == nullptr) {
+        return fail(
+            Code::invalid_argument,
+            "'payload' is missing: send a workflow in ComfyUI's API format",
+            {{"field", "payload"}}
+        );
+    }
+    auto decoded = decode_options(body);
+    if (!decoded) {
+        return decoded;
+    }
     auto workflow = workflow::merge_links(std::move(body.at("payload").get_object()));
     if (!workflow) {
         return fail(std::move(workflow.error()));
     }
-    decoded.submission.workflow = std::move(*workflow);
+    decoded->submission.workflow = std::move(*workflow);
     return decoded;
+}
+
+std::optional<named::Choice> named_workflow(const json::object& body) {
+    const json::value* id = json::find(body, "workflow_id");
+    const json::value* payload = json::find(body, "payload");
+    if (id == nullptr || !id->is_string() || (payload != nullptr && !payload->is_object()) ||
+        (payload != nullptr && is_workflow(payload->get_object()))) {
+        return std::nullopt;
+    }
+    return named::parse_reference(id->get_string());
 }
 
 std::string_view status_of(State state) {
@@ -128,6 +156,9 @@ json::object encode_task(const jobs::Job& job, const execution::Links& links) {
     body["retry_count"] = std::max(0, job.attempt - 1);
     body["max_retries"] = std::max(0, job.max_attempts - 1);
     body["metadata"] = job.metadata;
+    if (const json::value* version = json::find(job.dialect_data, "workflow_version")) {
+        body["workflow_version"] = *version;
+    }
     return body;
 }
 

@@ -1,10 +1,14 @@
 #include "api/dialects/workflows.hpp"
 
+#include <charconv>
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
+#include "api/dialects/named.hpp"
 #include "api/dialects/workflow_tools.hpp"
 #include "api/dialects/workflows_socket.hpp"
+#include "api/explanation.hpp"
+#include "api/job_wait.hpp"
 #include "workflow/node_links.hpp"
 
 namespace comfyd::api {
@@ -12,6 +16,7 @@ namespace workflows {
 namespace {
 
 constexpr std::string_view kStatusNames = "queued, processing, completed, failed, cancelled";
+constexpr std::int64_t kWaitSecondsMax = 300;
 
 Task<> send(Call& call, const Version& version, net::Response response) {
     add_version_headers(response.headers, version, call.request.path);
@@ -26,6 +31,14 @@ Task<> refuse(Call& call, const Services& services, const Version& version, Erro
     static_cast<void>(sent);
 }
 
+Task<Result<execution::Shown>> complete(const Services& services, Result<jobs::View> view) {
+    if (!view) {
+        co_return fail(std::move(view.error()));
+    }
+    auto shown = co_await execution::complete_view(services, std::move(*view));
+    co_return shown;
+}
+
 // Answers with the execution, or says why there is none.
 Task<> answer(
     Call& call,
@@ -34,11 +47,7 @@ Task<> answer(
     int status,
     Result<jobs::View> view
 ) {
-    if (!view) {
-        co_await refuse(call, services, version, std::move(view.error()));
-        co_return;
-    }
-    auto shown = co_await execution::complete_view(services, std::move(*view));
+    auto shown = co_await complete(services, std::move(view));
     if (!shown) {
         co_await refuse(call, services, version, std::move(shown.error()));
         co_return;
@@ -65,27 +74,7 @@ Task<> execute(Call& call, const Services& services, const Version& version) {
         co_await refuse(call, services, version, std::move(common.error()));
         co_return;
     }
-    auto submitted = co_await submit(call, services, std::move(decoded->submission));
-    if (!submitted) {
-        co_await refuse(call, services, version, std::move(submitted.error()));
-        co_return;
-    }
-    auto shown = co_await execution::complete_view(services, std::move(submitted->view));
-    if (!shown) {
-        co_await refuse(call, services, version, std::move(shown.error()));
-        co_return;
-    }
-    net::Response response = json_response(
-        202, execution::encode_execution(*shown, execution::links_of(call, services))
-    );
-    response.headers.set(
-        "Location",
-        std::string(version.prefix) + "/workflows/execution/" + shown->view.job.id.to_string()
-    );
-    if (submitted->replayed) {
-        response.headers.set("Idempotency-Replayed", "true");
-    }
-    co_await send(call, version, std::move(response));
+    co_await submit_and_answer(call, services, version, std::move(decoded->submission));
 }
 
 Task<> get(Call& call, const Services& services, const Version& version) {
@@ -132,6 +121,20 @@ Task<> metrics(Call& call, const Services& services, const Version& version) {
     co_await send(call, version, json_response(200, execution::encode_metrics(view->job)));
 }
 
+Task<> explain(Call& call, const Services& services, const Version& version) {
+    const auto id = execution::parse_id(call.path_parameters.at(0));
+    if (!id) {
+        co_await refuse(call, services, version, id.error());
+        co_return;
+    }
+    auto explained = co_await services.jobs.explain(call.caller.tenant, *id);
+    if (!explained) {
+        co_await refuse(call, services, version, std::move(explained.error()));
+        co_return;
+    }
+    co_await send(call, version, json_response(200, encode_explanation(*explained)));
+}
+
 Task<> list(Call& call, const Services& services, const Version& version) {
     auto query = execution::decode_list_query(call, execution::states_of, kStatusNames);
     if (!query) {
@@ -156,6 +159,21 @@ Task<> stream(Call& call, const Services& services, const Version& version) {
     };
     add_version_headers(shape.headers, version, call.request.path);
     co_await stream_job(call, services, std::move(shape));
+}
+
+// ?wait=, in seconds. Zero: not to wait.
+Result<Millis> decode_wait(std::string_view text) {
+    std::int64_t seconds = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    if (!text.empty() && (!is_number || seconds < 0 || seconds > kWaitSecondsMax)) {
+        return fail(
+            Code::invalid_argument,
+            "'wait' must be a whole number of seconds from 0 to " + std::to_string(kWaitSecondsMax),
+            {{"field", "wait"}}
+        );
+    }
+    return Millis(seconds * 1000);
 }
 
 // "method" and the retry settings are accepted for clients that send them; a delivery is always a
@@ -184,18 +202,7 @@ Result<> check_webhook_config(const json::object& body) {
 
 }  // namespace
 
-Result<Decoded> decode_request(json::object body, const Version& version) {
-    const auto given = json::find_object(body, "workflow");
-    if (!given) {
-        return fail(given.error());
-    }
-    if (*given == nullptr) {
-        return fail(
-            Code::invalid_argument,
-            "'workflow' is missing: send a workflow in ComfyUI's API format",
-            {{"field", "workflow"}}
-        );
-    }
+Result<Decoded> decode_options(const json::object& body, const Version& version) {
     if (auto webhook = check_webhook_config(body); !webhook) {
         return fail(std::move(webhook.error()));
     }
@@ -213,20 +220,76 @@ Result<Decoded> decode_request(json::object body, const Version& version) {
         !kept) {
         return fail(std::move(kept.error()));
     }
-    if (auto inputs = execution::take_inputs(body, "input_params", decoded.submission); !inputs) {
-        return fail(std::move(inputs.error()));
-    }
     auto auto_fix = json::find_bool(body, "auto_fix");
     if (!auto_fix) {
         return fail(std::move(auto_fix.error()));
     }
     decoded.submission.auto_fix = auto_fix->value_or(false);
+    return decoded;
+}
+
+Result<Decoded> decode_request(json::object body, const Version& version) {
+    const auto given = json::find_object(body, "workflow");
+    if (!given) {
+        return fail(given.error());
+    }
+    if (*given == nullptr) {
+        return fail(
+            Code::invalid_argument,
+            "'workflow' is missing: send a workflow in ComfyUI's API format",
+            {{"field", "workflow"}}
+        );
+    }
+    auto decoded = decode_options(body, version);
+    if (!decoded) {
+        return decoded;
+    }
+    if (auto inputs = execution::take_inputs(body, "input_params", decoded->submission); !inputs) {
+        return fail(std::move(inputs.error()));
+    }
     auto workflow = workflow::merge_links(std::move(body.at("workflow").get_object()));
     if (!workflow) {
         return fail(std::move(workflow.error()));
     }
-    decoded.submission.workflow = std::move(*workflow);
+    decoded->submission.workflow = std::move(*workflow);
     return decoded;
+}
+
+Task<> submit_and_answer(
+    Call& call, const Services& services, const Version& version, Submission submission
+) {
+    const auto patience = decode_wait(call.query_value("wait"));
+    if (!patience) {
+        co_await refuse(call, services, version, patience.error());
+        co_return;
+    }
+    auto submitted = co_await submit(call, services, std::move(submission));
+    if (!submitted) {
+        co_await refuse(call, services, version, std::move(submitted.error()));
+        co_return;
+    }
+    const JobId id = submitted->view.job.id;
+    Result<jobs::View> view = std::move(submitted->view);
+    if (*patience > Millis(0)) {
+        view = co_await wait_for_end(services, call.caller.tenant, id, *patience);
+    }
+    auto shown = co_await complete(services, std::move(view));
+    if (!shown) {
+        co_await refuse(call, services, version, std::move(shown.error()));
+        co_return;
+    }
+    const bool has_ended = *patience > Millis(0) && jobs::is_terminal(shown->view.job.state);
+    net::Response response = json_response(
+        has_ended ? 200 : 202,
+        execution::encode_execution(*shown, execution::links_of(call, services))
+    );
+    response.headers.set(
+        "Location", std::string(version.prefix) + "/workflows/execution/" + id.to_string()
+    );
+    if (submitted->replayed) {
+        response.headers.set("Idempotency-Replayed", "true");
+    }
+    co_await send(call, version, std::move(response));
 }
 
 void add_version_headers(net::Headers& headers, const Version& version, std::string_view path) {
@@ -286,11 +349,13 @@ void add_workflows(Router& router, const Services& services) {
         add(Method::post, "execution/{id}/cancel", cancel, operation_cancel(*version, "cancel"));
         add(Method::post, "execution/{id}/retry", retry, operation_retry(*version));
         add(Method::get, "execution/{id}/metrics", metrics, operation_metrics(*version));
+        add(Method::get, "execution/{id}/explain", explain, operation_explain(*version));
         add(Method::get, "execution/{id}/events", stream, operation_events(*version));
         add(Method::get, "execution/{id}/ws", serve_socket, operation_socket(*version));
     }
     router.add_schemas(schemas());
     add_workflow_tools(router, services);
+    add_named_workflows(router, services);
 }
 
 }  // namespace comfyd::api

@@ -32,6 +32,14 @@ struct Decoded {
     json::object common;  // for decode_common()
 };
 Result<Decoded> decode_request(json::object body, const Version& version);
+// All of it but the workflow and its inputs.
+Result<Decoded> decode_options(const json::object& body, const Version& version);
+
+// Submits and answers 202 with the execution; with ?wait=, 200 once it has ended within so many
+// seconds.
+Task<> submit_and_answer(
+    Call& call, const Services& services, const Version& version, Submission submission
+);
 
 // X-API-Version, and for a deprecated version Deprecation and a Link to its successor. `path` is
 // the request's; empty when it is not known.
@@ -47,6 +55,7 @@ json::object operation_list(const Version& version);
 json::object operation_cancel(const Version& version, std::string_view id);
 json::object operation_retry(const Version& version);
 json::object operation_metrics(const Version& version);
+json::object operation_explain(const Version& version);
 json::object operation_events(const Version& version);
 json::object operation_socket(const Version& version);
 json::object schemas();

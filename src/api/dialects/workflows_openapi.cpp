@@ -48,13 +48,19 @@ json::object operation_execute(const Version& version) {
         "description": "Answers as soon as the execution is stored safely. With an Idempotency-Key the same request can be sent again: it answers with the same execution and the header Idempotency-Replayed. The same key with other content is refused.",
         "parameters": [
             {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}},
-            {"name": "X-Webhook-URL", "in": "header", "schema": {"type": "string", "format": "uri"}}
+            {"name": "X-Webhook-URL", "in": "header", "schema": {"type": "string", "format": "uri"}},
+            {"name": "wait", "in": "query", "description": "Seconds to wait for the end.",
+             "schema": {"type": "integer", "minimum": 0, "maximum": 300, "default": 0}}
         ],
         "requestBody": {
             "required": true,
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionRequest"}}}
         },
         "responses": {
+            "200": {
+                "description": "Ended, while the request waited.",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionResponse"}}}
+            },
             "202": {
                 "description": "Accepted.",
                 "headers": {
@@ -92,6 +98,7 @@ json::object operation_list(const Version& version) {
         "parameters": [
             {"name": "status", "in": "query", "description": "One status, or several with commas.",
              "schema": {"type": "string"}, "example": "queued,processing"},
+            {"name": "workflow_id", "in": "query", "description": "Those of this named workflow.", "schema": {"type": "string"}},
             {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50}},
             {"name": "cursor", "in": "query", "description": "next_cursor of the page before.", "schema": {"type": "string"}}
         ],
@@ -130,12 +137,48 @@ json::object operation_retry(const Version& version) {
 
 json::object operation_metrics(const Version& version) {
     return operation(version, "getExecutionMetrics", R"json({
-        "summary": "Durations and counts of an execution",
-        "description": "What was not measured is null.",
+        "summary": "Durations, resources, counts and cost of an execution",
+        "description": "What was not measured is null. Times and costs of failed attempts count; they stand there once the execution has ended.",
         "responses": {
             "200": {
                 "description": "The metrics.",
                 "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionMetrics"}}}
+            }
+        }
+    })json");
+}
+
+json::object operation_explain(const Version& version) {
+    return operation(version, "explainExecution", R"json({
+        "summary": "Why an execution waits",
+        "description": "Its place in the queue and what is ahead, which workers could run it and why the others could not, when it is expected to start, and what would change that. While it does not wait, only `reasons`.",
+        "responses": {
+            "200": {
+                "description": "The explanation.",
+                "content": {"application/json": {"schema": {
+                    "type": "object",
+                    "required": ["execution_id", "state", "reasons", "advice"],
+                    "properties": {
+                        "execution_id": {"type": "string"},
+                        "state": {"type": "string"},
+                        "priority": {"type": "integer"},
+                        "queue_position": {"type": "integer", "description": "1 is next."},
+                        "class": {"type": "string", "enum": ["high", "medium", "low", "batch"]},
+                        "waited_seconds": {"type": "number"},
+                        "wait_target_seconds": {"type": "number"},
+                        "expected_wait_seconds": {"type": "number"},
+                        "expected_load_seconds": {"type": "number"},
+                        "expected_run_seconds": {"type": "number"},
+                        "ahead": {"type": "object"},
+                        "running": {"type": "object"},
+                        "tenant_at_limit": {"type": "boolean"},
+                        "workers_capable": {"type": "integer"},
+                        "workers": {"type": "array", "items": {"type": "object"}},
+                        "waits_for_worker": {"type": "string", "description": "A busy worker that has its models, where waiting for it is quicker than loading them elsewhere."},
+                        "reasons": {"type": "array", "items": {"type": "string"}},
+                        "advice": {"type": "array", "items": {"type": "string"}}
+                    }
+                }}}
             }
         }
     })json");
@@ -184,7 +227,7 @@ json::object schemas() {
             "required": ["workflow"],
             "properties": {
                 "workflow": {"type": "object", "additionalProperties": true,
-                    "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}."},
+                    "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer."},
                 "input_params": {"type": "object", "additionalProperties": true,
                     "description": "Inputs to set: by \"node.input\", where node is an id or a title; by the title of a node with one value; by a parameter that the workflow declares; or by prompt, negative_prompt, seed (\"random\" chooses one), steps, cfg, denoise, sampler, scheduler, width, height, batch_size, image, checkpoint or lora, which are found from the sampler. A name that means nothing is refused with those that do.",
                     "example": {"prompt": "a lighthouse at dawn", "3.seed": 7}},
@@ -282,6 +325,8 @@ json::object schemas() {
                 "completed_at": {"type": "string", "format": "date-time", "nullable": true},
                 "progress": {"type": "number", "minimum": 0, "maximum": 1, "nullable": true},
                 "estimated_remaining": {"type": "integer", "nullable": true, "description": "Seconds."},
+                "estimate_confidence": {"type": "number", "minimum": 0, "maximum": 1,
+                    "description": "Of estimated_remaining, while the workflow runs."},
                 "result": {"nullable": true, "allOf": [{"$ref": "#/components/schemas/ExecutionResult"}]},
                 "error": {"nullable": true, "allOf": [{"$ref": "#/components/schemas/ExecutionError"}]},
                 "webhook_delivered": {"type": "boolean"},
@@ -296,7 +341,9 @@ json::object schemas() {
                 "chosen_parameters": {"type": "object", "additionalProperties": true,
                     "description": "Values that were chosen here, such as the seed where \"random\" was asked for."},
                 "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/WorkflowFix"},
-                    "description": "What auto_fix put right."}
+                    "description": "What auto_fix put right."},
+                "workflow_id": {"type": "string", "description": "The named workflow that ran, where one did."},
+                "workflow_version": {"type": "integer"}
             }
         },
         "ExecutionList": {
@@ -313,14 +360,14 @@ json::object schemas() {
                 "execution_id": {"type": "string", "format": "uuid"},
                 "timing": {"type": "object", "description": "Seconds.", "properties": {
                     "queue_time": {"type": "number", "nullable": true},
-                    "model_load_time": {"type": "number", "nullable": true},
-                    "inference_time": {"type": "number", "nullable": true},
+                    "model_load_time": {"type": "number", "nullable": true, "description": "Of the time on the worker, until models were where they are needed."},
+                    "inference_time": {"type": "number", "nullable": true, "description": "The rest of the time on the worker."},
                     "total_time": {"type": "number", "nullable": true}}},
                 "resources": {"type": "object", "properties": {
-                    "gpu_memory_peak_gb": {"type": "number", "nullable": true},
+                    "gpu_memory_peak_gb": {"type": "number", "nullable": true, "description": "GiB in use on the worker's GPU, the most that was seen."},
                     "gpu_utilization_percent": {"type": "number", "nullable": true},
                     "cpu_usage_percent": {"type": "number", "nullable": true},
-                    "system_memory_gb": {"type": "number", "nullable": true}}},
+                    "system_memory_gb": {"type": "number", "nullable": true, "description": "GiB in use on the machine, the most that was seen."}}},
                 "workflow": {"type": "object", "properties": {
                     "node_count": {"type": "integer"},
                     "image_count": {"type": "integer", "nullable": true},
@@ -330,7 +377,7 @@ json::object schemas() {
                     "error_category": {"type": "string", "nullable": true},
                     "retry_count": {"type": "integer"}}},
                 "cost": {"type": "object", "properties": {
-                    "estimate_usd": {"type": "number", "nullable": true}}}
+                    "estimate_usd": {"type": "number", "nullable": true, "description": "GPU-seconds times the worker's price, times 1 + GiB of GPU memory / 24 * 0.5."}}}
             }
         },
         "ExecutionEvent": {

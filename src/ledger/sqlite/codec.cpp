@@ -56,6 +56,13 @@ Result<> read_result(const Query& row, int column, jobs::Job& job) {
         }
         job.ui_outputs = std::move(*object);
     }
+    if (const auto usage = row.text(column + 3); !usage.empty()) {
+        const auto object = decode_object(usage);
+        if (!object) {
+            return fail(object.error());
+        }
+        job.usage = jobs::Usage::from_json(*object);
+    }
     return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "jobs/profile_text.hpp"
 #include "ledger/sqlite/codec.hpp"
 #include "ledger/sqlite/session.hpp"
 
@@ -13,7 +14,8 @@ constexpr char kFindJob[] =
     "SELECT " COMFYD_JOB_COLUMNS " FROM jobs j" COMFYD_JOB_JOINS "WHERE j.id = ?";
 constexpr char kFindSpec[] =
     "SELECT j.tenant, j.dialect, j.workflow_id, d.requirement, d.metadata, d.dialect_data, s.spec, "
-    "s.extra_data, s.workflow FROM jobs j CROSS JOIN job_details d ON d.number = j.number "
+    "s.extra_data, s.workflow, d.profile FROM jobs j CROSS JOIN job_details d ON d.number = "
+    "j.number "
     "CROSS JOIN job_specs s ON s.number = j.number WHERE j.id = ?";
 constexpr char kFindQueuedEvent[] =
     "SELECT j.number, j.created_at, d.queued_sequence, d.queued_data FROM jobs j "
@@ -25,7 +27,7 @@ constexpr char kCountTenant[] = "SELECT state, count FROM counters WHERE kind = 
 constexpr char kCountAll[] = "SELECT state, sum(count) FROM counters WHERE kind = ? GROUP BY state";
 constexpr char kFindUnfinished[] =
     "SELECT " COMFYD_JOB_COLUMNS
-    ", d.requirement FROM jobs j INDEXED BY jobs_unfinished" COMFYD_JOB_JOINS
+    ", d.requirement, d.profile FROM jobs j INDEXED BY jobs_unfinished" COMFYD_JOB_JOINS
     "WHERE j.state < 3 AND j.id > ? ORDER BY j.id LIMIT ?";
 
 Result<jobs::Event> read_event(const Query& row, const JobId& job) {
@@ -76,6 +78,9 @@ Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id) {
     spec.workflow_id = query.text(2);
     spec.requirement = query.text(3);
     spec.workflow = query.text(8);
+    if (const auto profile = query.text(9); !profile.empty()) {
+        spec.profile = jobs::decode_profile(profile, spec.requirement);
+    }
     for (const auto& [column, target] :
          {std::pair(4, &spec.metadata),
           std::pair(5, &spec.dialect_data),
@@ -180,7 +185,11 @@ Result<std::vector<jobs::Unfinished>> find_unfinished(
         if (!job) {
             return fail(std::move(job.error()));
         }
-        found.push_back({std::move(*job), query.string(kJobColumnCount)});
+        jobs::Unfinished entry{std::move(*job), query.string(kJobColumnCount)};
+        if (const auto profile = query.text(kJobColumnCount + 1); !profile.empty()) {
+            entry.profile = jobs::decode_profile(profile, entry.requirement);
+        }
+        found.push_back(std::move(entry));
     }
 }
 

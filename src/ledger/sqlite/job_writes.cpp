@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "jobs/profile_text.hpp"
 #include "ledger/sqlite/asset_store.hpp"
 #include "ledger/sqlite/codec.hpp"
 #include "ledger/sqlite/job_queries.hpp"
@@ -26,8 +27,8 @@ constexpr char kInsertJob[] =
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?)";
 constexpr char kInsertDetails[] =
     "INSERT INTO job_details (number, queued_sequence, queued_data, requirement, metadata, "
-    "dialect_data) "
-    "VALUES (?, ?, ?, ?, ?, ?)";
+    "dialect_data, profile) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?)";
 constexpr char kInsertSpec[] =
     "INSERT INTO job_specs (number, spec, extra_data, workflow) VALUES (?, ?, ?, ?)";
 
@@ -39,7 +40,8 @@ constexpr char kUpdateJob[] =
     "finished_at = ?, not_before = ?, deadline = ?, timeout_ms = ?, attempt = ?, max_attempts = ?, "
     "cancel_requested = ?, result = ?, worker = ? WHERE id = ?";
 constexpr char kPutResult[] =
-    "INSERT OR REPLACE INTO job_results (number, failure, outputs, ui_outputs) VALUES (?, ?, ?, ?)";
+    "INSERT OR REPLACE INTO job_results (number, failure, outputs, ui_outputs, usage) "
+    "VALUES (?, ?, ?, ?, ?)";
 constexpr char kDropResult[] = "DELETE FROM job_results WHERE number = ?";
 constexpr char kInsertEvent[] =
     "INSERT OR REPLACE INTO job_events (number, sequence, type, at, state, data) "
@@ -68,6 +70,9 @@ AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
     metadata_ = encode(spec.metadata);
     dialect_data_ = encode(spec.dialect_data);
     queued_data_ = encode(new_.change.event.data);
+    if (spec.profile) {
+        profile_ = jobs::encode_profile(*spec.profile);
+    }
     if (spec.webhook) {
         webhook_events_ = encode_webhook_events(*spec.webhook);
         announces_ = spec.webhook->wants(jobs::webhook_event_name(jobs::EventType::queued));
@@ -76,7 +81,8 @@ AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
 
 std::size_t AcceptJob::bytes() const {
     return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.size() +
-           spec_.size() + size_of(extra_data_) + size_of(metadata_) + size_of(dialect_data_);
+           spec_.size() + size_of(extra_data_) + size_of(metadata_) + size_of(dialect_data_) +
+           size_of(profile_);
 }
 
 Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
@@ -184,7 +190,8 @@ Result<> AcceptJob::insert_payload(Session& session, std::int64_t number) const 
                            queued_data_,
                            new_.spec.requirement,
                            metadata_,
-                           dialect_data_
+                           dialect_data_,
+                           profile_
                        )
                        .run();
     if (!details) {
@@ -222,6 +229,9 @@ CommitChange::CommitChange(jobs::Change change) : change_(std::move(change)) {
     }
     outputs_ = encode(outputs);
     ui_outputs_ = encode(job.ui_outputs);
+    if (job.usage) {
+        usage_ = json::serialize(job.usage->to_json());
+    }
     event_data_ = encode(change_.event.data);
 }
 
@@ -282,6 +292,9 @@ Result<> CommitChange::operator()(Session& session) {
     }
     session.counters.add(CounterChanges::Kind::jobs, tenant, old_state, -1);
     session.counters.add(CounterChanges::Kind::jobs, tenant, static_cast<int>(job.state), 1);
+    if (auto entry = jobs::stats_of(change_)) {
+        session.rollups.add(std::move(*entry));
+    }
     return {};
 }
 
@@ -311,7 +324,9 @@ Result<> CommitChange::update_job(Session& session, std::int64_t number) const {
 
 Result<> CommitChange::write_result(Session& session, std::int64_t number, bool had_result) const {
     if (has_result()) {
-        return Query(session.db, kPutResult).bind(number, failure_, outputs_, ui_outputs_).run();
+        return Query(session.db, kPutResult)
+            .bind(number, failure_, outputs_, ui_outputs_, usage_)
+            .run();
     }
     if (had_result) {
         return Query(session.db, kDropResult).bind(number).run();

@@ -32,6 +32,7 @@ private:
     std::optional<std::string> extra_data_;
     std::optional<std::string> metadata_;
     std::optional<std::string> dialect_data_;
+    std::optional<std::string> profile_;
     std::optional<std::string> queued_data_;
     std::optional<std::string> webhook_events_;
     bool announces_ = false;  // the webhook wants to hear of "queued"
@@ -48,12 +49,13 @@ private:
     Result<> update_job(Session& session, std::int64_t number) const;
     Result<> write_result(Session& session, std::int64_t number, bool had_result) const;
     Result<> insert_event(Session& session, std::int64_t number) const;
-    bool has_result() const { return failure_ || outputs_ || ui_outputs_; }
+    bool has_result() const { return failure_ || outputs_ || ui_outputs_ || usage_; }
 
     jobs::Change change_;
     std::optional<std::string> failure_;
     std::optional<std::string> outputs_;
     std::optional<std::string> ui_outputs_;
+    std::optional<std::string> usage_;
     std::optional<std::string> event_data_;
 };
 

@@ -124,8 +124,84 @@ CREATE TABLE probes (
 );
 )sql";
 
+// Named workflows. The texts of a version come last in its row, so that lists do not read them.
+constexpr std::string_view kVersion2 = R"sql(
+CREATE TABLE workflows (
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    last_version INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+);
+CREATE TABLE workflow_versions (
+    number INTEGER PRIMARY KEY,
+    workflow INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    node_count INTEGER NOT NULL,
+    content_hash TEXT NOT NULL,
+    description TEXT NOT NULL,
+    parameters TEXT NOT NULL,
+    workflow_text TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    UNIQUE (workflow, version)
+);
+CREATE TABLE workflow_labels (
+    workflow INTEGER NOT NULL,
+    label TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (workflow, label)
+) WITHOUT ROWID;
+)sql";
+
+// What was learned, so that a restart does not forget it (jobs::Notebook).
+constexpr std::string_view kVersion3 = R"sql(
+CREATE TABLE notes (
+    name TEXT PRIMARY KEY,
+    updated_at INTEGER NOT NULL,
+    text TEXT NOT NULL
+);
+)sql";
+
+// What jobs used, and sums over them.
+constexpr std::string_view kVersion4 = R"sql(
+ALTER TABLE job_results ADD COLUMN usage TEXT;
+CREATE TABLE rollups (
+    hour INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    completed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    expired INTEGER NOT NULL,
+    retries INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    model_loads INTEGER NOT NULL,
+    gpu_ms INTEGER NOT NULL,
+    model_load_ms INTEGER NOT NULL,
+    inference_ms INTEGER NOT NULL,
+    cost_nano_usd INTEGER NOT NULL,
+    queued TEXT NOT NULL,
+    ran TEXT NOT NULL,
+    PRIMARY KEY (hour, tenant, workflow, worker)
+) WITHOUT ROWID;
+)sql";
+
+// What the choice of a worker depends on besides the requirement.
+constexpr std::string_view kVersion5 = R"sql(
+ALTER TABLE job_details ADD COLUMN profile TEXT;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
+    {2, kVersion2},
+    {3, kVersion3},
+    {4, kVersion4},
+    {5, kVersion5},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

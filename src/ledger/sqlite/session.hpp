@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "ledger/sqlite/database.hpp"
+#include "ledger/sqlite/rollups.hpp"
 
 namespace comfyd::ledger::sqlite {
 
@@ -29,6 +30,7 @@ private:
 struct Session {
     Database& db;
     CounterChanges& counters;
+    Rollups& rollups;
     Time now;
     std::int64_t& next_number;  // of the next job
 };

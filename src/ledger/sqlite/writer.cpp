@@ -77,6 +77,9 @@ Result<> Writer::connect() {
     if (auto migrated = migrate(**db, migrations()); !migrated) {
         return migrated;
     }
+    if (auto prepared = Rollups::prepare(**db); !prepared) {
+        return prepared;
+    }
     const auto last = (*db)->integer(kLastNumber);
     if (!last) {
         return fail(last.error());
@@ -202,13 +205,17 @@ Result<> Writer::try_commit(Batch& batch) {
         return fail(std::move(transaction.error()));
     }
     CounterChanges counters;
-    Session session{*db_, counters, clock_.now(), next_number_};
+    rollups_.clear();
+    Session session{*db_, counters, rollups_, clock_.now(), next_number_};
     for (const auto& operation : batch) {
         if (auto executed = operation->execute(session); !executed) {
             return executed;
         }
     }
     if (auto written = counters.write(*db_); !written) {
+        return written;
+    }
+    if (auto written = rollups_.write(*db_, session.now); !written) {
         return written;
     }
     return (*transaction)->commit();

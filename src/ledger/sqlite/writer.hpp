@@ -71,6 +71,7 @@ private:
     // Owned by the thread once it runs.
     std::unique_ptr<Database> db_;
     std::int64_t next_number_ = 1;
+    Rollups rollups_;
     int log_pages_ = 0;           // in the log after the latest commit
     int checkpointed_pages_ = 0;  // of them already in the database
 

@@ -93,20 +93,13 @@ Judgement judge_syntax(const workflow::Catalogue& catalogue, const json::object&
     return judgement;
 }
 
-// In ComfyUI's form, though ComfyUI itself refuses nobody.
-std::optional<Judgement> judge_security(
-    const workflow::Catalogue& catalogue,
-    const json::object& prompt,
-    const workflow::SecurityPolicy& policy
+}  // namespace
+
+Judgement refuse_for(
+    const std::vector<workflow::Issue>& issues, std::string_view type, std::string_view message
 ) {
-    const auto issues = workflow::find_security_issues(workflow::Graph(prompt), policy, catalogue);
-    if (issues.empty()) {
-        return std::nullopt;
-    }
     Judgement judgement;
-    judgement.verdict.error = workflow::make_prompt_error(
-        "prompt_not_allowed", "Prompt is not allowed here", issues.front().message
-    );
+    judgement.verdict.error = workflow::make_prompt_error(type, message, issues.front().message);
     json::object& nodes = judgement.verdict.node_errors;
     for (const workflow::Issue& issue : issues) {
         if (issue.node_id.empty()) {
@@ -127,8 +120,6 @@ std::optional<Judgement> judge_security(
     return judgement;
 }
 
-}  // namespace
-
 Judgement judge(
     const workflow::Catalogue& catalogue,
     json::object& prompt,
@@ -136,8 +127,9 @@ Judgement judge(
     const std::vector<FileReference>& files,
     const workflow::SecurityPolicy& policy
 ) {
-    if (auto refused = judge_security(catalogue, prompt, policy)) {
-        return std::move(*refused);
+    const auto issues = workflow::find_security_issues(workflow::Graph(prompt), policy, catalogue);
+    if (!issues.empty()) {  // though ComfyUI itself refuses nobody
+        return refuse_for(issues, "prompt_not_allowed", "Prompt is not allowed here");
     }
     if (!catalogue.knows_workers()) {
         return judge_syntax(catalogue, prompt);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/dialects/native/lookup.hpp"
@@ -25,6 +26,11 @@ Judgement judge(
     const std::vector<std::string>* targets,
     const std::vector<FileReference>& files,
     const workflow::SecurityPolicy& policy
+);
+
+// A refusal in ComfyUI's form for what it does not know of itself. `issues` holds at least one.
+Judgement refuse_for(
+    const std::vector<workflow::Issue>& issues, std::string_view type, std::string_view message
 );
 
 }  // namespace comfyd::api::native

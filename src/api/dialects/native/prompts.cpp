@@ -5,15 +5,15 @@
 
 #include <boost/asio/post.hpp>
 
-#include "api/dialects/native/judge.hpp"
 #include "api/dialects/native/lookup.hpp"
 #include "api/dialects/native/names.hpp"
+#include "api/dialects/native/prepare.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "api/dialects/native/story.hpp"
+#include "api/profile.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "comfy/members.hpp"
-#include "workflow/prompt_request.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -99,6 +99,9 @@ jobs::Spec make_spec(
     spec.priority = order.priority;
     spec.node_count = static_cast<int>(request.prompt.size());
     spec.requirement = std::move(judgement.requirement);
+    spec.profile = make_profile(
+        request.prompt, *services.catalogue(), services.options.plan, spec.requirement
+    );
     spec.extra_data = std::move(request.extra_data);
     spec.extra_data.erase("client_id");
     take_secrets(spec.extra_data, spec.secret_extra_data);
@@ -279,26 +282,19 @@ Task<> post_prompt(Call& call, Context& context) {
         co_await refuse_prompt(call, std::move(body.error()), {});
         co_return;
     }
-    auto request = workflow::parse_prompt_request(std::move(*body));
+    auto request = read_request(std::move(*body), services);
     if (!request) {
         co_await refuse_prompt(call, std::move(request.error()), {});
         co_return;
     }
     // Also a prompt that is refused uses up its number.
     const Order order = order_of(*request, context.next_number(call.caller.tenant));
-    auto files = co_await find_references(context, call.caller.tenant, request->prompt);
-    if (!files) {
-        co_await send(call, encode_native_error(files.error()));
+    auto prepared = co_await prepare(call, context, *request);
+    if (!prepared) {
+        co_await send(call, encode_native_error(prepared.error()));
         co_return;
     }
-    const auto catalogue = services.catalogue();
-    Judgement judgement = judge(
-        *catalogue,
-        request->prompt,
-        request->targets ? &*request->targets : nullptr,
-        *files,
-        services.options.security
-    );
+    Judgement& judgement = *prepared;
     if (!judgement.verdict.accepted) {
         co_await refuse_prompt(
             call, std::move(judgement.verdict.error), std::move(judgement.verdict.node_errors)
@@ -308,7 +304,6 @@ Task<> post_prompt(Call& call, Context& context) {
     for (const std::string& repair : judgement.verdict.repairs) {
         log::info("a prompt was made safe", {{"tenant", call.caller.tenant}, {"what", repair}});
     }
-    apply_references(request->prompt, *files);
     jobs::Spec spec = make_spec(call, services, *request, judgement, order);
     spec.workflow = json::serialize(request->prompt);
     std::string prompt_id = request->prompt_id.value_or(spec.id->to_string());

@@ -1,0 +1,87 @@
+#include "api/dialects/native/prepare.hpp"
+
+#include <utility>
+
+#include "api/inputs.hpp"
+#include "api/submission.hpp"
+#include "workflow/check.hpp"
+
+namespace comfyd::api::native {
+namespace {
+
+// nullptr: there is nothing in the editor's save format.
+const json::object* editor_format_in(const json::object& body) {
+    const json::value* prompt = body.if_contains("prompt");
+    if (prompt == nullptr) {
+        return workflow::is_ui_format(body) ? &body : nullptr;
+    }
+    return prompt->is_object() && workflow::is_ui_format(prompt->get_object())
+               ? &prompt->get_object()
+               : nullptr;
+}
+
+}  // namespace
+
+tl::expected<workflow::PromptRequest, json::object> read_request(
+    json::value body, const Services& services
+) {
+    json::object* members = body.if_object();
+    const json::object* graph = members != nullptr ? editor_format_in(*members) : nullptr;
+    const auto catalogue = services.catalogue();
+    if (graph != nullptr && catalogue->knows_workers()) {
+        auto converted = convert_editor_format(*graph, *catalogue, services.clock.now());
+        if (!converted) {
+            return tl::unexpected(workflow::make_prompt_error(
+                "invalid_prompt",
+                "Cannot turn the editor's workflow into a prompt",
+                converted.error().message
+            ));
+        }
+        (*members)["prompt"] = std::move(*converted);
+    }
+    return workflow::parse_prompt_request(std::move(body));
+}
+
+Task<Result<Judgement>> prepare(
+    const Call& call, Context& context, workflow::PromptRequest& request
+) {
+    const Services& services = context.services;
+    auto files = co_await find_references(context, call.caller.tenant, request.prompt);
+    if (!files) {
+        co_return fail(std::move(files.error()));
+    }
+    const auto catalogue = services.catalogue();
+    const auto sources = workflow::find_file_sources(request.prompt, *catalogue);
+    auto known = *files;  // for the judge also those that are still to be fetched
+    for (const workflow::FileSource& source : sources) {
+        known.push_back({source.node_id, source.input, source.source, {}});
+    }
+    Judgement judgement = judge(
+        *catalogue,
+        request.prompt,
+        request.targets ? &*request.targets : nullptr,
+        known,
+        services.options.security
+    );
+    if (!judgement.verdict.accepted) {
+        co_return judgement;
+    }
+    apply_references(request.prompt, *files);
+    if (!sources.empty()) {
+        auto fetched = co_await fetch_inputs(call, services, sources);
+        if (!fetched) {
+            co_return fail(std::move(fetched.error()));
+        }
+        if (!fetched->issues.empty()) {
+            co_return refuse_for(
+                fetched->issues, "prompt_inputs_not_available", "Files of the prompt cannot be had"
+            );
+        }
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+            workflow::place_file(request.prompt, sources[i], std::move(fetched->references[i]));
+        }
+    }
+    co_return judgement;
+}
+
+}  // namespace comfyd::api::native

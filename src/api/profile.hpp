@@ -1,0 +1,21 @@
+// What the scheduler is told of a workflow. Any thread.
+#pragma once
+
+#include <string>
+
+#include "base/json.hpp"
+#include "jobs/job.hpp"
+#include "workflow/plan.hpp"
+
+namespace comfyd::api {
+
+// Null for a workflow that names no model: then nothing but its requirement matters, and a plan
+// would cost more than it tells.
+scheduler::ProfilePtr make_profile(
+    const json::object& workflow,
+    const workflow::PromptClasses& classes,
+    const workflow::PlanOptions& options,
+    const std::string& requirement
+);
+
+}  // namespace comfyd::api

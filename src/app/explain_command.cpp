@@ -1,0 +1,151 @@
+#include "app/explain_command.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "app/cli.hpp"
+#include "net/client.hpp"
+#include "net/io_threads.hpp"
+
+namespace comfyd::app {
+namespace {
+
+std::string text_of(const json::object& from, std::string_view name) {
+    const json::value* value = json::find(from, name);
+    return value != nullptr && value->is_string() ? std::string(value->get_string())
+                                                  : std::string();
+}
+
+double number_of(const json::object& from, std::string_view name) {
+    const json::value* value = json::find(from, name);
+    return value != nullptr && value->is_number() ? value->to_number<double>() : 0;
+}
+
+std::string in_words(double seconds) {
+    char text[32];
+    if (seconds < 120) {
+        std::snprintf(text, sizeof text, "%.1f s", seconds);
+    } else {
+        std::snprintf(text, sizeof text, "%.1f min", seconds / 60);
+    }
+    return text;
+}
+
+void add_sentences(const json::object& from, std::string_view name, std::string& out) {
+    const json::value* list = json::find(from, name);
+    if (list == nullptr || !list->is_array() || list->get_array().empty()) {
+        return;
+    }
+    out += std::string(name) + ":\n";
+    for (const json::value& sentence : list->get_array()) {
+        if (sentence.is_string()) {
+            out += "  - " + std::string(sentence.get_string()) + "\n";
+        }
+    }
+}
+
+void add_workers(const json::object& from, std::string& out) {
+    const json::value* workers = json::find(from, "workers");
+    if (workers == nullptr || !workers->is_array()) {
+        return;
+    }
+    out += "workers:\n";
+    for (const json::value& entry : workers->get_array()) {
+        if (const json::object* worker = entry.if_object()) {
+            const json::value* capable = json::find(*worker, "capable");
+            const bool can = capable != nullptr && capable->is_bool() && capable->get_bool();
+            out += std::string(can ? "  + " : "  - ") + text_of(*worker, "worker") + ": " +
+                   text_of(*worker, "reason") + "\n";
+        }
+    }
+}
+
+Task<Result<net::ClientResponse>> fetch(net::Client& client, net::ClientRequest request) {
+    auto response = co_await client.send(std::move(request));
+    co_return response;
+}
+
+std::string message_of(const net::ClientResponse& response) {
+    const auto body = json::parse_object(response.body);
+    const json::value* error = body ? json::find(*body, "error") : nullptr;
+    const std::string message =
+        error != nullptr && error->is_object() ? text_of(error->get_object(), "message") : "";
+    return message.empty() ? "the server answered " + std::to_string(response.status) : message;
+}
+
+}  // namespace
+
+void add_explain_flags(CLI::App& command, ExplainFlags& flags) {
+    command.add_option("id", flags.id, "The job")->required()->type_name("ID");
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+std::string print_explanation(const json::object& explanation) {
+    std::string out = "job " + text_of(explanation, "execution_id") + " is " +
+                      text_of(explanation, "state") + "\n";
+    if (json::find(explanation, "queue_position") != nullptr) {
+        out += "position " +
+               std::to_string(static_cast<std::int64_t>(number_of(explanation, "queue_position"))) +
+               ", class " + text_of(explanation, "class") + ", waits for " +
+               in_words(number_of(explanation, "waited_seconds")) + " (target " +
+               in_words(number_of(explanation, "wait_target_seconds")) +
+               "), expected to start in " +
+               in_words(number_of(explanation, "expected_wait_seconds")) + "\n";
+    }
+    add_sentences(explanation, "reasons", out);
+    add_sentences(explanation, "advice", out);
+    add_workers(explanation, out);
+    return out;
+}
+
+int run_explain(ExplainFlags flags) {
+    const auto from_environment = [](std::string& flag, const char* name, const char* otherwise) {
+        const char* value = std::getenv(name);
+        if (flag.empty()) {
+            flag = value != nullptr ? value : otherwise;
+        }
+    };
+    from_environment(flags.url, "COMFYD_URL", "http://127.0.0.1:8080");
+    from_environment(flags.key, "COMFYD_KEY", "");
+    while (flags.url.ends_with('/')) {
+        flags.url.pop_back();
+    }
+    net::ClientRequest request;
+    request.method = "GET";
+    request.url = flags.url + "/v2/workflows/execution/" + flags.id + "/explain";
+    if (!flags.key.empty()) {
+        request.headers.set("Authorization", "Bearer " + flags.key);
+    }
+    net::IoThread thread("explain");
+    net::Client client(thread.executor(), net::ClientOptions{});
+    thread.start();
+    auto response =
+        boost::asio::co_spawn(
+            thread.executor(), fetch(client, std::move(request)), boost::asio::use_future
+        )
+            .get();
+    thread.stop();
+    if (!response) {
+        std::fprintf(stderr, "comfyd: %s\n", response.error().message.c_str());
+        return kExitUnavailable;
+    }
+    const auto answer = json::parse_object(response->body);
+    if (response->status != 200 || !answer) {
+        std::fprintf(stderr, "comfyd: %s\n", message_of(*response).c_str());
+        return response->status == 404 ? kExitUsage : kExitUnavailable;
+    }
+    std::fputs(
+        flags.json ? (response->body + "\n").c_str() : print_explanation(*answer).c_str(), stdout
+    );
+    return kExitOk;
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,152 @@
+#include "app/learned.hpp"
+
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace comfyd::app {
+namespace {
+
+constexpr Millis kSaveEvery{30'000};
+constexpr char kTimes[] = "learned-times";
+constexpr char kNodes[] = "learned-nodes";
+
+void complain(const char* what, const Error& error) {
+    log::warning(what, {{"error", error.message}});
+}
+
+}  // namespace
+
+Learned::Learned(
+    Executor core,
+    Pool& pool,
+    jobs::Notebook& notebook,
+    scheduler::Predictor& predictor,
+    fleet::NodeCosts& node_costs
+)
+    : core_(core),
+      pool_(pool),
+      notebook_(notebook),
+      predictor_(predictor),
+      node_costs_(node_costs),
+      tasks_(core) {}
+
+Task<> Learned::start() {
+    auto times = co_await read(kTimes);
+    if (times) {
+        if (auto restored = predictor_.restore(*times); !restored) {
+            complain("learned times were not read", restored.error());
+        }
+        auto copy = std::make_shared<scheduler::Predictor>();
+        if (copy->restore(*times)) {
+            lend(std::move(copy));
+        }
+    }
+    auto nodes = co_await read(kNodes);
+    if (nodes) {
+        if (auto restored = node_costs_.restore(*nodes); !restored) {
+            complain("learned times of nodes were not read", restored.error());
+        }
+    }
+    tasks_.spawn("learned times", keep());
+}
+
+Task<> Learned::stop() {
+    tasks_.cancel();
+    co_await tasks_.join();
+    co_await save();
+}
+
+Task<> Learned::keep() {
+    bool goes_on = true;
+    while (goes_on) {
+        goes_on = co_await sleep_for(kSaveEvery);
+        if (goes_on) {
+            co_await save();
+        }
+    }
+}
+
+Task<> Learned::save() {
+    const std::uint64_t learned = predictor_.learned() + node_costs_.learned();
+    if (learned == saved_) {
+        co_return;
+    }
+    struct Written {
+        std::shared_ptr<const scheduler::Predictor> copy;
+        std::string times;
+        std::string nodes;
+    };
+    auto times = predictor_.to_json();
+    auto nodes = node_costs_.to_json();
+    auto written = co_await pool_.run([times = std::move(times), nodes = std::move(nodes)] {
+        auto copy = std::make_shared<scheduler::Predictor>();
+        static_cast<void>(copy->restore(times));  // it was written a moment ago
+        return Written{std::move(copy), json::serialize(times), json::serialize(nodes)};
+    });
+    lend(std::move(written.copy));
+    auto times_kept = co_await notebook_.write_note(kTimes, std::move(written.times));
+    auto nodes_kept = co_await notebook_.write_note(kNodes, std::move(written.nodes));
+    if (!times_kept || !nodes_kept) {
+        complain(
+            "learned times were not written", times_kept ? nodes_kept.error() : times_kept.error()
+        );
+        co_return;
+    }
+    saved_ = learned;
+}
+
+void Learned::lend(std::shared_ptr<const scheduler::Predictor> copy) {
+    const std::lock_guard lock(mutex_);
+    copy_ = std::move(copy);
+}
+
+Task<std::optional<json::object>> Learned::read(std::string name) {
+    auto text = co_await notebook_.read_note(std::move(name));
+    if (!text) {
+        complain("learned times were not read", text.error());
+        co_return std::nullopt;
+    }
+    if (!*text) {
+        co_return std::nullopt;
+    }
+    auto parsed = json::parse_object(**text);
+    if (!parsed) {
+        complain("learned times were not read", parsed.error());
+        co_return std::nullopt;
+    }
+    co_return std::move(*parsed);
+}
+
+std::optional<workflow::PastDuration> Learned::past(
+    const workflow::Graph& graph, const workflow::Plan& plan
+) const {
+    std::shared_ptr<const scheduler::Predictor> copy;
+    {
+        const std::lock_guard lock(mutex_);
+        copy = copy_;
+    }
+    if (copy == nullptr) {
+        return std::nullopt;
+    }
+    scheduler::Profile profile;
+    profile.shape = plan.batch_key;
+    profile.work_units = plan.work_units;
+    profile.heuristic_seconds = plan.heuristic_seconds;
+    for (const workflow::Graph::Node& node : graph.nodes()) {
+        profile.requirement.append(node.class_type).append(1, '\n');
+    }
+    std::optional<scheduler::Expectation> best;
+    for (const std::string& type : copy->gpu_types()) {
+        const auto expected = copy->expect_run(profile, type);
+        if (!best || expected.relative_error < best->relative_error) {
+            best = expected;
+        }
+    }
+    if (!best) {
+        return std::nullopt;
+    }
+    return workflow::PastDuration{best->seconds, to_string(best->basis), best->confidence()};
+}
+
+}  // namespace comfyd::app

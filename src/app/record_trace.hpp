@@ -1,0 +1,21 @@
+// Makes a trace for the simulator of the jobs that a server has run.
+#pragma once
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+#include "simulate/gpu_types.hpp"
+#include "simulate/trace.hpp"
+
+namespace comfyd::app {
+
+// The jobs that the server of the data folder was asked for from `since` to `until`. `recorded_on`:
+// the type of GPU of its workers, which the times are converted from. How long a run takes without
+// loads is not in the ledger: of the jobs of one shape the quicker ones count, and whoever took
+// more than twice as long is taken to have loaded models.
+Result<simulate::Trace> record_trace(
+    const std::filesystem::path& data, Time since, Time until, const simulate::GpuType& recorded_on
+);
+
+}  // namespace comfyd::app

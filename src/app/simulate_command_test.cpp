@@ -1,0 +1,170 @@
+#include "app/simulate_command.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "base/id.hpp"
+#include "ledger/sqlite_ledger.hpp"
+
+namespace comfyd::app {
+namespace {
+
+using testing::HasSubstr;
+
+class SimulateCommand : public testing::Test {
+protected:
+    SimulateCommand() {
+        std::filesystem::create_directories(folder_);
+        flags_.synthetic = true;
+        flags_.made.jobs = 200;
+        flags_.fleet = "2xL40S";
+    }
+    ~SimulateCommand() override { std::filesystem::remove_all(folder_); }
+
+    std::string file(const char* name) const { return (folder_ / name).string(); }
+    static std::string read(const std::string& path) {
+        std::ifstream in(path);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+    std::string refusal() const {
+        const auto text = simulate_text(flags_, true);
+        EXPECT_FALSE(text);
+        return text ? "" : text.error().message;
+    }
+
+    std::filesystem::path folder_ =
+        std::filesystem::temp_directory_path() /
+        ("comfyd-simulate-" + Uuid::make(SystemClock().now()).to_string());
+    SimulateFlags flags_;
+};
+
+TEST_F(SimulateCommand, ComparesPoliciesAndFleets) {
+    flags_.policies = "finish-time,pressure";
+    flags_.add = "3xL40S";
+    const auto text = simulate_text(flags_, true);
+    ASSERT_TRUE(text) << text.error().message;
+    for (const char* part :
+         {"200 jobs", "finish-time +3xL40S", "pressure +3xL40S", "makespan", "assumptions"}) {
+        EXPECT_THAT(*text, HasSubstr(part));
+    }
+    EXPECT_EQ(*simulate_text(flags_, true), *text) << "the same every time";
+}
+
+TEST_F(SimulateCommand, ATraceThatWasWrittenGivesTheSameAnswer) {
+    flags_.output = file("trace.jsonl");
+    flags_.html = file("page.html");
+    flags_.svg = file("plots.svg");
+    const auto made = simulate_text(flags_, true);
+    ASSERT_TRUE(made);
+    EXPECT_THAT(read(flags_.html), HasSubstr("</html>"));
+    EXPECT_THAT(read(flags_.svg), HasSubstr("</svg>"));
+    SimulateFlags again;
+    again.trace = flags_.output;
+    again.fleet = flags_.fleet;
+    const auto read_back = simulate_text(again, true);
+    ASSERT_TRUE(read_back);
+    EXPECT_THAT(*read_back, HasSubstr("200 jobs"));
+}
+
+TEST_F(SimulateCommand, AFileOfGpuTypesCounts) {
+    std::ofstream(file("gpus.json")) << R"({"Mine": {"speed": 4, "load_mb_per_s": 5000}})";
+    flags_.gpus = file("gpus.json");
+    flags_.fleet = "1xMine";
+    EXPECT_TRUE(simulate_text(flags_, true));
+    std::ofstream(file("gpus.json")) << R"({"Mine": {"speed": -4}})";
+    EXPECT_THAT(refusal(), HasSubstr("Mine"));
+    std::ofstream(file("gpus.json")) << "nonsense";
+    EXPECT_THAT(refusal(), HasSubstr("gpus.json"));
+}
+
+// Awaits on an executor of its own.
+template <class T>
+T await(Task<Result<T>> task) {
+    boost::asio::io_context io(1);
+    auto future = boost::asio::co_spawn(
+        Executor(io.get_executor()), std::move(task), boost::asio::use_future
+    );
+    io.run();
+    auto result = future.get();
+    EXPECT_TRUE(result);
+    if constexpr (!std::is_void_v<T>) {
+        return std::move(*result);
+    }
+}
+
+TEST_F(SimulateCommand, RecordsWhatAServerWasAskedFor) {
+    SystemClock clock;
+    const auto ledger = ledger::SqliteLedger::open({.path = folder_ / "comfyd.db"}, clock);
+    ASSERT_TRUE(ledger);
+    scheduler::Profile profile;
+    profile.shape = "a shape";
+    profile.models = {{"checkpoint/a.safetensors", 4'000'000'000}};
+    for (int i = 0; i < 12; ++i) {
+        jobs::Spec spec;
+        spec.tenant = i % 3 == 0 ? "small" : "large";
+        spec.dialect = "test";
+        spec.workflow = "{}";
+        spec.requirement = "KSampler";
+        profile.requirement = spec.requirement;
+        spec.profile = i % 4 == 0 ? nullptr : std::make_shared<scheduler::Profile>(profile);
+        const Time now = clock.now();
+        jobs::NewJob job{jobs::make_job(JobId::make(now), spec, now), spec};
+        const jobs::Job made = job.change.job;
+        await((*ledger)->accept(std::move(job)));
+        if (i == 0) {
+            continue;  // still waits
+        }
+        auto started = jobs::start(made, "w1", made.sequence + 1, now);
+        await((*ledger)->commit(*started));
+        const Time end = now + Millis(i == 5 ? 60'000 : 2'000);
+        auto completed = jobs::complete(started->job, {}, {}, started->job.sequence + 1, end);
+        await((*ledger)->commit(*completed));
+    }
+    flags_.synthetic = false;
+    flags_.record = folder_.string();
+    flags_.output = file("trace.jsonl");
+    const auto text = simulate_text(flags_, true);
+    ASSERT_TRUE(text) << text.error().message;
+    EXPECT_THAT(*text, HasSubstr("12 jobs"));
+    EXPECT_THAT(*text, HasSubstr("2 kinds, 2 tenants"));
+    std::ifstream in(flags_.output);
+    const auto trace = simulate::read_trace(in);
+    ASSERT_TRUE(trace);
+    for (const simulate::TraceProfile& one : trace->profiles) {
+        EXPECT_NEAR(one.seconds, 2, 1e-6) << one.profile->shape;
+    }
+    for (const simulate::TraceJob& job : trace->jobs) {
+        EXPECT_EQ(job.factor, 1) << "the one that took a minute has loaded models";
+    }
+    EXPECT_THAT(read(flags_.output), HasSubstr("checkpoint/a.safetensors"));
+}
+
+TEST_F(SimulateCommand, SaysWhatIsWrong) {
+    flags_.fleet = "8xAbacus";
+    EXPECT_THAT(refusal(), HasSubstr("L40S"));
+    flags_.fleet = "1xL40S";
+    flags_.policies = "clever";
+    EXPECT_THAT(refusal(), HasSubstr("finish-time"));
+    flags_.policies = "fifo";
+    flags_.arrivals = "never";
+    EXPECT_THAT(refusal(), HasSubstr("bursty"));
+    flags_.arrivals = "poisson";
+    flags_.trace = "x";
+    EXPECT_THAT(refusal(), HasSubstr("--record"));
+    flags_.synthetic = false;
+    flags_.trace = file("absent.jsonl");
+    EXPECT_THAT(refusal(), HasSubstr("absent.jsonl"));
+    flags_.trace.clear();
+    flags_.record = folder_.string();
+    EXPECT_THAT(refusal(), HasSubstr("comfyd.db"));
+}
+
+}  // namespace
+}  // namespace comfyd::app

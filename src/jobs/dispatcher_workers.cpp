@@ -1,0 +1,180 @@
+// What the scheduler is told of workers and of the jobs on them.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "jobs/attempt.hpp"
+#include "jobs/dispatcher.hpp"
+
+namespace comfyd::jobs {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point then) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+}  // namespace
+
+scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement) {
+    if (!profile) {
+        auto plain = std::make_shared<scheduler::Profile>();
+        plain->requirement = requirement;
+        profile = std::move(plain);
+    }
+    return profile;
+}
+
+void Dispatcher::update_workers() {
+    const auto workers = fleet_.workers();
+    for (const auto& worker : workers) {
+        update_worker(worker);
+    }
+    if (workers_.size() <= workers.size()) {
+        return;
+    }
+    std::erase_if(workers_, [&](const auto& known) {
+        const bool is_gone = std::ranges::none_of(workers, [&](const auto& worker) {
+            return worker->id() == known.first;
+        });
+        if (is_gone) {
+            scheduler_.remove_worker(known.first);
+        }
+        return is_gone;
+    });
+}
+
+void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
+    Known& known = workers_[worker->id()];
+    known.worker = worker;
+    std::vector<std::shared_ptr<Attempt>> there;
+    for (const JobId& id : known.attempts) {
+        const auto found = attempts_.find(id);
+        if (found != attempts_.end() && found->second->is_on_worker) {
+            there.push_back(found->second);
+        }
+    }
+    // It has finished some whose results are still being fetched.
+    const std::size_t running = worker->running();
+    for (std::size_t i = 0; i + running < there.size(); ++i) {
+        give_up_place(*there[i]);
+    }
+    const WorkerInfo info = worker->info();
+    scheduler::WorkerState state;
+    state.id = info.id;
+    state.gpu_type = info.gpu;
+    state.gpu = info.gpu_id;
+    state.vram_bytes = info.vram_total;
+    state.slots = info.slots;
+    state.abilities = worker->abilities();
+    state.available =
+        worker->available() || known.attempts.size() >= static_cast<std::size_t>(info.slots);
+    std::string told = state.abilities + '\n' + state.gpu_type + '\n' + state.gpu + '\n' +
+                       std::to_string(state.vram_bytes) + '\n' + std::to_string(state.slots) +
+                       (state.available ? "\n+" : "\n-");
+    if (told == known.told && !state.abilities.empty()) {
+        return;
+    }
+    if (info.status == "down" || info.status == "starting") {
+        scheduler_.forget_models(info.id);
+    }
+    known.told = std::move(told);
+    known.gpu_type = state.gpu_type;
+    state.can_run = [seen = std::weak_ptr<Worker>(worker)](const std::string& requirement) {
+        const auto asked = seen.lock();
+        return asked && asked->can_run(requirement);
+    };
+    scheduler_.set_worker(std::move(state));
+}
+
+std::shared_ptr<Worker> Dispatcher::confirm(const scheduler::Decision& decision) {
+    const auto known = workers_.find(decision.worker);
+    if (known != workers_.end() && known->second.worker->available()) {
+        log::debug(
+            "placed",
+            {{"job", decision.job},
+             {"worker", decision.worker},
+             {"why", scheduler::to_string(decision.why)},
+             {"waited_s", decision.waited_s},
+             {"load_s", decision.numbers.load_s},
+             {"run_s", decision.numbers.run_s},
+             {"vram_needed", decision.numbers.vram_needed},
+             {"vram_free", decision.numbers.vram_free},
+             {"other_worker", decision.other_worker},
+             {"other_finish_s", decision.other.finish_s},
+             {"queue", decision.queue_length}}
+        );
+        return known->second.worker;
+    }
+    scheduler_.finished(decision.job, 0, clock_.now());
+    if (known != workers_.end()) {
+        scheduler::WorkerState closed;
+        closed.id = decision.worker;
+        closed.available = false;
+        scheduler_.set_worker(std::move(closed));
+        known->second.told.clear();
+    }
+    return nullptr;
+}
+
+std::shared_ptr<Attempt> Dispatcher::make_attempt(
+    const scheduler::Decision& decision, std::shared_ptr<Worker> worker
+) {
+    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, decision.job, std::move(worker));
+    attempt->keys = decision.keys;
+    attempt->holds_place = true;
+    attempt->placed_at = std::chrono::steady_clock::now();
+    attempt->expected_load_s = decision.numbers.load_s;
+    workers_[decision.worker].attempts.push_back(decision.job);
+    return attempt;
+}
+
+void Dispatcher::give_up_place(Attempt& attempt) {
+    if (!attempt.holds_place) {
+        return;
+    }
+    attempt.holds_place = false;
+    if (const auto known = workers_.find(attempt.worker->id()); known != workers_.end()) {
+        std::erase(known->second.attempts, attempt.id);
+    }
+    scheduler_.finished(attempt.id, seconds_since(attempt.placed_at), clock_.now());
+}
+
+void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outcome) {
+    const auto known = workers_.find(attempt.worker->id());
+    if (known == workers_.end() || attempt.keys.profile->shape.empty()) {
+        return;
+    }
+    const scheduler::Profile& profile = *attempt.keys.profile;
+    if (!outcome) {
+        if (outcome.error().code == Code::out_of_memory) {
+            predictor_.learn_out_of_memory(profile, known->second.gpu_type);
+            scheduler_.forget_models(known->first);  // ComfyUI unloads them all
+        } else if (outcome.error().code == Code::worker_lost) {
+            scheduler_.forget_models(known->first);
+        }
+        return;
+    }
+    scheduler::RunReport report{profile, known->second.gpu_type, known->first, 0, {}};
+    report.seconds = seconds_since(attempt.placed_at);
+    bool has_loaded = attempt.expected_load_s > 0;
+    if (attempt.usage) {
+        const auto seconds = [](Millis duration) {
+            return std::chrono::duration<double>(duration).count();
+        };
+        const Usage& usage = *attempt.usage;
+        has_loaded = usage.model_loads > 0;
+        if (usage.model_load + usage.inference > Millis(0)) {
+            report.seconds = seconds(usage.model_load + usage.inference);
+            report.load_seconds = seconds(usage.model_load);
+        }
+        report.peak_vram_bytes = usage.vram_peak_bytes;
+    }
+    if (has_loaded) {
+        report.loaded = profile.models;
+    } else {
+        report.load_seconds.reset();
+    }
+    predictor_.learn(report);
+}
+
+}  // namespace comfyd::jobs

@@ -1,0 +1,16 @@
+// A profile as text, for the ledger. Without the requirement, which is stored on its own.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "scheduler/profile.hpp"
+
+namespace comfyd::jobs {
+
+std::string encode_profile(const scheduler::Profile& profile);
+// What is missing or not as it should be counts as not known: losing a profile costs a worse
+// choice of worker, not a job.
+scheduler::ProfilePtr decode_profile(std::string_view text, std::string requirement);
+
+}  // namespace comfyd::jobs

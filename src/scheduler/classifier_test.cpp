@@ -1,0 +1,56 @@
+#include "scheduler/classifier.hpp"
+
+#include <gtest/gtest.h>
+
+namespace comfyd::scheduler {
+namespace {
+
+TEST(Classifier, WhatIsNotKnownChangesNothing) {
+    for (int priority = 1; priority <= 10; ++priority) {
+        Circumstances plain;
+        plain.base_priority = priority;
+        EXPECT_EQ(classify(plain).priority, priority);
+    }
+}
+
+TEST(Classifier, TheTierMultiplies) {
+    Circumstances circumstances;
+    circumstances.tier = Tier::pro;
+    EXPECT_EQ(classify(circumstances).priority, 7);
+    circumstances.tier = Tier::enterprise;
+    EXPECT_EQ(classify(circumstances).priority, 10);
+    EXPECT_EQ(parse_tier("pro"), Tier::pro);
+    EXPECT_EQ(parse_tier("gold"), std::nullopt);
+}
+
+TEST(Classifier, NoOtherFactorChangesMoreThanAFifth) {
+    Circumstances best;
+    best.expected_seconds = 1;
+    best.memory_part = 0;
+    best.cached_part = 1;
+    best.quota_left = 1;
+    Circumstances worst;
+    worst.expected_seconds = 1000;
+    worst.memory_part = 1;
+    worst.cached_part = 0;
+    worst.quota_left = 0;
+    for (const Circumstances& circumstances : {best, worst}) {
+        const Classification result = classify(circumstances);
+        ASSERT_EQ(result.factors.size(), 5U);
+        double score = 5;
+        for (const Factor& factor : result.factors) {
+            EXPECT_GE(factor.multiplier, 0.8) << factor.name;
+            EXPECT_LE(factor.multiplier, 1.2) << factor.name;
+            EXPECT_FALSE(factor.reason.empty());
+            score *= factor.multiplier;
+        }
+        EXPECT_DOUBLE_EQ(result.score, score);
+    }
+    EXPECT_EQ(classify(best).priority, 6);
+    EXPECT_EQ(classify(worst).priority, 4);
+    EXPECT_NEAR(classify(best).factors[1].multiplier, 1.06, 1e-9) << "0.3 x 20 % for quick jobs";
+    EXPECT_NEAR(classify(worst).factors[1].multiplier, 0.96, 1e-9) << "-0.2 x 20 % for long ones";
+}
+
+}  // namespace
+}  // namespace comfyd::scheduler

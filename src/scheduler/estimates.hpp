@@ -1,0 +1,28 @@
+// What is expected of a run before it happens. The scheduler asks, the predictor answers from what
+// it has learned; tests and the simulator may answer from a table. One owner; no clock.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "scheduler/profile.hpp"
+
+namespace comfyd::scheduler {
+
+class Estimates {
+public:
+    virtual ~Estimates() = default;
+    // Of one run on this type of GPU with all models loaded.
+    virtual double run_seconds(const Profile& profile, const std::string& gpu_type) const = 0;
+    // Of bringing one model into the memory of this worker.
+    virtual double load_seconds(
+        const Model& model, const std::string& gpu_type, const std::string& worker
+    ) const = 0;
+    // At the peak of a run. Rises after a run was out of memory.
+    virtual std::uint64_t vram_bytes(const Profile& profile, const std::string& gpu_type) const = 0;
+    // Changes whenever an answer may have changed by more than a little, so that what was made of
+    // them can be kept.
+    virtual std::uint64_t version() const = 0;
+};
+
+}  // namespace comfyd::scheduler

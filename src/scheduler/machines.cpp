@@ -1,0 +1,388 @@
+#include "scheduler/machines.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace comfyd::scheduler {
+
+Machines::Machines(ProfileTable& profiles) : profiles_(profiles) {}
+
+std::optional<Index> Machines::find(const std::string& id) const {
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() ? std::nullopt : std::optional<Index>(found->second);
+}
+
+Index Machines::kind_index(const WorkerState& state, Index type) {
+    std::string name = state.abilities.empty() ? "=" + state.id : "~" + state.abilities;
+    name += '\0';
+    name += std::to_string(type) + "/" + std::to_string(state.vram_bytes);
+    const auto [found, is_new] = kind_names_.emplace(name, static_cast<Index>(kinds_.size()));
+    if (is_new) {
+        kinds_.emplace_back();
+        kinds_.back().type = type;
+        kinds_.back().vram_bytes = state.vram_bytes;
+    }
+    if (state.abilities.empty()) {
+        kinds_[found->second].can.clear();
+    }
+    return found->second;
+}
+
+void Machines::count_member(const Machine& machine, bool is_added) {
+    if (machine.state.available) {
+        Kind& kind = kinds_[machine.kind];
+        const auto slots = static_cast<std::size_t>(machine.state.slots);
+        kind.members += is_added ? 1 : std::size_t(-1);
+        kind.slots += is_added ? slots : std::size_t(0) - slots;
+    }
+}
+
+void Machines::choose_usual_type() {
+    std::size_t most = 0;
+    std::vector<std::size_t> members;
+    for (const Kind& kind : kinds_) {
+        members.resize(std::max<std::size_t>(members.size(), kind.type + 1));
+        members[kind.type] += kind.members;
+        if (members[kind.type] > most) {
+            most = members[kind.type];
+            profiles_.set_usual_type(kind.type);
+        }
+    }
+}
+
+Index Machines::set(WorkerState state) {
+    state.slots = std::max(1, state.slots);
+    Index index = 0;
+    if (const auto known = by_id_.find(state.id); known != by_id_.end()) {
+        index = known->second;
+        unlist(index);
+        count_member(machines_[index], false);
+        std::erase(gpus_[machines_[index].gpu].workers, index);
+    } else {
+        index = static_cast<Index>(machines_.size());
+        if (free_places_.empty()) {
+            machines_.emplace_back();
+        } else {
+            index = free_places_.back();
+            free_places_.pop_back();
+        }
+        machines_[index] = Machine{};
+        by_id_.emplace(state.id, index);
+        machines_[index].free_since = ++tick_;
+    }
+    Machine& machine = machines_[index];
+    machine.live = true;
+    machine.type = profiles_.intern_type(state.gpu_type);
+    machine.kind = kind_index(state, machine.type);
+    const std::string gpu = state.gpu.empty() ? "=" + state.id : "~" + state.gpu;
+    const auto [found, is_new] = gpu_names_.emplace(gpu, static_cast<Index>(gpus_.size()));
+    if (is_new) {
+        gpus_.emplace_back();
+    }
+    if (found->second != machine.gpu) {
+        for (const Run& run : machine.runs) {
+            gpus_[machine.gpu].used -= run.vram_bytes;
+            gpus_[found->second].used += run.vram_bytes;
+        }
+    }
+    machine.gpu = found->second;
+    gpus_[machine.gpu].workers.push_back(index);
+    machine.state = std::move(state);
+    count_member(machine, true);
+    choose_usual_type();
+    list(index);
+    return index;
+}
+
+void Machines::remove(Index worker) {
+    Machine& machine = machines_[worker];
+    unlist(worker);
+    count_member(machine, false);
+    Gpu& gpu = gpus_[machine.gpu];
+    std::erase(gpu.workers, worker);
+    for (const Run& run : machine.runs) {
+        gpu.used -= run.vram_bytes;
+    }
+    by_id_.erase(machine.state.id);
+    machine = Machine{};
+    free_places_.push_back(worker);
+}
+
+void Machines::list(Index worker) {
+    Machine& machine = machines_[worker];
+    if (!machine.live || !machine.state.available) {
+        return;
+    }
+    machine.listed = true;
+    machine.listed_free = machine.has_room();
+    if (machine.listed_free) {
+        machine.free_key = FreeKey{machine.runs.size(), machine.free_since, worker};
+        kinds_[machine.kind].free.insert(machine.free_key);
+        ++free_count_;
+    } else {
+        Time first = Time::max();
+        for (const Run& run : machine.runs) {
+            first = std::min(first, run.ends);
+        }
+        machine.busy_key = BusyKey{first, worker};
+    }
+    for (const Loaded& loaded : machine.loaded) {
+        if (loaded.model < anchors_.size() && anchors_[loaded.model].in_use) {
+            Anchor& anchor = anchors_[loaded.model];
+            if (machine.listed_free) {
+                anchor.free.insert(machine.free_key);
+            } else {
+                anchor.busy.insert(machine.busy_key);
+            }
+        }
+    }
+}
+
+void Machines::unlist(Index worker) {
+    Machine& machine = machines_[worker];
+    if (!machine.listed) {
+        return;
+    }
+    machine.listed = false;
+    if (machine.listed_free) {
+        kinds_[machine.kind].free.erase(machine.free_key);
+        --free_count_;
+    }
+    for (const Loaded& loaded : machine.loaded) {
+        if (loaded.model < anchors_.size()) {
+            Anchor& anchor = anchors_[loaded.model];
+            if (machine.listed_free) {
+                anchor.free.erase(machine.free_key);
+            } else {
+                anchor.busy.erase(machine.busy_key);
+            }
+        }
+    }
+}
+
+void Machines::make_anchor(Index model) {
+    if (anchors_.size() <= model) {
+        anchors_.resize(model + 1);
+    }
+    if (anchors_[model].in_use) {
+        return;
+    }
+    anchors_[model].in_use = true;
+    for (Index worker = 0; worker < machines_.size(); ++worker) {
+        if (machines_[worker].listed && has_model(machines_[worker], model)) {
+            unlist(worker);
+            list(worker);
+        }
+    }
+}
+
+bool Machines::can_run(Index kind_at, Index requirement) const {
+    Kind& kind = kinds_[kind_at];
+    if (kind.members == 0) {
+        return false;
+    }
+    if (kind.can.size() <= requirement) {
+        kind.can.resize(requirement + 1, -1);
+    }
+    if (kind.can[requirement] < 0) {
+        const auto member =
+            std::find_if(machines_.begin(), machines_.end(), [kind_at](const Machine& machine) {
+                return machine.live && machine.kind == kind_at && machine.state.available;
+            });
+        const auto& can = member->state.can_run;
+        kind.can[requirement] = !can || can(profiles_.requirement(requirement)) ? 1 : 0;
+    }
+    return kind.can[requirement] > 0;
+}
+
+bool Machines::can_run(const Machine& machine, Index profile) const {
+    return can_run(machine.kind, profiles_[profile].requirement) &&
+           is_large_enough(kinds_[machine.kind], profile);
+}
+
+bool Machines::is_large_enough(const Kind& kind, Index profile) const {
+    const auto needed = profiles_.expected(profile, kind.type).vram_bytes;
+    if (kind.vram_bytes == 0 || needed <= kind.vram_bytes) {
+        return true;
+    }
+    for (Index other = 0; other < kinds_.size(); ++other) {
+        const Kind& rival = kinds_[other];
+        if (rival.members == 0 || !can_run(other, profiles_[profile].requirement)) {
+            continue;
+        }
+        if (rival.vram_bytes == 0 || rival.vram_bytes > kind.vram_bytes ||
+            profiles_.expected(profile, rival.type).vram_bytes <= rival.vram_bytes) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::uint64_t Machines::vram_free(const Machine& machine) const {
+    const std::uint64_t used = gpus_[machine.gpu].used;
+    return machine.state.vram_bytes > used ? machine.state.vram_bytes - used : 0;
+}
+
+bool Machines::fits_now(const Machine& machine, Index profile) const {
+    if (machine.state.vram_bytes == 0 || gpus_[machine.gpu].used == 0) {
+        return true;  // alone on its GPU: is_large_enough() has decided
+    }
+    return profiles_.expected(profile, machine.type).vram_bytes <= vram_free(machine);
+}
+
+bool Machines::has_model(const Machine& machine, Index model) const {
+    return std::any_of(machine.loaded.begin(), machine.loaded.end(), [model](const Loaded& loaded) {
+        return loaded.model == model;
+    });
+}
+
+double Machines::load_s(const Machine& machine, Index profile) const {
+    double seconds = 0;
+    for (const Index model : profiles_[profile].models) {
+        if (!has_model(machine, model)) {
+            seconds += profiles_.load_s(model, machine.type, machine.state.id);
+        }
+    }
+    return seconds;
+}
+
+double Machines::cached(const Machine& machine, Index profile) const {
+    double all = 0;
+    double here = 0;
+    for (const Index model : profiles_[profile].models) {
+        const double bytes =
+            static_cast<double>(std::max<std::uint64_t>(1, profiles_.model(model).bytes));
+        all += bytes;
+        here += has_model(machine, model) ? bytes : 0;
+    }
+    return all > 0 ? here / all : 1;
+}
+
+std::vector<Index> Machines::start(Index worker, const Run& run, Index profile) {
+    Machine& machine = machines_[worker];
+    unlist(worker);
+    machine.runs.push_back(run);
+    gpus_[machine.gpu].used += run.vram_bytes;
+    ++tick_;
+    const std::vector<Index>& wanted = profiles_[profile].models;
+    for (const Index model : wanted) {
+        const auto known = std::find_if(
+            machine.loaded.begin(),
+            machine.loaded.end(),
+            [model](const Loaded& loaded) { return loaded.model == model; }
+        );
+        if (known == machine.loaded.end()) {
+            machine.loaded.push_back(Loaded{model, tick_});
+        } else {
+            known->used = tick_;
+        }
+    }
+    // What the other runs of this worker use is not known here and counts as kept.
+    std::sort(machine.loaded.begin(), machine.loaded.end(), [](const Loaded& a, const Loaded& b) {
+        return a.used != b.used ? a.used > b.used : a.model < b.model;
+    });
+    std::uint64_t kept = 0;
+    std::vector<Index> gone;
+    const auto first_gone = std::find_if(
+        machine.loaded.begin() + static_cast<std::ptrdiff_t>(wanted.size()),
+        machine.loaded.end(),
+        [&](const Loaded& loaded) {
+            kept += std::max<std::uint64_t>(1, profiles_.model(loaded.model).bytes);
+            return kept > machine.state.model_memory_bytes && machine.runs.size() == 1;
+        }
+    );
+    for (auto it = first_gone; it != machine.loaded.end(); ++it) {
+        if (it->model < anchors_.size() && anchors_[it->model].in_use) {
+            gone.push_back(it->model);
+        }
+    }
+    machine.loaded.erase(first_gone, machine.loaded.end());
+    list(worker);
+    return gone;
+}
+
+void Machines::stay(Index worker, Time until, double latest_load_s) {
+    machines_[worker].stays_until = until;
+    machines_[worker].latest_load_s = latest_load_s;
+}
+
+std::vector<Index> Machines::finish(Index worker, const JobId& job) {
+    Machine& machine = machines_[worker];
+    const auto run = std::find_if(machine.runs.begin(), machine.runs.end(), [&job](const Run& r) {
+        return r.job == job;
+    });
+    if (run == machine.runs.end()) {
+        return {};
+    }
+    unlist(worker);
+    gpus_[machine.gpu].used -= run->vram_bytes;
+    machine.runs.erase(run);
+    machine.free_since = ++tick_;
+    list(worker);
+    std::vector<Index> with_room;
+    for (const Index other : gpus_[machine.gpu].workers) {
+        if (machines_[other].has_room()) {
+            with_room.push_back(other);
+        }
+    }
+    return with_room;
+}
+
+void Machines::set_models(Index worker, const std::vector<Index>& models) {
+    unlist(worker);
+    Machine& machine = machines_[worker];
+    machine.loaded.clear();
+    ++tick_;
+    for (const Index model : models) {
+        machine.loaded.push_back(Loaded{model, tick_});
+    }
+    list(worker);
+}
+
+const std::set<Machines::FreeKey>& Machines::free_with(Index anchor) const {
+    static const std::set<FreeKey> kNone;
+    return anchor < anchors_.size() ? anchors_[anchor].free : kNone;
+}
+
+const std::set<Machines::BusyKey>& Machines::busy_with(Index anchor) const {
+    static const std::set<BusyKey> kNone;
+    return anchor < anchors_.size() ? anchors_[anchor].busy : kNone;
+}
+
+std::pair<std::size_t, std::size_t> Machines::capable(Index profile) const {
+    std::size_t slots = 0;
+    std::size_t workers = 0;
+    for (Index kind = 0; kind < kinds_.size(); ++kind) {
+        if (kinds_[kind].members > 0 && can_run(kind, profiles_[profile].requirement) &&
+            is_large_enough(kinds_[kind], profile)) {
+            slots += kinds_[kind].slots;
+            workers += kinds_[kind].members;
+        }
+    }
+    return {slots, workers};
+}
+
+double Machines::remaining_s(const Machine& machine, Time now) const {
+    if (machine.has_room()) {
+        return 0;
+    }
+    Time first = Time::max();
+    for (const Run& run : machine.runs) {
+        first = std::min(first, run.ends);
+    }
+    return std::max(0.0, static_cast<double>((first - now).count()) / 1000.0);
+}
+
+Amount Machines::running(Time now) const {
+    Amount amount;
+    for (const Machine& machine : machines_) {
+        amount.jobs += machine.runs.size();
+        for (const Run& run : machine.runs) {
+            amount.seconds += std::max(0.0, static_cast<double>((run.ends - now).count()) / 1000.0);
+        }
+    }
+    return amount;
+}
+
+}  // namespace comfyd::scheduler

@@ -1,0 +1,137 @@
+// The workers as the scheduler sees them: what they can run, what runs there, which models they
+// have loaded, and how much memory their GPUs have left. Those that are free are found by kind and
+// by model without looking at the others. Owned by the scheduler.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "base/id.hpp"
+#include "scheduler/profile_table.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace comfyd::scheduler {
+
+class Machines {
+public:
+    // Free ones: the least loaded first, then the one that has been free for longest. Busy ones:
+    // that which is expected to be free first.
+    using FreeKey = std::tuple<std::size_t, std::uint64_t, Index>;
+    using BusyKey = std::pair<Time, Index>;
+
+    struct Loaded {
+        Index model = 0;
+        std::uint64_t used = 0;  // the larger the later
+    };
+    struct Run {
+        JobId job;
+        Time ends;  // expected
+        std::uint64_t vram_bytes = 0;
+    };
+    struct Machine {
+        bool live = false;
+        WorkerState state;
+        Index type = 0;
+        Index kind = 0;
+        Index gpu = 0;
+        std::vector<Run> runs;
+        std::vector<Loaded> loaded;
+        // Until then it passes over older jobs of the same class that would need a load.
+        Time stays_until{};
+        double latest_load_s = 0;
+        std::uint64_t free_since = 0;
+        bool listed = false;  // in the indices as ...
+        bool listed_free = false;
+        FreeKey free_key{};
+        BusyKey busy_key{};
+
+        bool has_room() const {
+            return live && state.available && runs.size() < static_cast<std::size_t>(state.slots);
+        }
+    };
+    // Workers that are alike in all that does not change from job to job.
+    struct Kind {
+        Index type = 0;
+        std::uint64_t vram_bytes = 0;
+        std::size_t members = 0;  // available ones
+        std::size_t slots = 0;
+        std::set<FreeKey> free;
+        std::vector<signed char> can;  // by requirement: -1 not asked
+    };
+
+    explicit Machines(ProfileTable& profiles);
+
+    Index set(WorkerState state);
+    void remove(Index worker);
+    std::optional<Index> find(const std::string& id) const;
+    const Machine& operator[](Index worker) const { return machines_[worker]; }
+    std::size_t count() const { return machines_.size(); }
+    const std::vector<Kind>& kinds() const { return kinds_; }
+
+    bool can_run(Index kind, Index requirement) const;
+    bool can_run(const Machine& machine, Index profile) const;
+    // The memory of one of this kind is enough, if nothing else runs on its GPU. When it is for
+    // none that can run the profile, those with the most memory count as enough.
+    bool is_large_enough(const Kind& kind, Index profile) const;
+    // So is what the other jobs on its GPU leave.
+    bool fits_now(const Machine& machine, Index profile) const;
+    std::uint64_t vram_free(const Machine& machine) const;
+
+    bool has_model(const Machine& machine, Index model) const;
+    double load_s(const Machine& machine, Index profile) const;
+    double cached(const Machine& machine, Index profile) const;
+
+    // The run counts from now on, and its models are loaded; gives the anchors that had to go.
+    std::vector<Index> start(Index worker, const Run& run, Index profile);
+    void stay(Index worker, Time until, double latest_load_s);
+    // The workers that have room because of it: this one and those on the same GPU.
+    std::vector<Index> finish(Index worker, const JobId& job);
+    void set_models(Index worker, const std::vector<Index>& models);
+    // A model by which jobs look for workers.
+    void make_anchor(Index model);
+
+    const std::set<FreeKey>& free_with(Index anchor) const;
+    const std::set<BusyKey>& busy_with(Index anchor) const;
+    bool any_free() const { return free_count_ > 0; }
+    // Slots of all available workers that can run the profile, and the workers.
+    std::pair<std::size_t, std::size_t> capable(Index profile) const;
+    double remaining_s(const Machine& machine, Time now) const;
+    // Of everything that runs.
+    Amount running(Time now) const;
+
+private:
+    struct Gpu {
+        std::uint64_t used = 0;
+        std::vector<Index> workers;
+    };
+    struct Anchor {
+        bool in_use = false;
+        std::set<FreeKey> free;
+        std::set<BusyKey> busy;
+    };
+
+    void list(Index worker);
+    void unlist(Index worker);
+    Index kind_index(const WorkerState& state, Index type);
+    void count_member(const Machine& machine, bool is_added);
+    void choose_usual_type();
+
+    ProfileTable& profiles_;
+    std::vector<Machine> machines_;
+    std::unordered_map<std::string, Index> by_id_;
+    std::vector<Index> free_places_;
+    mutable std::vector<Kind> kinds_;
+    std::unordered_map<std::string, Index> kind_names_;
+    std::vector<Gpu> gpus_;
+    std::unordered_map<std::string, Index> gpu_names_;
+    std::vector<Anchor> anchors_;
+    std::size_t free_count_ = 0;
+    std::uint64_t tick_ = 0;
+};
+
+}  // namespace comfyd::scheduler

@@ -1,0 +1,184 @@
+// What a finished run changes.
+#include <algorithm>
+#include <cmath>
+
+#include "scheduler/predictor.hpp"
+#include "scheduler/predictor_keys.hpp"
+
+namespace comfyd::scheduler {
+namespace {
+
+constexpr double kSecondsMax = 7 * 24 * 3600.0;
+constexpr double kVramMax = 1e13;
+constexpr double kMemoryRaise = 1.25;  // after a run was out of memory
+constexpr double kMemoryLowering =
+    0.1;                                // share of the difference that one measured peak takes away
+constexpr double kMemoryMargin = 1.05;  // above a measured peak
+constexpr double kNoticeable = 0.1;     // of a logarithm: changes that others should hear of
+
+bool is_time(double seconds) {
+    return std::isfinite(seconds) && seconds > 0 && seconds <= kSecondsMax;
+}
+
+bool differs(double before, double after) {
+    return std::abs(std::log(std::max(after, 1e-9) / std::max(before, 1e-9))) > kNoticeable;
+}
+
+}  // namespace
+
+void Predictor::learn(const RunReport& report) {
+    if (!is_time(report.seconds)) {
+        return;
+    }
+    ++learned_;
+    if (report.loaded.empty()) {
+        learn_run(report, report.seconds, false);
+    } else if (report.load_seconds) {
+        const double load = std::clamp(*report.load_seconds, 0.0, report.seconds);
+        learn_loads(report, load);
+        learn_run(report, report.seconds - load, false);
+    } else {
+        learn_mixed(report);
+    }
+    if (report.peak_vram_bytes && *report.peak_vram_bytes > 0) {
+        learn_peak(report.profile, report.gpu_type, static_cast<double>(*report.peak_vram_bytes));
+    }
+}
+
+// One number for two unknowns: what is better known is taken as it is, the rest is the other's.
+void Predictor::learn_mixed(const RunReport& report) {
+    double expected_load = 0;
+    for (const Model& model : report.loaded) {
+        expected_load += load_seconds(model, report.gpu_type, report.worker);
+    }
+    const Expectation run = expect_run(report.profile, report.gpu_type);
+    const Shape* shape = shapes_.find(report.profile.shape);
+    const OnGpu* here = shape == nullptr ? nullptr : find_on(*shape, report.gpu_type);
+    if (here != nullptr && !here->log_seconds.empty() && !here->mixed) {
+        learn_loads(report, std::max(report.seconds - run.seconds, 0.02 * report.seconds));
+        return;
+    }
+    const double scale = report.seconds / (run.seconds + expected_load);
+    learn_run(report, run.seconds * scale, true);
+    learn_loads(report, expected_load * scale);
+}
+
+void Predictor::learn_run(const RunReport& report, double seconds, bool mixed) {
+    if (!is_time(seconds)) {
+        return;
+    }
+    const Profile& profile = report.profile;
+    const double log_seconds = std::log(seconds);
+    const double before = expect_run(profile, report.gpu_type).seconds;
+    if (!profile.shape.empty()) {
+        OnGpu& here = use_on(profile.shape, report.gpu_type);
+        if (here.mixed && !mixed) {
+            here.log_seconds.clear();
+            here.mixed = false;
+        }
+        here.log_seconds.add(log_seconds);
+        if (!mixed) {
+            learn_ratios(*shapes_.find(profile.shape), report.gpu_type, log_seconds);
+        }
+    }
+    if (!mixed) {
+        learn_similar(profile, report.gpu_type, log_seconds);
+        if (profile.heuristic_seconds > 0) {
+            gpu_types_.use(report.gpu_type)
+                .log_factor.add(log_seconds - std::log(profile.heuristic_seconds));
+        }
+    }
+    version_ += differs(before, expect_run(profile, report.gpu_type).seconds) ? 1U : 0U;
+}
+
+Predictor::OnGpu& Predictor::use_on(std::string_view shape, std::string_view gpu_type) {
+    std::vector<OnGpu>& on = shapes_.use(shape).on;
+    const auto found = std::ranges::find(on, gpu_type, &OnGpu::gpu_type);
+    if (found != on.end()) {
+        return *found;
+    }
+    if (on.size() >= limits_.gpu_types) {
+        on.erase(on.begin());
+    }
+    OnGpu made;
+    made.gpu_type = gpu_type;
+    return on.emplace_back(std::move(made));
+}
+
+void Predictor::learn_ratios(const Shape& shape, const std::string& gpu_type, double log_seconds) {
+    for (const OnGpu& other : shape.on) {
+        if (other.gpu_type != gpu_type && !other.mixed && !other.log_seconds.empty()) {
+            use_entry(gpu_types_.use(gpu_type).log_ratios, other.gpu_type, limits_.gpu_types)
+                .add(log_seconds - other.log_seconds.median());
+        }
+    }
+}
+
+void Predictor::learn_similar(
+    const Profile& profile, const std::string& gpu_type, double log_seconds
+) {
+    std::vector<std::uint64_t> classes = hashed_classes(profile.requirement);
+    if (profile.work_units <= 0 || classes.empty()) {
+        return;
+    }
+    ClassSet& set = class_sets_.use(class_set_key(classes));
+    set.classes = std::move(classes);
+    use_entry(set.log_rates, gpu_type, limits_.gpu_types)
+        .add(log_seconds - std::log(profile.work_units));
+}
+
+void Predictor::learn_loads(const RunReport& report, double seconds) {
+    if (!is_time(seconds)) {
+        return;
+    }
+    double expected = 0;
+    double bytes = 0;
+    for (const Model& model : report.loaded) {
+        expected += load_seconds(model, report.gpu_type, report.worker);
+        bytes += static_cast<double>(model.bytes);
+    }
+    bool changed = false;
+    const double scale = seconds / expected;
+    const std::string type = type_key(report.gpu_type);
+    for (const Model& model : report.loaded) {
+        const double before = load_seconds(model, report.gpu_type, report.worker);
+        const double log_share = std::log(before * scale);
+        loads_.use(load_key(report.worker, model.name)).add(log_share);
+        loads_.use(load_key(type, model.name)).add(log_share);
+        changed |= differs(before, load_seconds(model, report.gpu_type, report.worker));
+    }
+    if (bytes > 0) {
+        load_rates_.use(report.worker).add(std::log(seconds / bytes));
+        load_rates_.use(type).add(std::log(seconds / bytes));
+    }
+    version_ += changed ? 1U : 0U;
+}
+
+void Predictor::learn_peak(const Profile& profile, const std::string& gpu_type, double bytes) {
+    if (profile.shape.empty() || bytes > kVramMax) {
+        return;
+    }
+    const auto before = static_cast<double>(vram_bytes(profile, gpu_type));
+    OnGpu& here = use_on(profile.shape, gpu_type);
+    const double measured = bytes * kMemoryMargin;
+    if (here.vram <= 0) {
+        here.vram = before;
+    }
+    here.vram =
+        measured >= here.vram ? measured : here.vram + (measured - here.vram) * kMemoryLowering;
+    version_ += differs(before, here.vram) ? 1U : 0U;
+}
+
+void Predictor::learn_out_of_memory(const Profile& profile, std::string_view gpu_type) {
+    if (profile.shape.empty()) {
+        return;
+    }
+    const auto believed = static_cast<double>(vram_bytes(profile, std::string(gpu_type)));
+    OnGpu& here = use_on(profile.shape, gpu_type);
+    const auto estimated = static_cast<double>(profile.vram_bytes);
+    here.vram = std::min(std::max(believed, estimated) * kMemoryRaise, kVramMax);
+    ++version_;
+    ++learned_;
+}
+
+}  // namespace comfyd::scheduler

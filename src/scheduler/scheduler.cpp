@@ -1,0 +1,242 @@
+#include "scheduler/scheduler.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/assert.hpp"
+#include "scheduler/scheduler_impl.hpp"
+
+namespace comfyd::scheduler {
+namespace {
+
+// Of so many jobs one is looked at for how right its expected wait was.
+constexpr std::uint64_t kForecastEvery = 8;
+constexpr std::size_t kForecastsMax = 256;
+constexpr double kForecastMin = 0.5;  // seconds
+
+}  // namespace
+
+Scheduler::Impl::Impl(const Estimates& estimates, Options options)
+    : profiles_(estimates),
+      order_(profiles_),
+      machines_(profiles_),
+      options_(options),
+      policy_(make_policy(options.policy)) {}
+
+void Scheduler::Impl::worker_changed(Index worker) {
+    const Machines::Machine& machine = machines_[worker];
+    if (!machine.has_room()) {
+        return;
+    }
+    changed_kinds_.insert(machine.kind);
+    if (!machine.loaded.empty()) {
+        dirty_.push_back(worker);
+    }
+}
+
+void Scheduler::Impl::set_worker(WorkerState state) {
+    const Index worker = machines_.set(std::move(state));
+    // What did not fit anywhere, or went to the largest for want of a larger one, may now.
+    order_.unblock_all();
+    worker_changed(worker);
+}
+
+void Scheduler::Impl::remove_worker(const std::string& id) {
+    const auto worker = machines_.find(id);
+    if (!worker) {
+        return;
+    }
+    std::erase(dirty_, *worker);
+    machines_.remove(*worker);
+    order_.unblock_all();
+}
+
+void Scheduler::Impl::set_models(const std::string& id, const std::vector<Model>& models) {
+    const auto worker = machines_.find(id);
+    if (!worker) {
+        return;
+    }
+    std::vector<Index> indices;
+    for (const Model& model : models) {
+        indices.push_back(profiles_.intern_model(model));
+    }
+    for (const Machines::Loaded& loaded : machines_[*worker].loaded) {
+        order_.unblock_anchor(loaded.model);
+    }
+    machines_.set_models(*worker, indices);
+    worker_changed(*worker);
+}
+
+void Scheduler::Impl::add(const JobId& job, const JobKeys& keys) {
+    COMFYD_ASSERT(!running_.contains(job));
+    order_.add(job, keys);
+    if (++added_ % kForecastEvery == 0) {
+        newest_ = job;
+    }
+}
+
+bool Scheduler::Impl::remove(const JobId& job) {
+    forecasts_.erase(job);
+    return order_.remove(job);
+}
+
+void Scheduler::Impl::note_expected(Time now) {
+    if (newest_ && order_.contains(*newest_) && forecasts_.size() < kForecastsMax) {
+        const double wait_s = raw_wait(*newest_, now);
+        const WaitClass wait_class = order_.place(*newest_, nullptr).wait_class;
+        if (wait_s > kForecastMin) {
+            forecasts_.emplace(*newest_, Forecast{now, wait_s, wait_class});
+        }
+    }
+    newest_.reset();
+}
+
+void Scheduler::Impl::note_started(const JobId& job, Time now) {
+    const auto forecast = forecasts_.find(job);
+    if (forecast == forecasts_.end()) {
+        return;
+    }
+    const double waited_s = seconds_between(forecast->second.made_at, now);
+    const double off = std::log(std::max(waited_s, kForecastMin) / forecast->second.wait_s);
+    double& mean = log_off_[static_cast<std::size_t>(forecast->second.wait_class)];
+    mean += 0.05 * (std::clamp(off, -2.0, 2.0) - mean);
+    forecasts_.erase(forecast);
+}
+
+void Scheduler::Impl::start(const JobId& job, const Match& match, double charged_s, Time now) {
+    const double load_s = match.numbers.load_s;
+    const Machines::Run run{
+        job, later(now, load_s + match.numbers.run_s), match.numbers.vram_needed
+    };
+    const auto gone = machines_.start(match.worker, run, match.profile);
+    if (load_s > 0) {
+        machines_.stay(match.worker, later(now, load_s * (1 + options_.stay_factor)), load_s);
+        loads_ += 1;
+    }
+    running_[job] =
+        Running{order_.take(job, charged_s), machines_[match.worker].state.id, charged_s};
+    for (const Index anchor : gone) {
+        order_.unblock_anchor(anchor);
+    }
+}
+
+Decision Scheduler::Impl::decide(const Match& match, Time now) {
+    Decision decision;
+    decision.job = match.job;
+    decision.worker = machines_[match.worker].state.id;
+    decision.keys = order_.keys_of(match.job);
+    decision.why = match.why;
+    decision.numbers = match.numbers;
+    decision.other_worker = match.other_worker;
+    decision.other = match.other;
+    decision.waited_s = seconds_between(decision.keys.queued_at, now);
+    decision.queue_length = order_.size();
+    note_started(match.job, now);
+    start(match.job, match, match.numbers.load_s + match.numbers.run_s, now);
+    decision.riders = pick_riders(match);
+    for (const JobId& rider : decision.riders) {
+        running_[rider] =
+            Running{order_.take(rider, match.numbers.run_s), decision.worker, match.numbers.run_s};
+    }
+    return decision;
+}
+
+void Scheduler::Impl::running(
+    const JobId& job, const std::string& id, const JobKeys& keys, Time now
+) {
+    const auto worker = machines_.find(id);
+    if (!worker || running_.contains(job)) {
+        return;
+    }
+    const Index profile = profiles_.intern(keys.profile);
+    const Numbers numbers = numbers_of(machines_[*worker], profile, now);
+    const Machines::Run run{job, later(now, numbers.run_s), numbers.vram_needed};
+    machines_.start(*worker, run, profile);
+    running_[job] = Running{order_.charge(keys, numbers.run_s), id, numbers.run_s};
+    profiles_.release(profile);
+}
+
+void Scheduler::Impl::finished(const JobId& job, double gpu_seconds, Time) {
+    const auto found = running_.find(job);
+    if (found == running_.end()) {
+        return;
+    }
+    const Running run = std::move(found->second);
+    running_.erase(found);
+    order_.settle(run.owner, run.charged_s, gpu_seconds);
+    if (const auto worker = machines_.find(run.worker)) {
+        for (const Index with_room : machines_.finish(*worker, job)) {
+            worker_changed(with_room);
+        }
+    }
+}
+
+Scheduler::Scheduler(const Estimates& estimates, Options options)
+    : impl_(std::make_unique<Impl>(estimates, options)) {}
+Scheduler::~Scheduler() = default;
+
+void Scheduler::set_tenant(const std::string& tenant, TenantTerms terms) {
+    impl_->order_.set_tenant(tenant, terms);
+}
+void Scheduler::set_worker(WorkerState state) {
+    impl_->set_worker(std::move(state));
+}
+void Scheduler::remove_worker(const std::string& id) {
+    impl_->remove_worker(id);
+}
+bool Scheduler::has_worker(const std::string& id) const {
+    return impl_->machines_.find(id).has_value();
+}
+void Scheduler::forget_models(const std::string& worker) {
+    impl_->set_models(worker, {});
+}
+void Scheduler::set_models(const std::string& worker, const std::vector<Model>& models) {
+    impl_->set_models(worker, models);
+}
+void Scheduler::add(const JobId& job, JobKeys keys) {
+    impl_->add(job, keys);
+}
+bool Scheduler::remove(const JobId& job) {
+    return impl_->remove(job);
+}
+bool Scheduler::contains(const JobId& job) const {
+    return impl_->order_.contains(job);
+}
+JobKeys Scheduler::keys_of(const JobId& job) const {
+    return impl_->order_.keys_of(job);
+}
+std::optional<Decision> Scheduler::next(Time now) {
+    return impl_->next(now);
+}
+std::optional<Time> Scheduler::wake_at() const {
+    return impl_->wakes_.empty() ? std::nullopt : std::optional<Time>(impl_->wakes_.begin()->at);
+}
+void Scheduler::running(const JobId& job, const std::string& worker, JobKeys keys, Time now) {
+    impl_->running(job, worker, keys, now);
+}
+void Scheduler::finished(const JobId& job, double gpu_seconds, Time now) {
+    impl_->finished(job, gpu_seconds, now);
+}
+std::size_t Scheduler::size() const {
+    return impl_->order_.size();
+}
+std::size_t Scheduler::running_count() const {
+    return impl_->running_.size();
+}
+Amount Scheduler::waiting(WaitClass wait_class) const {
+    return impl_->order_.waiting(wait_class);
+}
+std::uint64_t Scheduler::loads() const {
+    return impl_->loads_;
+}
+std::optional<std::size_t> Scheduler::position(const JobId& job, Time now) const {
+    return impl_->position(job, now);
+}
+std::optional<double> Scheduler::expected_wait(const JobId& job, Time now) const {
+    return impl_->expected_wait(job, now);
+}
+std::optional<Explanation> Scheduler::explain(const JobId& job, Time now) const {
+    return impl_->explain(job, now);
+}
+
+}  // namespace comfyd::scheduler

@@ -1,0 +1,143 @@
+// The inside of the scheduler: order, machines and policy brought together.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduler/machines.hpp"
+#include "scheduler/order.hpp"
+#include "scheduler/policy.hpp"
+#include "scheduler/profile_table.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace comfyd::scheduler {
+
+inline constexpr std::array<WaitClass, kWaitClasses> kInOrder{
+    WaitClass::high, WaitClass::medium, WaitClass::low, WaitClass::batch
+};
+
+inline Time later(Time now, double seconds) {
+    constexpr double kLongest = 30.0 * 24 * 3600;
+    return now + Millis(static_cast<std::int64_t>(1000 * std::min(seconds, kLongest)));
+}
+
+inline double seconds_between(Time from, Time to) {
+    return static_cast<double>((to - from).count()) / 1000.0;
+}
+
+class Scheduler::Impl {
+public:
+    Impl(const Estimates& estimates, Options options);
+
+    void set_worker(WorkerState state);
+    void remove_worker(const std::string& id);
+    void set_models(const std::string& worker, const std::vector<Model>& models);
+    void add(const JobId& job, const JobKeys& keys);
+    bool remove(const JobId& job);
+    std::optional<Decision> next(Time now);
+    void running(const JobId& job, const std::string& worker, const JobKeys& keys, Time now);
+    void finished(const JobId& job, double gpu_seconds, Time now);
+
+    // Not const, because looking at the first of a queue puts its heap right.
+    std::optional<std::size_t> position(const JobId& job, Time now);
+    std::optional<double> expected_wait(const JobId& job, Time now);
+    std::optional<Explanation> explain(const JobId& job, Time now);
+
+    ProfileTable profiles_;
+    Order order_;
+    Machines machines_;
+    std::uint64_t loads_ = 0;
+
+    struct Running {
+        Order::Owner owner;
+        std::string worker;
+        double charged_s = 0;
+    };
+    std::unordered_map<JobId, Running> running_;
+    struct Wake {
+        Time at;
+        Index group;
+        friend auto operator<=>(const Wake&, const Wake&) = default;
+    };
+    std::set<Wake> wakes_;
+    struct Deferred {
+        Time ask_again;
+        std::string waits_for;  // a worker that is worth waiting for
+    };
+    std::unordered_map<Index, Deferred> wake_of_;  // by group, what stands in wakes_
+
+private:
+    // A job, a worker for it, and what was weighed.
+    struct Match {
+        JobId job;
+        Index worker = 0;
+        Index profile = 0;
+        Why why = Why::only_choice;
+        Numbers numbers;
+        std::string other_worker;
+        Numbers other;
+        double queue_s = 0;  // for each that would have its models
+    };
+    struct Weighed {
+        std::optional<Match> match;
+        std::optional<Deferred> deferred;
+    };
+
+    std::array<WaitClass, kWaitClasses> class_order(Time now);
+    std::optional<Match> match_warm(WaitClass wait_class, Time now, bool stays_longer);
+    std::optional<Match> best_warm(Index worker, WaitClass wait_class, Time now);
+    std::optional<Match> match_in_turn(WaitClass wait_class, Time now, bool may_pass_over);
+    Weighed weigh(const Order::Head& head, Time now, std::optional<Index> only_worker);
+    void list_free(
+        const Order::Group& group, Time now, Question& question, std::vector<Index>& workers
+    ) const;
+    void list_busy(
+        const Order::Group& group, Time now, Question& question, std::vector<Index>& workers
+    ) const;
+    bool must_avoid(const Order::Group& group, const Machines::Machine& machine) const;
+    bool is_about_equal(const Turn& first, const Turn& other, double load_s) const;
+    bool is_kept_by_own(const Match& match, const Order::Head& head);
+    bool is_wanted(const Machines::Machine& machine, WaitClass lowest) const;
+    JobId job_to_spread(const Order::Head& head, const Question& question, double load_s) const;
+    Numbers numbers_of(const Machines::Machine& machine, Index profile, Time now) const;
+    Decision decide(const Match& match, Time now);
+    void start(const JobId& job, const Match& match, double charged_s, Time now);
+    std::vector<JobId> pick_riders(const Match& match);
+    void worker_changed(Index worker);
+    void remember_to_ask(Index group, Deferred deferred);
+    // How far off the expected waits of some jobs were corrects those of others.
+    void note_expected(Time now);
+    void note_started(const JobId& job, Time now);
+    double raw_wait(const JobId& job, Time now) const;
+    std::optional<WaitClass> class_to_help(Time now);
+    double wait_s(const Order::Place& place, std::size_t ahead, double ahead_s, Time now) const;
+    void judge_workers(Index profile, Explanation& explanation, Time now) const;
+    void give_reasons(const Order::Place& place, Explanation& explanation) const;
+
+    Options options_;
+    std::unique_ptr<Policy> policy_;
+    std::vector<Index> dirty_;       // workers that have become free with models loaded
+    std::set<Index> changed_kinds_;  // kinds of which one has become free
+    int since_ageing_turn_ = 0;
+    struct Forecast {
+        Time made_at;
+        double wait_s = 0;
+        WaitClass wait_class = WaitClass::medium;
+    };
+    std::unordered_map<JobId, Forecast> forecasts_;
+    std::optional<JobId> newest_;
+    std::uint64_t added_ = 0;
+    std::array<double, kWaitClasses> log_off_{};  // of actual against expected, recent ones
+    Time late_asked_at_{};
+    std::optional<WaitClass> late_class_;  // as of then
+    bool has_passed_over_ = false;         // in the latest match_in_turn()
+};
+
+}  // namespace comfyd::scheduler

@@ -1,0 +1,215 @@
+// What each worker would mean for a job, and which of them gets it.
+#include <algorithm>
+
+#include "scheduler/scheduler_impl.hpp"
+
+namespace comfyd::scheduler {
+namespace {
+
+// Workers of one kind, or with one model, that are looked at for a job.
+constexpr int kLookedAt = 4;
+
+}  // namespace
+
+bool Scheduler::Impl::must_avoid(const Order::Group& group, const Machines::Machine& machine)
+    const {
+    if (std::find(group.avoid.begin(), group.avoid.end(), machine.state.id) == group.avoid.end()) {
+        return false;
+    }
+    std::size_t avoided = 0;
+    for (const std::string& id : group.avoid) {
+        const auto worker = machines_.find(id);
+        if (worker && machines_[*worker].state.available &&
+            machines_.can_run(machines_[*worker], group.profile)) {
+            ++avoided;
+        }
+    }
+    return machines_.capable(group.profile).second > avoided;
+}
+
+Numbers Scheduler::Impl::numbers_of(const Machines::Machine& machine, Index profile, Time now)
+    const {
+    const ProfileTable::Expected& expected = profiles_.expected(profile, machine.type);
+    Numbers numbers;
+    numbers.remaining_s = machines_.remaining_s(machine, now);
+    numbers.load_s = machines_.load_s(machine, profile);
+    numbers.run_s = expected.run_s;
+    numbers.finish_s = numbers.remaining_s + numbers.load_s + numbers.run_s;
+    numbers.vram_needed = expected.vram_bytes;
+    numbers.vram_free = machines_.vram_free(machine);
+    numbers.cached = machines_.cached(machine, profile);
+    numbers.load =
+        static_cast<double>(machine.runs.size()) / static_cast<double>(machine.state.slots);
+    numbers.score = placement_score(numbers, machine.state.vram_bytes);
+    return numbers;
+}
+
+void Scheduler::Impl::list_free(
+    const Order::Group& group, Time now, Question& question, std::vector<Index>& workers
+) const {
+    const auto add = [&](Index worker) {
+        const Machines::Machine& machine = machines_[worker];
+        if (std::find(workers.begin(), workers.end(), worker) != workers.end() ||
+            !machines_.fits_now(machine, group.profile) || must_avoid(group, machine)) {
+            return false;
+        }
+        workers.push_back(worker);
+        Candidate candidate;
+        candidate.numbers = numbers_of(machine, group.profile, now);
+        candidate.is_wanted_elsewhere =
+            candidate.numbers.load_s > 0 && is_wanted(machine, WaitClass::batch);
+        question.candidates.push_back(std::move(candidate));
+        return true;
+    };
+    const auto add_some = [&](const auto& free, auto may) {
+        int looked_at = 0;
+        int added = 0;
+        for (const auto& [load, since, worker] : free) {
+            if (may(worker) && add(worker)) {
+                ++added;
+            }
+            // More than usual where they are full because of others on the same GPU.
+            if (++looked_at >= 16 * kLookedAt || added >= kLookedAt) {
+                break;
+            }
+        }
+    };
+    for (Index kind = 0; kind < machines_.kinds().size(); ++kind) {
+        const auto& free = machines_.kinds()[kind].free;
+        if (!free.empty() && machines_.can_run(kind, profiles_[group.profile].requirement) &&
+            machines_.is_large_enough(machines_.kinds()[kind], group.profile)) {
+            add_some(free, [](Index) { return true; });
+        }
+    }
+    if (group.anchor != 0) {
+        add_some(machines_.free_with(group.anchor), [&](Index worker) {
+            return machines_.can_run(machines_[worker], group.profile);
+        });
+    }
+}
+
+void Scheduler::Impl::list_busy(
+    const Order::Group& group, Time now, Question& question, std::vector<Index>& workers
+) const {
+    if (group.anchor == 0) {
+        return;
+    }
+    const auto& busy = machines_.busy_with(group.anchor);
+    question.warm_workers = busy.size() + machines_.free_with(group.anchor).size();
+    int looked_at = 0;
+    for (const auto& [ends, worker] : busy) {
+        const Machines::Machine& machine = machines_[worker];
+        if (machines_.can_run(machine, group.profile) && !must_avoid(group, machine)) {
+            workers.push_back(worker);
+            question.candidates.push_back({numbers_of(machine, group.profile, now), true, false});
+        }
+        if (++looked_at >= kLookedAt) {
+            break;
+        }
+    }
+    for (const WaitClass wait_class : kInOrder) {
+        if (wait_class <= group.wait_class) {
+            question.queue_s += order_.waiting(wait_class, group.anchor).seconds;
+        }
+    }
+}
+
+Scheduler::Impl::Weighed Scheduler::Impl::weigh(
+    const Order::Head& head, Time now, std::optional<Index> only_worker
+) {
+    const Order::Group& group = order_.group(head.group);
+    machines_.make_anchor(group.anchor);
+    Question question;
+    std::vector<Index> workers;
+    Weighed weighed;
+    if (only_worker) {
+        const Machines::Machine& machine = machines_[*only_worker];
+        if (machines_.can_run(machine, group.profile) &&
+            machines_.fits_now(machine, group.profile) && !must_avoid(group, machine)) {
+            workers.push_back(*only_worker);
+            question.candidates.push_back({numbers_of(machine, group.profile, now), false, false});
+        }
+    } else {
+        list_free(group, now, question, workers);
+    }
+    question.has_models = group.anchor != 0;
+    if (question.candidates.empty()) {
+        return weighed;
+    }
+    if (!only_worker) {
+        list_busy(group, now, question, workers);
+    }
+    const Choice choice = policy_->choose(question);
+    if (!choice.candidate) {
+        const Numbers& there = question.candidates[*choice.other].numbers;
+        weighed.deferred = Deferred{
+            later(now, there.remaining_s + 0.1 + 0.1 * there.run_s),
+            machines_[workers[*choice.other]].state.id
+        };
+        return weighed;
+    }
+    Match match;
+    match.job = head.turn.job.job;
+    match.worker = workers[*choice.candidate];
+    match.profile = group.profile;
+    match.why = choice.why;
+    match.numbers = question.candidates[*choice.candidate].numbers;
+    if (choice.other) {
+        match.other_worker = machines_[workers[*choice.other]].state.id;
+        match.other = question.candidates[*choice.other].numbers;
+    }
+    if (only_worker && group.anchor != 0) {
+        match.why = Why::warm;
+    }
+    match.queue_s = question.queue_s / static_cast<double>(question.warm_workers + 1);
+    if (choice.why == Why::spread) {
+        match.job = job_to_spread(head, question, match.numbers.load_s);
+    }
+    weighed.match = std::move(match);
+    return weighed;
+}
+
+// The jobs in front will have started on the warm workers before the load is done: it is made for
+// the one whose turn comes then.
+JobId Scheduler::Impl::job_to_spread(
+    const Order::Head& head, const Question& question, double load_s
+) const {
+    const double job_s = std::max(0.001, profiles_.usual_s(order_.group(head.group).profile));
+    const double before = load_s / job_s * static_cast<double>(question.warm_workers);
+    const std::size_t last = order_.lane_size(head.lane) - 1;
+    return order_.job_at(
+        head.lane, before >= static_cast<double>(last) ? last : static_cast<std::size_t>(before)
+    );
+}
+
+std::vector<JobId> Scheduler::Impl::pick_riders(const Match& match) {
+    const Machines::Machine& machine = machines_[match.worker];
+    const Profile& profile = *profiles_[match.profile].profile;
+    if (options_.merge_max <= 1 || !machine.state.merges || !profile.can_be_merged) {
+        return {};
+    }
+    auto limit = static_cast<std::size_t>(options_.merge_max - 1);
+    std::uint64_t models = 0;
+    for (const Model& model : profile.models) {
+        models += model.bytes;
+    }
+    const std::uint64_t each =
+        match.numbers.vram_needed > models ? match.numbers.vram_needed - models : 0;
+    if (machine.state.vram_bytes > 0 && each > 0) {
+        const std::uint64_t spare = match.numbers.vram_free > match.numbers.vram_needed
+                                        ? match.numbers.vram_free - match.numbers.vram_needed
+                                        : 0;
+        limit = std::min(limit, static_cast<std::size_t>(spare / each));
+    }
+    // A larger batch takes longer, so nobody rides along past a higher class that waits.
+    WaitClass lowest = WaitClass::batch;
+    for (const WaitClass wait_class : kInOrder) {
+        if (order_.waiting(wait_class).jobs > 0) {
+            lowest = wait_class;
+            break;
+        }
+    }
+    return order_.alike(match.profile, lowest, limit);
+}
+
+}  // namespace comfyd::scheduler

@@ -1,0 +1,136 @@
+#include <unordered_map>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "scheduler/scheduler.hpp"
+#include "simulate/policy.hpp"
+#include "simulate/pressure_policy.hpp"
+
+namespace comfyd::simulate {
+namespace {
+
+Time to_time(std::int64_t ms) {
+    return Time(Millis(ms));
+}
+
+// Ids that sort as the jobs came.
+JobId job_id(std::uint32_t job) {
+    JobId id;
+    for (std::size_t byte = 0; byte < 4; ++byte) {
+        id.uuid.bytes[15 - byte] = static_cast<std::uint8_t>(job >> (8 * byte));
+    }
+    return id;
+}
+std::uint32_t job_of(const JobId& id) {
+    std::uint32_t job = 0;
+    for (std::size_t byte = 12; byte < 16; ++byte) {
+        job = (job << 8U) | id.uuid.bytes[byte];
+    }
+    return job;
+}
+
+class RealPolicy final : public Policy {
+public:
+    RealPolicy(const Scene& scene, scheduler::Options options)
+        : scene_(scene), scheduler_(scene.estimates, options) {
+        for (std::uint32_t worker = 0; worker < scene.fleet.size(); ++worker) {
+            ids_.push_back(worker_id(scene.fleet, worker));
+            workers_.emplace(ids_.back(), worker);
+            scheduler_.set_worker(state_of(worker, true));
+        }
+    }
+
+    void add(std::uint32_t job, const std::vector<std::uint32_t>& failed_on) override {
+        const TraceJob& from = scene_.trace.jobs[job];
+        scheduler::JobKeys keys;
+        keys.priority = from.priority;
+        keys.batch = from.batch;
+        keys.tenant = scene_.trace.tenants[from.tenant];
+        keys.profile = scene_.trace.profiles[from.profile].profile;
+        keys.queued_at = to_time(from.at_ms);
+        for (const std::uint32_t worker : failed_on) {
+            keys.avoid.push_back(ids_[worker]);
+        }
+        scheduler_.add(job_id(job), std::move(keys));
+    }
+
+    std::optional<Action> next(std::int64_t now_ms) override {
+        const auto decision = scheduler_.next(to_time(now_ms));
+        if (!decision) {
+            return std::nullopt;
+        }
+        Action action;
+        action.worker = workers_.at(decision->worker);
+        action.jobs.push_back(job_of(decision->job));
+        for (const JobId& rider : decision->riders) {
+            action.jobs.push_back(job_of(rider));
+        }
+        action.profile = scene_.trace.jobs[action.jobs.front()].profile;
+        return action;
+    }
+
+    std::optional<std::int64_t> wake_at() const override {
+        const auto at = scheduler_.wake_at();
+        return at ? std::optional(at->time_since_epoch().count()) : std::nullopt;
+    }
+
+    void finished(const Action& action, double gpu_seconds, std::int64_t now_ms) override {
+        for (const std::uint32_t job : action.jobs) {
+            scheduler_.finished(job_id(job), gpu_seconds, to_time(now_ms));
+        }
+    }
+
+    void set_up(std::uint32_t worker, bool up) override {
+        scheduler_.set_worker(state_of(worker, up));
+        if (!up) {
+            scheduler_.forget_models(ids_[worker]);
+        }
+    }
+
+    std::size_t waiting() const override { return scheduler_.size(); }
+
+private:
+    scheduler::WorkerState state_of(std::uint32_t worker, bool up) const {
+        const GpuType& type = scene_.fleet[worker];
+        scheduler::WorkerState state;
+        state.id = ids_[worker];
+        state.gpu_type = type.name;
+        state.vram_bytes = type.vram_bytes;
+        state.model_memory_bytes = type.model_memory_bytes;
+        state.available = up;
+        state.merges = scene_.merge_max > 1;
+        state.abilities = "all";
+        return state;
+    }
+
+    Scene scene_;
+    std::vector<std::string> ids_;
+    std::unordered_map<std::string, std::uint32_t> workers_;
+    scheduler::Scheduler scheduler_;
+};
+
+}  // namespace
+
+std::string worker_id(const Fleet& fleet, std::uint32_t worker) {
+    return fleet[worker].name + "-" + std::to_string(worker + 1);
+}
+
+std::vector<std::string> policy_names() {
+    return {"finish-time", "score", "fifo", "pressure"};
+}
+
+std::unique_ptr<Policy> make_policy(std::string_view name, const Scene& scene) {
+    if (name == "pressure") {
+        return std::make_unique<PressurePolicy>(scene);
+    }
+    const auto policy = scheduler::parse_policy(name);
+    if (!policy) {
+        return nullptr;
+    }
+    scheduler::Options options;
+    options.policy = *policy;
+    options.merge_max = scene.merge_max;
+    return std::make_unique<RealPolicy>(scene, options);
+}
+
+}  // namespace comfyd::simulate
