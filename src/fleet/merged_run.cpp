@@ -262,6 +262,7 @@ std::optional<NodeOwner> MergedRun::owner_of(const std::string& node) const {
 }
 
 void MergedRun::share_out(Result<jobs::AttemptResult> outcome) {
+    share_usage();
     std::vector<jobs::AttemptResult> parts(members_.size());
     if (outcome) {
         for (jobs::Output& output : outcome->outputs) {
@@ -368,9 +369,14 @@ void MergedRun::on_output(const jobs::Output& output) {
     }
 }
 
-// Each pays for its part of the samples.
+// Told when the run has ended and is not repeated job by job.
 void MergedRun::on_usage(const jobs::Usage& usage) {
-    if (!merged_) {
+    usage_ = usage;
+}
+
+// Each pays for its part of the samples.
+void MergedRun::share_usage() {
+    if (!merged_ || !usage_) {
         return;
     }
     const double all = std::accumulate(merged_->samples.begin(), merged_->samples.end(), 0.0);
@@ -384,15 +390,15 @@ void MergedRun::on_usage(const jobs::Usage& usage) {
         if (member.presence != Presence::here) {
             continue;
         }
-        jobs::Usage own = usage;
         const auto share = [part](Millis whole) {
             return Millis(static_cast<Millis::rep>(static_cast<double>(whole.count()) * part));
         };
-        own.gpu = share(usage.gpu);
-        own.model_load = share(usage.model_load);
-        own.inference = share(usage.inference);
-        own.images = static_cast<int>(usage.images * part + 0.5);
-        own.cost_usd = usage.cost_usd * part;
+        jobs::Usage own = *usage_;
+        own.gpu = share(usage_->gpu);
+        own.model_load = share(usage_->model_load);
+        own.inference = share(usage_->inference);
+        own.images = static_cast<int>(usage_->images * part + 0.5);
+        own.cost_usd = usage_->cost_usd * part;
         member.listener->on_usage(own);
     }
 }

@@ -77,6 +77,7 @@ private:
     Result<> merge_workflows();
     jobs::Assignment merged_assignment() const;
     void share_out(Result<jobs::AttemptResult> outcome);
+    void share_usage();
     // The member that a node of the prompt belongs to, and what the member calls the node.
     std::vector<workflow::JobNode> origins_of(const std::string& node) const;
     std::optional<NodeOwner> owner_of(const std::string& node) const;
@@ -94,6 +95,7 @@ private:
     std::size_t turn_ = 0;    // phase alone: whose it is
     std::size_t inside_ = 0;  // calls of join() that have not returned
     std::optional<workflow::Merged> merged_;
+    std::optional<jobs::Usage> usage_;
     jobs::StopRequest stop_;
     TaskGroup work_;
 };

@@ -127,7 +127,7 @@ TEST(Inputs, TheNativeRoutesFetchToo) {
     );
     const Reply sync =
         comfyd.http().post_json("/prompt_sync", {{"prompt", inverted(server.url("/missing.png"))}});
-    EXPECT_EQ(sync.status, 400) << sync.body;
+    EXPECT_EQ(sync.status, 422) << sync.body;
 }
 
 // The editor's save format of EmptyImage -> SaveImage.
@@ -162,7 +162,7 @@ TEST(Inputs, TheNativeRoutesTakeTheEditorsFormat) {
     EXPECT_EQ(refused.json_at("/error/type"), json::value("invalid_prompt"));
     EXPECT_THAT(refused.body, HasSubstr("NoSuchNode"));
     const Reply sync = comfyd.http().post_json("/prompt_sync", {{"prompt", unknown}});
-    EXPECT_EQ(sync.status, 400) << sync.body;
+    EXPECT_EQ(sync.status, 422) << sync.body;
 }
 
 }  // namespace
