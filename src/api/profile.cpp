@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workflow/merge.hpp"
 #include "workflow/models.hpp"
 
 namespace comfyd::api {
@@ -24,14 +25,14 @@ scheduler::ProfilePtr make_profile(
     const json::object& workflow,
     const workflow::PromptClasses& classes,
     const workflow::PlanOptions& options,
-    const std::string& requirement
+    const jobs::Spec& spec
 ) {
     if (!names_models(workflow)) {
         return nullptr;
     }
     const workflow::Plan plan = workflow::make_plan(workflow::Graph(workflow), classes, options);
     auto profile = std::make_shared<scheduler::Profile>();
-    profile->requirement = requirement;
+    profile->requirement = spec.requirement;
     for (const workflow::ModelNeed& model : plan.models) {
         profile->models.push_back(
             {std::string(to_string(model.kind)) + "/" + model.name, model.estimated_bytes}
@@ -42,6 +43,11 @@ scheduler::ProfilePtr make_profile(
     profile->work_units = plan.work_units;
     profile->heuristic_seconds = plan.heuristic_seconds;
     profile->vram_bytes = plan.vram_bytes;
+    // One prompt has one set of credentials and of targets. The rest is asked only where some
+    // worker can merge.
+    profile->can_be_merged = spec.secret_extra_data.empty() && spec.targets.empty() &&
+                             classes.find(workflow::kMergeNode) != nullptr &&
+                             !workflow::why_not_mergeable(workflow, classes);
     return profile;
 }
 

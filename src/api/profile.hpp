@@ -15,7 +15,7 @@ scheduler::ProfilePtr make_profile(
     const json::object& workflow,
     const workflow::PromptClasses& classes,
     const workflow::PlanOptions& options,
-    const std::string& requirement
+    const jobs::Spec& spec  // complete but for the profile
 );
 
 }  // namespace comfyd::api

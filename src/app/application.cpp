@@ -245,6 +245,7 @@ private:
         jobs::ServiceOptions options;
         options.queue_max = static_cast<std::size_t>(config_.queue_max);
         options.scheduling.policy = config_.scheduler_policy;
+        options.scheduling.merge_max = config_.scheduler_merge_max;
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
         );

@@ -60,6 +60,7 @@ struct Config {
     int webhooks_first_retry_ms = 1000;
     int webhooks_give_up_h = 24;
 
+    int scheduler_merge_max = 8;
     scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
 
     int worker_poll_ms = 1000;

@@ -392,6 +392,14 @@ const std::vector<Setting>& settings() {
             "PEM file with further certificate authorities for addresses of inputs.",
             &Config::inputs_ca_file
         ),
+        number(
+            "scheduler.merge_max",
+            "Jobs that one merged run may have, on workers with comfyd's node pack; 1: never "
+            "merge.",
+            &Config::scheduler_merge_max,
+            1,
+            64
+        ),
         choice<scheduler::PolicyName>(
             "scheduler.policy",
             "How a worker is chosen for a job: finish-time, score or fifo.",

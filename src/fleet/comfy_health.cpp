@@ -5,6 +5,7 @@
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "fleet/comfy_worker.hpp"
+#include "workflow/merge.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -120,6 +121,7 @@ Task<Result<>> ComfyWorker::refresh_classes() {
     classes_stale_ = false;
     if (classes_ != *classes) {
         classes_ = std::move(*classes);
+        merges_ = workflow::worker_supports_merge(*classes_);
         parts_.changed();
     }
     co_return Result<>();

@@ -124,9 +124,14 @@ bool ComfyWorker::available() const {
 }
 
 std::size_t ComfyWorker::running() const {
-    return static_cast<std::size_t>(std::ranges::count_if(attempts_, [](const auto& entry) {
+    const auto prompts = std::ranges::count_if(attempts_, [](const auto& entry) {
         return !entry.second->has_left_worker();
-    }));
+    });
+    const auto groups = std::ranges::count_if(groups_, [](const auto& entry) {
+        const auto group = entry.lock();
+        return group && group->holds_worker();
+    });
+    return static_cast<std::size_t>(prompts + groups);
 }
 
 bool ComfyWorker::can_run(const std::string& requirement) const {
@@ -186,7 +191,10 @@ std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
             OwnerOf owner_of
         ) { return run_prompt(std::move(assignment), listener, stop, std::move(owner_of)); },
     };
-    return std::make_shared<MergedRun>(std::move(parts), std::move(prompt_id), members);
+    std::erase_if(groups_, [](const auto& group) { return group.expired(); });
+    auto group = std::make_shared<MergedRun>(std::move(parts), std::move(prompt_id), members);
+    groups_.push_back(group);
+    return group;
 }
 
 Task<Result<std::string>> ComfyWorker::read_file(jobs::WorkerFile file, std::uint64_t bytes_max) {

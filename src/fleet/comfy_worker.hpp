@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "fleet/class_cache.hpp"
 #include "fleet/comfy_attempt.hpp"
@@ -36,6 +37,8 @@ struct ComfyWorkerParts {
     std::function<bool(const std::string& requirement)> left_to_engine;
 };
 
+class MergedRun;
+
 class ComfyWorker final : public jobs::Worker {
 public:
     ComfyWorker(WorkerConfig config, ComfyWorkerParts parts);
@@ -57,6 +60,7 @@ public:
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
+    bool merges() const override { return merges_; }
     std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
     Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
     Task<Result<>> free_memory(bool models, bool results) override;
@@ -132,6 +136,8 @@ private:
     comfy::SystemStats stats_;
     std::shared_ptr<const workflow::NodeClasses> classes_;
     Ticks::time_point classes_read_at_{};
+    bool merges_ = false;  // has what merged prompts are made with
+    std::vector<std::weak_ptr<MergedRun>> groups_;
     bool classes_stale_ = false;  // it refused a class that it should have
 
     std::map<std::string, ComfyAttempt*, std::less<>>

@@ -172,6 +172,7 @@ Task<> MergedRun::drive() {
             "jobs run alone instead of together",
             {{"prompt", prompt_id_}, {"jobs", count_here()}, {"why", outcome.error().message}}
         );
+        separated_ = true;
         phase_ = Phase::alone;
         pass_turn();
         co_return;

@@ -49,6 +49,11 @@ public:
         jobs::StopRequest& stop
     );
     void leave(std::size_t place) override;
+    bool runs_alone() const override { return separated_; }
+    // It waits for its members, or they run alone: the worker is taken, also between its prompts.
+    bool holds_worker() const {
+        return phase_ == Phase::gathering || (phase_ == Phase::alone && count_here() > 0);
+    }
 
 private:
     enum class Phase { gathering, running, alone, ended };
@@ -92,6 +97,7 @@ private:
     const std::string prompt_id_;
     std::vector<Member> members_;  // by place
     Phase phase_ = Phase::gathering;
+    bool separated_ = false;  // the merged run failed, or there was none
     std::size_t turn_ = 0;    // phase alone: whose it is
     std::size_t inside_ = 0;  // calls of join() that have not returned
     std::optional<workflow::Merged> merged_;

@@ -70,7 +70,13 @@ public:
         outputs.push_back(std::move(event));
     }
 
-    void on_usage(const Usage& used) override { usage = used; }
+    void on_usage(const Usage& used) override {
+        if (usage) {
+            usage->add(used);
+        } else {
+            usage = used;
+        }
+    }
 
     bool wants_remarks() const override {
         return hub_.observer() != nullptr && hub_.observer()->wants_remarks(id);
@@ -88,8 +94,10 @@ public:
     bool begun = false;
     bool gone = false;  // it never began: the job is back in the queue, or ended on the way
     scheduler::JobKeys keys;
-    bool is_on_worker = false;  // its run() has been called
-    bool holds_place = false;   // the scheduler counts it as running
+    bool is_on_worker = false;        // its run() has been called
+    bool holds_place = false;         // the scheduler counts it as running
+    std::shared_ptr<RunGroup> group;  // set: it shares its run with others
+    std::optional<SharedRun> shared;  // likewise
     std::chrono::steady_clock::time_point placed_at{};
     double expected_load_s = 0;
     StopRequest stop;

@@ -45,6 +45,7 @@ Task<Result<>> Dispatcher::recover() {
     std::optional<JobId> after;
     std::size_t queued = 0;
     std::size_t reattached = 0;
+    std::vector<FoundAgain> shared_runs;
     for (;;) {
         auto page = co_await ledger_.unfinished(after, kPage);
         if (!page) {
@@ -57,7 +58,13 @@ Task<Result<>> Dispatcher::recover() {
             announce(job, false);
             if (job.state == State::running) {
                 ++reattached;
-                reattach(std::move(job), known_profile(entry.profile, entry.requirement));
+                auto profile = known_profile(entry.profile, entry.requirement);
+                auto shared = co_await shared_run_of(job.id);
+                if (shared) {
+                    shared_runs.push_back({std::move(job), std::move(profile), std::move(*shared)});
+                } else {
+                    reattach(std::move(job), std::move(profile));
+                }
             } else {
                 ++queued;
                 put_back(job, known_profile(entry.profile, entry.requirement));
@@ -67,6 +74,7 @@ Task<Result<>> Dispatcher::recover() {
             break;
         }
     }
+    reattach_groups(std::move(shared_runs));
     if (queued + reattached > 0) {
         log::info("unfinished jobs are back", {{"queued", queued}, {"running", reattached}});
     }

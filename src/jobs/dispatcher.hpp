@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -108,11 +109,30 @@ private:
         const scheduler::Decision& decision, std::shared_ptr<Worker> worker
     );
     void launch(const scheduler::Decision& decision);
+    void launch(
+        std::shared_ptr<Attempt> attempt, std::shared_ptr<RunGroup> group, SharedRun shared
+    );
+    // The worker can run the job and its riders as one prompt, and this has not failed lately.
+    bool may_share(const scheduler::Decision& decision, const Worker& worker) const;
+    void put_riders_back(const scheduler::Decision& decision);
+    // Jobs that ran as one prompt when the process ended.
+    struct FoundAgain {
+        Job job;
+        scheduler::ProfilePtr profile;
+        SharedRun shared;
+    };
+    Task<std::optional<SharedRun>> shared_run_of(JobId id);
+    void reattach_groups(std::vector<FoundAgain> found);
     // The worker is done with it.
     void give_up_place(Attempt& attempt);
     void learn(const Attempt& attempt, const Result<AttemptResult>& outcome);
     std::optional<scheduler::Expectation> estimate_rest(const Attempt& attempt) const;
-    void reattach(Job job, scheduler::ProfilePtr profile);
+    void reattach(
+        Job job,
+        scheduler::ProfilePtr profile,
+        std::shared_ptr<RunGroup> group = nullptr,
+        std::optional<SharedRun> shared = std::nullopt
+    );
     Task<> run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached);
     Task<Result<Assignment>> begin(std::shared_ptr<Attempt> attempt, bool is_reattached);
     Task<> conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome);
@@ -148,6 +168,7 @@ private:
     };
     std::unordered_map<std::string, Known> workers_;  // by id
     std::optional<Time> wake_at_;
+    std::set<std::string> lone_shapes_;  // of jobs whose merged run failed
     std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_priority_{};
     struct Waiting {
         Time not_before;

@@ -20,16 +20,44 @@ double random_fraction() {
 }  // namespace
 
 void Dispatcher::launch(const scheduler::Decision& decision) {
-    auto worker = confirm(decision);
+    const auto worker = confirm(decision);
     if (!worker) {
         scheduler_.add(decision.job, decision.keys);
+        put_riders_back(decision);
         return;
     }
-    queued_by_priority_[static_cast<std::size_t>(decision.keys.priority)].fetch_sub(
+    std::shared_ptr<RunGroup> group;
+    SharedRun shared;
+    if (may_share(decision, *worker)) {
+        shared.prompt_id = Uuid::make(clock_.now()).to_string();
+        group = worker->make_group(shared.prompt_id, 1 + decision.riders.size());
+    }
+    launch(make_attempt(decision, worker), group, shared);
+    if (!group) {
+        put_riders_back(decision);
+        return;
+    }
+    log::debug("placed together", {{"job", decision.job}, {"riders", decision.riders.size()}});
+    for (const scheduler::Decision::Rider& rider : decision.riders) {
+        scheduler::Decision own = decision;
+        own.job = rider.job;
+        own.keys = rider.keys;
+        shared.place += 1;
+        launch(make_attempt(own, worker), group, shared);
+    }
+}
+
+void Dispatcher::launch(
+    std::shared_ptr<Attempt> attempt, std::shared_ptr<RunGroup> group, SharedRun shared
+) {
+    queued_by_priority_[static_cast<std::size_t>(attempt->keys.priority)].fetch_sub(
         1, std::memory_order_relaxed
     );
-    auto attempt = make_attempt(decision, std::move(worker));
-    attempts_[decision.job] = attempt;
+    if (group) {
+        attempt->group = std::move(group);
+        attempt->shared = std::move(shared);
+    }
+    attempts_[attempt->id] = attempt;
     tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
 }
 
@@ -72,9 +100,16 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     co_return accepted;
 }
 
-void Dispatcher::reattach(Job job, scheduler::ProfilePtr profile) {
+void Dispatcher::reattach(
+    Job job,
+    scheduler::ProfilePtr profile,
+    std::shared_ptr<RunGroup> group,
+    std::optional<SharedRun> shared
+) {
     auto worker = fleet_.find(job.worker);
     auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, job.id, std::move(worker));
+    attempt->group = std::move(group);
+    attempt->shared = std::move(shared);
     attempt->keys = make_keys(job, std::move(profile));
     attempt->placed_at = std::chrono::steady_clock::now();
     if (attempt->worker) {
@@ -96,6 +131,9 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
     auto assignment = co_await begin(attempt, is_reattached);
     if (!assignment) {
         give_up_place(*attempt);
+        if (attempt->group) {
+            attempt->group->leave(attempt->shared->place);
+        }
         attempt->gone = true;
         attempts_.erase(attempt->id);
         attempt->change_done.notify();
@@ -163,10 +201,12 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
         attempt->sequence = attempt->job.sequence;
         const std::string worker = attempt->worker->id();
         const Time now = clock_.now();
-        auto started =
-            co_await change_attempt(attempt, [worker, now](const Job& job, std::uint64_t sequence) {
-                return jobs::start(job, worker, sequence, now);
-            });
+        auto started = co_await change_attempt(
+            attempt,
+            [worker, now, shared = attempt->shared](const Job& job, std::uint64_t sequence) {
+                return jobs::start(job, worker, sequence, now, shared);
+            }
+        );
         if (!started) {
             co_return fail(std::move(started.error()));
         }
@@ -188,6 +228,10 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
     assignment.targets = std::move(attempt->spec->targets);
     assignment.timeout = attempt->job.timeout;
     assignment.reattach = is_reattached;
+    if (attempt->group) {
+        assignment.group = attempt->group;
+        assignment.place = attempt->shared->place;
+    }
     attempt->spec.reset();
     co_return assignment;
 }

@@ -9,6 +9,8 @@
 namespace comfyd::jobs {
 namespace {
 
+constexpr std::size_t kLoneShapesMax = 10'000;
+
 double seconds_since(std::chrono::steady_clock::time_point then) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
@@ -46,17 +48,24 @@ void Dispatcher::update_workers() {
 void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
     Known& known = workers_[worker->id()];
     known.worker = worker;
-    std::vector<std::shared_ptr<Attempt>> there;
+    std::vector<std::vector<std::shared_ptr<Attempt>>> runs;  // jobs that share one are together
     for (const JobId& id : known.attempts) {
         const auto found = attempts_.find(id);
-        if (found != attempts_.end() && found->second->is_on_worker) {
-            there.push_back(found->second);
+        if (found == attempts_.end() || !found->second->is_on_worker) {
+            continue;
         }
+        const auto& attempt = found->second;
+        const auto same = std::ranges::find_if(runs, [&attempt](const auto& run) {
+            return attempt->group && run.front()->group == attempt->group;
+        });
+        (same == runs.end() ? runs.emplace_back() : *same).push_back(attempt);
     }
     // It has finished some whose results are still being fetched.
     const std::size_t running = worker->running();
-    for (std::size_t i = 0; i + running < there.size(); ++i) {
-        give_up_place(*there[i]);
+    for (std::size_t i = 0; i + running < runs.size(); ++i) {
+        for (const auto& attempt : runs[i]) {
+            give_up_place(*attempt);
+        }
     }
     const WorkerInfo info = worker->info();
     scheduler::WorkerState state;
@@ -66,11 +75,12 @@ void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
     state.vram_bytes = info.vram_total;
     state.slots = info.slots;
     state.abilities = worker->abilities();
+    state.merges = worker->merges();
     state.available =
         worker->available() || known.attempts.size() >= static_cast<std::size_t>(info.slots);
     std::string told = state.abilities + '\n' + state.gpu_type + '\n' + state.gpu + '\n' +
                        std::to_string(state.vram_bytes) + '\n' + std::to_string(state.slots) +
-                       (state.available ? "\n+" : "\n-");
+                       (state.merges ? "\nm" : "\n") + (state.available ? "+" : "-");
     if (told == known.told && !state.abilities.empty()) {
         return;
     }
@@ -145,6 +155,9 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
         return;
     }
     const scheduler::Profile& profile = *attempt.keys.profile;
+    if (attempt.group && attempt.group->runs_alone() && lone_shapes_.size() < kLoneShapesMax) {
+        lone_shapes_.insert(profile.shape);
+    }
     if (!outcome) {
         if (outcome.error().code == Code::out_of_memory) {
             predictor_.learn_out_of_memory(profile, known->second.gpu_type);
@@ -153,6 +166,9 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
             scheduler_.forget_models(known->first);
         }
         return;
+    }
+    if (attempt.group) {
+        return;  // what a job takes among others says little of what it takes alone
     }
     scheduler::RunReport report{profile, known->second.gpu_type, known->first, 0, {}};
     report.seconds = seconds_since(attempt.placed_at);

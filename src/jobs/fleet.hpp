@@ -19,6 +19,8 @@ class RunGroup {
 public:
     virtual ~RunGroup() = default;
     virtual void leave(std::size_t place) = 0;
+    // The jobs were here and could not run together: each ran, or runs, alone.
+    virtual bool runs_alone() const = 0;
 };
 
 // One try of a job on one worker.
@@ -59,7 +61,8 @@ public:
     virtual void on_progress(const Progress& progress) = 0;
     virtual void on_preview(std::string bytes, std::string content_type) = 0;
     virtual void on_output(const Output& output) = 0;
-    // Once, before the attempt ends, however it ends; not for one that never came to its worker.
+    // Before the attempt ends, however it ends; not for one that never came to its worker. Again
+    // where the attempt ran again, for example alone after a merged run: each tells of itself.
     virtual void on_usage(const Usage& usage) { static_cast<void>(usage); }
     // Whether anybody wants to hear on_remark() now; making remarks for nobody would cost.
     virtual bool wants_remarks() const { return false; }
@@ -124,6 +127,8 @@ public:
         Assignment assignment, AttemptListener& listener, StopRequest& stop
     ) = 0;
 
+    // It can run several jobs of one shape as one prompt.
+    virtual bool merges() const { return false; }
     // For jobs of one shape that are to run as one prompt; nullptr: this worker runs each alone.
     virtual std::shared_ptr<RunGroup> make_group(std::string prompt_id, std::size_t members) {
         static_cast<void>(prompt_id), static_cast<void>(members);

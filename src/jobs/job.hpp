@@ -219,9 +219,25 @@ struct Change {
     std::optional<Usage> used{};  // of the attempt that ended with it
 };
 
+// A prompt that a job shares with others, and which of them it is. Told by its event `started`.
+struct SharedRun {
+    std::string prompt_id;
+    std::size_t place = 0;
+
+    json::object to_json() const;
+    // From the data of an event; nullopt: the job ran alone.
+    static std::optional<SharedRun> from_event(const json::object& data);
+};
+
 // The state machine. Each function answers Code::conflict for a job whose state does not allow it,
 // and changes nothing. `sequence` is the event's, above every earlier one of the job.
-Result<Change> start(const Job& job, std::string worker, std::uint64_t sequence, Time now);
+Result<Change> start(
+    const Job& job,
+    std::string worker,
+    std::uint64_t sequence,
+    Time now,
+    const std::optional<SharedRun>& shared = std::nullopt
+);
 Result<Change> complete(
     const Job& job,
     std::vector<Output> outputs,

@@ -57,7 +57,30 @@ Change make_job(JobId id, const Spec& spec, Time now) {
     return changed(std::move(job), EventType::queued, {{"priority", spec.priority}}, 1, now);
 }
 
-Result<Change> start(const Job& job, std::string worker, std::uint64_t sequence, Time now) {
+json::object SharedRun::to_json() const {
+    return {{"prompt_id", prompt_id}, {"place", place}};
+}
+
+std::optional<SharedRun> SharedRun::from_event(const json::object& data) {
+    const json::value* shared = json::find(data, "shared_run");
+    if (shared == nullptr || !shared->is_object()) {
+        return std::nullopt;
+    }
+    auto prompt = json::find_string(shared->get_object(), "prompt_id");
+    auto place = json::find_int(shared->get_object(), "place");
+    if (!prompt || !*prompt || !place || !*place || **place < 0) {
+        return std::nullopt;
+    }
+    return SharedRun{std::move(**prompt), static_cast<std::size_t>(**place)};
+}
+
+Result<Change> start(
+    const Job& job,
+    std::string worker,
+    std::uint64_t sequence,
+    Time now,
+    const std::optional<SharedRun>& shared
+) {
     if (job.state != State::queued) {
         return not_allowed(job, "started");
     }
@@ -68,6 +91,9 @@ Result<Change> start(const Job& job, std::string worker, std::uint64_t sequence,
     next.started_at = now;
     next.failure.reset();
     json::object data{{"worker", next.worker}, {"attempt", next.attempt}};
+    if (shared) {
+        data["shared_run"] = shared->to_json();
+    }
     return changed(std::move(next), EventType::started, std::move(data), sequence, now);
 }
 

@@ -133,8 +133,8 @@ Decision Scheduler::Impl::decide(const Match& match, Time now) {
     decision.queue_length = order_.size();
     note_started(match.job, now);
     start(match.job, match, match.numbers.load_s + match.numbers.run_s, now);
-    decision.riders = pick_riders(match);
-    for (const JobId& rider : decision.riders) {
+    for (const JobId& rider : pick_riders(match)) {
+        decision.riders.push_back({rider, order_.keys_of(rider)});
         running_[rider] =
             Running{order_.take(rider, match.numbers.run_s), decision.worker, match.numbers.run_s};
     }

@@ -109,7 +109,11 @@ struct Decision {
     JobId job;
     std::string worker;
     // Jobs that ride along in the same run, in order. Empty unless the worker merges.
-    std::vector<JobId> riders;
+    struct Rider {
+        JobId job;
+        JobKeys keys;
+    };
+    std::vector<Rider> riders;
     JobKeys keys;  // of `job`, as they were added
     Why why = Why::only_choice;
     Numbers numbers;

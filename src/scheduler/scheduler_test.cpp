@@ -378,9 +378,10 @@ TEST_F(SchedulerTest, RidersAreAlikeAndDelayNobody) {
     ASSERT_TRUE(merged);
     EXPECT_EQ(merged->riders.size(), 3U);
     EXPECT_EQ(merging.size(), 5U);
-    for (const JobId& rider : merged->riders) {
-        EXPECT_FALSE(merging.contains(rider));
-        merging.finished(rider, 1, at(1));
+    for (const auto& rider : merged->riders) {
+        EXPECT_FALSE(merging.contains(rider.job));
+        EXPECT_EQ(rider.keys.profile, mergeable);
+        merging.finished(rider.job, 1, at(1));
     }
     merging.finished(merged->job, 1, at(1));
     merging.add(job_id(30), keys(profile("y"), at(1), 9));

@@ -23,6 +23,8 @@
 
 namespace comfyd::workflow {
 
+// A worker without this class does not merge.
+inline constexpr std::string_view kMergeNode = "ComfydLatentBatch";
 inline constexpr std::size_t kMergeJobsMax = 64;
 inline constexpr std::size_t kMergeSamplesMax = 4'096;
 

@@ -99,9 +99,6 @@ jobs::Spec make_spec(
     spec.priority = order.priority;
     spec.node_count = static_cast<int>(request.prompt.size());
     spec.requirement = std::move(judgement.requirement);
-    spec.profile = make_profile(
-        request.prompt, *services.catalogue(), services.options.plan, spec.requirement
-    );
     spec.extra_data = std::move(request.extra_data);
     spec.extra_data.erase("client_id");
     take_secrets(spec.extra_data, spec.secret_extra_data);
@@ -123,6 +120,7 @@ jobs::Spec make_spec(
     if (request.targets || !judgement.verdict.node_errors.empty()) {
         spec.targets = outputs;
     }
+    spec.profile = make_profile(request.prompt, *services.catalogue(), services.options.plan, spec);
     return spec;
 }
 
