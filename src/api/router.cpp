@@ -23,7 +23,8 @@ constexpr const char* kExposedHeaders =
     "Location, Retry-After, X-API-Version, X-Request-Id, Deprecation, Sunset, Link, ETag, "
     "Content-Range, Content-Disposition, Accept-Ranges";
 constexpr const char* kAllowedHeaders =
-    "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, If-Match, If-None-Match, "
+    "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, If-Match, "
+    "If-None-Match, "
     "If-Range, X-Request-Id, X-Webhook-URL";
 constexpr const char* kRetryAfterSeconds = "2";
 

@@ -300,7 +300,7 @@ Task<Result<jobs::Submitted>> submit(
     spec.workflow = json::serialize(graph);
     spec.requirement = std::move(checked->requirement);
     spec.node_count = checked->node_count;
-    spec.profile = make_profile(graph, *catalogue, services.options.plan, spec);
+    spec.profile = make_profile(graph, catalogue, services.options.plan, spec);
     if (!spec.idempotency_key.empty()) {
         bound.forget_chosen(graph);
         spec.request_hash =

@@ -153,7 +153,7 @@ Task<Outcome<Accepted>> accept(Call& call, native::Context& context, Wish& wish)
         );
     }
     jobs::Spec spec = make_spec(call, request, judgement);
-    spec.profile = make_profile(request.prompt, *services.catalogue(), services.options.plan, spec);
+    spec.profile = make_profile(request.prompt, services.catalogue(), services.options.plan, spec);
     auto common = decode_common(call, services, wish.common, spec);
     if (!common) {
         co_return trouble(std::move(common.error()));

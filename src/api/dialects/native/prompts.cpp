@@ -120,7 +120,7 @@ jobs::Spec make_spec(
     if (request.targets || !judgement.verdict.node_errors.empty()) {
         spec.targets = outputs;
     }
-    spec.profile = make_profile(request.prompt, *services.catalogue(), services.options.plan, spec);
+    spec.profile = make_profile(request.prompt, services.catalogue(), services.options.plan, spec);
     return spec;
 }
 
