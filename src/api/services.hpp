@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -31,11 +32,19 @@ struct ApiOptions {
     std::size_t streams_max = 20'000;
     bool has_frontend = false;            // "/" is the editor and not the landing page
     workflow::SecurityPolicy security{};  // of every submission
-    assets::IntakeLimits inputs{};        // of files that submissions name by address or content
-    std::size_t fetches_max = 64;         // requests that fetch such files at the same time
+    std::map<std::string, workflow::SecurityPolicy> tenant_security{};  // in its place, by tenant
+    assets::IntakeLimits inputs{};  // of files that submissions name by address or content
+    std::size_t fetches_max = 64;   // requests that fetch such files at the same time
     workflow::PlanOptions plan{};
     std::uint64_t gpu_memory_mb = 0;  // of the largest GPU; 0: not known
 };
+
+inline const workflow::SecurityPolicy& security_of(
+    const ApiOptions& options, const std::string& tenant
+) {
+    const auto own = options.tenant_security.find(tenant);
+    return own == options.tenant_security.end() ? options.security : own->second;
+}
 
 struct Services {
     jobs::Service& jobs;

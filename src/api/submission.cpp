@@ -274,7 +274,9 @@ Task<Result<jobs::Submitted>> submit(
         bound = std::move(*done);
     }
     json::array warnings = put_right(submission, *catalogue, bound, graph, given);
-    if (auto secure = workflow::check_security(graph, services.options.security, *catalogue);
+    if (auto secure = workflow::check_security(
+            graph, security_of(services.options, call.caller.tenant), *catalogue
+        );
         !secure) {
         co_return fail(std::move(secure.error()));
     }

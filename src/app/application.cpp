@@ -246,6 +246,11 @@ private:
         options.queue_max = static_cast<std::size_t>(config_.queue_max);
         options.scheduling.policy = config_.scheduler_policy;
         options.scheduling.merge_max = config_.scheduler_merge_max;
+        for (const TenantSetting& tenant : config_.tenants) {
+            options.tenants[tenant.name] = {
+                tenant.weight, static_cast<std::size_t>(tenant.running_max)
+            };
+        }
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
         );
@@ -300,6 +305,9 @@ private:
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
         options.has_frontend = !config_.frontend_dir.empty();
         options.security = security_policy(config_);
+        for (const TenantSetting& tenant : config_.tenants) {
+            options.tenant_security[tenant.name] = security_policy(config_, tenant);
+        }
         options.inputs.bytes_max = static_cast<std::uint64_t>(config_.inputs_total_mb) << 20;
         options.inputs.timeout = std::chrono::seconds(config_.inputs_timeout_s);
         options.inputs.ca_file = config_.inputs_ca_file;

@@ -51,7 +51,7 @@ private:
     }
 
     Result<> read_entry(const std::string& key, const YAML::Node& value) {
-        if (key == "workers" || key == "auth.keys" || key == "cors.origins") {
+        if (std::ranges::find(kLists, key) != kLists.end()) {
             return read_list(key, value);
         }
         const bool is_group =
@@ -94,9 +94,17 @@ private:
             config_.cors_origins = list.as<std::vector<std::string>>();
             return {};
         }
-        (key == "workers") ? config_.workers.clear() : config_.keys.clear();
+        if (key == "workers") {
+            config_.workers.clear();
+        } else if (key == "tenants") {
+            config_.tenants.clear();
+        } else {
+            config_.keys.clear();
+        }
         for (const YAML::Node& item : list) {
-            Result<> added = key == "workers" ? read_worker(item) : read_key(item);
+            Result<> added = key == "workers"   ? read_worker(item)
+                             : key == "tenants" ? read_tenant(item)
+                                                : read_key(item);
             if (!added) {
                 return fail(at(item, std::move(added.error())));
             }
@@ -129,6 +137,41 @@ private:
             }
         }
         return add_worker(config_, std::move(worker));
+    }
+
+    Result<> read_tenant(const YAML::Node& item) {
+        TenantSetting tenant;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "name") {
+                tenant.name = member.second.as<std::string>();
+            } else if (name == "weight") {
+                tenant.weight = member.second.as<double>();
+            } else if (name == "running_max") {
+                tenant.running_max = member.second.as<int>();
+            } else if (name == "denied_nodes") {
+                tenant.denied_nodes = member.second.as<std::vector<std::string>>();
+            } else if (name == "allowed_nodes") {
+                tenant.allowed_nodes = member.second.as<std::vector<std::string>>();
+            } else {
+                return invalid(
+                    "a tenant has 'name', 'weight', 'running_max', 'denied_nodes' and "
+                    "'allowed_nodes', not '" +
+                    name + "'"
+                );
+            }
+        }
+        const bool is_known = std::ranges::any_of(config_.tenants, [&](const TenantSetting& other) {
+            return other.name == tenant.name;
+        });
+        if (tenant.name.empty() || is_known) {
+            return invalid("a tenant needs a 'name' of its own");
+        }
+        if (!(tenant.weight > 0 && tenant.weight <= 1'000'000) || tenant.running_max < 0) {
+            return invalid("a tenant's 'weight' is above 0, its 'running_max' not below 0");
+        }
+        config_.tenants.push_back(std::move(tenant));
+        return {};
     }
 
     Result<> read_key(const YAML::Node& item) {
@@ -189,6 +232,17 @@ workflow::SecurityPolicy security_policy(const Config& config) {
     policy.allow_private_hosts = config.inputs_allow_private;
     policy.nodes_max = static_cast<std::size_t>(config.workflow_nodes_max);
     policy.depth_max = static_cast<std::size_t>(config.workflow_depth_max);
+    return policy;
+}
+
+workflow::SecurityPolicy security_policy(const Config& config, const TenantSetting& tenant) {
+    workflow::SecurityPolicy policy = security_policy(config);
+    policy.denied_nodes.insert(
+        policy.denied_nodes.end(), tenant.denied_nodes.begin(), tenant.denied_nodes.end()
+    );
+    if (!tenant.allowed_nodes.empty()) {
+        policy.allowed_nodes = tenant.allowed_nodes;
+    }
     return policy;
 }
 
@@ -267,6 +321,18 @@ Result<> check_config(const Config& config) {
     return {};
 }
 
+namespace {
+
+std::string show_words(const std::string& name, const std::vector<std::string>& words) {
+    std::string out = words.empty() ? "" : "    " + name + ":\n";
+    for (const std::string& word : words) {
+        out += "      - \"" + word + "\"\n";
+    }
+    return out;
+}
+
+}  // namespace
+
 std::string show_config(const Config& config) {
     std::string out;
     std::string group;
@@ -294,6 +360,13 @@ std::string show_config(const Config& config) {
             out += "    slots: " + std::to_string(worker.slots) + "\n";
         }
     }
+    out += config.tenants.empty() ? "tenants: []\n" : "tenants:\n";
+    for (const TenantSetting& tenant : config.tenants) {
+        out += "  - name: \"" + tenant.name + "\"\n    weight: " + show_number(tenant.weight) +
+               "\n    running_max: " + std::to_string(tenant.running_max) + "\n";
+        out += show_words("denied_nodes", tenant.denied_nodes);
+        out += show_words("allowed_nodes", tenant.allowed_nodes);
+    }
     out += config.keys.empty() ? "auth:\n  keys: []\n" : "auth:\n  keys:\n";
     for (const auth::ApiKey& key : config.keys) {
         out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant +
@@ -316,6 +389,10 @@ std::string describe_settings() {
     out +=
         "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, gpu, "
         "slots, gpu_second_usd}.\n";
+    out +=
+        "  tenants\n      In YAML {name, weight, running_max, denied_nodes, allowed_nodes}: part "
+        "of "
+        "the GPU-seconds, jobs at a time, node classes.\n";
     out +=
         "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256, operator}, "
         "in the environment name=secret.\n";

@@ -28,12 +28,22 @@ struct WorkerSetting {
     int slots = 1;      // prompts at a time
 };
 
+// What holds for one tenant. Those that are not named share GPUs evenly and have no limits.
+struct TenantSetting {
+    std::string name;
+    double weight = 1;                         // of its part of the GPU-seconds
+    int running_max = 0;                       // jobs at a time; 0: no limit
+    std::vector<std::string> denied_nodes{};   // beside security.denied_nodes
+    std::vector<std::string> allowed_nodes{};  // instead of security.allowed_nodes; empty: those
+};
+
 struct Config {
     std::string listen = "127.0.0.1:8080";
     std::string data = "./comfyd-data";
     std::string public_url;
     int io_threads = 0;  // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
+    std::vector<TenantSetting> tenants;
 
     log::Level log_level = log::Level::info;
     log::Format log_format = log::Format::automatic;
@@ -93,6 +103,7 @@ struct Config {
 
 // The part of it that workflows must keep to.
 workflow::SecurityPolicy security_policy(const Config& config);
+workflow::SecurityPolicy security_policy(const Config& config, const TenantSetting& tenant);
 
 // Reads the file (when given), then the environment, then the flags ("key", "value").
 // Code::config_invalid says file, line, key and what would be right.

@@ -61,6 +61,22 @@ TEST(Config, AnUnknownKeyNamesFileLineAndTheNearestKey) {
     EXPECT_FALSE(load("nonsense:\n  - a\n"));
 }
 
+TEST(Config, TenantsHaveTermsOfTheirOwn) {
+    const auto config = load(
+        "security:\n  denied_nodes: [Bad]\ntenants:\n  - name: acme\n    weight: 3\n    "
+        "running_max: 4\n"
+        "    denied_nodes: [LoadVideo*]\n    allowed_nodes: [Load*]\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    ASSERT_EQ(config->tenants.size(), 1U);
+    EXPECT_EQ(config->tenants[0].weight, 3);
+    EXPECT_EQ(config->tenants[0].running_max, 4);
+    const auto policy = security_policy(*config, config->tenants[0]);
+    EXPECT_EQ(policy.denied_nodes, (std::vector<std::string>{"Bad", "LoadVideo*"}));
+    EXPECT_EQ(policy.allowed_nodes, (std::vector<std::string>{"Load*"}));
+    EXPECT_NE(show_config(*config).find("- name: \"acme\""), std::string::npos);
+}
+
 TEST(Config, BadValuesSayWhatWouldBeRight) {
     for (const char* bad :
          {"io_threads: many\n",
@@ -74,6 +90,9 @@ TEST(Config, BadValuesSayWhatWouldBeRight) {
           "workers:\n  - url: http://x\n    slots: 0\n",
           "scheduler:\n  policy: best\n",
           "workers:\n  - url: http://x\n    gpu_second_usd: much\n",
+          "tenants:\n  - weight: 2\n",
+          "tenants:\n  - name: a\n    weight: 0\n",
+          "tenants:\n  - name: a\n  - name: a\n",
           "auth:\n  keys:\n    - name: a\n      operator: perhaps\n",
           ": :\n",
           "auth:\n  keys:\n    - name: a\n      sha256: short\n",

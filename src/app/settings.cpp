@@ -520,6 +520,8 @@ Result<> set_list(Config& config, std::string_view key, const std::string& value
                 return added;
             }
         }
+    } else if (key == "tenants") {
+        return invalid("'tenants' can be set in the configuration file alone");
     } else {
         config.cors_origins = split_commas(value);
     }

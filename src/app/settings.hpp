@@ -23,7 +23,9 @@ struct Setting {
 const std::vector<Setting>& settings();
 
 // The settings that are lists; each has its own YAML form.
-inline constexpr std::array<std::string_view, 3> kLists{"workers", "auth.keys", "cors.origins"};
+inline constexpr std::array<std::string_view, 4> kLists{
+    "workers", "tenants", "auth.keys", "cors.origins"
+};
 
 // As the configuration shows it.
 std::string show_number(double number);

@@ -73,6 +73,9 @@ public:
 
     // Why a job waits; nullopt: it does not.
     std::optional<scheduler::Explanation> explain(const JobId& id) const;
+    void set_tenant(const std::string& tenant, scheduler::TenantTerms terms) {
+        scheduler_.set_tenant(tenant, terms);
+    }
     // What a worker has loaded is gone.
     void forget_models(const std::string& worker) { scheduler_.forget_models(worker); }
     // What was learned of run times, for whoever keeps it over a restart.

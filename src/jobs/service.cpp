@@ -37,7 +37,11 @@ public:
           fleet_(fleet),
           hub_(hub),
           options_(options),
-          dispatcher_(core, clock, ledger, fleet, hub, options.scheduling) {}
+          dispatcher_(core, clock, ledger, fleet, hub, options.scheduling) {
+        for (const auto& [tenant, terms] : options.tenants) {
+            dispatcher_.set_tenant(tenant, terms);
+        }
+    }
 
     Task<Result<Submitted>> submit(Spec spec) {
         if (stopping_) {

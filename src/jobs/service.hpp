@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ namespace comfyd::jobs {
 struct ServiceOptions {
     std::size_t queue_max = 1'000'000;  // more waiting jobs than this: Code::queue_full
     scheduler::Options scheduling{};
+    std::map<std::string, scheduler::TenantTerms> tenants{};
 };
 
 // A job and what only the running process knows of it.

@@ -40,7 +40,9 @@ Task<Result<jobs::WorkflowSaved>> save(Call& call, const Services& services, Cho
         co_return fail(std::move(body.error()));
     }
     const auto catalogue = services.catalogue();
-    auto version = make_version(std::move(*body), *catalogue, services.options.security);
+    auto version = make_version(
+        std::move(*body), *catalogue, security_of(services.options, call.caller.tenant)
+    );
     if (!version) {
         co_return fail(std::move(version.error()));
     }

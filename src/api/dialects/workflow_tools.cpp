@@ -89,9 +89,9 @@ Result<Wish> decode(json::object body, const workflow::Catalogue& catalogue) {
     return wish;
 }
 
-workflow::ValidationOptions validation_options(const Services& services) {
+workflow::ValidationOptions validation_options(const Call& call, const Services& services) {
     workflow::ValidationOptions options;
-    options.security = services.options.security;
+    options.security = security_of(services.options, call.caller.tenant);
     options.plan = services.options.plan;
     options.gpu_memory_mb = services.options.gpu_memory_mb;
     return options;
@@ -159,7 +159,7 @@ Task<> validate(Call& call, const Services& services) {
         co_await refuse(call, services, std::move(wish.error()));
         co_return;
     }
-    workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(services));
+    workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(call, services));
     if (wish->check_urls && fixed.validation.valid()) {
         auto found = co_await probe_urls(
             call.exchange.executor(),
@@ -183,7 +183,7 @@ Task<> plan(Call& call, const Services& services) {
         co_await refuse(call, services, std::move(wish.error()));
         co_return;
     }
-    const workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(services));
+    const workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(call, services));
     if (!fixed.validation.valid()) {
         co_await refuse(call, services, workflow::issues_error(fixed.validation.errors()));
         co_return;

@@ -169,6 +169,22 @@ struct SecuredTools : WorkflowTools {
     }
 };
 
+struct TenantsTools : WorkflowTools {
+    TenantsTools() : WorkflowTools(arranged()) {}
+    static Arrangement arranged() {
+        Arrangement setup;
+        setup.options.tenant_security["local"].denied_nodes = {"Load*"};
+        return setup;
+    }
+};
+
+TEST_F(TenantsTools, ATenantMayHaveRulesOfItsOwn) {
+    const auto refused = api.post("/v2/workflows/execute", body(workflow()));
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_THAT(refused.body, HasSubstr("denied"));
+    EXPECT_THAT(json::serialize(validate(body(workflow()))), HasSubstr("DANGEROUS_NODE"));
+}
+
 TEST_F(SecuredTools, EverySubmissionPassesTheGate) {
     EXPECT_THAT(json::serialize(validate(body(workflow()))), HasSubstr("DANGEROUS_NODE"));
     for (const char* path :

@@ -61,7 +61,7 @@ Task<Result<Judgement>> prepare(
         request.prompt,
         request.targets ? &*request.targets : nullptr,
         known,
-        services.options.security
+        security_of(services.options, call.caller.tenant)
     );
     if (!judgement.verdict.accepted) {
         co_return judgement;
