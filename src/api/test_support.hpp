@@ -263,10 +263,13 @@ public:
     std::shared_ptr<jobs::Worker> find(const std::string& id) const override {
         return id == worker->id() ? worker : nullptr;
     }
-    void on_change(std::function<void()> callback) override { changed = std::move(callback); }
+    void on_change(OnChange callback) override { on_change_ = std::move(callback); }
+    void changed() const { on_change_({worker->id()}); }
 
     std::shared_ptr<ScriptedWorker> worker = std::make_shared<ScriptedWorker>();
-    std::function<void()> changed;
+
+private:
+    OnChange on_change_;
 };
 
 struct Arrangement {

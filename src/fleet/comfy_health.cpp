@@ -122,7 +122,7 @@ Task<Result<>> ComfyWorker::refresh_classes() {
     if (classes_ != *classes) {
         classes_ = std::move(*classes);
         merges_ = workflow::worker_supports_merge(*classes_);
-        parts_.changed();
+        parts_.classes_changed();
     }
     co_return Result<>();
 }

@@ -33,7 +33,8 @@ struct ComfyWorkerParts {
     ClassCache& classes;
     NodeCosts& costs;
     const FleetOptions& options;
-    std::function<void()> changed;  // it may be available or capable now, or not any more
+    std::function<void()> changed;          // it may be available or capable now, or not any more
+    std::function<void()> classes_changed;  // likewise, and it has other node classes
     std::function<bool(const std::string& requirement)> left_to_engine;
 };
 

@@ -50,6 +50,7 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
     if (find_member(config.id) != nullptr) {
         return fail(Code::conflict, "there is a worker '" + config.id + "' already");
     }
+    const std::string id = config.id;
     auto worker = std::make_shared<ComfyWorker>(
         std::move(config),
         ComfyWorkerParts{
@@ -61,7 +62,11 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
             classes_,
             node_costs_,
             options_,
-            [this] { changed(); },
+            [this, id] { changed(id); },
+            [this, id] {
+                update_catalogue();
+                changed(id);
+            },
             [this](const std::string& requirement) { return is_left_to_engine(requirement); }
         }
     );
@@ -69,7 +74,7 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
     if (started_) {
         worker->start(loops_);
     }
-    changed();
+    changed(id);
     return {};
 }
 
@@ -77,11 +82,13 @@ Result<> Fleet::add_engine(engine::Engine& engine, EngineConfig config) {
     if (find_member(config.id) != nullptr) {
         return fail(Code::conflict, "there is a worker '" + config.id + "' already");
     }
+    const std::string id = config.id;
     auto worker = std::make_shared<EngineWorker>(
-        std::move(config), engine, core_, clock_, store_, pool_, [this] { changed(); }
+        std::move(config), engine, core_, clock_, store_, pool_, [this, id] { changed(id); }
     );
     members_.push_back({nullptr, worker, worker});
-    changed();
+    update_catalogue();
+    changed(id);
     return {};
 }
 
@@ -149,21 +156,22 @@ std::shared_ptr<jobs::Worker> Fleet::find(const std::string& id) const {
     return member == nullptr ? nullptr : member->worker;
 }
 
-void Fleet::on_change(std::function<void()> callback) {
+void Fleet::on_change(OnChange callback) {
     changes_->callbacks.push_back(std::move(callback));
 }
 
 // Posted, because a worker calls this in the middle of its own changes.
-void Fleet::changed() {
-    update_catalogue();
-    if (std::exchange(changes_->posted, true)) {
+void Fleet::changed(const std::string& worker) {
+    const bool is_posted = !changes_->workers.empty();
+    changes_->workers.insert(worker);
+    if (is_posted) {
         return;
     }
     boost::asio::post(core_, [changes = changes_] {
-        changes->posted = false;
+        const auto workers = std::exchange(changes->workers, {});
         const auto callbacks = changes->callbacks;
         for (const auto& callback : callbacks) {
-            callback();
+            callback(workers);
         }
     });
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,14 +61,14 @@ public:
 
     std::vector<std::shared_ptr<jobs::Worker>> workers() const override;
     std::shared_ptr<jobs::Worker> find(const std::string& id) const override;
-    void on_change(std::function<void()> callback) override;
+    void on_change(OnChange callback) override;
 
 private:
     // Joins many changes into one round of callbacks. Shared with the posted call, which may come
     // after our end.
     struct Changes {
-        bool posted = false;
-        std::vector<std::function<void()>> callbacks;
+        std::set<std::string> workers;  // not empty: a call is posted
+        std::vector<OnChange> callbacks;
     };
     // Shared by the fleet and by those who got a worker from workers() or find().
     struct Member {
@@ -77,7 +78,7 @@ private:
     };
 
     bool is_left_to_engine(const std::string& requirement) const;
-    void changed();
+    void changed(const std::string& worker);
     void update_catalogue();
     const Member* find_member(const std::string& id) const;
     Result<> set_draining(const std::string& id, bool draining);

@@ -15,7 +15,10 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
     EXPECT_FALSE(fleet_->catalogue()->knows_workers());
     std::atomic<int> changes{0};
     on_core([&] {
-        fleet_->on_change([&] { ++changes; });
+        fleet_->on_change([&](const std::set<std::string>& workers) {
+            EXPECT_EQ(workers, std::set<std::string>{"gpu"});
+            ++changes;
+        });
         fleet_->start();
     });
     ASSERT_TRUE(wait_for_status("idle"));

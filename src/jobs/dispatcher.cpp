@@ -30,8 +30,16 @@ Dispatcher::Dispatcher(
 Dispatcher::~Dispatcher() = default;
 
 void Dispatcher::start() {
-    fleet_.on_change([this] {
-        update_workers();
+    fleet_.on_change([this](const std::set<std::string>& workers) {
+        for (const std::string& id : workers) {
+            const auto known = workers_.find(id);
+            const auto worker = known != workers_.end() && known->second.worker
+                                    ? known->second.worker
+                                    : fleet_.find(id);
+            if (worker) {
+                update_worker(worker);
+            }
+        }
         pump();
     });
     update_workers();

@@ -27,22 +27,9 @@ scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::st
 }
 
 void Dispatcher::update_workers() {
-    const auto workers = fleet_.workers();
-    for (const auto& worker : workers) {
+    for (const auto& worker : fleet_.workers()) {
         update_worker(worker);
     }
-    if (workers_.size() <= workers.size()) {
-        return;
-    }
-    std::erase_if(workers_, [&](const auto& known) {
-        const bool is_gone = std::ranges::none_of(workers, [&](const auto& worker) {
-            return worker->id() == known.first;
-        });
-        if (is_gone) {
-            scheduler_.remove_worker(known.first);
-        }
-        return is_gone;
-    });
 }
 
 void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {

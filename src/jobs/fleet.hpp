@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -153,8 +154,9 @@ public:
     virtual ~Fleet() = default;
     virtual std::vector<std::shared_ptr<Worker>> workers() const = 0;
     virtual std::shared_ptr<Worker> find(const std::string& id) const = 0;
-    // Called whenever a worker may have become available or capable.
-    virtual void on_change(std::function<void()> callback) = 0;
+    // Called whenever workers may have become available or capable, with their ids.
+    using OnChange = std::function<void(const std::set<std::string>& workers)>;
+    virtual void on_change(OnChange callback) = 0;
 };
 
 }  // namespace comfyd::jobs
