@@ -57,6 +57,7 @@ Task<Result<jobs::AttemptResult>> MergedRun::join(
     Member& me = members_[place];
     me.presence = Presence::here;
     me.assignment = std::move(assignment);
+    me.assignment.group.reset();  // it would keep the run alive for ever; `self` does for the call
     me.listener = &listener;
     me.stop = &stop;
     ++inside_;

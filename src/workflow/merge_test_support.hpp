@@ -132,7 +132,7 @@ private:
         json::object& inputs = node.at("inputs").as_object();
         if (node.at("class_type") == "ComfydSaveImage") {
             const bool preview = inputs.at("preview").as_bool();
-            node["class_type"] = preview ? "PreviewImage" : "SaveImage";
+            node.at("class_type") = preview ? "PreviewImage" : "SaveImage";
             for (const char* added : {"prompt", "extra_pnginfo", "preview"}) {
                 inputs.erase(added);
             }

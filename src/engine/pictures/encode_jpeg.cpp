@@ -61,10 +61,17 @@ ffmpeg::Codec open_encoder(const Pixels& pixels, int quality) {
     codec->chroma_intra_matrix = scaled(kChroma, quality);
     if (codec->intra_matrix == nullptr || codec->chroma_intra_matrix == nullptr ||
         avcodec_open2(codec.get(), encoder, nullptr) < 0) {
+        av_freep(&codec->chroma_intra_matrix);
         return nullptr;
     }
     return codec;
 }
+
+// FFmpeg 5 frees the other matrix with the context, and this one never.
+struct MatrixOwner {
+    AVCodecContext* codec;
+    ~MatrixOwner() { av_freep(&codec->chroma_intra_matrix); }
+};
 
 ffmpeg::Frame to_yuv(const Pixels& pixels) {
     ffmpeg::Frame frame(av_frame_alloc());
@@ -113,6 +120,7 @@ Outcome<std::string> encode_jpeg(const Pixels& pixels, int quality) {
     if (!codec) {
         return refuse("this FFmpeg has no JPEG encoder");
     }
+    const MatrixOwner matrix{codec.get()};
     const ffmpeg::Frame frame = to_yuv(pixels);
     const ffmpeg::Packet packet(av_packet_alloc());
     if (!frame || !packet || avcodec_send_frame(codec.get(), frame.get()) < 0 ||
