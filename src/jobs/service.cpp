@@ -111,7 +111,10 @@ public:
         View view;
         view.job = std::move(*found);
         if (!is_terminal(view.job.state)) {
-            auto live = co_await call_on(core_, [this, id] { return dispatcher_.live(id); });
+            auto live = co_await call_on(core_, [this, id] {
+                take_over();
+                return dispatcher_.live(id);
+            });
             view.progress = std::move(live.progress);
             view.queue_position = live.queue_position;
             view.estimated_wait_s = live.estimated_wait_s;
@@ -131,7 +134,7 @@ public:
             if (is_terminal(found->state)) {
                 break;
             }
-            auto done = co_await await_on(core_, dispatcher_.cancel(id));
+            auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel(id)));
             if (done) {
                 break;
             }
@@ -151,7 +154,7 @@ public:
         if (found->state != State::queued && found->state != State::retry_waiting) {
             co_return fail(Code::conflict, "the job does not wait any more");
         }
-        auto done = co_await await_on(core_, dispatcher_.cancel_waiting(id));
+        auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel_waiting(id)));
         co_return done;
     }
 
@@ -160,7 +163,7 @@ public:
         if (!found) {
             co_return fail(std::move(found.error()));
         }
-        auto done = co_await await_on(core_, dispatcher_.retry(id));
+        auto done = co_await await_on(core_, with_arrivals(dispatcher_.retry(id)));
         if (!done) {
             co_return fail(std::move(done.error()));
         }
@@ -183,6 +186,7 @@ public:
             // First listen, then read the past: what is committed in between arrives twice and is
             // told once.
             latest = co_await call_on(core_, [this, id, subscription] {
+                take_over();
                 hub_.attach(id, subscription);
                 return dispatcher_.latest(id);
             });
@@ -229,6 +233,31 @@ public:
                 );
             }
         }
+    }
+
+    // On the core. Also before anything that asks after a job: its submit may have been answered
+    // while it was still on its way.
+    void take_over() {
+        std::vector<Incoming> taken;
+        {
+            const std::scoped_lock lock(mutex_);
+            taken.swap(incoming_);
+        }
+        for (Incoming& incoming : taken) {
+            on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_sub(
+                1, std::memory_order_relaxed
+            );
+            dispatcher_.enqueue(
+                incoming.job, std::move(incoming.profile), std::move(incoming.secret_extra_data)
+            );
+        }
+    }
+
+    template <class T>
+    Task<T> with_arrivals(Task<T> work) {
+        take_over();
+        auto result = co_await std::move(work);
+        co_return result;
     }
 
     Executor core_;
@@ -279,22 +308,6 @@ private:
             // By way of the caller's own queue, so that all that one commit resumes there goes
             // along.
             boost::asio::post(here, [this] { boost::asio::post(core_, [this] { take_over(); }); });
-        }
-    }
-
-    void take_over() {
-        std::vector<Incoming> taken;
-        {
-            const std::scoped_lock lock(mutex_);
-            taken.swap(incoming_);
-        }
-        for (Incoming& incoming : taken) {
-            on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_sub(
-                1, std::memory_order_relaxed
-            );
-            dispatcher_.enqueue(
-                incoming.job, std::move(incoming.profile), std::move(incoming.secret_extra_data)
-            );
         }
     }
 
@@ -368,6 +381,7 @@ Task<Result<Explained>> Service::explain(std::string tenant, JobId id) {
     explained.job = std::move(*found);
     if (!is_terminal(explained.job.state)) {
         explained.waiting = co_await call_on(impl_->core_, [impl = impl_.get(), id] {
+            impl->take_over();
             return impl->dispatcher_.explain(id);
         });
     }
@@ -429,6 +443,7 @@ Task<Result<Stats>> Service::stats(StatsQuery query) {
 
 Task<QueueCounts> Service::queue_counts() {
     auto counts = co_await call_on(impl_->core_, [impl = impl_.get()] {
+        impl->take_over();
         return QueueCounts{
             impl->dispatcher_.queued_count(),
             impl->dispatcher_.running_count(),
