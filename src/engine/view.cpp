@@ -65,6 +65,13 @@ void copy_any(
     }
 }
 
+COMFYD_KERNEL void invert(float* values, std::size_t count) {
+    COMFYD_NO_CONTRACTION
+    for (std::size_t i = 0; i < count; ++i) {
+        values[i] = 1.0F - values[i];
+    }
+}
+
 }  // namespace
 
 View::View(ImageShape shape, std::vector<Block> blocks) : shape_(shape) {
@@ -146,6 +153,10 @@ View View::mirrored(bool rows, bool columns) const {
     });
 }
 
+View View::inverted() const {
+    return changed(shape_, [](Block& block) { ++block.inversions; });
+}
+
 View View::repeated(std::size_t channels) const {
     COMFYD_ASSERT(shape_.channels == 1);
     return changed({shape_.batch, shape_.height, shape_.width, channels}, [](Block& block) {
@@ -181,13 +192,17 @@ View::Place View::place(std::size_t row) const {
 }
 
 bool View::is_packed(const Block& block) const {
-    return block.channel_step == 1 && block.pixel_step == signed_of(shape_.channels);
+    return block.channel_step == 1 && block.pixel_step == signed_of(shape_.channels) &&
+           block.inversions == 0;
 }
 
 void View::copy_row(std::size_t row, float* into) const {
     const Place from = place(row);
     const Steps steps{from.block.pixel_step, from.block.channel_step};
     copy_any(from.first, steps, shape_.width, shape_.channels, into);
+    for (unsigned n = 0; n < from.block.inversions; ++n) {
+        invert(into, shape_.row_floats());
+    }
 }
 
 const float* View::row(std::size_t row, std::vector<float>& scratch) const {

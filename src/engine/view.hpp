@@ -1,5 +1,6 @@
 // Pictures and masks that show pixels of others in another arrangement: a part, a channel, a mirror
-// image, several in one batch. Making one copies nothing, as in PyTorch.
+// image, several in one batch. Making one copies nothing, as in PyTorch. Inverting is a view too:
+// whoever reads the pixels subtracts on the way, instead of once more through memory.
 //
 // A view is a value like Image and Mask. Only classes that say so (NodeClass::reads_views) are
 // given one; for all others invoke() makes it whole, once for all that read it. Buffers count once
@@ -37,6 +38,7 @@ public:
     View cut(const Box& box) const;
     View pictures(std::size_t first, std::size_t count) const;
     View mirrored(bool rows, bool columns) const;
+    View inverted() const;  // 1 minus each value
     // REQUIRES: one channel.
     View repeated(std::size_t channels) const;
     // One batch of all. REQUIRES: at least one, and all of one size.
@@ -66,6 +68,8 @@ private:
         std::ptrdiff_t pixel_step;
         std::ptrdiff_t channel_step;
         std::size_t end;  // the number of pictures in this block and all before it
+        // A count, because each inversion rounds: two are not always none.
+        unsigned inversions = 0;
     };
     struct Layout {
         std::vector<Block> blocks;
@@ -81,6 +85,7 @@ private:
         const float* first;
     };
     Place place(std::size_t row) const;
+    // Its rows lie in memory as they are shown.
     bool is_packed(const Block& block) const;
 
     ImageShape shape_;

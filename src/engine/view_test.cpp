@@ -183,6 +183,24 @@ TEST_F(Views, ShowPartsInAnyArrangement) {
     });
 }
 
+TEST_F(Views, InvertAsOftenAsTheyAreToldTo) {
+    Image given = numbered({2, 3, 4, 3});
+    const auto at = [](std::size_t n, std::size_t y, std::size_t x, std::size_t c) {
+        return 1.0F - static_cast<float>(n * 1000 + y * 100 + x * 10 + c);
+    };
+    const View inverted = View(given).inverted();
+    expect_shows(inverted, {2, 3, 4, 3}, at);
+    EXPECT_FALSE(inverted.whole());
+    expect_shows(
+        inverted.mirrored(true, false).channel(2),
+        {2, 3, 4, 1},
+        [&](auto n, auto y, auto x, auto) { return at(n, 2 - y, x, 2); }
+    );
+    expect_shows(inverted.inverted(), {2, 3, 4, 3}, [&](auto n, auto y, auto x, auto c) {
+        return 1.0F - at(n, y, x, c);
+    });
+}
+
 TEST_F(Views, JoinAndTakeApartBatches) {
     const Image given = numbered({3, 2, 3, 3});
     const std::vector<View> parts = {given, View(given).mirrored(true, true), given};

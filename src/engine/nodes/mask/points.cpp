@@ -28,12 +28,7 @@ Result<NodeResult> execute_solid(Call& call) {
 }
 
 Result<NodeResult> execute_invert(Call& call) {
-    const MaskView mask = call.mask_view("mask");
-    const std::size_t width = mask.shape().width;
-    return as_output(make_mask(call, mask.shape(), [&](std::size_t row, float* into) {
-        mask.copy_row(row, into);
-        invert(into, width);
-    }));
+    return NodeResult{.outputs = {MaskView(call.mask_view("mask").inverted())}};
 }
 
 Result<NodeResult> execute_threshold(Call& call) {
