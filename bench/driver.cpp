@@ -2,7 +2,6 @@
 // key=value results each.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -11,35 +10,22 @@
 #include <vector>
 
 #define COMFYD_BINARY "comfyd"
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/read_until.hpp>
-#include <boost/asio/write.hpp>
-
+#include "placement.hpp"
 #include "support/comfyd.hpp"
+#include "tools.hpp"
 
 namespace {
 
 using namespace comfyd;
+using namespace comfyd::bench;
 using namespace comfyd::support;
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double percentile(std::vector<double> values, double p) {
-    std::sort(values.begin(), values.end());
-    return values[static_cast<std::size_t>(p * static_cast<double>(values.size() - 1))];
-}
-
 // What a program that drives ComfyUI itself does for one picture.
 std::vector<double> drive_directly(const std::string& worker, int count) {
     Http http(worker);
     auto socket = http.ws("/ws?clientId=bench");
     std::vector<double> times;
     for (int i = 0; i < count; ++i) {
-        const auto start = Clock::now();
+        const auto start = SteadyClock::now();
         const Reply reply = http.post_json(
             "/prompt",
             json::object{
@@ -75,7 +61,7 @@ std::vector<double> drive_through_comfyd(const std::string& url, int count) {
     Http http(url);
     std::vector<double> times;
     for (int i = 0; i < count; ++i) {
-        const auto start = Clock::now();
+        const auto start = SteadyClock::now();
         const Reply reply = http.post_json(
             "/api/v2/jobs",
             json::object{{"workflow", text_to_image("through " + std::to_string(i))}}
@@ -110,51 +96,13 @@ int overhead(const std::string& url, const std::string& worker, int count) {
     return 0;
 }
 
-boost::asio::ip::tcp::endpoint endpoint_of(const std::string& url) {
-    return {
-        boost::asio::ip::address_v4::loopback(),
-        static_cast<unsigned short>(std::stoi(url.substr(url.rfind(':') + 1)))
-    };
-}
-
-// A bare keep-alive client: the driver shares the machine, so it must cost little.
-class BareClient {
-public:
-    explicit BareClient(const std::string& url) : socket_(context_) {
-        socket_.connect(endpoint_of(url));
-    }
-
-    void post(const std::string& target, const std::string& body) {
-        const std::string request = "POST " + target + " HTTP/1.1\r\nHost: x\r\nContent-Length: " +
-                                    std::to_string(body.size()) + "\r\n\r\n" + body;
-        boost::asio::write(socket_, boost::asio::buffer(request));
-        std::string answer;
-        const std::size_t head =
-            boost::asio::read_until(socket_, boost::asio::dynamic_buffer(answer), "\r\n\r\n");
-        const auto at = answer.find("Content-Length: ");
-        const std::size_t length = std::stoul(answer.substr(at + 16));
-        if (answer.rfind("HTTP/1.1 201", 0) != 0) {
-            std::fprintf(stderr, "submit answered %s\n", answer.c_str());
-            std::exit(1);
-        }
-        if (answer.size() < head + length) {
-            std::string rest(head + length - answer.size(), '\0');
-            boost::asio::read(socket_, boost::asio::buffer(rest));
-        }
-    }
-
-private:
-    boost::asio::io_context context_;
-    boost::asio::ip::tcp::socket socket_;
-};
-
 int utilisation(const std::string& url, int workers, int job_ms, int count) {
     const auto completed = [&](Http& http) {
         return http.get("/api/v1/queue/metrics").json_at("/completed_tasks").to_number<int>();
     };
     Http http(url);
     const int before = completed(http);
-    const auto start = Clock::now();
+    const auto start = SteadyClock::now();
     std::atomic<int> next{0};
     std::vector<std::thread> clients;
     for (int t = 0; t < 4; ++t) {
@@ -229,11 +177,22 @@ int main(int argc, char** argv) {
     if (arguments.size() == 4 && arguments[0] == "streams") {
         return streams(arguments[1], arguments[2], std::stoi(arguments[3]));
     }
+    if (arguments.size() >= 7 && arguments[0] == "placement") {
+        return place_many_models(
+            {.url = arguments[1],
+             .run_ms = std::stoi(arguments[2]),
+             .load_ms = std::stoi(arguments[3]),
+             .models = std::stoi(arguments[4]),
+             .jobs = std::stoi(arguments[5]),
+             .workers = {arguments.begin() + 6, arguments.end()}}
+        );
+    }
     std::fprintf(
         stderr,
         "usage: bench-driver overhead URL WORKER_URL COUNT\n"
         "       bench-driver utilisation URL WORKERS JOB_MS COUNT\n"
         "       bench-driver streams URL JOB COUNT\n"
+        "       bench-driver placement URL RUN_MS LOAD_MS MODELS JOBS WORKER_URL...\n"
     );
     return 2;
 }

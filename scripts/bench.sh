@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|nodes]…   (default: all)
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes]…   (default: all)
 # With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f bui
 scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams overhead utilisation nodes} "
+wanted=" ${*:-submit status memory streams overhead utilisation placement nodes} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -98,6 +98,20 @@ if [[ $wanted == *" utilisation "* ]]; then
     echo "utilisation $("$build/bench-driver" utilisation "$(url_of utilisation)" 64 50 5000)"
     stop "$last"
     stop "$fleet"
+fi
+if [[ $wanted == *" placement "* ]]; then
+    names=()
+    for i in $(seq 0 19); do names+=(--model "model-$i.safetensors"); done
+    for policy in finish-time score fifo; do
+        start "models-$policy" "$build/comfy-double" --count 8 --delay-ms 25 --load-ms 500 "${names[@]}"
+        fleet=$last
+        mapfile -t urls < <(sed -n 's/^listening on //p' "$work/models-$policy.out")
+        serve "placement-$policy" --no-engine --set scheduler.policy=$policy "${urls[@]/#/--worker=}"
+        sleep 2
+        echo "placement policy=$policy $("$build/bench-driver" placement "$(url_of "placement-$policy")" 25 500 20 2000 "${urls[@]}")"
+        stop "$last"
+        stop "$fleet"
+    done
 fi
 if [[ $wanted == *" nodes "* ]]; then
     start engine "$build/comfyd" engine --listen 127.0.0.1:0 --data "$work/engine"

@@ -6,12 +6,9 @@
 #include <fstream>
 #include <iterator>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
-
 #include "base/id.hpp"
 #include "ledger/sqlite_ledger.hpp"
+#include "net/test_support.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -84,22 +81,9 @@ TEST_F(SimulateCommand, AFileOfGpuTypesCounts) {
     EXPECT_THAT(refusal(), HasSubstr("gpus.json"));
 }
 
-// Awaits on an executor of its own.
-template <class T>
-T await(Task<Result<T>> task) {
-    boost::asio::io_context io(1);
-    auto future = boost::asio::co_spawn(
-        Executor(io.get_executor()), std::move(task), boost::asio::use_future
-    );
-    io.run();
-    auto result = future.get();
-    EXPECT_TRUE(result);
-    if constexpr (!std::is_void_v<T>) {
-        return std::move(*result);
-    }
-}
-
 TEST_F(SimulateCommand, RecordsWhatAServerWasAskedFor) {
+    net::test::Loop loop;  // outlives the ledger, which resumes its callers there
+    const auto succeeds = [&](auto task) { EXPECT_TRUE(loop.run(std::move(task))); };
     SystemClock clock;
     const auto ledger = ledger::SqliteLedger::open({.path = folder_ / "comfyd.db"}, clock);
     ASSERT_TRUE(ledger);
@@ -117,15 +101,15 @@ TEST_F(SimulateCommand, RecordsWhatAServerWasAskedFor) {
         const Time now = clock.now();
         jobs::NewJob job{jobs::make_job(JobId::make(now), spec, now), spec};
         const jobs::Job made = job.change.job;
-        await((*ledger)->accept(std::move(job)));
+        succeeds((*ledger)->accept(std::move(job)));
         if (i == 0) {
             continue;  // still waits
         }
         auto started = jobs::start(made, "w1", made.sequence + 1, now);
-        await((*ledger)->commit(*started));
+        succeeds((*ledger)->commit(*started));
         const Time end = now + Millis(i == 5 ? 60'000 : 2'000);
         auto completed = jobs::complete(started->job, {}, {}, started->job.sequence + 1, end);
-        await((*ledger)->commit(*completed));
+        succeeds((*ledger)->commit(*completed));
     }
     flags_.synthetic = false;
     flags_.record = folder_.string();

@@ -119,7 +119,9 @@ private:
 
 template <class T>
 T wait_for(Task<T> task) {
-    boost::asio::io_context context;
+    // Lives on: the thread that resumes the task last is not done with it yet when run() returns.
+    static thread_local boost::asio::io_context context;
+    context.restart();
     std::optional<T> result;
     boost::asio::co_spawn(context, std::move(task), [&](std::exception_ptr error, T value) {
         ASSERT_FALSE(error);

@@ -128,6 +128,7 @@ private:
     void reattach_groups(std::vector<FoundAgain> found);
     // The worker is done with it.
     void give_up_place(Attempt& attempt);
+    bool is_load(const Attempt& attempt, Millis measured) const;
     void learn(const Attempt& attempt, const Result<AttemptResult>& outcome);
     std::optional<scheduler::Expectation> estimate_rest(const Attempt& attempt) const;
     void reattach(

@@ -61,6 +61,7 @@ void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
     state.gpu = info.gpu_id;
     state.vram_bytes = info.vram_total;
     state.slots = info.slots;
+    state.model_memory_bytes = info.model_memory_bytes;
     state.abilities = worker->abilities();
     state.merges = worker->merges();
     state.available =
@@ -136,6 +137,18 @@ void Dispatcher::give_up_place(Attempt& attempt) {
     scheduler_.finished(attempt.id, seconds_since(attempt.placed_at), clock_.now());
 }
 
+// Where the models were believed to be in memory: a loader node that runs again may find them
+// there, and what that takes must not be learned as the time of a load.
+bool Dispatcher::is_load(const Attempt& attempt, Millis measured) const {
+    constexpr double kPartOfALoad = 0.25;
+    const auto& worker = workers_.at(attempt.worker->id());
+    double expected_s = 0;
+    for (const scheduler::Model& model : attempt.keys.profile->models) {
+        expected_s += predictor_.load_seconds(model, worker.gpu_type, attempt.worker->id());
+    }
+    return std::chrono::duration<double>(measured).count() >= kPartOfALoad * expected_s;
+}
+
 void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outcome) {
     const auto known = workers_.find(attempt.worker->id());
     if (known == workers_.end() || attempt.keys.profile->shape.empty()) {
@@ -165,7 +178,7 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
             return std::chrono::duration<double>(duration).count();
         };
         const Usage& usage = *attempt.usage;
-        has_loaded = usage.model_loads > 0;
+        has_loaded = usage.model_loads > 0 && (has_loaded || is_load(attempt, usage.model_load));
         if (usage.model_load + usage.inference > Millis(0)) {
             report.seconds = seconds(usage.model_load + usage.inference);
             report.load_seconds = seconds(usage.model_load);

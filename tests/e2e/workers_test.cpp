@@ -254,6 +254,24 @@ TEST_F(Workers, PriorityThenOrder) {
     EXPECT_EQ(texts, (std::vector<std::string>{"first", "high", "a", "b", "low"}));
 }
 
+// Its loader runs for every job, and takes long only when the checkpoint is another one.
+TEST_F(Workers, AWorkerStaysWithItsCheckpointWhileJobsForItWait) {
+    const std::vector<std::string> models = {"a.safetensors", "b.safetensors", "c.safetensors"};
+    ComfyDouble& worker = add({.delay = Millis(14), .load = Millis(400), .models = models});
+    Comfyd& comfyd = serve();
+    wait_idle();
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < 30; ++i) {
+        json::object graph = text_to_image(std::to_string(i));
+        graph.at("4").as_object().at("inputs").as_object()["ckpt_name"] = models[i % 3];
+        ids.push_back(comfyd.submit(graph));
+    }
+    for (const std::string& id : ids) {
+        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "succeeded");
+    }
+    EXPECT_LE(worker.executions().loads, 6U);
+}
+
 TEST_F(Workers, OutputsOfEveryKindAreKept) {
     add();
     Comfyd& comfyd = serve();

@@ -32,9 +32,10 @@ const picture = (color, side = 32) => ({
   2: { class_type: "SaveImage", inputs: { images: ["1", 0], filename_prefix: "client" } },
 });
 
-// About a second of work.
+// About a second of work, at the size that the build is told to be quick enough for.
+const slowSide = Number(process.env.SLOW_SIDE ?? 1024);
 const slowPicture = (color) => ({
-  1: { class_type: "EmptyImage", inputs: { width: 1024, height: 1024, batch_size: 2, color } },
+  1: { class_type: "EmptyImage", inputs: { width: slowSide, height: slowSide, batch_size: 2, color } },
   2: { class_type: "ImageBlur", inputs: { image: ["1", 0], blur_radius: 31, sigma: 2.0 } },
   3: { class_type: "ImageScale", inputs: { image: ["2", 0], upscale_method: "area", width: 32, height: 32, crop: "disabled" } },
   4: { class_type: "SaveImage", inputs: { images: ["3", 0], filename_prefix: "slow" } },

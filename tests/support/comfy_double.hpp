@@ -26,6 +26,7 @@ struct DoubleOptions {
     std::uint16_t port = 0;
     std::string version = "0.33.0";  // "0.3.45" brings back the behaviours of that time
     Millis delay{0};                 // of a whole prompt, spread over its nodes and steps
+    Millis load{0};                  // further time for a checkpoint other than the last one
     bool cache = false;              // answer a prompt that was just run from the result cache
     bool previews = false;         // a preview frame per sampler step, also without preview_method
     bool exit_on_crash = false;    // crash_mid_job ends the process with status 9
@@ -44,6 +45,7 @@ struct DoubleOptions {
 struct Executions {
     std::uint64_t total = 0;
     std::map<std::string, std::uint64_t> by_prompt_id{};
+    std::uint64_t loads = 0;  // of checkpoints, where DoubleOptions::load is set
     std::map<std::string, std::uint64_t> by_content{};  // key: SHA-256 of the canonical graph
 };
 

@@ -24,6 +24,7 @@ struct Arguments {
     std::string listen = "127.0.0.1:0";
     int count = 1;
     std::int64_t delay_ms = 0;
+    std::int64_t load_ms = 0;
     std::string nodes_file{};
     std::string faults{};
     unsigned threads = 0;
@@ -40,6 +41,8 @@ void declare(CLI::App& app, Arguments& arguments) {
     app.add_option("--count", arguments.count, "How many doubles")->check(CLI::Range(1, 4096));
     app.add_option("--delay-ms", arguments.delay_ms, "Duration of a prompt")
         ->check(CLI::NonNegativeNumber);
+    app.add_option("--load-ms", arguments.load_ms, "Further time for another checkpoint")
+        ->check(CLI::Range(0, 3'600'000));
     app.add_option("--version", arguments.options.version, "ComfyUI version to behave like")
         ->capture_default_str();
     app.add_option("--nodes", arguments.nodes_file, "object_info JSON with further node classes")
@@ -73,6 +76,7 @@ void declare(CLI::App& app, Arguments& arguments) {
 // False when a value is wrong; the reason is on stderr.
 bool complete(Arguments& arguments) {
     arguments.options.delay = comfyd::Millis(arguments.delay_ms);
+    arguments.options.load = comfyd::Millis(arguments.load_ms);
     arguments.options.exit_on_crash = true;
     if (!arguments.nodes_file.empty()) {
         std::ifstream file(arguments.nodes_file);

@@ -172,6 +172,19 @@ TEST_F(Double, PicturesDependOnThePromptOnly) {
     EXPECT_EQ(double_->executions().by_content.size(), 2U);
 }
 
+TEST_F(Double, AnotherCheckpointIsLoadedForItself) {
+    start({.load = Millis(1)});
+    const auto prompt = [](const char* checkpoint) {
+        json::object graph = sampler_prompt(1, 1);
+        graph.at("4").as_object().at("inputs").as_object()["ckpt_name"] = checkpoint;
+        return graph;
+    };
+    run(prompt("sd15.safetensors"));
+    run(prompt("sd15.safetensors"));
+    wait_history(run(prompt("sub/xl.safetensors")));
+    EXPECT_EQ(double_->executions().loads, 2U);
+}
+
 TEST_F(Double, ReportsStepsAndBatches) {
     start({.delay = Millis(20), .previews = true});
     listen();

@@ -335,6 +335,7 @@ Response Routes::get_executions(Call&) {
     }
     return json_answer(json::object{
         {"total", core_.executions.total},
+        {"loads", core_.executions.loads},
         {"prompts", std::move(prompts)},
         {"contents", std::move(contents)}
     });

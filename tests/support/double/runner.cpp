@@ -179,6 +179,8 @@ Task<Runner::Outcome> Runner::work(Run& run, const std::string& node, bool last)
         outcome = co_await sleep_node(run, node);
     } else if (name.starts_with("KSampler") && steps >= 1 && steps <= kStepsReportedMax) {
         outcome = co_await work_in_steps(run, node, static_cast<int>(steps), share);
+    } else if (name == "CheckpointLoaderSimple" && core_.options.load > Millis(0)) {
+        outcome = co_await load_checkpoint(inputs, share);
     } else if (name == "SaveImageWebsocket") {
         outcome =
             co_await work_in_steps(run, node, batch_size_above(run.prompt->graph, node), share);
@@ -191,6 +193,18 @@ Task<Runner::Outcome> Runner::work(Run& run, const std::string& node, bool last)
     if (outcome == Outcome::done && last) {
         outcome = co_await misbehave(run, node);
     }
+    co_return outcome;
+}
+
+Task<Runner::Outcome> Runner::load_checkpoint(const json::object& inputs, Millis share) {
+    const auto* name = json::find(inputs, "ckpt_name");
+    std::string wanted = name != nullptr ? json::serialize(*name) : std::string();
+    if (wanted != loaded_) {
+        ++core_.executions.loads;
+        share += core_.options.load;
+        loaded_ = std::move(wanted);
+    }
+    const auto outcome = co_await pause(share);
     co_return outcome;
 }
 

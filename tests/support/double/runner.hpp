@@ -28,6 +28,7 @@ private:
     void answer_from_cache(Run& run, const json::object& outputs);
     Task<Outcome> work(Run& run, const std::string& node, bool last);
     Task<Outcome> work_in_steps(Run& run, const std::string& node, int steps, Millis total);
+    Task<Outcome> load_checkpoint(const json::object& inputs, Millis share);
     Task<Outcome> sleep_node(Run& run, const std::string& node);
     Task<Outcome> misbehave(Run& run, const std::string& node);
     Task<Outcome> pause(Millis duration);
@@ -52,6 +53,7 @@ private:
     bool anybody_listens(const Run& run, bool also_without_client) const;
 
     Core& core_;
+    std::string loaded_;  // checkpoint
 };
 
 }  // namespace comfyd::support
