@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/reuse.hpp"
 #include "api/submission.hpp"
 #include "net/client.hpp"
 
@@ -296,7 +297,77 @@ Result<> decode_webhook(
     return {};
 }
 
+// The body's before the header's.
+Result<std::string> member_or_header(
+    const Call& call, const json::object& from, std::string_view member, std::string_view header
+) {
+    auto given = json::find_string(from, member);
+    if (!given) {
+        return fail(std::move(given.error()));
+    }
+    return *given ? std::move(**given) : std::string(call.request.headers.get(header));
+}
+
+bool is_printable(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+        return c >= 0x20 && c < 0x7F;
+    });
+}
+
 }  // namespace
+
+Result<> decode_turn(const Call& call, const json::object& from, jobs::Spec& spec) {
+    auto key = member_or_header(call, from, "fairness_key", "X-Comfyd-Fairness-Key");
+    if (!key) {
+        return fail(std::move(key.error()));
+    }
+    if (key->size() > jobs::kFairnessKeyBytesMax || !is_printable(*key)) {
+        return wrong(
+            "fairness_key",
+            "'fairness_key' may have at most " + std::to_string(jobs::kFairnessKeyBytesMax) +
+                " printable ASCII characters"
+        );
+    }
+    auto wait_class = member_or_header(call, from, "class", "X-Comfyd-Class");
+    if (!wait_class) {
+        return fail(std::move(wait_class.error()));
+    }
+    if (!wait_class->empty() && *wait_class != "batch") {
+        return wrong(
+            "class", "'class' can only be \"batch\"; the other classes follow from 'priority'"
+        );
+    }
+    spec.fairness_key = std::move(*key);
+    spec.batch = !wait_class->empty();
+    return {};
+}
+
+Result<std::string> decode_pool(
+    const Call& call, const Services& services, const json::object& from
+) {
+    auto given = member_or_header(call, from, "pool", "X-Comfyd-Pool");
+    if (!given) {
+        return fail(std::move(given.error()));
+    }
+    if (given->empty()) {
+        const auto own = services.options.tenant_pools.find(call.caller.tenant);
+        return own == services.options.tenant_pools.end() ? std::string() : own->second;
+    }
+    const std::set<std::string>& known = services.options.pools;
+    if (known.contains(*given)) {
+        return given;
+    }
+    std::string names;
+    for (const std::string& name : known) {
+        names += (names.empty() ? "" : ", ") + name;
+    }
+    return fail(
+        Code::invalid_argument,
+        "there is no pool '" + (is_printable(*given) ? given->substr(0, 64) : std::string("?")) +
+            "'; the pools are " + names,
+        {{"field", "pool"}, {"pools", json::array(known.begin(), known.end())}}
+    );
+}
 
 // Structured-field strings come in quotes, plain keys without; both are in use.
 Result<std::string> decode_idempotency_key(const Call& call) {
@@ -315,9 +386,7 @@ Result<std::string> decode_idempotency_key(const Call& call) {
                 " bytes, but must have from 1 to " + std::to_string(jobs::kIdempotencyKeyBytesMax)
         );
     }
-    const bool printable =
-        std::all_of(key.begin(), key.end(), [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
-    if (!printable) {
+    if (!is_printable(key)) {
         return wrong(kHeader, "header Idempotency-Key may have printable ASCII characters only");
     }
     return std::string(key);
@@ -331,6 +400,14 @@ Result<> decode_common(
         !done) {
         return done;
     }
+    if (auto done = decode_turn(call, body, spec); !done) {
+        return done;
+    }
+    const auto pool = decode_pool(call, services, body);
+    if (!pool) {
+        return fail(pool.error());
+    }
+    spec.requirement = workflow::with_pool(spec.requirement, *pool);
     if (auto done = decode_int(body, "max_attempts", 1, kMaxAttemptsMax, spec.max_attempts);
         !done) {
         return done;
@@ -339,6 +416,9 @@ Result<> decode_common(
         return done;
     }
     if (auto done = decode_metadata(body, spec); !done) {
+        return done;
+    }
+    if (auto done = decode_reuse(body, spec); !done) {
         return done;
     }
     if (auto done = decode_webhook(call, services, body, spec); !done) {

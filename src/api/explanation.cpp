@@ -41,6 +41,33 @@ json::array encode(const std::vector<scheduler::WorkerVerdict>& workers) {
     return out;
 }
 
+json::array encode(const std::vector<scheduler::Factor>& factors) {
+    json::array out;
+    for (const scheduler::Factor& factor : factors) {
+        out.emplace_back(json::object{
+            {"name", factor.name},
+            {"multiplier", rounded(factor.multiplier)},
+            {"weight", rounded(factor.weight)},
+            {"reason", factor.reason}
+        });
+    }
+    return out;
+}
+
+// How the priority that was asked for became the one by which it waits.
+void add_priority(const jobs::Explained& explained, json::object& out) {
+    const scheduler::Explanation& told = *explained.waiting;
+    out["effective_priority"] = told.priority;
+    if (!told.fairness_key.empty()) {
+        out["fairness_key"] = told.fairness_key;
+    }
+    if (explained.is_classified) {
+        const auto made = scheduler::classify(explained.job.priority, told.grounds);
+        out["priority_score"] = rounded(made.score);
+        out["priority_factors"] = encode(made.factors);
+    }
+}
+
 json::object encode(const scheduler::Explanation& told) {
     json::object by_class;
     for (std::size_t i = 0; i < told.ahead_by_class.size(); ++i) {
@@ -83,6 +110,7 @@ json::object encode_explanation(const jobs::Explained& explained) {
         {"attempt", job.attempt}
     };
     if (explained.waiting) {
+        add_priority(explained, out);
         for (auto& member : encode(*explained.waiting)) {
             out[member.key()] = std::move(member.value());
         }
@@ -91,7 +119,9 @@ json::object encode_explanation(const jobs::Explained& explained) {
     std::string reason;
     switch (job.state) {
         case jobs::State::queued:
-            reason = "it is on its way into the queue or to a worker";
+            reason = explained.waits_for ? "job " + explained.waits_for->to_string() +
+                                               " does the same, and this one will have its outputs"
+                                         : "it is on its way into the queue or to a worker";
             break;
         case jobs::State::running:
             reason = "it runs on worker '" + job.worker + "'";

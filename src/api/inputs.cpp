@@ -65,17 +65,6 @@ assets::MediaKind media_of(FileKind kind) {
     return assets::MediaKind::any;
 }
 
-// An operator who names a host by itself means it, wherever it is.
-assets::HostRule judge_host(const workflow::SecurityPolicy& policy, const std::string& host) {
-    if (!workflow::is_allowed_host(policy, host)) {
-        return assets::HostRule::refused;
-    }
-    const bool is_named =
-        std::ranges::find(policy.allowed_domains, host) != policy.allowed_domains.end();
-    return policy.allow_private_hosts || is_named ? assets::HostRule::any
-                                                  : assets::HostRule::public_only;
-}
-
 // The word for a failure that the client can mend; empty: it cannot.
 std::string_view issue_code(Code code) {
     switch (code) {
@@ -147,10 +136,16 @@ assets::IntakeRequest intake_of(
     return request;
 }
 
-}  // namespace
+struct Taken {
+    std::vector<std::optional<assets::Asset>> assets;  // in the order of the sources
+    std::vector<Issue> issues;
+};
 
-Task<Result<Fetched>> fetch_inputs(
-    const Call& call, const Services& services, std::vector<FileSource> sources
+Task<Result<Taken>> take(
+    const Call& call,
+    const Services& services,
+    const std::vector<FileSource>& sources,  // of the caller, which waits
+    assets::IntakeRequest request
 ) {
     std::optional<FetchSlot> slot;
     if (std::ranges::any_of(sources, is_address)) {
@@ -160,22 +155,87 @@ Task<Result<Fetched>> fetch_inputs(
         }
         slot.emplace(std::move(*opened));
     }
-    auto taken = co_await assets::take_in(
-        call.exchange.executor(), services.assets, intake_of(call, services, sources)
-    );
-    Fetched fetched;
+    auto files =
+        co_await assets::take_in(call.exchange.executor(), services.assets, std::move(request));
+    Taken taken;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-        json::object reference;
-        if (taken[i]) {
-            reference = reference_to(sources[i], *taken[i]);
-        } else if (const auto code = issue_code(taken[i].error().code); !code.empty()) {
-            fetched.issues.push_back(issue_about(sources[i], code, taken[i].error()));
+        std::optional<assets::Asset> asset;
+        if (files[i]) {
+            asset = std::move(*files[i]);
+        } else if (const auto code = issue_code(files[i].error().code); !code.empty()) {
+            taken.issues.push_back(issue_about(sources[i], code, files[i].error()));
         } else {
-            co_return fail(std::move(taken[i].error()));
+            co_return fail(std::move(files[i].error()));
         }
-        fetched.references.push_back(std::move(reference));
+        taken.assets.push_back(std::move(asset));
+    }
+    co_return taken;
+}
+
+}  // namespace
+
+// An operator who names a host by itself means it, wherever it is.
+assets::HostRule judge_host(const workflow::SecurityPolicy& policy, const std::string& host) {
+    if (!workflow::is_allowed_host(policy, host)) {
+        return assets::HostRule::refused;
+    }
+    const bool is_named =
+        std::ranges::find(policy.allowed_domains, host) != policy.allowed_domains.end();
+    return policy.allow_private_hosts || is_named ? assets::HostRule::any
+                                                  : assets::HostRule::public_only;
+}
+
+Task<Result<Fetched>> fetch_inputs(
+    const Call& call, const Services& services, std::vector<FileSource> sources
+) {
+    auto taken = co_await take(call, services, sources, intake_of(call, services, sources));
+    if (!taken) {
+        co_return fail(std::move(taken.error()));
+    }
+    Fetched fetched;
+    fetched.issues = std::move(taken->issues);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        const auto& asset = taken->assets[i];
+        fetched.references.push_back(asset ? reference_to(sources[i], *asset) : json::object());
     }
     co_return fetched;
+}
+
+Task<Result<std::string>> fetch_bytes(
+    const Call& call,
+    const Services& services,
+    std::string source,
+    std::string field,
+    std::uint64_t bytes_max
+) {
+    std::vector<FileSource> sources(1);
+    sources[0].input = std::move(field);
+    sources[0].source = workflow::file_source_in(source);
+    bytes_max = std::min(bytes_max, services.options.inputs.bytes_max);
+    if (sources[0].source.starts_with("data:")) {
+        auto content = assets::decode_data_url(sources[0].source, bytes_max);
+        if (!content) {
+            const auto code = issue_code(content.error().code);
+            co_return fail(inputs_error({issue_about(sources[0], code, content.error())}));
+        }
+        co_return std::move(content->bytes);
+    }
+    assets::IntakeRequest request = intake_of(call, services, sources);
+    request.limits.bytes_max = bytes_max;
+    auto taken = co_await take(call, services, sources, std::move(request));
+    if (!taken) {
+        co_return fail(std::move(taken.error()));
+    }
+    if (!taken->issues.empty()) {
+        co_return fail(inputs_error(taken->issues));
+    }
+    const assets::Asset& asset = *taken->assets[0];
+    auto bytes = co_await services.assets.read(asset, bytes_max);
+    if (is_address(sources[0])) {
+        auto removed = co_await services.assets.remove(call.caller.tenant, asset.id);
+        static_cast<void>(removed);  // else it goes when it expires
+    }
+    co_return bytes;
 }
 
 Error inputs_error(const std::vector<Issue>& issues) {

@@ -3,6 +3,8 @@
 // on an address that may vanish. For every dialect; runs on the connection's executor.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "api/router.hpp"
@@ -25,6 +27,19 @@ struct Fetched {
 Task<Result<Fetched>> fetch_inputs(
     const Call& call, const Services& services, std::vector<workflow::FileSource> sources
 );
+
+// The bytes of one file, which is not kept where it came from an address. `field` is the name for
+// errors. Also fails where inputs_error() has something to say.
+Task<Result<std::string>> fetch_bytes(
+    const Call& call,
+    const Services& services,
+    std::string source,
+    std::string field,
+    std::uint64_t bytes_max
+);
+
+// Which addresses a host that a request names may have.
+assets::HostRule judge_host(const workflow::SecurityPolicy& policy, const std::string& host);
 
 // Code::missing_asset where that is all, else Code::invalid_workflow. `issues` holds at least one.
 Error inputs_error(const std::vector<workflow::Issue>& issues);

@@ -251,9 +251,62 @@ TEST(Inputs, ARepeatedRequestIsToldByWhatWasSent) {
     ASSERT_EQ(first.status, 202) << first.body;
     server.put("/cat.png", "image/png", picture(5, 'y'));
     const auto again = submit("/cat.png");
+    EXPECT_EQ(server.asked("/cat.png"), 1);
     EXPECT_EQ(again.headers.get("Idempotency-Replayed"), "true") << again.body;
     server.put("/dog.png", "image/png", picture());
     EXPECT_EQ(submit("/dog.png").status, 422);
+}
+
+TEST(Inputs, RepetitionsFetchNothingInAnyDialect) {
+    FileServer server;
+    server.put("/cat.png", "image/png", picture());
+    TestApi api(on_loopback());
+    const json::object flow = workflow_with(server.url("/cat.png"));
+    const json::object image{{"name", "other.png"}, {"image", server.url("/cat.png")}};
+    const std::vector<std::pair<const char*, json::object>> requests{
+        {"/v1/workflows/execute", {{"workflow", flow}}},
+        {"/comfyui/execute", {{"workflow", flow}}},
+        {"/api/v1/tasks", {{"payload", flow}}},
+        {"/api/v2/jobs", {{"workflow", flow}}},
+        {"/runpod/v2/e/run", {{"input", {{"workflow", flow}}}}},
+        {"/runpod/v2/f/run",
+         {{"input", {{"workflow", workflow_with("other.png")}, {"images", json::array{image}}}}}},
+    };
+    int expected = 0;
+    for (const auto& [path, body] : requests) {
+        const auto key = header("Idempotency-Key", path);
+        EXPECT_LT(api.post(path, json::serialize(body), key).status, 300) << path;
+        ++expected;
+        const auto again = api.post(path, json::serialize(body), key);
+        EXPECT_EQ(again.status < 300, std::string_view(path) != "/api/v2/jobs") << again.body;
+        EXPECT_EQ(server.asked("/cat.png"), expected) << path;
+    }
+}
+
+TEST(Inputs, AListOfFilesIsFetchedLikeOne) {
+    FileServer server;
+    server.put("/cat.png", "image/png", picture());
+    TestApi api(on_loopback());
+    const json::array files{server.url("/cat.png"), "mine.png", data_url()};
+    for (const json::value& list : {json::value(files), json::value({{"__value__", files}})}) {
+        json::object graph = workflow_with("");
+        graph["1"].at("inputs").as_object()["image"] = list;
+        const auto response =
+            api.post("/api/v2/jobs", json::serialize(json::object{{"workflow", graph}}));
+        ASSERT_EQ(response.status, 201) << response.body;
+        const JobId id = *JobId::parse(std::string_view(parse(response.body).at("id").as_string()));
+        const json::object stored = parse(api.ledger.spec(id).workflow);
+        const json::value& placed_list = stored.at("1").at("inputs").at("image").at("__value__");
+        const json::value hash(assets::blake3_name(picture()));
+        EXPECT_EQ(placed_list.at(0).at("info").at("hash"), hash);
+        EXPECT_EQ(placed_list.at(1), "mine.png");
+        EXPECT_EQ(placed_list.at(2).at("info").at("hash"), hash);
+    }
+    json::object graph = workflow_with("");
+    graph["1"].at("inputs").as_object()["image"] = json::array{server.url("/dog.png"), "mine.png"};
+    const auto refused =
+        api.post("/api/v2/jobs", json::serialize(json::object{{"workflow", graph}}));
+    EXPECT_EQ(finding(refused).at("code"), "URL_NOT_ACCESSIBLE");
 }
 
 TEST(Inputs, RequestsThatFetchAreCounted) {

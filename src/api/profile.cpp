@@ -153,6 +153,7 @@ scheduler::ProfilePtr make_profile(
         kept.catalogue = catalogue;
     }
     key.text() += may_be_merged ? '+' : '-';
+    key.text() += workflow::split_pool(spec.requirement).pool;
     scheduler::ProfilePtr& profile = kept.profiles.use(key.text());
     if (!profile) {
         profile = make();

@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "assets/intake.hpp"
 #include "assets/links.hpp"
@@ -33,10 +35,15 @@ struct ApiOptions {
     bool has_frontend = false;            // "/" is the editor and not the landing page
     workflow::SecurityPolicy security{};  // of every submission
     std::map<std::string, workflow::SecurityPolicy> tenant_security{};  // in its place, by tenant
-    assets::IntakeLimits inputs{};  // of files that submissions name by address or content
-    std::size_t fetches_max = 64;   // requests that fetch such files at the same time
+    assets::IntakeLimits inputs{};           // of files that submissions name by address or content
+    std::size_t fetches_max = 64;            // requests that fetch such files at the same time
+    std::set<std::string> pools{"default"};  // of all workers, also those that are down
+    std::map<std::string, std::string> tenant_pools{};  // where a request names none, by tenant
     workflow::PlanOptions plan{};
-    std::uint64_t gpu_memory_mb = 0;  // of the largest GPU; 0: not known
+    std::set<std::string> reuse_tenants{};  // whose jobs may reuse outputs unless they say no
+    std::vector<std::string> reuse_never_nodes{};  // as in workflow::ReuseOptions
+    std::string reuse_generation{};                // likewise
+    std::uint64_t gpu_memory_mb = 0;               // of the largest GPU; 0: not known
 };
 
 inline const workflow::SecurityPolicy& security_of(

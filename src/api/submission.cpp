@@ -1,15 +1,16 @@
 #include "api/submission.hpp"
 
 #include <algorithm>
-#include <map>
 #include <random>
 #include <utility>
 
 #include <boost/json/monotonic_resource.hpp>
 
+#include "api/asset_check.hpp"
 #include "api/inputs.hpp"
 #include "api/profile.hpp"
-#include "assets/blake3.hpp"
+#include "api/reuse.hpp"
+#include "api/workflow_source.hpp"
 #include "base/crypto.hpp"
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
@@ -28,97 +29,6 @@ bool is_plain_host(std::string_view host) {
            });
 }
 
-Error missing_asset(const workflow::AssetReference& reference, const std::string& why) {
-    return Error(
-        Code::missing_asset,
-        "node " + reference.node_id + ", input '" + reference.input + "': " + why +
-            "; upload the file first and refer to the id you get",
-        {{"node_errors",
-          json::object{
-              {reference.node_id,
-               json::array{json::object{{"field", reference.input}, {"reason", "missing_asset"}}}}
-          }}}
-    );
-}
-
-// The contract's word for a reference that says nothing usable is the same as for one that leads
-// nowhere; the check of the workflow would take it for an ordinary value.
-Result<> check_references(const json::object& graph) {
-    for (const auto& node : graph) {
-        const json::object* members = node.value().if_object();
-        const json::value* inputs = members == nullptr ? nullptr : json::find(*members, "inputs");
-        if (inputs == nullptr || !inputs->is_object()) {
-            continue;
-        }
-        for (const auto& input : inputs->get_object()) {
-            const json::object* reference = input.value().if_object();
-            const json::value* type =
-                reference == nullptr ? nullptr : json::find(*reference, "__type");
-            if (type == nullptr || *type != "core/ASSET") {
-                continue;
-            }
-            const json::value* about = json::find(*reference, "info");
-            if (about == nullptr || !about->is_object()) {
-                workflow::AssetReference named;
-                named.node_id = node.key();
-                named.input = input.key();
-                return fail(missing_asset(named, "the asset reference has no 'info'"));
-            }
-        }
-    }
-    return {};
-}
-
-// The id is authoritative; the hash counts only where there is no id.
-Task<Result<>> check_asset(
-    const std::string& tenant, const Services& services, const workflow::AssetReference& reference
-) {
-    if (!reference.id.empty()) {
-        const auto id = AssetId::parse(reference.id);
-        if (!id) {
-            co_return fail(
-                missing_asset(reference, "'" + reference.id + "' is not the id of an asset")
-            );
-        }
-        auto asset = co_await services.assets.get(tenant, *id);
-        if (!asset && asset.error().code == Code::not_found) {
-            co_return fail(missing_asset(reference, "there is no asset " + reference.id));
-        }
-        if (!asset) {
-            co_return fail(std::move(asset.error()));
-        }
-        co_return Result<>();
-    }
-    if (!assets::is_blake3_name(reference.hash)) {
-        co_return fail(missing_asset(reference, "the asset reference has neither an id nor a hash")
-        );
-    }
-    auto known = co_await services.assets.has_hash(tenant, reference.hash);
-    if (!known) {
-        co_return fail(std::move(known.error()));
-    }
-    if (!*known) {
-        co_return fail(missing_asset(reference, "there is no asset with hash " + reference.hash));
-    }
-    co_return Result<>();
-}
-
-Task<Result<>> check_assets(
-    std::string tenant, const Services& services, std::vector<workflow::AssetReference> references
-) {
-    std::map<std::pair<std::string, std::string>, bool> seen;  // a picture is often used twice
-    for (const workflow::AssetReference& reference : references) {
-        if (!seen.emplace(std::pair(reference.id, reference.hash), true).second) {
-            continue;
-        }
-        auto found = co_await check_asset(tenant, services, reference);
-        if (!found) {
-            co_return found;
-        }
-    }
-    co_return Result<>();
-}
-
 // Everything that makes two requests the same, but no credentials.
 std::string hash_request(
     const jobs::Spec& spec, std::optional<Millis> time_to_live, json::object graph
@@ -127,6 +37,15 @@ std::string hash_request(
     all["workflow"] = std::move(graph);
     all["dialect"] = spec.dialect;
     all["priority"] = spec.priority;
+    if (spec.batch) {
+        all["class"] = "batch";
+    }
+    if (!spec.fairness_key.empty()) {
+        all["fairness_key"] = spec.fairness_key;
+    }
+    if (const auto pool = workflow::split_pool(spec.requirement).pool; !pool.empty()) {
+        all["pool"] = std::string(pool);
+    }
     all["timeout_ms"] = spec.timeout.count();
     all["max_attempts"] = spec.max_attempts;
     all["extra_data"] = spec.extra_data;
@@ -142,7 +61,57 @@ std::string hash_request(
     if (spec.webhook) {
         all["webhook"] = spec.webhook->to_json();
     }
+    if (spec.reuse) {
+        all["reuse"] = *spec.reuse;
+    }
     return to_hex(sha256(json::serialize_canonical(all)));
+}
+
+// `given`: the workflow as it was sent, or what stands for it.
+std::string request_hash(const Submission& submission, json::object given) {
+    return !submission.request.empty()
+               ? to_hex(sha256(json::serialize_canonical(submission.request)))
+               : hash_request(submission.spec, submission.time_to_live, std::move(given));
+}
+
+// nullopt: no job has come of this key yet, or there is no key.
+Task<Result<std::optional<jobs::Submitted>>> find_held(
+    const Call& call, const Services& services, const Submission& submission, json::object given
+) {
+    const std::string& key = submission.spec.idempotency_key;
+    if (key.empty()) {
+        co_return std::nullopt;
+    }
+    auto found = co_await services.jobs.find_submitted(
+        call.caller.tenant, key, request_hash(submission, std::move(given))
+    );
+    co_return found;
+}
+
+// Brings the workflow here, unless the request has been answered before: then with that answer.
+Task<Result<std::optional<jobs::Submitted>>> open_source(
+    const Call& call, const Services& services, Submission& submission, json::object& given
+) {
+    if (!submission.workflow_source.empty()) {
+        given["workflow"] = submission.workflow_source;
+        given["parameters"] = submission.parameters;
+    }
+    if (!given.empty() || !submission.request.empty()) {
+        auto earlier = co_await find_held(call, services, submission, given);
+        if (!earlier || *earlier) {
+            co_return earlier;
+        }
+    }
+    if (!submission.workflow_source.empty()) {
+        auto workflow = co_await fetch_workflow(
+            call, services, submission.workflow_source, submission.workflow_field
+        );
+        if (!workflow) {
+            co_return fail(std::move(workflow.error()));
+        }
+        submission.workflow = std::move(*workflow);
+    }
+    co_return std::nullopt;
 }
 
 // Puts what the editor would send in the place of its save format. It decides for "a {red|blue}
@@ -163,7 +132,7 @@ Result<> convert(
     if (!converted) {
         return fail(std::move(converted.error()));
     }
-    if (!submission.spec.idempotency_key.empty()) {
+    if (!submission.spec.idempotency_key.empty() && given.empty()) {
         given["workflow"] = std::move(graph);
         given["parameters"] = submission.parameters;
     }
@@ -184,6 +153,16 @@ void keep_given(
     }
 }
 
+// The editor's format has nothing that could be bound; the check refuses it.
+Result<workflow::Bound> bind(const Submission& submission, bool is_wrapped, json::object& graph) {
+    if (workflow::is_ui_format(graph)) {
+        return workflow::Bound{};
+    }
+    workflow::BindOptions options;
+    options.declared = is_wrapped ? workflow::declared_parameters(submission.workflow) : nullptr;
+    return workflow::bind_parameters(graph, submission.parameters, options);
+}
+
 // Depends on what the workers have.
 json::array put_right(
     const Submission& submission,
@@ -201,6 +180,37 @@ json::array put_right(
         warnings.emplace_back(fix.to_json());
     }
     return warnings;
+}
+
+// `graph` is what will run, `given` what was sent where that is something else.
+jobs::Spec complete_spec(
+    const Call& call,
+    const Services& services,
+    Submission submission,
+    const workflow::Bound& bound,
+    json::object graph,
+    json::object given
+) {
+    submission.spec.tenant = call.caller.tenant;
+    std::string hash;
+    std::string workflow = json::serialize(graph);
+    scheduler::ProfilePtr profile =
+        make_profile(graph, services.catalogue(), services.options.plan, submission.spec);
+    if (!submission.spec.idempotency_key.empty()) {
+        bound.forget_chosen(graph);
+        hash = request_hash(submission, std::move(given.empty() ? graph : given));
+    }
+    jobs::Spec spec = std::move(submission.spec);
+    spec.workflow = std::move(workflow);
+    spec.profile = std::move(profile);
+    spec.request_hash = std::move(hash);
+    if (auto chosen = bound.chosen(); !chosen.empty()) {
+        spec.dialect_data["chosen_parameters"] = std::move(chosen);
+    }
+    if (submission.time_to_live) {
+        spec.deadline = services.clock.now() + *submission.time_to_live;
+    }
+    return spec;
 }
 
 }  // namespace
@@ -247,40 +257,48 @@ Task<Result<json::object>> read_json_body(
     );
 }
 
+Task<Result<std::optional<jobs::Submitted>>> find_replay(
+    const Call& call, const Services& services, const Submission& submission
+) {
+    return find_held(call, services, submission, {});
+}
+
 Task<Result<jobs::Submitted>> submit(
     const Call& call, const Services& services, Submission submission
 ) {
+    json::object given;
+    auto opened = co_await open_source(call, services, submission, given);
+    if (!opened) {
+        co_return fail(std::move(opened.error()));
+    }
+    if (*opened) {
+        co_return std::move(**opened);
+    }
     const json::object& inner = workflow::unwrap(submission.workflow);
     const bool is_wrapped = &inner != &submission.workflow;
     json::object graph = is_wrapped ? json::object(inner, submission.workflow.storage())
                                     : json::object(std::move(submission.workflow));
     const auto catalogue = services.catalogue();
-    json::object given;
     if (auto converted = convert(submission, *catalogue, services, graph, given); !converted) {
         co_return fail(std::move(converted.error()));
     }
+    workflow::wrap_file_lists(graph, *catalogue);
     if (auto references = check_references(graph); !references) {
         co_return fail(std::move(references.error()));
     }
-    workflow::BindOptions bind_options;
-    bind_options.declared =
-        is_wrapped ? workflow::declared_parameters(submission.workflow) : nullptr;
-    workflow::Bound bound;
-    if (!workflow::is_ui_format(graph)) {
-        auto done = workflow::bind_parameters(graph, submission.parameters, bind_options);
-        if (!done) {
-            co_return fail(std::move(done.error()));
-        }
-        bound = std::move(*done);
+    auto bound = bind(submission, is_wrapped, graph);
+    if (!bound) {
+        co_return fail(std::move(bound.error()));
     }
-    json::array warnings = put_right(submission, *catalogue, bound, graph, given);
+    json::array warnings = put_right(submission, *catalogue, *bound, graph, given);
     if (auto secure = workflow::check_security(
             graph, security_of(services.options, call.caller.tenant), *catalogue
         );
         !secure) {
         co_return fail(std::move(secure.error()));
     }
-    auto checked = workflow::check(graph, *catalogue);
+    auto checked =
+        workflow::check(graph, *catalogue, workflow::split_pool(submission.spec.requirement).pool);
     if (!checked) {
         co_return fail(std::move(checked.error()));
     }
@@ -291,35 +309,37 @@ Task<Result<jobs::Submitted>> submit(
     // Last: a workflow that cannot run is not worth a download.
     auto sources = workflow::find_file_sources(graph, *catalogue);
     if (!sources.empty()) {
-        keep_given(submission, bound, graph, given);
+        keep_given(submission, *bound, graph, given);
+        auto earlier = co_await find_held(call, services, submission, given);
+        if (!earlier || *earlier) {
+            co_return earlier ? Result<jobs::Submitted>(std::move(**earlier))
+                              : fail(std::move(earlier.error()));
+        }
         auto placed = co_await place_inputs(call, services, std::move(sources), graph);
         if (!placed) {
             co_return fail(std::move(placed.error()));
         }
     }
-    jobs::Spec spec = std::move(submission.spec);
-    spec.tenant = call.caller.tenant;
-    spec.workflow = json::serialize(graph);
-    spec.requirement = std::move(checked->requirement);
-    spec.node_count = checked->node_count;
-    spec.profile = make_profile(graph, catalogue, services.options.plan, spec);
-    if (!spec.idempotency_key.empty()) {
-        bound.forget_chosen(graph);
-        spec.request_hash =
-            !submission.request.empty()
-                ? to_hex(sha256(json::serialize_canonical(submission.request)))
-                : hash_request(
-                      spec, submission.time_to_live, std::move(given.empty() ? graph : given)
-                  );
+    submission.spec.requirement = std::move(checked->requirement);
+    submission.spec.node_count = checked->node_count;
+    submission.spec.tenant = call.caller.tenant;
+    ReuseKey reuse;
+    if (wants_reuse(services.options, submission.spec)) {
+        auto found = co_await find_reuse_key(services, *catalogue, graph, submission.spec);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        reuse = std::move(*found);
     }
-    if (auto chosen = bound.chosen(); !chosen.empty()) {
-        spec.dialect_data["chosen_parameters"] = std::move(chosen);
+    jobs::Spec spec = complete_spec(
+        call, services, std::move(submission), *bound, std::move(graph), std::move(given)
+    );
+    spec.reuse_key = std::move(reuse.key);
+    if (reuse.why_not && spec.reuse) {
+        spec.dialect_data["not_reusable"] = reuse.why_not->to_json();
     }
     if (!warnings.empty()) {
         spec.dialect_data["warnings"] = std::move(warnings);
-    }
-    if (submission.time_to_live) {
-        spec.deadline = services.clock.now() + *submission.time_to_live;
     }
     const std::string dialect = spec.dialect;
     auto submitted = co_await services.jobs.submit(std::move(spec));

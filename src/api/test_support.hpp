@@ -45,14 +45,34 @@ public:
         if (!key.second.empty()) {
             keys_.emplace(key, id);
         }
-        jobs_[id] = job.started ? job.started->job : job.change.job;
+        jobs_[id] = job.then ? job.then->job : job.change.job;
         specs_[id] = std::move(job.spec);
         events_[id].push_back(job.change.event);
-        if (job.started) {
-            events_[id].push_back(job.started->event);
+        if (job.then) {
+            events_[id].push_back(job.then->event);
         }
         accepted.created = true;
         co_return accepted;
+    }
+    Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override {
+        const std::scoped_lock lock(mutex_);
+        jobs::Accepted found;
+        if (const auto holder = keys_.find({tenant, key}); holder != keys_.end()) {
+            found.existing = jobs_.at(holder->second);
+            found.existing_request_hash = specs_.at(holder->second).request_hash;
+        }
+        co_return found;
+    }
+    Task<Result<std::optional<jobs::Job>>> find_reusable(std::string tenant, std::string key)
+        override {
+        const std::scoped_lock lock(mutex_);
+        for (auto job = jobs_.rbegin(); job != jobs_.rend(); ++job) {
+            if (job->second.tenant == tenant && job->second.reuse_key == key &&
+                job->second.state == jobs::State::completed && !job->second.reused_from) {
+                co_return job->second;
+            }
+        }
+        co_return std::nullopt;
     }
     Task<Result<>> commit(jobs::Change change) override {
         const std::scoped_lock lock(mutex_);

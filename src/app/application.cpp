@@ -202,6 +202,8 @@ private:
             made.gpu_second_usd = worker.gpu_second_usd.value_or(config_.gpu_second_usd);
             made.gpu = worker.gpu;
             made.slots = worker.slots;
+            made.pool = worker.pool;
+            made.model_memory_bytes = worker.model_memory_bytes;
             auto added = fleet_->add_comfyui(std::move(made));
             if (!added) {
                 return added;
@@ -219,6 +221,7 @@ private:
         fleet::EngineConfig engine_config;
         engine_config.folders = engine_options.folders;
         engine_config.slots = config_.engine_slots;
+        engine_config.pool = config_.engine_pool;
         return fleet_->add_engine(*engine_, std::move(engine_config));
     }
 
@@ -240,6 +243,16 @@ private:
         return options;
     }
 
+    Task<Result<bool>> are_kept(std::string tenant, std::vector<jobs::Output> outputs) {
+        for (const jobs::Output& output : outputs) {
+            auto kept = co_await assets_->has_hash(tenant, output.hash);
+            if (!kept || !*kept) {
+                co_return kept;
+            }
+        }
+        co_return true;
+    }
+
     void make_service() {
         hub_ = std::make_unique<events::Hub>(core_.executor());
         jobs::ServiceOptions options;
@@ -248,9 +261,15 @@ private:
         options.scheduling.merge_max = config_.scheduler_merge_max;
         for (const TenantSetting& tenant : config_.tenants) {
             options.tenants[tenant.name] = {
-                tenant.weight, static_cast<std::size_t>(tenant.running_max)
+                {tenant.weight, static_cast<std::size_t>(tenant.running_max)},
+                tenant.tier,
+                tenant.gpu_seconds_per_day
             };
         }
+        options.classify = config_.scheduler_classify;
+        options.outputs_kept = [this](std::string tenant, std::vector<jobs::Output> outputs) {
+            return are_kept(std::move(tenant), std::move(outputs));
+        };
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
         );
@@ -283,8 +302,9 @@ private:
             );
         });
         service_->on_finished([this](const jobs::Job& job) {
+            // Those that never ran, or were answered with stored outputs, say nothing of it.
             const auto seconds = [](std::optional<Millis> time) {
-                return static_cast<double>(time.value_or(Millis(0)).count()) / 1000.0;
+                return time ? std::chrono::duration<double>(*time).count() : -1.0;
             };
             metrics_.job_finished(
                 to_string(job.state), seconds(job.queue_time()), seconds(job.execution_time())
@@ -305,14 +325,24 @@ private:
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
         options.has_frontend = !config_.frontend_dir.empty();
         options.security = security_policy(config_);
+        options.pools = pools_of(config_);
         for (const TenantSetting& tenant : config_.tenants) {
             options.tenant_security[tenant.name] = security_policy(config_, tenant);
+            if (!tenant.pool.empty()) {
+                options.tenant_pools[tenant.name] = tenant.pool;
+            }
+            if (tenant.reuse) {
+                options.reuse_tenants.insert(tenant.name);
+            }
         }
         options.inputs.bytes_max = static_cast<std::uint64_t>(config_.inputs_total_mb) << 20;
         options.inputs.timeout = std::chrono::seconds(config_.inputs_timeout_s);
         options.inputs.ca_file = config_.inputs_ca_file;
+        options.reuse_never_nodes = config_.reuse_never_nodes;
+        options.reuse_generation = config_.reuse_generation;
         options.plan.gpu_second_usd = config_.gpu_second_usd;
         options.plan.seconds_per_unit = config_.gpu_seconds_per_unit;
+        options.plan.model_sizes = workflow::known_sizes(config_.models);
         options.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
             return learned_->past(graph, plan);
         };

@@ -199,6 +199,8 @@ int run_command_line(int argc, char** argv) {
         ->type_name("KEY");
     run_command->add_option("--priority", run_options.priority, "1 (last) to 10 (first); default 5")
         ->type_name("N");
+    run_command->add_option("--pool", run_options.pool, "Only workers of this pool may run it")
+        ->type_name("NAME");
     run_command->footer(
         "Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled or expired, 4 server not "
         "reachable."

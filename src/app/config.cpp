@@ -9,6 +9,7 @@
 #include "app/settings.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
+#include "workflow/catalogue.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -98,12 +99,15 @@ private:
             config_.workers.clear();
         } else if (key == "tenants") {
             config_.tenants.clear();
+        } else if (key == "models") {
+            config_.models.clear();
         } else {
             config_.keys.clear();
         }
         for (const YAML::Node& item : list) {
             Result<> added = key == "workers"   ? read_worker(item)
                              : key == "tenants" ? read_tenant(item)
+                             : key == "models"  ? read_model(item)
                                                 : read_key(item);
             if (!added) {
                 return fail(at(item, std::move(added.error())));
@@ -129,10 +133,19 @@ private:
                 worker.gpu = member.second.as<std::string>();
             } else if (name == "slots") {
                 worker.slots = member.second.as<int>();
+            } else if (name == "pool") {
+                worker.pool = member.second.as<std::string>();
+            } else if (name == "model_memory") {
+                const auto bytes = parse_bytes(member.second.as<std::string>());
+                if (!bytes) {
+                    return invalid("a worker's 'model_memory' is a size such as 24GB");
+                }
+                worker.model_memory_bytes = *bytes;
             } else {
                 return invalid(
-                    "a worker has 'url', 'id', 'gpu', 'slots' and 'gpu_second_usd', not '" + name +
-                    "'"
+                    "a worker has 'url', 'id', 'pool', 'gpu', 'slots', 'model_memory' and "
+                    "'gpu_second_usd', not '" +
+                    name + "'"
                 );
             }
         }
@@ -149,14 +162,26 @@ private:
                 tenant.weight = member.second.as<double>();
             } else if (name == "running_max") {
                 tenant.running_max = member.second.as<int>();
+            } else if (name == "tier") {
+                const auto tier = scheduler::parse_tier(member.second.as<std::string>());
+                if (!tier) {
+                    return invalid("a tenant's 'tier' is basic, pro or enterprise");
+                }
+                tenant.tier = *tier;
+            } else if (name == "gpu_seconds_per_day") {
+                tenant.gpu_seconds_per_day = member.second.as<double>();
+            } else if (name == "reuse") {
+                tenant.reuse = member.second.as<bool>();
+            } else if (name == "pool") {
+                tenant.pool = member.second.as<std::string>();
             } else if (name == "denied_nodes") {
                 tenant.denied_nodes = member.second.as<std::vector<std::string>>();
             } else if (name == "allowed_nodes") {
                 tenant.allowed_nodes = member.second.as<std::vector<std::string>>();
             } else {
                 return invalid(
-                    "a tenant has 'name', 'weight', 'running_max', 'denied_nodes' and "
-                    "'allowed_nodes', not '" +
+                    "a tenant has 'name', 'weight', 'running_max', 'tier', 'gpu_seconds_per_day', "
+                    "'reuse', 'pool', 'denied_nodes' and 'allowed_nodes', not '" +
                     name + "'"
                 );
             }
@@ -170,7 +195,30 @@ private:
         if (!(tenant.weight > 0 && tenant.weight <= 1'000'000) || tenant.running_max < 0) {
             return invalid("a tenant's 'weight' is above 0, its 'running_max' not below 0");
         }
+        if (!(tenant.gpu_seconds_per_day >= 0 && tenant.gpu_seconds_per_day <= 1e12)) {
+            return invalid("a tenant's 'gpu_seconds_per_day' is 0 (no quota) or more");
+        }
         config_.tenants.push_back(std::move(tenant));
+        return {};
+    }
+
+    Result<> read_model(const YAML::Node& item) {
+        workflow::KnownModel model;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            const std::string value = member.second.as<std::string>();
+            if (name == "name") {
+                model.name = value;
+            } else if (name == "bytes") {
+                model.bytes = parse_bytes(value).value_or(0);
+            } else {
+                return invalid("a model has 'name' and 'bytes', not '" + name + "'");
+            }
+        }
+        if (model.name.empty() || model.bytes == 0) {
+            return invalid("a model needs a 'name' and its size as 'bytes', such as 6.9GB");
+        }
+        config_.models.push_back(std::move(model));
         return {};
     }
 
@@ -318,7 +366,30 @@ Result<> check_config(const Config& config) {
             "'"
         );
     }
+    if (!is_pool_name(config.engine_pool)) {
+        return invalid("'engine.pool' must be a name of small letters, digits, '.', '_' and '-'");
+    }
+    const std::set<std::string> pools = pools_of(config);
+    for (const TenantSetting& tenant : config.tenants) {
+        if (!tenant.pool.empty() && !pools.contains(tenant.pool)) {
+            return invalid(
+                "the tenant '" + tenant.name + "' has the pool '" + tenant.pool +
+                "', of which there is no worker"
+            );
+        }
+    }
     return {};
+}
+
+std::set<std::string> pools_of(const Config& config) {
+    std::set<std::string> pools;
+    for (const WorkerSetting& worker : config.workers) {
+        pools.insert(worker.pool);
+    }
+    if (config.engine_enabled) {
+        pools.insert(config.engine_pool);
+    }
+    return pools;
 }
 
 namespace {
@@ -359,13 +430,29 @@ std::string show_config(const Config& config) {
         if (worker.slots != 1) {
             out += "    slots: " + std::to_string(worker.slots) + "\n";
         }
+        if (worker.model_memory_bytes != 0) {
+            out += "    model_memory: " + std::to_string(worker.model_memory_bytes) + "\n";
+        }
+        if (worker.pool != workflow::kDefaultPool) {
+            out += "    pool: \"" + worker.pool + "\"\n";
+        }
     }
     out += config.tenants.empty() ? "tenants: []\n" : "tenants:\n";
     for (const TenantSetting& tenant : config.tenants) {
         out += "  - name: \"" + tenant.name + "\"\n    weight: " + show_number(tenant.weight) +
-               "\n    running_max: " + std::to_string(tenant.running_max) + "\n";
+               "\n    running_max: " + std::to_string(tenant.running_max) +
+               "\n    tier: " + std::string(scheduler::to_string(tenant.tier)) +
+               "\n    gpu_seconds_per_day: " + show_number(tenant.gpu_seconds_per_day) + "\n";
+        out += std::string("    reuse: ") + (tenant.reuse ? "true" : "false") + "\n";
+        if (!tenant.pool.empty()) {
+            out += "    pool: \"" + tenant.pool + "\"\n";
+        }
         out += show_words("denied_nodes", tenant.denied_nodes);
         out += show_words("allowed_nodes", tenant.allowed_nodes);
+    }
+    out += config.models.empty() ? "models: []\n" : "models:\n";
+    for (const workflow::KnownModel& model : config.models) {
+        out += "  - name: \"" + model.name + "\"\n    bytes: " + std::to_string(model.bytes) + "\n";
     }
     out += config.keys.empty() ? "auth:\n  keys: []\n" : "auth:\n  keys:\n";
     for (const auth::ApiKey& key : config.keys) {
@@ -387,12 +474,15 @@ std::string describe_settings() {
                setting.help + "\n";
     }
     out +=
-        "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, gpu, "
-        "slots, gpu_second_usd}.\n";
+        "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, pool, "
+        "gpu, slots, model_memory, gpu_second_usd}.\n";
     out +=
-        "  tenants\n      In YAML {name, weight, running_max, denied_nodes, allowed_nodes}: part "
-        "of "
-        "the GPU-seconds, jobs at a time, node classes.\n";
+        "  tenants\n      In YAML {name, weight, running_max, tier, gpu_seconds_per_day, "
+        "reuse, pool, denied_nodes, allowed_nodes}: part of the GPU-seconds, jobs at a time, "
+        "priority, whether outputs are reused, workers, node classes.\n";
+    out +=
+        "  models\n      In YAML {name, bytes}: sizes of model files, where the usual size of "
+        "their kind is not near enough; * in a name stands for any characters.\n";
     out +=
         "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256, operator}, "
         "in the environment name=secret.\n";

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/time.hpp"
 #include "scheduler/scheduler.hpp"
+#include "workflow/model_sizes.hpp"
 #include "workflow/security.hpp"
 
 namespace comfyd::app {
@@ -26,13 +28,19 @@ struct WorkerSetting {
     std::optional<double> gpu_second_usd{};  // nullopt: as plan.gpu_second_usd says
     std::string gpu{};  // workers with the same name share one GPU; empty: it has its own
     int slots = 1;      // prompts at a time
+    std::string pool = "default";
+    std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
 };
 
 // What holds for one tenant. Those that are not named share GPUs evenly and have no limits.
 struct TenantSetting {
     std::string name;
-    double weight = 1;                         // of its part of the GPU-seconds
-    int running_max = 0;                       // jobs at a time; 0: no limit
+    double weight = 1;    // of its part of the GPU-seconds
+    int running_max = 0;  // jobs at a time; 0: no limit
+    scheduler::Tier tier = scheduler::Tier::basic;
+    double gpu_seconds_per_day = 0;  // when little of it is left its jobs go later; 0: no quota
+    bool reuse = false;  // its jobs may be answered with stored outputs unless they say no
+    std::string pool{};  // where a request names none; empty: any worker
     std::vector<std::string> denied_nodes{};   // beside security.denied_nodes
     std::vector<std::string> allowed_nodes{};  // instead of security.allowed_nodes; empty: those
 };
@@ -52,6 +60,7 @@ struct Config {
     bool engine_offload = false;
     int engine_slots = 1;
     int engine_memory_mb = 4096;
+    std::string engine_pool = "default";
 
     std::vector<auth::ApiKey> keys;
     std::vector<std::string> cors_origins;
@@ -70,6 +79,7 @@ struct Config {
     int webhooks_first_retry_ms = 1000;
     int webhooks_give_up_h = 24;
 
+    bool scheduler_classify = true;
     int scheduler_merge_max = 8;
     scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
 
@@ -92,7 +102,11 @@ struct Config {
     int inputs_timeout_s = 60;
     std::string inputs_ca_file;
 
+    std::vector<std::string> reuse_never_nodes;  // whose outputs are never reused
+    std::string reuse_generation;
+
     // What plans reckon with.
+    std::vector<workflow::KnownModel> models;  // whose sizes are known
     double gpu_second_usd = 0.0005;
     double gpu_seconds_per_unit = 0.05;
     int gpu_memory_mb = 0;
@@ -100,6 +114,9 @@ struct Config {
     int retention_days = 30;
     int shutdown_grace_s = 5;
 };
+
+// The pools that its workers form.
+std::set<std::string> pools_of(const Config& config);
 
 // The part of it that workflows must keep to.
 workflow::SecurityPolicy security_policy(const Config& config);

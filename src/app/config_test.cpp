@@ -61,20 +61,60 @@ TEST(Config, AnUnknownKeyNamesFileLineAndTheNearestKey) {
     EXPECT_FALSE(load("nonsense:\n  - a\n"));
 }
 
+TEST(Config, ATenantMayReuseOutputs) {
+    const auto config = load(
+        "reuse:\n  never_nodes: [Dice*]\n  generation: \"2\"\n"
+        "tenants:\n  - name: acme\n    reuse: true\n  - name: other\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    for (const Config* one : {&*config, &*again}) {
+        EXPECT_TRUE(one->tenants.at(0).reuse);
+        EXPECT_FALSE(one->tenants.at(1).reuse);
+        EXPECT_EQ(one->reuse_never_nodes, std::vector<std::string>{"Dice*"});
+        EXPECT_EQ(one->reuse_generation, "2");
+    }
+}
+
 TEST(Config, TenantsHaveTermsOfTheirOwn) {
     const auto config = load(
         "security:\n  denied_nodes: [Bad]\ntenants:\n  - name: acme\n    weight: 3\n    "
-        "running_max: 4\n"
+        "running_max: 4\n    tier: pro\n    gpu_seconds_per_day: 3600\n"
         "    denied_nodes: [LoadVideo*]\n    allowed_nodes: [Load*]\n"
     );
     ASSERT_TRUE(config) << config.error().message;
     ASSERT_EQ(config->tenants.size(), 1U);
     EXPECT_EQ(config->tenants[0].weight, 3);
     EXPECT_EQ(config->tenants[0].running_max, 4);
+    EXPECT_EQ(config->tenants[0].tier, scheduler::Tier::pro);
+    EXPECT_EQ(config->tenants[0].gpu_seconds_per_day, 3600);
     const auto policy = security_policy(*config, config->tenants[0]);
     EXPECT_EQ(policy.denied_nodes, (std::vector<std::string>{"Bad", "LoadVideo*"}));
     EXPECT_EQ(policy.allowed_nodes, (std::vector<std::string>{"Load*"}));
     EXPECT_NE(show_config(*config).find("- name: \"acme\""), std::string::npos);
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->tenants[0].tier, scheduler::Tier::pro);
+    EXPECT_EQ(again->tenants[0].gpu_seconds_per_day, 3600);
+}
+
+TEST(Config, SizesOfModelsAreRead) {
+    const auto config = load(
+        "models:\n  - {name: sd_xl_base_1.0.safetensors, bytes: 6.9GB}\n"
+        "  - {name: \"lora/*\", bytes: 128 MiB}\n  - {name: a, bytes: 17}\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(
+        config->models,
+        (std::vector<workflow::KnownModel>{
+            {"sd_xl_base_1.0.safetensors", 6'900'000'000}, {"lora/*", 128ULL << 20}, {"a", 17}
+        })
+    );
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->models, config->models);
+    EXPECT_FALSE(load("", {{"COMFYD_MODELS", "a"}}));
 }
 
 TEST(Config, BadValuesSayWhatWouldBeRight) {
@@ -88,11 +128,19 @@ TEST(Config, BadValuesSayWhatWouldBeRight) {
           "workers:\n  - urll: http://x\n",
           "workers:\n  - url: http://x\n    gpu_second_usd: -1\n",
           "workers:\n  - url: http://x\n    slots: 0\n",
+          "workers:\n  - url: http://x\n    model_memory: lots\n",
           "scheduler:\n  policy: best\n",
           "workers:\n  - url: http://x\n    gpu_second_usd: much\n",
           "tenants:\n  - weight: 2\n",
           "tenants:\n  - name: a\n    weight: 0\n",
           "tenants:\n  - name: a\n  - name: a\n",
+          "tenants:\n  - name: a\n    tier: gold\n",
+          "models:\n  - name: a\n",
+          "models:\n  - name: a\n    bytes: 3 GX\n",
+          "models:\n  - name: a\n    bytes: -1\n",
+          "models:\n  - name: a\n    bytes: 1e30\n",
+          "models:\n  - name: a\n    size: 1\n",
+          "tenants:\n  - name: a\n    gpu_seconds_per_day: -1\n",
           "auth:\n  keys:\n    - name: a\n      operator: perhaps\n",
           ": :\n",
           "auth:\n  keys:\n    - name: a\n      sha256: short\n",
@@ -105,10 +153,31 @@ TEST(Config, BadValuesSayWhatWouldBeRight) {
     }
 }
 
+TEST(Config, WorkersFormPools) {
+    const auto config = load(
+        "workers:\n  - http://gpu1:8188\n  - url: http://gpu2:8188\n    pool: gold\n"
+        "engine:\n  pool: cpu\ntenants:\n  - name: acme\n    pool: gold\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(pools_of(*config), (std::set<std::string>{"cpu", "default", "gold"}));
+    EXPECT_TRUE(check_config(*config));
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(pools_of(*again), pools_of(*config));
+    EXPECT_EQ(again->tenants.at(0).pool, "gold");
+    const auto unknown = load("tenants:\n  - name: acme\n    pool: silver\n");
+    ASSERT_TRUE(unknown);
+    EXPECT_NE(check_config(*unknown).error().message.find("'silver'"), std::string::npos);
+    EXPECT_FALSE(load("workers:\n  - url: http://gpu2:8188\n    pool: \"Not a name\"\n"));
+    const auto engine = load("engine:\n  pool: \"a\\tb\"\n");
+    EXPECT_FALSE(engine && check_config(*engine));
+}
+
 TEST(Config, WorkersComeAsStringsMapsOrFlags) {
     const auto config = load(
         "workers:\n  - http://gpu1:8188/\n  - id: big\n    url: https://gpu2\n"
-        "    gpu_second_usd: 0.0011\n    gpu: card0\n    slots: 2\nscheduler:\n  policy: score\n"
+        "    gpu_second_usd: 0.0011\n    gpu: card0\n    slots: 2\n    model_memory: "
+        "24GB\nscheduler:\n  policy: score\n"
     );
     ASSERT_TRUE(config) << config.error().message;
     ASSERT_EQ(config->workers.size(), 2U);
@@ -120,6 +189,7 @@ TEST(Config, WorkersComeAsStringsMapsOrFlags) {
     EXPECT_NE(show_config(*config).find("gpu_second_usd: 0.0011"), std::string::npos);
     EXPECT_EQ(config->workers[0].slots, 1);
     EXPECT_EQ(config->workers[1].slots, 2);
+    EXPECT_EQ(config->workers[1].model_memory_bytes, 24'000'000'000U);
     EXPECT_EQ(config->workers[1].gpu, "card0");
     EXPECT_NE(show_config(*config).find("gpu: \"card0\"\n    slots: 2"), std::string::npos);
     EXPECT_EQ(config->scheduler_policy, scheduler::PolicyName::score);

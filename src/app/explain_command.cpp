@@ -65,6 +65,26 @@ void add_workers(const json::object& from, std::string& out) {
     }
 }
 
+// Factors that change nothing are left out.
+void add_priority(const json::object& from, std::string& out) {
+    const json::value* factors = json::find(from, "priority_factors");
+    if (factors == nullptr || !factors->is_array()) {
+        return;
+    }
+    const auto whole = [&from](std::string_view name) {
+        return std::to_string(static_cast<std::int64_t>(number_of(from, name)));
+    };
+    out += "priority " + whole("effective_priority") + " (asked for: " + whole("priority") + ")\n";
+    for (const json::value& entry : factors->get_array()) {
+        const json::object* factor = entry.if_object();
+        if (factor != nullptr && number_of(*factor, "multiplier") != 1) {
+            char times[32];
+            std::snprintf(times, sizeof times, " x %.2f: ", number_of(*factor, "multiplier"));
+            out += "  " + text_of(*factor, "name") + times + text_of(*factor, "reason") + "\n";
+        }
+    }
+}
+
 Task<Result<net::ClientResponse>> fetch(net::Client& client, net::ClientRequest request) {
     auto response = co_await client.send(std::move(request));
     co_return response;
@@ -99,6 +119,7 @@ std::string print_explanation(const json::object& explanation) {
                in_words(number_of(explanation, "wait_target_seconds")) +
                "), expected to start in " +
                in_words(number_of(explanation, "expected_wait_seconds")) + "\n";
+        add_priority(explanation, out);
     }
     add_sentences(explanation, "reasons", out);
     add_sentences(explanation, "advice", out);

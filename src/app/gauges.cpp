@@ -21,6 +21,16 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     queue("running", readings.queue.running);
     queue("retry_waiting", readings.queue.retry_waiting);
 
+    for (std::size_t i = 0; i < readings.queue.queued_by_class.size(); ++i) {
+        const auto wait_class = static_cast<scheduler::WaitClass>(i);
+        gauges.set(
+            "comfyd_queue_class_jobs",
+            "Jobs that wait for a worker by class.",
+            {{"class", std::string(scheduler::to_string(wait_class))}},
+            static_cast<double>(readings.queue.queued_by_class[i])
+        );
+    }
+
     for (int i = 0; i < 7; ++i) {
         const auto state = static_cast<jobs::State>(i);
         gauges.set(
@@ -39,8 +49,11 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         const auto of_worker = [&](const char* name, const char* help, double value) {
             gauges.set(name, help, {{"worker", worker.id}}, value);
         };
-        of_worker(
-            "comfyd_worker_up", "1 while the worker answers.", worker.status == "down" ? 0 : 1
+        gauges.set(
+            "comfyd_worker_up",
+            "1 while the worker answers.",
+            {{"worker", worker.id}, {"pool", worker.pool}},
+            worker.status == "down" ? 0 : 1
         );
         of_worker(
             "comfyd_worker_completed_jobs",

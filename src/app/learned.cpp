@@ -136,17 +136,23 @@ std::optional<workflow::PastDuration> Learned::past(
     for (const workflow::Graph::Node& node : graph.nodes()) {
         profile.requirement.append(node.class_type).append(1, '\n');
     }
+    profile.vram_bytes = plan.vram_bytes;
     std::optional<scheduler::Expectation> best;
+    std::optional<std::uint64_t> vram;
     for (const std::string& type : copy->gpu_types()) {
         const auto expected = copy->expect_run(profile, type);
         if (!best || expected.relative_error < best->relative_error) {
             best = expected;
         }
+        const std::uint64_t bytes = copy->vram_bytes(profile, type);
+        if (bytes != profile.vram_bytes) {
+            vram = std::max(vram.value_or(0), bytes);
+        }
     }
     if (!best) {
         return std::nullopt;
     }
-    return workflow::PastDuration{best->seconds, to_string(best->basis), best->confidence()};
+    return workflow::PastDuration{best->seconds, to_string(best->basis), best->confidence(), vram};
 }
 
 }  // namespace comfyd::app

@@ -17,6 +17,9 @@ public:
     explicit Recorder(const simulate::GpuType& recorded_on) : recorded_on_(recorded_on) {}
 
     bool add(const jobs::Job& job, const jobs::Spec& spec) {
+        if (job.reused_from) {
+            return true;  // it needed no worker
+        }
         scheduler::ProfilePtr profile = spec.profile;
         if (profile == nullptr || profile->shape.empty()) {
             auto made = std::make_shared<scheduler::Profile>();

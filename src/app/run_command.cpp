@@ -151,11 +151,18 @@ private:
             co_return fail(std::move(workflow.error()));
         }
         json::object body{{"workflow", std::move(*workflow)}, {"priority", options_.priority}};
+        add_pool(body);
         auto submitted = co_await call("POST", "/api/v2/jobs", json::serialize(body));
         if (!submitted) {
             co_return fail(std::move(submitted.error()));
         }
         co_return text_of(*submitted, "id");
+    }
+
+    void add_pool(json::object& body) const {
+        if (!options_.pool.empty()) {
+            body["pool"] = options_.pool;
+        }
     }
 
     // A workflow that the server has stored.
@@ -180,6 +187,7 @@ private:
             co_return fail(std::move(values.error()));
         }
         json::object body{{"params", std::move(*values)}, {"priority", options_.priority}};
+        add_pool(body);
         auto submitted = co_await call("POST", path + "/run" + query, json::serialize(body));
         if (!submitted) {
             co_return fail(std::move(submitted.error()));

@@ -13,6 +13,7 @@ struct RunOptions {
     std::string url;
     std::string key;
     int priority = 5;
+    std::string pool;  // empty: the tenant's
 };
 
 int run_workflow(RunOptions options);  // an Exit code

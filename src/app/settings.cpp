@@ -202,6 +202,43 @@ std::string nearest_key(std::string_view key) {
 
 }  // namespace
 
+bool is_pool_name(std::string_view name) {
+    return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    });
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+    constexpr std::array<std::pair<std::string_view, double>, 10> kUnits{{
+        {"", 1},
+        {"B", 1},
+        {"KB", 1e3},
+        {"MB", 1e6},
+        {"GB", 1e9},
+        {"TB", 1e12},
+        {"KiB", 1024.0},
+        {"MiB", 1024.0 * 1024},
+        {"GiB", 1024.0 * 1024 * 1024},
+        {"TiB", 1024.0 * 1024 * 1024 * 1024},
+    }};
+    constexpr double kMax = 1e15;
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc()) {
+        return std::nullopt;
+    }
+    std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    while (unit.starts_with(' ')) {
+        unit.remove_prefix(1);
+    }
+    const auto known = std::find_if(kUnits.begin(), kUnits.end(), [unit](const auto& entry) {
+        return entry.first == unit;
+    });
+    const double bytes = known == kUnits.end() ? 0 : number * known->second;
+    return bytes >= 1 && bytes <= kMax ? std::optional(static_cast<std::uint64_t>(bytes))
+                                       : std::nullopt;
+}
+
 std::string show_number(double number) {
     std::ostringstream out;
     out << number;
@@ -272,6 +309,7 @@ const std::vector<Setting>& settings() {
             64,
             1 << 20
         ),
+        text("engine.pool", "Pool that the engine belongs to.", &Config::engine_pool),
         number("limits.body_mb", "Largest JSON request, in MB.", &Config::body_mb_max, 1, 1024),
         number(
             "limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20
@@ -392,6 +430,22 @@ const std::vector<Setting>& settings() {
             "PEM file with further certificate authorities for addresses of inputs.",
             &Config::inputs_ca_file
         ),
+        flag(
+            "scheduler.classify",
+            "Weigh the priority that is asked for with the tenant's tier and quota and with what "
+            "is known of the job.",
+            &Config::scheduler_classify
+        ),
+        words(
+            "reuse.never_nodes",
+            "Node classes that may give something else each time; * stands for any characters.",
+            &Config::reuse_never_nodes
+        ),
+        text(
+            "reuse.generation",
+            "Any text; when it is changed, outputs from before are not reused any more.",
+            &Config::reuse_generation
+        ),
         number(
             "scheduler.merge_max",
             "Jobs that one merged run may have, on workers with comfyd's node pack; 1: never "
@@ -472,6 +526,12 @@ Result<> add_worker(Config& config, WorkerSetting worker) {
             std::to_string(kSlotsMax)
         );
     }
+    if (!is_pool_name(worker.pool)) {
+        return invalid(
+            "'pool' of the worker " + worker.url +
+            " must be a name of at most 64 small letters, digits, '.', '_' and '-'"
+        );
+    }
     while (worker.url.ends_with('/')) {
         worker.url.pop_back();
     }
@@ -520,8 +580,8 @@ Result<> set_list(Config& config, std::string_view key, const std::string& value
                 return added;
             }
         }
-    } else if (key == "tenants") {
-        return invalid("'tenants' can be set in the configuration file alone");
+    } else if (key == "tenants" || key == "models") {
+        return invalid("'" + std::string(key) + "' can be set in the configuration file alone");
     } else {
         config.cors_origins = split_commas(value);
     }

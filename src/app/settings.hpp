@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +25,12 @@ struct Setting {
 const std::vector<Setting>& settings();
 
 // The settings that are lists; each has its own YAML form.
-inline constexpr std::array<std::string_view, 4> kLists{
-    "workers", "tenants", "auth.keys", "cors.origins"
+inline constexpr std::array<std::string_view, 5> kLists{
+    "workers", "tenants", "models", "auth.keys", "cors.origins"
 };
+
+// "6.9GB", "512 MiB" or plain bytes. nullopt: no size above 0.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 // As the configuration shows it.
 std::string show_number(double number);
@@ -35,6 +40,8 @@ tl::unexpected<Error> invalid(std::string message);
 Result<> unknown_key(const std::string& key);  // names the nearest one
 // Sets one setting from text; lists are separated by commas.
 Result<> set_value(Config& config, const std::string& key, const std::string& value);
+// From 1 to 64 small letters, digits, '.', '_' and '-'.
+bool is_pool_name(std::string_view name);
 Result<> add_worker(Config& config, WorkerSetting worker);
 // "log.level" -> "COMFYD_LOG_LEVEL"
 std::string environment_name(std::string_view key);

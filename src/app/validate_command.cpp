@@ -63,6 +63,7 @@ Result<workflow::ValidationOptions> load_options(const std::string& file) {
     options.security = security_policy(*config);
     options.plan.gpu_second_usd = config->gpu_second_usd;
     options.plan.seconds_per_unit = config->gpu_seconds_per_unit;
+    options.plan.model_sizes = workflow::known_sizes(config->models);
     options.gpu_memory_mb = static_cast<std::uint64_t>(config->gpu_memory_mb);
     return options;
 }

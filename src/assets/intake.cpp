@@ -35,23 +35,6 @@ bool is_redirect(int status) {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-struct DataUrl {
-    std::string_view content_type;
-    std::string_view base64;
-};
-
-Result<DataUrl> read_data_url(std::string_view text) {
-    const auto comma = text.find(',');
-    const std::string_view head = text.substr(0, comma);
-    if (comma == std::string_view::npos || !head.ends_with(";base64")) {
-        return fail(
-            Code::invalid_argument, "a data URL must look like \"data:image/png;base64,…\""
-        );
-    }
-    const std::string_view type = head.substr(kData.size(), head.find(';') - kData.size());
-    return DataUrl{type, text.substr(comma + 1)};
-}
-
 // The bytes of one answer on their way to the store.
 struct Download {
     std::unique_ptr<BlobWriter> writer;
@@ -206,27 +189,20 @@ NewAsset Intake::new_asset(std::string content_type, std::string name) const {
 }
 
 Task<Result<Asset>> Intake::take_data(const Item& item) {
-    const auto url = read_data_url(item.source);
-    if (!url) {
-        co_return fail(url.error());
+    auto content = decode_data_url(item.source, bytes_left_);
+    if (!content) {
+        const bool is_large = content.error().code == Code::payload_too_large;
+        co_return is_large ? too_large(request_.limits.bytes_max)
+                           : fail(std::move(content.error()));
     }
-    if (url->base64.size() / 4 * 3 > bytes_left_ + 3) {
-        co_return too_large(request_.limits.bytes_max);
-    }
-    auto bytes = from_base64(url->base64);
-    if (!bytes) {
-        co_return fail(Code::invalid_argument, "the content of the data URL is not base64");
-    }
-    if (bytes->size() > bytes_left_) {
-        co_return too_large(request_.limits.bytes_max);
-    }
-    bytes_left_ -= bytes->size();
-    const std::string_view first = std::string_view(*bytes).substr(0, kSniffBytes);
-    auto type = judge_media(item.kind, first, first.size() == bytes->size(), url->content_type);
+    std::string& bytes = content->bytes;
+    bytes_left_ -= bytes.size();
+    const std::string_view first = std::string_view(bytes).substr(0, kSniffBytes);
+    auto type = judge_media(item.kind, first, first.size() == bytes.size(), content->content_type);
     if (!type) {
         co_return fail(std::move(type.error()));
     }
-    auto added = co_await store_.add(std::move(*bytes), new_asset(std::move(*type), ""));
+    auto added = co_await store_.add(std::move(bytes), new_asset(std::move(*type), ""));
     if (!added) {
         co_return fail(std::move(added.error()));
     }
@@ -364,6 +340,29 @@ Task<Result<Asset>> Intake::finish(
 }
 
 }  // namespace
+
+Result<DataContent> decode_data_url(std::string_view url, std::uint64_t bytes_max) {
+    const auto comma = url.find(',');
+    const std::string_view head = url.substr(0, comma);
+    if (!url.starts_with(kData) || comma == std::string_view::npos || !head.ends_with(";base64")) {
+        return fail(
+            Code::invalid_argument, "a data URL must look like \"data:image/png;base64,…\""
+        );
+    }
+    const std::string_view type = head.substr(kData.size(), head.find(';') - kData.size());
+    const std::string_view base64 = url.substr(comma + 1);
+    if (base64.size() / 4 * 3 > bytes_max + 3) {
+        return too_large(bytes_max);
+    }
+    auto bytes = from_base64(base64);
+    if (!bytes) {
+        return fail(Code::invalid_argument, "the content of the data URL is not base64");
+    }
+    if (bytes->size() > bytes_max) {
+        return too_large(bytes_max);
+    }
+    return DataContent{std::string(type), std::move(*bytes)};
+}
 
 Task<std::vector<Result<Asset>>> take_in(Executor executor, Store& store, IntakeRequest request) {
     Intake intake(executor, store, std::move(request));

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "assets/store.hpp"
@@ -50,6 +51,13 @@ struct IntakeRequest {
     IntakeLimits limits{};
     std::optional<Time> expires_at{};  // of the assets that are made
 };
+
+// The content of "data:<type>;base64,…". Code::invalid_argument, Code::payload_too_large.
+struct DataContent {
+    std::string content_type;  // as it says; may be empty
+    std::string bytes;
+};
+Result<DataContent> decode_data_url(std::string_view url, std::uint64_t bytes_max);
 
 // One result for each file, in their order; the same source is taken once. Failures:
 //   Code::invalid_argument        no usable source, or more files than allowed

@@ -8,6 +8,7 @@
 #include "assets/test_support.hpp"
 #include "base/crypto.hpp"
 #include "net/test_support.hpp"
+#include "net/tls_test_server.hpp"
 
 namespace comfyd::assets {
 namespace {
@@ -158,6 +159,27 @@ TEST_F(IntakeTest, RedirectsAndNamesThatLeadToPrivateAddressesAreRefused) {
     EXPECT_EQ(failure(server_.url("/file.png", "2130706433")), Code::address_refused);
     EXPECT_EQ(failure(server_.url("/file.png", "[::ffff:127.0.0.1]")), Code::address_refused);
     EXPECT_EQ(server_.asked("/file.png"), 0);
+}
+
+TEST_F(IntakeTest, ASecureAddressDoesNotLeadToAPlainOne) {
+    server_.put("/file.png", "image/png", picture());
+    const auto to = [](const std::string& location) {
+        return "HTTP/1.1 302 Found\r\nLocation: " + location + "\r\nContent-Length: 0\r\n\r\n";
+    };
+    const net::test::TlsServer down(to(server_.url("/file.png")));
+    request_.limits.ca_file = down.path;
+    EXPECT_EQ(failure(down.url("localhost") + "a.png"), Code::address_refused);
+    EXPECT_THAT(last_message_, HasSubstr("https"));
+    EXPECT_EQ(server_.asked("/file.png"), 0);
+
+    const net::test::TlsServer file(
+        "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: " +
+        std::to_string(picture().size()) + "\r\n\r\n" + picture()
+    );
+    request_.limits.ca_file = file.path;
+    EXPECT_TRUE(take(file.url("localhost") + "a.png"));
+    server_.redirect("/up", file.url("localhost") + "a.png");
+    EXPECT_TRUE(take(server_.url("/up")));
 }
 
 TEST_F(IntakeTest, RedirectsAreBounded) {

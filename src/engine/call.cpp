@@ -262,7 +262,7 @@ Result<> Call::check_stopped() const {
     return {};
 }
 
-void Call::progress(int value, int max) const {
+void Call::progress(double value, double max) const {
     surroundings_.listener.progress(node_id_, value, max);
 }
 

@@ -116,7 +116,7 @@ public:
     // Long loops ask now and then. Any thread.
     bool stopped() const { return surroundings_.stopped(); }
     Result<> check_stopped() const;
-    void progress(int value, int max) const;
+    void progress(double value, double max) const;
     // A whole picture file for the client's eyes, as SaveImageWebsocket sends it.
     void preview(ImageFormat format, std::string_view bytes) const;
     // A line of text shown at the node.

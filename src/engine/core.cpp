@@ -93,7 +93,7 @@ Result<RunResult> Core::run(
         }
         outputs = std::move(validation.outputs_to_execute);
     }
-    const auto plan = make_plan(prompt, outputs, registry_, options_.folders);
+    auto plan = make_plan(prompt, outputs, registry_, options_.folders);
     if (!plan) {
         return fail(Code::invalid_workflow, "The workflow was not validated: validate it first.");
     }
@@ -105,7 +105,11 @@ Result<RunResult> Core::run(
     }
     const RunGuard guard(cache_, *plan);
     Executor executor(
-        {options_.folders, pool_, memory_, cache_, listener}, *plan, graph, pnginfo, std::move(stop)
+        {registry_, options_.folders, pool_, memory_, cache_, listener},
+        *plan,
+        graph,
+        pnginfo,
+        std::move(stop)
     );
     return executor.run();
 }

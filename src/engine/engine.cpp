@@ -12,8 +12,22 @@ public:
     using Core::Core;
 };
 
-Engine::Engine(EngineOptions options)
-    : impl_(std::make_unique<Impl>(make_registry(), std::move(options))) {}
+namespace {
+
+Registry all_classes(const EngineOptions& options) {
+    Registry registry = make_registry();
+    if (options.add_classes) {
+        options.add_classes(registry);
+    }
+    return registry;
+}
+
+}  // namespace
+
+Engine::Engine(EngineOptions options) {
+    Registry registry = all_classes(options);
+    impl_ = std::make_unique<Impl>(std::move(registry), std::move(options));
+}
 
 Engine::~Engine() = default;
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -32,6 +33,7 @@ struct EngineOptions {
     Folders folders;
     unsigned threads = 0;                                        // 0: one per core
     std::uint64_t memory_bytes_max = 4ULL * 1024 * 1024 * 1024;  // of node results alive at once
+    std::function<void(Registry&)> add_classes{};                // beside the engine's own
 };
 
 enum class ImageFormat { jpeg = 1, png = 2 };  // as in ComfyUI's binary messages
@@ -44,7 +46,7 @@ public:
     virtual ~Listener() = default;
     virtual void cached(const std::vector<std::string>& node_ids) { (void)node_ids; }
     virtual void executing(const std::string& node_id) { (void)node_id; }
-    virtual void progress(const std::string& node_id, int value, int max) {
+    virtual void progress(const std::string& node_id, double value, double max) {
         (void)node_id, (void)value, (void)max;
     }
     // A picture file for the client's eyes only.
@@ -54,6 +56,14 @@ public:
     // A line of text shown at the node.
     virtual void text(const std::string& node_id, std::string_view text) {
         (void)node_id, (void)text;
+    }
+    // A node that was executing() does not run, because of what it was given; the run goes on.
+    virtual void blocked(const std::string& node_id, const std::string& message) {
+        (void)node_id, (void)message;
+    }
+    // The run has one more node, which belongs to another one; both may be told of later.
+    virtual void added(const std::string& node_id, const std::string& parent_id) {
+        (void)node_id, (void)parent_id;
     }
     // A node that was executing() has its result.
     virtual void finished(const std::string& node_id) { (void)node_id; }

@@ -10,7 +10,7 @@ class Executor::Voice : public Listener {
 public:
     Voice(Executor& run, std::size_t unit) : run_(run), unit_(unit) {}
 
-    void progress(const std::string& /*node_id*/, int value, int max) override {
+    void progress(const std::string& /*node_id*/, double value, double max) override {
         run_.tell(unit_, Kind::step, [value, max](Listener& to, const std::string& id) {
             to.progress(id, value, max);
         });
@@ -31,6 +31,11 @@ public:
             [text = std::string(text)](Listener& to, const std::string& id) { to.text(id, text); }
         );
     }
+    void blocked(const std::string& /*node_id*/, const std::string& message) override {
+        run_.tell(unit_, Kind::content, [message](Listener& to, const std::string& id) {
+            to.blocked(id, message);
+        });
+    }
 
 private:
     Executor& run_;
@@ -39,7 +44,7 @@ private:
 
 Executor::Executor(
     Parts parts,
-    const Plan& plan,
+    Plan& plan,
     const json::object& prompt,
     const json::object& extra_pnginfo,
     std::stop_token stop
@@ -56,7 +61,8 @@ Executor::Executor(
           .listener = parts.listener,
           .prompt = prompt,
           .extra_pnginfo = extra_pnginfo
-      } {}
+      },
+      planned_(plan.nodes.size()) {}
 
 bool Executor::stopped() const {
     return stop_.stop_requested() || failed_.load(std::memory_order_relaxed);
@@ -134,7 +140,7 @@ void Executor::count_readers() {
         }
         unit.counted = true;
         for (const PlannedInput& input : plan_.nodes[unit.first].inputs) {
-            if (input.literal == nullptr) {
+            if (input.is_linked()) {
                 ++units_[source_unit(input)].readers;
                 to_count.push_back(input.link.source);
             }
@@ -167,7 +173,7 @@ void Executor::join(const std::vector<std::size_t>& nodes, std::vector<std::size
         }
         unit.joined = true;
         for (const PlannedInput& input : plan_.nodes[unit.first].inputs) {
-            if (input.literal != nullptr) {
+            if (!input.is_linked()) {
                 continue;
             }
             Unit& source = units_[source_unit(input)];
@@ -236,18 +242,11 @@ std::vector<std::size_t> Executor::run_unit(std::size_t index) {
         const std::lock_guard turn(turn_mutex_);
         return advance();
     }
-    Result<SharedResult> result = fail(Code::cancelled, "The run was cancelled.");
+    Result<Outcome> outcome = fail(Code::cancelled, "The run was cancelled.");
     if (!stopped()) {
-        auto outputs = call_node(index);
-        if (outputs) {
-            auto shared = std::make_shared<const NodeOutputs>(std::move(*outputs));
-            parts_.cache.put(plan_.nodes[units_[index].first].key, shared);
-            result = std::move(shared);
-        } else {
-            result = fail(std::move(outputs.error()));
-        }
+        outcome = call_node(index);
     }
-    std::vector<std::size_t> ready = complete(index, std::move(result));
+    std::vector<std::size_t> ready = complete(index, std::move(outcome));
     if (admission == Admission::ahead) {
         const std::lock_guard lock(mutex_);
         --ahead_;
@@ -259,9 +258,25 @@ std::vector<std::size_t> Executor::run_unit(std::size_t index) {
     return ready;
 }
 
-Result<NodeOutputs> Executor::call_node(std::size_t index) {
-    const Unit& unit = units_[index];
-    const PlannedNode& node = plan_.nodes[unit.first];
+Result<Outcome> Executor::call_node(std::size_t index) {
+    // What they refer to stays where it is, and as it is until this unit has run.
+    const PlannedNode* node = nullptr;
+    Result<std::vector<BoundInput>> inputs;
+    {
+        const std::lock_guard lock(mutex_);
+        const Unit& unit = units_[index];
+        node = &plan_.nodes[unit.first];
+        if (unit.asked) {
+            inputs = *unit.asked;
+        } else {
+            inputs = bind(*node, [this](const PlannedLink& link) {
+                return &units_[unit_of_[link.source]].result->slots[link.slot];
+            });
+        }
+    }
+    if (!inputs) {
+        return fail(std::move(inputs.error()));
+    }
     Voice voice(*this, index);
     const Surroundings around{
         .folders = surroundings_.folders,
@@ -273,32 +288,46 @@ Result<NodeOutputs> Executor::call_node(std::size_t index) {
         .prompt = surroundings_.prompt,
         .extra_pnginfo = surroundings_.extra_pnginfo
     };
-    if (unit.asked) {
-        return invoke(node, *unit.asked, around);
-    }
-    auto inputs = bind(node, [this](const PlannedLink& link) {
-        // Safe without the lock: a source's result stays as it is until this unit has run.
-        return &units_[unit_of_[link.source]].result->slots[link.slot];
-    });
-    if (!inputs) {
-        return fail(std::move(inputs.error()));
-    }
-    return invoke(node, *inputs, around);
+    return invoke(*node, *inputs, around);
 }
 
-std::vector<std::size_t> Executor::complete(std::size_t index, Result<SharedResult> result) {
+// Later prompts may use it again, unless the node was added: then its parent's result stands for
+// it.
+SharedResult Executor::keep(std::size_t index, NodeOutputs outputs) {
+    auto result = std::make_shared<const NodeOutputs>(std::move(outputs));
+    const PlannedNode* node = nullptr;
+    {
+        const std::lock_guard lock(mutex_);
+        node = &plan_.nodes[units_[index].first];
+    }
+    if (!node->parent) {
+        parts_.cache.put(node->key, result);
+    }
+    return result;
+}
+
+std::vector<std::size_t> Executor::complete(std::size_t index, Result<Outcome> outcome) {
     std::vector<std::size_t> ready;
     std::vector<SharedResult> released;  // freed after the lock
+    SharedResult result;
+    if (outcome && outcome->added.empty()) {
+        result = keep(index, std::move(outcome->outputs));
+    }
     const std::lock_guard lock(mutex_);
     Unit& unit = units_[index];
-    unit.state = State::done;
-    if (!result) {
-        unit.failure = std::move(result.error());
+    if (outcome && !result) {
+        unit.state = State::expanded;
+        unit.open = std::move(*outcome);
         return ready;
     }
-    unit.ui = (*result)->ui;
+    unit.state = State::done;
+    if (!result) {
+        unit.failure = std::move(outcome.error());
+        return ready;
+    }
+    unit.ui = result->ui;
     if (unit.readers > 0) {
-        unit.result = std::move(*result);
+        unit.result = std::move(result);
     }
     release_sources(unit, released);
     for (const std::size_t consumer : unit.consumers) {
@@ -314,7 +343,7 @@ std::vector<std::size_t> Executor::complete(std::size_t index, Result<SharedResu
 
 void Executor::release_sources(const Unit& unit, std::vector<SharedResult>& released) {
     for (const PlannedInput& input : plan_.nodes[unit.first].inputs) {
-        if (input.literal == nullptr && --units_[source_unit(input)].readers == 0) {
+        if (input.is_linked() && --units_[source_unit(input)].readers == 0) {
             released.push_back(std::move(units_[source_unit(input)].result));
         }
     }

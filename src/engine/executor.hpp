@@ -1,6 +1,7 @@
 // Runs one plan: what is cached is taken from the cache, independent nodes run at the same time on
 // the pool, and all of it is told in the order in which ComfyUI, running one node at a time, would
-// have done it. A failure counts when its turn comes, so that it is always the same one.
+// have done it. A failure counts when its turn comes, so that it is always the same one. Nodes that
+// a node adds join the run when its turn comes.
 //
 // Lives on the stack of the thread that calls run(), which returns only when no task of it is left.
 #pragma once
@@ -8,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -26,6 +28,7 @@ class Executor {
 public:
     // All of them outlive the executor.
     struct Parts {
+        const Registry& registry;
         const Folders& folders;
         Pool& pool;
         const std::shared_ptr<Memory>& memory;
@@ -35,7 +38,7 @@ public:
 
     Executor(
         Parts parts,
-        const Plan& plan,
+        Plan& plan,
         const json::object& prompt,
         const json::object& extra_pnginfo,
         std::stop_token stop
@@ -47,7 +50,8 @@ private:
     using Event = std::function<void(Listener& to, const std::string& node_id)>;
     class Voice;
 
-    enum class State { waiting, launched, done };
+    // `expanded`: it has run, and has its result when the nodes that it added have theirs.
+    enum class State { waiting, launched, expanded, done };
 
     // Nodes of one key: one of them runs, all of them have the result.
     struct Unit {
@@ -63,6 +67,8 @@ private:
         SharedResult result;                 // dropped when no reader is left
         std::optional<json::object> ui;
         std::optional<Error> failure;
+        std::optional<Outcome> open;             // while it is expanded
+        std::optional<std::size_t> first_added;  // of its nodes, once they are in the plan
 
         // Guarded by turn_mutex_.
         std::optional<std::vector<BoundInput>> asked;  // of a class with lazy inputs
@@ -81,15 +87,21 @@ private:
     void start(const std::vector<std::size_t>& units);
     void run_chain(std::size_t unit);
     std::vector<std::size_t> run_unit(std::size_t unit);
-    Result<NodeOutputs> call_node(std::size_t unit);
-    std::vector<std::size_t> complete(std::size_t unit, Result<SharedResult> result);
+    Result<Outcome> call_node(std::size_t unit);
+    SharedResult keep(std::size_t unit, NodeOutputs outputs);
+    std::vector<std::size_t> complete(std::size_t unit, Result<Outcome> outcome);
     void release_sources(const Unit& unit, std::vector<SharedResult>& released);
 
     // Under turn_mutex_: tells what is due and says which units may run because of it.
     std::vector<std::size_t> advance();
     enum class Turn { over, waiting };
     Turn take_turn(std::size_t node, std::vector<std::size_t>& to_launch);
+    void launch(std::size_t unit, std::vector<std::size_t>& to_launch);
     Turn tell_result(std::size_t node, std::vector<std::size_t>& to_launch);
+    Turn expand(std::size_t node, std::vector<std::size_t>& to_launch);
+    Result<> add_nodes(std::size_t node);
+    void add_units(std::size_t first_node, const Outcome& open);
+    std::vector<std::size_t> resolve(std::size_t unit);
     void tell_cached(std::size_t node);
     void retry_if_memory_was_short(std::size_t unit, std::vector<std::size_t>& to_launch);
     bool ask(std::size_t node, std::vector<std::size_t>& to_launch);
@@ -97,17 +109,18 @@ private:
     enum class Kind { step, content };
     void tell(std::size_t unit, Kind kind, Event event);
     void fail_run(Error error);
+    void fail_run(Error error, std::size_t node);
 
     bool stopped() const;
     std::size_t source_unit(const PlannedInput& input) const { return unit_of_[input.link.source]; }
 
     Parts parts_;
-    const Plan& plan_;
+    Plan& plan_;  // grows under both mutexes, so that either is enough to read it
     std::stop_token stop_;
     Surroundings surroundings_;
 
-    std::vector<std::size_t> unit_of_;  // by node
-    std::vector<Unit> units_;
+    std::vector<std::size_t> unit_of_;  // by node; like the plan
+    std::deque<Unit> units_;            // likewise
 
     // Held while the listener is called; taken before mutex_.
     std::mutex turn_mutex_;
@@ -117,8 +130,9 @@ private:
 
     std::mutex mutex_;
     std::condition_variable idle_;
-    std::size_t tasks_ = 0;  // posted or running
-    std::size_t ahead_ = 0;  // running before their turn
+    std::size_t tasks_ = 0;      // posted or running
+    std::size_t ahead_ = 0;      // running before their turn
+    const std::size_t planned_;  // nodes of the prompt
     std::atomic<bool> failed_ = false;
 };
 

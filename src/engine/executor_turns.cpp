@@ -11,8 +11,13 @@ namespace {
 // Steps of a node that is ahead of its turn; further ones are not told.
 constexpr std::size_t kUntoldMax = 1'000;
 
-// Adds where it happened, in the form of ComfyUI's execution_error message.
-Error at_node(Error error, const PlannedNode& node) {
+// Adds where it happened, in the form of ComfyUI's execution_error message: for an added node the
+// one of the prompt that it belongs to.
+Error at_node(Error error, const Plan& plan, std::size_t index) {
+    while (plan.nodes[index].parent) {
+        index = *plan.nodes[index].parent;
+    }
+    const PlannedNode& node = plan.nodes[index];
     const std::string& name = node.type->node.name;
     const bool own = error.code == Code::node_execution_error;
     json::object details;
@@ -23,6 +28,9 @@ Error at_node(Error error, const PlannedNode& node) {
         details["exception_type"] = type != nullptr ? *type : json::value("RuntimeError");
         details["exception_message"] = error.message + "\n";
         details["traceback"] = json::array();
+        if (const json::value* inputs = json::find(error.details, "current_inputs")) {
+            details["current_inputs"] = *inputs;
+        }
         error.message = name + " (node " + node.id + "): " + error.message;
     }
     error.details = std::move(details);
@@ -49,6 +57,10 @@ Executor::Turn Executor::take_turn(std::size_t node, std::vector<std::size_t>& t
         tell_cached(node);
         return Turn::over;
     }
+    if (unit.teller && *unit.teller != node) {
+        schedule_->wait_for(node, *unit.teller);
+        return Turn::over;
+    }
     if (!unit.teller) {
         if (stop_.stop_requested()) {
             fail_run(Error(Code::cancelled, "The run was cancelled."));
@@ -63,8 +75,21 @@ Executor::Turn Executor::take_turn(std::size_t node, std::vector<std::size_t>& t
         for (const Event& event : std::exchange(unit.untold, {})) {
             event(parts_.listener, plan_.nodes[node].id);
         }
+        if (plan_.nodes[node].type->node.is_async) {
+            launch(index, to_launch);
+            schedule_->set_aside(node);
+            return Turn::over;
+        }
     }
     return tell_result(node, to_launch);
+}
+
+void Executor::launch(std::size_t index, std::vector<std::size_t>& to_launch) {
+    const std::lock_guard lock(mutex_);
+    if (units_[index].state == State::waiting) {
+        units_[index].state = State::launched;
+        to_launch.push_back(index);
+    }
 }
 
 // The node has its turn and has been told of as executing; its unit may have run long ago, or have
@@ -73,22 +98,22 @@ Executor::Turn Executor::tell_result(std::size_t node, std::vector<std::size_t>&
     const std::size_t index = unit_of_[node];
     Unit& unit = units_[index];
     std::optional<json::object> ui;
+    launch(index, to_launch);
     {
         const std::lock_guard lock(mutex_);
-        if (unit.state == State::waiting) {
-            unit.state = State::launched;
-            to_launch.push_back(index);
-        }
-        if (unit.state != State::done) {
+        if (unit.state == State::launched) {
             return Turn::waiting;
         }
-        if (!unit.failure) {
+        if (unit.state == State::done && !unit.failure) {
             ui = unit.ui;
         }
     }
+    if (unit.open) {
+        return expand(node, to_launch);
+    }
     const PlannedNode& planned = plan_.nodes[node];
     if (unit.failure) {
-        fail_run(at_node(std::move(*unit.failure), planned));
+        fail_run(std::move(*unit.failure), node);
         return Turn::over;
     }
     if (ui) {
@@ -128,7 +153,7 @@ void Executor::tell_cached(std::size_t node) {
 bool Executor::ask(std::size_t node, std::vector<std::size_t>& to_launch) {
     const auto missing = missing_sources(node);
     if (!missing) {
-        fail_run(at_node(missing.error(), plan_.nodes[node]));
+        fail_run(missing.error(), node);
         return false;
     }
     for (const std::size_t source : *missing) {
@@ -155,7 +180,7 @@ Result<std::vector<std::size_t>> Executor::missing_sources(std::size_t node) {
     std::vector<std::size_t> missing;
     for (const PlannedInput& input : planned.inputs) {
         const bool wanted = std::ranges::find(*names, input.input->name) != names->end();
-        if (wanted && input.literal == nullptr && !schedule_->is_settled(source_unit(input))) {
+        if (wanted && input.is_linked() && !schedule_->is_settled(source_unit(input))) {
             missing.push_back(input.link.source);
         }
     }
@@ -173,6 +198,10 @@ void Executor::tell(std::size_t index, Kind kind, Event event) {
     if (kind == Kind::content || unit.untold.size() < kUntoldMax) {
         unit.untold.push_back(std::move(event));
     }
+}
+
+void Executor::fail_run(Error error, std::size_t node) {
+    fail_run(at_node(std::move(error), plan_, node));
 }
 
 void Executor::fail_run(Error error) {

@@ -6,11 +6,15 @@
 #include <typeinfo>
 #include <utility>
 
-#include "base/assert.hpp"
+#include "engine/nodes/text/python_value.hpp"
+#include "engine/nodes/text/value_text.hpp"
 #include "workflow/python_text.hpp"
 
 namespace comfyd::engine {
 namespace {
+
+// Of a failed node's inputs, in the account of its failure.
+constexpr std::size_t kShownBytesMax = 1024 * 1024;
 
 Value to_value(const json::value& literal) {
     switch (literal.kind()) {
@@ -46,7 +50,8 @@ std::string_view wanted_type(const workflow::InputDefinition& input) {
 
 // None may stand for anything: what it means is the class's own business, as in Python.
 bool fits(const Value& value, const workflow::InputDefinition& input) {
-    return std::holds_alternative<None>(value) || matches(value, wanted_type(input));
+    return std::holds_alternative<None>(value) || std::holds_alternative<Blocker>(value) ||
+           matches(value, wanted_type(input));
 }
 
 Result<BoundInput> bind_link(const PlannedInput& given, const SlotReader& read) {
@@ -67,13 +72,15 @@ Result<BoundInput> bind_link(const PlannedInput& given, const SlotReader& read) 
     return BoundInput{given.input, *values};
 }
 
-Result<BoundInput> bind_literal(const PlannedInput& given) {
-    Value value = to_value(*given.literal);
+Result<BoundInput> bind_constant(const PlannedInput& given) {
+    Value value = given.literal != nullptr ? to_value(*given.literal) : *given.value;
     if (!fits(value, *given.input)) {
         return node_error(
             "TypeError",
             "'" + given.input->name + "' must be linked to an output of type " + given.input->type +
-                ", but is the constant " + workflow::python_repr(*given.literal)
+                ", but is the constant " +
+                (given.literal != nullptr ? workflow::python_repr(*given.literal)
+                                          : nodes::python_repr(*given.value))
         );
     }
     return BoundInput{given.input, {std::move(value)}};
@@ -162,45 +169,45 @@ Result<std::vector<BoundInput>> make_whole(const Call& call, std::vector<BoundIn
     return inputs;
 }
 
-// A picture that is less than one part in so many of the memory that it keeps is copied.
-constexpr std::uint64_t kKeptShareMax = 16;
-
-bool is_worth_sharing(const View& view, const Memory& memory) {
-    const std::uint64_t shown = std::uint64_t{view.shape().floats()} * sizeof(float);
-    const std::uint64_t kept = view.kept_bytes();
-    const std::uint64_t half = memory.max() / 2;
-    return shown <= half &&
-           (kept <= shown || (kept / kKeptShareMax <= shown && memory.used() <= half));
+// The first of a call's inputs that keeps the node from running.
+const Blocker* find_blocker(const NamedValues& inputs) {
+    for (const auto& [name, value] : inputs) {
+        if (const auto* blocker = std::get_if<Blocker>(&value)) {
+            return blocker;
+        }
+        const auto* list = std::get_if<std::shared_ptr<const List>>(&value);
+        if (list == nullptr) {
+            continue;
+        }
+        for (const Value& item : (*list)->items) {
+            if (const auto* blocker = std::get_if<Blocker>(&item)) {
+                return blocker;
+            }
+        }
+    }
+    return nullptr;
 }
 
-// nullopt: the value has no pixels, or has its memory for itself.
-std::optional<View> shared_pixels(const Value& value) {
-    if (const auto* image = std::get_if<ImageView>(&value)) {
-        return *image;
+// As in ComfyUI's execution_error: numbers and texts as they are, all else as Python shows it.
+json::object shown_inputs(const std::vector<BoundInput>& inputs) {
+    json::object shown;
+    std::size_t bytes = 0;
+    for (const BoundInput& bound : inputs) {
+        json::array& values = shown[bound.input->name].emplace_array();
+        for (const Value& value : bound.values) {
+            auto plain = nodes::to_json(value);
+            if (!plain || plain->is_structured() || plain->is_string()) {
+                std::string text = nodes::value_text(value);
+                if (bytes + text.size() > kShownBytesMax) {
+                    return shown;
+                }
+                bytes += text.size();
+                plain = json::value(text);
+            }
+            values.push_back(std::move(*plain));
+        }
     }
-    if (const auto* mask = std::get_if<MaskView>(&value)) {
-        return *mask;
-    }
-    const Pixels* pixels = std::get_if<Image>(&value);
-    if (pixels == nullptr) {
-        pixels = std::get_if<Mask>(&value);
-    }
-    return pixels != nullptr && pixels->is_part() ? std::optional<View>(*pixels) : std::nullopt;
-}
-
-// Makes a result free of the pictures that it was taken from, unless it is worth sharing with them.
-Result<> settle(const Call& call, const Memory& memory, Value& value) {
-    const auto view = shared_pixels(value);
-    if (!view || is_worth_sharing(*view, memory)) {
-        return {};
-    }
-    auto copied = call.copy(*view);
-    if (!copied) {
-        return fail(std::move(copied.error()));
-    }
-    value =
-        matches(value, "MASK") ? Value(Mask(std::move(*copied))) : Value(Image(std::move(*copied)));
-    return {};
+    return shown;
 }
 
 std::size_t count_calls(const PlannedNode& node, const std::vector<BoundInput>& inputs) {
@@ -214,47 +221,63 @@ std::size_t count_calls(const PlannedNode& node, const std::vector<BoundInput>& 
     return longest;
 }
 
-Result<> add_outputs(
+Result<> call_once(
     const PlannedNode& node,
-    const Call& call,
-    const Memory& memory,
-    NodeResult result,
-    NodeOutputs& into
+    const std::vector<BoundInput>& inputs,
+    std::size_t index,
+    const Surroundings& surroundings,
+    Outcome& into
 ) {
-    const workflow::NodeDefinition& definition = *node.type->definition;
-    COMFYD_ASSERT(result.outputs.size() == definition.outputs().size());
-    for (std::size_t slot = 0; slot < result.outputs.size(); ++slot) {
-        std::vector<Value>& values = into.slots[slot];
-        const std::size_t before = values.size();
-        if (definition.output_is_list(slot)) {
-            const auto& list = std::get<std::shared_ptr<const List>>(result.outputs[slot]);
-            values.insert(values.end(), list->items.begin(), list->items.end());
-        } else {
-            values.push_back(std::move(result.outputs[slot]));
-        }
-        for (std::size_t i = before; i < values.size(); ++i) {
-            if (auto settled = settle(call, memory, values[i]); !settled) {
-                return settled;
-            }
-        }
+    auto values = arguments(node, inputs, index);
+    if (!values) {
+        return fail(std::move(values.error()));
     }
-    return {};
+    if (const Blocker* blocker = find_blocker(*values)) {
+        if (blocker->message) {
+            surroundings.listener.blocked(node.id, *blocker->message);
+        }
+        add_blocked(node, into);
+        return {};
+    }
+    Call call(surroundings, node.id, std::move(*values));
+    auto result = node.type->node.execute(call);
+    if (!result) {
+        return fail(std::move(result.error()));
+    }
+    return add_result(node, call, *surroundings.memory, std::move(*result), index, into);
 }
 
-// The first call names the keys; what further calls give is appended to them.
-void add_ui(json::object ui, NodeOutputs& into) {
-    if (!into.ui) {
-        into.ui = std::move(ui);
-        return;
+Result<Outcome> call_all(
+    const PlannedNode& node, const std::vector<BoundInput>& given, const Surroundings& surroundings
+) {
+    const bool is_fit =
+        node.type->node.reads_views || std::ranges::none_of(given, [](const BoundInput& bound) {
+            return holds_view(bound.values);
+        });
+    Result<std::vector<BoundInput>> whole;
+    if (!is_fit) {
+        whole = make_whole(Call(surroundings, node.id, {}), given);
     }
-    for (auto& [key, value] : *into.ui) {
-        json::value* more = ui.if_contains(key);
-        if (more != nullptr && more->is_array() && value.is_array()) {
-            for (json::value& item : more->get_array()) {
-                value.get_array().push_back(std::move(item));
-            }
+    if (!whole) {
+        return fail(std::move(whole.error()));
+    }
+    const std::vector<BoundInput>& inputs = is_fit ? given : *whole;
+    Outcome outcome;
+    outcome.outputs.slots.resize(node.type->definition->outputs().size());
+    const std::size_t calls = count_calls(node, inputs);
+    if (calls == 0) {
+        return node_error("TypeError", "every input is an empty list");
+    }
+    for (std::size_t i = 0; i < calls; ++i) {
+        if (surroundings.stopped()) {
+            return fail(Code::cancelled, "The run was cancelled.");
+        }
+        auto called = call_once(node, inputs, i, surroundings, outcome);
+        if (!called) {
+            return fail(std::move(called.error()));
         }
     }
+    return outcome;
 }
 
 }  // namespace
@@ -263,7 +286,7 @@ Result<std::vector<BoundInput>> bind(const PlannedNode& node, const SlotReader& 
     std::vector<BoundInput> inputs;
     inputs.reserve(node.inputs.size());
     for (const PlannedInput& given : node.inputs) {
-        auto bound = given.literal == nullptr ? bind_link(given, read) : bind_literal(given);
+        auto bound = given.is_linked() ? bind_link(given, read) : bind_constant(given);
         if (!bound) {
             return fail(std::move(bound.error()));
         }
@@ -272,51 +295,15 @@ Result<std::vector<BoundInput>> bind(const PlannedNode& node, const SlotReader& 
     return inputs;
 }
 
-Result<NodeOutputs> invoke(
+Result<Outcome> invoke(
     const PlannedNode& node, const std::vector<BoundInput>& given, const Surroundings& surroundings
 ) {
-    return guarded(node, [&]() -> Result<NodeOutputs> {
-        const bool is_fit =
-            node.type->node.reads_views || std::ranges::none_of(given, [](const BoundInput& bound) {
-                return holds_view(bound.values);
-            });
-        Result<std::vector<BoundInput>> whole;
-        if (!is_fit) {
-            whole = make_whole(Call(surroundings, node.id, {}), given);
-        }
-        if (!whole) {
-            return fail(std::move(whole.error()));
-        }
-        const std::vector<BoundInput>& inputs = is_fit ? given : *whole;
-        NodeOutputs outputs;
-        outputs.slots.resize(node.type->definition->outputs().size());
-        const std::size_t calls = count_calls(node, inputs);
-        if (calls == 0) {
-            return node_error("TypeError", "every input is an empty list");
-        }
-        for (std::size_t i = 0; i < calls; ++i) {
-            if (surroundings.stopped()) {
-                return fail(Code::cancelled, "The run was cancelled.");
-            }
-            auto values = arguments(node, inputs, i);
-            if (!values) {
-                return fail(std::move(values.error()));
-            }
-            Call call(surroundings, node.id, std::move(*values));
-            auto result = node.type->node.execute(call);
-            if (!result) {
-                return fail(std::move(result.error()));
-            }
-            if (result->ui) {
-                add_ui(std::move(*result->ui), outputs);
-            }
-            auto added = add_outputs(node, call, *surroundings.memory, std::move(*result), outputs);
-            if (!added) {
-                return fail(std::move(added.error()));
-            }
-        }
-        return outputs;
-    });
+    auto outcome =
+        guarded(node, [&]() -> Result<Outcome> { return call_all(node, given, surroundings); });
+    if (!outcome && outcome.error().code == Code::node_execution_error) {
+        outcome.error().details["current_inputs"] = shown_inputs(given);
+    }
+    return outcome;
 }
 
 Result<std::vector<std::string>> ask_needed(
@@ -328,6 +315,9 @@ Result<std::vector<std::string>> ask_needed(
             auto values = arguments(node, inputs, i);
             if (!values) {
                 return fail(std::move(values.error()));
+            }
+            if (find_blocker(*values) != nullptr) {
+                continue;  // it will not run, so it needs nothing
             }
             const Call call(surroundings, node.id, std::move(*values));
             for (std::string& name : node.type->node.needed(call)) {

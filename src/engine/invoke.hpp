@@ -3,20 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/call.hpp"
-#include "engine/plan.hpp"
+#include "engine/outcome.hpp"
 
 namespace comfyd::engine {
-
-// What a node gave; each slot a list.
-struct NodeOutputs {
-    std::vector<std::vector<Value>> slots;
-    std::optional<json::object> ui;
-};
 
 // An input with the list of its values.
 struct BoundInput {
@@ -30,7 +22,7 @@ using SlotReader = std::function<const std::vector<Value>*(const PlannedLink& li
 // Literals and linked values by input. TypeError where one is of another kind than the class takes.
 Result<std::vector<BoundInput>> bind(const PlannedNode& node, const SlotReader& read);
 
-Result<NodeOutputs> invoke(
+Result<Outcome> invoke(
     const PlannedNode& node, const std::vector<BoundInput>& inputs, const Surroundings& surroundings
 );
 // The lazy inputs that the class asks for, given those it has.

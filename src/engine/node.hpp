@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "engine/engine.hpp"
+#include "engine/expansion.hpp"
 #include "engine/value.hpp"
 
 namespace comfyd::engine {
@@ -20,6 +21,8 @@ class Call;
 struct NodeResult {
     std::vector<Value> outputs{};      // one for each declared output; a List where output_is_list
     std::optional<json::object> ui{};  // what the client is shown
+    // Then `outputs` are its, and the node has its result when the added nodes have theirs.
+    std::optional<Expansion> expansion{};
 };
 
 // Why a node refuses an input before it runs.
@@ -51,9 +54,14 @@ struct NodeClass {
     // It is given inputs that its description does not name, too.
     bool takes_any_input = false;
 
-    // The node's own check of `checked_input`'s literal; it replaces the check of limits and
-    // choices.
+    // ComfyUI's implementation is asynchronous: the node begins before others that are ready, and
+    // those begin before it has ended.
+    bool is_async = false;
+
+    // The node's own check of `checked_input`; it replaces the check of limits and choices. What is
+    // linked is null to it. `check_name` is what ComfyUI calls the check.
     std::string checked_input{};
+    std::string check_name{};
     std::optional<Refusal> (*check)(const json::value& literal, const Folders& folders) = nullptr;
 
     // What the result depends on beside the inputs, such as the content of a file. An error means:

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "engine/nodes/text/python_value.hpp"
 #include "workflow/prompt_rules.hpp"
 
 namespace comfyd::engine {
@@ -14,6 +15,30 @@ namespace {
 
 std::string_view as_view(const boost::json::string& text) {
     return {text.data(), text.size()};
+}
+
+// The inputs that a node of the class has with these values.
+std::vector<const workflow::InputDefinition*> inputs_of(
+    Plan& plan, const RegisteredClass& type, const json::object& values
+) {
+    std::vector<const workflow::InputDefinition*> inputs;
+    std::unordered_set<std::string_view> names;
+    for (const workflow::InputDefinition& input : type.definition->inputs_for(values)) {
+        inputs.push_back(&input);
+        names.insert(input.name);
+    }
+    if (type.node.takes_any_input) {
+        for (const auto& [name, value] : values) {
+            if (!names.contains(std::string_view(name.data(), name.size()))) {
+                workflow::InputDefinition& input = plan.unnamed.emplace_back();
+                input.name = std::string(name);
+                input.type = "*";
+                input.need = workflow::Need::optional;
+                inputs.push_back(&input);
+            }
+        }
+    }
+    return inputs;
 }
 
 class Planner {
@@ -36,7 +61,6 @@ private:
 
     std::optional<Frame> open(std::string_view id);
     void add_inputs(Frame& frame);
-    std::vector<const workflow::InputDefinition*> inputs_of(const Frame& frame);
     const json::array& link_of(const Frame& frame, std::size_t index) const;
     std::optional<std::size_t> close(Frame frame);
     void take_fingerprint(PlannedNode& planned, const json::object& values) const;
@@ -96,31 +120,10 @@ std::optional<Planner::Frame> Planner::open(std::string_view id) {
     return frame;
 }
 
-std::vector<const workflow::InputDefinition*> Planner::inputs_of(const Frame& frame) {
-    std::vector<const workflow::InputDefinition*> inputs;
-    std::unordered_set<std::string_view> names;
-    const RegisteredClass& type = *frame.planned.type;
-    for (const workflow::InputDefinition& input : type.definition->inputs_for(*frame.values)) {
-        inputs.push_back(&input);
-        names.insert(input.name);
-    }
-    if (type.node.takes_any_input) {
-        for (const auto& [name, value] : *frame.values) {
-            if (!names.contains(std::string_view(name.data(), name.size()))) {
-                workflow::InputDefinition& input = plan_.unnamed.emplace_back();
-                input.name = std::string(name);
-                input.type = "*";
-                input.need = workflow::Need::optional;
-                inputs.push_back(&input);
-            }
-        }
-    }
-    return inputs;
-}
-
 void Planner::add_inputs(Frame& frame) {
     std::map<std::size_t, std::size_t> by_position;  // in the prompt, of links
-    for (const workflow::InputDefinition* input : inputs_of(frame)) {
+    for (const workflow::InputDefinition* input :
+         inputs_of(plan_, *frame.planned.type, *frame.values)) {
         const auto value = frame.values->find(input->name);
         if (value == frame.values->end()) {
             continue;
@@ -198,7 +201,7 @@ Digest Planner::key_of(const PlannedNode& planned, const json::object& values) c
         sorted.emplace(std::string_view(name.data(), name.size()), &value);
     }
     for (const PlannedInput& given : planned.inputs) {
-        if (given.literal == nullptr) {
+        if (given.is_linked()) {
             sorted.erase(given.input->name);
             const Digest& source = plan_.nodes[given.link.source].key;
             add('n', given.input->name);
@@ -213,7 +216,90 @@ Digest Planner::key_of(const PlannedNode& planned, const json::object& values) c
     return sha256(text);
 }
 
+// What decides which inputs a node has: texts and numbers. Pictures and the like are null.
+json::object plain_values(const AddedNode& node) {
+    json::object values;
+    for (const auto& [name, input] : node.inputs) {
+        const Value* value = std::get_if<Value>(&input);
+        values[name] = value != nullptr ? nodes::to_json(*value).value_or(nullptr)
+                                        : json::value(json::array{"", 0});
+    }
+    return values;
+}
+
+// The node that an input of an added one is linked to, if it can be.
+std::optional<PlannedLink> find_added(const Plan& plan, std::size_t first, const AddedLink& link) {
+    const std::size_t source = first + link.node;
+    if (link.node >= plan.nodes.size() - first ||
+        link.slot >= plan.nodes[source].type->definition->outputs().size()) {
+        return std::nullopt;
+    }
+    return PlannedLink{source, link.slot};
+}
+
+Result<> add_inputs(Plan& plan, PlannedNode& planned, AddedNode node, std::size_t first) {
+    std::map<std::string_view, std::size_t> places;  // in node.inputs
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        places[node.inputs[i].first] = i;
+    }
+    std::map<std::size_t, std::size_t> links;
+    for (const workflow::InputDefinition* input :
+         inputs_of(plan, *planned.type, plain_values(node))) {
+        const auto place = places.find(input->name);
+        if (place == places.end()) {
+            continue;
+        }
+        PlannedInput given{.input = input};
+        AddedInput& from = node.inputs[place->second].second;
+        if (const auto* link = std::get_if<AddedLink>(&from)) {
+            const auto source = find_added(plan, first, *link);
+            if (!source) {
+                return node_error("IndexError", "an added node is linked to one that is not there");
+            }
+            given.link = *source;
+            links.emplace(place->second, planned.inputs.size());
+        } else {
+            given.value = &plan.values.emplace_back(std::move(std::get<Value>(from)));
+        }
+        planned.inputs.push_back(given);
+    }
+    for (const auto& [place, index] : links) {
+        planned.links.push_back(index);
+    }
+    return {};
+}
+
 }  // namespace
+
+Result<> add_node(
+    Plan& plan,
+    std::size_t parent,
+    std::string id,
+    AddedNode node,
+    std::size_t first,
+    const Registry& registry
+) {
+    PlannedNode planned;
+    planned.type = registry.find(node.class_type);
+    if (planned.type == nullptr) {
+        return node_error("KeyError", "'" + node.class_type + "'");
+    }
+    planned.parent = parent;
+    planned.depth = plan.nodes[parent].depth + 1;
+    if (planned.depth > kAddedDepthMax) {
+        return node_error(
+            "RecursionError",
+            "more than " + std::to_string(kAddedDepthMax) + " nodes have added one another"
+        );
+    }
+    planned.key = sha256("added " + to_hex(plan.nodes[parent].key) + ' ' + id);
+    planned.id = std::move(id);
+    if (auto added = add_inputs(plan, planned, std::move(node), first); !added) {
+        return added;
+    }
+    plan.nodes.push_back(std::move(planned));
+    return {};
+}
 
 std::optional<Plan> make_plan(
     const json::object& prompt,

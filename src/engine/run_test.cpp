@@ -17,29 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// An /object_info entry.
-json::object info(json::object required, std::vector<std::string> outputs, json::object more = {}) {
-    json::array types;
-    json::array is_list;
-    for (const std::string& type : outputs) {
-        types.emplace_back(type);
-        is_list.emplace_back(false);
-    }
-    json::object entry{
-        {"input", {{"required", std::move(required)}}},
-        {"output", std::move(types)},
-        {"output_is_list", std::move(is_list)},
-        {"output_node", false}
-    };
-    for (auto& [key, value] : more) {
-        entry[key] = std::move(value);
-    }
-    return entry;
-}
-json::array type(std::string_view name) {
-    return {name, json::object()};
-}
-
 // The numbers from 0 to n-1, as a list.
 Result<NodeResult> count_up(Call& call) {
     List list;

@@ -11,6 +11,11 @@ bool is_lazy(const PlannedNode& node, const PlannedInput& input) {
 Schedule::Schedule(const Plan& plan, const std::vector<std::size_t>& units)
     : plan_(plan), units_(units), settled_(plan.nodes.size()), entries_(plan.nodes.size()) {}
 
+void Schedule::grow() {
+    settled_.resize(plan_.nodes.size());
+    entries_.resize(plan_.nodes.size());
+}
+
 std::vector<std::size_t> Schedule::add(std::size_t node) {
     std::vector<std::size_t> added;
     std::vector<std::pair<std::size_t, std::size_t>> links;
@@ -26,7 +31,7 @@ std::vector<std::size_t> Schedule::add(std::size_t node) {
         entry = Entry();
         entry.pending = true;
         entry.position = by_position_.size();
-        entry.rank = planned.type->definition->output_node() ? output : other;
+        entry.rank = is_output(current) || planned.type->node.is_async ? first : other;
         by_position_.push_back(current);
         ready_.insert(place(current));
         added.push_back(current);
@@ -54,14 +59,26 @@ std::vector<std::size_t> Schedule::require(std::size_t node, std::size_t source)
 }
 
 std::optional<std::size_t> Schedule::next() const {
-    if (ready_.empty()) {
-        return std::nullopt;
+    if (!ready_.empty()) {
+        return by_position_[ready_.begin()->second];
     }
-    return by_position_[ready_.begin()->second];
+    return aside_.empty() ? std::nullopt : std::optional(aside_.front());
+}
+
+void Schedule::set_aside(std::size_t node) {
+    ready_.erase(place(node));
+    aside_.push_back(node);
+}
+
+void Schedule::take_back(std::size_t node) {
+    if (std::erase(aside_, node) != 0) {
+        ready_.insert(place(node));
+    }
 }
 
 void Schedule::remove(std::size_t node) {
     ready_.erase(place(node));
+    std::erase(aside_, node);
     entries_[node].pending = false;
     for (const std::size_t blocked : entries_[node].blocks) {
         if (--entries_[blocked].waits_for == 0) {
@@ -80,7 +97,7 @@ void Schedule::link(std::size_t source, std::size_t node) {
     if (entries_[node].waits_for++ == 0) {
         ready_.erase(place(node));
     }
-    if (entries_[node].rank == output) {
+    if (is_output(node)) {
         raise(source, before_output);
     } else if (entries_[node].rank == before_output) {
         raise(source, two_before_output);
@@ -102,6 +119,10 @@ void Schedule::raise(std::size_t node, Rank rank) {
             raise(source, two_before_output);
         }
     }
+}
+
+bool Schedule::is_output(std::size_t node) const {
+    return plan_.nodes[node].type->definition->output_node();
 }
 
 std::pair<Schedule::Rank, std::size_t> Schedule::place(std::size_t node) const {

@@ -86,8 +86,16 @@ public:
         executing_ids.push_back(node_id);
         told.push_back("executing " + node_id);
     }
-    void progress(const std::string& node_id, int value, int max) override {
-        progress_texts.push_back(node_id + " " + std::to_string(value) + "/" + std::to_string(max));
+    void progress(const std::string& node_id, double value, double max) override {
+        progress_texts.push_back(
+            node_id + " " + json::serialize_canonical(value) + "/" + json::serialize_canonical(max)
+        );
+    }
+    void blocked(const std::string& node_id, const std::string& message) override {
+        told.push_back("blocked " + node_id + " " + message);
+    }
+    void added(const std::string& node_id, const std::string& parent_id) override {
+        told.push_back("added " + node_id + " to " + parent_id);
     }
     void executed(const std::string& node_id, const json::object& /*ui*/) override {
         executed_ids.push_back(node_id);
@@ -161,6 +169,31 @@ inline json::object save_image(const std::string& from, const std::string& prefi
         {"class_type", "SaveImage"},
         {"inputs", {{"images", json::array{from, 0}}, {"filename_prefix", prefix}}}
     };
+}
+
+// An /object_info entry.
+inline json::object info(
+    json::object required, std::vector<std::string> outputs, json::object more = {}
+) {
+    json::array types;
+    json::array is_list;
+    for (const std::string& type : outputs) {
+        types.emplace_back(type);
+        is_list.emplace_back(false);
+    }
+    json::object entry{
+        {"input", {{"required", std::move(required)}}},
+        {"output", std::move(types)},
+        {"output_is_list", std::move(is_list)},
+        {"output_node", false}
+    };
+    for (auto& [key, value] : more) {
+        entry[key] = std::move(value);
+    }
+    return entry;
+}
+inline json::array type(std::string_view name) {
+    return {name, json::object()};
 }
 
 }  // namespace comfyd::engine::testing

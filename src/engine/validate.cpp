@@ -42,6 +42,7 @@ public:
         const auto [at, added] = checks_.try_emplace(node.name);
         if (added) {
             at->second.inputs = {node.checked_input};
+            at->second.python_name = node.check_name;
             at->second.check = [this, &node](const json::object& inputs, const auto& /*received*/) {
                 return check(node, inputs);
             };
@@ -52,11 +53,8 @@ public:
 private:
     std::optional<workflow::OwnRefusal> check(const NodeClass& node, const json::object& inputs)
         const {
-        const json::value* literal = inputs.if_contains(node.checked_input);
-        if (literal == nullptr || is_link(*literal)) {
-            return std::nullopt;
-        }
-        auto refusal = node.check(*literal, folders_);
+        const json::value* value = inputs.if_contains(node.checked_input);
+        auto refusal = value == nullptr ? std::nullopt : node.check(*value, folders_);
         if (!refusal) {
             return std::nullopt;
         }

@@ -1,6 +1,6 @@
 #include "engine/validate.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <map>
@@ -231,6 +231,29 @@ TEST_F(Validate, TargetsNarrowTheOutputs) {
     const std::vector<std::string> none;
     const auto refused = validate_prompt(prompt, registry_, folders_.folders(), &none);
     EXPECT_EQ(refused.error.at("type"), "prompt_no_outputs");
+}
+
+// The class's own check is called with what there is: nothing, or nothing yet.
+TEST_F(Validate, AFileNameThatIsMissingOrLinkedFailsTheOwnCheck) {
+    const auto details_for = [this](std::string_view inputs) {
+        const auto validation =
+            validate(R"({"1": {"class_type": "LoadImage", "inputs": )" + std::string(inputs) + R"(},
+                "2": {"class_type": "PreviewImage", "inputs": {"images": ["1", 0]}},
+                "3": {"class_type": "PrimitiveString", "inputs": {"value": "noise.png"}}})");
+        const json::object error = only_error(validation);
+        EXPECT_EQ(error.at("type"), "exception_during_inner_validation");
+        return text_of(error.at("details"));
+    };
+    EXPECT_THAT(
+        details_for("{}"),
+        ::testing::HasSubstr(
+            "LoadImage.VALIDATE_INPUTS() missing 1 required positional argument: 'image'"
+        )
+    );
+    EXPECT_THAT(
+        details_for(R"({"image": ["3", 0]})"),
+        ::testing::HasSubstr("'NoneType' object has no attribute 'endswith'")
+    );
 }
 
 TEST_F(Validate, NamesThatLeaveTheFolderAreInvalidImages) {

@@ -85,7 +85,8 @@ std::string_view kind_of(const Value& value) {
         "object",
         "list",
         "IMAGE",
-        "MASK"
+        "MASK",
+        "blocker"
     };
     return kNames[value.index()];
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +21,12 @@ namespace comfyd::engine {
 
 // Python's None.
 struct None {};
+
+// ComfyUI's ExecutionBlocker: a node that gets one does not run and hands it on. No class ever sees
+// one among its inputs.
+struct Blocker {
+    std::optional<std::string> message{};  // told once, at the first node that it stops
+};
 
 // Data without pixels: BOUNDING_BOX, CURVE, HISTOGRAM, DICT, ARRAY, …
 class Data {
@@ -57,7 +64,8 @@ using Value = std::variant<
     std::shared_ptr<const Object>,
     std::shared_ptr<const List>,
     ImageView,
-    MaskView>;
+    MaskView,
+    Blocker>;
 
 struct List {
     std::vector<Value> items;

@@ -114,6 +114,8 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.failed = failed_;
     info.slots = std::max(config_.slots, 1);
     info.gpu_id = config_.gpu;
+    info.pool = config_.pool;
+    info.model_memory_bytes = config_.model_memory_bytes;
     return info;
 }
 
@@ -135,15 +137,15 @@ std::size_t ComfyWorker::running() const {
 }
 
 bool ComfyWorker::can_run(const std::string& requirement) const {
-    return classes_ != nullptr && classes_->has_all(requirement) &&
-           !parts_.left_to_engine(requirement);
+    return classes_ != nullptr && workflow::allows_pool(requirement, config_.pool) &&
+           classes_->has_all(requirement) && !parts_.left_to_engine(requirement);
 }
 
 std::string ComfyWorker::abilities() const {
     // Equal classes are one object, and those that a worker had before are kept as long as it has
     // them. What the engine takes over depends on whether there is one.
     return std::to_string(reinterpret_cast<std::uintptr_t>(classes_.get())) +
-           (parts_.left_to_engine("") ? "+engine" : "");
+           (parts_.left_to_engine("") ? "+engine" : "") + "/" + config_.pool;
 }
 
 double ComfyWorker::load() const {

@@ -159,7 +159,7 @@ public:
             [node](Narrator& narrator) { return narrator.executing(node); }
         );
     }
-    void progress(const std::string& node, int value, int max) override {
+    void progress(const std::string& node, double value, double max) override {
         tell(
             [node, value, max](ProgressTracker& tracker) {
                 return tracker.stepped(node, value, max);

@@ -93,6 +93,7 @@ jobs::WorkerInfo EngineWorker::info() const {
     info.completed = completed_;
     info.failed = failed_;
     info.slots = std::max(config_.slots, 1);
+    info.pool = config_.pool;
     return info;
 }
 
@@ -101,7 +102,8 @@ bool EngineWorker::available() const {
 }
 
 bool EngineWorker::can_run(const std::string& requirement) const {
-    return classes_ != nullptr && classes_->has_all(requirement);
+    return classes_ != nullptr && workflow::allows_pool(requirement, config_.pool) &&
+           classes_->has_all(requirement);
 }
 
 double EngineWorker::load() const {

@@ -17,6 +17,7 @@ struct EngineConfig {
     std::string id = "engine";
     engine::Folders folders;  // the engine's own
     int slots = 1;            // runs at once
+    std::string pool = "default";
 };
 
 class EngineWorker final : public jobs::Worker {

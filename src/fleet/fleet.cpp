@@ -181,7 +181,8 @@ void Fleet::update_catalogue() {
     for (const Member& member : members_) {
         auto classes = member.comfy ? member.comfy->classes() : member.engine->classes();
         if (classes) {
-            entries.push_back({member.worker->id(), std::move(classes)});
+            entries.push_back({member.worker->id(), std::move(classes), member.worker->info().pool}
+            );
         }
     }
     const auto same = [](const auto& a, const auto& b) {

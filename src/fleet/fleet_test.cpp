@@ -25,6 +25,8 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
     const auto info = worker_info();
     EXPECT_EQ(info.version, "0.33.0");
     EXPECT_GT(info.node_classes, 5U);
+    EXPECT_EQ(info.pool, "default");
+    EXPECT_TRUE(fleet_->catalogue()->has_pool("default"));
     EXPECT_TRUE(support::wait_until([&] { return changes > 0; }));
     EXPECT_TRUE(fleet_->catalogue()->knows_workers());
     EXPECT_TRUE(fleet_->catalogue()->can_run("EmptyImage\nSaveImage"));
@@ -33,6 +35,9 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
         EXPECT_TRUE(worker->available());
         EXPECT_TRUE(worker->can_run("EmptyImage\nSaveImage"));
         EXPECT_FALSE(worker->can_run("EmptyImage\nNobodyHasThis"));
+        EXPECT_TRUE(worker->can_run(workflow::with_pool("EmptyImage\nSaveImage", "default")));
+        EXPECT_FALSE(worker->can_run(workflow::with_pool("EmptyImage\nSaveImage", "gold")));
+        EXPECT_THAT(worker->abilities(), testing::EndsWith("/default"));
         EXPECT_EQ(worker->load(), 0);
         EXPECT_EQ(fleet_->find("other"), nullptr);
         EXPECT_EQ(fleet_->workers().size(), 1U);

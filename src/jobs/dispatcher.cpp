@@ -50,6 +50,7 @@ void Dispatcher::start() {
 Task<Result<>> Dispatcher::recover() {
     constexpr int kPage = 1000;
     update_workers();
+    co_await recall_usage();
     std::optional<JobId> after;
     std::size_t queued = 0;
     std::size_t reattached = 0;
@@ -131,32 +132,77 @@ std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {
 }
 
 void Dispatcher::add_ready(const JobId& id, scheduler::JobKeys keys) {
-    queued_by_priority_[static_cast<std::size_t>(keys.priority)].fetch_add(
-        1, std::memory_order_relaxed
-    );
+    queued_by_rank_[rank_of(keys)].fetch_add(1, std::memory_order_relaxed);
     scheduler_.add(id, std::move(keys));
 }
 
 void Dispatcher::remove_ready(const JobId& id) {
     if (scheduler_.contains(id)) {
-        const auto priority = static_cast<std::size_t>(scheduler_.keys_of(id).priority);
-        queued_by_priority_[priority].fetch_sub(1, std::memory_order_relaxed);
+        const std::size_t rank = rank_of(scheduler_.keys_of(id));
+        queued_by_rank_[rank].fetch_sub(1, std::memory_order_relaxed);
         scheduler_.remove(id);
     }
 }
 
-std::size_t Dispatcher::queued_at_least(int priority) const {
+std::size_t Dispatcher::queued_at_least(int rank) const {
     std::size_t count = 0;
-    for (auto p = static_cast<std::size_t>(priority); p < queued_by_priority_.size(); ++p) {
-        count += queued_by_priority_[p].load(std::memory_order_relaxed);
+    for (auto r = static_cast<std::size_t>(rank); r < queued_by_rank_.size(); ++r) {
+        count += queued_by_rank_[r].load(std::memory_order_relaxed);
     }
     return count;
+}
+
+std::array<std::size_t, scheduler::kWaitClasses> Dispatcher::queued_by_class() const {
+    std::array<std::size_t, scheduler::kWaitClasses> counts{};
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        counts[i] = scheduler_.waiting(static_cast<scheduler::WaitClass>(i)).jobs;
+    }
+    return counts;
+}
+
+void Dispatcher::set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify) {
+    for (const auto& [name, options] : tenants) {
+        scheduler_.set_tenant(name, options.terms);
+    }
+    if (classify) {
+        tenants_.emplace(tenants);
+    }
+}
+
+// What tenants with a quota have used in the hours before this start.
+Task<> Dispatcher::recall_usage() {
+    const Time now = clock_.now();
+    const auto names = tenants_ ? tenants_->with_quota() : std::vector<std::string>();
+    for (const std::string& name : names) {
+        StatsQuery query{name, now - std::chrono::hours(23), now, StatsGroup::hour};
+        auto past = co_await ledger_.stats(std::move(query));
+        if (!past) {
+            log::warning(
+                "what a tenant has used is not known",
+                {{"tenant", name}, {"error", past.error().message}}
+            );
+            continue;
+        }
+        for (const Stats::Group& hour : past->groups) {
+            if (const auto begins = parse_rfc3339(hour.key)) {
+                tenants_->add_used(name, *begins, hour.totals.gpu);
+            }
+        }
+    }
 }
 
 scheduler::JobKeys Dispatcher::make_keys(const Job& job, scheduler::ProfilePtr profile) const {
     scheduler::JobKeys keys;
     keys.priority = job.priority;
+    keys.batch = job.batch;
     keys.tenant = job.tenant;
+    keys.fairness_key = job.fairness_key;
+    if (tenants_) {
+        auto known = scheduler_.circumstances(profile);
+        tenants_->describe(job.tenant, clock_.now(), known);
+        keys.grounds = scheduler::grounds_of(known);
+        keys.priority = scheduler::priority_of(job.priority, keys.grounds);
+    }
     keys.profile = std::move(profile);
     keys.queued_at = job.created_at;
     if (job.failure && !job.worker.empty()) {
@@ -172,7 +218,7 @@ void Dispatcher::put_back(const Job& job, scheduler::ProfilePtr profile) {
         alarms_.emplace(due, job.id);
         time_changed_.notify();
     } else if (!scheduler_.contains(job.id)) {
-        add_ready(job.id, make_keys(job, std::move(profile)));
+        queue_up(job, make_keys(job, std::move(profile)));
     }
 }
 
@@ -213,17 +259,23 @@ void Dispatcher::committed(const Change& change) {
     if (change.used && used_) {
         used_(change.job.worker, *change.used);
     }
+    if (change.used && tenants_) {
+        tenants_->add_used(change.job.tenant, change.event.at, change.used->gpu);
+    }
     if (!is_terminal(change.job.state)) {
         return;
     }
     forget(change.job.id);
-    if (change.job.state == State::completed) {
+    if (change.job.state == State::completed && !change.job.reused_from) {
         const double ms =
             static_cast<double>(change.job.execution_time().value_or(Millis(0)).count());
         mean_execution_ms_ = mean_execution_ms_ == 0 ? ms : 0.9 * mean_execution_ms_ + 0.1 * ms;
     }
     if (finished_) {
         finished_(change.job);
+    }
+    if (!change.job.reuse_key.empty()) {
+        leave_run(change.job.id, &change.job);
     }
 }
 

@@ -22,6 +22,8 @@
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/reuse.hpp"
+#include "jobs/tenants.hpp"
 #include "scheduler/predictor.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -54,6 +56,8 @@ public:
     // accepts it: one wait for the disk instead of two. nullopt: it has to wait its turn, `job` is
     // as it was.
     Task<std::optional<Result<Accepted>>> accept_at_once(NewJob& job);
+    // A job that was just accepted and completed in one step, with the outputs of another.
+    void accepted_with_outputs(const Job& queued, const Change& completed);
     // Code::conflict when the job is not in a state for it (any more).
     Task<Result<>> cancel(JobId id);
     // The same for a job that no worker has: Code::conflict as soon as one does.
@@ -73,9 +77,8 @@ public:
 
     // Why a job waits; nullopt: it does not.
     std::optional<scheduler::Explanation> explain(const JobId& id) const;
-    void set_tenant(const std::string& tenant, scheduler::TenantTerms terms) {
-        scheduler_.set_tenant(tenant, terms);
-    }
+    // Before recover(). Without classifying, jobs keep the priority that was asked for.
+    void set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify);
     // What a worker has loaded is gone.
     void forget_models(const std::string& worker) { scheduler_.forget_models(worker); }
     // What was learned of run times, for whoever keeps it over a restart.
@@ -84,12 +87,18 @@ public:
     // Where a job runs now; nullptr: nowhere.
     std::shared_ptr<Worker> worker_of(const JobId& id) const;
 
-    // Waiting jobs with this priority or a higher one. Any thread.
-    std::size_t queued_at_least(int priority) const;
-    std::size_t queued_count() const { return scheduler_.size(); }
+    // Waiting jobs of this rank or a higher one: their priority, or 0 of the batch class. Any
+    // thread.
+    std::size_t queued_at_least(int rank) const;
+    std::array<std::size_t, scheduler::kWaitClasses> queued_by_class() const;
+    std::size_t queued_count() const { return scheduler_.size() + in_flight_.followers(); }
+    // The job that this one waits for, because it does the same; nullopt: for none.
+    std::optional<JobId> waits_for(const JobId& id) const { return in_flight_.followed_by(id); }
     std::size_t running_count() const { return attempts_.size(); }
     std::size_t waiting_count() const { return waiting_.size(); }
 
+    // Before recover().
+    void set_outputs_kept(OutputsKept kept) { outputs_kept_ = std::move(kept); }
     void on_webhook(std::function<void()> callback) { webhook_ = std::move(callback); }
     void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
     void on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
@@ -105,7 +114,9 @@ private:
     void pump();
     void update_workers();
     void update_worker(const std::shared_ptr<Worker>& worker);
+    // With the priority that the job has by what is known now.
     scheduler::JobKeys make_keys(const Job& job, scheduler::ProfilePtr profile) const;
+    Task<> recall_usage();
     // Without a worker when the one that was chosen does not take it after all.
     std::shared_ptr<Worker> confirm(const scheduler::Decision& decision);
     std::shared_ptr<Attempt> make_attempt(
@@ -146,6 +157,16 @@ private:
     Task<> watch_time();
     Task<> requeue_later(JobId id);
     Task<> expire_waiting(JobId id);
+    static std::size_t rank_of(const scheduler::JobKeys& keys) {
+        return keys.batch ? 0 : static_cast<std::size_t>(keys.priority);
+    }
+    void queue_up(const Job& job, scheduler::JobKeys keys);
+    void overtake(const JobId& leader, const Job& job);
+    void lead_running(const Job& job);
+    void leave_run(const JobId& id, const Job* ended);
+    Task<> finish_follower(JobId id, scheduler::JobKeys keys, std::shared_ptr<const Job> source);
+    // True: the job is completed with the outputs of another and need not run.
+    Task<Result<bool>> answer_from_store(std::shared_ptr<Attempt> attempt);
     void add_ready(const JobId& id, scheduler::JobKeys keys);
     void remove_ready(const JobId& id);
     void put_back(const Job& job, scheduler::ProfilePtr profile);
@@ -173,7 +194,8 @@ private:
     std::unordered_map<std::string, Known> workers_;  // by id
     std::optional<Time> wake_at_;
     std::set<std::string> lone_shapes_;  // of jobs whose merged run failed
-    std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_priority_{};
+    std::optional<Tenants> tenants_;     // nullopt: jobs are not classified
+    std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_rank_{};
     struct Waiting {
         Time not_before;
         scheduler::JobKeys keys;
@@ -184,7 +206,9 @@ private:
     std::unordered_map<JobId, Time> deadlines_;
     std::unordered_map<JobId, json::object> secrets_;  // lost at a restart, by design
     std::unordered_set<JobId> changing_;               // waiting jobs with a change under way
-    double mean_execution_ms_ = 0;                     // of completed jobs, recent ones weigh more
+    InFlight in_flight_;
+    OutputsKept outputs_kept_;
+    double mean_execution_ms_ = 0;  // of completed jobs, recent ones weigh more
     bool stopping_ = false;
     bool pump_paused_ = false;  // the ledger failed: try again in a moment
 

@@ -50,9 +50,7 @@ void Dispatcher::launch(const scheduler::Decision& decision) {
 void Dispatcher::launch(
     std::shared_ptr<Attempt> attempt, std::shared_ptr<RunGroup> group, SharedRun shared
 ) {
-    queued_by_priority_[static_cast<std::size_t>(attempt->keys.priority)].fetch_sub(
-        1, std::memory_order_relaxed
-    );
+    queued_by_rank_[rank_of(attempt->keys)].fetch_sub(1, std::memory_order_relaxed);
     if (group) {
         attempt->group = std::move(group);
         attempt->shared = std::move(shared);
@@ -77,7 +75,7 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     }
     auto started = jobs::start(queued, worker->id(), queued.sequence + 1, clock_.now());
     COMFYD_ASSERT(started.has_value());
-    job.started = *started;
+    job.then = *started;
     auto attempt = make_attempt(*decision, worker);
     attempt->job = started->job;
     attempt->sequence = started->event.sequence;
@@ -121,6 +119,7 @@ void Dispatcher::reattach(
     if (job.cancel_requested) {
         attempt->stop.stop(Code::cancelled);
     }
+    lead_running(job);
     attempt->job = std::move(job);
     attempt->begun = true;
     attempts_[attempt->id] = attempt;
@@ -141,6 +140,7 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
             assignment.error().code == Code::conflict) {
             // The job ended while it was on its way here; there is nothing to run.
             log::debug("placed job is no longer waiting", {{"job", attempt->id}});
+            leave_run(attempt->id, nullptr);
             pump();
             co_return;
         }
@@ -175,6 +175,9 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
     }
     co_await conclude(attempt, std::move(outcome));
     attempts_.erase(attempt->id);
+    if (attempt->job.state == State::running) {
+        leave_run(attempt->id, nullptr);  // its end could not be stored
+    }
     pump();
 }
 
@@ -199,6 +202,15 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
         }
         attempt->job = std::move(**found);
         attempt->sequence = attempt->job.sequence;
+        if (!attempt->job.reuse_key.empty()) {
+            auto answered = co_await answer_from_store(attempt);
+            if (!answered) {
+                co_return fail(std::move(answered.error()));
+            }
+            if (*answered) {
+                co_return fail(Code::conflict, "the job was answered with stored outputs");
+            }
+        }
         const std::string worker = attempt->worker->id();
         const Time now = clock_.now();
         auto started = co_await change_attempt(

@@ -171,8 +171,11 @@ Task<> Dispatcher::expire_waiting(JobId id) {
     auto stored = co_await change_waiting(id, [this](const Job& job, std::uint64_t sequence) {
         return expire(job, sequence, clock_.now());
     });
-    if (!stored && was_ready && stored.error().code != Code::conflict) {
-        add_ready(id, keys);
+    const bool is_waiting = was_ready || in_flight_.followed_by(id);
+    if (!stored && is_waiting && stored.error().code != Code::conflict) {
+        if (was_ready) {
+            add_ready(id, keys);
+        }
         alarms_.emplace(clock_.now() + kStoragePause, id);
         time_changed_.notify();
     }

@@ -97,8 +97,10 @@ struct WorkerInfo {
     Time last_active_at{};
     std::uint64_t completed = 0;
     std::uint64_t failed = 0;
-    int slots = 1;       // jobs at a time
+    int slots = 1;                         // jobs at a time
+    std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
     std::string gpu_id;  // workers with the same one share a GPU; empty: it has its own
+    std::string pool = "default";
 };
 
 class Worker {
@@ -108,7 +110,8 @@ public:
     virtual const std::string& id() const = 0;
     // Ready to take one more job now.
     virtual bool available() const = 0;
-    // Has every node class of the requirement (a sorted list, one class a line).
+    // Has every node class of the requirement (a sorted list, one class a line), and is of the pool
+    // that it may name.
     virtual bool can_run(const std::string& requirement) const = 0;
     // Load for the choice between capable workers: smaller is taken first.
     virtual double load() const = 0;

@@ -41,6 +41,7 @@ inline constexpr Millis kTimeoutDefault = std::chrono::minutes(30);
 inline constexpr Millis kTimeoutMax = std::chrono::hours(24 * 7);
 inline constexpr std::size_t kMetadataBytesMax = 16 * 1024;
 inline constexpr std::size_t kIdempotencyKeyBytesMax = 255;
+inline constexpr std::size_t kFairnessKeyBytesMax = 128;
 
 // Where and how the client wants to be told. `events` holds names such as "execution.completed";
 // empty means the terminal ones.
@@ -67,6 +68,8 @@ struct Spec {
     json::object
         secret_extra_data;  // forwarded to the worker, kept in memory only, never stored or logged
     int priority = kPriorityDefault;
+    bool batch = false;                // best effort: after everything that is not
+    std::string fairness_key;          // of the tenant's own users or projects; empty: none
     Millis timeout = kTimeoutDefault;  // of one attempt on a worker
     std::optional<Time> deadline;      // finished by then or expired
     int max_attempts = kMaxAttemptsDefault;
@@ -80,6 +83,10 @@ struct Spec {
     std::string requirement;           // the node classes it needs: sorted, unique, one a line
     scheduler::ProfilePtr profile{};   // with the same requirement; null: only that is known
     std::vector<std::string> targets;  // output nodes to run; empty: all
+    std::optional<bool> reuse{};       // asked for; nullopt: as it is set for the tenant
+    // Set: the job may be answered with the outputs of another one of the tenant that has the same
+    // (docs/reuse.md).
+    std::string reuse_key{};
 };
 
 struct Output {
@@ -116,7 +123,9 @@ struct Job {
     std::string tenant;
     std::string dialect;
     State state = State::queued;
-    int priority = kPriorityDefault;
+    int priority = kPriorityDefault;  // as asked for; the scheduler may reckon with another
+    bool batch = false;
+    std::string fairness_key;
     Time created_at{};
     std::optional<Time> started_at;   // of the latest attempt
     std::optional<Time> finished_at;  // when a terminal state was reached
@@ -136,8 +145,10 @@ struct Job {
     int node_count = 0;
     std::vector<Output> outputs;  // set when completed
     json::object ui_outputs;      // ComfyUI's own "outputs" of the run, for dialects that show them
-    std::optional<Failure> failure;  // of the latest failed attempt, or of the job
-    std::optional<Usage> usage;      // of all attempts so far that were measured
+    std::optional<Failure> failure;      // of the latest failed attempt, or of the job
+    std::optional<Usage> usage;          // of all attempts so far that were measured
+    std::string reuse_key{};             // as in its Spec
+    std::optional<JobId> reused_from{};  // it was answered with the outputs of this one
 
     // Durations, where both ends are known.
     std::optional<Millis> queue_time() const;
@@ -245,6 +256,8 @@ Result<Change> complete(
     std::uint64_t sequence,
     Time now
 );
+// queued -> completed without a run, with the outputs of `source` as assets of its own.
+Result<Change> complete_from(const Job& job, const Job& source, std::uint64_t sequence, Time now);
 Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence, Time now);
 // After a failure that may pass, while attempts are left and nobody asked to cancel.
 Result<Change> retry_later(

@@ -21,8 +21,9 @@ namespace comfyd::jobs {
 struct NewJob {
     Change change;
     Spec spec;  // its secret_extra_data is not stored
-    // Set when a worker is free for it: the job is accepted and started in one step.
-    std::optional<Change> started{};
+    // Set when a worker is free for it, or when its outputs are there already: the job is accepted
+    // and started, or completed, in one step.
+    std::optional<Change> then{};
 };
 
 // The answer to a NewJob. When another job of the tenant holds the idempotency key, nothing was
@@ -75,6 +76,13 @@ public:
     virtual ~Ledger() = default;
 
     virtual Task<Result<Accepted>> accept(NewJob job) = 0;
+    // The job that holds the tenant's idempotency key now, as accept() would find it; `existing` is
+    // empty where the key is free.
+    virtual Task<Result<Accepted>> find_key(std::string tenant, std::string key) = 0;
+    // The newest completed job of the tenant with this reuse_key that ran itself.
+    virtual Task<Result<std::optional<Job>>> find_reusable(
+        std::string tenant, std::string reuse_key
+    ) = 0;
     // The job's row, the event, an outbox entry when the job has a webhook that wants the event,
     // the asset records of the outputs when it completed, and what stats_of() says of it: all or
     // nothing. Code::conflict when the stored revision is not change.job.revision - 1.

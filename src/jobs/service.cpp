@@ -15,6 +15,8 @@
 namespace comfyd::jobs {
 namespace {
 
+constexpr int kRankBatch = 0;  // below every priority
+
 tl::unexpected<Error> no_such_job(const JobId& id) {
     return fail(Code::not_found, "no job has the id " + id.to_string());
 }
@@ -38,9 +40,8 @@ public:
           hub_(hub),
           options_(options),
           dispatcher_(core, clock, ledger, fleet, hub, options.scheduling) {
-        for (const auto& [tenant, terms] : options.tenants) {
-            dispatcher_.set_tenant(tenant, terms);
-        }
+        dispatcher_.set_tenants(options.tenants, options.classify);
+        dispatcher_.set_outputs_kept(options.outputs_kept);
     }
 
     Task<Result<Submitted>> submit(Spec spec) {
@@ -49,7 +50,7 @@ public:
                 Code::shutting_down, "comfyd is shutting down; send the request again in a moment"
             );
         }
-        if (jobs_ahead(kPriorityMin) >= options_.queue_max) {
+        if (jobs_ahead(kRankBatch) >= options_.queue_max) {
             co_return fail(
                 Code::queue_full,
                 "the queue holds " + std::to_string(options_.queue_max) +
@@ -64,7 +65,12 @@ public:
         submitted.view.job = job.change.job;
         const std::string request_hash = job.spec.request_hash;
         std::optional<Result<Accepted>> accepted;
-        if (jobs_ahead(kPriorityMin) == 0) {
+        const bool may_reuse = !job.spec.reuse_key.empty();
+        if (may_reuse) {
+            accepted = co_await accept_with_outputs(job, submitted.view);
+        }
+        // Those that may be answered by another are looked at when their turn comes, not before.
+        if (!may_reuse && jobs_ahead(kRankBatch) == 0) {
             accepted = co_await await_on(core_, dispatcher_.accept_at_once(job));
             submitted.view.queue_position = 1;
         }
@@ -77,7 +83,7 @@ public:
             accepted = co_await ledger_.accept(std::move(job));
             if (*accepted && (*accepted)->created) {
                 submitted.view.queue_position =
-                    static_cast<int>(jobs_ahead(incoming.job.priority)) + 1;
+                    static_cast<int>(jobs_ahead(likely_rank(incoming.job))) + 1;
                 const Executor here = co_await boost::asio::this_coro::executor;
                 hand_over(std::move(incoming), here);
             }
@@ -90,6 +96,47 @@ public:
             co_return replayed;
         }
         co_return submitted;
+    }
+
+    // nullopt: there are no outputs for it, `job` is as it was.
+    Task<std::optional<Result<Accepted>>> accept_with_outputs(NewJob& job, View& view) {
+        const Job queued = job.change.job;
+        auto source =
+            co_await find_answer(ledger_, options_.outputs_kept, queued.tenant, queued.reuse_key);
+        if (!source || !*source) {
+            co_return std::nullopt;  // a ledger in trouble says so when the job is accepted
+        }
+        auto completed = complete_from(queued, **source, queued.sequence + 1, clock_.now());
+        if (!completed) {
+            co_return std::nullopt;
+        }
+        job.then = *completed;
+        auto accepted = co_await ledger_.accept(std::move(job));
+        if (accepted && accepted->created) {
+            view.job = completed->job;
+            co_await call_on(core_, [this, &queued, &completed] {
+                dispatcher_.accepted_with_outputs(queued, *completed);
+                return true;
+            });
+        }
+        co_return accepted;
+    }
+
+    Task<Result<std::optional<Submitted>>> find_submitted(
+        std::string tenant, std::string key, std::string request_hash
+    ) {
+        auto held = co_await ledger_.find_key(std::move(tenant), std::move(key));
+        if (!held) {
+            co_return fail(std::move(held.error()));
+        }
+        if (!held->existing) {
+            co_return std::nullopt;
+        }
+        auto replayed = co_await replay(std::move(*held), std::move(request_hash));
+        if (!replayed) {
+            co_return fail(std::move(replayed.error()));
+        }
+        co_return std::move(*replayed);
     }
 
     Task<Result<Job>> find(std::string tenant, JobId id) {
@@ -244,9 +291,8 @@ public:
             taken.swap(incoming_);
         }
         for (Incoming& incoming : taken) {
-            on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_sub(
-                1, std::memory_order_relaxed
-            );
+            const auto rank = static_cast<std::size_t>(likely_rank(incoming.job));
+            on_the_way_[rank].fetch_sub(1, std::memory_order_relaxed);
             dispatcher_.enqueue(
                 incoming.job, std::move(incoming.profile), std::move(incoming.secret_extra_data)
             );
@@ -295,9 +341,8 @@ private:
     // Many submits cross to the core thread in one post: waking it for each would cost more than
     // the work itself.
     void hand_over(Incoming incoming, Executor here) {
-        on_the_way_[static_cast<std::size_t>(incoming.job.priority)].fetch_add(
-            1, std::memory_order_relaxed
-        );
+        const auto rank = static_cast<std::size_t>(likely_rank(incoming.job));
+        on_the_way_[rank].fetch_add(1, std::memory_order_relaxed);
         bool must_post = false;
         {
             const std::scoped_lock lock(mutex_);
@@ -311,11 +356,22 @@ private:
         }
     }
 
-    std::size_t jobs_ahead(int priority) const {
+    // By what never changes. Any thread.
+    int likely_rank(const Job& job) const {
+        if (job.batch || !options_.classify) {
+            return job.batch ? kRankBatch : job.priority;
+        }
+        scheduler::Circumstances known;
+        const auto tenant = options_.tenants.find(job.tenant);
+        known.tier = tenant == options_.tenants.end() ? known.tier : tenant->second.tier;
+        return scheduler::priority_of(job.priority, scheduler::grounds_of(known));
+    }
+
+    std::size_t jobs_ahead(int rank) const {
         // Those in the core's queue and those on their way to it.
-        std::size_t ahead = dispatcher_.queued_at_least(priority);
-        for (int p = priority; p <= kPriorityMax; ++p) {
-            ahead += on_the_way_[static_cast<std::size_t>(p)].load(std::memory_order_relaxed);
+        std::size_t ahead = dispatcher_.queued_at_least(rank);
+        for (int r = rank; r <= kPriorityMax; ++r) {
+            ahead += on_the_way_[static_cast<std::size_t>(r)].load(std::memory_order_relaxed);
         }
         return ahead;
     }
@@ -353,6 +409,12 @@ Task<> Service::stop(Millis grace) {
 Task<Result<Submitted>> Service::submit(Spec spec) {
     return impl_->submit(std::move(spec));
 }
+Task<Result<std::optional<Submitted>>> Service::find_submitted(
+    std::string tenant, std::string key, std::string request_hash
+) {
+    return impl_->find_submitted(std::move(tenant), std::move(key), std::move(request_hash));
+}
+
 Task<Result<View>> Service::get(std::string tenant, JobId id) {
     return impl_->get(std::move(tenant), id);
 }
@@ -380,10 +442,12 @@ Task<Result<Explained>> Service::explain(std::string tenant, JobId id) {
     Explained explained;
     explained.job = std::move(*found);
     if (!is_terminal(explained.job.state)) {
-        explained.waiting = co_await call_on(impl_->core_, [impl = impl_.get(), id] {
+        explained.waiting = co_await call_on(impl_->core_, [impl = impl_.get(), id, &explained] {
             impl->take_over();
+            explained.waits_for = impl->dispatcher_.waits_for(id);
             return impl->dispatcher_.explain(id);
         });
+        explained.is_classified = explained.waiting && impl_->options_.classify;
     }
     co_return explained;
 }
@@ -448,7 +512,8 @@ Task<QueueCounts> Service::queue_counts() {
             impl->dispatcher_.queued_count(),
             impl->dispatcher_.running_count(),
             impl->dispatcher_.waiting_count(),
-            impl->hub_.subscription_count()
+            impl->hub_.subscription_count(),
+            impl->dispatcher_.queued_by_class()
         };
     });
     co_return counts;

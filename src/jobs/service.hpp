@@ -5,6 +5,7 @@
 // tenant answer not_found.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +18,8 @@
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/reuse.hpp"
+#include "jobs/tenants.hpp"
 #include "scheduler/predictor.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -25,7 +28,9 @@ namespace comfyd::jobs {
 struct ServiceOptions {
     std::size_t queue_max = 1'000'000;  // more waiting jobs than this: Code::queue_full
     scheduler::Options scheduling{};
-    std::map<std::string, scheduler::TenantTerms> tenants{};
+    std::map<std::string, TenantOptions> tenants{};
+    bool classify = true;        // the priority asked for is weighed with what is known of a job
+    OutputsKept outputs_kept{};  // none: they are taken to be there
 };
 
 // A job and what only the running process knows of it.
@@ -48,6 +53,8 @@ struct Submitted {
 struct Explained {
     Job job;
     std::optional<scheduler::Explanation> waiting;  // while it waits for a worker
+    std::optional<JobId> waits_for{};               // while it waits for the outputs of this one
+    bool is_classified = false;  // its priority was weighed; the grounds are in `waiting`
 };
 
 struct QueueCounts {
@@ -55,6 +62,7 @@ struct QueueCounts {
     std::size_t running = 0;
     std::size_t retry_waiting = 0;
     std::size_t event_streams = 0;
+    std::array<std::size_t, scheduler::kWaitClasses> queued_by_class{};
 };
 
 class Service {
@@ -81,6 +89,11 @@ public:
     // Same tenant and key, same request_hash: the same job again with replayed = true. Other
     // request_hash: Code::idempotency_key_reuse. Also queue_full, storage_*, shutting_down.
     Task<Result<Submitted>> submit(Spec spec);
+    // What submit() would answer to a request with this key, for those who spare themselves the
+    // work that comes before it; nullopt: the key is free.
+    Task<Result<std::optional<Submitted>>> find_submitted(
+        std::string tenant, std::string key, std::string request_hash
+    );
     Task<Result<View>> get(std::string tenant, JobId id);
     Task<Result<Spec>> spec(std::string tenant, JobId id);
     Task<Result<Explained>> explain(std::string tenant, JobId id);

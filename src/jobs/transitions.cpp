@@ -37,6 +37,14 @@ Job ended(Job job, State state, Time now) {
     return job;
 }
 
+json::array listed(const std::vector<Output>& outputs) {
+    json::array all;
+    for (const Output& output : outputs) {
+        all.emplace_back(output.to_json());
+    }
+    return all;
+}
+
 }  // namespace
 
 Change make_job(JobId id, const Spec& spec, Time now) {
@@ -45,6 +53,8 @@ Change make_job(JobId id, const Spec& spec, Time now) {
     job.tenant = spec.tenant;
     job.dialect = spec.dialect;
     job.priority = spec.priority;
+    job.batch = spec.batch;
+    job.fairness_key = spec.fairness_key;
     job.created_at = now;
     job.deadline = spec.deadline;
     job.timeout = spec.timeout;
@@ -54,7 +64,15 @@ Change make_job(JobId id, const Spec& spec, Time now) {
     job.dialect_data = spec.dialect_data;
     job.has_webhook = spec.webhook.has_value();
     job.node_count = spec.node_count;
-    return changed(std::move(job), EventType::queued, {{"priority", spec.priority}}, 1, now);
+    job.reuse_key = spec.reuse_key;
+    json::object data{{"priority", spec.priority}};
+    if (spec.batch) {
+        data["class"] = "batch";
+    }
+    if (!spec.fairness_key.empty()) {
+        data["fairness_key"] = spec.fairness_key;
+    }
+    return changed(std::move(job), EventType::queued, std::move(data), 1, now);
 }
 
 json::object SharedRun::to_json() const {
@@ -111,13 +129,32 @@ Result<Change> complete(
     next.outputs = std::move(outputs);
     next.ui_outputs = std::move(ui_outputs);
     next.failure.reset();
-    json::array listed;
-    for (const Output& output : next.outputs) {
-        listed.emplace_back(output.to_json());
+    json::object data{{"outputs", listed(next.outputs)}};
+    return changed(std::move(next), EventType::completed, std::move(data), sequence, now);
+}
+
+Result<Change> complete_from(const Job& job, const Job& source, std::uint64_t sequence, Time now) {
+    if (job.state != State::queued || source.state != State::completed) {
+        return not_allowed(job, "answered with stored outputs");
     }
-    return changed(
-        std::move(next), EventType::completed, {{"outputs", std::move(listed)}}, sequence, now
-    );
+    Job next = ended(job, State::completed, now);
+    next.outputs = source.outputs;
+    for (Output& output : next.outputs) {
+        output.asset = AssetId::make(now);
+    }
+    next.ui_outputs = source.ui_outputs;
+    next.started_at.reset();  // of an attempt before, if any; what it ends with did not run
+    next.failure.reset();
+    next.reused_from = source.reused_from.value_or(source.id);
+    if (!next.usage) {
+        next.usage.emplace();  // it is known to have used nothing
+    }
+    json::object data{
+        {"outputs", listed(next.outputs)},
+        {"outputs_reused", true},
+        {"reused_from", next.reused_from->to_string()}
+    };
+    return changed(std::move(next), EventType::completed, std::move(data), sequence, now);
 }
 
 Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence, Time now) {

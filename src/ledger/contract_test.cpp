@@ -120,7 +120,11 @@ TEST_P(JobContract, AnIdempotencyKeyLeadsToTheFirstJob) {
         storage_->reopen();
     }
     EXPECT_EQ(await_value(ledger().counts(std::nullopt)).of(State::queued), 1U);
+    const auto held = await_value(ledger().find_key(spec.tenant, "k"));
+    EXPECT_EQ(held.existing.value().id, first.id);
+    EXPECT_EQ(held.existing_request_hash, "h1");
     spec.tenant = "another";
+    EXPECT_FALSE(await_value(ledger().find_key(spec.tenant, "k")).existing);
     accept(spec);
 }
 
@@ -130,7 +134,9 @@ TEST_P(JobContract, AnIdempotencyKeyIsFreeAgainAfterADay) {
     accept(spec);
     clock_.advance(std::chrono::hours(24) - Millis(1));
     EXPECT_FALSE(await_value(ledger().accept(make_new(spec, clock_.now()))).created);
+    EXPECT_TRUE(await_value(ledger().find_key(spec.tenant, "k")).existing);
     clock_.advance(Millis(1));
+    EXPECT_FALSE(await_value(ledger().find_key(spec.tenant, "k")).existing);
     const auto second = accept(spec);
     const auto third = await_value(ledger().accept(make_new(spec, clock_.now())));
     EXPECT_EQ(third.existing.value().id, second.id);

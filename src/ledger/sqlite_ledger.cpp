@@ -71,15 +71,17 @@ void SqliteLedger::Latency::add(std::chrono::steady_clock::duration duration) {
 
 class SqliteLedger::Impl {
 public:
-    Impl(const Options& options, Clock& clock, std::unique_ptr<LockFile> lock)
+    Impl(const Options& options, Clock& of_now, std::unique_ptr<LockFile> lock)
         : lock_(std::move(lock)),
-          writer(options, clock),
+          clock(of_now),
+          writer(options, of_now),
           readers(options.path, options.busy_timeout) {}
 
 private:
     std::unique_ptr<LockFile> lock_;  // first, because it is let go of last
 
 public:
+    Clock& clock;
     Writer writer;
     Readers readers;
 };
@@ -126,6 +128,24 @@ Result<> SqliteLedger::healthy() const {
 
 Task<Result<jobs::Accepted>> SqliteLedger::accept(jobs::NewJob job) {
     return impl_->writer.write(AcceptJob(std::move(job)), true);
+}
+
+Task<Result<jobs::Accepted>> SqliteLedger::find_key(std::string tenant, std::string key) {
+    co_return impl_->readers.with([&](Database& db) -> Result<jobs::Accepted> {
+        auto found = find_by_key(db, tenant, key, impl_->clock.now());
+        if (!found) {
+            return fail(std::move(found.error()));
+        }
+        return *found ? std::move(**found) : jobs::Accepted{};
+    });
+}
+
+Task<Result<std::optional<jobs::Job>>> SqliteLedger::find_reusable(
+    std::string tenant, std::string reuse_key
+) {
+    co_return impl_->readers.with([&](Database& db) {
+        return find_reusable_job(db, tenant, reuse_key);
+    });
 }
 
 Task<Result<>> SqliteLedger::commit(jobs::Change change) {

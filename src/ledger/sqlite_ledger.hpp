@@ -83,6 +83,9 @@ public:
                                // probe_interval. Any thread
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override;
+    Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override;
+    Task<Result<std::optional<jobs::Job>>> find_reusable(std::string tenant, std::string reuse_key)
+        override;
     Task<Result<>> commit(jobs::Change change) override;
     Task<Result<std::optional<jobs::Job>>> find(JobId id) override;
     Task<Result<std::optional<jobs::Spec>>> find_spec(JobId id) override;

@@ -58,6 +58,8 @@ json::object describe(const jobs::Job& job) {
         {"dialect", job.dialect},
         {"state", to_string(job.state)},
         {"priority", job.priority},
+        {"batch", job.batch},
+        {"fairness_key", job.fairness_key},
         {"created_at", to_unix_ms(job.created_at)},
         {"started_at", text_of(job.started_at)},
         {"finished_at", text_of(job.finished_at)},
@@ -75,6 +77,9 @@ json::object describe(const jobs::Job& job) {
         {"dialect_data", job.dialect_data},
         {"has_webhook", job.has_webhook},
         {"node_count", job.node_count},
+        {"reuse_key", job.reuse_key},
+        {"reused_from",
+         job.reused_from ? json::value(job.reused_from->to_string()) : json::value(nullptr)},
         {"outputs", std::move(outputs)},
         {"ui_outputs", job.ui_outputs},
         {"failure", job.failure ? json::value(job.failure->to_json()) : json::value(nullptr)},
@@ -90,6 +95,8 @@ json::object describe(const jobs::Spec& spec) {
         {"extra_data", spec.extra_data},
         {"secret_extra_data", spec.secret_extra_data},
         {"priority", spec.priority},
+        {"batch", spec.batch},
+        {"fairness_key", spec.fairness_key},
         {"timeout", spec.timeout.count()},
         {"deadline", text_of(spec.deadline)},
         {"max_attempts", spec.max_attempts},
@@ -145,6 +152,8 @@ jobs::Spec full_spec() {
     spec.extra_data = {{"extra_pnginfo", json::object{{"workflow", json::array{1, 2.5, nullptr}}}}};
     spec.secret_extra_data = {{"api_key_comfy_org", "secret"}};
     spec.priority = 9;
+    spec.batch = true;
+    spec.fairness_key = "user \"7\"";
     spec.timeout = Millis(12'345);
     spec.deadline = from_unix_ms(1'800'000'000'123);
     spec.max_attempts = 7;

@@ -224,6 +224,10 @@ public:
 
     // What notify has no use for.
     Task<Result<jobs::Accepted>> accept(jobs::NewJob) override { co_return broken(); }
+    Task<Result<jobs::Accepted>> find_key(std::string, std::string) override { co_return broken(); }
+    Task<Result<std::optional<jobs::Job>>> find_reusable(std::string, std::string) override {
+        co_return broken();
+    }
     Task<Result<>> commit(jobs::Change) override { co_return broken(); }
     Task<Result<jobs::Page>> list(jobs::ListQuery) override { co_return broken(); }
     Task<Result<jobs::WebhookStatus>> webhook_status(JobId) override { co_return broken(); }

@@ -146,8 +146,12 @@ public:
                 }
             )
             .Increment();
-        queue_seconds_.Observe(queue_seconds);
-        execution_seconds_.Observe(execution_seconds);
+        if (queue_seconds >= 0) {
+            queue_seconds_.Observe(queue_seconds);
+        }
+        if (execution_seconds >= 0) {
+            execution_seconds_.Observe(execution_seconds);
+        }
     }
 
     void worker_used(std::string_view worker, const WorkerUse& use) {

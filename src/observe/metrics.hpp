@@ -20,7 +20,7 @@ public:
     void http_request(std::string_view route, std::string_view method, int status, double seconds);
     // comfyd_jobs_submitted_total{dialect}
     void job_submitted(std::string_view dialect);
-    // comfyd_jobs_finished_total{state}, comfyd_job_queue_seconds, comfyd_job_execution_seconds
+    // comfyd_jobs_finished_total{state}; comfyd_job_queue_seconds and _execution_seconds where >= 0
     void job_finished(std::string_view state, double queue_seconds, double execution_seconds);
 
     // comfyd_gpu_seconds_total{worker}, comfyd_model_load_seconds_total{worker},

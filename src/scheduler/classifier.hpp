@@ -1,7 +1,9 @@
 // The priority of a request, 1 to 10, from what was asked for and what is known of who asked and
-// of the work. Pure; each factor is kept for the explanation.
+// of the work. Pure; any thread. What decided it is kept with a waiting job in 16 bits, from which
+// each factor and its reason are told when somebody asks.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +28,15 @@ struct Circumstances {
     std::optional<double> quota_left{};
 };
 
+// The step on which each circumstance stands; the cached part in tenths. All 0: nothing is known.
+struct Grounds {
+    std::uint16_t bits = 0;
+
+    bool operator==(const Grounds&) const = default;
+};
+Grounds grounds_of(const Circumstances& circumstances);
+int priority_of(int base_priority, Grounds grounds);
+
 struct Factor {
     std::string name;
     double weight = 0;      // -1 .. 1; 0: changes nothing
@@ -39,6 +50,7 @@ struct Classification {
     std::vector<Factor> factors;
 };
 
+Classification classify(int base_priority, Grounds grounds);
 Classification classify(const Circumstances& circumstances);
 
 }  // namespace comfyd::scheduler

@@ -52,5 +52,39 @@ TEST(Classifier, NoOtherFactorChangesMoreThanAFifth) {
     EXPECT_NEAR(classify(worst).factors[1].multiplier, 0.96, 1e-9) << "-0.2 x 20 % for long ones";
 }
 
+TEST(Classifier, WhatIsKeptOfAJobTellsTheSameAgain) {
+    for (const double seconds : {1.0, 100.0, 1000.0}) {
+        for (const double part : {0.1, 0.5, 0.9}) {
+            for (const double cached : {0.0, 0.34, 1.0}) {
+                for (const double quota : {0.05, 0.5}) {
+                    Circumstances known{7, Tier::pro, seconds, part, cached, quota};
+                    const Classification told = classify(known);
+                    const Grounds kept = grounds_of(known);
+                    EXPECT_EQ(priority_of(7, kept), told.priority);
+                    const Classification again = classify(7, kept);
+                    ASSERT_EQ(again.factors.size(), told.factors.size());
+                    for (std::size_t i = 0; i < told.factors.size(); ++i) {
+                        EXPECT_EQ(again.factors[i].multiplier, told.factors[i].multiplier);
+                        EXPECT_EQ(again.factors[i].reason, told.factors[i].reason);
+                    }
+                }
+            }
+        }
+    }
+    EXPECT_EQ(grounds_of(Circumstances{}), Grounds{});
+}
+
+TEST(Classifier, OddFiguresStayOnTheScale) {
+    Circumstances odd;
+    odd.base_priority = 900;
+    odd.expected_seconds = -1;
+    odd.cached_part = 40;
+    odd.quota_left = -3;
+    EXPECT_EQ(classify(odd).priority, 10);
+    odd.base_priority = -900;
+    EXPECT_EQ(classify(odd).priority, 1);
+    EXPECT_EQ(classify(odd).factors[4].multiplier, 0.9);
+}
+
 }  // namespace
 }  // namespace comfyd::scheduler

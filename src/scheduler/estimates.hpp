@@ -18,6 +18,9 @@ public:
     virtual double load_seconds(
         const Model& model, const std::string& gpu_type, const std::string& worker
     ) const = 0;
+    // Whether run_seconds() rests on runs that were seen, and not on the plan of the workflow
+    // alone.
+    virtual bool knows_runs(const Profile&, const std::string& /*gpu_type*/) const { return true; }
     // At the peak of a run. Rises after a run was out of memory.
     virtual std::uint64_t vram_bytes(const Profile& profile, const std::string& gpu_type) const = 0;
     // Changes whenever an answer may have changed by more than a little, so that what was made of

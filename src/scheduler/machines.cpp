@@ -40,8 +40,10 @@ void Machines::count_member(const Machine& machine, bool is_added) {
 
 void Machines::choose_usual_type() {
     std::size_t most = 0;
+    largest_vram_ = 0;
     std::vector<std::size_t> members;
     for (const Kind& kind : kinds_) {
+        largest_vram_ = std::max(largest_vram_, kind.members > 0 ? kind.vram_bytes : 0);
         members.resize(std::max<std::size_t>(members.size(), kind.type + 1));
         members[kind.type] += kind.members;
         if (members[kind.type] > most) {
@@ -107,6 +109,7 @@ void Machines::remove(Index worker) {
     by_id_.erase(machine.state.id);
     machine = Machine{};
     free_places_.push_back(worker);
+    choose_usual_type();
 }
 
 void Machines::list(Index worker) {
@@ -257,6 +260,26 @@ double Machines::cached(const Machine& machine, Index profile) const {
         here += has_model(machine, model) ? bytes : 0;
     }
     return all > 0 ? here / all : 1;
+}
+
+double Machines::most_cached(Index profile, int looks) const {
+    const Index anchor = profiles_[profile].anchor;
+    double most = 0;
+    int looked = 0;
+    for (const FreeKey& key : free_with(anchor)) {
+        if (looked++ == looks || most >= 1) {
+            break;
+        }
+        most = std::max(most, cached(machines_[std::get<Index>(key)], profile));
+    }
+    looked = 0;
+    for (const BusyKey& key : busy_with(anchor)) {
+        if (looked++ == looks || most >= 1) {
+            break;
+        }
+        most = std::max(most, cached(machines_[key.second], profile));
+    }
+    return most;
 }
 
 std::vector<Index> Machines::start(Index worker, const Run& run, Index profile) {

@@ -85,6 +85,9 @@ public:
     bool has_model(const Machine& machine, Index model) const;
     double load_s(const Machine& machine, Index profile) const;
     double cached(const Machine& machine, Index profile) const;
+    // The best of a few workers, free and busy ones, that have its anchor.
+    double most_cached(Index profile, int looks) const;
+    std::uint64_t largest_vram() const { return largest_vram_; }  // of available workers
 
     // The run counts from now on, and its models are loaded; gives the anchors that had to go.
     std::vector<Index> start(Index worker, const Run& run, Index profile);
@@ -119,7 +122,7 @@ private:
     void unlist(Index worker);
     Index kind_index(const WorkerState& state, Index type);
     void count_member(const Machine& machine, bool is_added);
-    void choose_usual_type();
+    void choose_usual_type();  // and the largest memory
 
     ProfileTable& profiles_;
     std::vector<Machine> machines_;
@@ -131,6 +134,7 @@ private:
     std::unordered_map<std::string, Index> gpu_names_;
     std::vector<Anchor> anchors_;
     std::size_t free_count_ = 0;
+    std::uint64_t largest_vram_ = 0;
     std::uint64_t tick_ = 0;
 };
 

@@ -210,13 +210,17 @@ void Order::add(const JobId& job, const JobKeys& keys) {
     const WaitClass wait_class = wait_class_of(keys.priority, keys.batch);
     const Index flow_at = flow_index(wait_class, tenant_index(keys.tenant), keys.fairness_key);
     const Index lane_at = lane_index(flow_at, profiles_.intern(keys.profile), keys.avoid);
-    const bool added =
-        entries_
-            .emplace(
-                job,
-                Entry{to_unix_ms(keys.queued_at), lane_at, static_cast<std::uint8_t>(keys.priority)}
-            )
-            .second;
+    const bool added = entries_
+                           .emplace(
+                               job,
+                               Entry{
+                                   to_unix_ms(keys.queued_at),
+                                   lane_at,
+                                   static_cast<std::uint8_t>(keys.priority),
+                                   keys.grounds
+                               }
+                           )
+                           .second;
     COMFYD_ASSERT(added);
     begin_waiting(flow_at);
     Lane& lane = lanes_[lane_at];

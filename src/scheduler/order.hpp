@@ -186,6 +186,7 @@ private:
         std::int64_t queued_ms;
         Index lane;
         std::uint8_t priority;
+        Grounds grounds;
     };
     struct Lane {
         bool live = false;

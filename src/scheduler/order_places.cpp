@@ -45,6 +45,7 @@ JobKeys Order::keys_of(const JobId& job) const {
     const Group& group = groups_[lane.group];
     JobKeys keys;
     keys.priority = entry.priority;
+    keys.grounds = entry.grounds;
     keys.batch = flow.wait_class == WaitClass::batch;
     keys.tenant = tenants_[flow.tenant].name;
     keys.fairness_key = flow.key;

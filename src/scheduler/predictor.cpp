@@ -202,6 +202,15 @@ Expectation Predictor::from_heuristic(const Profile& profile, std::string_view g
     );
 }
 
+bool Predictor::knows_runs(const Profile& profile, const std::string& gpu_type) const {
+    if (profile.shape.empty()) {
+        return false;
+    }
+    const GpuType* type = gpu_types_.find(gpu_type);
+    return (type != nullptr && !type->log_factor.empty()) ||
+           expect_run(profile, gpu_type).basis != Basis::heuristic;
+}
+
 double Predictor::load_seconds(
     const Model& model, const std::string& gpu_type, const std::string& worker
 ) const {

@@ -65,6 +65,7 @@ public:
     double load_seconds(const Model& model, const std::string& gpu_type, const std::string& worker)
         const override;
     std::uint64_t vram_bytes(const Profile& profile, const std::string& gpu_type) const override;
+    bool knows_runs(const Profile& profile, const std::string& gpu_type) const override;
     std::uint64_t version() const override { return version_; }
 
     // As run_seconds(), and how sure that is.

@@ -25,7 +25,10 @@ inline std::vector<std::uint64_t> hashed_classes(std::string_view requirement) {
     while (!requirement.empty()) {
         const auto end = std::min(requirement.find('\n'), requirement.size());
         const std::string_view line = requirement.substr(0, end);
-        classes.push_back(stable_hash(line.substr(0, line.find('\t'))));
+        const std::string_view name = line.substr(0, line.find('\t'));
+        if (!name.empty()) {  // a line about the worker and not about a node
+            classes.push_back(stable_hash(name));
+        }
         requirement.remove_prefix(std::min(end + 1, requirement.size()));
     }
     std::ranges::sort(classes);

@@ -34,6 +34,7 @@ TEST(Predictor, KnowsNothingAtFirstAndSaysSo) {
     EXPECT_EQ(expected.basis, Basis::heuristic);
     EXPECT_LT(expected.confidence(), 0.5);
     EXPECT_EQ(predictor.vram_bytes(profile, "L40S"), profile.vram_bytes);
+    EXPECT_FALSE(predictor.knows_runs(profile, "L40S"));
     EXPECT_NEAR(predictor.load_seconds(profile.models[0], "L40S", "w1"), 4, 1e-9);
 }
 
@@ -48,6 +49,8 @@ TEST(Predictor, HistoryOfTheSameShapeAndTypeCountsFirst) {
     const auto expected = predictor.expect_run(profile, "L40S");
     EXPECT_NEAR(expected.seconds, 10, 0.01);
     EXPECT_EQ(expected.basis, Basis::history);
+    EXPECT_TRUE(predictor.knows_runs(profile, "L40S"));
+    EXPECT_FALSE(predictor.knows_runs(make_profile(""), "L40S")) << "nothing to know it again by";
     EXPECT_LT(expected.relative_error, unsure);
     EXPECT_GT(expected.confidence(), 0.8);
 }

@@ -34,6 +34,7 @@ public:
         std::uint64_t version = 0;
         double run_s = 0;
         std::uint64_t vram_bytes = 0;
+        bool is_known = false;  // Estimates::knows_runs()
     };
     struct Entry {
         ProfilePtr profile;
@@ -62,6 +63,7 @@ public:
     double load_s(Index model, Index gpu_type, const std::string& worker) const;
     // On the type of GPU that most workers have: what queues are measured in.
     double usual_s(Index profile) const { return expected(profile, usual_type_).run_s; }
+    Index usual_type() const { return usual_type_; }
     void set_usual_type(Index gpu_type) { usual_type_ = gpu_type; }
 
 private:

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint64_t kForecastEvery = 8;
 constexpr std::size_t kForecastsMax = 256;
 constexpr double kForecastMin = 0.5;  // seconds
+// Of the workers that have a model so many are looked at for what else they have.
+constexpr int kHoldersLookedAt = 4;
 
 }  // namespace
 
@@ -65,6 +67,29 @@ void Scheduler::Impl::set_models(const std::string& id, const std::vector<Model>
     }
     machines_.set_models(*worker, indices);
     worker_changed(*worker);
+}
+
+Circumstances Scheduler::Impl::circumstances(const ProfilePtr& profile) {
+    Circumstances known;
+    if (profile->shape.empty()) {
+        return known;
+    }
+    const Index at = profiles_.intern(profile);
+    const ProfileTable::Expected& expected = profiles_.expected(at, profiles_.usual_type());
+    if (expected.is_known) {
+        known.expected_seconds = expected.run_s;
+        const std::uint64_t largest = machines_.largest_vram();
+        if (largest > 0 && expected.vram_bytes > 0) {
+            known.memory_part =
+                static_cast<double>(expected.vram_bytes) / static_cast<double>(largest);
+        }
+    }
+    if (const Index anchor = profiles_[at].anchor; anchor != 0) {
+        machines_.make_anchor(anchor);
+        known.cached_part = machines_.most_cached(at, kHoldersLookedAt);
+    }
+    profiles_.release(at);
+    return known;
 }
 
 void Scheduler::Impl::add(const JobId& job, const JobKeys& keys) {
@@ -192,6 +217,9 @@ void Scheduler::forget_models(const std::string& worker) {
 }
 void Scheduler::set_models(const std::string& worker, const std::vector<Model>& models) {
     impl_->set_models(worker, models);
+}
+Circumstances Scheduler::circumstances(const ProfilePtr& profile) const {
+    return impl_->circumstances(profile);
 }
 void Scheduler::add(const JobId& job, JobKeys keys) {
     impl_->add(job, keys);

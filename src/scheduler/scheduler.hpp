@@ -21,6 +21,7 @@
 
 #include "base/id.hpp"
 #include "base/time.hpp"
+#include "scheduler/classifier.hpp"
 #include "scheduler/estimates.hpp"
 #include "scheduler/profile.hpp"
 
@@ -38,6 +39,7 @@ Millis wait_target(WaitClass wait_class);
 struct JobKeys {
     int priority = 5;  // 1..10, larger goes first; see classifier.hpp
     bool batch = false;
+    Grounds grounds{};  // of the priority; only kept
     std::string tenant;
     std::string fairness_key;  // the tenant's own: its users or projects share its part evenly
     ProfilePtr profile;        // not null
@@ -141,6 +143,9 @@ struct WorkerVerdict {
 struct Explanation {
     std::size_t position = 0;
     WaitClass wait_class = WaitClass::medium;
+    int priority = 5;  // as it was added, and on what grounds
+    Grounds grounds{};
+    std::string fairness_key;
     double waited_s = 0;
     double target_s = 0;
     std::array<Amount, kWaitClasses> ahead_by_class{};
@@ -179,6 +184,10 @@ public:
     // These are loaded there, as somebody measured.
     void set_models(const std::string& worker, const std::vector<Model>& models);
 
+    // What is known of a job with this profile before it is added: what it takes on the type of
+    // GPU that most workers have and how much of its models is loaded somewhere. Time and memory
+    // only where runs were seen; nothing of a profile without a shape.
+    Circumstances circumstances(const ProfilePtr& profile) const;
     // REQUIRES: neither waiting nor running.
     void add(const JobId& job, JobKeys keys);
     bool remove(const JobId& job);  // from those that wait; false when it is not one of them

@@ -117,6 +117,19 @@ void BM_ExpectedWait(benchmark::State& state) {
 }
 BENCHMARK(BM_ExpectedWait)->Arg(1'000'000);
 
+// What a submission costs more because its priority is weighed.
+void BM_Classify(benchmark::State& state) {
+    Full full(static_cast<std::size_t>(state.range(0)), 10'000, 200, 100);
+    std::size_t at_profile = 0;
+    for (auto _ : state) {
+        Circumstances known = full.scheduler.circumstances(full.profiles[at_profile]);
+        known.tier = Tier::pro;
+        benchmark::DoNotOptimize(priority_of(5, grounds_of(known)));
+        at_profile = (at_profile + 1) % full.profiles.size();
+    }
+}
+BENCHMARK(BM_Classify)->Arg(1'000'000)->Arg(1000);
+
 // Time passes and nothing happens.
 void BM_Tick(benchmark::State& state) {
     Full full(static_cast<std::size_t>(state.range(0)), 1000, 200, 100);

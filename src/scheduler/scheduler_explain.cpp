@@ -199,7 +199,11 @@ void Scheduler::Impl::judge_workers(Index profile, Explanation& explanation, Tim
         if (!machine.state.available) {
             verdict.reason = "takes no jobs now: it is draining or down";
         } else if (!machines_.can_run(machine.kind, requirement)) {
-            verdict.reason = "lacks a node class or a model that the workflow names";
+            // A line about the worker itself comes before those about nodes.
+            verdict.reason = profiles_.requirement(requirement).starts_with('\t')
+                                 ? "is of another pool, or lacks a node class or a model that the "
+                                   "workflow names"
+                                 : "lacks a node class or a model that the workflow names";
         } else if (!machines_.is_large_enough(machines_.kinds()[machine.kind], profile)) {
             verdict.reason = "its GPU has " + gigabytes(machine.state.vram_bytes) +
                              ", the job needs about " + gigabytes(numbers.vram_needed);
@@ -293,7 +297,11 @@ std::optional<Explanation> Scheduler::Impl::explain(const JobId& job, Time now) 
     }
     Explanation told;
     const Order::Place place = order_.place(job, &told.ahead_by_tenant);
-    const auto own = told.ahead_by_tenant.find(order_.keys_of(job).tenant);
+    const JobKeys keys = order_.keys_of(job);
+    told.priority = keys.priority;
+    told.grounds = keys.grounds;
+    told.fairness_key = keys.fairness_key;
+    const auto own = told.ahead_by_tenant.find(keys.tenant);
     const bool has_own = own != told.ahead_by_tenant.end();
     told.own_tenant_ahead = has_own ? own->second.jobs : 0;
     told.other_tenants_ahead = told.ahead_by_tenant.size() - (has_own ? 1 : 0);

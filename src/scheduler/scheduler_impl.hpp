@@ -39,6 +39,7 @@ public:
     void set_worker(WorkerState state);
     void remove_worker(const std::string& id);
     void set_models(const std::string& worker, const std::vector<Model>& models);
+    Circumstances circumstances(const ProfilePtr& profile);
     void add(const JobId& job, const JobKeys& keys);
     bool remove(const JobId& job);
     std::optional<Decision> next(Time now);
@@ -103,6 +104,7 @@ private:
     ) const;
     bool must_avoid(const Order::Group& group, const Machines::Machine& machine) const;
     bool is_about_equal(const Turn& first, const Turn& other, double load_s) const;
+    bool can_be_put_off(const Match& match, WaitClass wait_class, Time now);
     bool is_kept_by_own(const Match& match, const Order::Head& head);
     bool is_wanted(const Machines::Machine& machine, WaitClass lowest) const;
     JobId job_to_spread(const Order::Head& head, const Question& question, double load_s) const;

@@ -11,6 +11,8 @@ namespace {
 constexpr int kQueuesLookedAt = 32;
 // A worker that stayed with its models looks at the others again after this part of a load.
 constexpr double kLookAgain = 0.5;
+// A load may be put off for work of a lower class that needs none until this part of the target.
+constexpr double kPartOfTarget = 0.25;
 // How long it is good to know which class is late.
 constexpr Millis kLateFor = std::chrono::seconds(1);
 
@@ -82,6 +84,7 @@ std::optional<Decision> Scheduler::Impl::next(Time now) {
         changed_kinds_.clear();
     }
     const auto classes = class_order(now);
+    std::optional<Match> put_off;
     for (const WaitClass wait_class : classes) {
         if (order_.waiting(wait_class).jobs == 0) {
             continue;
@@ -102,6 +105,11 @@ std::optional<Decision> Scheduler::Impl::next(Time now) {
         if (!match && has_passed_over_) {
             match = match_in_turn(wait_class, now, false);
         }
+        if (match && stays && match->numbers.load_s > 0 &&
+            (put_off || can_be_put_off(*match, wait_class, now))) {
+            put_off = put_off ? std::move(put_off) : std::move(match);
+            continue;
+        }
         if (match) {
             const bool was_helped = wait_class == classes.front() && classes != kInOrder;
             since_ageing_turn_ =
@@ -109,9 +117,27 @@ std::optional<Decision> Scheduler::Impl::next(Time now) {
             return decide(*match, now);
         }
     }
+    if (put_off) {
+        since_ageing_turn_ = std::min(since_ageing_turn_ + 1, options_.ageing_turn);
+        return decide(*put_off, now);
+    }
     dirty_.clear();
     note_expected(now);
     return std::nullopt;
+}
+
+// Near full load every load takes time from all classes, so that loads for jobs that have just come
+// would make the lower ones wait without end.
+bool Scheduler::Impl::can_be_put_off(const Match& match, WaitClass wait_class, Time now) {
+    const double most_s = std::min(
+        kPartOfTarget * seconds_between(Time{}, Time{} + wait_target(wait_class)),
+        options_.stay_factor * match.numbers.load_s
+    );
+    const auto is_recent = [&](const JobId& job) {
+        return seconds_between(order_.keys_of(job).queued_at, now) < most_s;
+    };
+    const auto first = order_.first(wait_class);
+    return is_recent(match.job) && (!first || is_recent(first->turn.job.job));
 }
 
 // A worker that has just become free goes on with what it has loaded, for a while also when older

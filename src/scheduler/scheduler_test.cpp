@@ -147,6 +147,37 @@ TEST_F(SchedulerTest, ALateClassGetsATurnButNotTheQueue) {
     EXPECT_LE(low, 9);
 }
 
+TEST_F(SchedulerTest, ALoadForAHigherClassIsPutOffForWarmWorkAWhile) {
+    scheduler.set_worker(worker("w"));
+    scheduler.set_models("w", {{"checkpoint/warm", 4 * kGiB}});
+    for (std::uint64_t i = 1; i <= 20; ++i) {
+        scheduler.add(job_id(i), keys(profile("warm"), at(0), 2));
+    }
+    scheduler.add(job_id(100), keys(profile("cold"), at(0), 9));
+    const auto place = [&](double seconds) {
+        const auto decision = scheduler.next(at(seconds));
+        scheduler.finished(decision->job, 1, at(seconds));
+        return decision->job;
+    };
+    EXPECT_EQ(place(0), job_id(1));
+    EXPECT_EQ(place(7), job_id(2));
+    EXPECT_EQ(place(8), job_id(100)) << "a quarter of its target is over";
+
+    scheduler.set_models("w", {{"checkpoint/warm", 4 * kGiB}});
+    scheduler.add(job_id(101), keys(profile("cold"), at(10), 9));
+    scheduler.set_worker(worker("other"));
+    EXPECT_EQ(scheduler.next(at(10))->job, job_id(3));
+    EXPECT_EQ(scheduler.next(at(10))->job, job_id(101)) << "nothing is left free for it";
+
+    estimates.load_s = 0.1;
+    Scheduler quick(estimates);
+    quick.set_worker(worker("w"));
+    quick.set_models("w", {{"checkpoint/warm", 4 * kGiB}});
+    quick.add(job_id(1), keys(profile("warm"), at(0), 2));
+    quick.add(job_id(2), keys(profile("cold"), at(0), 9));
+    EXPECT_EQ(quick.next(at(1))->job, job_id(2)) << "a short load is not worth it";
+}
+
 TEST_F(SchedulerTest, TenantsAndTheirKeysTakeTurns) {
     scheduler.set_worker(worker("w"));
     const ProfilePtr plain = profile("");
@@ -419,6 +450,55 @@ TEST_F(SchedulerTest, ExplainsWhyAJobWaits) {
     EXPECT_THAT(told->reasons, ::testing::Contains(HasSubstr("higher class")));
     EXPECT_THAT(told->advice, ::testing::Contains(HasSubstr("priority")));
     EXPECT_FALSE(scheduler.explain(job_id(99), at(3)));
+}
+
+TEST_F(SchedulerTest, KnowsTheCircumstancesOfAJobBeforeItIsAdded) {
+    const auto with_lora = [] {
+        auto made = std::make_shared<Profile>(*profile("a", 400, 6 * kGiB));
+        made->models.push_back({"lora/x", kGiB});
+        return made;
+    }();
+    EXPECT_EQ(scheduler.circumstances(with_lora).memory_part, std::nullopt) << "no worker";
+    scheduler.set_worker(worker("w"));
+    auto known = scheduler.circumstances(with_lora);
+    EXPECT_EQ(known.expected_seconds, 400);
+    EXPECT_EQ(known.memory_part, 0.25);
+    EXPECT_EQ(known.cached_part, 0);
+    scheduler.set_models("w", {{"checkpoint/a", 4 * kGiB}});
+    EXPECT_NEAR(*scheduler.circumstances(with_lora).cached_part, 0.8, 1e-9);
+    scheduler.set_models("w", {{"lora/x", kGiB}});
+    EXPECT_EQ(scheduler.circumstances(with_lora).cached_part, 0) << "the largest model counts";
+    scheduler.add(job_id(1), keys(profile("a"), at(0)));
+    ASSERT_TRUE(scheduler.next(at(0)));
+    EXPECT_EQ(scheduler.circumstances(profile("a")).cached_part, 1) << "also of a busy worker";
+    scheduler.remove_worker("w");
+    EXPECT_EQ(scheduler.circumstances(with_lora).memory_part, std::nullopt);
+
+    estimates.knows = false;
+    known = scheduler.circumstances(profile("b"));
+    EXPECT_EQ(known.expected_seconds, std::nullopt) << "the plan alone is not enough";
+    EXPECT_EQ(known.memory_part, std::nullopt);
+    estimates.knows = true;
+    Profile unknown;
+    EXPECT_EQ(grounds_of(scheduler.circumstances(std::make_shared<Profile>(unknown))), Grounds{});
+}
+
+TEST_F(SchedulerTest, TheGroundsOfAPriorityStayWithTheJob) {
+    scheduler.set_worker(worker("w"));
+    Circumstances asked;
+    asked.tier = Tier::enterprise;
+    asked.quota_left = 0.01;
+    auto made = keys(profile(""), at(0), 9);
+    made.grounds = grounds_of(asked);
+    made.fairness_key = "user-7";
+    scheduler.add(job_id(1), made);
+    EXPECT_EQ(scheduler.keys_of(job_id(1)).grounds, made.grounds);
+    const auto told = scheduler.explain(job_id(1), at(1));
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->priority, 9);
+    EXPECT_EQ(told->grounds, made.grounds);
+    EXPECT_EQ(told->fairness_key, "user-7");
+    EXPECT_EQ(scheduler.next(at(1))->keys.grounds, made.grounds);
 }
 
 TEST_F(SchedulerTest, RunsFoundAgainCount) {

@@ -44,11 +44,13 @@ json::object HistoryEntry::status_json() const {
 json::object HistoryEntry::to_json() const {
     json::object meta;
     for (const auto& [node, ui] : outputs) {
+        const auto origin = origins.find(std::string_view(node));
+        const bool is_own = origin == origins.end();
         json::object about;
         about["node_id"] = node;
-        about["display_node"] = node;
-        about["parent_node"] = nullptr;
-        about["real_node_id"] = node;
+        about["display_node"] = is_own ? json::value(node) : json::value(origin->second.root);
+        about["parent_node"] = is_own ? json::value() : json::value(origin->second.parent);
+        about["real_node_id"] = about["display_node"];
         meta[node] = std::move(about);
     }
     json::object entry;

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,9 +33,17 @@ struct Prompt {
 };
 using PromptPtr = std::shared_ptr<const Prompt>;  // the queue, the run and the history
 
+// Where a node comes from that was added while the prompt ran.
+struct NodeOrigin {
+    std::string parent;
+    std::string root;  // the prompt's own node that it belongs to, and is shown as
+};
+using NodeOrigins = std::map<std::string, NodeOrigin, std::less<>>;
+
 struct HistoryEntry {
     PromptPtr prompt;
     json::object outputs{};  // node id -> ui
+    NodeOrigins origins{};
     comfy::JobStatus status = comfy::JobStatus::completed;
     json::array messages{};  // [event, data]
     Time started{};

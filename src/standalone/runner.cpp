@@ -46,7 +46,7 @@ public:
     void executing(const std::string& node) override {
         tell(kSmall, [node](Story& story) { story.executing(node); });
     }
-    void progress(const std::string& node, int value, int max) override {
+    void progress(const std::string& node, double value, double max) override {
         tell(kSmall, [node, value, max](Story& story) { story.progress(node, value, max); });
     }
     void preview(const std::string& node, engine::ImageFormat format, std::string_view bytes)
@@ -59,6 +59,12 @@ public:
         tell(text.size() + kSmall, [node, copy = std::string(text)](Story& story) mutable {
             story.text(node, std::move(copy));
         });
+    }
+    void blocked(const std::string& node, const std::string& message) override {
+        tell(kSmall, [node, message](Story& story) { story.blocked(node, message); });
+    }
+    void added(const std::string& node, const std::string& parent) override {
+        tell(kSmall, [node, parent](Story& story) { story.added(node, parent); });
     }
     void finished(const std::string& node) override {
         tell(kSmall, [node](Story& story) { story.finished(node); });

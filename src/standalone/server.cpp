@@ -155,6 +155,7 @@ private:
         };
         options.threads = options_.threads;
         options.memory_bytes_max = options_.memory_bytes_max;
+        options.add_classes = options_.add_classes;
         return options;
     }
 

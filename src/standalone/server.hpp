@@ -11,11 +11,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/error.hpp"
 #include "net/server.hpp"
+
+namespace comfyd::engine {
+class Registry;
+}
 
 namespace comfyd::standalone {
 
@@ -32,7 +37,8 @@ struct Options {
     std::uint64_t pending_bytes_max = 512ULL * 1024 * 1024;
     std::size_t history_max = 10'000;
     std::uint64_t history_bytes_max = 512ULL * 1024 * 1024;
-    std::size_t socket_bytes_max = 64 * 1024 * 1024;  // that wait for one client
+    std::size_t socket_bytes_max = 64 * 1024 * 1024;       // that wait for one client
+    std::function<void(engine::Registry&)> add_classes{};  // beside the engine's own
 };
 
 class Server {

@@ -55,11 +55,13 @@ void Story::cached(std::vector<std::string> nodes) {
 comfy::NodeProgress& Story::progress_of(const std::string& node) {
     const auto [place, is_new] = places_.try_emplace(node, nodes_.size());
     if (is_new) {
+        NodeOrigin origin = origin_of(node);
         comfy::NodeProgress progress;
         progress.node_id = node;
         progress.max = 1;
-        progress.display_node_id = node;
-        progress.real_node_id = node;
+        progress.display_node_id = origin.root;
+        progress.parent_node_id = std::move(origin.parent);
+        progress.real_node_id = std::move(origin.root);
         nodes_.push_back(std::move(progress));
     }
     touch(node);
@@ -96,32 +98,55 @@ void Story::executing(const std::string& node) {
     current_node_ = node;
     progress_of(node);
     say_progress();
-    say(To::owner, comfy::Executing{prompt_->id, node, node});
+    say(To::owner, comfy::Executing{prompt_->id, node, origin_of(node).root});
 }
 
-void Story::progress(const std::string& node, int value, int max) {
+void Story::progress(const std::string& node, double value, double max) {
     comfy::NodeProgress& progress = progress_of(node);
     progress.value = value;
     progress.max = max;
     say_progress();
-    say(To::owner_or_all,
-        comfy::StepProgress{prompt_->id, node, static_cast<double>(value), static_cast<double>(max)}
-    );
+    say(To::owner_or_all, comfy::StepProgress{prompt_->id, node, value, max});
 }
 
 void Story::preview(const std::string& node, engine::ImageFormat format, std::string bytes) {
+    NodeOrigin origin = origin_of(node);
     comfy::Preview preview;
     preview.bytes = std::move(bytes);
     preview.content_type = format == engine::ImageFormat::png ? "image/png" : "image/jpeg";
     preview.prompt_id = prompt_->id;
     preview.node_id = node;
-    preview.display_node_id = node;
-    preview.real_node_id = node;
+    preview.display_node_id = origin.root;
+    preview.parent_node_id = std::move(origin.parent);
+    preview.real_node_id = std::move(origin.root);
     hub_.send(prompt_->client_id, preview);
 }
 
 void Story::text(const std::string& node, std::string text) {
     hub_.broadcast(comfy::NodeText{node, std::move(text)});
+}
+
+// Told at once and not kept in the history, as ComfyUI does it.
+void Story::blocked(const std::string& node, const std::string& message) {
+    comfy::ExecutionError error;
+    error.prompt_id = prompt_->id;
+    error.node_id = node;
+    error.node_type = type_of(origin_of(node).root);
+    error.executed = executed_;
+    error.exception_message = "Execution Blocked: " + message;
+    error.exception_type = "ExecutionBlocked";
+    error.current_inputs = json::array();
+    error.current_outputs = json::array();
+    say(To::owner_or_all, error);
+}
+
+void Story::added(const std::string& node, const std::string& parent) {
+    origins_[node] = {parent, origin_of(parent).root};
+}
+
+NodeOrigin Story::origin_of(const std::string& node) const {
+    const auto found = origins_.find(node);
+    return found == origins_.end() ? NodeOrigin{{}, node} : found->second;
 }
 
 void Story::finished(const std::string& node) {
@@ -133,7 +158,7 @@ void Story::finished(const std::string& node) {
 }
 
 void Story::executed(const std::string& node, const json::object& ui) {
-    comfy::Executed message{prompt_->id, node, node, ui};
+    comfy::Executed message{prompt_->id, node, origin_of(node).root, ui};
     if (ui.empty()) {
         message.output = nullptr;
     } else {
@@ -159,7 +184,8 @@ std::string Story::type_of(const std::string& node) const {
 comfy::ExecutionError Story::describe(const Error& error) const {
     comfy::ExecutionError message;
     message.prompt_id = prompt_->id;
-    message.node_id = comfy::maybe_text(error.details, "node_id").value_or(current_node_);
+    message.node_id =
+        comfy::maybe_text(error.details, "node_id").value_or(origin_of(current_node_).root);
     message.node_type = type_of(message.node_id);
     message.exception_type =
         comfy::maybe_text(error.details, "exception_type").value_or(exception_type_of(error.code));
@@ -169,7 +195,12 @@ comfy::ExecutionError Story::describe(const Error& error) const {
     message.executed = executed_;
     const json::value* inputs = json::find(error.details, "current_inputs");
     message.current_inputs = inputs == nullptr ? json::value(json::object()) : *inputs;
-    message.current_outputs = json::array(executed_.begin(), executed_.end());
+    // All nodes that could have a result, as ComfyUI says it.
+    json::array all;
+    for (const auto& [id, node] : prompt_->graph) {
+        all.emplace_back(id);
+    }
+    message.current_outputs = std::move(all);
     message.timestamp = to_unix_ms(clock_.now());
     return message;
 }
@@ -185,8 +216,8 @@ HistoryEntryPtr Story::conclude(Result<engine::RunResult> result) {
         record(
             comfy::ExecutionInterrupted{
                 prompt_->id,
-                current_node_,
-                type_of(current_node_),
+                origin_of(current_node_).root,
+                type_of(origin_of(current_node_).root),
                 executed_,
                 to_unix_ms(clock_.now())
             },
@@ -200,6 +231,7 @@ HistoryEntryPtr Story::conclude(Result<engine::RunResult> result) {
         record(error);
     }
     entry->prompt = prompt_;
+    entry->origins = std::move(origins_);
     entry->messages = std::move(messages_);
     entry->started = started_;
     entry->ended = clock_.now();

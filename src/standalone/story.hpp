@@ -27,14 +27,17 @@ public:
     Story(Hub& hub, const Clock& clock, PromptPtr prompt);
 
     const Prompt& prompt() const { return *prompt_; }
-    const std::string& current_node() const { return current_node_; }
+    // As it is shown to the client.
+    std::string current_node() const { return origin_of(current_node_).root; }
 
     void start();
     void cached(std::vector<std::string> nodes);
     void executing(const std::string& node);
-    void progress(const std::string& node, int value, int max);
+    void progress(const std::string& node, double value, double max);
     void preview(const std::string& node, engine::ImageFormat format, std::string bytes);
     void text(const std::string& node, std::string text);
+    void blocked(const std::string& node, const std::string& message);
+    void added(const std::string& node, const std::string& parent);
     void finished(const std::string& node);
     void executed(const std::string& node, const json::object& ui);
     // Sends how it ended and gives what the history keeps. The end marker is end()'s, after that.
@@ -50,6 +53,7 @@ private:
     void say_progress();
     comfy::NodeProgress& progress_of(const std::string& node);
     void touch(const std::string& node);
+    NodeOrigin origin_of(const std::string& node) const;
     std::string type_of(const std::string& node) const;
     comfy::ExecutionError describe(const Error& error) const;
 
@@ -62,6 +66,7 @@ private:
     std::vector<comfy::NodeProgress> nodes_;
     std::map<std::string, std::size_t, std::less<>> places_;  // in nodes_
     std::vector<std::string> touched_;                        // the last that changed, newest last
+    NodeOrigins origins_;
     json::object outputs_;
     json::array messages_;
     Time started_{};

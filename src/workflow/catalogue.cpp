@@ -59,6 +59,33 @@ NeedLine NeedLine::read(std::string_view line) {
     };
 }
 
+constexpr std::string_view kPoolLine = "\tpool\t";  // no class has an empty name
+
+std::string with_pool(std::string_view requirement, std::string_view pool) {
+    const std::string_view rest = split_pool(requirement).rest;
+    if (pool.empty()) {
+        return std::string(rest);
+    }
+    return std::string(kPoolLine) + std::string(pool) + (rest.empty() ? "" : "\n") +
+           std::string(rest);
+}
+
+PoolNeed split_pool(std::string_view requirement) {
+    if (!requirement.starts_with(kPoolLine)) {
+        return {{}, requirement};
+    }
+    const auto end = std::min(requirement.find('\n'), requirement.size());
+    return {
+        requirement.substr(kPoolLine.size(), end - kPoolLine.size()),
+        requirement.substr(std::min(end + 1, requirement.size()))
+    };
+}
+
+bool allows_pool(std::string_view requirement, std::string_view pool) {
+    const std::string_view wanted = split_pool(requirement).pool;
+    return wanted.empty() || wanted == pool;
+}
+
 Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
     const json::value& object_info
 ) {
@@ -92,7 +119,7 @@ bool NodeClasses::has(const NeedLine& need) const {
 }
 
 bool NodeClasses::has_all(std::string_view requirement) const {
-    return each_line(requirement, [this](std::string_view line) {
+    return each_line(split_pool(requirement).rest, [this](std::string_view line) {
         return has(NeedLine::read(line));
     });
 }
@@ -229,16 +256,40 @@ std::string Catalogue::requirement_of(const json::object& workflow) const {
 }
 
 bool Catalogue::can_run(std::string_view requirement) const {
+    const PoolNeed need = split_pool(requirement);
+    if (!need.pool.empty()) {
+        return std::ranges::any_of(workers_, [&](const Entry& worker) {
+            return worker.pool == need.pool && worker.classes->has_all(need.rest);
+        });
+    }
     return std::ranges::any_of(together_->sources, [&](const auto& classes) {
         return classes->has_all(requirement);
     });
 }
 
+std::vector<std::string> Catalogue::pools_for(std::string_view requirement) const {
+    std::set<std::string> pools;
+    for (const Entry& worker : workers_) {
+        if (!pools.contains(worker.pool) && worker.classes->has_all(requirement)) {
+            pools.insert(worker.pool);
+        }
+    }
+    return {pools.begin(), pools.end()};
+}
+
+bool Catalogue::has_pool(std::string_view pool) const {
+    return std::ranges::any_of(workers_, [&](const Entry& worker) { return worker.pool == pool; });
+}
+
 std::optional<Catalogue::Nearest> Catalogue::nearest(std::string_view requirement) const {
+    const PoolNeed wanted = split_pool(requirement);
     std::optional<Nearest> best;
     for (const Entry& worker : workers_) {
-        Nearest candidate{worker.worker, {}, {}};
-        each_line(requirement, [&](std::string_view line) {
+        if (!wanted.pool.empty() && worker.pool != wanted.pool) {
+            continue;
+        }
+        Nearest candidate{worker.worker, {}, {}, {}};
+        each_line(wanted.rest, [&](std::string_view line) {
             const NeedLine need = NeedLine::read(line);
             if (worker.classes->has(need)) {
                 return true;
@@ -246,12 +297,17 @@ std::optional<Catalogue::Nearest> Catalogue::nearest(std::string_view requiremen
             if (need.input.empty()) {
                 candidate.missing.emplace_back(line);
                 candidate.missing_classes.emplace_back(line);
-            } else {
-                candidate.missing.push_back(
-                    "'" + std::string(need.value) + "' for " + std::string(need.class_type) + "." +
-                    std::string(need.input)
-                );
+                return true;
             }
+            candidate.missing.push_back(
+                "'" + std::string(need.value) + "' for " + std::string(need.class_type) + "." +
+                std::string(need.input)
+            );
+            candidate.missing_files.emplace_back(json::object{
+                {"class_type", std::string(need.class_type)},
+                {"input", std::string(need.input)},
+                {"value", std::string(need.value)}
+            });
             return true;
         });
         if (!best || candidate.missing.size() < best->missing.size()) {

@@ -28,6 +28,19 @@ struct NeedLine {
     static NeedLine read(std::string_view line);
 };
 
+inline constexpr std::string_view kDefaultPool = "default";
+
+// The pool whose workers alone may run a prompt is the first line of its requirement, where there
+// is one; empty: any worker.
+std::string with_pool(std::string_view requirement, std::string_view pool);
+struct PoolNeed {
+    std::string_view pool;
+    std::string_view rest;  // of the requirement
+};
+PoolNeed split_pool(std::string_view requirement);
+// The requirement names this pool or none.
+bool allows_pool(std::string_view requirement, std::string_view pool);
+
 // The node classes of one worker, from its /object_info. Equal documents share one object.
 class NodeClasses {
 public:
@@ -43,7 +56,7 @@ public:
     const std::vector<std::shared_ptr<const NodeDefinition>>& all() const { return classes_; }
 
     bool has(const NeedLine& need) const;
-    // `requirement`: lines as in NeedLine.
+    // `requirement`: lines as in NeedLine. A pool is not the business of classes.
     bool has_all(std::string_view requirement) const;
 
 private:
@@ -62,6 +75,7 @@ public:
     struct Entry {
         std::string worker;
         std::shared_ptr<const NodeClasses> classes;
+        std::string pool{kDefaultPool};
     };
     explicit Catalogue(std::vector<Entry> workers);
 
@@ -81,13 +95,17 @@ public:
     // What the nodes of a workflow need of a worker (sorted, unique): their classes, and the
     // choices that only some of the workers with the class offer.
     std::string requirement_of(const json::object& workflow) const;
-    // Some worker has it all.
+    // Some worker, of its pool where it names one, has it all.
     bool can_run(std::string_view requirement) const;
-    // What the worker that comes nearest lacks.
+    // The pools that have a worker which could run it, were the pool not asked for; sorted.
+    std::vector<std::string> pools_for(std::string_view requirement) const;
+    bool has_pool(std::string_view pool) const;
+    // What the worker that comes nearest, of its pool where it names one, lacks.
     struct Nearest {
         std::string worker;
         std::vector<std::string> missing;          // in words
         std::vector<std::string> missing_classes;  // those of them that are classes
+        json::array missing_files;                 // the others: {"class_type","input","value"}
     };
     std::optional<Nearest> nearest(std::string_view requirement) const;
 

@@ -89,6 +89,47 @@ TEST(Catalogue, OnlyChoicesThatDifferAreNeeds) {
     EXPECT_EQ(alike.requirement_of(workflow("m")), "Load\nSave");
 }
 
+TEST(Catalogue, APoolIsTheFirstLineOfARequirement) {
+    EXPECT_EQ(with_pool("Load\nSave", ""), "Load\nSave");
+    const std::string gold = with_pool("Load\nSave", "gold");
+    EXPECT_EQ(split_pool(gold).pool, "gold");
+    EXPECT_EQ(split_pool(gold).rest, "Load\nSave");
+    EXPECT_EQ(with_pool(gold, "silver"), with_pool("Load\nSave", "silver"));
+    EXPECT_EQ(with_pool(gold, ""), "Load\nSave");
+    EXPECT_EQ(split_pool(with_pool("", "gold")).pool, "gold");
+    EXPECT_TRUE(allows_pool(gold, "gold"));
+    EXPECT_FALSE(allows_pool(gold, "default"));
+    EXPECT_TRUE(allows_pool("Load\nSave", "default"));
+}
+
+TEST(Catalogue, OnlyWorkersOfThePoolCount) {
+    const Catalogue fleet(
+        {{"one", worker(R"(["both", "a only"])"), "gold"},
+         {"two", worker(R"(["both", "b only"])"), "default"}}
+    );
+    const std::string wanted = fleet.requirement_of(workflow("b only"));
+    EXPECT_TRUE(fleet.workers()[1].classes->has_all(with_pool(wanted, "gold")));
+    EXPECT_TRUE(fleet.can_run(wanted));
+    EXPECT_TRUE(fleet.can_run(with_pool(wanted, "default")));
+    EXPECT_FALSE(fleet.can_run(with_pool(wanted, "gold")));
+    EXPECT_EQ(fleet.pools_for(with_pool(wanted, "gold")), std::vector<std::string>{"default"});
+    EXPECT_TRUE(fleet.has_pool("gold"));
+    EXPECT_FALSE(fleet.has_pool("silver"));
+    const auto nearest = fleet.nearest(with_pool(wanted, "gold"));
+    ASSERT_TRUE(nearest);
+    EXPECT_EQ(nearest->worker, "one");
+    EXPECT_EQ(nearest->missing_files.at(0).at("value"), "b only");
+    EXPECT_FALSE(fleet.nearest(with_pool(wanted, "silver")));
+    const auto refused = check(workflow("b only"), fleet, "gold");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::no_capable_worker);
+    EXPECT_EQ(refused.error().details.at("other_pools"), json::value(json::array{"default"}));
+    EXPECT_EQ(
+        check(workflow("b only"), fleet, "default")->requirement, with_pool(wanted, "default")
+    );
+    EXPECT_TRUE(check(workflow("b only"), fleet, "silver"));  // waits for a worker of it
+}
+
 TEST(Catalogue, ChoicesInsideDynamicInputsAreNeedsToo) {
     const auto with = [](const char* codec) {
         return classes(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "workflow/check_errors.hpp"
+#include "workflow/worker_lack.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -43,8 +44,8 @@ std::optional<AssetReference> as_asset(const json::value& input) {
 // Collects findings over one workflow.
 class Checker {
 public:
-    Checker(const json::object& nodes, const Catalogue& catalogue)
-        : nodes_(nodes), catalogue_(catalogue) {}
+    Checker(const json::object& nodes, const Catalogue& catalogue, std::string_view pool)
+        : nodes_(nodes), catalogue_(catalogue), pool_(pool) {}
 
     Result<Checked> run() {
         for (const auto& node : nodes_) {
@@ -69,9 +70,9 @@ public:
         if (!findings_.empty()) {
             return fail(findings_error(findings_, missing_classes_));
         }
-        checked_.requirement = catalogue_.requirement_of(nodes_);
-        if (catalogue_.knows_workers() && !catalogue_.can_run(checked_.requirement)) {
-            return fail(no_worker_error(*catalogue_.nearest(checked_.requirement)));
+        checked_.requirement = with_pool(catalogue_.requirement_of(nodes_), pool_);
+        if (const auto lack = find_lack(catalogue_, checked_.requirement)) {
+            return fail(lack->to_error());
         }
         checked_.node_count = static_cast<int>(nodes_.size());
         return std::move(checked_);
@@ -151,10 +152,14 @@ private:
             const std::string name(input.key());
             if (const auto* items = input.value().if_array()) {
                 check_link(id, class_type, name, *items, input.value());
-            } else if (auto asset = as_asset(input.value())) {
-                asset->node_id = std::string(id);
-                asset->input = name;
-                checked_.assets.push_back(std::move(*asset));
+            } else if (const json::object* value = input.value().if_object()) {
+                collect_assets(id, name, input.value());
+                const json::value* list = json::find(*value, "__value__");
+                for (std::size_t i = 0;
+                     list != nullptr && list->is_array() && i < list->get_array().size();
+                     ++i) {
+                    collect_assets(id, name, list->get_array()[i]);
+                }
             }
         }
         if (known == nullptr) {
@@ -171,6 +176,14 @@ private:
                      input.name}
                 );
             }
+        }
+    }
+
+    void collect_assets(std::string_view id, const std::string& input, const json::value& value) {
+        if (auto asset = as_asset(value)) {
+            asset->node_id = std::string(id);
+            asset->input = input;
+            checked_.assets.push_back(std::move(*asset));
         }
     }
 
@@ -317,6 +330,7 @@ private:
 
     const json::object& nodes_;
     const Catalogue& catalogue_;
+    std::string_view pool_;
     Checked checked_;
     std::set<std::string, std::less<>> missing_classes_;
     std::vector<Finding> findings_;
@@ -340,7 +354,9 @@ const json::object& unwrap(const json::object& workflow) {
     return workflow;
 }
 
-Result<Checked> check(const json::object& workflow, const Catalogue& catalogue) {
+Result<Checked> check(
+    const json::object& workflow, const Catalogue& catalogue, std::string_view pool
+) {
     if (is_ui_format(workflow)) {
         return fail(
             Code::workflow_format_ui,
@@ -363,7 +379,7 @@ Result<Checked> check(const json::object& workflow, const Catalogue& catalogue) 
             {{"missing_nodes", json::array()}, {"invalid_connections", json::array()}}
         );
     }
-    return Checker(workflow, catalogue).run();
+    return Checker(workflow, catalogue, pool).run();
 }
 
 }  // namespace comfyd::workflow

@@ -54,8 +54,12 @@ const json::object& unwrap(const json::object& workflow);
 //    "node_errors": {node_id: [{field, reason}]},
 //    "missing_nodes": [class…], "invalid_connections": [{node_id, input, reason}]}
 // Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class and each
-// chosen file exists somewhere, but no worker has them all; details also hold "nearest_worker" and
-// "missing_there").
-Result<Checked> check(const json::object& workflow, const Catalogue& catalogue);
+// chosen file exists somewhere, but no worker has them all; details also hold "nearest_worker",
+// "missing_there" and "missing_files").
+// With a pool only its workers count, and the requirement names it; a pool of which no worker is
+// known yet refuses nothing. "other_pools" holds those that could run it.
+Result<Checked> check(
+    const json::object& workflow, const Catalogue& catalogue, std::string_view pool = {}
+);
 
 }  // namespace comfyd::workflow

@@ -48,22 +48,4 @@ Error findings_error(
     );
 }
 
-Error no_worker_error(const Catalogue::Nearest& nearest) {
-    std::string lacks;
-    for (const std::string& name : nearest.missing) {
-        lacks += lacks.empty() ? name : ", " + name;
-    }
-    const auto& classes = nearest.missing_classes;
-    return Error(
-        Code::no_capable_worker,
-        "every node class and every file exists on some worker, but no worker has all of "
-        "them; nearest is '" +
-            nearest.worker + "', which lacks " + lacks,
-        {{"nearest_worker", nearest.worker},
-         {"missing_there", json::array(nearest.missing.begin(), nearest.missing.end())},
-         {"missing_nodes", json::array(classes.begin(), classes.end())},
-         {"invalid_connections", json::array()}}
-    );
-}
-
 }  // namespace comfyd::workflow

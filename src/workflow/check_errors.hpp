@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "workflow/catalogue.hpp"
 #include "workflow/check.hpp"
 
 namespace comfyd::workflow {
@@ -16,6 +15,5 @@ namespace comfyd::workflow {
 Error findings_error(
     const std::vector<Finding>& findings, const std::set<std::string, std::less<>>& missing_classes
 );
-Error no_worker_error(const Catalogue::Nearest& nearest);
 
 }  // namespace comfyd::workflow

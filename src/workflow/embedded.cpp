@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "workflow/check.hpp"
 #include "workflow/node_links.hpp"
@@ -19,17 +20,29 @@ namespace {
 
 constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 constexpr int kWrappersMax = 8;  // wrappers inside wrappers
+constexpr std::size_t kNamesShown = 6;
+
+// Names of texts and members come from strangers.
+std::string printable(std::string_view name) {
+    std::string shown(name.substr(0, 40));
+    std::ranges::replace_if(shown, [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+    return shown;
+}
 
 struct Texts {
     std::string prompt;
     std::string workflow;
 
     int unpacked = 0;  // a file may hold any number of texts that grow beyond all limits
+    std::vector<std::string> others;  // names of texts that are no workflow, for people
 
     bool complete() const { return !prompt.empty() && !workflow.empty(); }
     // Of what is asked for and not there yet; nullptr: nothing that is wanted.
     std::string* find(std::string_view name) {
         std::string* found = name == "prompt" ? &prompt : name == "workflow" ? &workflow : nullptr;
+        if (found == nullptr && others.size() < kNamesShown) {
+            others.push_back(printable(name));
+        }
         return found != nullptr && found->empty() ? found : nullptr;
     }
 };
@@ -240,6 +253,68 @@ Result<json::value> parse_text(std::string_view text) {
     return std::move(*lenient);
 }
 
+std::string listed(const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) {
+        text += (text.empty() ? "'" : ", '") + name + "'";
+    }
+    return text;
+}
+
+Error no_workflow_in(std::string_view kind, const Texts& texts) {
+    std::string message = "the " + std::string(kind) + " picture holds no workflow: ";
+    if (texts.others.empty()) {
+        message +=
+            "it has no texts at all; it was not saved by ComfyUI, or something removed its "
+            "metadata";
+    } else {
+        message += "of texts it has " + listed(texts.others) +
+                   ", but neither 'prompt' nor 'workflow', which ComfyUI writes";
+    }
+    return Error(Code::invalid_argument, std::move(message));
+}
+
+// The kinds of files that people send most often in the place of one that holds a workflow.
+std::string_view known_kind(std::string_view bytes) {
+    struct Kind {
+        std::string_view name;
+        std::string_view begin;
+        std::size_t at;
+    };
+    static constexpr std::array<Kind, 7> kKinds{{
+        {"JPEG picture", "\xff\xd8\xff", 0},
+        {"GIF picture", "GIF8", 0},
+        {"AVIF picture", "ftypavif", 4},
+        {"MP4 video", "ftyp", 4},
+        {"WebM or Matroska video", "\x1a\x45\xdf\xa3", 0},
+        {"ZIP archive", "PK\x03\x04", 0},
+        {"PDF document", "%PDF", 0},
+    }};
+    for (const Kind& kind : kKinds) {
+        if (bytes.size() > kind.at && bytes.substr(kind.at).starts_with(kind.begin)) {
+            return kind.name;
+        }
+    }
+    return {};
+}
+
+Error no_nodes_in(const json::object& from) {
+    std::vector<std::string> members;
+    for (const auto& member : from) {
+        if (members.size() == kNamesShown) {
+            members.emplace_back("…");
+            break;
+        }
+        members.push_back(printable(member.key()));
+    }
+    return Error(
+        Code::invalid_argument,
+        members.empty() ? std::string("the file holds an empty JSON object and no workflow")
+                        : "the file holds JSON with the members " + listed(members) +
+                              ", but no workflow: no node with a 'class_type', and no list 'nodes'"
+    );
+}
+
 Result<json::object> read_json(std::string_view text) {
     if (text.size() > kWorkflowBytesMax) {
         return fail(
@@ -257,7 +332,23 @@ Result<json::object> read_json(std::string_view text) {
     if (!parsed->is_object()) {
         return fail(Code::invalid_argument, "the file holds JSON, but not an object of nodes");
     }
-    return merge_links(inside(parsed->get_object()));
+    auto workflow = merge_links(inside(parsed->get_object()));
+    if (workflow && !is_ui_format(*workflow) && !is_prompt(*workflow)) {
+        return fail(no_nodes_in(*workflow));
+    }
+    return workflow;
+}
+
+// "the text 'prompt' of the PNG picture: …"
+Result<json::object> read_text(
+    std::string_view name, std::string_view kind, const std::string& text
+) {
+    auto workflow = read_json(text);
+    if (!workflow) {
+        workflow.error().message = "the text '" + std::string(name) + "' of the " +
+                                   std::string(kind) + " picture: " + workflow.error().message;
+    }
+    return workflow;
 }
 
 }  // namespace
@@ -267,23 +358,27 @@ Result<json::object> read_workflow_file(std::string_view bytes) {
     const bool is_webp =
         bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP";
     if (!is_png && !is_webp) {
+        if (const std::string_view kind = known_kind(bytes); !kind.empty()) {
+            return fail(
+                Code::invalid_argument,
+                "the file is a " + std::string(kind) +
+                    "; a workflow is found in PNG and WebP pictures that ComfyUI saved, and in JSON"
+            );
+        }
         return read_json(bytes);
     }
     const Texts texts = is_png ? read_png(bytes) : read_webp(bytes);
+    const std::string_view kind = is_png ? "PNG" : "WebP";
     if (texts.prompt.empty() && texts.workflow.empty()) {
-        return fail(
-            Code::invalid_argument,
-            "the picture holds no workflow: it was not saved by ComfyUI, or something removed its "
-            "metadata"
-        );
+        return fail(no_workflow_in(kind, texts));
     }
     if (!texts.prompt.empty()) {
-        auto prompt = read_json(texts.prompt);
+        auto prompt = read_text("prompt", kind, texts.prompt);
         if (prompt || texts.workflow.empty()) {
             return prompt;
         }
     }
-    return read_json(texts.workflow);
+    return read_text("workflow", kind, texts.workflow);
 }
 
 }  // namespace comfyd::workflow

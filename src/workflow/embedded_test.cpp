@@ -9,34 +9,22 @@
 #include <vector>
 
 #include "workflow/check.hpp"
+#include "workflow/picture_test_support.hpp"
 
 namespace comfyd::workflow {
 namespace {
 
+using test::big;
+using test::chunk;
+using test::png;
+using test::text_chunk;
+
 constexpr std::string_view kPrompt = R"({"1":{"class_type":"A","inputs":{}}})";
 constexpr std::string_view kEditor = R"({"nodes":[{"id":1,"type":"A"}],"links":[],"version":0.4})";
-
-std::string big(std::uint32_t number, int size = 4) {
-    std::string bytes;
-    for (int shift = (size - 1) * 8; shift >= 0; shift -= 8) {
-        bytes += static_cast<char>(number >> shift);
-    }
-    return bytes;
-}
 
 std::string little(std::uint32_t number, int size = 4) {
     const std::string bytes = big(number, size);
     return {bytes.rbegin(), bytes.rend()};
-}
-
-std::string chunk(std::string_view type, std::string_view data) {
-    return big(static_cast<std::uint32_t>(data.size())) + std::string(type) + std::string(data) +
-           "crc.";
-}
-
-std::string png(const std::string& chunks) {
-    return std::string("\x89PNG\r\n\x1a\n") + chunk("IHDR", std::string(13, '\1')) +
-           chunk("IDAT", "picture") + chunks + chunk("IEND", "");
 }
 
 std::string packed(std::string_view text) {
@@ -51,10 +39,6 @@ std::string packed(std::string_view text) {
     );
     bytes.resize(size);
     return bytes;
-}
-
-std::string text_chunk(std::string_view name, std::string_view text) {
-    return chunk("tEXt", std::string(name) + '\0' + std::string(text));
 }
 
 // EXIF with one directory of texts.
@@ -135,6 +119,29 @@ TEST(WorkflowFile, PicturesOfComfyui) {
     }
 }
 
+TEST(WorkflowFile, ErrorsSayWhatWasFound) {
+    const auto message = [](const std::string& file) {
+        const auto read = read_workflow_file(file);
+        return read ? std::string("a workflow") : read.error().message;
+    };
+    using testing::HasSubstr;
+    EXPECT_THAT(message(png("")), HasSubstr("PNG picture holds no workflow: it has no texts"));
+    EXPECT_THAT(
+        message(png(text_chunk("parameters", "a cat") + text_chunk("Soft\x1bware", "x"))),
+        HasSubstr("of texts it has 'parameters', 'Soft?ware', but neither 'prompt'")
+    );
+    EXPECT_THAT(
+        message(png(text_chunk("prompt", "{"))), HasSubstr("the text 'prompt' of the PNG picture: ")
+    );
+    EXPECT_THAT(message("\xff\xd8\xff\xe0 JFIF"), HasSubstr("JPEG picture"));
+    EXPECT_THAT(message(std::string("\0\0\0\x20", 4) + "ftypisom"), HasSubstr("MP4 video"));
+    EXPECT_THAT(
+        message(R"({"seed": 1, "steps": 20})"),
+        HasSubstr("the members 'seed', 'steps', but no workflow")
+    );
+    EXPECT_THAT(message("{}"), HasSubstr("empty JSON object"));
+}
+
 TEST(WorkflowFile, NumbersThatOnlyPythonCallsJson) {
     const auto read = read_workflow_file(
         png(text_chunk("prompt", R"({"1":{"class_type":"A","inputs":{},"is_changed":[NaN]}})"))
@@ -145,7 +152,7 @@ TEST(WorkflowFile, NumbersThatOnlyPythonCallsJson) {
 
 TEST(WorkflowFile, WhatHoldsNoneIsRefused) {
     EXPECT_EQ(read_workflow_file("").error().code, Code::malformed_json);
-    EXPECT_EQ(read_workflow_file("GIF89a").error().code, Code::malformed_json);
+    EXPECT_EQ(read_workflow_file("GIF87").error().code, Code::invalid_argument);
     EXPECT_EQ(read_workflow_file("[1]").error().code, Code::invalid_argument);
     EXPECT_EQ(read_workflow_file(png("")).error().code, Code::invalid_argument);
     EXPECT_EQ(

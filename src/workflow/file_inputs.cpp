@@ -81,13 +81,43 @@ std::optional<FileKind> file_kind(
 }
 
 // ComfyUI takes {"__value__": x} for x.
-const boost::json::string* text_of(const json::value& value) {
+const json::value& value_in(const json::value& value) {
     const json::object* wrapper = value.if_object();
     const json::value* inner = wrapper != nullptr ? wrapper->if_contains("__value__") : nullptr;
-    return inner != nullptr ? inner->if_string() : value.if_string();
+    return inner != nullptr ? *inner : value;
+}
+
+bool is_source(const json::value& value) {
+    return value.is_string() && is_file_source(view(value.get_string()));
+}
+
+// Files by whatever name; a link has a number in it.
+bool is_file_list(const json::value& value) {
+    const json::array* items = value.if_array();
+    return items != nullptr && !items->empty() &&
+           std::ranges::all_of(*items, [](const json::value& item) {
+               return item.is_string() || item.is_object();
+           });
+}
+
+// visit(id, class_type, inputs) for each node that is one.
+template <class Node, class Visit>
+void each_node(Node& workflow, Visit visit) {
+    for (auto& node : workflow) {
+        auto* members = node.value().if_object();
+        auto* type = members != nullptr ? members->if_contains("class_type") : nullptr;
+        auto* inputs = members != nullptr ? members->if_contains("inputs") : nullptr;
+        if (type != nullptr && type->is_string() && inputs != nullptr && inputs->is_object()) {
+            visit(view(node.key()), view(type->get_string()), inputs->get_object());
+        }
+    }
 }
 
 }  // namespace
+
+std::string_view file_source_in(std::string_view text) {
+    return trimmed(text);
+}
 
 bool is_file_source(std::string_view text) {
     text = trimmed(text);
@@ -111,40 +141,71 @@ std::vector<FileSource> find_file_sources(
     const json::object& workflow, const PromptClasses& classes
 ) {
     std::vector<FileSource> found;
-    for (const auto& node : workflow) {
-        const json::object* members = node.value().if_object();
-        const json::value* type = members != nullptr ? members->if_contains("class_type") : nullptr;
-        const json::value* inputs = members != nullptr ? members->if_contains("inputs") : nullptr;
-        if (type == nullptr || !type->is_string() || inputs == nullptr || !inputs->is_object()) {
-            continue;
-        }
-        const std::string_view class_type = view(type->get_string());
-        for (const auto& input : inputs->get_object()) {
-            const boost::json::string* text = text_of(input.value());
-            if (text == nullptr || !is_file_source(view(*text))) {
-                continue;
+    each_node(
+        workflow,
+        [&](std::string_view id, std::string_view type, const json::object& inputs) {
+            for (const auto& input : inputs) {
+                const json::value& value = value_in(input.value());
+                const bool is_list =
+                    is_file_list(value) && std::ranges::any_of(value.get_array(), is_source);
+                if (!is_list && !is_source(value)) {
+                    continue;
+                }
+                const std::string_view name = view(input.key());
+                const auto kind = file_kind(type, name, inputs, classes);
+                if (!kind) {
+                    continue;
+                }
+                const auto add = [&](const json::value& text, std::optional<std::size_t> item) {
+                    if (is_source(text)) {
+                        found.push_back(
+                            {std::string(id),
+                             std::string(type),
+                             std::string(name),
+                             *kind,
+                             std::string(trimmed(view(text.get_string()))),
+                             item}
+                        );
+                    }
+                };
+                for (std::size_t i = 0; is_list && i < value.get_array().size(); ++i) {
+                    add(value.get_array()[i], i);
+                }
+                add(value, std::nullopt);
             }
-            const std::string_view name = view(input.key());
-            if (const auto kind = file_kind(class_type, name, inputs->get_object(), classes)) {
-                found.push_back(
-                    {std::string(view(node.key())),
-                     std::string(class_type),
-                     std::string(name),
-                     *kind,
-                     std::string(trimmed(view(*text)))}
-                );
-            }
         }
-    }
+    );
     return found;
+}
+
+void wrap_file_lists(json::object& workflow, const PromptClasses& classes) {
+    each_node(workflow, [&](std::string_view, std::string_view type, json::object& inputs) {
+        for (auto& input : inputs) {
+            if (is_file_list(input.value()) &&
+                file_kind(type, view(input.key()), inputs, classes)) {
+                json::value list = std::move(input.value());
+                input.value() = json::object{{"__value__", std::move(list)}};
+            }
+        }
+    });
 }
 
 void place_file(json::object& workflow, const FileSource& at, json::object reference) {
     json::value* node = workflow.if_contains(at.node_id);
     json::value* inputs =
         node != nullptr && node->is_object() ? node->get_object().if_contains("inputs") : nullptr;
-    if (inputs != nullptr && inputs->is_object()) {
-        inputs->get_object()[at.input] = std::move(reference);
+    if (inputs == nullptr || !inputs->is_object()) {
+        return;
+    }
+    json::value& place = inputs->get_object()[at.input];
+    if (!at.item) {
+        place = std::move(reference);
+        return;
+    }
+    json::value list = value_in(place);
+    if (list.is_array() && *at.item < list.get_array().size()) {
+        list.get_array()[*at.item] = std::move(reference);
+        place = json::object{{"__value__", std::move(list)}};
     }
 }
 

@@ -3,6 +3,8 @@
 // such inputs: a prompt that mentions an address stays a prompt. Pure; any thread.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,10 +21,13 @@ struct FileSource {
     std::string class_type{};
     std::string input{};
     FileKind kind = FileKind::other;
-    std::string source{};  // without spaces around it
+    std::string source{};               // without spaces around it
+    std::optional<std::size_t> item{};  // its place, where the input holds a list of files
 };
 
 bool is_file_source(std::string_view text);
+// Without the spaces around it.
+std::string_view file_source_in(std::string_view text);
 
 // True where the server fetches what the input names, and not a worker. `inputs` are the node's.
 bool chooses_file(
@@ -37,6 +42,10 @@ bool chooses_file(
 std::vector<FileSource> find_file_sources(
     const json::object& workflow, const PromptClasses& classes
 );
+
+// Lists of files in inputs that choose files become {"__value__": [...]}, which ComfyUI takes for a
+// list and not for a broken link. Before the workflow is checked.
+void wrap_file_lists(json::object& workflow, const PromptClasses& classes);
 
 // Puts the reference to a stored file in the place of the source.
 void place_file(json::object& workflow, const FileSource& at, json::object reference);

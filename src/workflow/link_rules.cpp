@@ -1,8 +1,10 @@
 #include "workflow/link_rules.hpp"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "workflow/python_text.hpp"
 
@@ -39,6 +41,48 @@ tl::expected<LinkSource, Raised> find_source(
     return tl::unexpected(Raised{"IndexError", sequence + " index out of range"});
 }
 
+namespace {
+
+// What Python says to a call that lacks arguments.
+std::optional<Raised> call_without(const OwnCheck& own_check, const json::object& inputs) {
+    std::vector<std::string_view> missing;
+    for (const std::string& name : own_check.inputs) {
+        if (!own_check.python_name.empty() && !inputs.contains(name)) {
+            missing.push_back(name);
+        }
+    }
+    if (missing.empty()) {
+        return std::nullopt;
+    }
+    std::string names;
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+        const char* between = i == 0                   ? ""
+                              : i + 1 < missing.size() ? ", "
+                              : missing.size() == 2    ? " and "
+                                                       : ", and ";
+        names += between + ("'" + std::string(missing[i]) + "'");
+    }
+    return Raised{
+        "TypeError",
+        own_check.python_name + "() missing " + std::to_string(missing.size()) +
+            " required positional argument" + (missing.size() == 1 ? "" : "s") + ": " + names
+    };
+}
+
+// Nothing has run yet, so there is nothing to see of what is linked.
+json::object as_seen_by(const OwnCheck& own_check, const json::object& inputs) {
+    json::object seen = inputs;
+    for (const std::string& name : own_check.inputs) {
+        json::value* value = seen.if_contains(name);
+        if (value != nullptr && value->is_array() && value->get_array().size() == 2) {
+            *value = nullptr;
+        }
+    }
+    return seen;
+}
+
+}  // namespace
+
 std::optional<Raised> run_own_check(
     const OwnCheck& own_check,
     const InputList& known,
@@ -49,7 +93,10 @@ std::optional<Raised> run_own_check(
     if (!own_check.check) {
         return std::nullopt;
     }
-    const auto refusal = own_check.check(inputs, received);
+    if (auto raised = call_without(own_check, inputs)) {
+        return raised;
+    }
+    const auto refusal = own_check.check(as_seen_by(own_check, inputs), received);
     if (!refusal) {
         return std::nullopt;
     }

@@ -238,11 +238,13 @@ private:
                 plan_.run_seconds = known->seconds;
                 plan_.estimate_basis = known->basis;
                 plan_.confidence = known->confidence;
+                plan_.vram_learned = known->vram_bytes;
             }
         }
         plan_.load_seconds = static_cast<double>(plan_.model_bytes) / 1e6 /
                              std::max(options_.load_mb_per_second, 1.0);
-        const double gigabytes = static_cast<double>(plan_.vram_bytes) / 1e9;
+        const double gigabytes =
+            static_cast<double>(plan_.vram_learned.value_or(plan_.vram_bytes)) / 1e9;
         const double memory_share = std::min(gigabytes / 24, 1.0);
         plan_.cost_usd =
             std::round(
@@ -273,6 +275,7 @@ json::object model_json(const ModelNeed& model) {
         {"estimated_bytes", model.estimated_bytes},
     };
     made["size_bytes"] = model.size_bytes ? json::value(*model.size_bytes) : json::value(nullptr);
+    made["size_source"] = model.size_bytes ? "configured" : "estimated";
     return made;
 }
 
@@ -321,7 +324,8 @@ json::object Plan::to_json(const Graph& graph) const {
     }
     made["sampling"] = std::move(runs);
     made["model_bytes"] = model_bytes;
-    made["estimated_vram_mb"] = vram_bytes / 1'000'000;
+    made["estimated_vram_mb"] = vram_learned.value_or(vram_bytes) / 1'000'000;
+    made["vram_source"] = vram_learned ? "learned" : "estimated";
     made["work_units"] = rounded(work_units);
     made["estimated_duration_seconds"] = rounded(run_seconds);
     made["estimated_load_seconds"] = rounded(load_seconds);

@@ -26,7 +26,8 @@ struct PastDuration {
     // "similar": of workflows with nearly the same node classes; "heuristic": of the heuristic, by
     // what it was off lately.
     std::string_view basis = "history";
-    double confidence = 0;  // 0..1
+    double confidence = 0;                      // 0..1
+    std::optional<std::uint64_t> vram_bytes{};  // at the peak, where such runs taught it
 };
 
 struct PlanOptions {
@@ -55,8 +56,9 @@ struct Plan {
     std::vector<ModelNeed> models;
     ModelFamily family = ModelFamily::none;
     std::vector<SamplingPlan> sampling;
-    std::uint64_t model_bytes = 0;  // of all models
-    std::uint64_t vram_bytes = 0;   // at the peak
+    std::uint64_t model_bytes = 0;                // of all models
+    std::uint64_t vram_bytes = 0;                 // at the peak, estimated
+    std::optional<std::uint64_t> vram_learned{};  // the same as runs taught it
     // One unit is one step of an SD 1.5 model over 512x512 pixels.
     double work_units = 0;
     double run_seconds = 0;                         // with all models loaded

@@ -36,8 +36,11 @@ struct OwnCheck {
     bool all_inputs = false;
     // It judges the types of links too.
     bool link_types = false;
-    // `inputs` are those of the node, literals coerced; `received` the types of those that are
-    // linked. nullopt: good.
+    // What Python calls it, where it cannot be called without all of `inputs`: to leave one out is
+    // an exception then, whose text names it.
+    std::string python_name{};
+    // `inputs` are those of the node, literals coerced, and null for those that are linked;
+    // `received` the types of those. nullopt: good.
     std::function<std::optional<OwnRefusal>(
         const json::object& inputs, const std::map<std::string, std::string>& received
     )>

@@ -231,14 +231,30 @@ private:
                 const json::value* inner = wrapper->if_contains("__value__");
                 value = inner != nullptr ? inner : value;
             }
-            const auto* text = value->if_string();
-            if (text == nullptr || text->empty()) {
-                continue;
-            }
             const std::string_view name = view(input.key());
             const InputDefinition* known =
                 definition != nullptr ? definition->find_input(name, *node.inputs) : nullptr;
-            check_text(node, known, name, *value);
+            check_value(node, known, name, *value);
+            if (const json::array* list = value->if_array(); list != nullptr && !is_link(*list)) {
+                for (const json::value& item : *list) {
+                    check_value(node, known, name, item);
+                }
+            }
+        }
+    }
+
+    static bool is_link(const json::array& list) {
+        return list.size() == 2 && list[0].is_string() && list[1].is_number();
+    }
+
+    void check_value(
+        const Graph::Node& node,
+        const InputDefinition* known,
+        std::string_view name,
+        const json::value& value
+    ) {
+        if (value.is_string() && !value.get_string().empty()) {
+            check_text(node, known, name, value);
         }
     }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "workflow/stages.hpp"
+#include "workflow/worker_lack.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -112,6 +113,15 @@ private:
     std::vector<Issue> issues_;
 };
 
+Issue about_workers(const WorkerLack& lack, std::string_view code) {
+    Issue issue;
+    issue.stage = Stage::resource;
+    issue.code = code;
+    issue.message = lack.message();
+    issue.details = lack.details();
+    return issue;
+}
+
 }  // namespace
 
 std::vector<Issue> find_resource_issues(
@@ -121,23 +131,12 @@ std::vector<Issue> find_resource_issues(
     const ValidationOptions& options
 ) {
     std::vector<Issue> issues;
-    if (catalogue.knows_workers()) {
-        const std::string requirement = catalogue.requirement_of(workflow);
-        if (!catalogue.can_run(requirement)) {
-            const auto nearest = catalogue.nearest(requirement);
-            Issue issue;
-            issue.stage = Stage::resource;
-            issue.code = "NO_CAPABLE_WORKER";
-            issue.message =
-                "every node class and every file exists on some worker, but no worker has them all";
-            if (nearest) {
-                issue.message += "; nearest is '" + nearest->worker + "'";
-                issue.details["nearest_worker"] = nearest->worker;
-                issue.details["missing_there"] =
-                    json::array(nearest->missing.begin(), nearest->missing.end());
-            }
-            issues.push_back(std::move(issue));
-        }
+    const std::string requirement = with_pool(catalogue.requirement_of(workflow), options.pool);
+    if (const auto lack = find_lack(catalogue, requirement)) {
+        issues.push_back(about_workers(*lack, "NO_CAPABLE_WORKER"));
+    } else if (const auto silent = find_silent_pool(catalogue, requirement)) {
+        issues.push_back(about_workers(*silent, "NO_WORKER_IN_POOL"));
+        issues.back().severity = Severity::warning;  // the job would wait for one
     }
     const std::uint64_t memory_mb = plan.vram_bytes / 1'000'000;
     if (options.gpu_memory_mb > 0 && memory_mb > options.gpu_memory_mb) {

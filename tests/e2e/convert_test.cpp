@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/crypto.hpp"
 #include "support/comfyd.hpp"
 
 namespace comfyd::support {
@@ -33,6 +34,43 @@ TEST(Convert, TheRunCommandTakesTheEditorsFormatAndPictures) {
     ASSERT_TRUE(prompt) << convert.output();
     EXPECT_EQ(json::serialize(prompt->at("3").at("inputs").at("images")), R"(["1",0])");
     EXPECT_FALSE(prompt->contains("2"));
+    Process checked({COMFYD_BINARY, "validate", picture});
+    EXPECT_EQ(checked.wait(), 0) << checked.output() << checked.errors();
+}
+
+// Saved by one run, sent to every door.
+TEST(Convert, TheApiTakesPictures) {
+    Comfyd comfyd;
+    TempDir folder;
+    const std::string file = folder.write("editor.json", kEditorWorkflow);
+    Process run({COMFYD_BINARY, "run", file, "--url", comfyd.url(), "-o", folder / "out"});
+    ASSERT_EQ(run.wait(), 0) << run.errors();
+    const std::string picture = read_file(folder / "out/wide-24_00001_.png");
+    net::Headers headers;
+    headers.set("Content-Type", "image/png");
+    const Reply executed =
+        comfyd.http().post("/v2/workflows/execute?wait=60&priority=7", picture, headers);
+    EXPECT_EQ(executed.status, 200) << executed.body;
+    EXPECT_EQ(executed.json_at("/status"), json::value("completed"));
+    const Reply form = comfyd.http().upload(
+        "/v2/workflows/execute?wait=60",
+        {{"workflow", "saved.png", "image/png", picture},
+         {"input_params", std::nullopt, "", R"({"1.width": 32})"}}
+    );
+    EXPECT_EQ(form.status, 200) << form.body;
+    const std::string data = "data:image/png;base64," + to_base64(picture);
+    const Reply named = comfyd.http().post_json("/prompt_sync", {{"prompt", data}});
+    EXPECT_EQ(named.status, 200) << named.body;
+    for (const Reply& prompted :
+         {comfyd.http().post("/prompt", picture, headers),
+          comfyd.http().post_json("/prompt", {{"prompt", data}})}) {
+        ASSERT_EQ(prompted.status, 200) << prompted.body;
+        const std::string id(prompted.json_at("/prompt_id").as_string());
+        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "succeeded");
+    }
+    const Reply refused = comfyd.http().post("/prompt", "\xff\xd8\xff\xe0", headers);
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_NE(refused.body.find("JPEG picture"), std::string::npos) << refused.body;
 }
 
 TEST(Convert, TheClassesComeFromAServerOrAFile) {

@@ -2,8 +2,10 @@
 // fleet, all against the real binary.
 #include <gtest/gtest.h>
 
+#include "standalone/test_support.hpp"
 #include "support/comfyd.hpp"
 #include "support/conversation.hpp"
+#include "support/engine_test_nodes.hpp"
 
 namespace comfyd::support {
 namespace {
@@ -77,6 +79,25 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& entry) { return "number_" + std::string(entry.param).substr(0, 2); }
 );
 
+// The same server, which has them.
+class RecordedWithTestNodes : public testing::TestWithParam<const char*> {};
+
+TEST_P(RecordedWithTestNodes, ConversationIsHeldAsByTheRealServer) {
+    standalone::Options options;
+    options.add_classes = &add_test_nodes;
+    standalone::test::TestServer server(options);
+    Conversation(server.url(), recording(GetParam())).play();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conversations,
+    RecordedWithTestNodes,
+    testing::Values(
+        "04-node-error", "12-progress", "18-lazy-and-blocked", "19-node-expansion-loop"
+    ),
+    [](const auto& entry) { return "number_" + std::string(entry.param).substr(0, 2); }
+);
+
 // Each of them goes on where the one before left the cache.
 TEST(EngineConversations, AboutCachedResults) {
     EngineServer server;
@@ -115,14 +136,23 @@ TEST(EngineCommand, SaysWhatIsWrong) {
     EXPECT_EQ(server.stop(), 0);
 }
 
-// Runs for about a second on an idle machine, and stops at once when it is interrupted.
-json::object some_work(int color) {
+#if defined(__has_feature) && __has_feature(thread_sanitizer)
+constexpr int kPicturesToBlur = 1;  // a sanitized engine is ten times slower
+#else
+constexpr int kPicturesToBlur = 8;
+#endif
+
+// Runs for about a second on an idle machine, `times` that where it must not end by itself, and
+// stops at once when it is interrupted.
+json::object some_work(int color, int times = 1) {
     json::object graph = *json::parse_object(R"({
-        "1": {"class_type": "EmptyImage", "inputs": {"width": 1024, "height": 1024, "batch_size": 2, "color": 0}},
+        "1": {"class_type": "EmptyImage", "inputs": {"width": 512, "height": 512, "color": 0}},
         "2": {"class_type": "ImageBlur", "inputs": {"image": ["1", 0], "blur_radius": 31, "sigma": 1.0}},
         "3": {"class_type": "SaveImage", "inputs": {"images": ["2", 0], "filename_prefix": "work"}}})"
     );
-    graph["1"].as_object()["inputs"].as_object()["color"] = color;
+    json::object& picture = graph.at("1").as_object().at("inputs").as_object();
+    picture["color"] = color;
+    picture["batch_size"] = kPicturesToBlur * times;
     return graph;
 }
 
@@ -180,7 +210,7 @@ TEST_F(EngineFleet, AFailureNamesItsNode) {
 TEST_F(EngineFleet, ACancelledJobStopsThere) {
     EngineServer& server = add();
     serve();
-    const std::string id = comfyd_->submit(some_work(1));
+    const std::string id = comfyd_->submit(some_work(1, 10));
     ASSERT_TRUE(wait_until([&] { return server.is_running(); }));
     EXPECT_EQ(comfyd_->http().post("/api/v2/jobs/" + id + "/cancel", "").status, 200);
     EXPECT_EQ(Comfyd::status_of(comfyd_->wait_finished(id)), "canceled");
@@ -193,9 +223,12 @@ TEST_F(EngineFleet, AJobGoesToAnotherWhenItsServerIsKilled) {
     add();
     add();
     serve();
-    const std::string id = comfyd_->submit(some_work(2));
-    ASSERT_TRUE(wait_until([&] { return servers_[0]->is_running() || servers_[1]->is_running(); }));
-    const std::size_t victim = servers_[0]->is_running() ? 0 : 1;
+    const std::string id = comfyd_->submit(some_work(2, 3));
+    std::size_t victim = 0;
+    ASSERT_TRUE(wait_until([&] {
+        victim = servers_[0]->is_running() ? 0 : 1;
+        return servers_[victim]->is_running();
+    }));
     servers_[victim]->kill();
     const json::value job = comfyd_->wait_finished(id, std::chrono::seconds(120));
     EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();

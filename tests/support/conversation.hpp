@@ -21,7 +21,6 @@ namespace comfyd::support {
 
 struct ConversationOptions {
     std::set<std::string> varying{};  // further members that this server fills in its own way
-    std::size_t prompts = SIZE_MAX;   // only what belongs to the first so many prompts is played
     // Prompts may end faster than their ends are told: a length of the queue in a `status` may be
     // smaller than recorded, never larger. As many are told, and the last is the same.
     bool may_hurry = false;
@@ -32,7 +31,6 @@ public:
     Conversation(std::string url, const std::string& file, ConversationOptions options = {})
         : recording_(boost::json::parse(read_file(file))),
           http_(std::move(url)),
-          prompts_(options.prompts),
           may_hurry_(options.may_hurry),
           plain_{{}, options.varying},
           naming_{{}, std::move(options.varying)} {}
@@ -43,10 +41,6 @@ public:
             if (kind == "ws_open") {
                 open(event);
             } else if (kind == "http") {
-                const bool submits = event.at("request").get_string().starts_with("POST /prompt");
-                if (submits && prompts_-- == 0) {
-                    break;
-                }
                 request(event);
             } else if (kind == "ws_close") {
                 const std::string name(event.at("ws").get_string());
@@ -155,10 +149,12 @@ private:
         json::object out;
         for (const auto& [key, member] : value.get_object()) {
             const bool varies = key == "timestamp" || key == "create_time" || key == "number" ||
-                                key == "tooltip" || naming.varying.contains(std::string(key));
+                                key == "tooltip" || key == "traceback" ||
+                                naming.varying.contains(std::string(key));
             auto& changed = out[normal_text(std::string(key), naming.ids)] =
                 varies ? json::value(0) : normal(member, naming);
-            if (key == "queue_pending") {  // the real one's order is that of a heap
+            // The real one's order is that of a heap, or of a set.
+            if (key == "queue_pending" || key == "executed" || key == "current_outputs") {
                 sort(changed.get_array());
             }
         }
@@ -275,7 +271,6 @@ private:
     json::value recording_;
     Http http_;
     std::map<std::string, Line> lines_;
-    std::size_t prompts_;
     const bool may_hurry_;
     const Naming plain_;
     Naming naming_;

@@ -8,6 +8,7 @@
 #include "api/dialects/dialects.hpp"
 #include "api/sse.hpp"
 #include "api/submission.hpp"
+#include "workflow/file_inputs.hpp"
 
 namespace comfyd::api {
 namespace v2 {
@@ -81,7 +82,9 @@ Result<Submission> decode_submission(
     const Call& call, const Services& services, json::object& body
 ) {
     json::value* workflow = body.if_contains("workflow");
-    if (workflow == nullptr || !workflow->is_object()) {
+    const bool is_elsewhere = workflow != nullptr && workflow->is_string() &&
+                              workflow::is_file_source(std::string_view(workflow->get_string()));
+    if (workflow == nullptr || (!workflow->is_object() && !is_elsewhere)) {
         return fail(
             Code::invalid_workflow,
             "the body needs 'workflow': a workflow in API format, an object of nodes by id"
@@ -105,10 +108,14 @@ Result<Submission> decode_submission(
     // Made in one piece: assigning the workflow to a member would copy it out of its arena.
     return Submission{
         std::move(spec),
-        std::move(workflow->get_object()),
+        is_elsewhere ? json::object() : std::move(workflow->get_object()),
         *inputs == nullptr ? json::object() : **inputs,
         std::nullopt,
         false,  // the contract: 422 workflow_format_ui
+        false,
+        {},
+        is_elsewhere ? std::string(workflow->get_string()) : std::string(),
+        "workflow",
     };
 }
 

@@ -12,12 +12,16 @@ constexpr std::string_view kOperations = R"json({
   "parameters": [{"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}}],
   "requestBody": {"required": true, "content": {"application/json": {"schema": {
     "type": "object", "required": ["workflow"], "properties": {
-      "workflow": {"type": "object", "description": "API format: nodes by id. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer.", "additionalProperties": true},
+      "workflow": {"oneOf": [{"type": "object", "additionalProperties": true}, {"type": "string"}], "description": "API format: nodes by id. As text (an extension): where a picture that ComfyUI saved, or a JSON file, is to be had: https://…, data:<type>;base64,…, asset:<id>, blake3:<hash>. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer."},
       "extra_data": {"type": "object", "additionalProperties": false, "properties": {
         "api_key_comfy_org": {"type": "string"}, "auth_token_comfy_org": {"type": "string"},
         "extra_pnginfo": {"type": "object"}}},
       "inputs": {"type": "object", "description": "Values by \"node.input\", set in the workflow first.", "additionalProperties": true},
       "priority": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+      "class": {"type": "string", "enum": ["batch"], "description": "batch: best effort, after everything that is not. The other classes follow from priority."},
+      "fairness_key": {"type": "string", "maxLength": 128, "description": "One of your own users or projects: they share your part of the GPUs evenly. Also as header X-Comfyd-Fairness-Key."},
+      "pool": {"type": "string", "description": "Only workers of this pool may run it; without it the tenant's pool, or any worker. Also as header X-Comfyd-Pool."},
+      "reuse": {"type": "boolean", "description": "Answer with the outputs of an earlier job of yours that did the same, where there is one, and share one run with those that do the same now. Default: as set for the tenant."},
       "timeout": {"type": "number", "minimum": 1, "maximum": 604800, "description": "Seconds that one attempt may take."},
       "deadline": {"type": "string", "format": "date-time"},
       "max_attempts": {"type": "integer", "minimum": 1, "maximum": 10, "default": 3},
@@ -173,7 +177,10 @@ constexpr std::string_view kSchemas = R"json({
     "workflow_id": {"type": "string", "nullable": true},
     "attempt": {"type": "integer"}, "max_attempts": {"type": "integer"},
     "estimated_wait_seconds": {"type": "integer", "nullable": true},
-    "estimated_remaining_seconds": {"type": "integer", "nullable": true}}},
+    "estimated_remaining_seconds": {"type": "integer", "nullable": true},
+    "outputs_reused": {"type": "boolean", "description": "True where the outputs are those of another job; absent otherwise."},
+    "reused_from": {"type": "string", "description": "That job."},
+    "not_reusable": {"type": "object", "additionalProperties": true, "description": "Where 'reuse' was asked for and cannot be: node_id, class_type and reason."}}},
 "Asset": {"type": "object", "required": ["id", "hash", "size_bytes", "content_type", "created_at", "url", "url_expires_at"], "properties": {
   "id": {"type": "string"}, "hash": {"type": "string", "nullable": true},
   "size_bytes": {"type": "integer", "format": "int64"}, "content_type": {"type": "string"},

@@ -163,7 +163,7 @@ json::object encode_job(const jobs::View& view, const Scope& scope) {
     }
     const Time kept_from = job.finished_at.value_or(job.created_at);
     const std::string self = job_path(job.id, scope.services.options);
-    return {
+    json::object body{
         {"id", job.id.to_string()},
         {"status", status},
         {"created_at", to_rfc3339(job.created_at)},
@@ -190,6 +190,14 @@ json::object encode_job(const jobs::View& view, const Scope& scope) {
         {"estimated_wait_seconds", number_or_null(view.estimated_wait_s)},
         {"estimated_remaining_seconds", number_or_null(view.estimated_remaining_s)},
     };
+    if (job.reused_from) {
+        body["outputs_reused"] = true;
+        body["reused_from"] = job.reused_from->to_string();
+    }
+    if (const json::value* why = json::find(job.dialect_data, "not_reusable")) {
+        body["not_reusable"] = *why;
+    }
+    return body;
 }
 
 json::object encode_asset(const assets::Asset& asset, const Scope& scope) {

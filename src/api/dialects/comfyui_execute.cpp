@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
-#include "workflow/node_links.hpp"
+#include "api/workflow_source.hpp"
 
 namespace comfyd::api {
 namespace comfyui_execute {
@@ -136,7 +136,7 @@ net::Response error_response(const Error& error) {
 }
 
 Task<> execute(Call& call, const Services& services) {
-    auto body = co_await read_json_body(call, services);
+    auto body = co_await read_workflow_body(call, services);
     if (!body) {
         co_await send(call, error_response(body.error()));
         co_return;
@@ -226,18 +226,6 @@ Task<> stream(Call& call, const Services& services) {
 }  // namespace
 
 Result<Decoded> decode_request(json::object body) {
-    const auto given = json::find_object(body, "workflow");
-    if (!given) {
-        return fail(given.error());
-    }
-    if (*given == nullptr) {
-        return fail(
-            Code::invalid_argument,
-            "'workflow' is missing: send {\"nodes\": {…}, \"links\": […]} or a workflow in API "
-            "format",
-            {{"field", "workflow"}}
-        );
-    }
     if (auto checked = check_output_config(body); !checked) {
         return fail(std::move(checked.error()));
     }
@@ -260,11 +248,9 @@ Result<Decoded> decode_request(json::object body) {
     if (auto inputs = execution::take_inputs(body, "inputs", decoded.submission); !inputs) {
         return fail(std::move(inputs.error()));
     }
-    auto workflow = workflow::merge_links(std::move(body.at("workflow").get_object()));
-    if (!workflow) {
-        return fail(std::move(workflow.error()));
+    if (auto taken = take_workflow(body, "workflow", "workflow", decoded.submission); !taken) {
+        return fail(std::move(taken.error()));
     }
-    decoded.submission.workflow = std::move(*workflow);
     return decoded;
 }
 

@@ -123,14 +123,15 @@ json::object schemas() {
             "required": ["workflow"],
             "properties": {
                 "workflow": {
-                    "type": "object",
-                    "additionalProperties": true,
-                    "description": "A workflow in API format, as it is or as 'nodes' with the connections in 'links'. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer.",
-                    "properties": {
-                        "nodes": {"type": "object", "additionalProperties": true},
-                        "links": {"type": "array", "items": {},
-                            "description": "[from node, output number, to node, input name] each. Not needed when the inputs hold their links."}
-                    }
+                    "description": "A workflow in API format, as it is or as 'nodes' with the connections in 'links'; as text where a picture that ComfyUI saved, or a JSON file, is to be had (https://…, data:<type>;base64,…, asset:<id>, blake3:<hash>). Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer.",
+                    "oneOf": [
+                        {"type": "object", "additionalProperties": true, "properties": {
+                            "nodes": {"type": "object", "additionalProperties": true},
+                            "links": {"type": "array", "items": {},
+                                "description": "[from node, output number, to node, input name] each. Not needed when the inputs hold their links."}
+                        }},
+                        {"type": "string"}
+                    ]
                 },
                 "inputs": {"type": "object", "additionalProperties": true,
                     "description": "Inputs to set, by \"node.input\", where node is an id or a title."},
@@ -153,6 +154,10 @@ json::object schemas() {
                         "gpu_memory_fraction": {"type": "number", "minimum": 0, "maximum": 1},
                         "batch_size": {"type": "integer", "minimum": 1, "maximum": 4096},
                         "priority": {"type": "integer", "minimum": 1, "maximum": 10},
+                        "class": {"type": "string", "enum": ["batch"], "description": "batch: best effort, after everything that is not. The other classes follow from priority."},
+                        "fairness_key": {"type": "string", "maxLength": 128, "description": "One of your own users or projects: they share your part of the GPUs evenly. Also as header X-Comfyd-Fairness-Key."},
+                        "pool": {"type": "string", "description": "Only workers of this pool may run it; without it the tenant's pool, or any worker. Also as header X-Comfyd-Pool."},
+                        "reuse": {"type": "boolean", "description": "Answer with the outputs of an earlier job of yours that did the same, where there is one, and share one run with those that do the same now. Default: as set for the tenant."},
                         "max_retries": {"type": "integer", "minimum": 0, "maximum": 9}
                     }
                 },

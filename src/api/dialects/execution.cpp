@@ -235,7 +235,11 @@ json::object encode_execution(const Shown& shown, const Links& links) {
         }
     }
     body["unbound_inputs"] = std::move(unbound);
-    for (const char* kept : {"chosen_parameters", "warnings", "workflow_version"}) {
+    if (job.reused_from) {
+        body["outputs_reused"] = true;
+        body["reused_from"] = job.reused_from->to_string();
+    }
+    for (const char* kept : {"chosen_parameters", "warnings", "workflow_version", "not_reusable"}) {
         if (const json::value* found = json::find(job.dialect_data, kept)) {
             body[kept] = *found;
         }

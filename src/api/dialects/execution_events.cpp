@@ -131,6 +131,11 @@ json::object EventEncoder::encode(const jobs::Event& event) {
             body["result"] = encode_result(outputs_of(event), links_);
             body["execution_time"] =
                 started_at_ ? seconds_between(*started_at_, event.at) : nullptr;
+            for (const std::string_view key : {"outputs_reused", "reused_from"}) {
+                if (const json::value* known = json::find(event.data, key)) {
+                    body[key] = *known;
+                }
+            }
             return body;
         case EventType::failed:
         case EventType::expired:

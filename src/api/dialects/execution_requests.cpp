@@ -152,7 +152,15 @@ Result<json::object> common_members(const json::object& body) {
         if (from == nullptr) {
             continue;
         }
-        for (const std::string_view key : {"timeout", "priority", "deadline", "max_attempts"}) {
+        for (const std::string_view key :
+             {"timeout",
+              "priority",
+              "class",
+              "fairness_key",
+              "deadline",
+              "max_attempts",
+              "pool",
+              "reuse"}) {
             copy_member(*from, key, common);
         }
         if (auto done = copy_max_retries(*from, common); !done) {

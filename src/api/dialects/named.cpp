@@ -6,7 +6,7 @@
 #include "api/dialects/asset_content.hpp"
 #include "api/dialects/named_parts.hpp"
 #include "api/dialects/workflows.hpp"
-#include "workflow/embedded.hpp"
+#include "api/workflow_source.hpp"
 
 namespace comfyd::api {
 namespace named {
@@ -15,29 +15,15 @@ namespace {
 using workflows::kV2;
 
 constexpr std::string_view kPrefix = "/v2/workflows/";
-constexpr std::uint64_t kPictureBytesMax = 64 * 1024 * 1024;
-
-// JSON, or a picture that ComfyUI saved with the workflow in it.
-Task<Result<json::object>> read_draft(Call& call, const Services& services) {
-    if (!call.request.headers.get("Content-Type").starts_with("image/")) {
-        auto body = co_await read_json_body(call, services);
-        co_return body;
-    }
-    auto bytes = co_await call.exchange.read_body(kPictureBytesMax);
-    if (!bytes) {
-        co_return fail(std::move(bytes.error()));
-    }
-    auto workflow = workflow::read_workflow_file(*bytes);
-    if (!workflow) {
-        co_return fail(std::move(workflow.error()));
-    }
-    co_return json::object{{"workflow", std::move(*workflow)}};
-}
 
 Task<Result<jobs::WorkflowSaved>> save(Call& call, const Services& services, Choice choice) {
-    auto body = co_await read_draft(call, services);
+    auto body = co_await read_workflow_body(call, services);
     if (!body) {
         co_return fail(std::move(body.error()));
+    }
+    auto opened = co_await open_workflow(call, services, *body, "workflow");
+    if (!opened) {
+        co_return fail(std::move(opened.error()));
     }
     const auto catalogue = services.catalogue();
     auto version = make_version(

@@ -5,6 +5,7 @@
 
 #include "api/dialects/literal.hpp"
 #include "api/dialects/named.hpp"
+#include "api/dialects/openapi_parts.hpp"
 
 namespace comfyd::api::named {
 namespace {
@@ -12,14 +13,7 @@ namespace {
 constexpr std::string_view kTag = "named workflows";
 
 json::object operation(std::string_view id, std::string_view text) {
-    json::object made = literal(text);
-    made["operationId"] = boost::json::string_view(id.data(), id.size());
-    made["tags"] = json::array{boost::json::string_view(kTag.data(), kTag.size())};
-    made["responses"].get_object()["default"] = literal(R"json({
-        "description": "What went wrong, and what to do.",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-    })json");
-    return made;
+    return openapi::operation(id, kTag, text);
 }
 
 json::object params_reference(const std::string& name) {
@@ -66,15 +60,9 @@ json::object operation_of(
 json::object operation_list() {
     return operation("listWorkflows", R"json({
         "summary": "List named workflows, by name",
-        "parameters": [
-            {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50}},
-            {"name": "cursor", "in": "query", "description": "next_cursor of the page before.", "schema": {"type": "string"}}
-        ],
+        "parameters": ["limit", "cursor"],
         "responses": {
-            "200": {
-                "description": "A page of workflows.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedWorkflowList"}}}
-            }
+            "200": ["A page of workflows.", "NamedWorkflowList"]
         }
     })json");
 }
@@ -82,36 +70,24 @@ json::object operation_list() {
 json::object operation_put() {
     return operation("putWorkflow", R"json({
         "summary": "Store a workflow under a name",
-        "description": "Makes a new version, unless the latest one has the same content. A workflow that could not run is refused with every finding, unless check is false. The body may also be a picture that ComfyUI saved (image/png, image/webp), whose workflow is stored then.",
+        "description": "Makes a new version, unless the latest one has the same content. A workflow that could not run is refused with every finding, unless check is false. The body may also be a picture that ComfyUI saved, whose workflow is stored then.",
         "parameters": [
-            {"name": "If-Match", "in": "header", "description": "The ETag that the workflow must have.", "schema": {"type": "string"}},
+            "If-Match",
             {"name": "If-None-Match", "in": "header", "description": "*: the name must not be there yet.", "schema": {"type": "string"}}
         ],
-        "requestBody": {
-            "required": true,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedWorkflowRequest"}}}
-        },
+        "requestBody": {"workflow": "NamedWorkflowRequest"},
         "responses": {
-            "200": {
-                "description": "The latest version has this content already.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedWorkflow"}}}
-            },
+            "200": ["The latest version has this content already.", "NamedWorkflow"],
             "201": {
                 "description": "A new version.",
                 "headers": {
                     "Location": {"schema": {"type": "string"}},
                     "ETag": {"schema": {"type": "string"}}
                 },
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedWorkflow"}}}
+                "schema": "NamedWorkflow"
             },
-            "409": {
-                "description": "There are as many names or versions as there can be.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            },
-            "412": {
-                "description": "The condition does not hold.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            }
+            "409": ["There are as many names or versions as there can be."],
+            "412": ["The condition does not hold."]
         }
     })json");
 }
@@ -121,15 +97,15 @@ json::object operation_get() {
         "summary": "A named workflow and one of its versions",
         "description": "The version is the one that a run would take: the one asked for, else the one labelled production, else the latest.",
         "parameters": [
-            {"name": "version", "in": "query", "schema": {"type": "integer", "minimum": 1}},
-            {"name": "label", "in": "query", "schema": {"type": "string"}},
+            "version",
+            "label",
             {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}}
         ],
         "responses": {
             "200": {
                 "description": "The workflow.",
                 "headers": {"ETag": {"schema": {"type": "string"}}},
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedWorkflow"}}}
+                "schema": "NamedWorkflow"
             },
             "304": {"description": "It has not changed."}
         }
@@ -140,7 +116,7 @@ json::object operation_delete() {
     return operation("deleteWorkflow", R"json({
         "summary": "Delete a workflow with all its versions and labels",
         "description": "Executions that it started stay.",
-        "parameters": [{"name": "If-Match", "in": "header", "schema": {"type": "string"}}],
+        "parameters": ["If-Match"],
         "responses": {"204": {"description": "It is deleted."}}
     })json");
 }
@@ -148,15 +124,9 @@ json::object operation_delete() {
 json::object operation_versions() {
     return operation("listWorkflowVersions", R"json({
         "summary": "List the versions of a workflow, newest first",
-        "parameters": [
-            {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50}},
-            {"name": "cursor", "in": "query", "description": "next_cursor of the page before.", "schema": {"type": "string"}}
-        ],
+        "parameters": ["limit", "cursor"],
         "responses": {
-            "200": {
-                "description": "A page of versions, without their workflows.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedVersionList"}}}
-            }
+            "200": ["A page of versions, without their workflows.", "NamedVersionList"]
         }
     })json");
 }
@@ -165,10 +135,7 @@ json::object operation_version() {
     return operation("getWorkflowVersion", R"json({
         "summary": "One version of a workflow",
         "responses": {
-            "200": {
-                "description": "The version.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedVersion"}}}
-            }
+            "200": ["The version.", "NamedVersion"]
         }
     })json");
 }
@@ -177,13 +144,10 @@ json::object operation_delete_version() {
     return operation("deleteWorkflowVersion", R"json({
         "summary": "Delete one version of a workflow",
         "description": "Its number is not given again.",
-        "parameters": [{"name": "If-Match", "in": "header", "schema": {"type": "string"}}],
+        "parameters": ["If-Match"],
         "responses": {
             "204": {"description": "It is deleted."},
-            "409": {
-                "description": "A label points to it, or it is the only one.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            }
+            "409": ["A label points to it, or it is the only one."]
         }
     })json");
 }
@@ -192,7 +156,7 @@ json::object operation_set_label() {
     return operation("putWorkflowLabel", R"json({
         "summary": "Let a label point to a version",
         "description": "Runs take the version labelled production where none is chosen.",
-        "parameters": [{"name": "If-Match", "in": "header", "schema": {"type": "string"}}],
+        "parameters": ["If-Match"],
         "requestBody": {
             "required": true,
             "content": {"application/json": {"schema": {
@@ -205,7 +169,7 @@ json::object operation_set_label() {
             "200": {
                 "description": "The workflow with its labels.",
                 "headers": {"ETag": {"schema": {"type": "string"}}},
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedWorkflowSummary"}}}
+                "schema": "NamedWorkflowSummary"
             }
         }
     })json");
@@ -214,12 +178,12 @@ json::object operation_set_label() {
 json::object operation_delete_label() {
     return operation("deleteWorkflowLabel", R"json({
         "summary": "Take a label away",
-        "parameters": [{"name": "If-Match", "in": "header", "schema": {"type": "string"}}],
+        "parameters": ["If-Match"],
         "responses": {
             "200": {
                 "description": "The workflow with its labels.",
                 "headers": {"ETag": {"schema": {"type": "string"}}},
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/NamedWorkflowSummary"}}}
+                "schema": "NamedWorkflowSummary"
             }
         }
     })json");
@@ -229,10 +193,7 @@ json::object operation_schema() {
     return operation("getWorkflowSchema", R"json({
         "summary": "The JSON schema of a workflow's parameters",
         "description": "Types, limits and choices are those of the node classes and model files that the workers have now.",
-        "parameters": [
-            {"name": "version", "in": "query", "schema": {"type": "integer", "minimum": 1}},
-            {"name": "label", "in": "query", "schema": {"type": "string"}}
-        ],
+        "parameters": ["version", "label"],
         "responses": {
             "200": {
                 "description": "A JSON schema.",
@@ -246,14 +207,7 @@ json::object operation_run() {
     return operation("runWorkflow", R"json({
         "summary": "Run a named workflow",
         "description": "As POST /v2/workflows/execute, with a stored workflow: the version asked for, else the one labelled production, else the latest. Names, types and limits of the parameters are checked first; details.parameters tells what is wrong with each.",
-        "parameters": [
-            {"name": "version", "in": "query", "schema": {"type": "integer", "minimum": 1}},
-            {"name": "label", "in": "query", "schema": {"type": "string"}},
-            {"name": "wait", "in": "query", "description": "Seconds to wait for the end.",
-             "schema": {"type": "integer", "minimum": 0, "maximum": 300, "default": 0}},
-            {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}},
-            {"name": "X-Webhook-URL", "in": "header", "schema": {"type": "string", "format": "uri"}}
-        ],
+        "parameters": ["version", "label", "wait", "Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool"],
         "requestBody": {
             "required": false,
             "content": {"application/json": {"schema": {"allOf": [
@@ -262,28 +216,22 @@ json::object operation_run() {
             ]}}}
         },
         "responses": {
-            "200": {
-                "description": "Ended, while the request waited.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionResponse"}}}
-            },
+            "200": ["Ended, while the request waited.", "ExecutionResponse"],
             "202": {
                 "description": "Accepted.",
                 "headers": {
                     "Location": {"schema": {"type": "string"}},
                     "Idempotency-Replayed": {"schema": {"type": "string", "enum": ["true"]}}
                 },
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionResponse"}}}
+                "schema": "ExecutionResponse"
             },
-            "400": {
-                "description": "A parameter or an option is wrong.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            }
+            "400": ["A parameter or an option is wrong."]
         }
     })json");
 }
 
 json::object schemas() {
-    return literal(R"json({
+    json::object made = literal(R"json({
         "NamedParameter": {
             "type": "object",
             "properties": {
@@ -304,8 +252,6 @@ json::object schemas() {
             "type": "object",
             "required": ["workflow"],
             "properties": {
-                "workflow": {"type": "object", "additionalProperties": true,
-                    "description": "In API format, as the editor saves it, or either in a wrapper; at most 8 MiB."},
                 "description": {"type": "string", "maxLength": 10000},
                 "parameters": {"type": "object",
                     "additionalProperties": {"anyOf": [
@@ -385,24 +331,15 @@ json::object schemas() {
                 "count": {"type": "integer"},
                 "next_cursor": {"type": "string", "nullable": true}
             }
-        },
-        "NamedRunOptions": {
-            "type": "object",
-            "properties": {
-                "priority": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-                "timeout": {"type": "number", "minimum": 1, "maximum": 604800, "default": 1800},
-                "deadline": {"type": "string", "format": "date-time"},
-                "max_retries": {"type": "integer", "minimum": 0, "maximum": 9, "default": 2},
-                "metadata": {"type": "object", "additionalProperties": true},
-                "callback_url": {"type": "string", "format": "uri"},
-                "webhook_url": {"type": "string", "format": "uri"},
-                "webhook_config": {"$ref": "#/components/schemas/ExecutionWebhookConfig"},
-                "output_config": {"type": "object", "additionalProperties": true},
-                "execution_config": {"type": "object", "additionalProperties": true},
-                "auto_fix": {"type": "boolean", "default": false}
-            }
         }
     })json");
+    made["NamedWorkflowRequest"].at("properties").as_object()["workflow"] =
+        openapi::workflow_property(
+            "In API format, as the editor saves it, or either in a wrapper; at most 8 MiB."
+        );
+    made["NamedRunOptions"] =
+        json::object{{"type", "object"}, {"properties", openapi::execution_options()}};
+    return made;
 }
 
 Task<Result<>> document_workflows(

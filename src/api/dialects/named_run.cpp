@@ -14,13 +14,16 @@ namespace {
 
 using workflows::kV2;
 
-constexpr std::array<std::string_view, 14> kOptions{
+constexpr auto kOptions = std::to_array<std::string_view>({
     "params",
     "input_params",
     "priority",
+    "class",
+    "fairness_key",
     "timeout",
     "deadline",
     "max_attempts",
+    "pool",
     "max_retries",
     "metadata",
     "callback_url",
@@ -29,7 +32,8 @@ constexpr std::array<std::string_view, 14> kOptions{
     "output_config",
     "execution_config",
     "auto_fix",
-};
+    "reuse",
+});
 
 // Nothing at all is as good as no parameters.
 Task<Result<json::object>> read_run_body(Call& call, const Services& services) {

@@ -54,11 +54,11 @@ struct Wish {
 };
 
 Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
-    auto text = co_await call.exchange.read_body(services.options.json_body_bytes_max);
-    if (!text) {
-        co_return trouble(std::move(text.error()));
+    auto read = co_await native::read_body(call, services);
+    if (!read) {
+        co_return trouble(std::move(read.error()));
     }
-    auto body = workflow::read_prompt_body(*text);
+    auto& body = *read;
     if (!body) {
         co_return trouble(from_native(Code::malformed_json, body.error()));
     }
@@ -89,6 +89,13 @@ Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
         ));
     }
     wish.request = std::move(*request);
+    if (const json::value* pool = json::find(wish.common, "pool")) {
+        json::value& own = wish.request.extra_data["comfyd"];
+        if (!own.is_object()) {
+            own.emplace_object();
+        }
+        own.get_object()["pool"] = *pool;
+    }
     co_return wish;
 }
 
@@ -154,6 +161,7 @@ Task<Outcome<Accepted>> accept(Call& call, native::Context& context, Wish& wish)
     }
     jobs::Spec spec = make_spec(call, request, judgement);
     spec.profile = make_profile(request.prompt, services.catalogue(), services.options.plan, spec);
+    wish.common["pool"] = std::string(workflow::split_pool(spec.requirement).pool);
     auto common = decode_common(call, services, wish.common, spec);
     if (!common) {
         co_return trouble(std::move(common.error()));

@@ -265,6 +265,10 @@ json::object schemas() {
                 "timeout": {"type": "number", "minimum": 0.1, "maximum": 86400, "default": 300},
                 "on_timeout": {"type": "string", "enum": ["cancel", "continue"], "default": "cancel"},
                 "priority": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
+                "class": {"type": "string", "enum": ["batch"], "description": "batch: best effort, after everything that is not. The other classes follow from priority."},
+                "fairness_key": {"type": "string", "maxLength": 128, "description": "One of your own users or projects: they share your part of the GPUs evenly. Also as header X-Comfyd-Fairness-Key."},
+                "pool": {"type": "string", "description": "Only workers of this pool may run it; without it the tenant's pool, or any worker. Also as header X-Comfyd-Pool."},
+                "reuse": {"type": "boolean", "description": "Answer with the outputs of an earlier job of yours that did the same, where there is one, and share one run with those that do the same now. Default: as set for the tenant."},
                 "extra_data": {"type": "object", "additionalProperties": true}
             },
             "example": {"prompt": {

@@ -4,11 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "api/inputs.hpp"
 #include "api/job_wait.hpp"
 #include "api/sse.hpp"
 #include "comfy/members.hpp"
-#include "workflow/check.hpp"
 
 namespace comfyd::api {
 namespace runpod {
@@ -29,82 +27,6 @@ net::Response error_response(const Error& error) {
 
 const std::string& endpoint_of(const Call& call) {
     return call.path_parameters.at(0);
-}
-
-// Expired after the job can no longer be asked for or retried.
-Time image_expiry(const Services& services, Millis time_to_live) {
-    return services.clock.now() + std::max(services.options.retention, time_to_live) +
-           std::chrono::hours(24);
-}
-
-// Those of the pictures that are to be had elsewhere.
-Task<Result<>> fetch_images(
-    const Call& call,
-    const Services& services,
-    const std::vector<InputImage>& images,
-    std::vector<StoredImage>& into
-) {
-    std::vector<workflow::FileSource> sources;
-    for (const InputImage& image : images) {
-        if (!image.source.empty()) {
-            workflow::FileSource source;
-            source.input = image.field;
-            source.source = image.source;
-            sources.push_back(std::move(source));
-            into.push_back({image.name, {}});
-        }
-    }
-    if (sources.empty()) {
-        co_return Result<>();
-    }
-    auto fetched = co_await fetch_inputs(call, services, std::move(sources));
-    if (!fetched) {
-        co_return fail(std::move(fetched.error()));
-    }
-    if (!fetched->issues.empty()) {
-        co_return fail(inputs_error(fetched->issues));
-    }
-    for (std::size_t i = 0; i < into.size(); ++i) {
-        into[i].hash = comfy::text_of(fetched->references[i].at("info").as_object(), "hash");
-    }
-    co_return Result<>();
-}
-
-// Stores the pictures and lets the workflow refer to them.
-Task<Result<>> place_images(const Call& call, const Services& services, Decoded& decoded) {
-    std::vector<StoredImage> stored;
-    auto fetched = co_await fetch_images(call, services, decoded.images, stored);
-    if (!fetched) {
-        co_return fetched;
-    }
-    for (InputImage& image : decoded.images) {
-        if (!image.source.empty()) {
-            continue;
-        }
-        assets::NewAsset asset;
-        asset.tenant = call.caller.tenant;
-        asset.content_type = std::move(image.content_type);
-        asset.file_path = image.name.substr(image.name.rfind('/') + 1);
-        asset.expires_at = image_expiry(services, *decoded.submission.time_to_live);
-        auto added = co_await services.assets.add(std::move(image.bytes), std::move(asset));
-        if (!added) {
-            co_return fail(std::move(added.error()));
-        }
-        stored.push_back({std::move(image.name), std::move(added->asset.hash)});
-    }
-    json::object& given = decoded.submission.workflow;
-    if (const json::object& inner = workflow::unwrap(given); &inner != &given) {
-        given = json::object(inner, given.storage());
-    }
-    const auto catalogue = services.catalogue();
-    json::array warnings;
-    for (const std::string& name : bind_images(given, *catalogue, stored)) {
-        warnings.emplace_back("the input image '" + name + "' is not used by any node");
-    }
-    if (!warnings.empty()) {
-        decoded.submission.spec.dialect_data["warnings"] = std::move(warnings);
-    }
-    co_return Result<>();
 }
 
 // decode_common() knows the webhook by another name.
@@ -133,6 +55,17 @@ Task<Result<jobs::Submitted>> accept(Call& call, const Services& services, std::
     auto common = decode_common(call, services, decoded->common, spec);
     if (!common) {
         co_return fail(in_own_words(std::move(common.error())));
+    }
+    if (!decoded->submission.request.empty()) {
+        auto earlier = co_await find_replay(call, services, decoded->submission);
+        if (!earlier || *earlier) {
+            co_return earlier ? Result<jobs::Submitted>(std::move(**earlier))
+                              : fail(std::move(earlier.error()));
+        }
+    }
+    auto opened = co_await open_workflow_of(call, services, *decoded);
+    if (!opened) {
+        co_return fail(std::move(opened.error()));
     }
     spec.workflow_id = endpoint_of(call);
     if (spec.webhook) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "api/dialects/execution.hpp"
+#include "api/dialects/named.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/submission.hpp"
@@ -51,6 +52,9 @@ struct Decoded {
     Submission submission;
     std::vector<InputImage> images;
     json::object common;  // for decode_common()
+    // A stored workflow in the place of one that the request brings, and the values for it.
+    std::optional<named::Choice> named{};
+    json::object values{};
 };
 // Code::invalid_argument.
 Result<Decoded> decode_request(json::object body);
@@ -72,6 +76,13 @@ std::vector<std::string> bind_images(
     const workflow::Catalogue& catalogue,
     const std::vector<StoredImage>& images
 );
+
+// Brings the workflow here that the request only names. Failures of named::fill() and
+// fetch_workflow().
+Task<Result<>> open_workflow_of(const Call& call, const Services& services, Decoded& decoded);
+// Stores the pictures and lets the workflow refer to them. Failures of fetch_inputs(),
+// inputs_error() and the store.
+Task<Result<>> place_images(const Call& call, const Services& services, Decoded& decoded);
 
 // IN_QUEUE, IN_PROGRESS, COMPLETED, FAILED, CANCELLED, TIMED_OUT
 std::string_view status_of(const jobs::Job& job);

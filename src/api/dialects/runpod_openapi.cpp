@@ -103,10 +103,13 @@ json::object schemas() {
             "properties": {
                 "input": {
                     "type": "object",
-                    "required": ["workflow"],
                     "properties": {
-                        "workflow": {"type": "object", "additionalProperties": true,
-                            "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer."},
+                        "workflow": {"oneOf": [{"type": "object", "additionalProperties": true}, {"type": "string"}],
+                            "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}; as text where a picture that ComfyUI saved, or a JSON file, is to be had (https://…, data:<type>;base64,…, asset:<id>, blake3:<hash>), or the name of a stored workflow. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer."},
+                        "workflow_id": {"type": "string", "example": "portrait@3",
+                            "description": "A stored workflow in the place of 'workflow': its name, with a version or label where wanted."},
+                        "params": {"type": "object", "additionalProperties": true,
+                            "description": "Values of the stored workflow's parameters."},
                         "images": {"type": "array", "maxItems": 100,
                             "description": "Pictures for the nodes that load them by name.",
                             "items": {
@@ -130,7 +133,11 @@ json::object schemas() {
                             "description": "Milliseconds that one attempt may run."},
                         "ttl": {"type": "integer", "minimum": 10000, "maximum": 604800000, "default": 86400000,
                             "description": "Milliseconds from now by which the job must have ended."},
-                        "lowPriority": {"type": "boolean", "default": false}
+                        "lowPriority": {"type": "boolean", "default": false},
+                        "class": {"type": "string", "enum": ["batch"], "description": "batch: best effort, after everything that is not. The other classes follow from priority."},
+                        "fairness_key": {"type": "string", "maxLength": 128, "description": "One of your own users or projects: they share your part of the GPUs evenly. Also as header X-Comfyd-Fairness-Key."},
+                        "pool": {"type": "string", "description": "Only workers of this pool may run it; without it the tenant's pool, or any worker. Also as header X-Comfyd-Pool."},
+                        "reuse": {"type": "boolean", "description": "Answer with the outputs of an earlier job of yours that did the same, where there is one, and share one run with those that do the same now. Default: as set for the tenant."}
                     }
                 }
             },

@@ -1,10 +1,12 @@
 // Decoding of RunPod's requests.
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "api/dialects/runpod.hpp"
+#include "api/workflow_source.hpp"
 #include "base/crypto.hpp"
 #include "comfy/members.hpp"
 #include "workflow/file_inputs.hpp"
@@ -189,6 +191,56 @@ Result<> decode_return(const json::object& input, jobs::Spec& spec) {
     return {};
 }
 
+// The name of a stored workflow, from "workflow_id" or in the place of a workflow.
+std::optional<std::string_view> name_in(const json::object& input) {
+    const json::value* workflow = json::find(input, "workflow");
+    const json::value* given = workflow != nullptr ? workflow : json::find(input, "workflow_id");
+    if (given == nullptr || !given->is_string()) {
+        return std::nullopt;
+    }
+    const boost::json::string& text = given->get_string();
+    const std::string_view name(text.data(), text.size());
+    return workflow != nullptr && workflow::is_file_source(name) ? std::nullopt
+                                                                 : std::optional(name);
+}
+
+Result<> take_workflow_of(json::object& input, Decoded& into) {
+    const auto name = name_in(input);
+    if (!name) {
+        return take_workflow(input, "workflow", "input.workflow", into.submission);
+    }
+    into.named = named::parse_reference(*name);
+    if (!into.named) {
+        const std::string field =
+            json::find(input, "workflow") != nullptr ? "input.workflow" : "input.workflow_id";
+        return wrong(
+            field,
+            "'" + field +
+                "' is a text, but neither the name of a stored workflow, such as "
+                "\"portrait\" or \"portrait@3\", nor where one is to be had (https://…, data:…, "
+                "asset:<id>)"
+        );
+    }
+    const auto values = json::find_object(input, "params");
+    if (!values) {
+        return wrong("input.params", "'input.params' must be an object");
+    }
+    into.values = *values == nullptr ? json::object() : **values;
+    return {};
+}
+
+// By what was sent, and not by what is found under a name or an address this time.
+void keep_request(const json::object& body, const json::object& input, Submission& into) {
+    json::object sent = input;
+    sent.erase("comfy_org_api_key");
+    into.request["input"] = std::move(sent);
+    for (const std::string_view key : {"policy", "webhook"}) {
+        if (const json::value* given = json::find(body, key)) {
+            into.request[key] = *given;
+        }
+    }
+}
+
 bool chooses_file(
     const workflow::Catalogue& catalogue,
     const std::string& class_type,
@@ -227,13 +279,10 @@ Result<Decoded> decode_request(json::object body) {
     if (!input) {
         return fail(std::move(input.error()));
     }
-    json::value* workflow = input->if_contains("workflow");
-    if (workflow == nullptr || !workflow->is_object()) {
-        return wrong(
-            "input.workflow", "'input.workflow' is missing: send a workflow in ComfyUI's API format"
-        );
-    }
     Decoded decoded;
+    if (auto taken = take_workflow_of(*input, decoded); !taken) {
+        return fail(std::move(taken.error()));
+    }
     jobs::Spec& spec = decoded.submission.spec;
     spec.dialect = kDialect;
     if (auto policy = decode_policy(body, decoded.submission); !policy) {
@@ -253,7 +302,22 @@ Result<Decoded> decode_request(json::object body) {
     if (const json::value* webhook = json::find(body, "webhook")) {
         decoded.common["webhook_url"] = *webhook;
     }
-    decoded.submission.workflow = std::move(workflow->get_object());
+    const json::value* policy = json::find(body, "policy");
+    for (const std::string_view key : {"class", "fairness_key", "pool", "reuse"}) {
+        const json::value* given = policy == nullptr || !policy->is_object()
+                                       ? nullptr
+                                       : json::find(policy->get_object(), key);
+        if (given != nullptr) {
+            decoded.common[key] = *given;
+        }
+    }
+    const bool is_elsewhere = !decoded.submission.workflow_source.empty() || decoded.named ||
+                              std::ranges::any_of(decoded.images, [](const InputImage& image) {
+                                  return !image.source.empty();
+                              });
+    if (is_elsewhere) {
+        keep_request(body, *input, decoded.submission);
+    }
     return decoded;
 }
 

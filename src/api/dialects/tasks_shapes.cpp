@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "api/dialects/tasks.hpp"
+#include "api/workflow_source.hpp"
 #include "net/http.hpp"
 #include "workflow/check.hpp"
-#include "workflow/node_links.hpp"
 
 namespace comfyd::api::tasks {
 namespace {
@@ -79,26 +79,13 @@ Result<Decoded> decode_options(const json::object& body) {
 }
 
 Result<Decoded> decode_request(json::object body) {
-    const auto payload = json::find_object(body, "payload");
-    if (!payload) {
-        return fail(payload.error());
-    }
-    if (*payload == nullptr) {
-        return fail(
-            Code::invalid_argument,
-            "'payload' is missing: send a workflow in ComfyUI's API format",
-            {{"field", "payload"}}
-        );
-    }
     auto decoded = decode_options(body);
     if (!decoded) {
         return decoded;
     }
-    auto workflow = workflow::merge_links(std::move(body.at("payload").get_object()));
-    if (!workflow) {
-        return fail(std::move(workflow.error()));
+    if (auto taken = take_workflow(body, "payload", "payload", decoded->submission); !taken) {
+        return fail(std::move(taken.error()));
     }
-    decoded->submission.workflow = std::move(*workflow);
     return decoded;
 }
 
@@ -156,6 +143,9 @@ json::object encode_task(const jobs::Job& job, const execution::Links& links) {
     body["retry_count"] = std::max(0, job.attempt - 1);
     body["max_retries"] = std::max(0, job.max_attempts - 1);
     body["metadata"] = job.metadata;
+    if (job.reused_from) {
+        body["outputs_reused"] = true;
+    }
     if (const json::value* version = json::find(job.dialect_data, "workflow_version")) {
         body["workflow_version"] = *version;
     }
@@ -215,6 +205,7 @@ json::object encode_worker(const jobs::WorkerInfo& worker, bool shows_job) {
     body["last_active_at"] = to_rfc3339(worker.last_active_at);
     body["health_status"] = status == "idle" || status == "running";
     body["version"] = worker.version;
+    body["pool"] = worker.pool;
     body["gpu"] = worker.gpu;
     body["vram_total"] = worker.vram_total;
     body["vram_free"] = worker.vram_free;

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "api/dialects/workflows.hpp"
+#include "api/workflow_source.hpp"
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
 #include "workflow/convert.hpp"
-#include "workflow/node_links.hpp"
+#include "workflow/determinism.hpp"
+#include "workflow/file_inputs.hpp"
 #include "workflow/parameters.hpp"
 
 namespace comfyd::api {
@@ -24,37 +26,46 @@ struct Wish {
     bool check_urls = false;
     bool plan = false;
     bool converted = false;  // from the editor's format
+    std::string pool{};
 };
 
 Result<json::object> take_graph(
-    json::object& body, const workflow::Catalogue& catalogue, Wish& wish
+    json::object workflow, const workflow::Catalogue& catalogue, Wish& wish
 ) {
-    const auto given = json::find_object(body, "workflow");
-    if (!given) {
-        return fail(given.error());
-    }
-    if (*given == nullptr) {
-        return fail(
-            Code::invalid_argument,
-            "'workflow' is missing: send a workflow in ComfyUI's API format",
-            {{"field", "workflow"}}
-        );
-    }
-    auto merged = workflow::merge_links(std::move(body.at("workflow").get_object()));
-    if (!merged) {
-        return merged;
-    }
     // Without classes the editor's format cannot be read; the syntax stage says so.
-    const json::object& inner = workflow::unwrap(*merged);
+    const json::object& inner = workflow::unwrap(workflow);
     if (workflow::is_ui_format(inner) && catalogue.knows_workers()) {
         wish.converted = true;
         return workflow::convert_ui(inner, catalogue);
     }
-    return merged;
+    return workflow;
 }
 
-Result<Wish> decode(json::object body, const workflow::Catalogue& catalogue) {
+// The body with the workflow in it, wherever that was to be had.
+Task<Result<json::object>> read_request(Call& call, const Services& services) {
+    auto body = co_await read_workflow_body(call, services);
+    if (!body) {
+        co_return body;
+    }
+    auto opened = co_await open_workflow(call, services, *body, "workflow");
+    if (!opened) {
+        co_return fail(std::move(opened.error()));
+    }
+    co_return body;
+}
+
+Result<Wish> decode(
+    const Call& call,
+    const Services& services,
+    json::object body,
+    const workflow::Catalogue& catalogue
+) {
     Wish wish;
+    auto pool = decode_pool(call, services, body);
+    if (!pool) {
+        return fail(std::move(pool.error()));
+    }
+    wish.pool = std::move(*pool);
     for (auto [name, member] :
          {std::pair("auto_fix", &Wish::auto_fix),
           std::pair("check_urls", &Wish::check_urls),
@@ -69,7 +80,11 @@ Result<Wish> decode(json::object body, const workflow::Catalogue& catalogue) {
     if (!parameters) {
         return fail(parameters.error());
     }
-    auto document = take_graph(body, catalogue, wish);
+    Submission submission;
+    if (auto taken = take_workflow(body, "workflow", "workflow", submission); !taken) {
+        return fail(std::move(taken.error()));
+    }
+    auto document = take_graph(std::move(submission.workflow), catalogue, wish);
     if (!document) {
         return fail(std::move(document.error()));
     }
@@ -77,6 +92,7 @@ Result<Wish> decode(json::object body, const workflow::Catalogue& catalogue) {
     options.declared = workflow::declared_parameters(*document);
     const json::object& inner = workflow::unwrap(*document);
     wish.graph = &inner == &*document ? json::object(*document) : json::object(inner);
+    workflow::wrap_file_lists(wish.graph, catalogue);
     if (!workflow::is_ui_format(wish.graph)) {
         auto bound = workflow::bind_parameters(
             wish.graph, *parameters != nullptr ? **parameters : json::object(), options
@@ -89,11 +105,14 @@ Result<Wish> decode(json::object body, const workflow::Catalogue& catalogue) {
     return wish;
 }
 
-workflow::ValidationOptions validation_options(const Call& call, const Services& services) {
+workflow::ValidationOptions validation_options(
+    const Call& call, const Services& services, const Wish& wish
+) {
     workflow::ValidationOptions options;
     options.security = security_of(services.options, call.caller.tenant);
     options.plan = services.options.plan;
     options.gpu_memory_mb = services.options.gpu_memory_mb;
+    options.pool = wish.pool;
     return options;
 }
 
@@ -114,11 +133,30 @@ json::array warnings_of(const workflow::Fixed& fixed) {
     return made;
 }
 
-json::object plan_json(const Wish& wish, const workflow::Validation& validation) {
-    return validation.plan->to_json(workflow::Graph(wish.graph));
+json::object plan_json(
+    const Wish& wish,
+    const workflow::Validation& validation,
+    const workflow::Catalogue& catalogue,
+    const Services& services
+) {
+    const workflow::Graph graph(wish.graph);
+    json::object made = validation.plan->to_json(graph);
+    const auto why_not = workflow::why_not_reusable(
+        graph, validation.plan->needed, catalogue, services.options.reuse_never_nodes
+    );
+    made["reusable"] = !why_not;
+    if (why_not) {
+        made["not_reusable"] = why_not->to_json();
+    }
+    return made;
 }
 
-json::object answer_of(const Wish& wish, const workflow::Fixed& fixed) {
+json::object answer_of(
+    const Wish& wish,
+    const workflow::Fixed& fixed,
+    const workflow::Catalogue& catalogue,
+    const Services& services
+) {
     json::object body = fixed.validation.to_json();
     body["warnings"] = warnings_of(fixed);
     if (!fixed.fixes.empty() || wish.converted) {
@@ -128,8 +166,9 @@ json::object answer_of(const Wish& wish, const workflow::Fixed& fixed) {
         body["chosen_parameters"] = std::move(chosen);
     }
     if (wish.plan) {
-        body["plan"] = fixed.validation.plan ? json::value(plan_json(wish, fixed.validation))
-                                             : json::value(nullptr);
+        body["plan"] = fixed.validation.plan
+                           ? json::value(plan_json(wish, fixed.validation, catalogue, services))
+                           : json::value(nullptr);
     }
     return body;
 }
@@ -148,47 +187,49 @@ Task<> answer(Call& call, json::object body) {
 }
 
 Task<> validate(Call& call, const Services& services) {
-    auto body = co_await read_json_body(call, services);
+    auto body = co_await read_request(call, services);
     if (!body) {
         co_await refuse(call, services, std::move(body.error()));
         co_return;
     }
     const auto catalogue = services.catalogue();
-    auto wish = decode(std::move(*body), *catalogue);
+    auto wish = decode(call, services, std::move(*body), *catalogue);
     if (!wish) {
         co_await refuse(call, services, std::move(wish.error()));
         co_return;
     }
-    workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(call, services));
+    workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(call, services, *wish));
     if (wish->check_urls && fixed.validation.valid()) {
         auto found = co_await probe_urls(
             call.exchange.executor(),
             workflow::url_inputs(workflow::Graph(wish->graph), *catalogue),
-            services.options.security.allowed_domains
+            services.options.security,
+            services.options.inputs.ca_file
         );
         std::ranges::move(found, std::back_inserter(fixed.validation.at(Stage::security).issues));
     }
-    co_await answer(call, answer_of(*wish, fixed));
+    co_await answer(call, answer_of(*wish, fixed, *catalogue, services));
 }
 
 Task<> plan(Call& call, const Services& services) {
-    auto body = co_await read_json_body(call, services);
+    auto body = co_await read_request(call, services);
     if (!body) {
         co_await refuse(call, services, std::move(body.error()));
         co_return;
     }
     const auto catalogue = services.catalogue();
-    auto wish = decode(std::move(*body), *catalogue);
+    auto wish = decode(call, services, std::move(*body), *catalogue);
     if (!wish) {
         co_await refuse(call, services, std::move(wish.error()));
         co_return;
     }
-    const workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(call, services));
+    const workflow::Fixed fixed =
+        look_at(*wish, *catalogue, validation_options(call, services, *wish));
     if (!fixed.validation.valid()) {
         co_await refuse(call, services, workflow::issues_error(fixed.validation.errors()));
         co_return;
     }
-    json::object made = plan_json(*wish, fixed.validation);
+    json::object made = plan_json(*wish, fixed.validation, *catalogue, services);
     made["warnings"] = warnings_of(fixed);
     if (auto chosen = wish->bound.chosen(); !chosen.empty()) {
         made["chosen_parameters"] = std::move(chosen);

@@ -18,13 +18,14 @@ namespace workflow_tools {
 
 // Asks each address by a HEAD request whether it is there and what it is: URL_NOT_ACCESSIBLE,
 // INVALID_CONTENT_TYPE, URL_VALIDATION_ERROR. At most kUrlsProbed addresses and kProbeTime in all;
-// private addresses only where the policy names their host.
+// private addresses as inputs would be fetched from them.
 inline constexpr std::size_t kUrlsProbed = 16;
 inline constexpr Millis kProbeTime{10'000};
 Task<std::vector<workflow::Issue>> probe_urls(
     Executor executor,
     std::vector<workflow::UrlInput> urls,
-    std::vector<std::string> allowed_domains
+    workflow::SecurityPolicy policy,
+    std::string ca_file  // as assets::IntakeLimits has it
 );
 
 json::object operation_validate();

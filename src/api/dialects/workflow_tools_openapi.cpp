@@ -1,62 +1,40 @@
 // What /openapi.json says about looking at workflows.
 #include "api/dialects/literal.hpp"
+#include "api/dialects/openapi_parts.hpp"
 #include "api/dialects/workflow_tools.hpp"
 
 namespace comfyd::api::workflow_tools {
 
 json::object operation_validate() {
-    return literal(R"json({
-        "operationId": "validateWorkflowV2",
-        "tags": ["workflows v2"],
+    return openapi::operation("validateWorkflowV2", "workflows v2", R"json({
         "summary": "Say what is wrong with a workflow",
         "description": "Looks at a workflow in five stages (syntax, semantic, security, resource, optimization) and gives all findings of each. Nothing is run or stored. The answer is 200 whether the workflow is valid or not.",
-        "requestBody": {
-            "required": true,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/WorkflowToolRequest"}}}
-        },
+        "requestBody": {"workflow": "WorkflowToolRequest"},
         "responses": {
-            "200": {
-                "description": "The findings.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/WorkflowValidation"}}}
-            },
-            "default": {
-                "description": "The request itself is wrong.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            }
+            "200": ["The findings.", "WorkflowValidation"],
+            "default": ["The request itself is wrong."]
         }
     })json");
 }
 
 json::object operation_plan() {
-    return literal(R"json({
-        "operationId": "planWorkflowV2",
-        "tags": ["workflows v2"],
+    return openapi::operation("planWorkflowV2", "workflows v2", R"json({
         "summary": "Say what running a workflow would take",
         "description": "Models, GPU memory, work, time, cost, what can run side by side, and the keys by which workflows are the same. Nothing is run or stored.",
-        "requestBody": {
-            "required": true,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/WorkflowToolRequest"}}}
-        },
+        "requestBody": {"workflow": "WorkflowToolRequest"},
         "responses": {
-            "200": {
-                "description": "The plan.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/WorkflowPlan"}}}
-            },
-            "default": {
-                "description": "The request or its workflow is not valid; details names every finding.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            }
+            "200": ["The plan.", "WorkflowPlan"],
+            "default": ["The request or its workflow is not valid; details names every finding."]
         }
     })json");
 }
 
 json::object schemas() {
-    return literal(R"json({
+    json::object made = literal(R"json({
         "WorkflowToolRequest": {
             "type": "object",
             "required": ["workflow"],
             "properties": {
-                "workflow": {"type": "object", "additionalProperties": true},
                 "input_params": {"type": "object", "additionalProperties": true,
                     "description": "As of an execution."},
                 "auto_fix": {"type": "boolean", "default": false,
@@ -64,7 +42,9 @@ json::object schemas() {
                 "check_urls": {"type": "boolean", "default": false,
                     "description": "Look whether addresses in inputs can be reached (validate only)."},
                 "plan": {"type": "boolean", "default": false,
-                    "description": "Give the plan too (validate only)."}
+                    "description": "Give the plan too (validate only)."},
+                "pool": {"type": "string",
+                    "description": "Only workers of this pool count. Where none of them can run it, details.other_pools names those that could."}
             }
         },
         "WorkflowFinding": {
@@ -126,12 +106,14 @@ json::object schemas() {
                     "node_id": {"type": "string"},
                     "input": {"type": "string"},
                     "size_bytes": {"type": "integer", "nullable": true},
-                    "estimated_bytes": {"type": "integer"}
+                    "estimated_bytes": {"type": "integer"},
+                    "size_source": {"type": "string", "enum": ["configured", "estimated"], "description": "Whether the size stands in the configuration or is what files of its kind usually have."}
                 }}},
                 "model_family": {"type": "string"},
                 "sampling": {"type": "array", "items": {"type": "object", "additionalProperties": true}},
                 "model_bytes": {"type": "integer"},
                 "estimated_vram_mb": {"type": "integer"},
+                "vram_source": {"type": "string", "enum": ["learned", "estimated"], "description": "Whether runs of this workflow taught it, or it is reckoned from the sizes of models and pictures."},
                 "work_units": {"type": "number",
                     "description": "One unit is one step of an SD 1.5 model over 512x512 pixels."},
                 "estimated_duration_seconds": {"type": "number", "description": "With all models loaded."},
@@ -146,11 +128,18 @@ json::object schemas() {
                     "description": "The same for workflows that differ in texts, seeds and input files only."},
                 "fingerprint": {"type": "string",
                     "description": "The same for workflows that make the same pictures."},
+                "reusable": {"type": "boolean",
+                    "description": "Whether a job with it may be answered with the outputs of an earlier one ('reuse')."},
+                "not_reusable": {"type": "object", "description": "Where it is not: the first node that may give something else each time.",
+                    "properties": {"node_id": {"type": "string"}, "class_type": {"type": "string"}, "reason": {"type": "string"}}},
                 "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/WorkflowFix"}},
                 "chosen_parameters": {"type": "object", "additionalProperties": true}
             }
         }
     })json");
+    made["WorkflowToolRequest"].at("properties").as_object()["workflow"] =
+        openapi::workflow_property("As of an execution.");
+    return made;
 }
 
 }  // namespace comfyd::api::workflow_tools

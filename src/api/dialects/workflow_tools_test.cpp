@@ -16,6 +16,8 @@ using testing::HasSubstr;
 constexpr const char* kClasses = R"({
     "Load": {"input": {"required": {"ckpt_name": [["a.safetensors", "b.safetensors"]]}},
              "output": ["MODEL"]},
+    "LoadImage": {"input": {"required": {"image": [["x.png"], {"image_upload": true}]}},
+                  "output": ["MODEL"]},
     "Fetch": {"input": {"required": {"url": ["STRING", {}]}}, "output": ["MODEL"]},
     "KSampler": {"input": {"required": {"model": ["MODEL"],
                  "seed": ["INT", {"min": 0, "max": 18446744073709551615}],
@@ -215,6 +217,26 @@ TEST_F(SecuredTools, AddressesAreLookedAtOnRequest) {
             "3": {"class_type": "Save", "inputs": {"samples": ["1", 0]}}})"
     ));
     EXPECT_THAT(json::serialize(elsewhere), HasSubstr("UNAUTHORIZED_DOMAIN"));
+}
+
+struct PrivateTools : WorkflowTools {
+    PrivateTools() : WorkflowTools(arranged()) {}
+    static Arrangement arranged() {
+        Arrangement setup;
+        setup.options.security.allow_private_hosts = true;
+        return setup;
+    }
+};
+
+TEST_F(PrivateTools, AddressesOfPrivateNetworksAreLookedAtWhereAllowed) {
+    const std::string graph = R"({"1": {"class_type": "LoadImage", "inputs": {"image": ")" +
+                              api.url("/openapi.json") +
+                              R"("}},
+            "2": {"class_type": "KSampler", "inputs": {"model": ["1", 0], "seed": 1, "steps": 20,
+                  "sampler_name": "euler"}},
+            "3": {"class_type": "Save", "inputs": {"samples": ["2", 0]}}})";
+    const json::object answer = validate(body(graph, R"("check_urls": true)"));
+    EXPECT_TRUE(findings(answer).empty()) << json::serialize(answer);
 }
 
 TEST_F(WorkflowTools, AChosenSeedIsKeptWithTheJob) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "api/dialects/workflow_tools.hpp"
+#include "api/inputs.hpp"
 #include "net/client.hpp"
 
 namespace comfyd::api::workflow_tools {
@@ -42,12 +43,11 @@ Issue issue_about(const workflow::UrlInput& input, std::string_view code, std::s
     return issue;
 }
 
-// An operator who names a host by itself means it, wherever it is.
-net::AddressPolicy policy_for(const std::string& url, const std::vector<std::string>& allowed) {
+net::AddressPolicy addresses_for(const std::string& url, const workflow::SecurityPolicy& policy) {
     workflow::InputUrl parts;
-    const bool is_named = workflow::read_input_url(url, parts) &&
-                          std::ranges::find(allowed, parts.host) != allowed.end();
-    return is_named ? net::AddressPolicy::any : net::AddressPolicy::public_only;
+    const bool any = workflow::read_input_url(url, parts) &&
+                     judge_host(policy, parts.host) == assets::HostRule::any;
+    return any ? net::AddressPolicy::any : net::AddressPolicy::public_only;
 }
 
 std::optional<Issue> judge(const workflow::UrlInput& input, const net::ClientResponse& response) {
@@ -78,7 +78,8 @@ std::optional<Issue> judge(const workflow::UrlInput& input, const net::ClientRes
 Task<std::vector<Issue>> probe_urls(
     Executor executor,
     std::vector<workflow::UrlInput> urls,
-    std::vector<std::string> allowed_domains
+    workflow::SecurityPolicy policy,
+    std::string ca_file
 ) {
     std::vector<Issue> issues;
     std::map<net::AddressPolicy, std::unique_ptr<net::Client>> clients;
@@ -94,11 +95,12 @@ Task<std::vector<Issue>> probe_urls(
             issues.back().severity = workflow::Severity::warning;
             break;
         }
-        const net::AddressPolicy policy = policy_for(input.url, allowed_domains);
-        auto& client = clients[policy];
+        const net::AddressPolicy addresses = addresses_for(input.url, policy);
+        auto& client = clients[addresses];
         if (client == nullptr) {
             net::ClientOptions options;
-            options.policy = policy;
+            options.policy = addresses;
+            options.ca_file = ca_file;
             client = std::make_unique<net::Client>(executor, options);
         }
         net::ClientRequest request;
@@ -118,7 +120,7 @@ Task<std::vector<Issue>> probe_urls(
             issues.push_back(std::move(*issue));
         }
     }
-    for (auto& [policy, client] : clients) {
+    for (auto& [addresses, client] : clients) {
         client->close_idle();
     }
     co_return issues;

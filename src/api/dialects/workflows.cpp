@@ -9,7 +9,7 @@
 #include "api/dialects/workflows_socket.hpp"
 #include "api/explanation.hpp"
 #include "api/job_wait.hpp"
-#include "workflow/node_links.hpp"
+#include "api/workflow_source.hpp"
 
 namespace comfyd::api {
 namespace workflows {
@@ -59,7 +59,7 @@ Task<> answer(
 }
 
 Task<> execute(Call& call, const Services& services, const Version& version) {
-    auto body = co_await read_json_body(call, services);
+    auto body = co_await read_workflow_body(call, services);
     if (!body) {
         co_await refuse(call, services, version, std::move(body.error()));
         co_return;
@@ -229,17 +229,6 @@ Result<Decoded> decode_options(const json::object& body, const Version& version)
 }
 
 Result<Decoded> decode_request(json::object body, const Version& version) {
-    const auto given = json::find_object(body, "workflow");
-    if (!given) {
-        return fail(given.error());
-    }
-    if (*given == nullptr) {
-        return fail(
-            Code::invalid_argument,
-            "'workflow' is missing: send a workflow in ComfyUI's API format",
-            {{"field", "workflow"}}
-        );
-    }
     auto decoded = decode_options(body, version);
     if (!decoded) {
         return decoded;
@@ -247,11 +236,9 @@ Result<Decoded> decode_request(json::object body, const Version& version) {
     if (auto inputs = execution::take_inputs(body, "input_params", decoded->submission); !inputs) {
         return fail(std::move(inputs.error()));
     }
-    auto workflow = workflow::merge_links(std::move(body.at("workflow").get_object()));
-    if (!workflow) {
-        return fail(std::move(workflow.error()));
+    if (auto taken = take_workflow(body, "workflow", "workflow", decoded->submission); !taken) {
+        return fail(std::move(taken.error()));
     }
-    decoded->submission.workflow = std::move(*workflow);
     return decoded;
 }
 

@@ -3,32 +3,27 @@
 #include <utility>
 
 #include "api/dialects/literal.hpp"
+#include "api/dialects/openapi_parts.hpp"
 #include "api/dialects/workflows.hpp"
 
 namespace comfyd::api::workflows {
 namespace {
 
 json::object operation(const Version& version, std::string_view id, std::string_view text) {
-    json::object operation = literal(text);
-    const std::string suffix = version.deprecated ? "V1" : "V2";
-    operation["operationId"] = std::string(id) + suffix;
-    operation["tags"] = json::array{version.deprecated ? "workflows v1" : "workflows v2"};
+    json::object made = openapi::operation(
+        std::string(id) + (version.deprecated ? "V1" : "V2"),
+        version.deprecated ? "workflows v1" : "workflows v2",
+        text
+    );
     if (version.deprecated) {
-        operation["deprecated"] = true;
+        made["deprecated"] = true;
     }
-    operation["responses"].get_object()["default"] = literal(R"json({
-        "description": "What went wrong, and what to do.",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-    })json");
-    return operation;
+    return made;
 }
 
 constexpr std::string_view kExecution = R"json({
     "responses": {
-        "200": {
-            "description": "The execution as it is now.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionResponse"}}}
-        }
+        "200": ["The execution as it is now.", "ExecutionResponse"]
     }
 })json";
 
@@ -45,22 +40,11 @@ json::object execution_operation(
 json::object operation_execute(const Version& version) {
     return operation(version, "executeWorkflow", R"json({
         "summary": "Submit a workflow",
-        "description": "Answers as soon as the execution is stored safely. With an Idempotency-Key the same request can be sent again: it answers with the same execution and the header Idempotency-Replayed. The same key with other content is refused.",
-        "parameters": [
-            {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}},
-            {"name": "X-Webhook-URL", "in": "header", "schema": {"type": "string", "format": "uri"}},
-            {"name": "wait", "in": "query", "description": "Seconds to wait for the end.",
-             "schema": {"type": "integer", "minimum": 0, "maximum": 300, "default": 0}}
-        ],
-        "requestBody": {
-            "required": true,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionRequest"}}}
-        },
+        "description": "Answers as soon as the execution is stored safely. With an Idempotency-Key the same request can be sent again: it answers with the same execution and the header Idempotency-Replayed. The same key with other content is refused. The body may also be a picture that ComfyUI saved, or a form with such a file; with a picture alone the options (priority, timeout, deadline, max_retries, callback_url, webhook_url, pool, auto_fix) stand in the query.",
+        "parameters": ["Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool", "wait"],
+        "requestBody": {"workflow": "ExecutionRequest"},
         "responses": {
-            "200": {
-                "description": "Ended, while the request waited.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionResponse"}}}
-            },
+            "200": ["Ended, while the request waited.", "ExecutionResponse"],
             "202": {
                 "description": "Accepted.",
                 "headers": {
@@ -68,20 +52,11 @@ json::object operation_execute(const Version& version) {
                     "Idempotency-Replayed": {"schema": {"type": "string", "enum": ["true"]}},
                     "X-API-Version": {"schema": {"type": "string"}}
                 },
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionResponse"}}}
+                "schema": "ExecutionResponse"
             },
-            "400": {
-                "description": "The request or its workflow is not valid; details names every finding.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            },
-            "422": {
-                "description": "The Idempotency-Key was used for another request.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            },
-            "429": {
-                "description": "The queue is full. Retry-After says when to try again.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            }
+            "400": ["The request or its workflow is not valid; details names every finding."],
+            "422": ["The Idempotency-Key was used for another request."],
+            "429": ["The queue is full. Retry-After says when to try again."]
         }
     })json");
 }
@@ -99,14 +74,11 @@ json::object operation_list(const Version& version) {
             {"name": "status", "in": "query", "description": "One status, or several with commas.",
              "schema": {"type": "string"}, "example": "queued,processing"},
             {"name": "workflow_id", "in": "query", "description": "Those of this named workflow.", "schema": {"type": "string"}},
-            {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 50}},
-            {"name": "cursor", "in": "query", "description": "next_cursor of the page before.", "schema": {"type": "string"}}
+            "limit",
+            "cursor"
         ],
         "responses": {
-            "200": {
-                "description": "A page of executions.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionList"}}}
-            }
+            "200": ["A page of executions.", "ExecutionList"]
         }
     })json");
 }
@@ -122,17 +94,13 @@ json::object operation_cancel(const Version& version, std::string_view id) {
 }
 
 json::object operation_retry(const Version& version) {
-    json::object made =
-        execution_operation(version, "retryExecution", "Run a failed or cancelled execution again");
-    json::object& responses = made["responses"].get_object();
-    json::value success = responses.at("200");  // a copy: adding a member moves the others
-    responses.erase("200");
-    responses["202"] = std::move(success);
-    responses["409"] = literal(R"json({
-        "description": "The execution has not ended, or it has completed.",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
+    return operation(version, "retryExecution", R"json({
+        "summary": "Run a failed or cancelled execution again",
+        "responses": {
+            "202": ["The execution as it is now.", "ExecutionResponse"],
+            "409": ["The execution has not ended, or it has completed."]
+        }
     })json");
-    return made;
 }
 
 json::object operation_metrics(const Version& version) {
@@ -140,10 +108,7 @@ json::object operation_metrics(const Version& version) {
         "summary": "Durations, resources, counts and cost of an execution",
         "description": "What was not measured is null. Times and costs of failed attempts count; they stand there once the execution has ended.",
         "responses": {
-            "200": {
-                "description": "The metrics.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionMetrics"}}}
-            }
+            "200": ["The metrics.", "ExecutionMetrics"]
         }
     })json");
 }
@@ -161,7 +126,19 @@ json::object operation_explain(const Version& version) {
                     "properties": {
                         "execution_id": {"type": "string"},
                         "state": {"type": "string"},
-                        "priority": {"type": "integer"},
+                        "priority": {"type": "integer", "description": "As asked for."},
+                        "effective_priority": {"type": "integer", "minimum": 1, "maximum": 10, "description": "By which it waits."},
+                        "priority_score": {"type": "number", "description": "The priority asked for times all factors, before it is cut to a whole number from 1 to 10."},
+                        "priority_factors": {"type": "array", "description": "Only where priorities are weighed (scheduler.classify).", "items": {
+                            "type": "object",
+                            "properties": {
+                                "name": {"type": "string", "enum": ["tier", "execution_time_estimate", "resource_requirements", "cache_availability", "user_quota_remaining"]},
+                                "multiplier": {"type": "number"},
+                                "weight": {"type": "number", "minimum": -1, "maximum": 1, "description": "A fifth of it is what the factor changes. Of the tier: 0."},
+                                "reason": {"type": "string"}
+                            }
+                        }},
+                        "fairness_key": {"type": "string"},
                         "queue_position": {"type": "integer", "description": "1 is next."},
                         "class": {"type": "string", "enum": ["high", "medium", "low", "batch"]},
                         "waited_seconds": {"type": "number"},
@@ -212,44 +189,20 @@ json::object operation_socket(const Version& version) {
         ],
         "responses": {
             "101": {"description": "The WebSocket is open."},
-            "426": {
-                "description": "The request is no WebSocket handshake.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ExecutionErrorResponse"}}}
-            }
+            "426": ["The request is no WebSocket handshake."]
         }
     })json");
 }
 
 json::object schemas() {
-    return literal(R"json({
+    json::object made = literal(R"json({
         "ExecutionRequest": {
             "type": "object",
             "required": ["workflow"],
             "properties": {
-                "workflow": {"type": "object", "additionalProperties": true,
-                    "description": "A workflow in ComfyUI's API format: node id -> {class_type, inputs}. Where a loader takes a file, it may be an http(s) address, data:<type>;base64,<content>, asset:<id> or blake3:<hash>; addresses are fetched before the answer."},
                 "input_params": {"type": "object", "additionalProperties": true,
                     "description": "Inputs to set: by \"node.input\", where node is an id or a title; by the title of a node with one value; by a parameter that the workflow declares; or by prompt, negative_prompt, seed (\"random\" chooses one), steps, cfg, denoise, sampler, scheduler, width, height, batch_size, image, checkpoint or lora, which are found from the sampler. A name that means nothing is refused with those that do.",
-                    "example": {"prompt": "a lighthouse at dawn", "3.seed": 7}},
-                "auto_fix": {"type": "boolean", "default": false,
-                    "description": "Put right what is plainly a slip: a sampler written wrong, a number beyond its limits, a missing input that has a default. What was done is told in warnings."},
-                "output_config": {"type": "object", "additionalProperties": true},
-                "callback_url": {"type": "string", "format": "uri"},
-                "webhook_config": {"$ref": "#/components/schemas/ExecutionWebhookConfig"},
-                "execution_config": {"type": "object", "description": "Wins over the same members of the request.",
-                    "properties": {
-                        "timeout": {"type": "number"},
-                        "priority": {"type": "integer", "minimum": 1, "maximum": 10},
-                        "max_retries": {"type": "integer", "minimum": 0, "maximum": 9},
-                        "deadline": {"type": "string", "format": "date-time"}
-                    }},
-                "priority": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-                "timeout": {"type": "number", "minimum": 1, "maximum": 604800, "default": 1800,
-                    "description": "Seconds that one attempt may run."},
-                "deadline": {"type": "string", "format": "date-time"},
-                "max_retries": {"type": "integer", "minimum": 0, "maximum": 9, "default": 2},
-                "metadata": {"type": "object", "additionalProperties": true,
-                    "description": "Handed back as it came; at most 16 KiB."}
+                    "example": {"prompt": "a lighthouse at dawn", "3.seed": 7}}
             },
             "example": {
                 "workflow": {
@@ -336,6 +289,10 @@ json::object schemas() {
                 "retry_count": {"type": "integer"},
                 "worker": {"type": "string", "nullable": true},
                 "cancel_requested": {"type": "boolean"},
+                "outputs_reused": {"type": "boolean", "description": "True where the outputs are those of another job; absent otherwise."},
+                "reused_from": {"type": "string", "format": "uuid", "description": "That job."},
+                "not_reusable": {"type": "object", "additionalProperties": true,
+                    "description": "Where 'reuse' was asked for and cannot be: node_id, class_type and reason."},
                 "unbound_inputs": {"type": "array", "items": {"type": "string"},
                     "description": "Names of inputs that had no effect: none, since such names are refused."},
                 "chosen_parameters": {"type": "object", "additionalProperties": true,
@@ -400,6 +357,8 @@ json::object schemas() {
                 "output": {"$ref": "#/components/schemas/ExecutionOutput"},
                 "result": {"$ref": "#/components/schemas/ExecutionResult"},
                 "execution_time": {"type": "number", "nullable": true, "description": "Seconds."},
+                "outputs_reused": {"type": "boolean"},
+                "reused_from": {"type": "string", "format": "uuid"},
                 "error": {"$ref": "#/components/schemas/ExecutionError"},
                 "worker": {"type": "string"},
                 "attempt": {"type": "integer"},
@@ -407,6 +366,17 @@ json::object schemas() {
             }
         }
     })json");
+    json::object& request = made["ExecutionRequest"].at("properties").as_object();
+    request["workflow"] = openapi::workflow_property(
+        "A workflow in ComfyUI's API format: node id -> {class_type, inputs}; or as the editor "
+        "saves it. Where a loader takes a file, it may be an http(s) address, "
+        "data:<type>;base64,<content>, asset:<id> or blake3:<hash>, or a list of those; addresses "
+        "are fetched before the answer."
+    );
+    for (const auto& option : openapi::execution_options()) {
+        request[option.key()] = option.value();
+    }
+    return made;
 }
 
 }  // namespace comfyd::api::workflows

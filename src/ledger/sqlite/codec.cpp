@@ -30,6 +30,7 @@ Result<json::value> decode(std::string_view text) {
     return parsed;
 }
 
+constexpr int kResultColumns = 4;
 Result<> read_result(const Query& row, int column, jobs::Job& job) {
     if (const auto failure = row.text(column); !failure.empty()) {
         const auto object = decode_object(failure);
@@ -64,6 +65,22 @@ Result<> read_result(const Query& row, int column, jobs::Job& job) {
         job.usage = jobs::Usage::from_json(*object);
     }
     return {};
+}
+
+// What else was asked for about its turn stands in the event that it was made with. Few jobs have
+// any, and they alone pay for the parsing.
+void read_standing(std::string_view queued_data, jobs::Job& job) {
+    if (queued_data.find("\"class\"") == std::string_view::npos &&
+        queued_data.find("\"fairness_key\"") == std::string_view::npos) {
+        return;
+    }
+    if (const auto data = decode_object(queued_data)) {
+        const auto text = [&data](std::string_view key) {
+            return json::find_string(*data, key).value_or(std::nullopt).value_or("");
+        };
+        job.batch = text("class") == "batch";
+        job.fairness_key = text("fairness_key");
+    }
 }
 
 }  // namespace
@@ -143,6 +160,12 @@ Result<jobs::Job> read_job(const Query& row) {
     if (const auto result = read_result(row, column, job); !result) {
         return fail(result.error());
     }
+    column += kResultColumns;
+    job.reuse_key = row.text(column++);
+    if (!row.is_null(column)) {
+        job.reused_from = JobId{row.uuid(column)};
+    }
+    read_standing(row.text(kJobColumnCount - 1), job);
     return job;
 }
 
@@ -153,6 +176,12 @@ std::string encode_spec(const jobs::Spec& spec) {
         {"max_attempts", spec.max_attempts},
         {"node_count", spec.node_count},
     };
+    if (spec.batch) {
+        object["batch"] = true;
+    }
+    if (!spec.fairness_key.empty()) {
+        object["fairness_key"] = spec.fairness_key;
+    }
     if (spec.deadline) {
         object["deadline"] = to_unix_ms(*spec.deadline);
     }
@@ -189,6 +218,9 @@ Result<> decode_spec(std::string_view text, jobs::Spec& into) {
     if (const auto deadline = integer("deadline")) {
         into.deadline = from_unix_ms(*deadline);
     }
+    const json::value* batch = json::find(*object, "batch");
+    into.batch = batch != nullptr && batch->is_bool() && batch->get_bool();
+    into.fairness_key = string("fairness_key");
     into.idempotency_key = string("idempotency_key");
     into.request_hash = string("request_hash");
     if (const auto targets = json::find_array(*object, "targets"); targets && *targets != nullptr) {

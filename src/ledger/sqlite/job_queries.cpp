@@ -12,9 +12,16 @@ namespace {
 
 constexpr char kFindJob[] =
     "SELECT " COMFYD_JOB_COLUMNS " FROM jobs j" COMFYD_JOB_JOINS "WHERE j.id = ?";
+constexpr char kFindReusable[] =
+    "SELECT " COMFYD_JOB_COLUMNS " FROM jobs j INDEXED BY jobs_reusable" COMFYD_JOB_JOINS
+    "WHERE j.tenant = ? AND j.reuse_key = ? AND j.state = 3 AND j.reuse_key IS NOT NULL AND "
+    "j.reused_from IS NULL ORDER BY j.id DESC LIMIT 1";
+constexpr char kFindKey[] =
+    "SELECT job, request_hash, created_at FROM idempotency_keys WHERE tenant = ? AND key = ?";
 constexpr char kFindSpec[] =
     "SELECT j.tenant, j.dialect, j.workflow_id, d.requirement, d.metadata, d.dialect_data, s.spec, "
-    "s.extra_data, s.workflow, d.profile FROM jobs j CROSS JOIN job_details d ON d.number = "
+    "s.extra_data, s.workflow, d.profile, j.reuse_key FROM jobs j CROSS JOIN job_details d ON "
+    "d.number = "
     "j.number "
     "CROSS JOIN job_specs s ON s.number = j.number WHERE j.id = ?";
 constexpr char kFindQueuedEvent[] =
@@ -29,6 +36,21 @@ constexpr char kFindUnfinished[] =
     "SELECT " COMFYD_JOB_COLUMNS
     ", d.requirement, d.profile FROM jobs j INDEXED BY jobs_unfinished" COMFYD_JOB_JOINS
     "WHERE j.state < 3 AND j.id > ? ORDER BY j.id LIMIT ?";
+
+Result<std::optional<jobs::Job>> first_job(Query& query) {
+    const auto row = query.next();
+    if (!row) {
+        return fail(row.error());
+    }
+    if (!*row) {
+        return std::nullopt;
+    }
+    auto job = read_job(query);
+    if (!job) {
+        return fail(std::move(job.error()));
+    }
+    return std::move(*job);
+}
 
 Result<jobs::Event> read_event(const Query& row, const JobId& job) {
     jobs::Event event;
@@ -49,18 +71,44 @@ Result<jobs::Event> read_event(const Query& row, const JobId& job) {
 
 Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id) {
     Query query(db, kFindJob);
-    const auto row = query.bind(id).next();
-    if (!row) {
-        return fail(row.error());
+    query.bind(id);
+    return first_job(query);
+}
+
+Result<std::optional<jobs::Job>> find_reusable_job(
+    Database& db, const std::string& tenant, const std::string& reuse_key
+) {
+    Query query(db, kFindReusable);
+    query.bind(tenant, reuse_key);
+    return first_job(query);
+}
+
+Result<std::optional<jobs::Accepted>> find_by_key(
+    Database& db, const std::string& tenant, const std::string& key, Time now
+) {
+    JobId id;
+    jobs::Accepted accepted;
+    {
+        Query query(db, kFindKey);
+        const auto row = query.bind(tenant, key).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row || query.time(2) + kIdempotencyKeyLife <= now) {
+            return std::nullopt;
+        }
+        id.uuid = query.uuid(0);
+        accepted.existing_request_hash = query.text(1);
     }
-    if (!*row) {
+    auto existing = find_job(db, id);
+    if (!existing) {
+        return fail(std::move(existing.error()));
+    }
+    if (!*existing) {
         return std::nullopt;
     }
-    auto job = read_job(query);
-    if (!job) {
-        return fail(std::move(job.error()));
-    }
-    return std::move(*job);
+    accepted.existing = std::move(*existing);
+    return accepted;
 }
 
 Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id) {
@@ -78,6 +126,7 @@ Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id) {
     spec.workflow_id = query.text(2);
     spec.requirement = query.text(3);
     spec.workflow = query.text(8);
+    spec.reuse_key = query.text(10);
     if (const auto profile = query.text(9); !profile.empty()) {
         spec.profile = jobs::decode_profile(profile, spec.requirement);
     }

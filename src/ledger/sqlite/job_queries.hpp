@@ -17,7 +17,17 @@ inline constexpr int kUnfinishedLimitMax = 10'000;
 // early, with a cursor.
 inline constexpr int kListScanMax = 20'000;
 
+inline constexpr Millis kIdempotencyKeyLife = std::chrono::hours(24);
+
 Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id);
+// nullopt: the key is free, or its day is over.
+Result<std::optional<jobs::Accepted>> find_by_key(
+    Database& db, const std::string& tenant, const std::string& key, Time now
+);
+// jobs::Ledger::find_reusable().
+Result<std::optional<jobs::Job>> find_reusable_job(
+    Database& db, const std::string& tenant, const std::string& reuse_key
+);
 Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id);
 Result<std::vector<jobs::Event>> find_events(Database& db, const JobId& id, std::uint64_t after);
 Result<jobs::StateCounts> count_jobs(Database& db, const std::optional<std::string>& tenant);

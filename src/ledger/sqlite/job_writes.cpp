@@ -11,8 +11,6 @@
 namespace comfyd::ledger::sqlite {
 namespace {
 
-constexpr char kFindKey[] =
-    "SELECT job, request_hash, created_at FROM idempotency_keys WHERE tenant = ? AND key = ?";
 constexpr char kInsertKey[] =
     "INSERT OR REPLACE INTO idempotency_keys (tenant, key, job, request_hash, created_at) "
     "VALUES (?, ?, ?, ?, ?)";
@@ -23,8 +21,9 @@ constexpr char kDropOldKeys[] =
 constexpr char kInsertJob[] =
     "INSERT INTO jobs (id, number, tenant, state, revision, sequence, priority, created_at, "
     "started_at, finished_at, not_before, deadline, timeout_ms, attempt, max_attempts, "
-    "cancel_requested, node_count, result, dialect, worker, workflow_id, webhook_events) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?)";
+    "cancel_requested, node_count, result, dialect, worker, workflow_id, webhook_events, "
+    "reuse_key) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?)";
 constexpr char kInsertDetails[] =
     "INSERT INTO job_details (number, queued_sequence, queued_data, requirement, metadata, "
     "dialect_data, profile) "
@@ -38,7 +37,7 @@ constexpr char kFindForChange[] =
 constexpr char kUpdateJob[] =
     "UPDATE jobs SET state = ?, revision = ?, sequence = ?, priority = ?, started_at = ?, "
     "finished_at = ?, not_before = ?, deadline = ?, timeout_ms = ?, attempt = ?, max_attempts = ?, "
-    "cancel_requested = ?, result = ?, worker = ? WHERE id = ?";
+    "cancel_requested = ?, result = ?, worker = ?, reused_from = ? WHERE id = ?";
 constexpr char kPutResult[] =
     "INSERT OR REPLACE INTO job_results (number, failure, outputs, ui_outputs, usage) "
     "VALUES (?, ?, ?, ?, ?)";
@@ -88,7 +87,8 @@ std::size_t AcceptJob::bytes() const {
 Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
     const jobs::Job& job = new_.change.job;
     if (!new_.spec.idempotency_key.empty()) {
-        auto earlier = find_by_key(session);
+        auto earlier =
+            find_by_key(session.db, new_.spec.tenant, new_.spec.idempotency_key, session.now);
         if (!earlier) {
             return fail(std::move(earlier.error()));
         }
@@ -117,39 +117,13 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
         }
     }
     session.counters.add(CounterChanges::Kind::jobs, job.tenant, static_cast<int>(job.state), 1);
-    if (new_.started) {
-        if (auto done = CommitChange(*new_.started)(session); !done) {
+    if (new_.then) {
+        if (auto done = CommitChange(*new_.then)(session); !done) {
             return fail(std::move(done.error()));
         }
     }
     jobs::Accepted accepted;
     accepted.created = true;
-    return accepted;
-}
-
-Result<std::optional<jobs::Accepted>> AcceptJob::find_by_key(Session& session) const {
-    JobId id;
-    jobs::Accepted accepted;
-    {
-        Query query(session.db, kFindKey);
-        const auto row = query.bind(new_.spec.tenant, new_.spec.idempotency_key).next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row || query.time(2) + kIdempotencyKeyLife <= session.now) {
-            return std::nullopt;
-        }
-        id.uuid = query.uuid(0);
-        accepted.existing_request_hash = query.text(1);
-    }
-    auto existing = find_job(session.db, id);
-    if (!existing) {
-        return fail(std::move(existing.error()));
-    }
-    if (!*existing) {
-        return std::nullopt;
-    }
-    accepted.existing = std::move(*existing);
     return accepted;
 }
 
@@ -177,7 +151,8 @@ Result<> AcceptJob::insert_job(Session& session, std::int64_t number) const {
             job.dialect,
             job.worker,
             job.workflow_id,
-            webhook_events_
+            webhook_events_,
+            job.reuse_key.empty() ? std::nullopt : std::optional(job.reuse_key)
         )
         .run();
 }
@@ -317,6 +292,7 @@ Result<> CommitChange::update_job(Session& session, std::int64_t number) const {
             job.cancel_requested,
             result,
             job.worker,
+            job.reused_from,
             job.id
         )
         .run();

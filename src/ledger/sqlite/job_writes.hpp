@@ -12,8 +12,6 @@
 
 namespace comfyd::ledger::sqlite {
 
-inline constexpr Millis kIdempotencyKeyLife = std::chrono::hours(24);
-
 class AcceptJob {
 public:
     using Value = jobs::Accepted;
@@ -22,7 +20,6 @@ public:
     Result<jobs::Accepted> operator()(Session& session);
 
 private:
-    Result<std::optional<jobs::Accepted>> find_by_key(Session& session) const;
     Result<> insert_job(Session& session, std::int64_t number) const;
     Result<> insert_payload(Session& session, std::int64_t number) const;
     Result<> insert_key(Session& session) const;

@@ -196,12 +196,21 @@ constexpr std::string_view kVersion5 = R"sql(
 ALTER TABLE job_details ADD COLUMN profile TEXT;
 )sql";
 
+// Which jobs may be answered with the outputs of which. Of those that may not, nothing is indexed.
+constexpr std::string_view kVersion6 = R"sql(
+ALTER TABLE jobs ADD COLUMN reuse_key TEXT;
+ALTER TABLE jobs ADD COLUMN reused_from BLOB;
+CREATE INDEX jobs_reusable ON jobs (tenant, reuse_key, id)
+    WHERE state = 3 AND reuse_key IS NOT NULL AND reused_from IS NULL;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
     {3, kVersion3},
     {4, kVersion4},
     {5, kVersion5},
+    {6, kVersion6},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

@@ -314,6 +314,9 @@ void Board::on_change(const jobs::Job& job, const jobs::Event& event) {
 }
 
 void Board::tell_end(Live& live, const jobs::Job& job, const jobs::Event& event) {
+    if (job.reused_from) {
+        tell_reused(live, job, event);
+    }
     // One that was taken out of the queue has no story to end.
     if (!live.started) {
         tell_status(live.tenant, &live);
@@ -324,6 +327,29 @@ void Board::tell_end(Live& live, const jobs::Job& job, const jobs::Event& event)
     say(live, to_all ? To::everybody : To::owner, type, std::move(data));
     tell_status(live.tenant, &live);
     say(live, To::owner, "executing", {{"node", nullptr}, {"prompt_id", live.prompt_id}});
+}
+
+// As ComfyUI tells of a prompt whose nodes were all run before.
+void Board::tell_reused(Live& live, const jobs::Job& job, const jobs::Event& event) {
+    const std::int64_t at = to_unix_ms(event.at);
+    live.notes = {};
+    for (const auto& [node, ui] : job.ui_outputs) {
+        live.notes.cached.emplace_back(node);
+    }
+    if (!std::exchange(live.started, true)) {
+        say(live, To::owner, "execution_start", {{"prompt_id", live.prompt_id}, {"timestamp", at}});
+    }
+    say(live,
+        To::owner,
+        "execution_cached",
+        {{"nodes", live.notes.cached}, {"prompt_id", live.prompt_id}, {"timestamp", at}});
+    for (const auto& [node, ui] : renamed_outputs(job.ui_outputs, job.id)) {
+        say(live,
+            To::owner,
+            "executed",
+            {{"node", node}, {"display_node", node}, {"output", ui}, {"prompt_id", live.prompt_id}}
+        );
+    }
 }
 
 // Also without any socket: the history tells what was cached and what a failed run had made.

@@ -99,6 +99,7 @@ private:
     void say(Live& live, To to, std::string_view type, json::object data);
     void tell_status(const std::string& tenant, Live* live);
     void tell_end(Live& live, const jobs::Job& job, const jobs::Event& event);
+    void tell_reused(Live& live, const jobs::Job& job, const jobs::Event& event);
     void note(Live& live, const jobs::Remark& remark);
     void remember(const JobId& job, RunNotes notes);
     void wait_for_others(const JobId& job, Live& live);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "workflow/check.hpp"
+#include "workflow/worker_lack.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -80,9 +81,11 @@ private:
 };
 
 // Nothing is known of any class yet: the worker that comes will judge it.
-Judgement judge_syntax(const workflow::Catalogue& catalogue, const json::object& prompt) {
+Judgement judge_syntax(
+    const workflow::Catalogue& catalogue, const json::object& prompt, std::string_view pool
+) {
     Judgement judgement;
-    auto checked = workflow::check(prompt, catalogue);
+    auto checked = workflow::check(prompt, catalogue, pool);
     if (!checked) {
         judgement.verdict.error =
             workflow::make_prompt_error("invalid_prompt", checked.error().message, "");
@@ -125,14 +128,15 @@ Judgement judge(
     json::object& prompt,
     const std::vector<std::string>* targets,
     const std::vector<FileReference>& files,
-    const workflow::SecurityPolicy& policy
+    const workflow::SecurityPolicy& policy,
+    std::string_view pool
 ) {
     const auto issues = workflow::find_security_issues(workflow::Graph(prompt), policy, catalogue);
     if (!issues.empty()) {  // though ComfyUI itself refuses nobody
         return refuse_for(issues, "prompt_not_allowed", "Prompt is not allowed here");
     }
     if (!catalogue.knows_workers()) {
-        return judge_syntax(catalogue, prompt);
+        return judge_syntax(catalogue, prompt, pool);
     }
     const FleetClasses classes(catalogue, files);
     workflow::PromptOptions options;
@@ -143,18 +147,14 @@ Judgement judge(
     if (!judgement.verdict.accepted) {
         return judgement;
     }
-    judgement.requirement = catalogue.requirement_of(prompt);
-    if (!catalogue.can_run(judgement.requirement)) {
-        const auto nearest = catalogue.nearest(judgement.requirement);
-        std::string lacks;
-        for (std::size_t i = 0; nearest && i < nearest->missing.size(); ++i) {
-            lacks += (i == 0 ? "" : ", ") + nearest->missing[i];
-        }
+    judgement.requirement = workflow::with_pool(catalogue.requirement_of(prompt), pool);
+    if (const auto lack = workflow::find_lack(catalogue, judgement.requirement)) {
         judgement.verdict.accepted = false;
         judgement.verdict.error = workflow::make_prompt_error(
             "no_capable_worker",
             "No single worker has all that this prompt needs",
-            nearest ? "worker " + nearest->worker + " comes nearest and lacks: " + lacks : ""
+            lack->message(),
+            lack->details()
         );
     }
     return judgement;

@@ -25,7 +25,8 @@ Judgement judge(
     json::object& prompt,
     const std::vector<std::string>* targets,
     const std::vector<FileReference>& files,
-    const workflow::SecurityPolicy& policy
+    const workflow::SecurityPolicy& policy,
+    std::string_view pool  // whose workers alone may run it; empty: any
 );
 
 // A refusal in ComfyUI's form for what it does not know of itself. `issues` holds at least one.

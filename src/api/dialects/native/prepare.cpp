@@ -4,7 +4,10 @@
 
 #include "api/inputs.hpp"
 #include "api/submission.hpp"
+#include "api/workflow_source.hpp"
+#include "comfy/members.hpp"
 #include "workflow/check.hpp"
+#include "workflow/embedded.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -20,7 +23,45 @@ const json::object* editor_format_in(const json::object& body) {
                : nullptr;
 }
 
+json::object prompt_error(const Error& error) {
+    return workflow::make_prompt_error("invalid_prompt", error.message, "", error.details);
+}
+
 }  // namespace
+
+Task<Result<tl::expected<json::value, json::object>>> read_body(
+    Call& call, const Services& services
+) {
+    using Body = tl::expected<json::value, json::object>;
+    const bool is_file = is_workflow_file(call.request);
+    auto text = co_await call.exchange.read_body(
+        is_file ? kWorkflowFileBytesMax : services.options.json_body_bytes_max
+    );
+    if (!text) {
+        co_return fail(std::move(text.error()));
+    }
+    if (is_file) {
+        auto prompt = workflow::read_workflow_file(*text);
+        if (!prompt) {
+            co_return Body(tl::unexpected(prompt_error(prompt.error())));
+        }
+        co_return Body(json::object{{"prompt", std::move(*prompt)}});
+    }
+    auto body = workflow::read_prompt_body(*text);
+    if (body && body->is_object()) {
+        auto opened = co_await open_workflow(call, services, body->get_object(), "prompt");
+        if (!opened) {
+            co_return Body(tl::unexpected(prompt_error(opened.error())));
+        }
+    }
+    co_return Body(std::move(body));
+}
+
+const json::object& own_options(const json::object& extra_data) {
+    static const json::object kNothing;
+    const json::object* own = comfy::object_of(extra_data, "comfyd");
+    return own == nullptr ? kNothing : *own;
+}
 
 tl::expected<workflow::PromptRequest, json::object> read_request(
     json::value body, const Services& services
@@ -51,7 +92,12 @@ Task<Result<Judgement>> prepare(
         co_return fail(std::move(files.error()));
     }
     const auto catalogue = services.catalogue();
+    workflow::wrap_file_lists(request.prompt, *catalogue);
     const auto sources = workflow::find_file_sources(request.prompt, *catalogue);
+    auto pool = decode_pool(call, services, own_options(request.extra_data));
+    if (!pool) {
+        co_return fail(std::move(pool.error()));
+    }
     auto known = *files;  // for the judge also those that are still to be fetched
     for (const workflow::FileSource& source : sources) {
         known.push_back({source.node_id, source.input, source.source, {}});
@@ -61,7 +107,8 @@ Task<Result<Judgement>> prepare(
         request.prompt,
         request.targets ? &*request.targets : nullptr,
         known,
-        security_of(services.options, call.caller.tenant)
+        security_of(services.options, call.caller.tenant),
+        *pool
     );
     if (!judgement.verdict.accepted) {
         co_return judgement;

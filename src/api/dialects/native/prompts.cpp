@@ -11,6 +11,8 @@
 #include "api/dialects/native/routes.hpp"
 #include "api/dialects/native/story.hpp"
 #include "api/profile.hpp"
+#include "api/reuse.hpp"
+#include "api/submission.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "comfy/members.hpp"
@@ -122,6 +124,27 @@ jobs::Spec make_spec(
     }
     spec.profile = make_profile(request.prompt, services.catalogue(), services.options.plan, spec);
     return spec;
+}
+
+// `options` is extra_data["comfyd"]; all references outlive the call.
+Task<Result<>> take_reuse(
+    const Services& services,
+    const json::object& options,
+    const workflow::PromptRequest& request,
+    jobs::Spec& spec
+) {
+    if (auto decoded = decode_reuse(options, spec); !decoded) {
+        co_return decoded;
+    }
+    if (wants_reuse(services.options, spec)) {
+        const auto catalogue = services.catalogue();
+        auto found = co_await find_reuse_key(services, *catalogue, request.prompt, spec);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        spec.reuse_key = std::move(found->key);
+    }
+    co_return Result<>();
 }
 
 // Nothing is told of the prompt while this lives.
@@ -270,17 +293,16 @@ bool is_unfinished(const jobs::Job& job) {
 
 Task<> post_prompt(Call& call, Context& context) {
     const Services& services = context.services;
-    auto text = co_await call.exchange.read_body(services.options.json_body_bytes_max);
-    if (!text) {
-        co_await send(call, encode_native_error(text.error()));
+    auto read = co_await read_body(call, services);
+    if (!read) {
+        co_await send(call, encode_native_error(read.error()));
         co_return;
     }
-    auto body = workflow::read_prompt_body(*text);
-    if (!body) {
-        co_await refuse_prompt(call, std::move(body.error()), {});
+    if (!*read) {
+        co_await refuse_prompt(call, std::move(read->error()), {});
         co_return;
     }
-    auto request = read_request(std::move(*body), services);
+    auto request = read_request(std::move(**read), services);
     if (!request) {
         co_await refuse_prompt(call, std::move(request.error()), {});
         co_return;
@@ -303,6 +325,16 @@ Task<> post_prompt(Call& call, Context& context) {
         log::info("a prompt was made safe", {{"tenant", call.caller.tenant}, {"what", repair}});
     }
     jobs::Spec spec = make_spec(call, services, *request, judgement, order);
+    const json::object& own = own_options(spec.extra_data);
+    if (auto turn = decode_turn(call, own, spec); !turn) {
+        co_await send(call, encode_native_error(turn.error()));
+        co_return;
+    }
+    auto reuse = co_await take_reuse(services, own, *request, spec);
+    if (!reuse) {
+        co_await send(call, encode_native_error(reuse.error()));
+        co_return;
+    }
     spec.workflow = json::serialize(request->prompt);
     std::string prompt_id = request->prompt_id.value_or(spec.id->to_string());
     co_await submit_and_answer(

@@ -40,12 +40,8 @@ Result<NodeResult> execute_load(Call& call) {
     return NodeResult{.outputs = {finish(std::move(*sound), decoded->rate)}};
 }
 
-std::optional<Refusal> check(const json::value& literal, const Folders& folders) {
-    const std::string name = workflow::python_str(literal);
-    if (!literal.is_string() || !find_input_file(name, folders)) {
-        return Refusal{"Invalid audio file: " + name, ""};
-    }
-    return std::nullopt;
+std::optional<Refusal> check(const json::value& name, const Folders& folders) {
+    return check_file_name(name, "audio", folders);
 }
 
 Result<std::string> fingerprint(const json::object& inputs, const Folders& folders) {
@@ -173,6 +169,7 @@ NodeClass load_audio() {
         .execute = &execute_load,
         .files = {{"audio", &list_input_audio}},
         .checked_input = "audio",
+        .check_name = "LoadAudio.validate_inputs",
         .check = &check,
         .fingerprint = &fingerprint,
     };

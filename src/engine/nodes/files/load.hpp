@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "engine/engine.hpp"
+#include "engine/node.hpp"
 #include "engine/value.hpp"
 
 namespace comfyd::engine {
@@ -23,6 +24,10 @@ struct LoadedPicture {
 // The content of a file, by ComfyUI's annotated name. A node error when it is not there.
 Result<std::string> read_named(const std::string& name, const Folders& folders);
 
+// For NodeClass::check of classes that load a file of this kind.
+std::optional<Refusal> check_file_name(
+    const json::value& name, std::string_view kind, const Folders& folders
+);
 // For NodeClass::fingerprint: the hash of the file that `input` names.
 Result<std::string> file_fingerprint(
     const json::object& inputs, std::string_view input, const Folders& folders

@@ -66,19 +66,8 @@ Result<Batch> shrink(const Call& call, const pictures::Facts& facts, Batch batch
     return smaller;
 }
 
-std::optional<Refusal> check(const json::value& literal, const Folders& folders) {
-    if (!literal.is_string()) {
-        return Refusal{
-            "'" + std::string(workflow::python_type(literal)) +
-                "' object has no attribute 'endswith'",
-            "AttributeError"
-        };
-    }
-    const std::string name = workflow::python_str(literal);
-    if (!find_input_file(name, folders)) {
-        return Refusal{"Invalid image file: " + name, ""};
-    }
-    return std::nullopt;
+std::optional<Refusal> check(const json::value& name, const Folders& folders) {
+    return check_file_name(name, "image", folders);
 }
 
 Result<std::string> fingerprint(const json::object& inputs, const Folders& folders) {
@@ -112,6 +101,22 @@ Result<NodeResult> execute_mask(Call& call) {
 }
 
 }  // namespace
+
+std::optional<Refusal> check_file_name(
+    const json::value& name, std::string_view kind, const Folders& folders
+) {
+    if (!name.is_string()) {
+        return Refusal{
+            "'" + std::string(workflow::python_type(name)) + "' object has no attribute 'endswith'",
+            "AttributeError"
+        };
+    }
+    const std::string text = workflow::python_str(name);
+    if (!find_input_file(text, folders)) {
+        return Refusal{"Invalid " + std::string(kind) + " file: " + text, ""};
+    }
+    return std::nullopt;
+}
 
 Result<std::string> read_named(const std::string& name, const Folders& folders) {
     const auto path = find_input_file(name, folders);
@@ -194,6 +199,7 @@ NodeClass load_image() {
         .execute = &execute,
         .files = {{"image", &list_input_pictures}},
         .checked_input = "image",
+        .check_name = "LoadImage.VALIDATE_INPUTS",
         .check = &check,
         .fingerprint = &fingerprint,
     };
@@ -205,6 +211,7 @@ NodeClass load_image_output() {
         .description = "Reads a picture that an earlier run has saved.",
         .execute = &execute,
         .checked_input = "image",
+        .check_name = "LoadImage.VALIDATE_INPUTS",  // it is a kind of LoadImage
         .check = &check,
         .fingerprint = &fingerprint,
     };
@@ -217,6 +224,7 @@ NodeClass load_image_mask() {
         .execute = &execute_mask,
         .files = {{"image", &list_input_pictures}},
         .checked_input = "image",
+        .check_name = "LoadImageMask.VALIDATE_INPUTS",
         .check = &check,
         .fingerprint = &fingerprint,
     };

@@ -214,13 +214,8 @@ std::vector<std::string> list_latents(const Folders& folders) {
     return names;
 }
 
-std::optional<Refusal> check_latent(const json::value& literal, const Folders& folders) {
-    const std::string name =
-        literal.is_string() ? std::string(literal.get_string()) : std::string();
-    if (find_input_file(name, folders)) {
-        return std::nullopt;
-    }
-    return Refusal{.text = "Invalid latent file: " + name};
+std::optional<Refusal> check_latent(const json::value& name, const Folders& folders) {
+    return check_file_name(name, "latent", folders);
 }
 
 Result<std::string> fingerprint(const json::object& inputs, const Folders& folders) {
@@ -244,6 +239,7 @@ NodeClass load_latent() {
         .execute = &execute_load,
         .files = {{"latent", &list_latents}},
         .checked_input = "latent",
+        .check_name = "LoadLatent.VALIDATE_INPUTS",
         .check = &check_latent,
         .fingerprint = &fingerprint
     };

@@ -144,6 +144,7 @@ std::optional<json::value> to_json(const Value& value) {
         std::optional<json::value> operator()(const Mask&) const { return std::nullopt; }
         std::optional<json::value> operator()(const ImageView&) const { return std::nullopt; }
         std::optional<json::value> operator()(const MaskView&) const { return std::nullopt; }
+        std::optional<json::value> operator()(const Blocker&) const { return std::nullopt; }
         std::optional<json::value> operator()(std::int64_t number) const {
             return json::value(number);
         }

@@ -140,6 +140,7 @@ NodeClass custom_combo() {
         .execute = &execute_combo,
         .takes_any_input = true,
         .checked_input = "choice",
+        .check_name = "CustomComboNode.validate_inputs",
         .check = &accept_any
     };
 }
