@@ -1,161 +1,17 @@
 #include "app/settings.hpp"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <sstream>
 #include <utility>
 
+#include "app/setting_kinds.hpp"
 #include "net/http.hpp"
 
 namespace comfyd::app {
 namespace {
 
 constexpr double kGpuSecondUsdMax = 1'000;
-
-template <class Number>
-Setting number(
-    std::string key, std::string help, Number Config::* member, std::int64_t min, std::int64_t max
-) {
-    return {
-        key,
-        std::move(help),
-        [key, member, min, max](Config& config, const std::string& text) -> Result<> {
-            std::int64_t value = 0;
-            const auto [end, error] =
-                std::from_chars(text.data(), text.data() + text.size(), value);
-            if (error != std::errc() || end != text.data() + text.size() || value < min ||
-                value > max) {
-                return invalid(
-                    "'" + key + "' must be a whole number from " + std::to_string(min) + " to " +
-                    std::to_string(max) + ", not '" + text + "'"
-                );
-            }
-            config.*member = static_cast<Number>(value);
-            return {};
-        },
-        [member](const Config& config) { return std::to_string(config.*member); }
-    };
-}
-
-Setting text(std::string key, std::string help, std::string Config::* member) {
-    return {
-        key,
-        std::move(help),
-        [member](Config& config, const std::string& value) -> Result<> {
-            config.*member = value;
-            return {};
-        },
-        [member](const Config& config) {
-            YAML::Emitter out;
-            out << (config.*member);
-            return config.*member == "" ? std::string("\"\"") : std::string(out.c_str());
-        }
-    };
-}
-
-Setting flag(std::string key, std::string help, bool Config::* member) {
-    return {
-        key,
-        std::move(help),
-        [key, member](Config& config, const std::string& value) -> Result<> {
-            if (value == "true" || value == "1" || value == "yes" || value == "on") {
-                config.*member = true;
-            } else if (value == "false" || value == "0" || value == "no" || value == "off") {
-                config.*member = false;
-            } else {
-                return invalid("'" + key + "' must be true or false, not '" + value + "'");
-            }
-            return {};
-        },
-        [member](const Config& config) { return std::string(config.*member ? "true" : "false"); }
-    };
-}
-
-Setting decimal(
-    std::string key, std::string help, double Config::* member, double min, double max
-) {
-    return {
-        key,
-        std::move(help),
-        [key, member, min, max](Config& config, const std::string& text) -> Result<> {
-            double value = 0;
-            const auto [end, error] =
-                std::from_chars(text.data(), text.data() + text.size(), value);
-            if (error != std::errc() || end != text.data() + text.size() ||
-                !(value >= min && value <= max)) {
-                return invalid("'" + key + "' must be a number of at least 0, not '" + text + "'");
-            }
-            config.*member = value;
-            return {};
-        },
-        [member](const Config& config) { return show_number(config.*member); }
-    };
-}
-
-std::vector<std::string> split_commas(const std::string& list) {
-    std::vector<std::string> items;
-    std::stringstream stream(list);
-    for (std::string item; std::getline(stream, item, ',');) {
-        const auto first = item.find_first_not_of(" \t");
-        const auto last = item.find_last_not_of(" \t");
-        if (first != std::string::npos) {
-            items.push_back(item.substr(first, last - first + 1));
-        }
-    }
-    return items;
-}
-
-Setting words(std::string key, std::string help, std::vector<std::string> Config::* member) {
-    return {
-        std::move(key),
-        std::move(help),
-        [member](Config& config, const std::string& value) -> Result<> {
-            config.*member = split_commas(value);
-            return {};
-        },
-        [member](const Config& config) {
-            YAML::Emitter out;
-            out << YAML::Flow << (config.*member);
-            return std::string(out.c_str());
-        },
-        true
-    };
-}
-
-template <class Enum>
-Setting choice(
-    std::string key,
-    std::string help,
-    Enum Config::* member,
-    std::vector<std::pair<std::string, Enum>> words
-) {
-    return {
-        key,
-        std::move(help),
-        [key, member, words](Config& config, const std::string& value) -> Result<> {
-            std::string known;
-            for (const auto& [word, meaning] : words) {
-                if (word == value) {
-                    config.*member = meaning;
-                    return {};
-                }
-                known += (known.empty() ? "" : ", ") + word;
-            }
-            return invalid("'" + key + "' must be one of " + known + ", not '" + value + "'");
-        },
-        [member, words](const Config& config) {
-            for (const auto& [word, meaning] : words) {
-                if (meaning == config.*member) {
-                    return word;
-                }
-            }
-            return std::string();
-        }
-    };
-}
 
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);

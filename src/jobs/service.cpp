@@ -1,15 +1,13 @@
 #include "jobs/service.hpp"
 
-#include <array>
 #include <atomic>
-#include <mutex>
 #include <utility>
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 
 #include "base/hop.hpp"
 #include "base/log.hpp"
+#include "jobs/arrivals.hpp"
 #include "jobs/dispatcher.hpp"
 
 namespace comfyd::jobs {
@@ -39,7 +37,8 @@ public:
           fleet_(fleet),
           hub_(hub),
           options_(options),
-          dispatcher_(core, clock, ledger, fleet, hub, options.scheduling) {
+          dispatcher_(core, clock, ledger, fleet, hub, options.scheduling),
+          arrivals_(core, dispatcher_) {
         dispatcher_.set_tenants(options.tenants, options.classify);
         dispatcher_.set_outputs_kept(options.outputs_kept);
     }
@@ -75,17 +74,17 @@ public:
             submitted.view.queue_position = 1;
         }
         if (!accepted) {
-            Incoming incoming{
+            Arrivals::Job arrival{
+                likely_rank(job.change.job),
                 job.change.job,
                 known_profile(job.spec.profile, job.spec.requirement),
                 std::move(job.spec.secret_extra_data)
             };
             accepted = co_await ledger_.accept(std::move(job));
             if (*accepted && (*accepted)->created) {
-                submitted.view.queue_position =
-                    static_cast<int>(jobs_ahead(likely_rank(incoming.job))) + 1;
+                submitted.view.queue_position = static_cast<int>(jobs_ahead(arrival.rank)) + 1;
                 const Executor here = co_await boost::asio::this_coro::executor;
-                hand_over(std::move(incoming), here);
+                arrivals_.send(std::move(arrival), here);
             }
         }
         if (!*accepted) {
@@ -159,7 +158,7 @@ public:
         view.job = std::move(*found);
         if (!is_terminal(view.job.state)) {
             auto live = co_await call_on(core_, [this, id] {
-                take_over();
+                arrivals_.take_over();
                 return dispatcher_.live(id);
             });
             view.progress = std::move(live.progress);
@@ -233,7 +232,7 @@ public:
             // First listen, then read the past: what is committed in between arrives twice and is
             // told once.
             latest = co_await call_on(core_, [this, id, subscription] {
-                take_over();
+                arrivals_.take_over();
                 hub_.attach(id, subscription);
                 return dispatcher_.latest(id);
             });
@@ -282,26 +281,10 @@ public:
         }
     }
 
-    // On the core. Also before anything that asks after a job: its submit may have been answered
-    // while it was still on its way.
-    void take_over() {
-        std::vector<Incoming> taken;
-        {
-            const std::scoped_lock lock(mutex_);
-            taken.swap(incoming_);
-        }
-        for (Incoming& incoming : taken) {
-            const auto rank = static_cast<std::size_t>(likely_rank(incoming.job));
-            on_the_way_[rank].fetch_sub(1, std::memory_order_relaxed);
-            dispatcher_.enqueue(
-                incoming.job, std::move(incoming.profile), std::move(incoming.secret_extra_data)
-            );
-        }
-    }
-
+    // For what asks after a job: its submit may have been answered while it was still on its way.
     template <class T>
     Task<T> with_arrivals(Task<T> work) {
-        take_over();
+        arrivals_.take_over();
         auto result = co_await std::move(work);
         co_return result;
     }
@@ -313,15 +296,10 @@ public:
     events::Hub& hub_;
     ServiceOptions options_;
     Dispatcher dispatcher_;
+    Arrivals arrivals_;
     std::atomic<bool> stopping_{false};
 
 private:
-    struct Incoming {
-        Job job;
-        scheduler::ProfilePtr profile;
-        json::object secret_extra_data;
-    };
-
     Task<Result<Submitted>> replay(Accepted accepted, std::string request_hash) {
         if (accepted.existing_request_hash != request_hash) {
             co_return fail(
@@ -338,24 +316,6 @@ private:
         co_return Submitted{std::move(*view), true};
     }
 
-    // Many submits cross to the core thread in one post: waking it for each would cost more than
-    // the work itself.
-    void hand_over(Incoming incoming, Executor here) {
-        const auto rank = static_cast<std::size_t>(likely_rank(incoming.job));
-        on_the_way_[rank].fetch_add(1, std::memory_order_relaxed);
-        bool must_post = false;
-        {
-            const std::scoped_lock lock(mutex_);
-            must_post = incoming_.empty();
-            incoming_.push_back(std::move(incoming));
-        }
-        if (must_post) {
-            // By way of the caller's own queue, so that all that one commit resumes there goes
-            // along.
-            boost::asio::post(here, [this] { boost::asio::post(core_, [this] { take_over(); }); });
-        }
-    }
-
     // By what never changes. Any thread.
     int likely_rank(const Job& job) const {
         if (job.batch || !options_.classify) {
@@ -367,18 +327,10 @@ private:
         return scheduler::priority_of(job.priority, scheduler::grounds_of(known));
     }
 
+    // Those in the core's queue and those on their way to it.
     std::size_t jobs_ahead(int rank) const {
-        // Those in the core's queue and those on their way to it.
-        std::size_t ahead = dispatcher_.queued_at_least(rank);
-        for (int r = rank; r <= kPriorityMax; ++r) {
-            ahead += on_the_way_[static_cast<std::size_t>(r)].load(std::memory_order_relaxed);
-        }
-        return ahead;
+        return dispatcher_.queued_at_least(rank) + arrivals_.count(rank);
     }
-
-    std::array<std::atomic<std::size_t>, kPriorityMax + 1> on_the_way_{};
-    std::mutex mutex_;
-    std::vector<Incoming> incoming_;
 };
 
 Service::Service(
@@ -443,7 +395,7 @@ Task<Result<Explained>> Service::explain(std::string tenant, JobId id) {
     explained.job = std::move(*found);
     if (!is_terminal(explained.job.state)) {
         explained.waiting = co_await call_on(impl_->core_, [impl = impl_.get(), id, &explained] {
-            impl->take_over();
+            impl->arrivals_.take_over();
             explained.waits_for = impl->dispatcher_.waits_for(id);
             return impl->dispatcher_.explain(id);
         });
@@ -507,7 +459,7 @@ Task<Result<Stats>> Service::stats(StatsQuery query) {
 
 Task<QueueCounts> Service::queue_counts() {
     auto counts = co_await call_on(impl_->core_, [impl = impl_.get()] {
-        impl->take_over();
+        impl->arrivals_.take_over();
         return QueueCounts{
             impl->dispatcher_.queued_count(),
             impl->dispatcher_.running_count(),

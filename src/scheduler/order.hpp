@@ -110,6 +110,7 @@ public:
     bool remove(const JobId& job);
     bool contains(const JobId& job) const { return entries_.contains(job); }
     JobKeys keys_of(const JobId& job) const;
+    Time queued_at(const JobId& job) const;
     std::size_t size() const { return entries_.size(); }
 
     // Out of the queue, and its tenant is charged.

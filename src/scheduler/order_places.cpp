@@ -55,6 +55,10 @@ JobKeys Order::keys_of(const JobId& job) const {
     return keys;
 }
 
+Time Order::queued_at(const JobId& job) const {
+    return from_unix_ms(entries_.at(job).queued_ms);
+}
+
 std::size_t Order::lane_size(Index lane) const {
     return lanes_[lane].jobs->size();
 }

@@ -32,10 +32,10 @@ std::optional<WaitClass> Scheduler::Impl::class_to_help(Time now) {
     for (const WaitClass wait_class : kInOrder) {
         if (is_below) {
             const auto head = order_.first(wait_class);
-            const double late =
-                head ? seconds_between(order_.keys_of(head->turn.job.job).queued_at, now) * 1000.0 /
-                           static_cast<double>(wait_target(wait_class).count())
-                     : 0;
+            const double late = head ? seconds_between(order_.queued_at(head->turn.job.job), now) *
+                                           1000.0 /
+                                           static_cast<double>(wait_target(wait_class).count())
+                                     : 0;
             if (late > worst) {
                 worst = late;
                 helped = wait_class;
@@ -134,7 +134,7 @@ bool Scheduler::Impl::can_be_put_off(const Match& match, WaitClass wait_class, T
         options_.stay_factor * match.numbers.load_s
     );
     const auto is_recent = [&](const JobId& job) {
-        return seconds_between(order_.keys_of(job).queued_at, now) < most_s;
+        return seconds_between(order_.queued_at(job), now) < most_s;
     };
     const auto first = order_.first(wait_class);
     return is_recent(match.job) && (!first || is_recent(first->turn.job.job));
