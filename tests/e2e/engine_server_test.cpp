@@ -136,7 +136,7 @@ TEST(EngineCommand, SaysWhatIsWrong) {
     EXPECT_EQ(server.stop(), 0);
 }
 
-#if defined(__has_feature) && __has_feature(thread_sanitizer)
+#if defined(__has_feature) && (__has_feature(thread_sanitizer) || __has_feature(address_sanitizer))
 constexpr int kPicturesToBlur = 1;  // a sanitized engine is ten times slower
 #else
 constexpr int kPicturesToBlur = 8;
