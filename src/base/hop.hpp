@@ -7,6 +7,7 @@
 
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -46,14 +47,21 @@ Task<std::invoke_result_t<Work>> call_on(Target target, Work work) {
     co_return value;
 }
 
-// Runs a coroutine on `target` and continues the caller on its own executor with its result.
+// Runs a coroutine on `target` and continues the caller on its own executor with its result. It is
+// not interrupted by cancellation: what was begun on the core is ended there. (Boost 1.81 would
+// also tell a coroutine of it that has ended in the meantime.)
 template <class T>
 Task<T> await_on(Executor target, Task<T> task) {
     constexpr boost::asio::use_awaitable_t<Executor> kAwait{};
+    const boost::asio::cancellation_slot none;
     if constexpr (std::is_void_v<T>) {
-        co_await boost::asio::co_spawn(target, std::move(task), kAwait);
+        co_await boost::asio::co_spawn(
+            target, std::move(task), boost::asio::bind_cancellation_slot(none, kAwait)
+        );
     } else {
-        auto value = co_await boost::asio::co_spawn(target, std::move(task), kAwait);
+        auto value = co_await boost::asio::co_spawn(
+            target, std::move(task), boost::asio::bind_cancellation_slot(none, kAwait)
+        );
         co_return value;
     }
 }

@@ -278,33 +278,34 @@ TEST_P(ClassTargets, AreMet) {
     EXPECT_EQ(world.placed.size(), 20'000U);
 }
 
-// A job of a higher class is passed over for one of a lower class to put off a load until a quarter
-// of its target is over; after that only for those that are late, one in four.
-TEST(Properties, InversionsOfPriorityAreBounded) {
+// Jobs of all classes come as fast as three workers could run them without a load.
+class Inversions : public ::testing::TestWithParam<unsigned> {};
+INSTANTIATE_TEST_SUITE_P(Properties, Inversions, ::testing::Range(1U, 11U));
+
+// A lower class goes before a higher one that waits at most once in four times: for those that are
+// late, and where a load is put off or a busy worker is worth waiting for.
+TEST_P(Inversions, AreBounded) {
     TableEstimates estimates;
     Scheduler scheduler(estimates);
     for (int i = 0; i < 3; ++i) {
         scheduler.set_worker(worker("w" + std::to_string(i)));
     }
     World world(scheduler);
-    std::mt19937 random(5);
-    std::array<std::map<JobId, double>, kWaitClasses> came;  // those that were not placed yet
-    for (std::uint64_t i = 0; i < 3000; ++i) {
-        const double when = 0.3 * static_cast<double>(i);
-        const std::string model = random() % 3 == 0 ? "x" : "y";
-        const int priority = 1 + static_cast<int>(random() % 10);
-        came[static_cast<std::size_t>(wait_class_of(priority, false))][job_id(i)] = when;
-        world.submit_at(when, job_id(i), keys(profile(model), at(0), priority));
+    std::mt19937 random(GetParam());
+    std::uint64_t number = 0;
+    for (int i = 0; i < 3000; ++i) {
+        world.submit_at(
+            i * 0.3,
+            job_id(++number),
+            keys(profile(random() % 3 == 0 ? "x" : "y"), at(0), 1 + static_cast<int>(random() % 10))
+        );
     }
     std::size_t inversions = 0;
     world.lasts = [&](const Decision& decision) {
-        const auto own = static_cast<std::size_t>(wait_class_of(decision.keys.priority, false));
-        came[own].erase(decision.job);
-        for (std::size_t above = 0; above < own; ++above) {
-            // Ids rise with time, so the first is the oldest.
-            const double oldest = came[above].empty() ? 1e9 : came[above].begin()->second;
-            const auto target = wait_target(static_cast<WaitClass>(above));
-            if (world.now_s - oldest > 0.25 * std::chrono::duration<double>(target).count()) {
+        const WaitClass own = wait_class_of(decision.keys.priority, false);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(own); ++i) {
+            const auto above = static_cast<WaitClass>(i);
+            if (scheduler.waiting(above).jobs > 0 && decision.queue_length > 0) {
                 ++inversions;
                 break;
             }

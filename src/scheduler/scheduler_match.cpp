@@ -12,7 +12,7 @@ constexpr int kQueuesLookedAt = 32;
 // A worker that stayed with its models looks at the others again after this part of a load.
 constexpr double kLookAgain = 0.5;
 // A load may be put off for work of a lower class that needs none until this part of the target.
-constexpr double kPartOfTarget = 0.25;
+constexpr double kPartOfTarget = 0.2;
 // How long it is good to know which class is late.
 constexpr Millis kLateFor = std::chrono::seconds(1);
 
@@ -111,9 +111,10 @@ std::optional<Decision> Scheduler::Impl::next(Time now) {
             continue;
         }
         if (match) {
+            // A lower class that went first because a load was put off has had its turn by that.
             const bool was_helped = wait_class == classes.front() && classes != kInOrder;
             since_ageing_turn_ =
-                was_helped ? 0 : std::min(since_ageing_turn_ + 1, options_.ageing_turn);
+                was_helped || put_off ? 0 : std::min(since_ageing_turn_ + 1, options_.ageing_turn);
             return decide(*match, now);
         }
     }

@@ -160,8 +160,8 @@ TEST_F(SchedulerTest, ALoadForAHigherClassIsPutOffForWarmWorkAWhile) {
         return decision->job;
     };
     EXPECT_EQ(place(0), job_id(1));
-    EXPECT_EQ(place(7), job_id(2));
-    EXPECT_EQ(place(8), job_id(100)) << "a quarter of its target is over";
+    EXPECT_EQ(place(5), job_id(2));
+    EXPECT_EQ(place(6), job_id(100)) << "a fifth of its target is over";
 
     scheduler.set_models("w", {{"checkpoint/warm", 4 * kGiB}});
     scheduler.add(job_id(101), keys(profile("cold"), at(10), 9));
