@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#define COMFYD_BINARY "comfyd"
+#include "direct.hpp"
 #include "placement.hpp"
 #include "support/comfyd.hpp"
 #include "tools.hpp"
@@ -19,39 +19,17 @@ namespace {
 using namespace comfyd;
 using namespace comfyd::bench;
 using namespace comfyd::support;
+
 // What a program that drives ComfyUI itself does for one picture.
 std::vector<double> drive_directly(const std::string& worker, int count) {
-    Http http(worker);
-    auto socket = http.ws("/ws?clientId=bench");
+    DirectWorker comfyui(worker);
     std::vector<double> times;
     for (int i = 0; i < count; ++i) {
         const auto start = SteadyClock::now();
-        const Reply reply = http.post_json(
-            "/prompt",
-            json::object{
-                {"prompt", text_to_image("direct " + std::to_string(i))}, {"client_id", "bench"}
-            }
-        );
-        const json::value id = reply.json_at("/prompt_id");
-        for (;;) {
-            const auto message = socket->next();
-            if (!message) {
-                std::fprintf(stderr, "the worker's socket broke\n");
-                std::exit(1);
-            }
-            if (!message->binary && message->data.find("\"executing\"") != std::string::npos &&
-                message->data.find("\"node\": null") != std::string::npos) {
-                break;
-            }
-            if (!message->binary && message->data.find("\"executing\"") != std::string::npos &&
-                message->data.find("\"node\":null") != std::string::npos) {
-                break;
-            }
-        }
-        const Reply history = http.get("/history/" + std::string(id.as_string()));
-        const json::value file =
-            history.json_at("/" + std::string(id.as_string()) + "/outputs/9/images/0/filename");
-        http.get("/view?type=output&filename=" + std::string(file.as_string()));
+        const std::string id = comfyui.run(text_to_image("direct " + std::to_string(i)));
+        const Reply history = comfyui.http().get("/history/" + id);
+        const json::value file = history.json_at("/" + id + "/outputs/9/images/0/filename");
+        comfyui.http().get("/view?type=output&filename=" + std::string(file.as_string()));
         times.push_back(ms_since(start));
     }
     return times;
@@ -178,21 +156,22 @@ int main(int argc, char** argv) {
         return streams(arguments[1], arguments[2], std::stoi(arguments[3]));
     }
     if (arguments.size() >= 7 && arguments[0] == "placement") {
-        return place_many_models(
-            {.url = arguments[1],
-             .run_ms = std::stoi(arguments[2]),
-             .load_ms = std::stoi(arguments[3]),
-             .models = std::stoi(arguments[4]),
-             .jobs = std::stoi(arguments[5]),
-             .workers = {arguments.begin() + 6, arguments.end()}}
-        );
+        const ManyModels setup{
+            .run_ms = std::stoi(arguments[2]),
+            .load_ms = std::stoi(arguments[3]),
+            .models = std::stoi(arguments[4]),
+            .jobs = std::stoi(arguments[5]),
+            .workers = {arguments.begin() + 6, arguments.end()}
+        };
+        return arguments[1] == "pressure" ? place_by_pressure(setup)
+                                          : place_many_models(arguments[1], setup);
     }
     std::fprintf(
         stderr,
         "usage: bench-driver overhead URL WORKER_URL COUNT\n"
         "       bench-driver utilisation URL WORKERS JOB_MS COUNT\n"
         "       bench-driver streams URL JOB COUNT\n"
-        "       bench-driver placement URL RUN_MS LOAD_MS MODELS JOBS WORKER_URL...\n"
+        "       bench-driver placement URL|pressure RUN_MS LOAD_MS MODELS JOBS WORKER_URL...\n"
     );
     return 2;
 }

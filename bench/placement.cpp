@@ -5,7 +5,6 @@
 #include <set>
 #include <thread>
 
-#define COMFYD_BINARY "comfyd"
 #include "support/comfyd.hpp"
 #include "tools.hpp"
 
@@ -13,13 +12,6 @@ namespace comfyd::bench {
 namespace {
 
 using namespace support;
-
-std::string job_text(int number, std::size_t model) {
-    json::object graph = text_to_image("placement " + std::to_string(number));
-    graph.at("4").as_object().at("inputs").as_object()["ckpt_name"] =
-        "model-" + std::to_string(model) + ".safetensors";
-    return json::serialize(json::object{{"workflow", std::move(graph)}});
-}
 
 std::vector<double> waits_s(Http& http) {
     std::vector<double> waits;
@@ -48,39 +40,60 @@ std::int64_t loads_of(const std::vector<std::string>& workers) {
 
 }  // namespace
 
-int place_many_models(const ManyModels& setup) {
+std::vector<std::size_t> zipf_models(const ManyModels& setup) {
     std::vector<double> weights;
     for (int i = 0; i < setup.models; ++i) {
         weights.push_back(1.0 / (i + 1));
     }
     std::mt19937 random(1);
     std::discrete_distribution<std::size_t> pick(weights.begin(), weights.end());
-    std::set<std::size_t> used;
-    Http http(setup.url);
-    BareClient client(setup.url);
-    const auto start = SteadyClock::now();
+    std::vector<std::size_t> models;
     for (int i = 0; i < setup.jobs; ++i) {
-        const std::size_t model = pick(random);
-        used.insert(model);
-        client.post("/api/v2/jobs", job_text(i, model));
+        models.push_back(pick(random));
     }
-    while (http.get("/api/v1/queue/metrics").json_at("/completed_tasks").to_number<int>() <
-           setup.jobs) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    const double wall_s = ms_since(start) / 1000;
+    return models;
+}
+
+json::object picture_with(std::size_t model, const std::string& text) {
+    json::object graph = text_to_image(text);
+    graph.at("4").as_object().at("inputs").as_object()["ckpt_name"] =
+        "model-" + std::to_string(model) + ".safetensors";
+    return graph;
+}
+
+void print_placement(
+    const ManyModels& setup, double makespan_s, const std::vector<double>& waits_s
+) {
+    const std::vector<std::size_t> models = zipf_models(setup);
+    const std::set<std::size_t> used(models.begin(), models.end());
     const double bound_s =
         (setup.jobs * setup.run_ms + static_cast<double>(used.size()) * setup.load_ms) /
         static_cast<double>(setup.workers.size()) / 1000;
     std::printf(
         "jobs=%d makespan_s=%.2f bound_s=%.2f ratio=%.3f p95_wait_s=%.2f loads=%lld\n",
         setup.jobs,
-        wall_s,
+        makespan_s,
         bound_s,
-        wall_s / bound_s,
-        percentile(waits_s(http), 0.95),
+        makespan_s / bound_s,
+        percentile(waits_s, 0.95),
         static_cast<long long>(loads_of(setup.workers))
     );
+}
+
+int place_many_models(const std::string& url, const ManyModels& setup) {
+    Http http(url);
+    BareClient client(url);
+    const std::vector<std::size_t> models = zipf_models(setup);
+    const auto start = SteadyClock::now();
+    for (std::size_t i = 0; i < models.size(); ++i) {
+        json::object graph = picture_with(models[i], "placement " + std::to_string(i));
+        client.post("/api/v2/jobs", json::serialize(json::object{{"workflow", std::move(graph)}}));
+    }
+    while (http.get("/api/v1/queue/metrics").json_at("/completed_tasks").to_number<int>() <
+           setup.jobs) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    print_placement(setup, ms_since(start) / 1000, waits_s(http));
     return 0;
 }
 

@@ -102,13 +102,17 @@ fi
 if [[ $wanted == *" placement "* ]]; then
     names=()
     for i in $(seq 0 19); do names+=(--model "model-$i.safetensors"); done
-    for policy in finish-time score fifo; do
+    for policy in finish-time score fifo pressure; do
         start "models-$policy" "$build/comfy-double" --count 8 --delay-ms 28 --load-ms 560 "${names[@]}"
         fleet=$last
         mapfile -t urls < <(sed -n 's/^listening on //p' "$work/models-$policy.out")
-        serve "placement-$policy" --no-engine --set scheduler.policy=$policy "${urls[@]/#/--worker=}"
-        sleep 2
-        echo "placement policy=$policy $("$build/bench-driver" placement "$(url_of "placement-$policy")" 28 560 20 2000 "${urls[@]}")"
+        asked=pressure # SwarmUI's rule needs no comfyd
+        if [ $policy != pressure ]; then
+            serve "placement-$policy" --no-engine --set scheduler.policy=$policy "${urls[@]/#/--worker=}"
+            asked=$(url_of "placement-$policy")
+            sleep 2
+        fi
+        echo "placement policy=$policy $("$build/bench-driver" placement "$asked" 28 560 20 2000 "${urls[@]}")"
         stop "$last"
         stop "$fleet"
     done
