@@ -206,6 +206,15 @@ public:
             return entry.second.hash == hash;
         });
     }
+    Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [id, asset] : assets_) {
+            if (asset.hash == hash && asset.bytes) {
+                co_return *asset.bytes;
+            }
+        }
+        co_return std::nullopt;
+    }
     Task<Result<std::vector<assets::Asset>>> expired(Time, int) override {
         co_return std::vector<assets::Asset>();
     }

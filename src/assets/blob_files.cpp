@@ -181,6 +181,11 @@ std::string Incoming::hash() {
     return "blake3:" + hasher.hex();
 }
 
+std::string Incoming::take() {
+    *buffered_ -= buffer_.size();
+    return std::exchange(buffer_, {});
+}
+
 BlobFiles::BlobFiles(fs::path directory, std::uint64_t bytes_max, Clock& clock)
     : blobs_(directory / "blobs"),
       incoming_(directory / "incoming"),

@@ -62,6 +62,9 @@ public:
     std::uint64_t size() const { return size_; }
     // All of the content, also what is in memory still.
     std::string hash();
+    bool is_in_memory() const { return !file_.is_open() && !failure_; }
+    // All of the content, which is then gone. REQUIRES: is_in_memory().
+    std::string take();
     // The first kSniffBytes.
     const std::string& head() const { return head_; }
 

@@ -74,6 +74,10 @@ Error no_such_asset(const AssetId& id) {
     return Error(Code::not_found, "there is no asset " + id.to_string());
 }
 
+Error not_stored(const std::string& hash) {
+    return Error(Code::output_unavailable, "the content of '" + hash + "' is no longer stored");
+}
+
 Result<std::string> read_file(const fs::path& path, std::uint64_t bytes_max) {
     const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat status{};
@@ -113,6 +117,7 @@ public:
         : catalogue_(catalogue),
           clock_(clock),
           pool_(pool),
+          kept_bytes_max_(options.kept_bytes_max),
           files_(options.directory, options.blob_bytes_max, clock),
           sweeper_(files_, catalogue, clock, pool) {}
 
@@ -123,6 +128,10 @@ public:
     Time now() const { return clock_.now(); }
 
     Task<Result<Added>> publish(std::unique_ptr<Incoming> incoming, NewAsset asset);
+    // Whether an output of this size may be kept with its record.
+    bool is_small(std::uint64_t size) const { return size <= kept_bytes_max_; }
+    // Nullopt: there is no file, and no record that keeps the bytes.
+    Task<Result<std::optional<Content>>> find_content(Asset asset);
     struct Recorded {
         Asset asset;
         bool replayed = false;
@@ -134,35 +143,58 @@ private:
     // still there.
     Task<Result<std::optional<Asset>>> find_earlier(AssetId id, std::string hash);
     Task<Result<Recorded>> add(Asset made, bool has_key);
+    Task<Result<Blob>> write_file(Incoming& incoming, std::string expected_hash);
+    Task<Result<Added>> keep(Incoming& incoming, NewAsset asset);
 
     Catalogue& catalogue_;
     Clock& clock_;
     Pool& pool_;
+    std::uint64_t kept_bytes_max_;
     BlobFiles files_;
     Sweeper sweeper_;
 };
 
+Task<Result<Blob>> Store::Impl::write_file(Incoming& incoming, std::string expected_hash) {
+    auto work = guarded([this, &incoming, expected = std::move(expected_hash)]() -> Result<Blob> {
+        if (!expected.empty() && expected != incoming.hash()) {
+            return fail(
+                Code::hash_mismatch,
+                "the bytes have the hash " + incoming.hash() + ", not the expected " + expected,
+                {{"expected", expected}, {"actual", incoming.hash()}}
+            );
+        }
+        return files_.publish(incoming);
+    });
+    auto blob = co_await pool_.run(std::move(work));
+    co_return blob;
+}
+
+// Nothing is written here: the commit that ends the job writes the bytes too.
+Task<Result<Store::Added>> Store::Impl::keep(Incoming& incoming, NewAsset asset) {
+    Blob blob{.hash = incoming.hash(), .size_bytes = incoming.size(), .is_new = true};
+    auto recorded = co_await record(std::move(asset), std::move(blob));
+    if (!recorded) {
+        co_return fail(std::move(recorded.error()));
+    }
+    recorded->asset.bytes = std::make_shared<const std::string>(incoming.take());
+    co_return Added{std::move(recorded->asset), true};
+}
+
 Task<Result<Store::Added>> Store::Impl::publish(
     std::unique_ptr<Incoming> incoming, NewAsset asset
 ) {
-    auto work =
-        guarded([this, &file = *incoming, expected = asset.expected_hash]() -> Result<Blob> {
-            if (!expected.empty() && expected != file.hash()) {
-                return fail(
-                    Code::hash_mismatch,
-                    "the bytes have the hash " + file.hash() + ", not the expected " + expected,
-                    {{"expected", expected}, {"actual", file.hash()}}
-                );
-            }
-            return files_.publish(file);
-        });
-    auto blob = co_await pool_.run(std::move(work));
+    if (asset.content_type.empty()) {
+        const bool is_whole = incoming->head().size() == incoming->size();
+        asset.content_type = guess_content_type(asset.file_path, incoming->head(), is_whole);
+    }
+    if (asset.job && asset.expected_hash.empty() && incoming->is_in_memory() &&
+        is_small(incoming->size())) {
+        auto kept = co_await keep(*incoming, std::move(asset));
+        co_return kept;
+    }
+    auto blob = co_await write_file(*incoming, asset.expected_hash);
     if (!blob) {
         co_return fail(std::move(blob.error()));
-    }
-    if (asset.content_type.empty()) {
-        const bool is_whole = incoming->head().size() == blob->size_bytes;
-        asset.content_type = guess_content_type(asset.file_path, incoming->head(), is_whole);
     }
     // Asked per tenant: whether somebody else has the same bytes is nobody's business.
     bool is_known = false;
@@ -179,6 +211,25 @@ Task<Result<Store::Added>> Store::Impl::publish(
         co_return fail(std::move(recorded.error()));
     }
     co_return Added{std::move(recorded->asset), !is_known, recorded->replayed};
+}
+
+Task<Result<std::optional<Content>>> Store::Impl::find_content(Asset asset) {
+    if (asset.bytes) {
+        co_return Content(*asset.bytes);
+    }
+    if (is_small(asset.size_bytes)) {
+        auto kept = co_await catalogue_.kept_bytes(asset.hash);
+        if (!kept || *kept) {
+            co_return kept ? Result<std::optional<Content>>(Content(std::move(**kept)))
+                           : fail(std::move(kept.error()));
+        }
+    }
+    auto path = files_.find(asset.hash);
+    if (!path || !*path) {
+        co_return path ? Result<std::optional<Content>>(std::nullopt)
+                       : fail(std::move(path.error()));
+    }
+    co_return Content(std::move(**path));
 }
 
 Task<Result<std::optional<Asset>>> Store::Impl::find_earlier(AssetId id, std::string hash) {
@@ -343,6 +394,13 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
             co_return fail(std::move(kept.error()));
         }
         is_there = *kept;
+        if (!is_there && impl_->is_small((*known)->size_bytes)) {
+            auto bytes = co_await impl_->catalogue().kept_bytes(hash);
+            if (!bytes) {
+                co_return fail(std::move(bytes.error()));
+            }
+            is_there = bytes->has_value();
+        }
     }
     if (!is_there) {
         co_return fail(
@@ -379,12 +437,11 @@ Task<Result<std::optional<Asset>>> Store::find_hash(std::string tenant, std::str
     if (!known || !*known) {
         co_return known;
     }
-    auto work = guarded([this, hash] { return impl_->files().find(hash); });
-    auto path = co_await impl_->pool().run(std::move(work));
-    if (!path) {
-        co_return fail(std::move(path.error()));
+    auto found = co_await impl_->find_content(**known);
+    if (!found) {
+        co_return fail(std::move(found.error()));
     }
-    co_return *path ? std::move(*known) : std::nullopt;
+    co_return *found ? std::move(*known) : std::nullopt;
 }
 
 Task<Result<bool>> Store::has_hash(std::string tenant, std::string hash) {
@@ -411,21 +468,40 @@ Task<Result<>> Store::remove(std::string tenant, AssetId id) {
     co_return Result<>();
 }
 
+Task<Result<Content>> Store::content(Asset asset) {
+    std::string hash = asset.hash;
+    auto found = co_await impl_->find_content(std::move(asset));
+    if (!found || !*found) {
+        co_return found ? fail(not_stored(hash)) : fail(std::move(found.error()));
+    }
+    co_return std::move(**found);
+}
+
 Result<fs::path> Store::path_of(const std::string& hash) const {
     auto found = impl_->files().find(hash);
-    if (!found) {
-        return fail(std::move(found.error()));
-    }
-    if (!*found) {
-        return fail(Code::output_unavailable, "the content of '" + hash + "' is no longer stored");
+    if (!found || !*found) {
+        return found ? fail(not_stored(hash)) : fail(std::move(found.error()));
     }
     return std::move(**found);
 }
 
-Task<Result<std::string>> Store::read(const Asset& asset, std::uint64_t bytes_max) {
-    auto work = guarded([this, hash = asset.hash, bytes_max]() -> Result<std::string> {
-        auto path = path_of(hash);
-        return path ? read_file(*path, bytes_max) : fail(std::move(path.error()));
+Task<Result<std::string>> Store::read(Asset asset, std::uint64_t bytes_max) {
+    if (asset.size_bytes > bytes_max) {
+        co_return fail(
+            Code::payload_too_large,
+            "the content has " + std::to_string(asset.size_bytes) + " bytes, more than the " +
+                std::to_string(bytes_max) + " allowed here"
+        );
+    }
+    auto found = co_await content(std::move(asset));
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    if (auto* kept = std::get_if<std::string>(&*found)) {
+        co_return std::move(*kept);
+    }
+    auto work = guarded([path = std::get<fs::path>(*found), bytes_max] {
+        return read_file(path, bytes_max);
     });
     auto bytes = co_await impl_->pool().run(std::move(work));
     co_return bytes;

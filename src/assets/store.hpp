@@ -2,8 +2,9 @@
 //
 // A blob is a file named by its BLAKE3 hash under <data>/blobs/ab/cd…; an asset is a record with an
 // id, an owner and a name that refers to a blob. Equal bytes are stored once. A blob is written to
-// a temporary name, synced and renamed: it is there whole or not at all. Blocking work runs on the
-// pool; members may be awaited on any executor.
+// a temporary name, synced and renamed: it is there whole or not at all. Small outputs are no
+// files: their bytes are kept with their record, which saves a job two waits for the disk. Blocking
+// work runs on the pool; members may be awaited on any executor.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/error.hpp"
@@ -34,6 +36,8 @@ struct Asset {
     Time created_at{};
     std::optional<Time> expires_at;
     std::optional<JobId> job;  // that made it
+    // Of a small output until its record is written, which keeps them.
+    std::shared_ptr<const std::string> bytes{};
 };
 
 // Durable asset records. Implemented by the ledger room.
@@ -50,6 +54,8 @@ public:
     virtual Task<Result<bool>> remove(AssetId id) = 0;
     // True while any record refers to the blob.
     virtual Task<Result<bool>> is_referenced(std::string hash) = 0;
+    // Bytes that are kept with a record; nullopt: of none with this hash.
+    virtual Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) = 0;
     // Records whose expires_at has passed and that are no job's output.
     virtual Task<Result<std::vector<Asset>>> expired(Time now, int limit) = 0;
 };
@@ -88,7 +94,11 @@ struct NewAsset {
 struct StoreOptions {
     std::filesystem::path directory;  // made when absent
     std::uint64_t blob_bytes_max = 8ULL * 1024 * 1024 * 1024;
+    std::uint64_t kept_bytes_max = 32ULL * 1024;  // of an output that is kept with its record
 };
+
+// A file, or the bytes themselves.
+using Content = std::variant<std::filesystem::path, std::string>;
 
 class Store {
 public:
@@ -119,9 +129,11 @@ public:
     Task<Result<bool>> has_hash(std::string tenant, std::string hash);
     // Code::not_found, Code::asset_in_use.
     Task<Result<>> remove(std::string tenant, AssetId id);
-    // Where the bytes lie. Code::output_unavailable when the file is gone.
+    // Code::output_unavailable when the bytes are gone.
+    Task<Result<Content>> content(Asset asset);
+    // The file of these bytes; what is kept with its record has none. Code::output_unavailable.
     Result<std::filesystem::path> path_of(const std::string& hash) const;
-    Task<Result<std::string>> read(const Asset& asset, std::uint64_t bytes_max);
+    Task<Result<std::string>> read(Asset asset, std::uint64_t bytes_max);
     // Removes expired records and blobs that nothing refers to any more.
     Task<Result<int>> sweep();
 

@@ -389,7 +389,7 @@ TEST_F(StoreTest, SweepRemovesWhatExpiredAndNothingElse) {
     EXPECT_EQ(*swept, 3);
     EXPECT_FALSE(store_.path_of(gone.asset.hash));
     EXPECT_TRUE(store_.path_of(shared_long.asset.hash));
-    EXPECT_TRUE(store_.path_of(of_job.asset.hash));
+    EXPECT_EQ(wait_for(store_.read(of_job.asset, 100)).value(), "output");
     EXPECT_FALSE(wait_for(catalogue_.find(shared_short.asset.id)).value());
     EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
 }
@@ -404,6 +404,42 @@ TEST_F(StoreTest, SweepRemovesTheBytesOfRemovedAssets) {
     clock_.advance(std::chrono::hours(1));
     EXPECT_EQ(wait_for(store_.sweep()).value(), 1);
     EXPECT_FALSE(store_.path_of(added.asset.hash));
+}
+
+TEST_F(StoreTest, SmallOutputsAreKeptWithTheirRecord) {
+    NewAsset asset = of("red", "a.txt");
+    asset.job = JobId::make(clock_.now());
+    const auto added = add("small", asset);
+    EXPECT_EQ(added.asset.hash, blake3_name("small"));
+    EXPECT_EQ(added.asset.content_type, "text/plain; charset=utf-8");
+    EXPECT_TRUE(blobs().empty());
+    EXPECT_TRUE(unfinished().empty());
+    EXPECT_FALSE(wait_for(store_.has_hash("red", added.asset.hash)).value());
+
+    ASSERT_TRUE(wait_for(catalogue_.add(added.asset)));
+    const auto found = wait_for(store_.get("red", added.asset.id));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(wait_for(store_.read(*found, 5)).value(), "small");
+    EXPECT_EQ(wait_for(store_.read(*found, 4)).error().code, Code::payload_too_large);
+    EXPECT_TRUE(wait_for(store_.has_hash("red", added.asset.hash)).value());
+    EXPECT_FALSE(wait_for(store_.has_hash("blue", added.asset.hash)).value());
+    const auto again = wait_for(store_.from_hash(added.asset.hash, of("red")));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(wait_for(store_.read(*again, 100)).value(), "small");
+    EXPECT_FALSE(store_.path_of(added.asset.hash));
+
+    const auto uploaded = add("small", of("red"));
+    EXPECT_TRUE(store_.path_of(uploaded.asset.hash)) << "an upload is a file";
+}
+
+TEST_F(StoreTest, LargeOutputsAreFiles) {
+    NewAsset asset = of("red");
+    asset.job = JobId::make(clock_.now());
+    const std::string large(StoreOptions().kept_bytes_max + 1, 'x');
+    const auto added = add(large, asset);
+    EXPECT_FALSE(added.asset.bytes);
+    EXPECT_TRUE(store_.path_of(added.asset.hash));
+    EXPECT_TRUE(add(large.substr(1), asset).asset.bytes);
 }
 
 TEST_F(StoreTest, OutputsOfJobsAreNotRemoved) {

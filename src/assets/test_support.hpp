@@ -78,6 +78,15 @@ public:
         }
         co_return is_found;
     }
+    Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [id, asset] : assets_) {
+            if (asset.hash == hash && asset.bytes) {
+                co_return *asset.bytes;
+            }
+        }
+        co_return std::nullopt;
+    }
     Task<Result<std::vector<Asset>>> expired(Time now, int limit) override {
         const std::lock_guard lock(mutex_);
         std::vector<Asset> found;

@@ -1,6 +1,7 @@
 #include "fleet/engine_attempt.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -39,16 +40,26 @@ fs::path unique_beside(const fs::path& path) {
     return path.parent_path() / (".comfyd-" + Uuid::make(SystemClock().now()).to_string());
 }
 
+std::error_code put(const assets::Content& content, const fs::path& to) {
+    if (const auto* file = std::get_if<fs::path>(&content)) {
+        return link_or_copy(*file, to);
+    }
+    std::ofstream into(to, std::ios::binary);
+    into << std::get<std::string>(content);
+    into.close();
+    return into ? std::error_code() : std::make_error_code(std::errc::io_error);
+}
+
 // Appears under its name whole or not at all; what is there already has the same content by its
 // name.
-Result<> place_file(const fs::path& from, const fs::path& to) {
+Result<> place_file(const assets::Content& content, const fs::path& to) {
     std::error_code error;
     if (fs::exists(to, error)) {
         return {};
     }
     fs::create_directories(to.parent_path(), error);
     const fs::path temporary = unique_beside(to);
-    error = link_or_copy(from, temporary);
+    error = put(content, temporary);
     if (!error) {
         fs::rename(temporary, to, error);
     }
@@ -353,14 +364,15 @@ Task<Result<>> EngineAttempt::place_inputs(json::object& prompt) {
         if (!asset) {
             co_return fail(std::move(asset.error()));
         }
-        auto blob = link_.store.path_of(asset->hash);
-        if (!blob) {
-            co_return fail(std::move(blob.error()));
-        }
         const std::string name = input_name(*asset);
         const fs::path target = link_.folders.input / name;
-        auto placed =
-            co_await link_.disk.run([from = *blob, target] { return place_file(from, target); });
+        auto content = co_await link_.store.content(std::move(*asset));
+        if (!content) {
+            co_return fail(std::move(content.error()));
+        }
+        auto placed = co_await link_.disk.run([from = std::move(*content), target] {
+            return place_file(from, target);
+        });
         if (!placed) {
             co_return placed;
         }

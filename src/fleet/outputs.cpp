@@ -86,6 +86,7 @@ jobs::Output make_output(const UiItem& item, const assets::Asset& asset) {
     output.content_type = asset.content_type;
     output.size_bytes = asset.size_bytes;
     output.hash = asset.hash;
+    output.bytes = asset.bytes;
     return output;
 }
 

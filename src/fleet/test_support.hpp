@@ -52,6 +52,15 @@ public:
         co_return assets_.erase(id) > 0;
     }
     Task<Result<bool>> is_referenced(std::string) override { co_return true; }
+    Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [id, asset] : assets_) {
+            if (asset.hash == hash && asset.bytes) {
+                co_return *asset.bytes;
+            }
+        }
+        co_return std::nullopt;
+    }
     Task<Result<std::vector<assets::Asset>>> expired(Time, int) override {
         co_return std::vector<assets::Asset>();
     }
@@ -264,6 +273,7 @@ protected:
             asset.size_bytes = output.size_bytes;
             asset.content_type = output.content_type;
             asset.job = run.assignment.job;
+            asset.bytes = output.bytes;
             EXPECT_TRUE(wait(files_.records.add(asset)));
         }
     }

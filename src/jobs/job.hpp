@@ -99,6 +99,8 @@ struct Output {
     std::string content_type;
     std::uint64_t size_bytes = 0;
     std::string hash;  // "blake3:…"
+    // Of a small one: kept by the commit that completes the job.
+    std::shared_ptr<const std::string> bytes{};
 
     json::object to_json() const;
     static Output from_json(const json::object& from);

@@ -189,6 +189,28 @@ TEST_P(CatalogueContract, RemovingKeepsOutputsAndSharedBlobs) {
     EXPECT_TRUE(await_value(catalogue().find(output.id)));
 }
 
+TEST_P(CatalogueContract, SmallBytesStayAsLongAsARecordRefersToThem) {
+    const std::string bytes("\x89PNG\0\xff", 6);
+    auto one = make_asset("blake3:1");
+    one.bytes = std::make_shared<const std::string>(bytes);
+    const auto two = make_asset("blake3:1");
+    auto empty = make_asset("blake3:2");
+    empty.bytes = std::make_shared<const std::string>();
+    for (const auto& asset : {one, two, empty, make_asset("blake3:3")}) {
+        await_value(catalogue().add(asset));
+    }
+    storage_->reopen();
+    EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:1")), bytes);
+    EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:2")), "");
+    EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:3")), std::nullopt);
+    EXPECT_TRUE(await_value(catalogue().remove(one.id)));
+    EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:1")), bytes) << "the second has them too";
+    EXPECT_TRUE(await_value(catalogue().remove(two.id)));
+    EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:1")), std::nullopt);
+    await_value(catalogue().add(make_asset("blake3:1")));
+    EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:1")), std::nullopt) << "they are gone";
+}
+
 TEST_P(CatalogueContract, ExpiredAreThoseWhoseTimePassedAndThatNoJobMade) {
     const auto stays = make_asset("blake3:1");
     auto soon = make_asset("blake3:2");

@@ -290,6 +290,10 @@ Task<Result<bool>> SqliteLedger::is_referenced(std::string hash) {
     co_return impl_->readers.with([&](Database& db) { return is_blob_referenced(db, hash); });
 }
 
+Task<Result<std::optional<std::string>>> SqliteLedger::kept_bytes(std::string hash) {
+    co_return impl_->readers.with([&](Database& db) { return find_kept_bytes(db, hash); });
+}
+
 Task<Result<std::vector<assets::Asset>>> SqliteLedger::expired(Time now, int limit) {
     co_return impl_->readers.with([&](Database& db) { return find_expired_assets(db, now, limit); }
     );

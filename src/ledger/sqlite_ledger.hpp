@@ -130,6 +130,7 @@ public:
         override;
     Task<Result<bool>> remove(AssetId id) override;
     Task<Result<bool>> is_referenced(std::string hash) override;
+    Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override;
     Task<Result<std::vector<assets::Asset>>> expired(Time now, int limit) override;
 
     Task<Result<std::vector<notify::Delivery>>> due(Time now, int limit) override;

@@ -130,7 +130,8 @@ void Connection::compress(Response& response) const {
     const bool worth_it =
         response.body.size() > kCompressBytesMin && response.body.size() <= kCompressBytesMax;
     if (!worth_it || !is_compressible(response.headers.get("Content-Type")) ||
-        response.headers.contains("Content-Encoding") || response.status == 206) {
+        response.headers.contains("Content-Encoding") ||
+        response.headers.contains("Accept-Ranges")) {  // its parts have fixed places
         return;
     }
     const auto vary = response.headers.get("Vary");

@@ -42,6 +42,7 @@ protected:
         for (int i = 0; i < kWorkers; ++i) {
             DoubleOptions worker;
             worker.delay = Millis(2 + 10 * i);
+            worker.output_bytes = i % 2 == 0 ? 0 : 40'000;  // kept with their records, and files
             doubles_.push_back(std::make_unique<ComfyDouble>(thread_.context(), worker));
             doubles_.back()->start();
             options.arguments.insert(options.arguments.end(), {"--worker", doubles_.back()->url()});

@@ -221,7 +221,7 @@ TEST_F(Reuse, WhatAnOperatorNamesIsNeverReused) {
 }
 
 TEST_F(Reuse, OutputsThatAreGoneAreMadeAgain) {
-    start();
+    start({.output_bytes = 100'000});  // so that they are files
     run(text_to_image("a"));
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(comfyd_->data() + "/assets/blobs")) {

@@ -105,14 +105,14 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
         static_cast<void>(sent);  // here and below: a client that is gone needs no answer
         co_return Result<>();
     }
-    auto path = services.assets.path_of(asset.hash);
-    if (!path) {
-        co_return fail(std::move(path.error()));
+    const std::uint64_t size_bytes = asset.size_bytes;
+    auto content = co_await services.assets.content(std::move(asset));
+    if (!content) {
+        co_return fail(std::move(content.error()));
     }
-    net::FileBody file{path->string(), 0, asset.size_bytes};
     const bool wants_range = !asked.contains("If-Range") || asked.get("If-Range") == etag;
-    const std::string size = std::to_string(asset.size_bytes);
-    const auto range = net::parse_range(wants_range ? asked.get("Range") : "", asset.size_bytes);
+    const std::string size = std::to_string(size_bytes);
+    const auto range = net::parse_range(wants_range ? asked.get("Range") : "", size_bytes);
     if (!range) {
         net::Response refusal = encode_error(range.error());
         refusal.headers.set("Content-Range", "bytes */" + size);
@@ -120,16 +120,22 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
         static_cast<void>(sent);
         co_return Result<>();
     }
+    const net::ByteRange part = range->value_or(net::ByteRange{0, size_bytes});
     if (*range) {
         head.status = 206;
-        file.offset = (*range)->first;
-        file.length = (*range)->length;
         head.headers.set(
             "Content-Range",
-            "bytes " + std::to_string(file.offset) + "-" +
-                std::to_string(file.offset + file.length - 1) + "/" + size
+            "bytes " + std::to_string(part.first) + "-" +
+                std::to_string(part.first + part.length - 1) + "/" + size
         );
     }
+    if (const auto* bytes = std::get_if<std::string>(&*content)) {
+        head.body = bytes->substr(part.first, part.length);
+        auto sent = co_await call.exchange.send(std::move(head));
+        static_cast<void>(sent);
+        co_return Result<>();
+    }
+    net::FileBody file{std::get<std::filesystem::path>(*content).string(), part.first, part.length};
     auto sent = co_await call.exchange.send_file(std::move(head), std::move(file));
     if (!sent && !call.exchange.answered()) {
         co_return sent;

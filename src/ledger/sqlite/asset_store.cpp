@@ -11,11 +11,11 @@ namespace {
 #define COMFYD_ASSET_COLUMNS \
     "id, tenant, hash, size_bytes, content_type, file_path, tags, created_at, expires_at, job"
 
-constexpr char kInsert[] =
-    "INSERT INTO assets (" COMFYD_ASSET_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+constexpr char kInsert[] = "INSERT INTO assets (" COMFYD_ASSET_COLUMNS
+                           ", content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 // An output may be recorded already when the end of a job is committed again.
 constexpr char kInsertOutput[] = "INSERT OR IGNORE INTO assets (" COMFYD_ASSET_COLUMNS
-                                 ") VALUES (?, ?, ?, ?, ?, ?, '', ?, NULL, ?)";
+                                 ", content) VALUES (?, ?, ?, ?, ?, ?, '', ?, NULL, ?, ?)";
 constexpr char kFind[] = "SELECT " COMFYD_ASSET_COLUMNS " FROM assets WHERE id = ?";
 constexpr char kFindByHash[] =
     "SELECT " COMFYD_ASSET_COLUMNS
@@ -27,6 +27,16 @@ constexpr char kExpired[] =
     "job IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?";
 constexpr char kIsOutput[] = "SELECT job IS NOT NULL FROM assets WHERE id = ?";
 constexpr char kRemove[] = "DELETE FROM assets WHERE id = ?";
+constexpr char kFindContent[] =
+    "SELECT content FROM assets WHERE hash = ? AND content IS NOT NULL LIMIT 1";
+constexpr char kAddContent[] = "INSERT INTO contents (bytes) VALUES (?) RETURNING id";
+constexpr char kReadContent[] =
+    "SELECT bytes FROM contents WHERE id = "
+    "(SELECT content FROM assets WHERE hash = ? AND content IS NOT NULL LIMIT 1)";
+constexpr char kContentOf[] = "SELECT content, hash FROM assets WHERE id = ?";
+constexpr char kRemoveContent[] =
+    "DELETE FROM contents WHERE id = ?1 AND "
+    "NOT EXISTS (SELECT 1 FROM assets WHERE hash = ?2 AND content = ?1)";
 
 Result<assets::Asset> read_asset(const Query& row) {
     assets::Asset asset;
@@ -68,6 +78,32 @@ Result<std::optional<assets::Asset>> first_asset(Query& query) {
     return std::move(*asset);
 }
 
+// Where the bytes with this hash are kept. `bytes`: put there when they are not; nullptr: then they
+// are a file.
+Result<std::optional<std::int64_t>> content_of(
+    Session& session, const std::string& hash, const std::string* bytes
+) {
+    {
+        Query query(session.db, kFindContent);
+        const auto row = query.bind(hash).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (*row) {
+            return query.integer(0);
+        }
+    }
+    if (bytes == nullptr) {
+        return std::nullopt;
+    }
+    Query query(session.db, kAddContent);
+    const auto row = query.bind(Bytes{*bytes}).next();
+    if (!row) {
+        return fail(row.error());
+    }
+    return query.integer(0);
+}
+
 }  // namespace
 
 std::size_t AddAsset::bytes() const {
@@ -80,6 +116,10 @@ std::size_t AddAsset::bytes() const {
 
 Result<> AddAsset::operator()(Session& session) {
     const auto tags = encode(json::array(asset.tags.begin(), asset.tags.end()));
+    const auto content = content_of(session, asset.hash, asset.bytes.get());
+    if (!content) {
+        return fail(content.error());
+    }
     return Query(session.db, kInsert)
         .bind(
             asset.id,
@@ -91,12 +131,17 @@ Result<> AddAsset::operator()(Session& session) {
             tags,
             asset.created_at,
             asset.expires_at,
-            asset.job
+            asset.job,
+            *content
         )
         .run();
 }
 
 Result<> add_output(Session& session, const jobs::Job& job, const jobs::Output& output, Time now) {
+    const auto content = content_of(session, output.hash, output.bytes.get());
+    if (!content) {
+        return fail(content.error());
+    }
     return Query(session.db, kInsertOutput)
         .bind(
             output.asset,
@@ -106,7 +151,8 @@ Result<> add_output(Session& session, const jobs::Job& job, const jobs::Output& 
             output.content_type,
             output.name,
             now,
-            std::optional(job.id)
+            std::optional(job.id),
+            *content
         )
         .run();
 }
@@ -128,8 +174,24 @@ Result<bool> RemoveAsset::operator()(Session& session) {
             );
         }
     }
+    std::optional<std::int64_t> content;
+    std::string hash;
+    {
+        Query query(session.db, kContentOf);
+        const auto row = query.bind(id).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        content = query.is_null(0) ? std::nullopt : std::optional(query.integer(0));
+        hash = query.text(1);
+    }
     if (auto removed = Query(session.db, kRemove).bind(id).run(); !removed) {
         return fail(std::move(removed.error()));
+    }
+    if (content) {
+        if (auto gone = Query(session.db, kRemoveContent).bind(*content, hash).run(); !gone) {
+            return fail(std::move(gone.error()));
+        }
     }
     return true;
 }
@@ -155,6 +217,15 @@ Result<bool> is_blob_referenced(Database& db, const std::string& hash) {
         return fail(row.error());
     }
     return query.integer(0) != 0;
+}
+
+Result<std::optional<std::string>> find_kept_bytes(Database& db, const std::string& hash) {
+    Query query(db, kReadContent);
+    const auto row = query.bind(hash).next();
+    if (!row) {
+        return fail(row.error());
+    }
+    return *row ? std::optional(std::string(query.bytes(0))) : std::nullopt;
 }
 
 Result<std::vector<assets::Asset>> find_expired_assets(Database& db, Time now, int limit) {

@@ -1,4 +1,5 @@
-// The assets table: records over blobs that the assets room keeps.
+// The assets table: records over blobs that the assets room keeps, and over small outputs, whose
+// bytes are in the contents table: once for all records with the same hash.
 #pragma once
 
 #include <optional>
@@ -37,6 +38,7 @@ Result<std::optional<assets::Asset>> find_asset_by_hash(
     Database& db, const std::string& tenant, const std::string& hash
 );
 Result<bool> is_blob_referenced(Database& db, const std::string& hash);
+Result<std::optional<std::string>> find_kept_bytes(Database& db, const std::string& hash);
 Result<std::vector<assets::Asset>> find_expired_assets(Database& db, Time now, int limit);
 
 }  // namespace comfyd::ledger::sqlite

@@ -191,12 +191,19 @@ std::string_view Query::text(int column) const {
 
 Uuid Query::uuid(int column) const {
     Uuid id;
-    const void* data = sqlite3_column_blob(statement_, column);
-    const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement_, column));
-    if (data != nullptr && size == id.bytes.size()) {
-        std::memcpy(id.bytes.data(), data, size);
+    const std::string_view stored = bytes(column);
+    if (stored.size() == id.bytes.size()) {
+        std::memcpy(id.bytes.data(), stored.data(), stored.size());
     }
     return id;
+}
+
+std::string_view Query::bytes(int column) const {
+    const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+    if (data == nullptr) {
+        return {};
+    }
+    return {data, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
 void Query::bind_null(int index) {
@@ -218,13 +225,14 @@ void Query::bind_text(int index, std::string_view value) {
     }
 }
 
-void Query::bind_uuid(int index, const Uuid& value) {
+void Query::bind_bytes(int index, std::string_view value) {
     if (statement_ != nullptr) {
+        // A pointer also for none: a null pointer would bind NULL.
         sqlite3_bind_blob(
             statement_,
             index,
-            value.bytes.data(),
-            static_cast<int>(value.bytes.size()),
+            value.empty() ? "" : value.data(),
+            static_cast<int>(value.size()),
             SQLITE_STATIC
         );
     }

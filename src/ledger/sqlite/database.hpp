@@ -58,6 +58,10 @@ private:
 // One use of a cached statement; it is reset at the end of the scope, so that no read transaction
 // stays open. Texts and blobs that are bound must outlive the Query; those read from a row live
 // until the next next().
+struct Bytes {
+    std::string_view value;
+};
+
 class Query {
 public:
     Query(Database& db, const char* sql);
@@ -81,6 +85,7 @@ public:
     std::int64_t integer(int column) const;
     std::string_view text(int column) const;  // empty for NULL
     std::string string(int column) const { return std::string(text(column)); }
+    std::string_view bytes(int column) const;
     Uuid uuid(int column) const;
     Time time(int column) const { return from_unix_ms(integer(column)); }
     std::optional<Time> optional_time(int column) const {
@@ -91,7 +96,7 @@ private:
     void bind_null(int index);
     void bind_integer(int index, std::int64_t value);
     void bind_text(int index, std::string_view value);
-    void bind_uuid(int index, const Uuid& value);
+    void bind_bytes(int index, std::string_view value);
     void check_bound(int count) const;
 
     template <std::integral T>
@@ -100,11 +105,13 @@ private:
     }
     void bind_one(int index, std::string_view value) { bind_text(index, value); }
     void bind_one(int index, const std::string& value) { bind_text(index, value); }
+    void bind_one(int index, Bytes value) { bind_bytes(index, value.value); }
     void bind_one(int index, Time value) { bind_integer(index, to_unix_ms(value)); }
     void bind_one(int index, Millis value) { bind_integer(index, value.count()); }
     template <class Tag>
     void bind_one(int index, const Id<Tag>& value) {
-        bind_uuid(index, value.uuid);
+        const auto& bytes = value.uuid.bytes;
+        bind_bytes(index, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     }
     template <class T>
     void bind_one(int index, const std::optional<T>& value) {

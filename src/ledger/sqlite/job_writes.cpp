@@ -211,8 +211,12 @@ CommitChange::CommitChange(jobs::Change change) : change_(std::move(change)) {
 }
 
 std::size_t CommitChange::bytes() const {
-    return kRowOverheadBytes + size_of(failure_) + size_of(outputs_) + size_of(ui_outputs_) +
-           size_of(event_data_);
+    std::size_t total = kRowOverheadBytes + size_of(failure_) + size_of(outputs_) +
+                        size_of(ui_outputs_) + size_of(event_data_);
+    for (const jobs::Output& output : change_.job.outputs) {
+        total += output.bytes ? output.bytes->size() : 0;
+    }
+    return total;
 }
 
 Result<> CommitChange::operator()(Session& session) {

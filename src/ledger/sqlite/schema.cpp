@@ -204,6 +204,16 @@ CREATE INDEX jobs_reusable ON jobs (tenant, reuse_key, id)
     WHERE state = 3 AND reuse_key IS NOT NULL AND reused_from IS NULL;
 )sql";
 
+// Small outputs are kept here instead of in files. Numbered, not by hash, so that they are
+// appended.
+constexpr std::string_view kVersion7 = R"sql(
+CREATE TABLE contents (
+    id INTEGER PRIMARY KEY,
+    bytes BLOB NOT NULL
+);
+ALTER TABLE assets ADD COLUMN content INTEGER;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -211,6 +221,7 @@ constexpr Migration kMigrations[] = {
     {4, kVersion4},
     {5, kVersion5},
     {6, kVersion6},
+    {7, kVersion7},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

@@ -14,7 +14,9 @@
 namespace comfyd::ledger::sqlite {
 namespace {
 
-constexpr int kPageBytes = 16 * 1024;
+constexpr int kPageBytes = 8 * 1024;
+constexpr std::uint64_t kFrameHeadBytes = 24;
+constexpr char kPageSize[] = "PRAGMA page_size";
 constexpr char kLastNumber[] = "SELECT max(number) FROM job_details";
 constexpr char kWriteProbe[] = "INSERT OR REPLACE INTO probes (id, at) VALUES (1, ?)";
 
@@ -41,7 +43,11 @@ int keep_log_length(void* into, sqlite3*, const char*, int pages) {
 }  // namespace
 
 Writer::Writer(const SqliteLedger::Options& options, Clock& clock)
-    : options_(options), clock_(clock) {}
+    : options_(options),
+      clock_(clock),
+      log_room_(
+          options.path.string() + "-wal", options.wal_bytes_soft + options.wal_bytes_soft / 2
+      ) {}
 
 Writer::~Writer() {
     stop();
@@ -85,6 +91,11 @@ Result<> Writer::connect() {
         return fail(last.error());
     }
     next_number_ = *last + 1;
+    const auto page_bytes = (*db)->integer(kPageSize);
+    if (!page_bytes) {
+        return fail(page_bytes.error());
+    }
+    page_bytes_ = static_cast<std::uint64_t>(*page_bytes);
     log_pages_ = 0;
     checkpointed_pages_ = 0;
     // Takes the place of SQLite's own hook, which would checkpoint inside a commit.
@@ -152,6 +163,7 @@ bool Writer::wait_for_work(Batch& batch) {
     if (queue_.empty() && !is_stopping_) {
         lock.unlock();
         checkpoint_if_long(true);
+        log_room_.make(log_bytes(log_pages_));
         lock.lock();
     }
     const auto ready = [this] { return !queue_.empty() || is_stopping_; };
@@ -241,7 +253,7 @@ void Writer::note_outcome(const Batch& batch, const Result<>& outcome) {
             failure_ = outcome.error();
             stats_.failed_batches += 1;
         }
-        stats_.wal_bytes = static_cast<std::uint64_t>(log_pages_) * kPageBytes;
+        stats_.wal_bytes = log_bytes(log_pages_);
     }
     if (is_new_failure) {
         log::error(
@@ -294,12 +306,16 @@ void Writer::checkpoint_if_long(bool is_idle) {
     if (log_pages_ < checkpointed_pages_) {
         checkpointed_pages_ = 0;  // the log was begun anew
     }
-    const auto backlog = static_cast<std::uint64_t>(log_pages_ - checkpointed_pages_) * kPageBytes;
+    const std::uint64_t backlog = log_bytes(log_pages_ - checkpointed_pages_);
     if (backlog > options_.wal_bytes_max) {
         checkpoint(SQLITE_CHECKPOINT_RESTART);
     } else if (is_idle && backlog > options_.wal_bytes_soft) {
         checkpoint(SQLITE_CHECKPOINT_PASSIVE);
     }
+}
+
+std::uint64_t Writer::log_bytes(int pages) const {
+    return static_cast<std::uint64_t>(pages) * (page_bytes_ + kFrameHeadBytes);
 }
 
 void Writer::checkpoint(int mode) {

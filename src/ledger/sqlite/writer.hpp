@@ -23,6 +23,7 @@
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "ledger/sqlite/database.hpp"
+#include "ledger/sqlite/log_room.hpp"
 #include "ledger/sqlite/operation.hpp"
 #include "ledger/sqlite_ledger.hpp"
 
@@ -63,6 +64,7 @@ private:
     Result<> connect();
     void probe();
     void checkpoint_if_long(bool is_idle);
+    std::uint64_t log_bytes(int pages) const;
     void checkpoint(int mode);
 
     const SqliteLedger::Options options_;
@@ -72,6 +74,8 @@ private:
     std::unique_ptr<Database> db_;
     std::int64_t next_number_ = 1;
     Rollups rollups_;
+    std::uint64_t page_bytes_ = 0;
+    LogRoom log_room_;
     int log_pages_ = 0;           // in the log after the latest commit
     int checkpointed_pages_ = 0;  // of them already in the database
 
