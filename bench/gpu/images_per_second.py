@@ -21,13 +21,17 @@ def arguments():
     parser.add_argument("--processes", type=int, default=1, help="with --start: how many (default 1)")
     parser.add_argument("--port", type=int, default=8300, help="with --start: of the first (default 8300)")
     parser.add_argument("--comfyd", metavar="URL", help="also measure jobs that are sent to this comfyd all at once")
-    parser.add_argument("--checkpoint", required=True)
-    parser.add_argument("--width", type=int, default=512)
-    parser.add_argument("--height", type=int, default=512)
+    parser.add_argument("--family", choices=prompts.DEFAULTS, default="sd15", help="which workflow (default sd15)")
+    parser.add_argument("--checkpoint", required=True, help="the model; with --vae a file that holds nothing else")
+    parser.add_argument("--text-encoders", default="", metavar="FILE[,FILE…]",
+                        help="where the checkpoint has none: up to three, in the order of ComfyUI's loaders")
+    parser.add_argument("--vae", metavar="FILE", help="where the checkpoint has none")
+    parser.add_argument("--width", type=int, help="default 512 for sd15, else 1024")
+    parser.add_argument("--height", type=int, help="likewise")
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--cfg", type=float, default=8.0)
+    parser.add_argument("--cfg", type=float, help="default 8; 4.5 for sd3; for flux the guidance, 3.5")
     parser.add_argument("--sampler", default="euler")
-    parser.add_argument("--scheduler", default="normal")
+    parser.add_argument("--scheduler", help="default normal; sgm_uniform for sd3, simple for flux")
     parser.add_argument("--batches", default="2,4,8", help="sizes of merged batches (default 2,4,8)")
     parser.add_argument("--images", type=int, default=16, help="pictures per measurement and process (default 16)")
     parser.add_argument("--compare", type=int, default=2, metavar="N",
@@ -38,6 +42,14 @@ def arguments():
     if bool(options.server) == bool(options.start):
         parser.error("give either --server or --start")
     options.batches = [int(size) for size in options.batches.split(",") if size]
+    options.text_encoders = [name for name in options.text_encoders.split(",") if name]
+    if len(options.text_encoders) > 3:
+        parser.error("give at most three --text-encoders")
+    if options.vae and not options.text_encoders:
+        parser.error("with --vae give --text-encoders too")
+    for name, value in prompts.DEFAULTS[options.family].items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     return options
 
 
@@ -108,17 +120,27 @@ class Bench:
     def compare(self, count):
         server = self.servers[0]
         jobs = self.jobs(count)
-        outputs = server.run(prompts.merged(jobs, self.options))
-        together = [server.picture(outputs[f"save{i}"]["images"][0]) for i in range(count)]
-        alone = [server.picture(server.run(prompts.alone(job, self.options))["9"]["images"][0]) for job in jobs]
+
+        def pictures(prompt, names):
+            outputs = server.run(prompt)
+            return [server.picture(image) for name in names for image in outputs[name]["images"]]
+
+        merged = pictures(prompts.merged(jobs, self.options), [f"save{i}" for i in range(count)])
+        written = [json.loads(png.texts(picture).get("prompt", "null")) for picture in merged]
+        together = [png.pixels(picture) for picture in merged]
+        alone = [png.pixels(pictures(prompts.alone(job, self.options), ["9"])[0]) for job in jobs]
+        batch = png.pixels(pictures(prompts.alone(jobs[0], self.options, count), ["9"])[0])
         for i in range(count):
-            own = json.loads(png.texts(together[i]).get("prompt", "null"))
-            mean, largest = png.difference(together[i], alone[i])
-            print(f"job {i}: merged against alone: mean {mean:.3f} of 255, largest {largest}; its own prompt inside: "
-                  f"{'yes' if own == prompts.alone(jobs[i], self.options) else 'NO'}")
-            self.rows.append({"what": f"job {i} merged against alone", "mean": round(mean, 4), "largest": largest})
-        mean, largest = png.difference(alone[0], alone[1])
-        print(f"two different jobs: mean {mean:.3f}, largest {largest}")
+            inside = "yes" if written[i] == prompts.alone(jobs[i], self.options) else "NO"
+            self.differ(f"job {i}, merged against alone", together[i], alone[i], f"; its own prompt inside: {inside}")
+        self.differ(f"job 0 in ComfyUI itself, batch_size {count} against 1", batch, alone[0])
+        self.differ(f"job 0, merged against batch_size {count}", together[0], batch)
+        self.differ("two different jobs", alone[0], alone[1])
+
+    def differ(self, name, one, two, more=""):
+        mean, largest = png.difference(one, two)
+        print(f"{name}: mean {mean:.3f} of 255, largest {largest}{more}")
+        self.rows.append({"what": name, "mean": round(mean, 4), "largest": largest})
 
 
 def run(servers, options):
@@ -129,7 +151,8 @@ def run(servers, options):
                      "custom_nodes and restart ComfyUI")
     bench = Bench(servers, options)
     bench.warm_up()
-    print(f"{options.checkpoint}, {options.width}x{options.height}, {options.steps} steps {options.sampler}\n")
+    print(f"{options.family}, {options.checkpoint}, {options.width}x{options.height}, {options.steps} steps "
+          f"{options.sampler}\n")
     print("| how | images/s | |\n|---|---|---|")
     bench.measure("one prompt at a time", servers[:1], 1)
     for batch in options.batches:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "workflow/graph.hpp"
@@ -10,6 +11,7 @@
 #include "workflow/merge_sampling.hpp"
 #include "workflow/merge_shape.hpp"
 #include "workflow/merge_state.hpp"
+#include "workflow/merge_texts.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -20,24 +22,14 @@ std::string_view view(boost::json::string_view text) {
     return {text.data(), text.size()};
 }
 
+// Jobs that share their sampling runs.
 class Merger {
 public:
-    Merger(const std::vector<MergeInput>& inputs, const PromptClasses& classes)
-        : classes_(classes) {
-        jobs_.reserve(inputs.size());
-        for (const MergeInput& input : inputs) {
-            jobs_.emplace_back(input, classes);
-        }
-    }
+    Merger(MergedPrompt& prompt, std::vector<MergeJob> jobs, const PromptClasses& classes)
+        : classes_(classes), state_{prompt, std::move(jobs)} {}
 
-    Result<Merged> run() {
-        Shapes shapes(classes_);
-        for (MergeJob& job : jobs_) {
-            if (auto refusal = find_unmergeable(job.graph, job.needed, classes_)) {
-                return fail(Code::conflict, std::move(*refusal));
-            }
-            job.shapes = shapes.of(job.graph);
-        }
+    // How many samples the first sampling run makes for each job.
+    Result<std::vector<std::size_t>> run() {
         auto groups = pair_samplers();
         if (!groups) {
             return fail(groups.error());
@@ -60,7 +52,7 @@ public:
                 return fail(placed.error());
             }
         }
-        return state_.prompt.take(state_.batches[0].counts);
+        return state_.batches[0].counts;
     }
 
 private:
@@ -217,6 +209,49 @@ private:
     std::vector<MergeJob>& jobs_ = state_.jobs;
 };
 
+Result<std::vector<MergeJob>> read_jobs(
+    const std::vector<MergeInput>& inputs, const PromptClasses& classes
+) {
+    std::vector<MergeJob> jobs;
+    jobs.reserve(inputs.size());
+    Shapes shapes(classes);
+    for (const MergeInput& input : inputs) {
+        MergeJob& job = jobs.emplace_back(input, classes);
+        job.from.place = input.place.value_or(jobs.size() - 1);
+        if (auto refusal = find_unmergeable(job.graph, job.needed, classes)) {
+            return fail(Code::conflict, std::move(*refusal));
+        }
+        job.shapes = shapes.of(job.graph);
+    }
+    return jobs;
+}
+
+// Those whose texts get the same length are sampled together, the others in the same prompt by
+// themselves: a refusal would keep all jobs of the form apart from then on, for one long text. Only
+// where every job has such a text of its own is that right. Indexes, by the first of each part.
+Result<std::vector<std::vector<std::size_t>>> split_by_texts(const std::vector<MergeJob>& jobs) {
+    std::vector<std::vector<std::size_t>> parts;
+    std::map<std::vector<std::string>, std::size_t> known;  // places in parts
+    std::optional<tl::unexpected<Error>> refusal;
+    for (std::size_t index = 0; index < jobs.size(); ++index) {
+        const MergeJob& job = jobs[index];
+        std::vector<std::string> unusual;
+        for (UnusualText& text : find_unusual_texts(job.graph, job.needed, job.shapes)) {
+            unusual.push_back(std::move(text.what));
+            refusal = refuse_merge(job, text.at, kOtherLength);
+        }
+        const auto [part, is_new] = known.emplace(std::move(unusual), parts.size());
+        if (is_new) {
+            parts.emplace_back();
+        }
+        parts[part->second].push_back(index);
+    }
+    if (refusal && jobs.size() > 1 && parts.size() == jobs.size() && !known.contains({})) {
+        return *refusal;
+    }
+    return parts;
+}
+
 }  // namespace
 
 Result<Merged> merge(const std::vector<MergeInput>& jobs, const PromptClasses& classes) {
@@ -232,7 +267,30 @@ Result<Merged> merge(const std::vector<MergeInput>& jobs, const PromptClasses& c
     if (nodes > kPromptNodesMax) {
         return fail(Code::conflict, "the jobs have too many nodes together");
     }
-    return Merger(jobs, classes).run();
+    auto read = read_jobs(jobs, classes);
+    if (!read) {
+        return fail(read.error());
+    }
+    const auto parts = split_by_texts(*read);
+    if (!parts) {
+        return fail(parts.error());
+    }
+    MergedPrompt prompt;
+    std::vector<std::size_t> samples(jobs.size());
+    for (const std::vector<std::size_t>& part : *parts) {
+        std::vector<MergeJob> members;
+        for (const std::size_t index : part) {
+            members.push_back(std::move((*read)[index]));
+        }
+        const auto counts = Merger(prompt, std::move(members), classes).run();
+        if (!counts) {
+            return fail(counts.error());
+        }
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            samples[part[i]] = (*counts)[i];
+        }
+    }
+    return prompt.take(std::move(samples));
 }
 
 std::optional<std::string> why_not_mergeable(

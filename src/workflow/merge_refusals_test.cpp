@@ -157,17 +157,30 @@ TEST(MergeRefusals, ModelsThatDependOnATextOfTheJob) {
     EXPECT_THAT(reason(jobs), HasSubstr("differs between the jobs in its input 'model'"));
 }
 
-TEST(MergeRefusals, TextsWhoseLengthsMayDiffer) {
+TEST(MergeRefusals, TextsOfWhichNoTwoHaveTheSameLength) {
     std::vector<json::object> jobs(2, flux());
-    input(jobs[1], "text", "text") = std::string(768, 'a');
+    input(jobs[0], "text", "text") = std::string(254, '7');
+    input(jobs[1], "text", "text") = std::string(255, '7');
     EXPECT_EQ(reason(jobs), "none");
-    input(jobs[1], "text", "text") = std::string(769, 'a');
-    EXPECT_THAT(reason(jobs), HasSubstr("node text (CLIPTextEncode) has a text so long"));
-    input(jobs[0], "text", "text") = std::string(769, 'a');
+    input(jobs[0], "text", "text") = std::string(256, '7');
+    EXPECT_THAT(reason(jobs), HasSubstr("node text (CLIPTextEncode) has a text that may be"));
+    input(jobs[0], "text", "text") = std::string(255, '7');
     EXPECT_EQ(reason(jobs), "none");  // the same text: nothing to join
     jobs.assign(2, text_to_image());
-    input(jobs[1], "6", "text") = std::string(5000, 'a');
+    input(jobs[0], "6", "text") = std::string(5000, '7');
+    input(jobs[1], "6", "text") = std::string(400, '7');
     EXPECT_EQ(reason(jobs), "none");
+}
+
+TEST(MergeRefusals, TextsOfTheSameLengthThatArePartOfDifferentOnes) {
+    std::vector<json::object> jobs(2, sd3());
+    for (json::object& job : jobs) {
+        input(job, "positive", "clip_l") = std::string(75, '7');
+    }
+    input(jobs[1], "positive", "t5xxl") = "a dog";
+    EXPECT_THAT(
+        reason(jobs), HasSubstr("node positive (CLIPTextEncodeSD3) has a text that may be")
+    );
 }
 
 TEST(MergeRefusals, EncodersWhoseTextsAlwaysDifferInLength) {

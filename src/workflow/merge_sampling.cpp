@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "workflow/merge_texts.hpp"
-
 namespace comfyd::workflow {
 namespace {
 
@@ -14,7 +12,7 @@ std::string_view view(boost::json::string_view text) {
 }  // namespace
 
 MergeSampling::MergeSampling(MergeState& state)
-    : jobs_(state.jobs), state_(state), text_bytes_max_(text_bytes_max(jobs_[0].graph)) {}
+    : jobs_(state.jobs), state_(state), text_limit_(text_limit(jobs_[0].graph)) {}
 
 Result<> MergeSampling::place(const MergeGroup& group) {
     auto batch = join_latents(group);
@@ -154,14 +152,10 @@ Result<json::array> MergeSampling::join_conditionings(
     std::string counts;
     for (std::size_t job = 0; job < jobs_.size(); ++job) {
         const MergeJob& of = jobs_[job];
-        if (text_bytes_max_) {
-            const std::string node = find_long_text(of.graph, sources[job], *text_bytes_max_);
+        if (text_limit_) {
+            const std::string node = find_long_text(of.graph, sources[job], *text_limit_);
             if (!node.empty()) {
-                return refuse_merge(
-                    of,
-                    of.graph.find(node),
-                    "has a text so long that its length differs from others"
-                );
+                return refuse_merge(of, of.graph.find(node), kOtherLength);
             }
         }
         const MergeValue& value = value_of(job, sources[job]);

@@ -8,6 +8,7 @@
 
 #include "workflow/merge_classes.hpp"
 #include "workflow/merge_state.hpp"
+#include "workflow/merge_texts.hpp"
 
 namespace comfyd::workflow {
 
@@ -40,7 +41,7 @@ private:
 
     std::vector<MergeJob>& jobs_;
     MergeState& state_;
-    std::optional<std::size_t> text_bytes_max_;
+    std::optional<TextLimit> text_limit_;
 };
 
 }  // namespace comfyd::workflow

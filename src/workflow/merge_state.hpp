@@ -1,5 +1,5 @@
-// What the parts of a merge work on: the jobs, what each of their nodes became, the sampling runs
-// and the prompt so far. Lives as long as one merge. Not thread safe.
+// What the parts of a merge work on: jobs that share their sampling runs, what each of their nodes
+// became, the runs and the prompt so far. Lives as long as one merge. Not thread safe.
 #pragma once
 
 #include <cstddef>
@@ -56,14 +56,17 @@ struct MergeBatch {
 using MergeGroup = std::vector<Graph::Position>;
 
 struct MergeState {
+    MergedPrompt& prompt;  // of all jobs, also those that share no sampling run with these
     std::vector<MergeJob> jobs{};
     std::vector<MergeBatch> batches{};
-    MergedPrompt prompt{};
 
     JobNode origin(std::size_t job, Graph::Position at) const {
         return {jobs[job].from.place.value_or(job), std::string(jobs[job].graph[at].id)};
     }
 };
+
+inline constexpr std::string_view kOtherLength =
+    "has a text that may be encoded to another length than those of other jobs";
 
 inline json::array merge_link(const std::string& id, int slot) {
     return {id, slot};

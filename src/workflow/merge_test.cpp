@@ -190,6 +190,65 @@ TEST(Merge, FluxWithGuiderAndNoiseNodes) {
     expect_jobs_kept(*merged, jobs);
 }
 
+TEST(Merge, ALongTextIsSampledByItselfInTheSamePrompt) {
+    std::vector<json::object> jobs(4, flux());
+    input(jobs[1], "text", "text") = std::string(1000, '7');
+    input(jobs[2], "text", "text") = "a dog";
+    input(jobs[3], "latent", "batch_size") = 2;
+    for (int seed = 1; json::object & job : jobs) {
+        input(job, "noise", "noise_seed") = seed++;
+    }
+    const auto merged = merge_all(jobs);
+    ASSERT_TRUE(merged) << merged.error().message;
+    EXPECT_EQ(nodes_of(*merged, "UNETLoader").size(), 1U);
+    EXPECT_EQ(nodes_of(*merged, "SamplerCustomAdvanced").size(), 2U);
+    const auto latents = nodes_of(*merged, "ComfydLatentBatch");
+    ASSERT_EQ(latents.size(), 2U);
+    EXPECT_EQ(at(latents[0], "jobs"), R"("1:1,3:1,4:2")");
+    EXPECT_EQ(at(latents[1], "jobs"), R"("2:1")");
+    EXPECT_THAT(merged->samples, ElementsAre(1U, 1U, 1U, 2U));
+    EXPECT_EQ(merged->origins.at("job1-save"), (std::vector<JobNode>{{1, "save"}}));
+    expect_jobs_kept(*merged, jobs);
+}
+
+TEST(Merge, JobsWithTheSameLongNegativeAreSampledTogether) {
+    std::vector<json::object> jobs(3, sd3());
+    for (json::object& job : jobs) {
+        job["negative"] = parsed(R"({"class_type": "CLIPTextEncode",
+            "inputs": {"clip": ["clip", 0], "text": ""}})");
+    }
+    input(jobs[1], "positive", "t5xxl") = "a dog";
+    for (json::object& job : jobs) {
+        input(job, "negative", "text") = std::string(400, '7');
+    }
+    auto merged = merge_all(jobs);
+    ASSERT_TRUE(merged) << merged.error().message;
+    EXPECT_EQ(nodes_of(*merged, "SamplerCustom").size(), 1U);
+    input(jobs[2], "negative", "text") = "blurry";
+    merged = merge_all(jobs);
+    ASSERT_TRUE(merged) << merged.error().message;
+    EXPECT_EQ(nodes_of(*merged, "SamplerCustom").size(), 2U);
+    expect_jobs_kept(*merged, jobs);
+}
+
+TEST(Merge, TextsThatAreLeftOutMakeOtherLengths) {
+    std::vector<json::object> jobs(4, sd3());
+    input(jobs[0], "positive", "t5xxl") = "";
+    input(jobs[1], "positive", "clip_l") = "a dog";
+    input(jobs[3], "positive", "t5xxl") = "";
+    input(jobs[3], "positive", "clip_g") = "a bird";
+    auto merged = merge_all(jobs);
+    ASSERT_TRUE(merged) << merged.error().message;
+    EXPECT_EQ(nodes_of(*merged, "SamplerCustom").size(), 2U);
+    expect_jobs_kept(*merged, jobs);
+    for (json::object& job : jobs) {
+        input(job, "positive", "empty_padding") = "empty_prompt";
+    }
+    merged = merge_all(jobs);
+    ASSERT_TRUE(merged) << merged.error().message;
+    EXPECT_EQ(nodes_of(*merged, "SamplerCustom").size(), 1U);
+}
+
 TEST(Merge, ImageToImageEncodesEveryPictureOnce) {
     std::vector<json::object> jobs(3, image_to_image());
     input(jobs[2], "load", "image") = "b.png";

@@ -1,6 +1,7 @@
 // Workflows that can be merged, and the way back: one job's workflow out of a merged prompt.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -128,6 +129,7 @@ public:
 
 private:
     json::object copy(const std::string& id, std::vector<std::string>& open) {
+        run_place_ = place_in_run(id);
         json::object node = merged_.prompt.at(id).as_object();
         json::object& inputs = node.at("inputs").as_object();
         if (node.at("class_type") == "ComfydSaveImage") {
@@ -146,6 +148,17 @@ private:
         return node;
     }
 
+    // Which of the jobs that share the node it is.
+    std::size_t place_in_run(const std::string& id) const {
+        std::vector<std::size_t> sharing;
+        for (const JobNode& origin : merged_.origins.at(id)) {
+            if (std::ranges::find(sharing, origin.job) == sharing.end()) {
+                sharing.push_back(origin.job);
+            }
+        }
+        return static_cast<std::size_t>(std::ranges::find(sharing, job_) - sharing.begin());
+    }
+
     json::value resolved(json::value value) const {
         while (value.is_array()) {
             const std::string id(value.as_array()[0].as_string());
@@ -157,12 +170,12 @@ private:
             if (node.at("class_type") == "ImageFromBatch") {
                 value = inputs.at("image");
             } else if (node.at("class_type") == "ComfydConditioningBatch") {
-                value = inputs.at("conditioning" + std::to_string(job_));
+                value = inputs.at("conditioning" + std::to_string(run_place_));
             } else if (value.as_array()[1] == 1) {
                 return seed(inputs);
             } else {
                 const bool is_joined = !inputs.contains("latent1");
-                value = inputs.at("latent" + std::to_string(is_joined ? 0 : job_));
+                value = inputs.at("latent" + std::to_string(is_joined ? 0 : run_place_));
             }
         }
         return value;
@@ -170,7 +183,7 @@ private:
 
     json::value seed(const json::object& inputs) const {
         std::string jobs(inputs.at("jobs").as_string());
-        for (std::size_t i = 0; i < job_; ++i) {
+        for (std::size_t i = 0; i < run_place_; ++i) {
             jobs.erase(0, jobs.find(',') + 1);
         }
         return *json::parse(jobs.substr(0, jobs.find(':')));
@@ -178,6 +191,7 @@ private:
 
     const Merged& merged_;
     std::size_t job_;
+    std::size_t run_place_ = 0;
     json::object workflow_;
 };
 
