@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/graph.hpp"
 #include "workflow/merge_check.hpp"
 #include "workflow/merge_classes.hpp"
@@ -15,10 +16,6 @@ namespace comfyd::workflow {
 namespace {
 
 using Position = Graph::Position;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 class Merger {
 public:

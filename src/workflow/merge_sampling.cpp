@@ -2,16 +2,10 @@
 
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/merge_texts.hpp"
 
 namespace comfyd::workflow {
-namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
-
-}  // namespace
 
 MergeSampling::MergeSampling(MergeState& state)
     : jobs_(state.jobs), state_(state), text_bytes_max_(text_bytes_max(jobs_[0].graph)) {}
