@@ -77,15 +77,12 @@ std::string http_date(std::int64_t unix_seconds) {
     return {text.data(), static_cast<std::size_t>(length)};
 }
 
-void take_part(Response& head, FileBody& file, const ByteRange& part) {
-    const std::uint64_t whole = file.length;
-    file.offset = part.first;
-    file.length = part.length;
+void tell_part(Response& head, const ByteRange& part, std::uint64_t size) {
     head.status = 206;
     head.headers.set(
         "Content-Range",
-        "bytes " + std::to_string(file.offset) + "-" +
-            std::to_string(file.offset + file.length - 1) + "/" + std::to_string(whole)
+        "bytes " + std::to_string(part.first) + "-" + std::to_string(part.first + part.length - 1) +
+            "/" + std::to_string(size)
     );
 }
 
@@ -138,7 +135,9 @@ Task<Result<>> send_disk_file(Exchange& exchange, Response head, fs::path path) 
     }
     FileBody file{path.string(), 0, bytes};
     if (*range) {
-        take_part(head, file, **range);
+        file.offset = (*range)->first;
+        file.length = (*range)->length;
+        tell_part(head, **range, bytes);
     }
     auto sent = co_await exchange.send_file(std::move(head), std::move(file));
     if (!sent && !exchange.answered()) {

@@ -92,7 +92,9 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
         co_return Result<>();
     }
     if (*range) {
-        net::take_part(head, file, **range);
+        file.offset = (*range)->first;
+        file.length = (*range)->length;
+        net::tell_part(head, **range, asset.size_bytes);
     }
     auto sent = co_await call.exchange.send_file(std::move(head), std::move(file));
     if (!sent && !call.exchange.answered()) {
