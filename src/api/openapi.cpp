@@ -1,20 +1,13 @@
 #include "api/openapi.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <string>
 
+#include "base/text.hpp"
+
 namespace comfyd::api {
 namespace {
-
-std::string lower(std::string_view text) {
-    std::string out(text);
-    std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) {
-        return static_cast<char>(std::tolower(c));
-    });
-    return out;
-}
 
 // "/view/{rest*}" is written "/view/{rest}" in the document.
 std::string document_path(std::string path) {

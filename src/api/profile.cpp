@@ -103,18 +103,8 @@ scheduler::ProfilePtr plan_profile(
     bool may_be_merged
 ) {
     const workflow::Plan plan = workflow::make_plan(workflow::Graph(workflow), catalogue, options);
-    auto profile = std::make_shared<scheduler::Profile>();
+    auto profile = std::make_shared<scheduler::Profile>(profile_of(plan));
     profile->requirement = requirement;
-    for (const workflow::ModelNeed& model : plan.models) {
-        profile->models.push_back(
-            {std::string(to_string(model.kind)) + "/" + model.name, model.estimated_bytes}
-        );
-    }
-    std::ranges::sort(profile->models, {}, &scheduler::Model::name);
-    profile->shape = plan.batch_key;
-    profile->work_units = plan.work_units;
-    profile->heuristic_seconds = plan.heuristic_seconds;
-    profile->vram_bytes = plan.vram_bytes;
     // Asked only where some worker can merge.
     profile->can_be_merged = may_be_merged && catalogue.find(workflow::kMergeNode) != nullptr &&
                              !workflow::why_not_mergeable(workflow, catalogue);
@@ -128,6 +118,21 @@ struct Kept {
 };
 
 }  // namespace
+
+scheduler::Profile profile_of(const workflow::Plan& plan) {
+    scheduler::Profile profile;
+    for (const workflow::ModelNeed& model : plan.models) {
+        profile.models.push_back(
+            {std::string(to_string(model.kind)) + "/" + model.name, model.estimated_bytes}
+        );
+    }
+    std::ranges::sort(profile.models, {}, &scheduler::Model::name);
+    profile.shape = plan.batch_key;
+    profile.work_units = plan.work_units;
+    profile.heuristic_seconds = plan.heuristic_seconds;
+    profile.vram_bytes = plan.vram_bytes;
+    return profile;
+}
 
 scheduler::ProfilePtr make_profile(
     const json::object& workflow,

@@ -11,6 +11,9 @@
 
 namespace comfyd::api {
 
+// All that a plan tells: not the requirement, nor whether the job may be merged.
+scheduler::Profile profile_of(const workflow::Plan& plan);
+
 // Null for a workflow that names no model: then nothing but its requirement matters, and a plan
 // would cost more than it tells. Workflows that differ in texts and seeds alone, as most do, share
 // one that was made before.

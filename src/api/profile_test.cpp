@@ -2,20 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include "api/test_workflows.hpp"
+
 namespace comfyd::api {
 namespace {
 
 std::shared_ptr<const workflow::Catalogue> make_catalogue() {
-    const auto info = *json::parse(R"({
+    return test::catalogue_of(R"({
         "Load": {"input": {"required": {"ckpt_name": [["a.safetensors", "b.safetensors"]]}},
                  "output": ["MODEL"], "output_is_list": [false], "output_name": ["MODEL"], "name": "Load"},
         "Sample": {"input": {"required": {"model": ["MODEL"], "text": ["STRING"], "seed": ["INT"], "steps": ["INT"]}},
                    "output": [], "output_is_list": [], "output_name": [], "name": "Sample", "output_node": true}})"
-    );
-    auto classes = workflow::NodeClasses::from_object_info(info);
-    EXPECT_TRUE(classes);
-    return std::make_shared<workflow::Catalogue>(
-        std::vector<workflow::Catalogue::Entry>{{"gpu", *classes}}
     );
 }
 

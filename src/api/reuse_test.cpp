@@ -13,15 +13,12 @@ using test::ScriptedWorker;
 using test::TestApi;
 
 Arrangement with_classes() {
-    const auto classes = workflow::NodeClasses::from_object_info(parse(R"({
+    Arrangement arrangement;
+    arrangement.catalogue = test::catalogue_of(R"({
         "LoadImage": {"input": {"required": {"image": [["a.png"], {"image_upload": true}]}}, "output": ["IMAGE"]},
         "Text": {"input": {"required": {"text": ["STRING", {}], "seed": ["INT", {}]}}, "output": ["IMAGE"]},
         "Save": {"input": {"required": {"images": ["IMAGE"]}}, "output": [], "output_node": true}
-    })"));
-    Arrangement arrangement;
-    arrangement.catalogue = std::make_shared<const workflow::Catalogue>(
-        std::vector<workflow::Catalogue::Entry>{{"one", *classes}}
-    );
+    })");
     return arrangement;
 }
 

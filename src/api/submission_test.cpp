@@ -244,15 +244,12 @@ TEST(Submission, WorkflowsThatCannotRunAreRefused) {
 
 // One worker with a class that loads and one that saves.
 Arrangement with_classes() {
-    const auto classes = workflow::NodeClasses::from_object_info(parse(R"({
+    Arrangement arrangement;
+    arrangement.catalogue = test::catalogue_of(R"({
         "Load": {"input": {"required": {"name": [["a", "b"]], "text": ["STRING",
                  {"dynamicPrompts": true}]}}, "output": ["IMAGE"]},
         "Save": {"input": {"required": {"images": ["IMAGE"]}}, "output": [], "output_node": true}
-    })"));
-    Arrangement arrangement;
-    arrangement.catalogue = std::make_shared<const workflow::Catalogue>(
-        std::vector<workflow::Catalogue::Entry>{{"one", *classes}}
-    );
+    })");
     return arrangement;
 }
 

@@ -22,6 +22,7 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/test_workflows.hpp"
+#include "assets/test_support.hpp"
 #include "base/hop.hpp"
 #include "net/client.hpp"
 #include "net/server.hpp"
@@ -168,60 +169,6 @@ private:
     std::map<std::pair<std::string, std::string>, JobId> keys_;
     std::map<jobs::StatsKey, jobs::Totals> stats_;
     jobs::ListQuery last_query;
-};
-
-class MemoryRecords final : public assets::Catalogue {
-public:
-    Task<Result<>> add(assets::Asset asset) override {
-        const std::scoped_lock lock(mutex_);
-        assets_[asset.id] = asset;
-        co_return Result<>();
-    }
-    Task<Result<std::optional<assets::Asset>>> find(AssetId id) override {
-        const std::scoped_lock lock(mutex_);
-        const auto found = assets_.find(id);
-        co_return found == assets_.end() ? std::nullopt : std::optional(found->second);
-    }
-    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash)
-        override {
-        const std::scoped_lock lock(mutex_);
-        for (const auto& [id, asset] : assets_) {
-            if (asset.tenant == tenant && asset.hash == hash) {
-                co_return asset;
-            }
-        }
-        co_return std::nullopt;
-    }
-    Task<Result<bool>> remove(AssetId id) override {
-        const std::scoped_lock lock(mutex_);
-        const auto found = assets_.find(id);
-        if (found != assets_.end() && found->second.job) {
-            co_return fail(Code::asset_in_use, "a job's output");
-        }
-        co_return assets_.erase(id) > 0;
-    }
-    Task<Result<bool>> is_referenced(std::string hash) override {
-        const std::scoped_lock lock(mutex_);
-        co_return std::any_of(assets_.begin(), assets_.end(), [&](const auto& entry) {
-            return entry.second.hash == hash;
-        });
-    }
-    Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override {
-        const std::scoped_lock lock(mutex_);
-        for (const auto& [id, asset] : assets_) {
-            if (asset.hash == hash && asset.bytes) {
-                co_return *asset.bytes;
-            }
-        }
-        co_return std::nullopt;
-    }
-    Task<Result<std::vector<assets::Asset>>> expired(Time, int) override {
-        co_return std::vector<assets::Asset>();
-    }
-
-private:
-    std::mutex mutex_;
-    std::map<AssetId, assets::Asset> assets_;
 };
 
 // Takes nothing until open() is called; then each attempt reports progress, a preview and one
@@ -476,7 +423,7 @@ public:
     ManualClock clock;
     auth::Keys keys;
     MemoryLedger ledger;
-    MemoryRecords records;
+    assets::test::MemoryCatalogue records;
     MemoryWorkflows workflows;
     OneWorkerFleet fleet;
     observe::Metrics metrics;

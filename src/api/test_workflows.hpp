@@ -1,13 +1,18 @@
-// For the tests of api: named workflows in memory.
+// For the tests of api: named workflows in memory, and node classes to run them with.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "base/json.hpp"
 #include "jobs/workflow_store.hpp"
+#include "workflow/catalogue.hpp"
 
 namespace comfyd::api::test {
 
@@ -165,5 +170,13 @@ private:
     std::map<Key, Stored> workflows_;
     int tags_ = 0;
 };
+
+// Of a fleet with one worker, whose answer to GET /object_info this is.
+inline std::shared_ptr<const workflow::Catalogue> catalogue_of(std::string_view object_info) {
+    const auto classes = workflow::NodeClasses::from_object_info(*json::parse(object_info));
+    return std::make_shared<const workflow::Catalogue>(
+        std::vector<workflow::Catalogue::Entry>{{"worker", *classes}}
+    );
+}
 
 }  // namespace comfyd::api::test

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -13,6 +12,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "app/cli.hpp"
+#include "app/server_address.hpp"
 #include "base/time.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
@@ -209,17 +209,7 @@ void add_convert_flags(CLI::App& command, ConvertFlags& flags) {
 }
 
 int run_convert(ConvertFlags flags) {
-    const auto from_environment = [](std::string& option, const char* name, const char* otherwise) {
-        const char* value = std::getenv(name);
-        if (option.empty()) {
-            option = value != nullptr ? value : otherwise;
-        }
-    };
-    from_environment(flags.url, "COMFYD_URL", "http://127.0.0.1:8080");
-    from_environment(flags.key, "COMFYD_KEY", "");
-    while (flags.url.ends_with('/')) {
-        flags.url.pop_back();
-    }
+    complete_address(flags.url, flags.key);
     auto done = convert(flags);
     if (done) {
         return kExitOk;

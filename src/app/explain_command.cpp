@@ -1,7 +1,6 @@
 #include "app/explain_command.hpp"
 
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -9,17 +8,13 @@
 #include <boost/asio/use_future.hpp>
 
 #include "app/cli.hpp"
+#include "app/server_address.hpp"
+#include "comfy/members.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
 
 namespace comfyd::app {
 namespace {
-
-std::string text_of(const json::object& from, std::string_view name) {
-    const json::value* value = json::find(from, name);
-    return value != nullptr && value->is_string() ? std::string(value->get_string())
-                                                  : std::string();
-}
 
 double number_of(const json::object& from, std::string_view name) {
     const json::value* value = json::find(from, name);
@@ -59,8 +54,8 @@ void add_workers(const json::object& from, std::string& out) {
         if (const json::object* worker = entry.if_object()) {
             const json::value* capable = json::find(*worker, "capable");
             const bool can = capable != nullptr && capable->is_bool() && capable->get_bool();
-            out += std::string(can ? "  + " : "  - ") + text_of(*worker, "worker") + ": " +
-                   text_of(*worker, "reason") + "\n";
+            out += std::string(can ? "  + " : "  - ") + comfy::text_of(*worker, "worker") + ": " +
+                   comfy::text_of(*worker, "reason") + "\n";
         }
     }
 }
@@ -80,7 +75,8 @@ void add_priority(const json::object& from, std::string& out) {
         if (factor != nullptr && number_of(*factor, "multiplier") != 1) {
             char times[32];
             std::snprintf(times, sizeof times, " x %.2f: ", number_of(*factor, "multiplier"));
-            out += "  " + text_of(*factor, "name") + times + text_of(*factor, "reason") + "\n";
+            out += "  " + comfy::text_of(*factor, "name") + times +
+                   comfy::text_of(*factor, "reason") + "\n";
         }
     }
 }
@@ -93,8 +89,9 @@ Task<Result<net::ClientResponse>> fetch(net::Client& client, net::ClientRequest 
 std::string message_of(const net::ClientResponse& response) {
     const auto body = json::parse_object(response.body);
     const json::value* error = body ? json::find(*body, "error") : nullptr;
-    const std::string message =
-        error != nullptr && error->is_object() ? text_of(error->get_object(), "message") : "";
+    const std::string message = error != nullptr && error->is_object()
+                                    ? comfy::text_of(error->get_object(), "message")
+                                    : "";
     return message.empty() ? "the server answered " + std::to_string(response.status) : message;
 }
 
@@ -109,12 +106,12 @@ void add_explain_flags(CLI::App& command, ExplainFlags& flags) {
 }
 
 std::string print_explanation(const json::object& explanation) {
-    std::string out = "job " + text_of(explanation, "execution_id") + " is " +
-                      text_of(explanation, "state") + "\n";
+    std::string out = "job " + comfy::text_of(explanation, "execution_id") + " is " +
+                      comfy::text_of(explanation, "state") + "\n";
     if (json::find(explanation, "queue_position") != nullptr) {
         out += "position " +
                std::to_string(static_cast<std::int64_t>(number_of(explanation, "queue_position"))) +
-               ", class " + text_of(explanation, "class") + ", waits for " +
+               ", class " + comfy::text_of(explanation, "class") + ", waits for " +
                in_words(number_of(explanation, "waited_seconds")) + " (target " +
                in_words(number_of(explanation, "wait_target_seconds")) +
                "), expected to start in " +
@@ -128,17 +125,7 @@ std::string print_explanation(const json::object& explanation) {
 }
 
 int run_explain(ExplainFlags flags) {
-    const auto from_environment = [](std::string& flag, const char* name, const char* otherwise) {
-        const char* value = std::getenv(name);
-        if (flag.empty()) {
-            flag = value != nullptr ? value : otherwise;
-        }
-    };
-    from_environment(flags.url, "COMFYD_URL", "http://127.0.0.1:8080");
-    from_environment(flags.key, "COMFYD_KEY", "");
-    while (flags.url.ends_with('/')) {
-        flags.url.pop_back();
-    }
+    complete_address(flags.url, flags.key);
     net::ClientRequest request;
     request.method = "GET";
     request.url = flags.url + "/v2/workflows/execution/" + flags.id + "/explain";

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/profile.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::app {
@@ -129,14 +130,10 @@ std::optional<workflow::PastDuration> Learned::past(
     if (copy == nullptr) {
         return std::nullopt;
     }
-    scheduler::Profile profile;
-    profile.shape = plan.batch_key;
-    profile.work_units = plan.work_units;
-    profile.heuristic_seconds = plan.heuristic_seconds;
+    scheduler::Profile profile = api::profile_of(plan);
     for (const workflow::Graph::Node& node : graph.nodes()) {
         profile.requirement.append(node.class_type).append(1, '\n');
     }
-    profile.vram_bytes = plan.vram_bytes;
     std::optional<scheduler::Expectation> best;
     std::optional<std::uint64_t> vram;
     for (const std::string& type : copy->gpu_types()) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -13,7 +12,9 @@
 #include "api/dialects/named.hpp"
 #include "app/cli.hpp"
 #include "app/convert_command.hpp"
+#include "app/server_address.hpp"
 #include "base/json.hpp"
+#include "comfy/members.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
 #include "workflow/check.hpp"
@@ -21,12 +22,6 @@
 
 namespace comfyd::app {
 namespace {
-
-std::string text_of(const json::object& from, std::string_view key) {
-    const json::value* found = json::find(from, key);
-    return found != nullptr && found->is_string() ? std::string(found->get_string())
-                                                  : std::string();
-}
 
 // A bar that redraws itself on a terminal; a line per change otherwise.
 class ProgressDisplay {
@@ -110,7 +105,7 @@ public:
         if (!finished) {
             co_return refuse(finished.error());
         }
-        const std::string status = text_of(*finished, "status");
+        const std::string status = comfy::text_of(*finished, "status");
         if (status == "succeeded") {
             auto code = co_await fetch_outputs(*finished);
             co_return code;
@@ -122,7 +117,7 @@ public:
                 "job %s %s: %s\n",
                 id.c_str(),
                 status.c_str(),
-                text_of(error->get_object(), "message").c_str()
+                comfy::text_of(error->get_object(), "message").c_str()
             );
         } else {
             std::fprintf(stderr, "job %s %s\n", id.c_str(), status.c_str());
@@ -156,7 +151,7 @@ private:
         if (!submitted) {
             co_return fail(std::move(submitted.error()));
         }
-        co_return text_of(*submitted, "id");
+        co_return comfy::text_of(*submitted, "id");
     }
 
     void add_pool(json::object& body) const {
@@ -195,7 +190,7 @@ private:
         if (const json::value* chosen = json::find(*submitted, "chosen_parameters")) {
             std::fprintf(stderr, "%s\n", json::serialize(*chosen).c_str());
         }
-        co_return text_of(*submitted, "execution_id");
+        co_return comfy::text_of(*submitted, "execution_id");
     }
 
     // A text stays one though it reads as a number.
@@ -213,7 +208,7 @@ private:
                                            ? json::find(properties->get_object(), name)
                                            : nullptr;
             const bool is_text = about != nullptr && about->is_object() &&
-                                 text_of(about->get_object(), "type") == "string";
+                                 comfy::text_of(about->get_object(), "type") == "string";
             auto parsed = json::parse(text);
             values[name] = parsed && !is_text ? std::move(*parsed) : json::value(text);
         }
@@ -301,7 +296,7 @@ private:
         if (body) {
             const json::value* error = json::find(*body, "error");
             if (error != nullptr && error->is_object()) {
-                message = text_of(error->get_object(), "message");
+                message = comfy::text_of(error->get_object(), "message");
             }
         }
         return Error(status >= 500 ? Code::storage_unavailable : Code::invalid_argument, message);
@@ -328,7 +323,7 @@ private:
             if (!job) {
                 co_return fail(std::move(job.error()));
             }
-            const std::string status = text_of(*job, "status");
+            const std::string status = comfy::text_of(*job, "status");
             if (status != "queued" && status != "running" && status != "canceling") {
                 co_return job;
             }
@@ -345,21 +340,21 @@ private:
             return;
         }
         if (event == "status") {
-            status_ = text_of(*parsed, "status");
+            status_ = comfy::text_of(*parsed, "status");
             fraction_ = status_ == "succeeded" ? 1 : fraction_;
             display_.show(status_, fraction_, "");
         } else if (event == "progress") {
             const json::value* value = json::find(*parsed, "value");
             fraction_ =
                 value != nullptr && value->is_number() ? value->to_number<double>() : fraction_;
-            display_.show(status_, fraction_, text_of(*parsed, "message"));
+            display_.show(status_, fraction_, comfy::text_of(*parsed, "message"));
         }
     }
 
     Task<Result<std::string>> save(const json::object& output) {
         namespace fs = std::filesystem;
         // Only the last part of a name is used: a server must not choose where we write.
-        fs::path name = fs::path(text_of(output, "name")).filename();
+        fs::path name = fs::path(comfy::text_of(output, "name")).filename();
         if (name.empty() || name == "." || name == "..") {
             name = "output";
         }
@@ -372,7 +367,7 @@ private:
                 (name.stem().string() + " (" + std::to_string(i) + ")" + name.extension().string());
         }
         std::ofstream file(target, std::ios::binary);
-        auto download = request("GET", text_of(output, "url"));
+        auto download = request("GET", comfy::text_of(output, "url"));
         download.timeout = std::chrono::hours(1);
         download.response_bytes_max = 1ULL << 40;
         auto fetched = co_await client_.download(
@@ -417,17 +412,7 @@ private:
 }  // namespace
 
 int run_workflow(RunOptions options) {
-    const auto from_environment = [](std::string& option, const char* name, const char* otherwise) {
-        const char* value = std::getenv(name);
-        if (option.empty()) {
-            option = value != nullptr ? value : otherwise;
-        }
-    };
-    from_environment(options.url, "COMFYD_URL", "http://127.0.0.1:8080");
-    from_environment(options.key, "COMFYD_KEY", "");
-    while (options.url.ends_with('/')) {
-        options.url.pop_back();
-    }
+    complete_address(options.url, options.key);
     net::IoThread thread("run");
     Runner runner(thread.executor(), std::move(options));
     thread.start();

@@ -10,6 +10,7 @@
 
 #include "assets/content_type.hpp"
 #include "base/crypto.hpp"
+#include "base/disk.hpp"
 #include "base/id.hpp"
 
 namespace comfyd::assets {
@@ -80,18 +81,14 @@ FileHandle::~FileHandle() {
 }
 
 Error storage_error(std::string_view doing, const fs::path& path, int error_number) {
-    const bool is_full = error_number == ENOSPC || error_number == EDQUOT;
+    const Code code = storage_code(error_number);
     std::string message = "cannot ";
     message += doing;
     message += " '" + path.string() +
                "': " + std::error_code(error_number, std::generic_category()).message();
-    message +=
-        is_full ? "; free disk space and try again" : "; check the folder and its permissions";
-    return Error(
-        is_full ? Code::storage_full : Code::storage_unavailable,
-        std::move(message),
-        {{"path", path.string()}}
-    );
+    message += code == Code::storage_full ? "; free disk space and try again"
+                                          : "; check the folder and its permissions";
+    return Error(code, std::move(message), {{"path", path.string()}});
 }
 
 Incoming::Incoming(

@@ -1,34 +1,13 @@
 #include "auth/keys.hpp"
 
-#include <algorithm>
-
 #include "base/crypto.hpp"
+#include "base/text.hpp"
 
 namespace comfyd::auth {
 namespace {
 
 constexpr std::string_view kScheme = "bearer";
 constexpr std::size_t kKeyBytesMax = 4096;
-
-constexpr char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-}
-
-std::string lower(std::string_view text) {
-    std::string lowered(text);
-    std::transform(lowered.begin(), lowered.end(), lowered.begin(), [](char c) {
-        return lower(c);
-    });
-    return lowered;
-}
-
-std::string_view trim(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 // The key of "Bearer <key>"; empty when it is anything else.
 std::string_view key_of(std::string_view authorization) {

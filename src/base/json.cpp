@@ -7,6 +7,8 @@
 
 #include <boost/json/src.hpp>
 
+#include "base/json_escape.hpp"
+
 namespace comfyd::json {
 namespace {
 
@@ -43,51 +45,12 @@ tl::unexpected<Error> wrong_type(
 }
 
 void append_escaped_ascii(std::string& out, std::string_view text) {
-    static constexpr char kHex[] = "0123456789abcdef";
-    const auto append_unit = [&out](std::uint32_t unit) {
-        out += "\\u";
-        for (int shift = 12; shift >= 0; shift -= 4) {
-            out += kHex[unit >> shift & 0xF];
-        }
-    };
     out += '"';
     for (std::size_t i = 0; i < text.size();) {
         const auto byte = static_cast<unsigned char>(text[i]);
         if (byte < 0x80) {
             ++i;
-            switch (byte) {
-                case '"':
-                    out += "\\\"";
-                    break;
-                case '\\':
-                    out += "\\\\";
-                    break;
-                case '\n':
-                    out += "\\n";
-                    break;
-                case '\r':
-                    out += "\\r";
-                    break;
-                case '\t':
-                    out += "\\t";
-                    break;
-                case '\b':
-                    out += "\\b";
-                    break;
-                case '\f':
-                    out += "\\f";
-                    break;
-                default:
-                    if (byte < 0x20 || byte == 0x7F) {
-                        if (byte == 0x7F) {
-                            out += '\x7f';
-                        } else {
-                            append_unit(byte);
-                        }
-                    } else {
-                        out += static_cast<char>(byte);
-                    }
-            }
+            append_escaped(out, byte);
             continue;
         }
         // The parser accepted only valid UTF-8, so the lead byte tells the length.
@@ -100,10 +63,10 @@ void append_escaped_ascii(std::string& out, std::string_view text) {
         i += static_cast<std::size_t>(extra) + 1;
         if (point >= 0x10000) {
             point -= 0x10000;
-            append_unit(0xD800 + (point >> 10));
-            append_unit(0xDC00 + (point & 0x3FF));
+            append_unit(out, 0xD800 + (point >> 10));
+            append_unit(out, 0xDC00 + (point & 0x3FF));
         } else {
-            append_unit(point);
+            append_unit(out, point);
         }
     }
     out += '"';

@@ -57,6 +57,19 @@ Error protocol_error(const std::string& what, const std::string& why) {
     return Error(Code::protocol_error, what + " was answered with something unreadable: " + why);
 }
 
+// The body of a good answer.
+Task<Result<std::string>> fetch(net::Client& http, net::ClientRequest request, std::string what) {
+    request.response_bytes_max = kDocumentBytesMax;
+    auto response = co_await http.send(std::move(request));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    if (!is_success(response->status)) {
+        co_return fail(unexpected_status(what, *response));
+    }
+    co_return std::move(response->body);
+}
+
 }  // namespace
 
 Task<Result<Message>> Events::next() {
@@ -78,15 +91,7 @@ Task<Result<std::string>> Client::get(std::string target, Millis timeout) {
     net::ClientRequest request;
     request.url = base_url_ + target;
     request.timeout = timeout;
-    request.response_bytes_max = kDocumentBytesMax;
-    auto response = co_await http_.send(std::move(request));
-    if (!response) {
-        co_return fail(std::move(response.error()));
-    }
-    if (!is_success(response->status)) {
-        co_return fail(unexpected_status("GET " + target, *response));
-    }
-    co_return std::move(response->body);
+    return fetch(http_, std::move(request), "GET " + target);
 }
 
 Task<Result<std::string>> Client::post(std::string target, std::string body, Millis timeout) {
@@ -96,15 +101,7 @@ Task<Result<std::string>> Client::post(std::string target, std::string body, Mil
     request.headers.set("Content-Type", "application/json");
     request.body = std::move(body);
     request.timeout = timeout;
-    request.response_bytes_max = kDocumentBytesMax;
-    auto response = co_await http_.send(std::move(request));
-    if (!response) {
-        co_return fail(std::move(response.error()));
-    }
-    if (!is_success(response->status)) {
-        co_return fail(unexpected_status("POST " + target, *response));
-    }
-    co_return std::move(response->body);
+    return fetch(http_, std::move(request), "POST " + target);
 }
 
 Task<Result<SystemStats>> Client::system_stats() {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/text.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::comfy {
@@ -25,18 +26,10 @@ std::optional<std::int64_t> to_integer(std::string_view text) {
     return whole ? std::optional(number) : std::nullopt;
 }
 
-std::string_view trim(std::string_view text) {
-    const auto first = text.find_first_not_of(' ');
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 std::optional<std::string> read_statuses(std::string_view text, JobsQuery& into) {
     while (!text.empty()) {
         const auto comma = std::min(text.find(','), text.size());
-        const std::string_view word = trim(text.substr(0, comma));
+        const std::string_view word = trim(text.substr(0, comma), " ");
         text.remove_prefix(std::min(comma + 1, text.size()));
         if (word.empty()) {
             continue;

@@ -1,17 +1,14 @@
 #include "comfy/user_store.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <system_error>
 #include <utility>
 
-#include "base/id.hpp"
+#include "base/disk.hpp"
 
 namespace comfyd::comfy {
 namespace {
@@ -19,57 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSettingsFile = "comfy.settings.json";
-constexpr std::size_t kPathBytesMax = 1'024;
-constexpr std::size_t kNameBytesMax = 255;
 constexpr int kDepthMax = 32;
-
-tl::unexpected<Error> disk_error(const fs::path& path, int number) {
-    const bool full = number == ENOSPC || number == EDQUOT;
-    return fail(
-        full ? Code::storage_full : Code::storage_unavailable,
-        "file '" + path.filename().string() + "': " + std::generic_category().message(number)
-    );
-}
-
-bool write_all(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count <= 0) {
-            return false;
-        }
-        bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
-}
-
-// Written beside and renamed, so that a reader sees the old or the new file.
-Result<> write_whole(const fs::path& path, std::string_view bytes) {
-    std::error_code error;
-    fs::create_directories(path.parent_path(), error);
-    if (error) {
-        return disk_error(path, error.value());
-    }
-    const fs::path beside =
-        path.parent_path() / (".new-" + Uuid::make(SystemClock().now()).to_string());
-    const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool done = fd >= 0 && write_all(fd, bytes) && ::fsync(fd) == 0;
-    int number = done ? 0 : errno;
-    if (fd >= 0) {
-        ::close(fd);
-    }
-    if (done && ::rename(beside.c_str(), path.c_str()) != 0) {
-        number = errno;
-        done = false;
-    }
-    if (!done) {
-        ::unlink(beside.c_str());
-        return disk_error(path, number);
-    }
-    return {};
-}
 
 std::int64_t to_ms(const timespec& time) {
     return static_cast<std::int64_t>(time.tv_sec) * 1'000 + time.tv_nsec / 1'000'000;
@@ -137,16 +84,11 @@ json::array to_json(const std::vector<UserFile>& files, bool full_info, bool spl
 }
 
 Result<fs::path> UserStore::place_of(std::string_view name) const {
-    const bool is_plain = !name.empty() && name.size() <= kPathBytesMax && name.front() != '/' &&
-                          name.find('\0') == std::string_view::npos &&
-                          name.find('\\') == std::string_view::npos;
-    const fs::path path = is_plain ? fs::path(name).lexically_normal() : fs::path("..");
-    for (const fs::path& part : path) {
-        if (part == ".." || part.native().size() > kNameBytesMax) {
-            return fail(Code::forbidden, "the name leads out of the user's folder");
-        }
+    const auto inner = confined(folder_, name);
+    if (!inner) {
+        return fail(Code::forbidden, "the name leads out of the user's folder");
     }
-    fs::path place = (folder_ / path).lexically_normal();
+    fs::path place = inner->lexically_normal();
     return place.has_filename() ? place : place.parent_path();
 }
 
@@ -188,7 +130,7 @@ Result<> UserStore::change_settings(const json::object& changes) {
     if (text.size() > kSettingsBytesMax) {
         return fail(Code::payload_too_large, "the settings would be too large");
     }
-    return write_whole(folder_ / kSettingsFile, text);
+    return write_file(folder_ / kSettingsFile, text);
 }
 
 Result<std::vector<UserFile>> UserStore::list(std::string_view folder, bool recurse) const {
@@ -263,7 +205,7 @@ Result<UserFile> UserStore::write(std::string_view file, std::string_view bytes,
     if (!overwrite && fs::exists(*place, error)) {
         return fail(Code::conflict, "File already exists");
     }
-    if (auto written = write_whole(*place, bytes); !written) {
+    if (auto written = write_file(*place, bytes); !written) {
         return fail(std::move(written.error()));
     }
     return about(*place);

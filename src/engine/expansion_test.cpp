@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/call.hpp"
-#include "engine/test_support.hpp"
+#include "engine/test_nodes.hpp"
 
 namespace comfyd::engine {
 namespace {
@@ -15,19 +14,9 @@ using ::testing::IsEmpty;
 Result<NodeResult> number(Call& call) {
     return NodeResult{.outputs = {call.integer("n")}};
 }
-Result<NodeResult> add(Call& call) {
-    return NodeResult{.outputs = {call.integer("a") + call.integer("b")}};
-}
 Result<NodeResult> show(Call& call) {
     json::array text{std::to_string(call.integer("value"))};
     return NodeResult{.ui = json::object{{"text", std::move(text)}}};
-}
-Result<NodeResult> count_up(Call& call) {
-    List list;
-    for (std::int64_t i = 0; i < call.integer("n"); ++i) {
-        list.items.emplace_back(i);
-    }
-    return NodeResult{.outputs = {std::make_shared<const List>(std::move(list))}};
 }
 // Stops odd numbers.
 Result<NodeResult> block_odd(Call& call) {
@@ -36,12 +25,6 @@ Result<NodeResult> block_odd(Call& call) {
         return NodeResult{.outputs = {n}};
     }
     return NodeResult{.outputs = {Blocker{"odd: " + std::to_string(n)}}};
-}
-Result<NodeResult> choose(Call& call) {
-    return NodeResult{.outputs = {call.value(call.flag("second") ? "b" : "a")}};
-}
-std::vector<std::string> choose_needed(const Call& call) {
-    return {call.flag("second") ? "b" : "a"};
 }
 // 1 + 2 + ... + n: adds itself for n - 1.
 Result<NodeResult> sum_up(Call& call) {
@@ -91,24 +74,13 @@ Result<NodeResult> fail_always(Call& /*call*/) {
 
 Registry test_registry() {
     Registry registry = make_registry();
+    add_test_nodes(registry, "INT");
     const json::object n{{"n", type("INT")}};
     const json::object output{{"output_node", true}};
     registry.add({.name = "Number", .execute = &number}, info(n, {"INT"}));
     registry.add({.name = "Async", .execute = &number, .is_async = true}, info(n, {"INT"}));
-    registry.add(
-        {.name = "Add", .execute = &add}, info({{"a", type("INT")}, {"b", type("INT")}}, {"INT"})
-    );
     registry.add({.name = "Show", .execute = &show}, info({{"value", type("INT")}}, {}, output));
-    registry.add(
-        {.name = "CountUp", .execute = &count_up},
-        info(n, {"INT"}, {{"output_is_list", json::array{true}}})
-    );
     registry.add({.name = "BlockOdd", .execute = &block_odd}, info(n, {"INT"}));
-    const json::array lazy{"INT", json::object{{"lazy", true}}};
-    registry.add(
-        {.name = "Choose", .execute = &choose, .needed = &choose_needed},
-        info({{"second", type("BOOLEAN")}, {"a", lazy}, {"b", lazy}}, {"INT"})
-    );
     registry.add({.name = "SumUp", .execute = &sum_up}, info(n, {"INT"}));
     registry.add({.name = "ShowBeside", .execute = &show_beside}, info(n, {"INT"}));
     registry.add(

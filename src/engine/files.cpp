@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "base/disk.hpp"
 #include "engine/node.hpp"
 
 namespace comfyd::engine {
@@ -45,9 +46,8 @@ private:
 };
 
 tl::unexpected<Error> storage_error(int error, std::string_view doing, const std::string& name) {
-    const bool full = error == ENOSPC || error == EDQUOT;
     return fail(
-        full ? Code::storage_full : Code::storage_unavailable,
+        storage_code(error),
         "Cannot " + std::string(doing) + " '" + name +
             "': " + std::error_code(error, std::generic_category()).message()
     );

@@ -6,8 +6,7 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/call.hpp"
-#include "engine/test_support.hpp"
+#include "engine/test_nodes.hpp"
 
 namespace comfyd::engine {
 namespace {
@@ -17,17 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The numbers from 0 to n-1, as a list.
-Result<NodeResult> count_up(Call& call) {
-    List list;
-    for (std::int64_t i = 0; i < call.integer("n"); ++i) {
-        list.items.emplace_back(i);
-    }
-    return NodeResult{.outputs = {std::make_shared<const List>(std::move(list))}};
-}
-Result<NodeResult> add(Call& call) {
-    return NodeResult{.outputs = {call.integer("a") + call.integer("b")}};
-}
 Result<NodeResult> sum(Call& call) {
     std::int64_t total = 0;
     for (const Value& value : call.list("values")) {
@@ -55,12 +43,6 @@ Result<NodeResult> join_all(Call& call) {
             std::string(one.name) + "=" + std::to_string(std::get<std::int64_t>(one.value)) + " ";
     }
     return NodeResult{.ui = json::object{{"text", json::array{text}}}};
-}
-Result<NodeResult> choose(Call& call) {
-    return NodeResult{.outputs = {call.value(call.flag("second") ? "b" : "a")}};
-}
-std::vector<std::string> choose_needed(const Call& call) {
-    return {call.flag("second") ? "b" : "a"};
 }
 Result<NodeResult> fail_always(Call& call) {
     return node_error("ValueError", "broken " + std::to_string(call.integer("n")));
@@ -93,13 +75,7 @@ Result<NodeResult> meet(Call& call) {
 
 Registry test_registry() {
     Registry registry = make_registry();
-    registry.add(
-        {.name = "CountUp", .execute = &count_up},
-        info({{"n", type("INT")}}, {"INT"}, {{"output_is_list", json::array{true}}})
-    );
-    registry.add(
-        {.name = "Add", .execute = &add}, info({{"a", type("INT")}, {"b", type("INT")}}, {"INT"})
-    );
+    add_test_nodes(registry, "*");
     registry.add(
         {.name = "Sum", .execute = &sum},
         info({{"values", type("INT")}}, {"INT"}, {{"is_input_list", true}})
@@ -125,11 +101,6 @@ Registry test_registry() {
             {},
             {{"output_node", true}}
         )
-    );
-    const json::array lazy{"*", json::object{{"lazy", true}}};
-    registry.add(
-        {.name = "Choose", .execute = &choose, .needed = &choose_needed},
-        info({{"second", type("BOOLEAN")}, {"a", lazy}, {"b", lazy}}, {"*"})
     );
     registry.add({.name = "Fails", .execute = &fail_always}, info({{"n", type("INT")}}, {"INT"}));
     registry.add({.name = "Meet", .execute = &meet}, info({{"n", type("INT")}}, {"INT"}));

@@ -8,16 +8,18 @@
 #include <functional>
 
 #include "engine/invoke.hpp"
+#include "engine/node_test_support.hpp"
 #include "engine/nodes/image/clip.hpp"
-#include "engine/test_support.hpp"
 
 namespace comfyd::engine {
 namespace {
 
 constexpr std::uint64_t kMemory = 64ULL << 20;
 
-class Views : public ::testing::Test {
+class Views : public testing::NodeTest {
 protected:
+    Views() : NodeTest(kMemory) {}
+
     using ValueAt = std::function<
         float(std::size_t picture, std::size_t y, std::size_t x, std::size_t channel)>;
 
@@ -136,25 +138,7 @@ protected:
         return all;
     }
 
-    testing::TestFolders files_;
-    Folders folders_ = files_.folders();
     Registry registry_ = make_registry();
-    Pool pool_{2};
-    std::shared_ptr<Memory> memory_ = std::make_shared<Memory>(kMemory);
-    testing::Recorder recorder_;
-    json::object prompt_;
-    json::object extra_;
-    Surroundings surroundings_{
-        folders_,
-        pool_,
-        memory_,
-        [](std::uint64_t) {},
-        [] { return false; },
-        recorder_,
-        prompt_,
-        extra_
-    };
-    std::string node_id_ = "1";
 };
 
 TEST_F(Views, ShowPartsInAnyArrangement) {

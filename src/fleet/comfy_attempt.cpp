@@ -6,11 +6,11 @@
 #include "base/log.hpp"
 #include "comfy/members.hpp"
 #include "fleet/remarks.hpp"
+#include "fleet/stopping.hpp"
 
 namespace comfyd::fleet {
 namespace {
 
-constexpr Millis kLongWait = std::chrono::hours(1);
 constexpr Millis kInterruptAgain{2'000};
 constexpr int kRefusalsGone = 3;
 constexpr std::size_t kLargeWorkflowBytes = 256 * 1024;
@@ -43,23 +43,7 @@ ComfyAttempt::ComfyAttempt(
 Task<Result<jobs::AttemptResult>> ComfyAttempt::run() {
     TaskGroup work(link_.core);
     work.spawn("attempt", execute());
-    const bool limited = assignment_.timeout > Millis(0);
-    const auto deadline = Ticks::now() + assignment_.timeout;
-    std::optional<Code> why;
-    while (!result_ && !why) {
-        const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
-        if (stop_.reason) {
-            why = *stop_.reason;
-        } else if (limited && left <= Millis(0)) {
-            why = Code::execution_timeout;
-        } else {
-            co_await stop_.requested.wait_for(limited ? std::min(left, kLongWait) : kLongWait);
-            const bool abandoned = co_await is_cancelled();
-            if (abandoned && !result_) {
-                why = Code::shutting_down;
-            }
-        }
-    }
+    const std::optional<Code> why = co_await wait_for_end(result_, stop_, assignment_.timeout);
     if (why) {
         work.cancel();
     }

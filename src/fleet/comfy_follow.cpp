@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "comfy/members.hpp"
 #include "fleet/comfy_attempt.hpp"
 
@@ -14,10 +15,7 @@ constexpr int kHastyLooksMax = 6;
 constexpr int kAbsencesLost = 2;
 
 bool is_out_of_memory(const comfy::ExecutionError& error) {
-    std::string text = error.exception_type + " " + error.exception_message;
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
-        return static_cast<char>(std::tolower(c));
-    });
+    const std::string text = lower(error.exception_type + " " + error.exception_message);
     for (const std::string_view sign :
          {"outofmemory", "out of memory", "can't allocate memory", "allocation on device"}) {
         if (text.find(sign) != std::string::npos) {

@@ -11,13 +11,13 @@
 #include "base/log.hpp"
 #include "comfy/client.hpp"
 #include "fleet/remarks.hpp"
+#include "fleet/stopping.hpp"
 
 namespace comfyd::fleet {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Millis kLongWait = std::chrono::hours(1);
 constexpr std::size_t kKeptFilesMax = 4'096;
 
 Error disk_error(const std::string& what, const std::error_code& error) {
@@ -267,26 +267,9 @@ EngineAttempt::EngineAttempt(
     : link_(link), assignment_(std::move(assignment)), listener_(listener), stop_(stop) {}
 
 Task<Result<jobs::AttemptResult>> EngineAttempt::run() {
-    using Ticks = std::chrono::steady_clock;
     TaskGroup work(link_.core);
     work.spawn("engine attempt", execute());
-    const bool limited = assignment_.timeout > Millis(0);
-    const auto deadline = Ticks::now() + assignment_.timeout;
-    std::optional<Code> why;
-    while (!result_ && !why) {
-        const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
-        if (stop_.reason) {
-            why = *stop_.reason;
-        } else if (limited && left <= Millis(0)) {
-            why = Code::execution_timeout;
-        } else {
-            co_await stop_.requested.wait_for(limited ? std::min(left, kLongWait) : kLongWait);
-            const bool abandoned = co_await is_cancelled();
-            if (abandoned && !result_) {
-                why = Code::shutting_down;
-            }
-        }
-    }
+    std::optional<Code> why = co_await wait_for_end(result_, stop_, assignment_.timeout);
     if (why) {
         engine_stop_.request_stop();
         work.cancel();

@@ -15,7 +15,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "assets/store.hpp"
+#include "assets/test_support.hpp"
 #include "fleet/fleet.hpp"
 #include "net/io_threads.hpp"
 #include "support/comfy_double.hpp"
@@ -23,52 +23,6 @@
 #include "support/wait.hpp"
 
 namespace comfyd::fleet {
-
-// Asset records in memory. Any thread.
-class MemoryCatalogue final : public assets::Catalogue {
-public:
-    Task<Result<>> add(assets::Asset asset) override {
-        const std::lock_guard lock(mutex_);
-        assets_[asset.id] = std::move(asset);
-        co_return Result<>();
-    }
-    Task<Result<std::optional<assets::Asset>>> find(AssetId id) override {
-        const std::lock_guard lock(mutex_);
-        const auto found = assets_.find(id);
-        co_return found == assets_.end() ? std::nullopt : std::optional(found->second);
-    }
-    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash)
-        override {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [id, asset] : assets_) {
-            if (asset.tenant == tenant && asset.hash == hash) {
-                co_return asset;
-            }
-        }
-        co_return std::nullopt;
-    }
-    Task<Result<bool>> remove(AssetId id) override {
-        const std::lock_guard lock(mutex_);
-        co_return assets_.erase(id) > 0;
-    }
-    Task<Result<bool>> is_referenced(std::string) override { co_return true; }
-    Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override {
-        const std::lock_guard lock(mutex_);
-        for (const auto& [id, asset] : assets_) {
-            if (asset.hash == hash && asset.bytes) {
-                co_return *asset.bytes;
-            }
-        }
-        co_return std::nullopt;
-    }
-    Task<Result<std::vector<assets::Asset>>> expired(Time, int) override {
-        co_return std::vector<assets::Asset>();
-    }
-
-private:
-    std::mutex mutex_;
-    std::map<AssetId, assets::Asset> assets_;
-};
 
 // Keeps what an attempt tells. Written on the core thread, read by the test.
 class Recorder final : public jobs::AttemptListener {
@@ -147,7 +101,7 @@ struct StoreForTests {
     }
     support::TempDir folder;
     SystemClock clock;
-    MemoryCatalogue records;
+    assets::test::MemoryCatalogue records;
     Pool pool;
     assets::Store store;
 };

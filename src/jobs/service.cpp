@@ -1,19 +1,15 @@
 #include "jobs/service.hpp"
 
-#include <atomic>
 #include <utility>
 
 #include <boost/asio/this_coro.hpp>
 
 #include "base/hop.hpp"
 #include "base/log.hpp"
-#include "jobs/arrivals.hpp"
-#include "jobs/dispatcher.hpp"
+#include "jobs/service_impl.hpp"
 
 namespace comfyd::jobs {
 namespace {
-
-constexpr int kRankBatch = 0;  // below every priority
 
 tl::unexpected<Error> no_such_job(const JobId& id) {
     return fail(Code::not_found, "no job has the id " + id.to_string());
@@ -21,317 +17,170 @@ tl::unexpected<Error> no_such_job(const JobId& id) {
 
 }  // namespace
 
-class Service::Impl {
-public:
-    Impl(
-        Executor core,
-        Clock& clock,
-        Ledger& ledger,
-        Fleet& fleet,
-        events::Hub& hub,
-        ServiceOptions options
-    )
-        : core_(core),
-          clock_(clock),
-          ledger_(ledger),
-          fleet_(fleet),
-          hub_(hub),
-          options_(options),
-          dispatcher_(core, clock, ledger, fleet, hub, options.scheduling),
-          arrivals_(core, dispatcher_) {
-        dispatcher_.set_tenants(options.tenants, options.classify);
-        dispatcher_.set_outputs_kept(options.outputs_kept);
-    }
+Service::Impl::Impl(
+    Executor core,
+    Clock& clock,
+    Ledger& ledger,
+    Fleet& fleet,
+    events::Hub& hub,
+    ServiceOptions options
+)
+    : core_(core),
+      clock_(clock),
+      ledger_(ledger),
+      fleet_(fleet),
+      hub_(hub),
+      options_(options),
+      dispatcher_(core, clock, ledger, fleet, hub, options.scheduling),
+      arrivals_(core, dispatcher_) {
+    dispatcher_.set_tenants(options.tenants, options.classify);
+    dispatcher_.set_outputs_kept(options.outputs_kept);
+}
 
-    Task<Result<Submitted>> submit(Spec spec) {
-        if (stopping_) {
-            co_return fail(
-                Code::shutting_down, "comfyd is shutting down; send the request again in a moment"
-            );
-        }
-        if (jobs_ahead(kRankBatch) >= options_.queue_max) {
-            co_return fail(
-                Code::queue_full,
-                "the queue holds " + std::to_string(options_.queue_max) +
-                    " jobs and takes no more for now",
-                {{"queue_max", options_.queue_max}}
-            );
-        }
-        const Time now = clock_.now();
-        const JobId id = spec.id.value_or(JobId::make(now));
-        NewJob job{make_job(id, spec, now), std::move(spec)};
-        Submitted submitted;
-        submitted.view.job = job.change.job;
-        const std::string request_hash = job.spec.request_hash;
-        std::optional<Result<Accepted>> accepted;
-        const bool may_reuse = !job.spec.reuse_key.empty();
-        if (may_reuse) {
-            accepted = co_await accept_with_outputs(job, submitted.view);
-        }
-        // Those that may be answered by another are looked at when their turn comes, not before.
-        if (!may_reuse && jobs_ahead(kRankBatch) == 0) {
-            accepted = co_await await_on(core_, dispatcher_.accept_at_once(job));
-            submitted.view.queue_position = 1;
-        }
-        if (!accepted) {
-            Arrivals::Job arrival{
-                likely_rank(job.change.job),
-                job.change.job,
-                known_profile(job.spec.profile, job.spec.requirement),
-                std::move(job.spec.secret_extra_data)
-            };
-            accepted = co_await ledger_.accept(std::move(job));
-            if (*accepted && (*accepted)->created) {
-                submitted.view.queue_position = static_cast<int>(jobs_ahead(arrival.rank)) + 1;
-                const Executor here = co_await boost::asio::this_coro::executor;
-                arrivals_.send(std::move(arrival), here);
-            }
-        }
-        if (!*accepted) {
-            co_return fail(std::move(accepted->error()));
-        }
-        if (!(*accepted)->created) {
-            auto replayed = co_await replay(std::move(**accepted), request_hash);
-            co_return replayed;
-        }
-        co_return submitted;
+Task<Result<Job>> Service::Impl::find(std::string tenant, JobId id) {
+    auto found = co_await ledger_.find(id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
     }
-
-    // nullopt: there are no outputs for it, `job` is as it was.
-    Task<std::optional<Result<Accepted>>> accept_with_outputs(NewJob& job, View& view) {
-        const Job queued = job.change.job;
-        auto source =
-            co_await find_answer(ledger_, options_.outputs_kept, queued.tenant, queued.reuse_key);
-        if (!source || !*source) {
-            co_return std::nullopt;  // a ledger in trouble says so when the job is accepted
-        }
-        auto completed = complete_from(queued, **source, queued.sequence + 1, clock_.now());
-        if (!completed) {
-            co_return std::nullopt;
-        }
-        job.then = *completed;
-        auto accepted = co_await ledger_.accept(std::move(job));
-        if (accepted && accepted->created) {
-            view.job = completed->job;
-            co_await call_on(core_, [this, &queued, &completed] {
-                dispatcher_.accepted_with_outputs(queued, *completed);
-                return true;
-            });
-        }
-        co_return accepted;
+    if (!*found || (*found)->tenant != tenant) {
+        co_return no_such_job(id);
     }
+    co_return std::move(**found);
+}
 
-    Task<Result<std::optional<Submitted>>> find_submitted(
-        std::string tenant, std::string key, std::string request_hash
-    ) {
-        auto held = co_await ledger_.find_key(std::move(tenant), std::move(key));
-        if (!held) {
-            co_return fail(std::move(held.error()));
-        }
-        if (!held->existing) {
-            co_return std::nullopt;
-        }
-        auto replayed = co_await replay(std::move(*held), std::move(request_hash));
-        if (!replayed) {
-            co_return fail(std::move(replayed.error()));
-        }
-        co_return std::move(*replayed);
+Task<Result<View>> Service::Impl::get(std::string tenant, JobId id) {
+    auto found = co_await find(std::move(tenant), id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
     }
-
-    Task<Result<Job>> find(std::string tenant, JobId id) {
-        auto found = co_await ledger_.find(id);
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        if (!*found || (*found)->tenant != tenant) {
-            co_return no_such_job(id);
-        }
-        co_return std::move(**found);
+    View view;
+    view.job = std::move(*found);
+    if (!is_terminal(view.job.state)) {
+        auto live = co_await call_on(core_, [this, id] {
+            arrivals_.take_over();
+            return dispatcher_.live(id);
+        });
+        view.progress = std::move(live.progress);
+        view.queue_position = live.queue_position;
+        view.estimated_wait_s = live.estimated_wait_s;
+        view.estimated_remaining_s = live.estimated_remaining_s;
+        view.estimate_confidence = live.estimate_confidence;
     }
+    co_return view;
+}
 
-    Task<Result<View>> get(std::string tenant, JobId id) {
-        auto found = co_await find(std::move(tenant), id);
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        View view;
-        view.job = std::move(*found);
-        if (!is_terminal(view.job.state)) {
-            auto live = co_await call_on(core_, [this, id] {
-                arrivals_.take_over();
-                return dispatcher_.live(id);
-            });
-            view.progress = std::move(live.progress);
-            view.queue_position = live.queue_position;
-            view.estimated_wait_s = live.estimated_wait_s;
-            view.estimated_remaining_s = live.estimated_remaining_s;
-            view.estimate_confidence = live.estimate_confidence;
-        }
-        co_return view;
-    }
-
-    Task<Result<View>> cancel(std::string tenant, JobId id) {
-        // A job that moves on while we look at it is looked at again.
-        for (int round = 0; round < 3; ++round) {
-            auto found = co_await find(tenant, id);
-            if (!found) {
-                co_return fail(std::move(found.error()));
-            }
-            if (is_terminal(found->state)) {
-                break;
-            }
-            auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel(id)));
-            if (done) {
-                break;
-            }
-            if (done.error().code != Code::conflict) {
-                co_return fail(std::move(done.error()));
-            }
-        }
-        auto view = co_await get(std::move(tenant), id);
-        co_return view;
-    }
-
-    Task<Result<>> cancel_waiting(std::string tenant, JobId id) {
-        auto found = co_await find(std::move(tenant), id);
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        if (found->state != State::queued && found->state != State::retry_waiting) {
-            co_return fail(Code::conflict, "the job does not wait any more");
-        }
-        auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel_waiting(id)));
-        co_return done;
-    }
-
-    Task<Result<View>> retry(std::string tenant, JobId id) {
+Task<Result<View>> Service::Impl::cancel(std::string tenant, JobId id) {
+    // A job that moves on while we look at it is looked at again.
+    for (int round = 0; round < 3; ++round) {
         auto found = co_await find(tenant, id);
         if (!found) {
             co_return fail(std::move(found.error()));
         }
-        auto done = co_await await_on(core_, with_arrivals(dispatcher_.retry(id)));
-        if (!done) {
+        if (is_terminal(found->state)) {
+            break;
+        }
+        auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel(id)));
+        if (done) {
+            break;
+        }
+        if (done.error().code != Code::conflict) {
             co_return fail(std::move(done.error()));
         }
-        auto view = co_await get(std::move(tenant), id);
-        co_return view;
     }
+    auto view = co_await get(std::move(tenant), id);
+    co_return view;
+}
 
-    Task<Result<std::shared_ptr<events::Subscription>>> watch(
-        std::string tenant, JobId id, events::WatchOptions options
-    ) {
-        auto found = co_await find(std::move(tenant), id);
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        const Executor here = co_await boost::asio::this_coro::executor;
-        auto subscription = std::make_shared<events::Subscription>(here, options);
-        std::vector<events::EventPtr> latest;
-        const bool ended = is_terminal(found->state);
-        if (!ended) {
-            // First listen, then read the past: what is committed in between arrives twice and is
-            // told once.
-            latest = co_await call_on(core_, [this, id, subscription] {
-                arrivals_.take_over();
-                hub_.attach(id, subscription);
-                return dispatcher_.latest(id);
-            });
-        }
-        auto stored = co_await ledger_.events(id, options.since);
-        if (!stored) {
-            co_return fail(std::move(stored.error()));
-        }
-        std::vector<events::EventPtr> past;
-        past.reserve(stored->size() + latest.size());
-        for (Event& event : *stored) {
-            past.push_back(std::make_shared<const Event>(std::move(event)));
-        }
-        past.insert(past.end(), latest.begin(), latest.end());
-        subscription->prime(std::move(past));
-        if (ended) {
-            subscription->end(Code::not_found);
-        }
-        co_return subscription;
+Task<Result<>> Service::Impl::cancel_waiting(std::string tenant, JobId id) {
+    auto found = co_await find(std::move(tenant), id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
     }
+    if (found->state != State::queued && found->state != State::retry_waiting) {
+        co_return fail(Code::conflict, "the job does not wait any more");
+    }
+    auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel_waiting(id)));
+    co_return done;
+}
 
-    Task<Result<std::string>> read_live_file(JobId id, WorkerFile file, std::uint64_t bytes_max) {
-        const auto worker = dispatcher_.worker_of(id);  // kept alive until the file is read
-        if (!worker) {
-            co_return fail(Code::not_found, "the job does not run");
+Task<Result<View>> Service::Impl::retry(std::string tenant, JobId id) {
+    auto found = co_await find(tenant, id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    auto done = co_await await_on(core_, with_arrivals(dispatcher_.retry(id)));
+    if (!done) {
+        co_return fail(std::move(done.error()));
+    }
+    auto view = co_await get(std::move(tenant), id);
+    co_return view;
+}
+
+Task<Result<std::shared_ptr<events::Subscription>>> Service::Impl::watch(
+    std::string tenant, JobId id, events::WatchOptions options
+) {
+    auto found = co_await find(std::move(tenant), id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    const Executor here = co_await boost::asio::this_coro::executor;
+    auto subscription = std::make_shared<events::Subscription>(here, options);
+    std::vector<events::EventPtr> latest;
+    const bool ended = is_terminal(found->state);
+    if (!ended) {
+        // First listen, then read the past: what is committed in between arrives twice and is
+        // told once.
+        latest = co_await call_on(core_, [this, id, subscription] {
+            arrivals_.take_over();
+            hub_.attach(id, subscription);
+            return dispatcher_.latest(id);
+        });
+    }
+    auto stored = co_await ledger_.events(id, options.since);
+    if (!stored) {
+        co_return fail(std::move(stored.error()));
+    }
+    std::vector<events::EventPtr> past;
+    past.reserve(stored->size() + latest.size());
+    for (Event& event : *stored) {
+        past.push_back(std::make_shared<const Event>(std::move(event)));
+    }
+    past.insert(past.end(), latest.begin(), latest.end());
+    subscription->prime(std::move(past));
+    if (ended) {
+        subscription->end(Code::not_found);
+    }
+    co_return subscription;
+}
+
+Task<Result<std::string>> Service::Impl::read_live_file(
+    JobId id, WorkerFile file, std::uint64_t bytes_max
+) {
+    const auto worker = dispatcher_.worker_of(id);  // kept alive until the file is read
+    if (!worker) {
+        co_return fail(Code::not_found, "the job does not run");
+    }
+    auto read = co_await worker->read_file(std::move(file), bytes_max);
+    co_return read;
+}
+
+Task<> Service::Impl::free_idle_workers(bool models, bool results) {
+    for (const auto& worker : fleet_.workers()) {
+        if (worker->info().status != "idle") {
+            continue;
         }
-        auto read = co_await worker->read_file(std::move(file), bytes_max);
-        co_return read;
-    }
-
-    Task<> free_idle_workers(bool models, bool results) {
-        for (const auto& worker : fleet_.workers()) {
-            if (worker->info().status != "idle") {
-                continue;
-            }
-            auto freed = co_await worker->free_memory(models, results);
-            if (freed && (models || results)) {
-                dispatcher_.forget_models(worker->id());
-            }
-            if (!freed) {
-                log::info(
-                    "a worker did not give memory back",
-                    {{"worker", worker->id()}, {"error", freed.error().message}}
-                );
-            }
+        auto freed = co_await worker->free_memory(models, results);
+        if (freed && (models || results)) {
+            dispatcher_.forget_models(worker->id());
         }
-    }
-
-    // For what asks after a job: its submit may have been answered while it was still on its way.
-    template <class T>
-    Task<T> with_arrivals(Task<T> work) {
-        arrivals_.take_over();
-        auto result = co_await std::move(work);
-        co_return result;
-    }
-
-    Executor core_;
-    Clock& clock_;
-    Ledger& ledger_;
-    Fleet& fleet_;
-    events::Hub& hub_;
-    ServiceOptions options_;
-    Dispatcher dispatcher_;
-    Arrivals arrivals_;
-    std::atomic<bool> stopping_{false};
-
-private:
-    Task<Result<Submitted>> replay(Accepted accepted, std::string request_hash) {
-        if (accepted.existing_request_hash != request_hash) {
-            co_return fail(
-                Code::idempotency_key_reuse,
-                "this idempotency key was used for another request; use a new key for a new "
-                "request",
-                {{"job_id", accepted.existing->id.to_string()}}
+        if (!freed) {
+            log::info(
+                "a worker did not give memory back",
+                {{"worker", worker->id()}, {"error", freed.error().message}}
             );
         }
-        auto view = co_await get(accepted.existing->tenant, accepted.existing->id);
-        if (!view) {
-            co_return fail(std::move(view.error()));
-        }
-        co_return Submitted{std::move(*view), true};
     }
-
-    // By what never changes. Any thread.
-    int likely_rank(const Job& job) const {
-        if (job.batch || !options_.classify) {
-            return job.batch ? kRankBatch : job.priority;
-        }
-        scheduler::Circumstances known;
-        const auto tenant = options_.tenants.find(job.tenant);
-        known.tier = tenant == options_.tenants.end() ? known.tier : tenant->second.tier;
-        return scheduler::priority_of(job.priority, scheduler::grounds_of(known));
-    }
-
-    // Those in the core's queue and those on their way to it.
-    std::size_t jobs_ahead(int rank) const {
-        return dispatcher_.queued_at_least(rank) + arrivals_.count(rank);
-    }
-};
+}
 
 Service::Service(
     Executor core,

@@ -6,18 +6,11 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "base/text.hpp"
 #include "net/http.hpp"
 
 namespace comfyd::net {
 namespace {
-
-std::string_view trim(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
 
 // "gzip;q=0", "gzip; q=0.000": a weight without any digit but 0.
 bool is_weight_zero(std::string_view parameters) {

@@ -4,12 +4,10 @@
 #include <array>
 #include <charconv>
 
+#include "base/text.hpp"
+
 namespace comfyd::net {
 namespace {
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 int hex_value(char c) {
     if (c >= '0' && c <= '9') {
@@ -94,8 +92,7 @@ Result<Authority> parse_authority(std::string_view text, std::uint16_t port_if_a
     if (host.empty() || host.size() > 253 || !std::all_of(host.begin(), host.end(), legal)) {
         return fail(Code::invalid_argument, "URL has no valid host");
     }
-    Authority authority{std::string(host), port_if_absent};
-    std::transform(host.begin(), host.end(), authority.host.begin(), lower);
+    Authority authority{lower(host), port_if_absent};
     if (!port.empty()) {
         const auto number =
             port[0] == ':' ? parse_number<std::uint16_t>(port.substr(1)) : std::nullopt;
@@ -234,8 +231,7 @@ Result<Url> Url::parse(std::string_view text) {
         return fail(Code::invalid_argument, "URL has no scheme: write it as http://host/path");
     }
     Url url;
-    url.scheme = std::string(text.substr(0, separator));
-    std::transform(url.scheme.begin(), url.scheme.end(), url.scheme.begin(), lower);
+    url.scheme = lower(text.substr(0, separator));
     constexpr std::array<std::string_view, 4> kSchemes{"http", "https", "ws", "wss"};
     if (std::find(kSchemes.begin(), kSchemes.end(), url.scheme) == kSchemes.end()) {
         return fail(Code::invalid_argument, "URL scheme must be http, https, ws or wss");

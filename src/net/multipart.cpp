@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/crypto.hpp"
+#include "base/text.hpp"
 #include "net/http.hpp"
 
 namespace comfyd::net {
@@ -13,14 +14,6 @@ constexpr std::size_t kBoundaryBytesMax = 70;  // RFC 2046
 
 tl::unexpected<Error> malformed(const std::string& what) {
     return fail(Code::invalid_argument, "multipart/form-data body is malformed: " + what);
-}
-
-std::string_view trim(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 // Reads `; name=token` and `; name="quoted"` one after the other. False when nothing is left.

@@ -1,10 +1,10 @@
 #include "net/response_head.hpp"
 
-#include <array>
-#include <cstdio>
 #include <ctime>
+#include <string>
 
 #include "base/json.hpp"
+#include "net/static_files.hpp"
 
 namespace comfyd::net {
 namespace {
@@ -61,36 +61,16 @@ std::string_view reason_of(int status) {
     // clang-format on
 }
 
-// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second. Not strftime: names must not depend on a
-// locale.
+// Made once a second.
 std::string_view date_now() {
-    static constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-    static constexpr std::array kMonths{
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"
-    };
     static thread_local std::time_t made_at = -1;
-    static thread_local std::array<char, 64> text{};
-    static thread_local std::size_t length = 0;
+    static thread_local std::string text;
     const std::time_t now = std::time(nullptr);
     if (now != made_at) {
-        std::tm parts{};
-        gmtime_r(&now, &parts);
-        const int written = std::snprintf(
-            text.data(),
-            text.size(),
-            "%s, %02d %s %04d %02d:%02d:%02d GMT",
-            kDays[static_cast<std::size_t>(parts.tm_wday)],
-            parts.tm_mday,
-            kMonths[static_cast<std::size_t>(parts.tm_mon)],
-            parts.tm_year + 1900,
-            parts.tm_hour,
-            parts.tm_min,
-            parts.tm_sec
-        );
-        length = static_cast<std::size_t>(written);
+        text = http_date(now);
         made_at = now;
     }
-    return {text.data(), length};
+    return text;
 }
 
 bool is_ours(std::string_view name) {

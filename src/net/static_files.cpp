@@ -7,6 +7,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace comfyd::net {
 namespace {
 
@@ -26,14 +28,16 @@ std::string etag_of(const struct stat& about) {
            '"';
 }
 
-std::string_view trim(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    return first == std::string_view::npos
-               ? std::string_view()
-               : text.substr(first, text.find_last_not_of(" \t") - first + 1);
+bool is_unchanged(const Headers& asked, const std::string& etag, const std::string& modified) {
+    if (asked.contains("If-None-Match")) {
+        return matches_etag(asked.get("If-None-Match"), etag);
+    }
+    return asked.get("If-Modified-Since") == modified;
 }
 
-bool matches(std::string_view header, std::string_view etag) {
+}  // namespace
+
+bool matches_etag(std::string_view header, std::string_view etag) {
     while (!header.empty()) {
         const auto comma = std::min(header.find(','), header.size());
         std::string_view one = trim(header.substr(0, comma));
@@ -48,15 +52,7 @@ bool matches(std::string_view header, std::string_view etag) {
     return false;
 }
 
-bool is_unchanged(const Headers& asked, const std::string& etag, const std::string& modified) {
-    if (asked.contains("If-None-Match")) {
-        return matches(asked.get("If-None-Match"), etag);
-    }
-    return asked.get("If-Modified-Since") == modified;
-}
-
-}  // namespace
-
+// Not strftime: names must not depend on a locale.
 std::string http_date(std::int64_t unix_seconds) {
     constexpr std::array<const char*, 7> kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     constexpr std::array<const char*, 12> kMonths{
@@ -79,6 +75,15 @@ std::string http_date(std::int64_t unix_seconds) {
         parts.tm_sec
     );
     return {text.data(), static_cast<std::size_t>(length)};
+}
+
+void tell_part(Response& head, const ByteRange& part, std::uint64_t size) {
+    head.status = 206;
+    head.headers.set(
+        "Content-Range",
+        "bytes " + std::to_string(part.first) + "-" + std::to_string(part.first + part.length - 1) +
+            "/" + std::to_string(size)
+    );
 }
 
 std::optional<fs::path> find_static(const fs::path& root, std::string_view path) {
@@ -130,14 +135,9 @@ Task<Result<>> send_disk_file(Exchange& exchange, Response head, fs::path path) 
     }
     FileBody file{path.string(), 0, bytes};
     if (*range) {
-        head.status = 206;
         file.offset = (*range)->first;
         file.length = (*range)->length;
-        head.headers.set(
-            "Content-Range",
-            "bytes " + std::to_string(file.offset) + "-" +
-                std::to_string(file.offset + file.length - 1) + "/" + std::to_string(bytes)
-        );
+        tell_part(head, **range, bytes);
     }
     auto sent = co_await exchange.send_file(std::move(head), std::move(file));
     if (!sent && !exchange.answered()) {

@@ -13,6 +13,11 @@ namespace comfyd::net {
 
 // "Sun, 06 Nov 1994 08:49:37 GMT"
 std::string http_date(std::int64_t unix_seconds);
+// Whether an If-None-Match header names this entity tag (weakly), or is "*".
+bool matches_etag(std::string_view header, std::string_view etag);
+
+// The answer is a part of `size` bytes: 206, Content-Range.
+void tell_part(Response& head, const ByteRange& part, std::uint64_t size);
 
 // The regular file below `root` that a request's path (percent-encoded, with its leading slash)
 // names; "/" is index.html. nullopt: none, or a name that leads out of `root`.

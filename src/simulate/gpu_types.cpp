@@ -1,10 +1,11 @@
 #include "simulate/gpu_types.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <map>
+
+#include "base/text.hpp"
 
 namespace comfyd::simulate {
 namespace {
@@ -24,14 +25,6 @@ GpuType make(
         load_mb_per_s * 1e6,
         usd_per_hour
     };
-}
-
-std::string lower(std::string_view text) {
-    std::string made(text);
-    std::ranges::transform(made, made.begin(), [](unsigned char c) {
-        return static_cast<char>(std::tolower(c));
-    });
-    return made;
 }
 
 Result<> read_number(

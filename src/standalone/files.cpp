@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "base/disk.hpp"
 #include "base/id.hpp"
 #include "engine/files.hpp"
 
@@ -16,31 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPathBytesMax = 1'024;
-constexpr std::size_t kNameBytesMax = 255;
 constexpr int kRenamesMax = 10'000;
 constexpr std::size_t kListedMax = 10'000;
 
-tl::unexpected<Error> disk_error(int number) {
-    const bool full = number == ENOSPC || number == EDQUOT;
+tl::unexpected<Error> not_stored(int number) {
     return fail(
-        full ? Code::storage_full : Code::storage_unavailable,
+        storage_code(number),
         "the file cannot be stored: " + std::generic_category().message(number)
     );
-}
-
-bool write_all(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count <= 0) {
-            return false;
-        }
-        bytes.remove_prefix(static_cast<std::size_t>(count));
-    }
-    return true;
 }
 
 // A file of its own beside the final place; taken away again unless it was put there.
@@ -59,7 +44,7 @@ public:
         if (fd >= 0) {
             ::close(fd);
         }
-        return done ? Result<>() : disk_error(number);
+        return done ? Result<>() : not_stored(number);
     }
     // False when there is a file of this name.
     Result<bool> put(const fs::path& place, bool replace) const {
@@ -71,7 +56,7 @@ public:
         if (!replace && errno == EEXIST) {
             return false;
         }
-        return disk_error(errno);
+        return not_stored(errno);
     }
 
 private:
@@ -118,16 +103,11 @@ const fs::path* folder_of(const engine::Folders& folders, std::string_view type)
 }
 
 Result<fs::path> place_below(const fs::path& outer, std::string_view inner) {
-    const bool is_plain = inner.size() <= kPathBytesMax && !inner.starts_with('/') &&
-                          inner.find('\0') == std::string_view::npos &&
-                          inner.find('\\') == std::string_view::npos;
-    const fs::path path = is_plain ? fs::path(inner).lexically_normal() : fs::path("..");
-    for (const fs::path& part : path) {
-        if (part == ".." || part.native().size() > kNameBytesMax) {
-            return fail(Code::forbidden, "the name leads out of its folder");
-        }
+    const auto found = inner.empty() ? std::optional(outer) : confined(outer, inner);
+    if (!found) {
+        return fail(Code::forbidden, "the name leads out of its folder");
     }
-    fs::path place = (outer / path).lexically_normal();
+    fs::path place = found->lexically_normal();
     return place.has_filename() ? place : place.parent_path();
 }
 
@@ -166,7 +146,7 @@ Result<FileName> store_upload(
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) {
-        return disk_error(error.value());
+        return not_stored(error.value());
     }
     Beside file(folder);
     if (auto written = file.write(bytes); !written) {

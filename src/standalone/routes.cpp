@@ -117,6 +117,18 @@ Task<std::optional<json::value>> read_json(Call& call, Core& core) {
     co_return std::move(*parsed);
 }
 
+Task<std::optional<json::object>> read_object(Call& call, Core& core) {
+    auto body = co_await read_json(call, core);
+    if (!body) {
+        co_return std::nullopt;
+    }
+    if (!body->is_object()) {
+        co_await answer(call, comfy::error_reply(400, "the body must be an object"));
+        co_return std::nullopt;
+    }
+    co_return std::move(body->get_object());
+}
+
 net::Response encode_error(const Error& error) {
     return comfy::error_reply(info(error.code).http_status, error.message);
 }

@@ -72,6 +72,8 @@ Task<> get_static(Call& call, Core& core);
 
 // The body as JSON, as Python reads it; null when it is empty. nullopt: answered already.
 Task<std::optional<json::value>> read_json(Call& call, Core& core);
+// The same, and it must be an object.
+Task<std::optional<json::object>> read_object(Call& call, Core& core);
 // The same for the bytes.
 Task<std::optional<std::string>> read_bytes(Call& call, Core& core);
 net::Response encode_error(const Error& error);

@@ -114,18 +114,14 @@ Task<> get_history_of(Call& call, Core& core) {
 }
 
 Task<> post_history(Call& call, Core& core) {
-    auto body = co_await read_json(call, core);
+    auto body = co_await read_object(call, core);
     if (!body) {
         co_return;
     }
-    if (!body->is_object()) {
-        co_await answer(call, comfy::error_reply(400, "the body must be an object"));
-        co_return;
-    }
-    if (is_true(body->get_object(), "clear")) {
+    if (is_true(*body, "clear")) {
         core.history.clear();
     }
-    for (const std::string& id : comfy::texts_of(body->get_object(), "delete")) {
+    for (const std::string& id : comfy::texts_of(*body, "delete")) {
         core.history.erase(id);
     }
     co_await answer(call, comfy::empty_reply(200));

@@ -171,15 +171,11 @@ Task<> get_raw_logs(Call& call, Core& core) {
 }
 
 Task<> subscribe_logs(Call& call, Core& core) {
-    auto body = co_await read_json(call, core);
+    auto body = co_await read_object(call, core);
     if (!body) {
         co_return;
     }
-    if (!body->is_object()) {
-        co_await answer(call, comfy::error_reply(400, "the body must be an object"));
-        co_return;
-    }
-    const json::object& fields = body->get_object();
+    const json::object& fields = *body;
     core.logs.subscribe(comfy::text_of(fields, "clientId"), is_true(fields, "enabled"));
     co_await answer(call, comfy::empty_reply(200));
 }

@@ -156,19 +156,15 @@ Task<> get_queue(Call& call, Core& core) {
 }
 
 Task<> post_queue(Call& call, Core& core) {
-    auto body = co_await read_json(call, core);
+    auto body = co_await read_object(call, core);
     if (!body) {
         co_return;
     }
-    if (!body->is_object()) {
-        co_await answer(call, comfy::error_reply(400, "the body must be an object"));
-        co_return;
-    }
     bool changed = false;
-    if (is_true(body->get_object(), "clear")) {
+    if (is_true(*body, "clear")) {
         changed = core.queue.clear() > 0;
     }
-    for (const std::string& id : comfy::texts_of(body->get_object(), "delete")) {
+    for (const std::string& id : comfy::texts_of(*body, "delete")) {
         changed = core.queue.erase(id) > 0 || changed;
     }
     if (changed) {
@@ -193,15 +189,11 @@ Task<> post_interrupt(Call& call, Core& core) {
 }
 
 Task<> post_free(Call& call, Core& core) {
-    auto body = co_await read_json(call, core);
+    auto body = co_await read_object(call, core);
     if (!body) {
         co_return;
     }
-    if (!body->is_object()) {
-        co_await answer(call, comfy::error_reply(400, "the body must be an object"));
-        co_return;
-    }
-    if (is_true(body->get_object(), "free_memory")) {
+    if (is_true(*body, "free_memory")) {
         core.forget_results = true;
         core.wake.notify();
     }

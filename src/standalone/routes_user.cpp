@@ -67,15 +67,11 @@ Task<> get_setting(Call& call, Core& core) {
 }
 
 Task<> post_settings(Call& call, Core& core) {
-    auto body = co_await read_json(call, core);
+    auto body = co_await read_object(call, core);
     if (!body) {
         co_return;
     }
-    if (!body->is_object()) {
-        co_await answer(call, comfy::error_reply(400, "the body must be an object"));
-        co_return;
-    }
-    co_await change(call, core, std::move(body->get_object()));
+    co_await change(call, core, std::move(*body));
 }
 
 Task<> post_setting(Call& call, Core& core) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/text.hpp"
+
 namespace comfyd::standalone {
 namespace {
 
@@ -19,14 +21,6 @@ std::vector<std::string> split(std::string_view path) {
         }
         path.remove_prefix(slash + 1);
     }
-}
-
-std::string lower(std::string_view text) {
-    std::string out(text);
-    std::ranges::transform(out, out.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    });
-    return out;
 }
 
 std::string_view without_port(std::string_view host) {

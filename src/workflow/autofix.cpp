@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/models.hpp"
 
 namespace comfyd::workflow {
@@ -12,10 +13,6 @@ namespace {
 
 constexpr int kRoundsMax = 3;  // one fix may uncover another slip in the same node
 constexpr std::size_t kSlipMax = 2;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 std::optional<double> number_in(std::string_view text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '+')) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "base/text.hpp"
 #include "workflow/definition_pool.hpp"
 #include "workflow/object_info_union.hpp"
 
@@ -13,10 +14,6 @@ namespace comfyd::workflow {
 namespace {
 
 constexpr std::size_t kClassesMax = 50'000;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 template <class Visit>
 bool each_line(std::string_view lines, Visit visit) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "workflow/check.hpp"
 #include "workflow/check_errors.hpp"
 #include "workflow/ui/instances.hpp"
@@ -117,7 +118,7 @@ private:
         if (!value.is_string()) {
             return sent_value(value);
         }
-        const std::string_view text = ui::view(value.get_string());
+        const std::string_view text = view(value.get_string());
         const bool names_file = widget.name == "filename_prefix" &&
                                 std::ranges::find(kSavers, node.type) != kSavers.end();
         std::string made(text);
@@ -235,7 +236,7 @@ private:
         std::string search_name = node.type;
         const json::value* given = ui::property(*node.source, "Node name for S&R");
         if (given != nullptr && given->is_string()) {
-            search_name = std::string(ui::view(given->get_string()));
+            search_name = std::string(view(given->get_string()));
         }
         by_search_name_.try_emplace(std::move(search_name), at, place);
         by_title_.try_emplace(node.title, at, place);
@@ -249,7 +250,7 @@ private:
             for (const auto& input : inputs) {
                 const json::array* link = input.value().if_array();
                 if (link != nullptr && !prompt_.contains(link->front().get_string())) {
-                    dead.emplace_back(ui::view(input.key()));
+                    dead.emplace_back(view(input.key()));
                 }
             }
             for (const std::string& name : dead) {

@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/definition_reader.hpp"
 #include "workflow/python_text.hpp"
 
 namespace comfyd::workflow {
-namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
-
-}  // namespace
 
 bool InputDefinition::offers(const json::value& choice) const {
     if (choices == nullptr) {

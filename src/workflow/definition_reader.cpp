@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace comfyd::workflow {
 namespace {
 
@@ -14,10 +16,6 @@ constexpr std::size_t kGrowthMax = 1'000;   // ComfyUI's own limit is 100
 constexpr std::size_t kNestingMax = 16;     // dynamic inputs inside dynamic inputs
 constexpr std::size_t kOutputsMax = 10'000;
 constexpr std::size_t kIndexedFrom = 16;  // choices
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 bool is_true(const json::object& in, std::string_view key) {
     const json::value* found = json::find(in, key);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "base/text.hpp"
 #include "workflow/file_inputs.hpp"
 #include "workflow/fingerprint.hpp"
 #include "workflow/models.hpp"
@@ -64,10 +65,6 @@ constexpr std::array<std::string_view, 8> kChanceWords{
 constexpr std::array<std::string_view, 6> kFileWords{
     "dir", "directory", "file", "folder", "path", "url"
 };
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& words, std::string_view word) {

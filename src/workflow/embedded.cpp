@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "workflow/check.hpp"
 #include "workflow/node_links.hpp"
 #include "workflow/prompt_request.hpp"
@@ -158,11 +158,7 @@ void read_exif_text(std::string_view text, Texts& into) {
     if (colon == std::string_view::npos) {
         return;
     }
-    std::string name(text.substr(0, colon));
-    std::ranges::transform(name, name.begin(), [](unsigned char c) {
-        return static_cast<char>(std::tolower(c));
-    });
-    if (std::string* found = into.find(name)) {
+    if (std::string* found = into.find(lower(text.substr(0, colon)))) {
         text.remove_prefix(colon + 1);
         *found = text.substr(0, text.find('\0'));
     }

@@ -5,23 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/security.hpp"
 
 namespace comfyd::workflow {
 namespace {
 
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
-
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view kSpaces = " \t\r\n";
-    const auto first = text.find_first_not_of(kSpaces);
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
-}
+constexpr std::string_view kSpaces = " \t\r\n";
 
 struct KnownLoader {
     std::string_view class_type;
@@ -116,11 +106,11 @@ void each_node(Node& workflow, Visit visit) {
 }  // namespace
 
 std::string_view file_source_in(std::string_view text) {
-    return trimmed(text);
+    return trim(text, kSpaces);
 }
 
 bool is_file_source(std::string_view text) {
-    text = trimmed(text);
+    text = trim(text, kSpaces);
     if (text.starts_with("data:") || text.starts_with("asset:") || text.starts_with("blake3:")) {
         return true;
     }
@@ -163,7 +153,7 @@ std::vector<FileSource> find_file_sources(
                              std::string(type),
                              std::string(name),
                              *kind,
-                             std::string(trimmed(view(text.get_string()))),
+                             std::string(trim(view(text.get_string()), kSpaces)),
                              item}
                         );
                     }

@@ -7,14 +7,12 @@
 #include <cstring>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace comfyd::workflow {
 namespace {
 
 using Position = Graph::Position;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 void put_number(std::string& to, std::uint64_t number) {
     std::array<char, 24> digits{};

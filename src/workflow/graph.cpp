@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
+
 namespace comfyd::workflow {
 namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 const json::object kEmpty;
 

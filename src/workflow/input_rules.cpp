@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/python_text.hpp"
 
 namespace comfyd::workflow {
@@ -14,10 +15,6 @@ namespace {
 using MaybeError = std::optional<json::object>;
 
 constexpr std::size_t kChoicesShown = 20;
-
-std::string_view view(const boost::json::string& text) {
-    return {text.data(), text.size()};
-}
 
 // ComfyUI's own classes that check inputs which /object_info does not mark as uploads.
 struct KnownCheck {
@@ -228,22 +225,12 @@ MaybeError judge_choice(const InputSubject& subject) {
     return wrong.empty() ? std::nullopt : choice_error(subject, wrong);
 }
 
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') {
-        text.remove_prefix(1);
-    }
-    while (!text.empty() && text.back() == ' ') {
-        text.remove_suffix(1);
-    }
-    return text;
-}
-
 // visit(type) for each of "T1,T2,…" until it says true.
 template <class Visit>
 bool any_type(std::string_view types, Visit visit) {
     while (true) {
         const std::size_t comma = types.find(',');
-        if (visit(trimmed(types.substr(0, comma)))) {
+        if (visit(trim(types.substr(0, comma), " "))) {
             return true;
         }
         if (comma == std::string_view::npos) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/graph.hpp"
 #include "workflow/merge_check.hpp"
 #include "workflow/merge_classes.hpp"
@@ -17,10 +18,6 @@ namespace comfyd::workflow {
 namespace {
 
 using Position = Graph::Position;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 // Jobs that share their sampling runs.
 class Merger {

@@ -2,14 +2,9 @@
 
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace comfyd::workflow {
-namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
-
-}  // namespace
 
 MergeSampling::MergeSampling(MergeState& state)
     : jobs_(state.jobs), state_(state), text_limit_(text_limit(jobs_[0].graph)) {}

@@ -5,15 +5,13 @@
 #include <set>
 #include <utility>
 
+#include "base/text.hpp"
+
 namespace comfyd::workflow {
 namespace {
 
 constexpr std::uint64_t kMB = 1'000'000;
 constexpr std::size_t kModelsMax = 1'000;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 struct KnownInput {
     std::string_view class_type;  // a part of the class's name; empty: any
@@ -52,14 +50,6 @@ constexpr std::array<std::string_view, 9> kExtensions{
     ".safetensors", ".sft", ".ckpt", ".pt", ".pth", ".pt2", ".bin", ".gguf", ".onnx"
 };
 
-std::string lowered(std::string_view text) {
-    std::string made(text);
-    std::ranges::transform(made, made.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-    });
-    return made;
-}
-
 bool has_any(const std::string& name, std::initializer_list<std::string_view> words) {
     return std::ranges::any_of(words, [&](std::string_view word) {
         return name.find(word) != std::string::npos;
@@ -68,7 +58,7 @@ bool has_any(const std::string& name, std::initializer_list<std::string_view> wo
 
 // Names come with folders, versions and the habits of their makers; the words are common ones.
 ModelFamily family_of_name(std::string_view model) {
-    const std::string name = lowered(model);
+    const std::string name = lower(model);
     if (has_any(
             name, {"wan2", "wan_2", "hunyuan", "ltx", "mochi", "cosmos", "svd", "animatediff"}
         )) {
@@ -115,7 +105,7 @@ std::uint64_t weights_mb(ModelFamily family, const std::string& name) {
 }
 
 std::uint64_t usual_bytes(ModelKind kind, std::string_view model) {
-    const std::string name = lowered(model);
+    const std::string name = lower(model);
     switch (kind) {
         case ModelKind::checkpoint:
         case ModelKind::unet:

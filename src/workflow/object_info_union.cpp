@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/catalogue.hpp"
 #include "workflow/definition_pool.hpp"
 
@@ -16,10 +17,6 @@ namespace {
 
 using Values = std::vector<const json::value*>;
 using Objects = std::vector<const json::object*>;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 json::object merge_sections(const Objects& sections);
 

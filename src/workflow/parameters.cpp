@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "base/text.hpp"
 #include "workflow/check.hpp"
 #include "workflow/parameters_names.hpp"
 
@@ -11,10 +12,6 @@ namespace comfyd::workflow {
 namespace {
 
 using Target = ParameterNames::Target;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 boost::json::string_view key(std::string_view text) {
     return {text.data(), text.size()};

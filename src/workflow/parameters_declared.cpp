@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/parameters_names.hpp"
 
 namespace comfyd::workflow {
@@ -29,10 +30,6 @@ constexpr std::array<std::string_view, 11> kMembers{
 constexpr std::size_t kTitleBytesMax = 200;
 constexpr std::size_t kDescriptionBytesMax = 4'000;
 constexpr std::size_t kChoicesMax = 1'000;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 boost::json::string_view key(std::string_view text) {
     return {text.data(), text.size()};

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/nearest.hpp"
 
 namespace comfyd::workflow {
@@ -12,10 +13,6 @@ namespace {
 constexpr std::size_t kNamesListed = 30;
 constexpr std::size_t kTargetsMax = 100;  // of one declared parameter
 constexpr std::size_t kNameBytesMax = 1'000;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 boost::json::string_view key(std::string_view text) {
     return {text.data(), text.size()};

@@ -4,6 +4,8 @@
 #include <deque>
 #include <initializer_list>
 
+#include "base/text.hpp"
+
 namespace comfyd::workflow {
 namespace {
 
@@ -31,10 +33,6 @@ constexpr std::size_t kVisitsMax = 2'000;  // of one search
 
 boost::json::string_view key(std::string_view name) {
     return {name.data(), name.size()};
-}
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
 }
 
 bool has_input(const Graph& graph, Position node, std::string_view input) {

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/python_text.hpp"
 
 namespace comfyd::workflow {
 namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 boost::json::string_view key(std::string_view text) {
     return {text.data(), text.size()};

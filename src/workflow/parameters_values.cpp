@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/issue.hpp"
 #include "workflow/nearest.hpp"
 #include "workflow/parameters_schema.hpp"
@@ -14,10 +15,6 @@ namespace {
 constexpr std::size_t kChoicesNamed = 20;
 constexpr std::size_t kProblemsNamed = 10;
 constexpr double kWholeMax = 9'007'199'254'740'992.0;  // 2^53
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 boost::json::string_view key(std::string_view text) {
     return {text.data(), text.size()};

@@ -3,16 +3,13 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/input_rules.hpp"
 
 namespace comfyd::workflow {
 namespace {
 
 constexpr std::size_t kToldMax = 20;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 // As the worker's executor sees it. nullptr: not a link.
 const boost::json::string* link_target(const json::value& input) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/prompt_rules.hpp"
 #include "workflow/python_text.hpp"
 
@@ -12,10 +13,6 @@ constexpr std::size_t kFullErrorsMax = 1'000;
 constexpr std::size_t kDependentsMax = 20'000;
 constexpr std::size_t kVisitsMax = 2'000'000;
 constexpr std::size_t kDetailsMax = 1U << 20U;
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/prompt_rules.hpp"
 #include "workflow/python_text.hpp"
 
@@ -23,10 +24,6 @@ constexpr std::array<NumberWord, 3> kNumberWords{{
     {"Infinity", "\x7fInfinity\x7f", std::numeric_limits<double>::infinity()},
     {"NaN", "\x7fNaN\x7f", std::numeric_limits<double>::quiet_NaN()},
 }};
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 const NumberWord* word_at(std::string_view text) {
     const auto* found = std::ranges::find_if(kNumberWords, [&](const NumberWord& candidate) {

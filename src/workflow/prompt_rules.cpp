@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/input_rules.hpp"
 #include "workflow/link_rules.hpp"
 #include "workflow/prompt_repair.hpp"
@@ -11,10 +12,6 @@
 
 namespace comfyd::workflow {
 namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 using Position = std::size_t;  // of a node in the prompt
 

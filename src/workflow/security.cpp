@@ -7,25 +7,12 @@
 #include <array>
 #include <cstring>
 
+#include "base/text.hpp"
 #include "workflow/file_inputs.hpp"
 #include "workflow/models.hpp"
 
 namespace comfyd::workflow {
 namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-}
-
-std::string lowered(std::string_view text) {
-    std::string made(text);
-    std::ranges::transform(made, made.begin(), lower);
-    return made;
-}
 
 bool is_private_ipv4(std::uint32_t address) {
     const auto in = [address](std::uint32_t network, int bits) {
@@ -67,7 +54,7 @@ bool may_name(const SecurityPolicy& policy, const std::string& host, bool privat
         return private_too || !is_plainly_private(host);
     }
     return std::ranges::any_of(policy.allowed_domains, [&](const std::string& pattern) {
-        return matches_pattern(lowered(pattern), host);
+        return matches_pattern(lower(pattern), host);
     });
 }
 
@@ -364,7 +351,7 @@ bool read_input_url(std::string_view text, InputUrl& into) {
     if (colon == std::string_view::npos || colon == 0 || colon > 16) {
         return false;
     }
-    into.scheme = lowered(text.substr(0, colon));
+    into.scheme = lower(text.substr(0, colon));
     if (!std::ranges::all_of(into.scheme, [](char c) {
             return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '-' ||
                    c == '.';
@@ -385,7 +372,7 @@ bool read_input_url(std::string_view text, InputUrl& into) {
     while (rest.ends_with('.')) {
         rest.remove_suffix(1);
     }
-    into.host = lowered(rest.substr(0, 255));
+    into.host = lower(rest.substr(0, 255));
     return true;
 }
 

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.hpp"
 #include "workflow/check.hpp"
 #include "workflow/nearest.hpp"
 
 namespace comfyd::workflow {
 namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 Issue schema_issue(std::string_view id, std::string message, std::string_view expected) {
     Issue issue;

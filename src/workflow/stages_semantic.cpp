@@ -6,6 +6,7 @@
 
 #include <boost/json/monotonic_resource.hpp>
 
+#include "base/text.hpp"
 #include "workflow/check.hpp"
 #include "workflow/models.hpp"
 #include "workflow/nearest.hpp"
@@ -13,10 +14,6 @@
 
 namespace comfyd::workflow {
 namespace {
-
-std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 struct CodeWord {
     std::string_view reason;

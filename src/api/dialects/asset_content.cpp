@@ -4,24 +4,11 @@
 #include <array>
 #include <utility>
 
+#include "base/text.hpp"
+#include "net/static_files.hpp"
+
 namespace comfyd::api {
 namespace {
-
-std::string_view trim(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) {
-        return {};
-    }
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-std::string lower(std::string_view text) {
-    std::string out(text);
-    std::transform(out.begin(), out.end(), out.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    });
-    return out;
-}
 
 std::string etag_of(const assets::Asset& asset) {
     const auto colon = asset.hash.find(':');
@@ -79,27 +66,12 @@ std::string content_disposition(std::string_view name, bool attachment) {
     return header;
 }
 
-bool matches_etag(std::string_view header, std::string_view etag) {
-    while (!header.empty()) {
-        const auto comma = std::min(header.find(','), header.size());
-        std::string_view one = trim(header.substr(0, comma));
-        header.remove_prefix(std::min(comma + 1, header.size()));
-        if (one.starts_with("W/")) {
-            one.remove_prefix(2);
-        }
-        if (one == "*" || one == etag) {
-            return true;
-        }
-    }
-    return false;
-}
-
 Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset asset) {
     const std::string_view download = call.query_value("download");
     net::Response head = make_head(asset, download == "1" || download == "true");
     const std::string etag = etag_of(asset);
     const net::Headers& asked = call.request.headers;
-    if (matches_etag(asked.get("If-None-Match"), etag)) {
+    if (net::matches_etag(asked.get("If-None-Match"), etag)) {
         head.status = 304;
         auto sent = co_await call.exchange.send(std::move(head));
         static_cast<void>(sent);  // here and below: a client that is gone needs no answer
@@ -111,23 +83,17 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
         co_return fail(std::move(content.error()));
     }
     const bool wants_range = !asked.contains("If-Range") || asked.get("If-Range") == etag;
-    const std::string size = std::to_string(size_bytes);
     const auto range = net::parse_range(wants_range ? asked.get("Range") : "", size_bytes);
     if (!range) {
         net::Response refusal = encode_error(range.error());
-        refusal.headers.set("Content-Range", "bytes */" + size);
+        refusal.headers.set("Content-Range", "bytes */" + std::to_string(size_bytes));
         auto sent = co_await call.exchange.send(std::move(refusal));
         static_cast<void>(sent);
         co_return Result<>();
     }
     const net::ByteRange part = range->value_or(net::ByteRange{0, size_bytes});
     if (*range) {
-        head.status = 206;
-        head.headers.set(
-            "Content-Range",
-            "bytes " + std::to_string(part.first) + "-" +
-                std::to_string(part.first + part.length - 1) + "/" + size
-        );
+        net::tell_part(head, part, size_bytes);
     }
     if (const auto* bytes = std::get_if<std::string>(&*content)) {
         head.body = bytes->substr(part.first, part.length);

@@ -16,9 +16,6 @@ bool is_active_type(std::string_view content_type);
 // `inline; filename="a.png"; filename*=UTF-8''a.png`
 std::string content_disposition(std::string_view name, bool attachment);
 
-// Whether an If-None-Match header names this entity tag (weakly), or is "*".
-bool matches_etag(std::string_view header, std::string_view etag);
-
 // Answers 200, 206, 304 or 416. ?download=1 asks for an attachment. A failure (nothing was sent
 // then): Code::output_unavailable.
 Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset asset);

@@ -7,14 +7,13 @@
 #include "api/dialects/asset_content.hpp"
 #include "api/dialects/comfy_v2_parts.hpp"
 #include "api/dialects/comfy_v2_shapes.hpp"
-#include "api/multipart_stream.hpp"
+#include "api/multipart_receive.hpp"
 #include "api/submission.hpp"
 #include "assets/blake3.hpp"
 
 namespace comfyd::api::v2 {
 namespace {
 
-constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr std::size_t kFieldBytesMax = 16 * 1024;
 constexpr std::size_t kPathBytesMax = 1024;
 constexpr std::size_t kTagsMax = 32;
@@ -206,35 +205,12 @@ private:
 };
 
 Task<Result<>> receive(Call& call, const Services& services, Upload& upload) {
-    auto stream = MultipartStream::make(call.request.headers.get("Content-Type"), upload);
-    if (!stream) {
-        co_return fail(std::move(stream.error()));
-    }
-    std::string buffer(kReadBytes, '\0');
-    std::uint64_t received = 0;
-    while (true) {
-        const auto count = co_await call.exchange.read_some(buffer.data(), buffer.size());
-        if (!count) {
-            co_return fail(count.error());
-        }
-        if (*count == 0) {
-            break;
-        }
-        received += *count;
-        if (received > services.options.upload_bytes_max) {
-            co_return fail(
-                Code::payload_too_large,
-                "the upload is larger than " + std::to_string(services.options.upload_bytes_max) +
-                    " bytes"
-            );
-        }
-        auto fed = stream->feed(std::string_view(buffer.data(), *count));
-        if (!fed) {
-            co_return fed;
-        }
-    }
-    if (auto whole = stream->finish(); !whole) {
-        co_return whole;
+    const std::uint64_t bytes_max = services.options.upload_bytes_max;
+    auto received = co_await receive_multipart(
+        call, upload, bytes_max, "the upload is larger than " + std::to_string(bytes_max) + " bytes"
+    );
+    if (!received) {
+        co_return received;
     }
     co_return upload.check();
 }

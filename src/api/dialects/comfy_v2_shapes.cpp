@@ -2,25 +2,13 @@
 
 #include <utility>
 
+#include "api/dialects/or_null.hpp"
 #include "api/sse.hpp"
 #include "api/submission.hpp"
 #include "base/crypto.hpp"
 
 namespace comfyd::api::v2 {
 namespace {
-
-json::value time_or_null(const std::optional<Time>& time) {
-    return time ? json::value(to_rfc3339(*time)) : json::value(nullptr);
-}
-
-json::value text_or_null(const std::string& text) {
-    return text.empty() ? json::value(nullptr) : json::value(text);
-}
-
-template <class Number>
-json::value number_or_null(const std::optional<Number>& number) {
-    return number ? json::value(*number) : json::value(nullptr);
-}
 
 json::value millis_or_null(const std::optional<Millis>& duration) {
     return duration ? json::value(duration->count()) : json::value(nullptr);
@@ -170,7 +158,7 @@ json::object encode_job(const jobs::View& view, const Scope& scope) {
         {"started_at", is_queued ? json::value(nullptr) : time_or_null(job.started_at)},
         {"completed_at", time_or_null(job.finished_at)},
         {"expires_at", to_rfc3339(kept_from + scope.services.options.retention)},
-        {"queue_position", number_or_null(view.queue_position)},
+        {"queue_position", or_null(view.queue_position)},
         {"progress", view.progress ? json::value(view.progress->to_json()) : json::value(nullptr)},
         {"outputs", std::move(outputs)},
         {"error",
@@ -187,8 +175,8 @@ json::object encode_job(const jobs::View& view, const Scope& scope) {
         {"workflow_id", text_or_null(job.workflow_id)},
         {"attempt", job.attempt},
         {"max_attempts", job.max_attempts},
-        {"estimated_wait_seconds", number_or_null(view.estimated_wait_s)},
-        {"estimated_remaining_seconds", number_or_null(view.estimated_remaining_s)},
+        {"estimated_wait_seconds", or_null(view.estimated_wait_s)},
+        {"estimated_remaining_seconds", or_null(view.estimated_remaining_s)},
     };
     if (job.reused_from) {
         body["outputs_reused"] = true;
@@ -229,7 +217,7 @@ std::string job_path(const JobId& id, const ApiOptions& options) {
 }
 
 std::string snapshot_frames(const jobs::View& view, const Scope& scope) {
-    json::object data = status_data(status_of(view.job), number_or_null(view.queue_position));
+    json::object data = status_data(status_of(view.job), or_null(view.queue_position));
     if (view.job.state == jobs::State::completed) {
         json::array outputs;
         for (const jobs::Output& output : view.job.outputs) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
+#include "api/dialects/or_null.hpp"
 #include "api/workflow_source.hpp"
 
 namespace comfyd::api {
@@ -115,10 +116,6 @@ std::optional<int> estimated_duration(const jobs::View& view) {
     return view.estimated_remaining_s ? view.estimated_remaining_s : view.estimated_wait_s;
 }
 
-json::value or_null(const std::optional<int>& from) {
-    return from ? json::value(*from) : json::value(nullptr);
-}
-
 // An error object of a run gets the spelling of this API's refusals beside its own.
 void add_error_code(json::value& error) {
     if (json::object* object = error.if_object(); object != nullptr && object->contains("code")) {
@@ -180,24 +177,25 @@ Task<> answer(Call& call, const Services& services, Result<jobs::View> view) {
     co_await send(call, json_response(200, body));
 }
 
-Task<> get(Call& call, const Services& services) {
+using Action = Task<Result<jobs::View>> (jobs::Service::*)(std::string tenant, JobId id);
+
+// Does it to the execution that the path names, and answers with it.
+Task<> act(Call& call, const Services& services, Action action) {
     const auto id = execution::parse_id(call.path_parameters.at(0));
     if (!id) {
         co_await send(call, error_response(id.error()));
         co_return;
     }
-    auto view = co_await services.jobs.get(call.caller.tenant, *id);
+    auto view = co_await (services.jobs.*action)(call.caller.tenant, *id);
     co_await answer(call, services, std::move(view));
 }
 
+Task<> get(Call& call, const Services& services) {
+    return act(call, services, &jobs::Service::get);
+}
+
 Task<> cancel(Call& call, const Services& services) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
-    if (!id) {
-        co_await send(call, error_response(id.error()));
-        co_return;
-    }
-    auto view = co_await services.jobs.cancel(call.caller.tenant, *id);
-    co_await answer(call, services, std::move(view));
+    return act(call, services, &jobs::Service::cancel);
 }
 
 Task<> list(Call& call, const Services& services) {
@@ -232,23 +230,20 @@ Result<Decoded> decode_request(json::object body) {
     if (auto checked = check_execution_config(body); !checked) {
         return fail(std::move(checked.error()));
     }
-    Decoded decoded;
-    auto common = execution::common_members(body);
-    if (!common) {
-        return fail(std::move(common.error()));
+    auto decoded = execution::begin_decoding(body, "comfyui-execute");
+    if (!decoded) {
+        return decoded;
     }
-    decoded.common = std::move(*common);
-    jobs::Spec& spec = decoded.submission.spec;
-    spec.dialect = "comfyui-execute";
+    jobs::Spec& spec = decoded->submission.spec;
     if (auto kept =
             execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data);
         !kept) {
         return fail(std::move(kept.error()));
     }
-    if (auto inputs = execution::take_inputs(body, "inputs", decoded.submission); !inputs) {
+    if (auto inputs = execution::take_inputs(body, "inputs", decoded->submission); !inputs) {
         return fail(std::move(inputs.error()));
     }
-    if (auto taken = take_workflow(body, "workflow", "workflow", decoded.submission); !taken) {
+    if (auto taken = take_workflow(body, "workflow", "workflow", decoded->submission); !taken) {
         return fail(std::move(taken.error()));
     }
     return decoded;

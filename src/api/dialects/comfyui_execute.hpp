@@ -17,11 +17,7 @@ void add_comfyui_execute(Router& router, const Services& services);
 
 namespace comfyui_execute {
 
-// A request without what decode_common() has to say about it.
-struct Decoded {
-    Submission submission;
-    json::object common;  // for decode_common()
-};
+using execution::Decoded;
 Result<Decoded> decode_request(json::object body);
 
 // {"status":"accepted","execution_id","estimated_duration","queue_position","webhook_url"}

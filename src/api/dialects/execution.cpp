@@ -4,19 +4,12 @@
 #include <cmath>
 #include <utility>
 
+#include "api/dialects/or_null.hpp"
+
 namespace comfyd::api::execution {
 namespace {
 
 using jobs::State;
-
-json::value time_or_null(const std::optional<Time>& time) {
-    return time ? json::value(to_rfc3339(*time)) : json::value(nullptr);
-}
-
-template <class T>
-json::value or_null(const std::optional<T>& from) {
-    return from ? json::value(*from) : json::value(nullptr);
-}
 
 double seconds_of(Millis duration) {
     return std::chrono::duration<double>(duration).count();
@@ -30,10 +23,6 @@ json::value gb_or_null(const std::optional<std::uint64_t>& bytes) {
     constexpr double kGibibyte = 1024.0 * 1024 * 1024;
     return bytes ? json::value(std::round(static_cast<double>(*bytes) / kGibibyte * 1000) / 1000)
                  : json::value(nullptr);
-}
-
-json::value text_or_null(const std::string& text) {
-    return text.empty() ? json::value(nullptr) : json::value(text);
 }
 
 bool has_failed(State state) {
@@ -96,10 +85,16 @@ std::string_view status_of(State state) {
 }
 
 std::vector<State> states_of(std::string_view status) {
+    return states_with(status, status_of);
+}
+
+std::vector<State> states_with(
+    std::string_view status, std::string_view (*status_of_state)(State)
+) {
     std::vector<State> states;
     for (int index = 0; index <= static_cast<int>(State::expired); ++index) {
         const auto state = static_cast<State>(index);
-        if (status_of(state) == status) {
+        if (status_of_state(state) == status) {
             states.push_back(state);
         }
     }

@@ -30,6 +30,10 @@ Links links_of(const Call& call, const Services& services);
 std::string_view status_of(jobs::State state);
 // The states that a status stands for; empty when there is no such status.
 std::vector<jobs::State> states_of(std::string_view status);
+// The same for a dialect with statuses of its own.
+std::vector<jobs::State> states_with(
+    std::string_view status, std::string_view (*status_of_state)(jobs::State)
+);
 
 // {"outputs":[…],"images":[…]}
 json::object encode_output(const jobs::Output& output, const Links& links);
@@ -98,6 +102,13 @@ Result<jobs::ListQuery> decode_list_query(
 // The members that decode_common() reads, from the body and, where they win, from its
 // "execution_config"; max_retries becomes max_attempts. Code::invalid_argument.
 Result<json::object> common_members(const json::object& body);
+// A request without what decode_common() has to say about it.
+struct Decoded {
+    Submission submission;
+    json::object common;  // for decode_common()
+};
+// The beginning of one: of the dialect, with the common members of the body.
+Result<Decoded> begin_decoding(const json::object& body, std::string_view dialect);
 // Keeps members that must be objects, where present. Code::invalid_argument.
 Result<> keep_objects(
     const json::object& body, std::initializer_list<std::string_view> keys, json::object& into

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/dialects/execution.hpp"
+#include "base/text.hpp"
 
 namespace comfyd::api::execution {
 namespace {
@@ -12,16 +13,6 @@ using jobs::State;
 
 constexpr std::int64_t kListLimitMax = 1000;
 constexpr std::int64_t kMaxRetriesMax = 9;
-
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') {
-        text.remove_prefix(1);
-    }
-    while (!text.empty() && text.back() == ' ') {
-        text.remove_suffix(1);
-    }
-    return text;
-}
 
 void copy_member(const json::object& from, std::string_view key, json::object& into) {
     if (const json::value* found = json::find(from, key); found != nullptr) {
@@ -57,7 +48,7 @@ Result<> decode_states(
 ) {
     while (!text.empty()) {
         const std::size_t comma = std::min(text.find(','), text.size());
-        const std::string_view name = trimmed(text.substr(0, comma));
+        const std::string_view name = trim(text.substr(0, comma), " ");
         text.remove_prefix(std::min(comma + 1, text.size()));
         const auto states = states_of_status(name);
         if (states.empty()) {
@@ -168,6 +159,17 @@ Result<json::object> common_members(const json::object& body) {
         }
     }
     return common;
+}
+
+Result<Decoded> begin_decoding(const json::object& body, std::string_view dialect) {
+    auto common = common_members(body);
+    if (!common) {
+        return fail(std::move(common.error()));
+    }
+    Decoded decoded;
+    decoded.common = std::move(*common);
+    decoded.submission.spec.dialect = dialect;
+    return decoded;
 }
 
 Result<> keep_objects(

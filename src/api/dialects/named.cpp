@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/dialects/asset_content.hpp"
 #include "api/dialects/named_parts.hpp"
 #include "api/dialects/workflows.hpp"
 #include "api/workflow_source.hpp"
+#include "net/static_files.hpp"
 
 namespace comfyd::api {
 namespace named {
@@ -108,7 +108,7 @@ Task<> get(Call& call, const Services& services) {
         co_return;
     }
     net::Response response = tagged(200, *body, loaded->workflow);
-    if (matches_etag(call.request.headers.get("If-None-Match"), etag_of(loaded->workflow))) {
+    if (net::matches_etag(call.request.headers.get("If-None-Match"), etag_of(loaded->workflow))) {
         response.status = 304;
         response.body.clear();
     }
@@ -233,8 +233,8 @@ Task<Result<std::optional<std::string>>> read_condition(
     }
     const std::string tag = *found ? (*found)->tag : std::string();
     const bool holds =
-        (match.empty() || (*found && matches_etag(match, etag_of(**found)))) &&
-        (none_match.empty() || !*found || !matches_etag(none_match, etag_of(**found)));
+        (match.empty() || (*found && net::matches_etag(match, etag_of(**found)))) &&
+        (none_match.empty() || !*found || !net::matches_etag(none_match, etag_of(**found)));
     if (!holds) {
         co_return fail(
             Code::conflict,

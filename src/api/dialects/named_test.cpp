@@ -57,10 +57,7 @@ std::vector<std::string> keys(const json::value& of) {
 
 Arrangement arrangement(bool with_keys) {
     Arrangement setup;
-    setup.catalogue =
-        std::make_shared<const workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>{
-            {"worker", *workflow::NodeClasses::from_object_info(*json::parse(kClasses))}
-        });
+    setup.catalogue = test::catalogue_of(kClasses);
     if (with_keys) {
         setup.keys = {
             {"one", "one", to_hex(sha256("key-of-one"))},

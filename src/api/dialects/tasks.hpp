@@ -21,11 +21,7 @@ void add_tasks(Router& router, const Services& services);
 
 namespace tasks {
 
-// A request without what decode_common() has to say about it.
-struct Decoded {
-    Submission submission;
-    json::object common;  // for decode_common()
-};
+using execution::Decoded;
 Result<Decoded> decode_request(json::object body);
 // All of it but the payload.
 Result<Decoded> decode_options(const json::object& body);

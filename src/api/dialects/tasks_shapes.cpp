@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/dialects/or_null.hpp"
 #include "api/dialects/tasks.hpp"
 #include "api/workflow_source.hpp"
 #include "net/http.hpp"
@@ -14,10 +15,6 @@ using jobs::State;
 
 constexpr std::size_t kWorkflowIdBytesMax = 255;
 constexpr int kMaxRetriesDefault = 3;
-
-json::value time_or_null(const std::optional<Time>& time) {
-    return time ? json::value(to_rfc3339(*time)) : json::value(nullptr);
-}
 
 std::string error_text(const jobs::Job& job) {
     if (job.state != State::failed && job.state != State::expired) {
@@ -65,14 +62,11 @@ Result<Decoded> decode_options(const json::object& body) {
             {{"field", "workflow_id"}}
         );
     }
-    Decoded decoded;
-    auto common = execution::common_members(body);
-    if (!common) {
-        return fail(std::move(common.error()));
+    auto decoded = execution::begin_decoding(body, "tasks");
+    if (!decoded) {
+        return decoded;
     }
-    decoded.common = std::move(*common);
-    jobs::Spec& spec = decoded.submission.spec;
-    spec.dialect = "tasks";
+    jobs::Spec& spec = decoded->submission.spec;
     spec.workflow_id = workflow_id->value_or("");
     spec.max_attempts = kMaxRetriesDefault + 1;
     return decoded;
@@ -118,14 +112,7 @@ std::string_view status_of(State state) {
 }
 
 std::vector<State> states_of(std::string_view status) {
-    std::vector<State> states;
-    for (int index = 0; index <= static_cast<int>(State::expired); ++index) {
-        const auto state = static_cast<State>(index);
-        if (status_of(state) == status) {
-            states.push_back(state);
-        }
-    }
-    return states;
+    return execution::states_with(status, status_of);
 }
 
 json::object encode_task(const jobs::Job& job, const execution::Links& links) {

@@ -27,6 +27,7 @@ struct Wish {
     bool plan = false;
     bool converted = false;  // from the editor's format
     std::string pool{};
+    std::shared_ptr<const workflow::Catalogue> catalogue{};  // that it was read with
 };
 
 Result<json::object> take_graph(
@@ -186,50 +187,52 @@ Task<> answer(Call& call, json::object body) {
     return send(call, std::move(response));
 }
 
-Task<> validate(Call& call, const Services& services) {
+Task<Result<Wish>> read_wish(Call& call, const Services& services) {
     auto body = co_await read_request(call, services);
     if (!body) {
-        co_await refuse(call, services, std::move(body.error()));
-        co_return;
+        co_return fail(std::move(body.error()));
     }
-    const auto catalogue = services.catalogue();
+    auto catalogue = services.catalogue();
     auto wish = decode(call, services, std::move(*body), *catalogue);
+    if (wish) {
+        wish->catalogue = std::move(catalogue);
+    }
+    co_return wish;
+}
+
+Task<> validate(Call& call, const Services& services) {
+    auto wish = co_await read_wish(call, services);
     if (!wish) {
         co_await refuse(call, services, std::move(wish.error()));
         co_return;
     }
-    workflow::Fixed fixed = look_at(*wish, *catalogue, validation_options(call, services, *wish));
+    workflow::Fixed fixed =
+        look_at(*wish, *wish->catalogue, validation_options(call, services, *wish));
     if (wish->check_urls && fixed.validation.valid()) {
         auto found = co_await probe_urls(
             call.exchange.executor(),
-            workflow::url_inputs(workflow::Graph(wish->graph), *catalogue),
+            workflow::url_inputs(workflow::Graph(wish->graph), *wish->catalogue),
             services.options.security,
             services.options.inputs.ca_file
         );
         std::ranges::move(found, std::back_inserter(fixed.validation.at(Stage::security).issues));
     }
-    co_await answer(call, answer_of(*wish, fixed, *catalogue, services));
+    co_await answer(call, answer_of(*wish, fixed, *wish->catalogue, services));
 }
 
 Task<> plan(Call& call, const Services& services) {
-    auto body = co_await read_request(call, services);
-    if (!body) {
-        co_await refuse(call, services, std::move(body.error()));
-        co_return;
-    }
-    const auto catalogue = services.catalogue();
-    auto wish = decode(call, services, std::move(*body), *catalogue);
+    auto wish = co_await read_wish(call, services);
     if (!wish) {
         co_await refuse(call, services, std::move(wish.error()));
         co_return;
     }
     const workflow::Fixed fixed =
-        look_at(*wish, *catalogue, validation_options(call, services, *wish));
+        look_at(*wish, *wish->catalogue, validation_options(call, services, *wish));
     if (!fixed.validation.valid()) {
         co_await refuse(call, services, workflow::issues_error(fixed.validation.errors()));
         co_return;
     }
-    json::object made = plan_json(*wish, fixed.validation, *catalogue, services);
+    json::object made = plan_json(*wish, fixed.validation, *wish->catalogue, services);
     made["warnings"] = warnings_of(fixed);
     if (auto chosen = wish->bound.chosen(); !chosen.empty()) {
         made["chosen_parameters"] = std::move(chosen);

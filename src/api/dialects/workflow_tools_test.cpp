@@ -40,10 +40,7 @@ std::string body(const std::string& graph, const std::string& members = "") {
 class WorkflowTools : public testing::Test {
 protected:
     explicit WorkflowTools(Arrangement setup = {}) : api(std::move(setup)) {
-        const auto catalogue =
-            std::make_shared<const workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>{
-                {"worker", *workflow::NodeClasses::from_object_info(*json::parse(kClasses))}
-            });
+        const auto catalogue = test::catalogue_of(kClasses);
         api.services.catalogue = [catalogue] { return catalogue; };
     }
     json::object validate(const std::string& text) {

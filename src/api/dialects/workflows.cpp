@@ -77,34 +77,31 @@ Task<> execute(Call& call, const Services& services, const Version& version) {
     co_await submit_and_answer(call, services, version, std::move(decoded->submission));
 }
 
-Task<> get(Call& call, const Services& services, const Version& version) {
+using Action = Task<Result<jobs::View>> (jobs::Service::*)(std::string tenant, JobId id);
+
+// Does it to the execution that the path names, and answers with it.
+Task<> act(
+    Call& call, const Services& services, const Version& version, Action action, int status
+) {
     const auto id = execution::parse_id(call.path_parameters.at(0));
     if (!id) {
         co_await refuse(call, services, version, id.error());
         co_return;
     }
-    auto view = co_await services.jobs.get(call.caller.tenant, *id);
-    co_await answer(call, services, version, 200, std::move(view));
+    auto view = co_await (services.jobs.*action)(call.caller.tenant, *id);
+    co_await answer(call, services, version, status, std::move(view));
+}
+
+Task<> get(Call& call, const Services& services, const Version& version) {
+    return act(call, services, version, &jobs::Service::get, 200);
 }
 
 Task<> cancel(Call& call, const Services& services, const Version& version) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
-    if (!id) {
-        co_await refuse(call, services, version, id.error());
-        co_return;
-    }
-    auto view = co_await services.jobs.cancel(call.caller.tenant, *id);
-    co_await answer(call, services, version, 200, std::move(view));
+    return act(call, services, version, &jobs::Service::cancel, 200);
 }
 
 Task<> retry(Call& call, const Services& services, const Version& version) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
-    if (!id) {
-        co_await refuse(call, services, version, id.error());
-        co_return;
-    }
-    auto view = co_await services.jobs.retry(call.caller.tenant, *id);
-    co_await answer(call, services, version, 202, std::move(view));
+    return act(call, services, version, &jobs::Service::retry, 202);
 }
 
 Task<> metrics(Call& call, const Services& services, const Version& version) {
@@ -206,14 +203,11 @@ Result<Decoded> decode_options(const json::object& body, const Version& version)
     if (auto webhook = check_webhook_config(body); !webhook) {
         return fail(std::move(webhook.error()));
     }
-    Decoded decoded;
-    auto common = execution::common_members(body);
-    if (!common) {
-        return fail(std::move(common.error()));
+    auto decoded = execution::begin_decoding(body, "workflows");
+    if (!decoded) {
+        return decoded;
     }
-    decoded.common = std::move(*common);
-    jobs::Spec& spec = decoded.submission.spec;
-    spec.dialect = "workflows";
+    jobs::Spec& spec = decoded->submission.spec;
     spec.dialect_data["api_version"] = version.number;
     if (auto kept =
             execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data);
@@ -224,7 +218,7 @@ Result<Decoded> decode_options(const json::object& body, const Version& version)
     if (!auto_fix) {
         return fail(std::move(auto_fix.error()));
     }
-    decoded.submission.auto_fix = auto_fix->value_or(false);
+    decoded->submission.auto_fix = auto_fix->value_or(false);
     return decoded;
 }
 

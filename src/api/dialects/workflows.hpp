@@ -26,11 +26,7 @@ struct Version {
 inline constexpr Version kV1{"/v1", "1.0", true};
 inline constexpr Version kV2{"/v2", "2.0", false};
 
-// A request without what decode_common() has to say about it.
-struct Decoded {
-    Submission submission;
-    json::object common;  // for decode_common()
-};
+using execution::Decoded;
 Result<Decoded> decode_request(json::object body, const Version& version);
 // All of it but the workflow and its inputs.
 Result<Decoded> decode_options(const json::object& body, const Version& version);

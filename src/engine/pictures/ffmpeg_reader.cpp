@@ -202,35 +202,13 @@ private:
     Facts facts_;
 };
 
-}  // namespace
+struct Begun {
+    Frames frames;
+    const AVFrame* first;  // owned by frames
+};
 
-Outcome<std::unique_ptr<Reader>> open_ffmpeg_reader(
-    std::string_view file, Format format, std::function<bool()> /*stopped*/
-) {
-    const auto count = count_frames(file, format);
-    if (!count) {
-        return tl::unexpected(count.error());
-    }
-    auto frames = Frames::open(file, format, pixels_max_of_any());
-    if (!frames) {
-        return tl::unexpected(frames.error());
-    }
-    const AVFrame* first = frames->next();
-    if (first == nullptr) {
-        return refuse(frames->why_none());
-    }
-    const auto fits = check_size(
-        static_cast<std::uint64_t>(first->width),
-        static_cast<std::uint64_t>(first->height),
-        pixels_max_of_any()
-    );
-    if (!fits) {
-        return tl::unexpected(fits.error());
-    }
-    return std::make_unique<FfmpegReader>(std::move(*frames), first, *count);
-}
-
-Outcome<Bitmap> decode_rgba_ffmpeg(std::string_view file, Format format, std::size_t pixels_max) {
+// A file that has a picture, and not too large a one.
+Outcome<Begun> begin_reading(std::string_view file, Format format, std::size_t pixels_max) {
     auto frames = Frames::open(file, format, pixels_max);
     if (!frames) {
         return tl::unexpected(frames.error());
@@ -247,8 +225,32 @@ Outcome<Bitmap> decode_rgba_ffmpeg(std::string_view file, Format format, std::si
     if (!fits) {
         return tl::unexpected(fits.error());
     }
-    const FrameConverter facts(*first);
-    const ffmpeg::Frame rgba = in_format(*first, AV_PIX_FMT_RGBA);
+    return Begun{std::move(*frames), first};
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<Reader>> open_ffmpeg_reader(
+    std::string_view file, Format format, std::function<bool()> /*stopped*/
+) {
+    const auto count = count_frames(file, format);
+    if (!count) {
+        return tl::unexpected(count.error());
+    }
+    auto begun = begin_reading(file, format, pixels_max_of_any());
+    if (!begun) {
+        return tl::unexpected(begun.error());
+    }
+    return std::make_unique<FfmpegReader>(std::move(begun->frames), begun->first, *count);
+}
+
+Outcome<Bitmap> decode_rgba_ffmpeg(std::string_view file, Format format, std::size_t pixels_max) {
+    auto begun = begin_reading(file, format, pixels_max);
+    if (!begun) {
+        return tl::unexpected(begun.error());
+    }
+    const FrameConverter facts(*begun->first);
+    const ffmpeg::Frame rgba = in_format(*begun->first, AV_PIX_FMT_RGBA);
     if (!rgba) {
         return refuse("its pixels cannot be converted");
     }

@@ -8,14 +8,11 @@
 #include <string_view>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 
 namespace comfyd::workflow::ui {
 
 inline constexpr std::int64_t kNumericIdMax = 1LL << 53;
-
-inline std::string_view view(boost::json::string_view text) {
-    return {text.data(), text.size()};
-}
 
 // 5 and 5.0.
 std::optional<std::int64_t> integer(const json::value* from);

@@ -36,6 +36,15 @@ std::string executing_message(std::string_view prompt_id, std::string_view node)
            R"(, "prompt_id": )" + quote(prompt_id) + "}}";
 }
 
+std::string executed_message(
+    std::string_view prompt_id, std::string_view node, const json::value& ui
+) {
+    return message_of(
+        "executed",
+        {{"node", node}, {"display_node", node}, {"output", ui}, {"prompt_id", prompt_id}}
+    );
+}
+
 std::string finished_message(std::string_view prompt_id) {
     return R"({"type": "executing", "data": {"node": null, "prompt_id": )" + quote(prompt_id) +
            "}}";

@@ -18,6 +18,9 @@ std::string status_message(std::size_t queue_remaining, std::string_view client_
 // {"type": type, "data": data}
 std::string message_of(std::string_view type, const json::object& data);
 std::string executing_message(std::string_view prompt_id, std::string_view node);
+std::string executed_message(
+    std::string_view prompt_id, std::string_view node, const json::value& ui
+);
 std::string finished_message(std::string_view prompt_id);
 std::string progress_message(
     std::string_view prompt_id, std::string_view node, std::string_view value, std::string_view max

@@ -112,17 +112,7 @@ Task<> Runner::execute(Run& run) {
         }
         json::object ui = produce(run, node);
         if (!ui.empty()) {
-            emit(
-                run,
-                message_of(
-                    "executed",
-                    {{"node", node},
-                     {"display_node", node},
-                     {"output", ui},
-                     {"prompt_id", run.prompt->id}}
-                ),
-                Kind::executed
-            );
+            emit(run, executed_message(run.prompt->id, node, ui), Kind::executed);
             run.entry.outputs[node] = std::move(ui);
         }
         run.executed.push_back(node);
@@ -146,17 +136,7 @@ void Runner::answer_from_cache(Run& run, const json::object& outputs) {
     }
     event(run, "execution_cached", {{"nodes", std::move(nodes)}});
     for (const auto& [node, ui] : outputs) {
-        emit(
-            run,
-            message_of(
-                "executed",
-                {{"node", node},
-                 {"display_node", node},
-                 {"output", ui},
-                 {"prompt_id", run.prompt->id}}
-            ),
-            Kind::executed
-        );
+        emit(run, executed_message(run.prompt->id, node, ui), Kind::executed);
         run.progress.add_cached(node);
         send_progress(run);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/dialects/native/frames.hpp"
 #include "api/dialects/native/names.hpp"
 #include "api/dialects/native/story.hpp"
 #include "comfy/members.hpp"
@@ -28,119 +29,9 @@ bool is_ours_to_say(const jobs::Remark& remark) {
            remark.type == "execution_interrupted";
 }
 
-// The client knows the prompt by its own id, and files by the names that it can fetch them by.
-void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt_id) {
-    // Messages of custom nodes are left as they are, but for the id.
-    if (remark.data.contains("prompt_id")) {
-        remark.data["prompt_id"] = prompt_id;
-    }
-    if (remark.type == "progress_state") {
-        if (json::value* nodes = remark.data.if_contains("nodes"); nodes && nodes->is_object()) {
-            for (auto& [id, node] : nodes->get_object()) {
-                if (json::object* state = node.if_object()) {
-                    (*state)["prompt_id"] = prompt_id;
-                }
-            }
-        }
-    } else if (remark.type == "executed") {
-        if (json::value* ui = remark.data.if_contains("output"); ui && ui->is_object()) {
-            rename_files(ui->get_object(), job);
-        }
-    }
-}
-
-// About the size of the text.
-std::size_t weight(const json::value& value);
-std::size_t weight(const json::object& object) {
-    std::size_t sum = 0;
-    for (const auto& [key, element] : object) {
-        sum += key.size() + weight(element);
-    }
-    return sum;
-}
-
-std::size_t weight(const json::value& value) {
-    constexpr std::size_t kSmall = 8;
-    std::size_t sum = kSmall;
-    if (const auto* text = value.if_string()) {
-        sum += text->size();
-    } else if (const auto* list = value.if_array()) {
-        for (const json::value& element : *list) {
-            sum += weight(element);
-        }
-    } else if (const auto* object = value.if_object()) {
-        sum += weight(*object);
-    }
-    return sum;
-}
-
 constexpr std::size_t kCrowd = 16;  // sockets of a tenant
 
-FramePtr make_status(std::size_t unfinished, bool for_crowd) {
-    auto frame = std::make_shared<Frame>();
-    json::object data = status_data(unfinished);
-    frame->text_bytes = weight(data);
-    frame->is_status = true;
-    frame->for_crowd = for_crowd;
-    frame->message = {{"type", "status"}, {"data", std::move(data)}};
-    return frame;
-}
-
-constexpr std::size_t kNotedNodesMax = 1'000;
-constexpr std::size_t kNotedOutputBytesMax = 1024 * 1024;
-
-void note_output(RunNotes& notes, const std::string& node, const json::object& executed) {
-    if (notes.meta.size() >= kNotedNodesMax) {
-        return;
-    }
-    const std::string shown = comfy::text_of(executed, "display_node");
-    notes.meta[node] = {
-        {"node_id", node},
-        {"display_node", shown.empty() ? node : shown},
-        {"parent_node", nullptr},
-        {"real_node_id", node},
-    };
-    if (const json::object* ui = comfy::object_of(executed, "output")) {
-        notes.output_bytes += json::serialize(*ui).size();
-        if (notes.output_bytes <= kNotedOutputBytesMax) {
-            notes.outputs[node] = *ui;
-        }
-    }
-}
-
-FramePtr to_frame(jobs::Remark remark) {
-    if (remark.type == "preview") {
-        auto frame = std::make_shared<Frame>();
-        frame->preview = comfy::Preview{
-            std::move(remark.bytes),
-            std::move(remark.content_type),
-            comfy::text_of(remark.data, "prompt_id"),
-            comfy::text_of(remark.data, "node_id"),
-            comfy::text_of(remark.data, "display_node_id"),
-            comfy::text_of(remark.data, "parent_node_id"),
-            comfy::text_of(remark.data, "real_node_id"),
-        };
-        return frame;
-    }
-    if (remark.type == "text") {
-        auto frame = std::make_shared<Frame>();
-        frame->text_bytes = remark.bytes.size();
-        frame->text =
-            comfy::NodeText{comfy::text_of(remark.data, "node_id"), std::move(remark.bytes)};
-        return frame;
-    }
-    return make_frame(remark.type, std::move(remark.data));
-}
-
 }  // namespace
-
-FramePtr make_frame(std::string_view type, json::object data) {
-    auto frame = std::make_shared<Frame>();
-    frame->message.emplace("type", json::value(boost::json::string_view(type.data(), type.size())));
-    frame->text_bytes = weight(data);
-    frame->message.emplace("data", std::move(data));
-    return frame;
-}
 
 void Board::hold(const JobId& job) {
     holds_.insert(job);
@@ -373,7 +264,7 @@ void Board::on_remark(const JobId& job, jobs::Remark remark) {
         return;
     }
     Live& live = found->second;
-    note(live, remark);
+    note(live.notes, remark);
     if (remark.type == "execution_success" || remark.type == "execution_error" ||
         remark.type == "execution_interrupted") {
         finishing_.try_emplace(job);
@@ -385,36 +276,7 @@ void Board::on_remark(const JobId& job, jobs::Remark remark) {
     }
     const To to = live.client_id.empty() || remark.type == "text" ? To::everybody : To::owner;
     if (is_heard(live, to)) {
-        translate(remark, job, live.prompt_id);
-        send(live, to, to_frame(std::move(remark)));
-    }
-}
-
-void Board::note(Live& live, const jobs::Remark& remark) {
-    RunNotes& notes = live.notes;
-    const std::string node = comfy::text_of(remark.data, "node");
-    if (remark.type == "execution_cached") {
-        notes = {};  // another attempt may have been before
-        if (const json::array* nodes = comfy::array_of(remark.data, "nodes")) {
-            notes.cached = *nodes;
-        }
-    } else if (remark.type == "executing" && !node.empty()) {
-        // The one before is done when the next begins.
-        const bool known =
-            std::find(notes.executed.begin(), notes.executed.end(), json::value(notes.last_node)) !=
-            notes.executed.end();
-        if (!notes.last_node.empty() && !known && notes.executed.size() < kNotedNodesMax) {
-            notes.executed.emplace_back(notes.last_node);
-        }
-        notes.last_node = node;
-    } else if (remark.type == "executed" && !node.empty()) {
-        note_output(notes, node, remark.data);
-    } else if (remark.type == "execution_interrupted") {
-        notes.last_node = comfy::text_of(remark.data, "node_id");
-        notes.last_node_type = comfy::text_of(remark.data, "node_type");
-        if (const json::array* nodes = comfy::array_of(remark.data, "executed")) {
-            notes.executed = *nodes;
-        }
+        send(live, to, to_frame(std::move(remark), job, live.prompt_id));
     }
 }
 

@@ -19,20 +19,10 @@
 #include <vector>
 
 #include "api/dialects/native/mailbox.hpp"
+#include "api/dialects/native/run_notes.hpp"
 #include "events/hub.hpp"
 
 namespace comfyd::api::native {
-
-// What only the messages of a run tell; kept for a while after its end.
-struct RunNotes {
-    json::array cached{};
-    json::array executed{};
-    std::string last_node{};
-    std::string last_node_type{};
-    json::object meta{};     // node id -> {node_id, display_node, parent_node, real_node_id}
-    json::object outputs{};  // node id -> ui, of a run that did not succeed
-    std::size_t output_bytes = 0;
-};
 
 class Board final : public events::Observer {
 public:
@@ -100,7 +90,6 @@ private:
     void tell_status(const std::string& tenant, Live* live);
     void tell_end(Live& live, const jobs::Job& job, const jobs::Event& event);
     void tell_reused(Live& live, const jobs::Job& job, const jobs::Event& event);
-    void note(Live& live, const jobs::Remark& remark);
     void remember(const JobId& job, RunNotes notes);
     void wait_for_others(const JobId& job, Live& live);
     // The jobs whose messages waited for those of this one; they are told now.
@@ -118,7 +107,5 @@ private:
     std::unordered_map<JobId, RunNotes> notes_;
     std::deque<JobId> notes_by_age_;
 };
-
-FramePtr make_frame(std::string_view type, json::object data);
 
 }  // namespace comfyd::api::native

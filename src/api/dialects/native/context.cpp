@@ -77,37 +77,17 @@ std::int64_t Context::next_number(const std::string& tenant) {
     return numbers_[tenant]++;
 }
 
-net::Response json_reply(int status, const json::value& body) {
-    net::Response response;
-    response.status = status;
-    response.headers.set("Content-Type", "application/json; charset=utf-8");
-    response.body = json::serialize_python(body);
-    return response;
-}
-
-net::Response empty_reply(int status) {
-    net::Response response;
-    response.status = status;
-    return response;
-}
-
 net::Response trouble() {
-    net::Response response;
-    response.status = 500;
-    response.headers.set("Content-Type", "text/plain; charset=utf-8");
-    response.body = "500 Internal Server Error\n\nServer got itself in trouble";
-    return response;
+    return text_reply(500, "500 Internal Server Error\n\nServer got itself in trouble");
 }
 
 net::Response encode_native_error(const Error& error) {
     const int status = info(error.code).http_status;
     if (error.code == Code::method_not_allowed || error.code == Code::payload_too_large) {
-        net::Response response;
-        response.status = status;
-        response.headers.set("Content-Type", "text/plain; charset=utf-8");
-        response.body =
-            error.code == Code::method_not_allowed ? "405: Method Not Allowed" : error.message;
-        return response;
+        return text_reply(
+            status,
+            error.code == Code::method_not_allowed ? "405: Method Not Allowed" : error.message
+        );
     }
     const json::object body{
         {"error",

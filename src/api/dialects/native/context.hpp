@@ -14,6 +14,7 @@
 #include "api/dialects/native/files.hpp"
 #include "api/dialects/native/hidden.hpp"
 #include "api/dialects/native/native.hpp"
+#include "comfy/replies.hpp"
 
 namespace comfyd::api::native {
 
@@ -59,9 +60,9 @@ private:
     std::unordered_map<std::string, std::int64_t> numbers_;
 };
 
-// Answers in Python's spelling, as ComfyUI gives them.
-net::Response json_reply(int status, const json::value& body);
-net::Response empty_reply(int status);
+using comfy::empty_reply;
+using comfy::json_reply;
+using comfy::text_reply;
 // What ComfyUI answers when a handler of its own fails.
 net::Response trouble();
 net::Response encode_native_error(const Error& error);

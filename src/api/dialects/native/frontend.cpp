@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "api/dialects/asset_content.hpp"
-#include "api/dialects/native/disk.hpp"
 #include "api/dialects/native/routes.hpp"
+#include "base/disk.hpp"
+#include "net/static_files.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -85,7 +85,7 @@ Task<> get_frontend(Call& call, Context& context) {
     // Asset names carry a hash of their content; the page that names them does not.
     const bool is_page = name.ends_with(".html");
     head.headers.set("Cache-Control", is_page ? "no-store, must-revalidate" : "no-cache");
-    if (matches_etag(call.request.headers.get("If-None-Match"), found->etag)) {
+    if (net::matches_etag(call.request.headers.get("If-None-Match"), found->etag)) {
         head.status = 304;
         co_await send(call, std::move(head));
         co_return;

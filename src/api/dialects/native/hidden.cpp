@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "api/dialects/native/context.hpp"
-#include "api/dialects/native/disk.hpp"
+#include "base/disk.hpp"
 
 namespace comfyd::api::native {
 namespace {

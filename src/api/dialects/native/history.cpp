@@ -7,6 +7,7 @@
 #include "api/dialects/native/routes.hpp"
 #include "api/dialects/native/story.hpp"
 #include "base/hop.hpp"
+#include "base/text.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api::native {
@@ -157,14 +158,8 @@ struct JobsQuery {
 const char* decode_states(std::string_view text, std::vector<jobs::State>& states) {
     while (!text.empty()) {
         const auto comma = std::min(text.find(','), text.size());
-        std::string_view word = text.substr(0, comma);
+        const std::string_view word = trim(text.substr(0, comma), " ");
         text.remove_prefix(std::min(comma + 1, text.size()));
-        while (word.starts_with(' ')) {
-            word.remove_prefix(1);
-        }
-        while (word.ends_with(' ')) {
-            word.remove_suffix(1);
-        }
         if (word == "pending") {
             states.push_back(jobs::State::queued);
             states.push_back(jobs::State::retry_waiting);

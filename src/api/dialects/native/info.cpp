@@ -5,9 +5,9 @@
 #include <array>
 #include <utility>
 
-#include "api/dialects/asset_content.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "comfy/members.hpp"
+#include "net/static_files.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -169,7 +169,7 @@ Task<> get_object_info(Call& call, Context& context) {
     const std::string etag = '"' + info->etag + '"';
     net::Response response = document({});
     response.headers.set("ETag", etag);
-    if (matches_etag(call.request.headers.get("If-None-Match"), etag)) {
+    if (net::matches_etag(call.request.headers.get("If-None-Match"), etag)) {
         response.status = 304;
     } else {
         response.body = info->text;

@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "api/dialects/native/frames.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "api/dialects/native/story.hpp"
 #include "api/sse.hpp"

@@ -1,10 +1,10 @@
 #include "api/dialects/native/story.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
+#include "comfy/jobs_list.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api::native {
@@ -168,70 +168,6 @@ std::string_view status_name(jobs::State state) {
     }
 }
 
-// What a page can show of a result, by the key of the list that it stands in.
-bool is_previewable(std::string_view key, const json::object& file) {
-    constexpr std::array<std::string_view, 4> kKinds{"images", "video", "audio", "3d"};
-    if (key == "animated" || comfy::text_of(file, "filename").empty()) {
-        return false;
-    }
-    if (std::find(kKinds.begin(), kKinds.end(), key) != kKinds.end()) {
-        return true;
-    }
-    const std::string type = comfy::text_of(file, "format");
-    return type.starts_with("video/") || type.starts_with("image/") || type.starts_with("audio/");
-}
-
-struct Tally {
-    int outputs = 0;
-    int previewable = 0;
-    std::optional<json::object> first;
-    bool first_is_saved = false;
-};
-
-void tally_list(
-    Tally& tally, std::string_view node, std::string_view key, const json::array& list
-) {
-    for (const json::value& element : list) {
-        const json::object* file = element.if_object();
-        if (file == nullptr) {
-            tally.outputs += key == "text" ? 1 : 0;
-            continue;
-        }
-        ++tally.outputs;
-        if (!is_previewable(key, *file)) {
-            continue;
-        }
-        ++tally.previewable;
-        // A saved picture says more than a temporary one.
-        const bool saved = comfy::text_of(*file, "type") == "output";
-        if (!tally.first || (saved && !tally.first_is_saved)) {
-            json::object preview = *file;
-            preview["nodeId"] = boost::json::string_view(node.data(), node.size());
-            preview["mediaType"] = boost::json::string_view(key.data(), key.size());
-            tally.first = std::move(preview);
-            tally.first_is_saved = saved;
-        }
-    }
-}
-
-Tally tally_outputs(const json::object& outputs) {
-    Tally tally;
-    for (const auto& [node, ui] : outputs) {
-        const json::object* lists = ui.if_object();
-        if (lists == nullptr) {
-            continue;
-        }
-        for (const auto& [key, list] : *lists) {
-            if (key != "animated" && list.is_array()) {
-                tally_list(
-                    tally, {node.data(), node.size()}, {key.data(), key.size()}, list.get_array()
-                );
-            }
-        }
-    }
-    return tally;
-}
-
 }  // namespace
 
 json::object status_data(std::size_t queue_remaining) {
@@ -306,12 +242,7 @@ json::object job_summary(const jobs::Job& job) {
         summary["execution_error"] =
             error_data(job, prompt_id_of(job), {}, job.finished_at.value_or(job.created_at));
     }
-    const Tally tally = tally_outputs(renamed_outputs(job.ui_outputs, job.id));
-    summary["outputs_count"] = tally.outputs;
-    summary["previewable_outputs_count"] = tally.previewable;
-    if (tally.first) {
-        summary["preview_output"] = *tally.first;
-    }
+    comfy::add_summary(summary, comfy::summarise_outputs(renamed_outputs(job.ui_outputs, job.id)));
     if (!job.workflow_id.empty()) {
         summary["workflow_id"] = job.workflow_id;
     }

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "api/dialects/native/board.hpp"
+#include "api/dialects/native/run_notes.hpp"
 #include "jobs/job.hpp"
 
 namespace comfyd::api::native {

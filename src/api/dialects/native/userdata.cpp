@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/dialects/asset_content.hpp"
-#include "api/dialects/native/disk.hpp"
 #include "api/dialects/native/routes.hpp"
+#include "base/disk.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -23,14 +23,6 @@ constexpr const char* kSettings = "comfy.settings.json";
 
 fs::path user_folder(const Context& context, const std::string& tenant) {
     return tenant_folder(context.parts.folder, tenant) / "user";
-}
-
-net::Response text_reply(int status, std::string text) {
-    net::Response response;
-    response.status = status;
-    response.headers.set("Content-Type", "text/plain; charset=utf-8");
-    response.body = std::move(text);
-    return response;
 }
 
 // "true" and the like; `otherwise` where the query does not say.

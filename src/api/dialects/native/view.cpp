@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "api/dialects/asset_content.hpp"
-#include "api/dialects/native/disk.hpp"
 #include "api/dialects/native/lookup.hpp"
 #include "api/dialects/native/names.hpp"
 #include "api/dialects/native/routes.hpp"
-#include "api/multipart_stream.hpp"
+#include "api/multipart_receive.hpp"
+#include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "comfy/members.hpp"
 
@@ -18,7 +18,6 @@ namespace {
 constexpr std::uint64_t kPictureBytesMax = 256ULL * 1024 * 1024;
 constexpr std::uint64_t kLiveBytesMax = 256ULL * 1024 * 1024;
 constexpr std::size_t kFieldBytesMax = 64 * 1024;
-constexpr std::size_t kReadBytes = 64 * 1024;
 
 bool is_folder(std::string_view name) {
     return name == "input" || name == "output" || name == "temp";
@@ -174,36 +173,6 @@ private:
     bool text_image_ = false;
 };
 
-Task<Result<>> receive(Call& call, const Services& services, Upload& upload) {
-    auto stream = MultipartStream::make(call.request.headers.get("Content-Type"), upload);
-    if (!stream) {
-        co_return fail(std::move(stream.error()));
-    }
-    std::string buffer(kReadBytes, '\0');
-    std::uint64_t received = 0;
-    for (;;) {
-        const auto count = co_await call.exchange.read_some(buffer.data(), buffer.size());
-        if (!count) {
-            co_return fail(count.error());
-        }
-        if (*count == 0) {
-            break;
-        }
-        received += *count;
-        if (received > services.options.upload_bytes_max) {
-            co_return fail(
-                Code::payload_too_large,
-                "Maximum request body size " + std::to_string(services.options.upload_bytes_max) +
-                    " exceeded."
-            );
-        }
-        if (auto fed = stream->feed(std::string_view(buffer.data(), *count)); !fed) {
-            co_return fed;
-        }
-    }
-    co_return stream->finish();
-}
-
 struct Place {
     std::string folder;
     std::string subfolder;
@@ -284,7 +253,13 @@ bool wants_overwrite(const Upload& upload) {
 }
 
 Task<Result<Place>> receive_place(Call& call, Context& context, Upload& upload) {
-    auto received = co_await receive(call, context.services, upload);
+    const std::uint64_t bytes_max = context.services.options.upload_bytes_max;
+    auto received = co_await receive_multipart(
+        call,
+        upload,
+        bytes_max,
+        "Maximum request body size " + std::to_string(bytes_max) + " exceeded."
+    );
     if (!received && received.error().code == Code::unsupported_media_type) {
         co_await send(call, empty_reply(400));
         co_return fail(std::move(received.error()));

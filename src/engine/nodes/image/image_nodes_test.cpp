@@ -6,17 +6,18 @@
 #include <functional>
 #include <limits>
 
-#include "engine/call.hpp"
+#include "engine/node_test_support.hpp"
 #include "engine/nodes/image/image.hpp"
-#include "engine/test_support.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
 using Inputs = NamedValues;
 
-class ImageNodes : public ::testing::Test {
+class ImageNodes : public testing::NodeTest {
 protected:
+    ImageNodes() : NodeTest(1ULL << 28) {}
+
     Image image(ImageShape shape, const std::function<float(std::size_t)>& value) {
         auto pixels = FloatBuffer::try_make(
             memory_, shape.batch * shape.height * shape.width * shape.channels
@@ -46,25 +47,6 @@ protected:
         const auto result = run(node, std::move(inputs));
         return result ? "accepted" : result.error().message;
     }
-
-    testing::TestFolders files_;
-    Folders folders_ = files_.folders();
-    Pool pool_{2};
-    std::shared_ptr<Memory> memory_ = std::make_shared<Memory>(1ULL << 28);
-    testing::Recorder recorder_;
-    json::object prompt_;
-    json::object extra_;
-    Surroundings surroundings_{
-        folders_,
-        pool_,
-        memory_,
-        [](std::uint64_t) {},
-        [] { return false; },
-        recorder_,
-        prompt_,
-        extra_
-    };
-    std::string node_id_ = "1";
 };
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();

@@ -1,52 +1,19 @@
 #include "engine/nodes/text/python_value.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
+#include "base/json_escape.hpp"
+#include "base/text.hpp"
 #include "workflow/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
-std::string_view view(const boost::json::string& text) {
-    return {text.data(), text.size()};
-}
-
 void append_json_string(std::string& out, std::string_view text) {
     out += '"';
     for (const char c : text) {
-        switch (c) {
-            case '"':
-                out += "\\\"";
-                break;
-            case '\\':
-                out += "\\\\";
-                break;
-            case '\n':
-                out += "\\n";
-                break;
-            case '\r':
-                out += "\\r";
-                break;
-            case '\t':
-                out += "\\t";
-                break;
-            case '\f':
-                out += "\\f";
-                break;
-            case '\b':
-                out += "\\b";
-                break;
-            default:
-                if (static_cast<unsigned char>(c) < 0x20) {
-                    char buffer[8];
-                    std::snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned>(c));
-                    out += buffer;
-                } else {
-                    out += c;
-                }
-        }
+        json::append_escaped(out, static_cast<unsigned char>(c));
     }
     out += '"';
 }

@@ -2,40 +2,29 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
+#include <utility>
+
+#include "engine/nodes/values/expression_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
 constexpr int kDepthMax = 200;
 
-// How the reader leaves a bad expression from any depth; ends in evaluate_expression().
-struct Failure {
-    ExpressionProblem problem;
-};
-
 ExpressionValue checked(Evaluated value) {
     if (!value) {
-        throw Failure{std::move(value.error())};
+        throw ExpressionFailure{std::move(value.error())};
     }
     return std::move(*value);
 }
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-bool is_name(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c) ||
-           static_cast<unsigned char>(c) >= 0x80;
-}
-
 // Reads and computes in one go, by Python's precedence. What Python would not compute (the other
 // branch of an if, the rest of an and) is read with `live_` off.
-class Reader {
+class Reader : ExpressionText {
 public:
     Reader(std::string_view text, const ExpressionNames& names)
-        : whole_(text), text_(text), names_(names) {}
+        : ExpressionText(text), names_(names) {}
 
     ExpressionValue read() {
         const std::size_t first = text_.find_first_not_of(" \t\n\r\f\v");
@@ -50,61 +39,10 @@ public:
     }
 
 private:
-    [[noreturn]] static void refuse_syntax() {
-        throw Failure{{"SyntaxError", "invalid syntax (<unknown>, line 1)"}};
-    }
-
-    void skip_spaces() {
-        while (at_ < text_.size()) {
-            const char c = text_[at_];
-            const bool space =
-                c == ' ' || c == '\t' || c == '\f' || c == '\r' || (c == '\n' && brackets_ > 0);
-            if (c == '#') {
-                at_ = std::min(text_.find('\n', at_), text_.size());
-            } else if (c == '\\' && text_.substr(at_ + 1).starts_with('\n')) {
-                at_ += 2;
-            } else if (space) {
-                ++at_;
-            } else {
-                return;
-            }
-        }
-    }
-
-    bool accept(std::string_view sign) {
-        skip_spaces();
-        if (!text_.substr(at_).starts_with(sign)) {
-            return false;
-        }
-        at_ += sign.size();
-        return true;
-    }
-
-    bool accept_word(std::string_view word) {
-        skip_spaces();
-        const std::string_view rest = text_.substr(at_);
-        if (!rest.starts_with(word) || (rest.size() > word.size() && is_name(rest[word.size()]))) {
-            return false;
-        }
-        at_ += word.size();
-        return true;
-    }
-
-    // The first of the operators that stands here; longer ones come first.
-    template <std::size_t kCount>
-    std::string_view accept_one(const std::array<std::string_view, kCount>& operators) {
-        for (const std::string_view sign : operators) {
-            if (accept(sign)) {
-                return sign;
-            }
-        }
-        return {};
-    }
-
     struct Deeper {
         explicit Deeper(int& depth) : depth_(depth) {
             if (++depth_ > kDepthMax) {
-                throw Failure{{"RecursionError", "maximum recursion depth exceeded"}};
+                throw ExpressionFailure{{"RecursionError", "maximum recursion depth exceeded"}};
             }
         }
         ~Deeper() { --depth_; }
@@ -127,30 +65,6 @@ private:
         return value;
     }
 
-    // Where the "if" of this expression stands, text_.npos: nowhere.
-    std::size_t find_if() const {
-        int open = 0;
-        for (std::size_t at = at_; at < text_.size(); ++at) {
-            const char c = text_[at];
-            if (c == '"' || c == '\'') {
-                at = std::min(text_.find(c, at + 1), text_.size());
-            } else if (c == '(' || c == '[') {
-                ++open;
-            } else if (c == ')' || c == ']') {
-                if (--open < 0) {
-                    break;
-                }
-            } else if (open == 0 && (c == ',' || (c == '\n' && brackets_ == 0))) {
-                break;
-            } else if (open == 0 && text_.substr(at).starts_with("if") &&
-                       (at == 0 || !is_name(text_[at - 1]) || is_digit(text_[at - 1])) &&
-                       (at + 2 == text_.size() || !is_name(text_[at + 2]))) {
-                return at;
-            }
-        }
-        return text_.npos;
-    }
-
     // a if b else c. The condition decides first, so the first branch is read last.
     ExpressionValue read_choice() {
         const Deeper deeper(depth_);
@@ -162,7 +76,7 @@ private:
         at_ = condition_at + 2;
         const bool condition = is_true(read_or());
         if (!accept_word("else")) {
-            throw Failure{
+            throw ExpressionFailure{
                 {"SyntaxError", "expected 'else' after 'if' expression (<unknown>, line 1)"}
             };
         }
@@ -329,13 +243,13 @@ private:
     static ExpressionValue item_of(const ExpressionValue& value, const ExpressionValue& index) {
         const auto* list = std::get_if<ExpressionList>(&value.content);
         if (list == nullptr) {
-            throw Failure{
+            throw ExpressionFailure{
                 {"TypeError", "'" + std::string(type_name(value)) + "' object is not subscriptable"}
             };
         }
         const auto* number = std::get_if<BigInt>(&index.content);
         if (number == nullptr && !std::holds_alternative<bool>(index.content)) {
-            throw Failure{
+            throw ExpressionFailure{
                 {"TypeError",
                  "list indices must be integers or slices, not " + std::string(type_name(index))}
             };
@@ -345,16 +259,9 @@ private:
             place += list->size();
         }
         if (place < 0 || place >= list->size()) {
-            throw Failure{{"IndexError", "list index out of range"}};
+            throw ExpressionFailure{{"IndexError", "list index out of range"}};
         }
         return (*list)[place.convert_to<std::size_t>()];
-    }
-
-    void close(std::string_view bracket) {
-        if (!accept(bracket)) {
-            refuse_syntax();
-        }
-        --brackets_;
     }
 
     ExpressionValue read_atom() {
@@ -400,96 +307,8 @@ private:
         return items;
     }
 
-    ExpressionValue read_text(char quote) {
-        const std::size_t end = text_.find(quote, at_ + 1);
-        if (end == text_.npos) {
-            throw Failure{
-                {"SyntaxError",
-                 "unterminated string literal (detected at line 1) (<unknown>, line 1)"}
-            };
-        }
-        ExpressionValue value{std::string(text_.substr(at_ + 1, end - at_ - 1))};
-        at_ = end + 1;
-        return value;
-    }
-
-    ExpressionValue read_number() {
-        const std::size_t start = at_;
-        bool whole = true;
-        if (text_.substr(at_).starts_with("0x") || text_.substr(at_).starts_with("0X")) {
-            at_ += 2;
-            while (at_ < text_.size() && is_name(text_[at_])) {
-                ++at_;
-            }
-            return read_hex(text_.substr(start + 2, at_ - start - 2));
-        }
-        std::string digits;
-        for (; at_ < text_.size(); ++at_) {
-            const char c = text_[at_];
-            const bool exponent = (c == 'e' || c == 'E') && !digits.empty();
-            const bool sign =
-                (c == '+' || c == '-') && (digits.ends_with('e') || digits.ends_with('E'));
-            if (!is_digit(c) && c != '.' && c != '_' && !exponent && !sign) {
-                break;
-            }
-            whole = whole && (is_digit(c) || c == '_');
-            if (c != '_') {
-                digits += c;
-            }
-        }
-        if (at_ < text_.size() && is_name(text_[at_]) && !starts_keyword()) {
-            throw Failure{{"SyntaxError", "invalid decimal literal (<unknown>, line 1)"}};
-        }
-        if (whole) {
-            if (digits.size() > 1 && digits[0] == '0' &&
-                digits.find_first_not_of('0') != digits.npos) {
-                throw Failure{
-                    {"SyntaxError",
-                     "leading zeros in decimal integer literals are not permitted; use an 0o "
-                     "prefix "
-                     "for octal integers (<unknown>, line 1)"}
-                };
-            }
-            if (digits.size() > 4300) {
-                refuse_syntax();
-            }
-            const std::size_t first = std::min(digits.find_first_not_of('0'), digits.size() - 1);
-            return {BigInt(digits.substr(first))};
-        }
-        double number = 0;
-        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-        if (parsed.ptr != digits.data() + digits.size()) {
-            refuse_syntax();
-        }
-        return {
-            parsed.ec == std::errc::result_out_of_range ? std::strtod(digits.c_str(), nullptr)
-                                                        : number
-        };
-    }
-
-    static ExpressionValue read_hex(std::string_view digits) {
-        if (digits.empty() || digits.size() > 4096 ||
-            digits.find_first_not_of("0123456789abcdefABCDEF") != digits.npos) {
-            throw Failure{{"SyntaxError", "invalid hexadecimal literal (<unknown>, line 1)"}};
-        }
-        return {BigInt("0x" + std::string(digits))};
-    }
-
-    // "1if x else 2" is still allowed in Python.
-    bool starts_keyword() const {
-        const std::string_view rest = text_.substr(at_);
-        return std::ranges::any_of(
-            std::array<std::string_view, 6>{"if", "else", "and", "or", "in", "is"},
-            [&](std::string_view word) { return rest.starts_with(word); }
-        );
-    }
-
     ExpressionValue read_name() {
-        const std::size_t start = at_;
-        while (at_ < text_.size() && is_name(text_[at_])) {
-            ++at_;
-        }
-        const std::string name(text_.substr(start, at_ - start));
+        const std::string name(read_word());
         if (name == "True" || name == "False") {
             return {name == "True"};
         }
@@ -510,9 +329,9 @@ private:
             if (!live_) {
                 return {false};
             }
-            throw Failure{
+            throw ExpressionFailure{
                 {"simpleeval.NameNotDefined",
-                 "'" + name + "' is not defined for expression '" + std::string(whole_) + "'"}
+                 "'" + name + "' is not defined for expression '" + std::string(text_) + "'"}
             };
         }
         return known->second;
@@ -520,21 +339,17 @@ private:
 
     ExpressionValue call(const std::string& name, const ExpressionList& arguments) const {
         if (!is_expression_function(name)) {
-            throw Failure{
+            throw ExpressionFailure{
                 {"simpleeval.FunctionNotDefined",
-                 "Function '" + name + "' not defined, for expression '" + std::string(whole_) +
-                     "'."}
+                 "Function '" + name + "' not defined, for expression '" + std::string(text_) + "'."
+                }
             };
         }
         return checked(call_function(name, arguments));
     }
 
-    std::string_view whole_;
-    std::string_view text_;
     const ExpressionNames& names_;
-    std::size_t at_ = 0;
     int depth_ = 0;
-    int brackets_ = 0;
     bool live_ = true;
 };
 
@@ -543,7 +358,7 @@ private:
 Evaluated evaluate_expression(std::string_view expression, const ExpressionNames& names) {
     try {
         return Reader(expression, names).read();
-    } catch (Failure& failure) {
+    } catch (ExpressionFailure& failure) {
         return tl::unexpected(std::move(failure.problem));
     }
 }

@@ -9,7 +9,14 @@
 
 #include "base/error.hpp"
 
-namespace comfyd::api::native {
+namespace comfyd {
+
+// What an errno of the disk means: Code::storage_full or Code::storage_unavailable.
+Code storage_code(int number);
+// The same with the name of the file.
+tl::unexpected<Error> disk_error(const std::filesystem::path& path, int number);
+// All of it; else errno says why not.
+bool write_all(int fd, std::string_view bytes);
 
 // Code::not_found, Code::payload_too_large, Code::storage_unavailable.
 Result<std::string> read_file(const std::filesystem::path& path, std::uint64_t bytes_max);
@@ -24,4 +31,4 @@ std::optional<std::filesystem::path> confined(
     const std::filesystem::path& outer, std::string_view inner
 );
 
-}  // namespace comfyd::api::native
+}  // namespace comfyd

@@ -1,4 +1,4 @@
-#include "api/dialects/native/disk.hpp"
+#include "base/disk.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,21 +9,13 @@
 
 #include "base/id.hpp"
 
-namespace comfyd::api::native {
+namespace comfyd {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPathBytesMax = 1'024;
 constexpr std::size_t kNameBytesMax = 255;
-
-tl::unexpected<Error> disk_error(const fs::path& path, int number) {
-    const bool full = number == ENOSPC || number == EDQUOT;
-    return fail(
-        full ? Code::storage_full : Code::storage_unavailable,
-        "file '" + path.filename().string() + "': " + std::generic_category().message(number)
-    );
-}
 
 class File {
 public:
@@ -38,19 +30,7 @@ public:
 
     bool is_open() const { return fd_ >= 0; }
     int fd() const { return fd_; }
-    bool write(std::string_view bytes) {
-        while (!bytes.empty()) {
-            const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
-            if (count < 0 && errno == EINTR) {
-                continue;
-            }
-            if (count <= 0) {
-                return false;
-            }
-            bytes.remove_prefix(static_cast<std::size_t>(count));
-        }
-        return ::fsync(fd_) == 0;
-    }
+    bool write(std::string_view bytes) { return write_all(fd_, bytes) && ::fsync(fd_) == 0; }
 
 private:
     int fd_;
@@ -66,6 +46,31 @@ Result<> make_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+Code storage_code(int number) {
+    return number == ENOSPC || number == EDQUOT ? Code::storage_full : Code::storage_unavailable;
+}
+
+tl::unexpected<Error> disk_error(const fs::path& path, int number) {
+    return fail(
+        storage_code(number),
+        "file '" + path.filename().string() + "': " + std::generic_category().message(number)
+    );
+}
+
+bool write_all(int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            return false;
+        }
+        bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+}
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t bytes_max) {
     const File file(path, O_RDONLY | O_NOFOLLOW);
@@ -146,4 +151,4 @@ std::optional<fs::path> confined(const fs::path& outer, std::string_view inner) 
     return outer / path;
 }
 
-}  // namespace comfyd::api::native
+}  // namespace comfyd

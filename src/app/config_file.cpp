@@ -1,0 +1,272 @@
+#include "app/config_file.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+#include "app/settings.hpp"
+
+namespace comfyd::app {
+namespace {
+
+// Walks a YAML document; every complaint names file and line.
+class YamlReader {
+public:
+    YamlReader(std::string file, Config& config) : file_(std::move(file)), config_(config) {}
+
+    Result<> read(const YAML::Node& root) {
+        if (root.IsNull()) {
+            return {};
+        }
+        return read_map(root, "");
+    }
+
+private:
+    Error at(const YAML::Node& node, Error error) const {
+        error.message = file_ + ":" + std::to_string(node.Mark().line + 1) + ": " + error.message;
+        return error;
+    }
+
+    Result<> read_map(const YAML::Node& map, const std::string& prefix) {
+        if (!map.IsMap()) {
+            return fail(at(map, Error(Code::config_invalid, "expected 'key: value' lines here")));
+        }
+        for (const auto& entry : map) {
+            const std::string key = prefix + entry.first.as<std::string>();
+            Result<> done = read_entry(key, entry.second);
+            if (!done) {
+                // A complaint from below already names its line.
+                Error error = std::move(done.error());
+                return fail(
+                    error.message.starts_with(file_ + ":") ? std::move(error)
+                                                           : at(entry.first, std::move(error))
+                );
+            }
+        }
+        return {};
+    }
+
+    Result<> read_entry(const std::string& key, const YAML::Node& value) {
+        if (std::ranges::find(kLists, key) != kLists.end()) {
+            return read_list(key, value);
+        }
+        const bool is_group =
+            std::any_of(
+                settings().begin(),
+                settings().end(),
+                [&](const Setting& setting) { return setting.key.starts_with(key + "."); }
+            ) ||
+            key == "auth" || key == "cors";
+        if (is_group) {
+            return read_map(value, key + ".");
+        }
+        const auto words =
+            std::find_if(settings().begin(), settings().end(), [&](const Setting& setting) {
+                return setting.key == key && setting.is_list;
+            });
+        if (words != settings().end() && value.IsSequence()) {
+            std::string joined;
+            for (const YAML::Node& item : value) {
+                joined += item.as<std::string>() + ",";
+            }
+            return words->set(config_, joined);
+        }
+        if (!value.IsScalar()) {
+            const bool known =
+                std::any_of(settings().begin(), settings().end(), [&](const Setting& setting) {
+                    return setting.key == key;
+                });
+            return known ? Result<>(invalid("'" + key + "' must be a single value"))
+                         : unknown_key(key);
+        }
+        return set_value(config_, key, value.as<std::string>());
+    }
+
+    Result<> read_list(const std::string& key, const YAML::Node& list) {
+        if (!list.IsSequence()) {
+            return invalid("'" + key + "' must be a list");
+        }
+        if (key == "cors.origins") {
+            config_.cors_origins = list.as<std::vector<std::string>>();
+            return {};
+        }
+        if (key == "workers") {
+            config_.workers.clear();
+        } else if (key == "tenants") {
+            config_.tenants.clear();
+        } else if (key == "models") {
+            config_.models.clear();
+        } else {
+            config_.keys.clear();
+        }
+        for (const YAML::Node& item : list) {
+            Result<> added = key == "workers"   ? read_worker(item)
+                             : key == "tenants" ? read_tenant(item)
+                             : key == "models"  ? read_model(item)
+                                                : read_key(item);
+            if (!added) {
+                return fail(at(item, std::move(added.error())));
+            }
+        }
+        return {};
+    }
+
+    Result<> read_worker(const YAML::Node& item) {
+        if (item.IsScalar()) {
+            return add_worker(config_, {"", item.as<std::string>()});
+        }
+        WorkerSetting worker;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "id") {
+                worker.id = member.second.as<std::string>();
+            } else if (name == "url") {
+                worker.url = member.second.as<std::string>();
+            } else if (name == "gpu_second_usd") {
+                worker.gpu_second_usd = member.second.as<double>();
+            } else if (name == "gpu") {
+                worker.gpu = member.second.as<std::string>();
+            } else if (name == "slots") {
+                worker.slots = member.second.as<int>();
+            } else if (name == "pool") {
+                worker.pool = member.second.as<std::string>();
+            } else if (name == "model_memory") {
+                const auto bytes = parse_bytes(member.second.as<std::string>());
+                if (!bytes) {
+                    return invalid("a worker's 'model_memory' is a size such as 24GB");
+                }
+                worker.model_memory_bytes = *bytes;
+            } else {
+                return invalid(
+                    "a worker has 'url', 'id', 'pool', 'gpu', 'slots', 'model_memory' and "
+                    "'gpu_second_usd', not '" +
+                    name + "'"
+                );
+            }
+        }
+        return add_worker(config_, std::move(worker));
+    }
+
+    Result<> read_tenant(const YAML::Node& item) {
+        TenantSetting tenant;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "name") {
+                tenant.name = member.second.as<std::string>();
+            } else if (name == "weight") {
+                tenant.weight = member.second.as<double>();
+            } else if (name == "running_max") {
+                tenant.running_max = member.second.as<int>();
+            } else if (name == "tier") {
+                const auto tier = scheduler::parse_tier(member.second.as<std::string>());
+                if (!tier) {
+                    return invalid("a tenant's 'tier' is basic, pro or enterprise");
+                }
+                tenant.tier = *tier;
+            } else if (name == "gpu_seconds_per_day") {
+                tenant.gpu_seconds_per_day = member.second.as<double>();
+            } else if (name == "reuse") {
+                tenant.reuse = member.second.as<bool>();
+            } else if (name == "pool") {
+                tenant.pool = member.second.as<std::string>();
+            } else if (name == "denied_nodes") {
+                tenant.denied_nodes = member.second.as<std::vector<std::string>>();
+            } else if (name == "allowed_nodes") {
+                tenant.allowed_nodes = member.second.as<std::vector<std::string>>();
+            } else {
+                return invalid(
+                    "a tenant has 'name', 'weight', 'running_max', 'tier', 'gpu_seconds_per_day', "
+                    "'reuse', 'pool', 'denied_nodes' and 'allowed_nodes', not '" +
+                    name + "'"
+                );
+            }
+        }
+        const bool is_known = std::ranges::any_of(config_.tenants, [&](const TenantSetting& other) {
+            return other.name == tenant.name;
+        });
+        if (tenant.name.empty() || is_known) {
+            return invalid("a tenant needs a 'name' of its own");
+        }
+        if (!(tenant.weight > 0 && tenant.weight <= 1'000'000) || tenant.running_max < 0) {
+            return invalid("a tenant's 'weight' is above 0, its 'running_max' not below 0");
+        }
+        if (!(tenant.gpu_seconds_per_day >= 0 && tenant.gpu_seconds_per_day <= 1e12)) {
+            return invalid("a tenant's 'gpu_seconds_per_day' is 0 (no quota) or more");
+        }
+        config_.tenants.push_back(std::move(tenant));
+        return {};
+    }
+
+    Result<> read_model(const YAML::Node& item) {
+        workflow::KnownModel model;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            const std::string value = member.second.as<std::string>();
+            if (name == "name") {
+                model.name = value;
+            } else if (name == "bytes") {
+                model.bytes = parse_bytes(value).value_or(0);
+            } else {
+                return invalid("a model has 'name' and 'bytes', not '" + name + "'");
+            }
+        }
+        if (model.name.empty() || model.bytes == 0) {
+            return invalid("a model needs a 'name' and its size as 'bytes', such as 6.9GB");
+        }
+        config_.models.push_back(std::move(model));
+        return {};
+    }
+
+    Result<> read_key(const YAML::Node& item) {
+        auth::ApiKey key;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "name") {
+                key.name = member.second.as<std::string>();
+            } else if (name == "tenant") {
+                key.tenant = member.second.as<std::string>();
+            } else if (name == "sha256") {
+                key.sha256 = member.second.as<std::string>();
+            } else if (name == "operator") {
+                key.is_operator = member.second.as<bool>();
+            } else {
+                return invalid(
+                    "an API key has 'name', 'tenant', 'sha256' and 'operator', not '" + name + "'"
+                );
+            }
+        }
+        if (key.name.empty() || key.sha256.size() != 64 ||
+            key.sha256.find_first_not_of("0123456789abcdef") != std::string::npos) {
+            return invalid(
+                "an API key needs a 'name' and the 'sha256' of the key as 64 lower-case hex digits "
+                "(printf %s \"$KEY\" | sha256sum)"
+            );
+        }
+        if (key.tenant.empty()) {
+            key.tenant = key.name;
+        }
+        config_.keys.push_back(std::move(key));
+        return {};
+    }
+
+    std::string file_;
+    Config& config_;
+};
+
+}  // namespace
+
+Result<> read_config_file(const std::string& file, Config& config) {
+    std::ifstream stream(file);
+    if (!stream) {
+        return invalid("cannot read the configuration file '" + file + "'");
+    }
+    try {
+        return YamlReader(file, config).read(YAML::Load(stream));
+    } catch (const YAML::Exception& error) {
+        return invalid(file + ":" + std::to_string(error.mark.line + 1) + ": " + error.msg);
+    }
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,137 @@
+#include <boost/asio/this_coro.hpp>
+
+#include "base/hop.hpp"
+#include "jobs/service_impl.hpp"
+
+namespace comfyd::jobs {
+namespace {
+
+constexpr int kRankBatch = 0;  // below every priority
+
+}  // namespace
+
+Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
+    if (stopping_) {
+        co_return fail(
+            Code::shutting_down, "comfyd is shutting down; send the request again in a moment"
+        );
+    }
+    if (jobs_ahead(kRankBatch) >= options_.queue_max) {
+        co_return fail(
+            Code::queue_full,
+            "the queue holds " + std::to_string(options_.queue_max) +
+                " jobs and takes no more for now",
+            {{"queue_max", options_.queue_max}}
+        );
+    }
+    const Time now = clock_.now();
+    const JobId id = spec.id.value_or(JobId::make(now));
+    NewJob job{make_job(id, spec, now), std::move(spec)};
+    Submitted submitted;
+    submitted.view.job = job.change.job;
+    const std::string request_hash = job.spec.request_hash;
+    std::optional<Result<Accepted>> accepted;
+    const bool may_reuse = !job.spec.reuse_key.empty();
+    if (may_reuse) {
+        accepted = co_await accept_with_outputs(job, submitted.view);
+    }
+    // Those that may be answered by another are looked at when their turn comes, not before.
+    if (!may_reuse && jobs_ahead(kRankBatch) == 0) {
+        accepted = co_await await_on(core_, dispatcher_.accept_at_once(job));
+        submitted.view.queue_position = 1;
+    }
+    if (!accepted) {
+        Arrivals::Job arrival{
+            likely_rank(job.change.job),
+            job.change.job,
+            known_profile(job.spec.profile, job.spec.requirement),
+            std::move(job.spec.secret_extra_data)
+        };
+        accepted = co_await ledger_.accept(std::move(job));
+        if (*accepted && (*accepted)->created) {
+            submitted.view.queue_position = static_cast<int>(jobs_ahead(arrival.rank)) + 1;
+            const Executor here = co_await boost::asio::this_coro::executor;
+            arrivals_.send(std::move(arrival), here);
+        }
+    }
+    if (!*accepted) {
+        co_return fail(std::move(accepted->error()));
+    }
+    if (!(*accepted)->created) {
+        auto replayed = co_await replay(std::move(**accepted), request_hash);
+        co_return replayed;
+    }
+    co_return submitted;
+}
+
+Task<std::optional<Result<Accepted>>> Service::Impl::accept_with_outputs(NewJob& job, View& view) {
+    const Job queued = job.change.job;
+    auto source =
+        co_await find_answer(ledger_, options_.outputs_kept, queued.tenant, queued.reuse_key);
+    if (!source || !*source) {
+        co_return std::nullopt;  // a ledger in trouble says so when the job is accepted
+    }
+    auto completed = complete_from(queued, **source, queued.sequence + 1, clock_.now());
+    if (!completed) {
+        co_return std::nullopt;
+    }
+    job.then = *completed;
+    auto accepted = co_await ledger_.accept(std::move(job));
+    if (accepted && accepted->created) {
+        view.job = completed->job;
+        co_await call_on(core_, [this, &queued, &completed] {
+            dispatcher_.accepted_with_outputs(queued, *completed);
+            return true;
+        });
+    }
+    co_return accepted;
+}
+
+Task<Result<std::optional<Submitted>>> Service::Impl::find_submitted(
+    std::string tenant, std::string key, std::string request_hash
+) {
+    auto held = co_await ledger_.find_key(std::move(tenant), std::move(key));
+    if (!held) {
+        co_return fail(std::move(held.error()));
+    }
+    if (!held->existing) {
+        co_return std::nullopt;
+    }
+    auto replayed = co_await replay(std::move(*held), std::move(request_hash));
+    if (!replayed) {
+        co_return fail(std::move(replayed.error()));
+    }
+    co_return std::move(*replayed);
+}
+
+Task<Result<Submitted>> Service::Impl::replay(Accepted accepted, std::string request_hash) {
+    if (accepted.existing_request_hash != request_hash) {
+        co_return fail(
+            Code::idempotency_key_reuse,
+            "this idempotency key was used for another request; use a new key for a new "
+            "request",
+            {{"job_id", accepted.existing->id.to_string()}}
+        );
+    }
+    auto view = co_await get(accepted.existing->tenant, accepted.existing->id);
+    if (!view) {
+        co_return fail(std::move(view.error()));
+    }
+    co_return Submitted{std::move(*view), true};
+}
+
+int Service::Impl::likely_rank(const Job& job) const {
+    if (job.batch || !options_.classify) {
+        return job.batch ? kRankBatch : job.priority;
+    }
+    scheduler::Circumstances known;
+    const auto tenant = options_.tenants.find(job.tenant);
+    known.tier = tenant == options_.tenants.end() ? known.tier : tenant->second.tier;
+    return scheduler::priority_of(job.priority, scheduler::grounds_of(known));
+}
+
+std::size_t Service::Impl::jobs_ahead(int rank) const {
+    return dispatcher_.queued_at_least(rank) + arrivals_.count(rank);
+}
+
+}  // namespace comfyd::jobs
