@@ -65,7 +65,8 @@ Result<Trace> load_trace(const SimulateFlags& flags, const simulate::GpuTable& t
         const Time now = SystemClock().now();
         const auto span =
             Millis(static_cast<std::int64_t>(std::clamp(flags.hours, 0.0, 1e6) * 3'600'000));
-        return record_trace(flags.record, now - span, now, *type);
+        // Also what came in this very millisecond.
+        return record_trace(flags.record, now - span, now + Millis(1), *type);
     }
     if (flags.trace == "-") {
         return simulate::read_trace(std::cin);

@@ -1,13 +1,19 @@
 #include "comfy/messages.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+
+#include <boost/json/monotonic_resource.hpp>
 
 #include "comfy/frames.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::comfy {
 namespace {
+
+// A copy stays in the memory of its original unless it is told otherwise.
+using OwnMemory = json::storage_ptr;
 
 Malformed missing(std::string_view type, std::string_view member) {
     return {std::string(type) + " without a usable '" + std::string(member) + "'"};
@@ -97,7 +103,7 @@ Message decode_executed(const json::object& data) {
         std::move(*prompt),
         std::move(*node),
         text_of(data, "display_node"),
-        output == nullptr ? json::value() : json::value(*output),
+        output == nullptr ? json::value() : json::value(*output, OwnMemory()),
     };
 }
 
@@ -131,26 +137,60 @@ Message decode_execution_interrupted(const json::object& data) {
 }
 
 Message decode_feature_flags(const json::object& data) {
-    return FeatureFlags{data};
+    return FeatureFlags{json::object(data, OwnMemory())};
 }
 
 struct Kind {
     std::string_view type;
     Message (*decode)(const json::object& data);
+    bool is_frequent = false;  // and nothing of the document is kept
 };
 constexpr std::array kKinds{
     Kind{"status", decode_status},
     Kind{"execution_start", decode_execution_start},
     Kind{"execution_cached", decode_execution_cached},
-    Kind{"executing", decode_executing},
-    Kind{"progress", decode_progress},
-    Kind{"progress_state", decode_progress_state},
+    Kind{"executing", decode_executing, true},
+    Kind{"progress", decode_progress, true},
+    Kind{"progress_state", decode_progress_state, true},
     Kind{"executed", decode_executed},
     Kind{"execution_success", decode_execution_success},
     Kind{"execution_error", decode_execution_error},
     Kind{"execution_interrupted", decode_execution_interrupted},
     Kind{"feature_flags", decode_feature_flags},
 };
+
+// Workers write the type first.
+bool is_frequent(std::string_view frame) {
+    constexpr std::string_view kStart = R"({"type": ")";
+    if (!frame.starts_with(kStart)) {
+        return false;
+    }
+    frame.remove_prefix(kStart.size());
+    return std::any_of(kKinds.begin(), kKinds.end(), [frame](const Kind& kind) {
+        return kind.is_frequent && frame.starts_with(kind.type) &&
+               frame.substr(kind.type.size()).starts_with('"');
+    });
+}
+
+Message decode_document(const Result<json::value>& document) {
+    if (!document) {
+        return Malformed{document.error().message};
+    }
+    const json::object* root = document->if_object();
+    const auto type = root == nullptr ? std::nullopt : maybe_text(*root, "type");
+    if (!type) {
+        return Malformed{"message without a 'type'"};
+    }
+    const json::object* data = object_of(*root, "data");
+    for (const Kind& kind : kKinds) {
+        if (kind.type == *type) {
+            return data == nullptr ? missing(kind.type, "data") : kind.decode(*data);
+        }
+    }
+    return data == nullptr
+               ? Unknown{*type}
+               : Unknown{*type, text_of(*data, "prompt_id"), json::object(*data, OwnMemory())};
+}
 
 std::optional<std::uint32_t> take_u32(std::string_view& from) {
     if (from.size() < 4) {
@@ -231,23 +271,12 @@ ExecutionError ExecutionError::from_json(const json::object& data) {
 }
 
 Message decode_text(std::string_view frame) {
-    const auto document = parse_python(frame);
-    if (!document) {
-        return Malformed{document.error().message};
+    if (!is_frequent(frame)) {
+        return decode_document(parse_python(frame));
     }
-    const json::object* root = document->if_object();
-    const auto type = root == nullptr ? std::nullopt : maybe_text(*root, "type");
-    if (!type) {
-        return Malformed{"message without a 'type'"};
-    }
-    for (const Kind& kind : kKinds) {
-        if (kind.type == *type) {
-            const json::object* data = object_of(*root, "data");
-            return data == nullptr ? missing(kind.type, "data") : kind.decode(*data);
-        }
-    }
-    const json::object* data = object_of(*root, "data");
-    return data == nullptr ? Unknown{*type} : Unknown{*type, text_of(*data, "prompt_id"), *data};
+    std::array<unsigned char, 8 * 1024> memory;
+    boost::json::monotonic_resource scratch(memory.data(), memory.size());
+    return decode_document(parse_python(frame, &scratch));
 }
 
 Message decode_binary(std::string_view frame) {

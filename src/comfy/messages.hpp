@@ -166,6 +166,6 @@ std::string encode_binary(const NodeText& text);
 
 // json::parse() for documents that Python wrote: NaN and Infinity, which Python writes and JSON
 // does not have, are read as null.
-Result<json::value> parse_python(std::string_view text);
+Result<json::value> parse_python(std::string_view text, json::storage_ptr storage = {});
 
 }  // namespace comfyd::comfy

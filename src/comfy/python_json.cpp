@@ -43,8 +43,8 @@ std::string without_number_words(std::string_view text) {
 
 }  // namespace
 
-Result<json::value> parse_python(std::string_view text) {
-    auto document = json::parse(text);
+Result<json::value> parse_python(std::string_view text, json::storage_ptr storage) {
+    auto document = json::parse(text, storage);
     if (document) {
         return document;
     }
@@ -53,7 +53,7 @@ Result<json::value> parse_python(std::string_view text) {
     if (!may_hold_words) {
         return document;
     }
-    return json::parse(without_number_words(text));
+    return json::parse(without_number_words(text), std::move(storage));
 }
 
 }  // namespace comfyd::comfy

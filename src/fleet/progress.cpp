@@ -121,6 +121,9 @@ bool ProgressTracker::apply_state(const comfy::ProgressState& state) {
 }
 
 void ProgressTracker::finish(const std::string& node) {
+    if (done_.contains(node)) {
+        return;  // as most of those that a state names
+    }
     if (classes_.contains(node) && done_.insert(node).second) {
         cost_done_ += cost_of(node);
     }
