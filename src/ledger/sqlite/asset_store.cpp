@@ -63,21 +63,6 @@ Result<assets::Asset> read_asset(const Query& row) {
     return asset;
 }
 
-Result<std::optional<assets::Asset>> first_asset(Query& query) {
-    const auto row = query.next();
-    if (!row) {
-        return fail(row.error());
-    }
-    if (!*row) {
-        return std::nullopt;
-    }
-    auto asset = read_asset(query);
-    if (!asset) {
-        return fail(std::move(asset.error()));
-    }
-    return std::move(*asset);
-}
-
 // Where the bytes with this hash are kept. `bytes`: put there when they are not; nullptr: then they
 // are a file.
 Result<std::optional<std::int64_t>> content_of(
@@ -199,7 +184,7 @@ Result<bool> RemoveAsset::operator()(Session& session) {
 Result<std::optional<assets::Asset>> find_asset(Database& db, const AssetId& id) {
     Query query(db, kFind);
     query.bind(id);
-    return first_asset(query);
+    return first_row(query, read_asset);
 }
 
 Result<std::optional<assets::Asset>> find_asset_by_hash(
@@ -207,7 +192,7 @@ Result<std::optional<assets::Asset>> find_asset_by_hash(
 ) {
     Query query(db, kFindByHash);
     query.bind(hash, tenant);
-    return first_asset(query);
+    return first_row(query, read_asset);
 }
 
 Result<bool> is_blob_referenced(Database& db, const std::string& hash) {
@@ -229,23 +214,9 @@ Result<std::optional<std::string>> find_kept_bytes(Database& db, const std::stri
 }
 
 Result<std::vector<assets::Asset>> find_expired_assets(Database& db, Time now, int limit) {
-    std::vector<assets::Asset> found;
     Query query(db, kExpired);
     query.bind(now, std::clamp(limit, 1, kExpiredLimitMax));
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return found;
-        }
-        auto asset = read_asset(query);
-        if (!asset) {
-            return fail(std::move(asset.error()));
-        }
-        found.push_back(std::move(*asset));
-    }
+    return all_rows(query, read_asset);
 }
 
 }  // namespace comfyd::ledger::sqlite

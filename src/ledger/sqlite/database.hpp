@@ -14,7 +14,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/id.hpp"
@@ -55,13 +58,14 @@ private:
     std::unordered_map<const char*, sqlite3_stmt*> statements_;
 };
 
-// One use of a cached statement; it is reset at the end of the scope, so that no read transaction
-// stays open. Texts and blobs that are bound must outlive the Query; those read from a row live
-// until the next next().
+// To be bound as a blob.
 struct Bytes {
     std::string_view value;
 };
 
+// One use of a cached statement; it is reset at the end of the scope, so that no read transaction
+// stays open. Texts and blobs that are bound must outlive the Query; those read from a row live
+// until the next next().
 class Query {
 public:
     Query(Database& db, const char* sql);
@@ -126,6 +130,66 @@ private:
     sqlite3_stmt* statement_ = nullptr;
     std::optional<Error> failure_;  // of preparing; next() reports it
 };
+
+// The first row as `read` reads it.
+template <class Read>
+auto first_row(Query& query, Read read)
+    -> Result<std::optional<typename std::invoke_result_t<Read, Query&>::value_type>> {
+    const auto row = query.next();
+    if (!row) {
+        return fail(row.error());
+    }
+    if (!*row) {
+        return std::nullopt;
+    }
+    auto value = read(query);
+    if (!value) {
+        return fail(std::move(value.error()));
+    }
+    return std::move(*value);
+}
+
+// To the last row, or until `visit` fails.
+template <class Visit>
+Result<> each_row(Query& query, Visit visit) {
+    for (;;) {
+        const auto row = query.next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return {};
+        }
+        if constexpr (std::is_void_v<std::invoke_result_t<Visit>>) {
+            visit();
+        } else if (auto visited = visit(); !visited) {
+            return visited;
+        }
+    }
+}
+
+// All rows as `read` reads them, behind what is in `into`.
+template <class Read, class Value>
+Result<std::vector<Value>> all_rows(Query& query, Read read, std::vector<Value> into) {
+    auto visited = each_row(query, [&]() -> Result<> {
+        auto value = read(query);
+        if (!value) {
+            return fail(std::move(value.error()));
+        }
+        into.push_back(std::move(*value));
+        return {};
+    });
+    if (!visited) {
+        return fail(std::move(visited.error()));
+    }
+    return into;
+}
+template <class Read>
+auto all_rows(Query& query, Read read) {
+    return all_rows(
+        query, read, std::vector<typename std::invoke_result_t<Read, Query&>::value_type>()
+    );
+}
 
 // Takes the write lock at once. Rolled back unless commit() succeeded.
 class Transaction {

@@ -86,18 +86,9 @@ public:
         } else {
             query.bind(tenant_, state_, below_, from_, count);
         }
-        while (true) {
-            const auto row = query.next();
-            if (!row) {
-                return fail(row.error());
-            }
-            if (!*row) {
-                break;
-            }
-            ids_.push_back(JobId{query.uuid(0)});
-        }
+        auto read = each_row(query, [&] { ids_.push_back(JobId{query.uuid(0)}); });
         ended_ = static_cast<int>(ids_.size()) < count;
-        return {};
+        return read;
     }
     bool empty() const { return ids_.empty(); }
     const JobId& front() const { return ids_.front(); }

@@ -37,21 +37,6 @@ constexpr char kFindUnfinished[] =
     ", d.requirement, d.profile FROM jobs j INDEXED BY jobs_unfinished" COMFYD_JOB_JOINS
     "WHERE j.state < 3 AND j.id > ? ORDER BY j.id LIMIT ?";
 
-Result<std::optional<jobs::Job>> first_job(Query& query) {
-    const auto row = query.next();
-    if (!row) {
-        return fail(row.error());
-    }
-    if (!*row) {
-        return std::nullopt;
-    }
-    auto job = read_job(query);
-    if (!job) {
-        return fail(std::move(job.error()));
-    }
-    return std::move(*job);
-}
-
 Result<jobs::Event> read_event(const Query& row, const JobId& job) {
     jobs::Event event;
     event.job = job;
@@ -72,7 +57,7 @@ Result<jobs::Event> read_event(const Query& row, const JobId& job) {
 Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id) {
     Query query(db, kFindJob);
     query.bind(id);
-    return first_job(query);
+    return first_row(query, read_job);
 }
 
 Result<std::optional<jobs::Job>> find_reusable_job(
@@ -80,7 +65,7 @@ Result<std::optional<jobs::Job>> find_reusable_job(
 ) {
     Query query(db, kFindReusable);
     query.bind(tenant, reuse_key);
-    return first_job(query);
+    return first_row(query, read_job);
 }
 
 Result<std::optional<jobs::Accepted>> find_by_key(
@@ -175,20 +160,9 @@ Result<std::vector<jobs::Event>> find_events(Database& db, const JobId& id, std:
     }
     Query query(db, kFindEvents);
     query.bind(number, after);
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return events;
-        }
-        auto event = read_event(query, id);
-        if (!event) {
-            return fail(std::move(event.error()));
-        }
-        events.push_back(std::move(*event));
-    }
+    return all_rows(
+        query, [&id](const Query& row) { return read_event(row, id); }, std::move(events)
+    );
 }
 
 Result<jobs::StateCounts> count_jobs(Database& db, const std::optional<std::string>& tenant) {
@@ -200,46 +174,32 @@ Result<jobs::StateCounts> count_jobs(Database& db, const std::optional<std::stri
     } else {
         query.bind(kKind);
     }
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return counts;
-        }
+    auto read = each_row(query, [&] {
         const auto state = static_cast<std::size_t>(query.integer(0));
         if (state < std::size(counts.by_state)) {
             counts.by_state[state] = static_cast<std::uint64_t>(query.integer(1));
         }
-    }
+    });
+    return read ? Result<jobs::StateCounts>(counts) : fail(std::move(read.error()));
 }
 
 Result<std::vector<jobs::Unfinished>> find_unfinished(
     Database& db, const std::optional<JobId>& after, int limit
 ) {
-    std::vector<jobs::Unfinished> found;
     const JobId start = after.value_or(JobId{});
     Query query(db, kFindUnfinished);
     query.bind(start, std::clamp(limit, 1, kUnfinishedLimitMax));
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return found;
-        }
-        auto job = read_job(query);
+    return all_rows(query, [](const Query& row) -> Result<jobs::Unfinished> {
+        auto job = read_job(row);
         if (!job) {
             return fail(std::move(job.error()));
         }
-        jobs::Unfinished entry{std::move(*job), query.string(kJobColumnCount)};
-        if (const auto profile = query.text(kJobColumnCount + 1); !profile.empty()) {
+        jobs::Unfinished entry{std::move(*job), row.string(kJobColumnCount)};
+        if (const auto profile = row.text(kJobColumnCount + 1); !profile.empty()) {
             entry.profile = jobs::decode_profile(profile, entry.requirement);
         }
-        found.push_back(std::move(entry));
-    }
+        return entry;
+    });
 }
 
 }  // namespace comfyd::ledger::sqlite

@@ -98,25 +98,17 @@ Result<> PostponeDelivery::operator()(Session& session) {
 }
 
 Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit) {
-    std::vector<notify::Delivery> found;
     Query query(db, kDue);
     query.bind(now, std::clamp(limit, 1, kDueLimitMax));
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return found;
-        }
+    return all_rows(query, [](const Query& row) -> Result<notify::Delivery> {
         notify::Delivery delivery;
-        delivery.job.uuid = query.uuid(0);
-        delivery.sequence = static_cast<std::uint64_t>(query.integer(1));
-        delivery.attempts = static_cast<int>(query.integer(2));
-        delivery.created_at = query.time(3);
-        delivery.next_attempt_at = query.time(4);
-        found.push_back(delivery);
-    }
+        delivery.job.uuid = row.uuid(0);
+        delivery.sequence = static_cast<std::uint64_t>(row.integer(1));
+        delivery.attempts = static_cast<int>(row.integer(2));
+        delivery.created_at = row.time(3);
+        delivery.next_attempt_at = row.time(4);
+        return delivery;
+    });
 }
 
 Result<std::optional<Time>> find_next_due(Database& db) {
@@ -132,17 +124,11 @@ Result<notify::Outbox::Counts> count_deliveries(Database& db) {
     notify::Outbox::Counts counts;
     Query query(db, kCounts);
     query.bind(static_cast<int>(CounterChanges::Kind::outbox));
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return counts;
-        }
+    auto read = each_row(query, [&] {
         const auto count = static_cast<std::uint64_t>(query.integer(1));
         (query.integer(0) == kDead ? counts.dead : counts.pending) = count;
-    }
+    });
+    return read ? Result<notify::Outbox::Counts>(counts) : fail(std::move(read.error()));
 }
 
 Result<jobs::WebhookStatus> find_webhook_status(Database& db, const JobId& id) {

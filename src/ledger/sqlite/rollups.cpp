@@ -93,20 +93,14 @@ Result<jobs::Totals> read_totals(const Query& row) {
 }
 
 Result<> sum_rows(Query& query, jobs::StatsSum& into) {
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return {};
-        }
+    return each_row(query, [&]() -> Result<> {
         const auto totals = read_totals(query);
         if (!totals) {
             return fail(totals.error());
         }
         into.add({query.time(0), query.string(1), query.string(2), query.string(3)}, *totals);
-    }
+        return {};
+    });
 }
 
 }  // namespace

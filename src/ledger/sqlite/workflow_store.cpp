@@ -70,16 +70,9 @@ Result<> read_latest(Database& db, Row& row) {
 Result<> read_labels(Database& db, Row& row) {
     Query query(db, kLabels);
     query.bind(row.number);
-    while (true) {
-        const auto found = query.next();
-        if (!found) {
-            return fail(found.error());
-        }
-        if (!*found) {
-            return {};
-        }
+    return each_row(query, [&] {
         row.workflow.labels[query.string(0)] = static_cast<int>(query.integer(1));
-    }
+    });
 }
 
 template <class Value>
@@ -248,19 +241,9 @@ tl::unexpected<Error> no_version(const std::string& name, int version) {
 Result<std::vector<std::string>> find_names(
     Database& db, const std::string& tenant, const std::string& after, int limit
 ) {
-    std::vector<std::string> names;
     Query query(db, kNames);
     query.bind(tenant, after, limit);
-    while (true) {
-        const auto row = query.next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return names;
-        }
-        names.push_back(query.string(0));
-    }
+    return all_rows(query, [](const Query& row) -> Result<std::string> { return row.string(0); });
 }
 
 }  // namespace
