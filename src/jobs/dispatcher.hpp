@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +21,7 @@
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/lone_shapes.hpp"
 #include "jobs/reuse.hpp"
 #include "jobs/tenants.hpp"
 #include "scheduler/predictor.hpp"
@@ -193,8 +193,8 @@ private:
     };
     std::unordered_map<std::string, Known> workers_;  // by id
     std::optional<Time> wake_at_;
-    std::set<std::string> lone_shapes_;  // of jobs whose merged run failed
-    std::optional<Tenants> tenants_;     // nullopt: jobs are not classified
+    LoneShapes lone_shapes_;
+    std::optional<Tenants> tenants_;  // nullopt: jobs are not classified
     std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_rank_{};
     struct Waiting {
         Time not_before;

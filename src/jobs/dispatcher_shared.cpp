@@ -12,7 +12,7 @@ namespace comfyd::jobs {
 
 bool Dispatcher::may_share(const scheduler::Decision& decision, const Worker& worker) const {
     return !decision.riders.empty() && worker.merges() &&
-           !lone_shapes_.contains(decision.keys.profile->shape);
+           !lone_shapes_.contains(decision.keys.profile->shape, clock_.now());
 }
 
 void Dispatcher::put_riders_back(const scheduler::Decision& decision) {

@@ -9,8 +9,6 @@
 namespace comfyd::jobs {
 namespace {
 
-constexpr std::size_t kLoneShapesMax = 10'000;
-
 double seconds_since(std::chrono::steady_clock::time_point then) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
@@ -155,8 +153,8 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
         return;
     }
     const scheduler::Profile& profile = *attempt.keys.profile;
-    if (attempt.group && attempt.group->runs_alone() && lone_shapes_.size() < kLoneShapesMax) {
-        lone_shapes_.insert(profile.shape);
+    if (attempt.group && attempt.group->runs_alone()) {
+        lone_shapes_.add(profile.shape, clock_.now());
     }
     if (!outcome) {
         if (outcome.error().code == Code::out_of_memory) {
