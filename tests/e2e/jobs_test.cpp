@@ -2,21 +2,18 @@
 #include <gtest/gtest.h>
 
 #include "assets/blake3.hpp"
-#include "support/comfyd.hpp"
+#include "native_support.hpp"
 
 namespace comfyd::support {
 namespace {
 
-TEST(Jobs, APictureComesBack) {
-    Comfyd comfyd;
-    const std::string id = comfyd.submit(small_picture());
-    const json::value job = comfyd.wait_finished(id);
+// Its one output, as a whole, in part and not again.
+void expect_picture(Comfyd& comfyd, const json::value& job) {
     ASSERT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job);
     ASSERT_EQ(job.at("outputs").as_array().size(), 1U);
     const json::object& output = job.at("outputs").at(0).as_object();
     EXPECT_EQ(output.at("type"), "image");
     EXPECT_EQ(output.at("content_type"), "image/png");
-    EXPECT_EQ(output.at("node_id"), "3");
 
     const std::string path = std::string(output.at("url").as_string()).substr(comfyd.url().size());
     const Reply picture = comfyd.http().get(path);
@@ -26,17 +23,35 @@ TEST(Jobs, APictureComesBack) {
     EXPECT_EQ(static_cast<std::int64_t>(picture.body.size()), output.at("size_bytes").as_int64());
     EXPECT_EQ(assets::blake3_name(picture.body), output.at("hash").as_string());
 
-    net::Headers range;
-    range.set("Range", "bytes=1-3");
-    const Reply part = comfyd.http().get(path, range);
+    const Reply part = comfyd.http().get(path, header("Range", "bytes=1-3"));
     EXPECT_EQ(part.status, 206);
     EXPECT_EQ(part.body, "PNG");
-    net::Headers known;
-    known.set("If-None-Match", std::string(picture.headers.get("ETag")));
-    EXPECT_EQ(comfyd.http().get(path, known).status, 304);
-    net::Headers beyond;
-    beyond.set("Range", "bytes=999999-");
-    EXPECT_EQ(comfyd.http().get(path, beyond).status, 416);
+    EXPECT_EQ(
+        part.headers.get("Content-Range"), "bytes 1-3/" + std::to_string(picture.body.size())
+    );
+    const std::string etag(picture.headers.get("ETag"));
+    EXPECT_EQ(comfyd.http().get(path, header("If-None-Match", etag)).status, 304);
+    EXPECT_EQ(comfyd.http().get(path, header("Range", "bytes=999999-")).status, 416);
+}
+
+TEST(Jobs, APictureComesBack) {
+    Comfyd comfyd;
+    const json::value job = comfyd.wait_finished(comfyd.submit(small_picture()));
+    expect_picture(comfyd, job);
+    EXPECT_EQ(job.at("outputs").at(0).at("node_id"), "3");
+}
+
+// Small ones are kept in the database, large ones are files.
+class PictureOfAWorker : public NativeTest, public testing::WithParamInterface<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, PictureOfAWorker, testing::Values(0, 40'000));
+
+TEST_P(PictureOfAWorker, ComesBackAndIsThereAfterACrash) {
+    start({.output_bytes = GetParam()});
+    const json::value job = comfyd_->wait_finished(comfyd_->submit(text_to_image("a")));
+    expect_picture(*comfyd_, job);
+    comfyd_->restart();  // by SIGKILL
+    const std::string id(job.at("id").as_string());
+    expect_picture(*comfyd_, comfyd_->wait_finished(id));
 }
 
 TEST(Jobs, TheSameJobIsSeenByEveryDialect) {
