@@ -178,9 +178,12 @@ std::string Incoming::hash() {
     return "blake3:" + hasher.hex();
 }
 
-std::string Incoming::take() {
-    *buffered_ -= buffer_.size();
-    return std::exchange(buffer_, {});
+std::shared_ptr<const std::string> Incoming::take() {
+    auto owned = std::make_unique<const std::string>(std::exchange(buffer_, {}));
+    return {owned.release(), [buffered = buffered_](const std::string* bytes) {
+                *buffered -= bytes->size();
+                delete bytes;
+            }};
 }
 
 BlobFiles::BlobFiles(fs::path directory, std::uint64_t bytes_max, Clock& clock)

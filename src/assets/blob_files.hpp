@@ -63,8 +63,10 @@ public:
     // All of the content, also what is in memory still.
     std::string hash();
     bool is_in_memory() const { return !file_.is_open() && !failure_; }
-    // All of the content, which is then gone. REQUIRES: is_in_memory().
-    std::string take();
+    // All of the content, which is then gone from here. It counts among what is in memory until it
+    // is given up, so that the outputs of any number of jobs that end are bounded too. REQUIRES:
+    // is_in_memory().
+    std::shared_ptr<const std::string> take();
     // The first kSniffBytes.
     const std::string& head() const { return head_; }
 

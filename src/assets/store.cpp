@@ -41,7 +41,8 @@ Task<Result<std::optional<Content>>> Store::Impl::find_content(Asset asset) {
                            : fail(std::move(kept.error()));
         }
     }
-    auto path = files_.find(asset.hash);
+    auto work = guarded([this, hash = asset.hash] { return files_.find(hash); });
+    auto path = co_await pool_.run(std::move(work));
     if (!path || !*path) {
         co_return path ? Result<std::optional<Content>>(std::nullopt)
                        : fail(std::move(path.error()));

@@ -89,7 +89,7 @@ Task<Result<Store::Added>> Store::Impl::keep(Incoming& incoming, NewAsset asset)
     if (!recorded) {
         co_return fail(std::move(recorded.error()));
     }
-    recorded->asset.bytes = std::make_shared<const std::string>(incoming.take());
+    recorded->asset.bytes = incoming.take();
     co_return Added{std::move(recorded->asset), true};
 }
 

@@ -432,6 +432,20 @@ TEST_F(StoreTest, SmallOutputsAreKeptWithTheirRecord) {
     EXPECT_TRUE(store_.path_of(uploaded.asset.hash)) << "an upload is a file";
 }
 
+TEST_F(StoreTest, OutputsInMemoryAreBounded) {
+    NewAsset asset = of("red");
+    asset.job = JobId::make(clock_.now());
+    const std::string bytes(StoreOptions().kept_bytes_max, 'x');
+    std::vector<Store::Added> held{add(bytes, asset)};
+    while (held.back().asset.bytes && held.size() < 10'000) {
+        held.push_back(add(bytes, asset));
+    }
+    EXPECT_EQ(held.size(), 128U * 1024 * 1024 / bytes.size() + 1) << "the first that is a file";
+    EXPECT_EQ(blobs().size(), 1U);
+    held.clear();
+    EXPECT_TRUE(add(bytes, asset).asset.bytes) << "there is room again";
+}
+
 TEST_F(StoreTest, LargeOutputsAreFiles) {
     NewAsset asset = of("red");
     asset.job = JobId::make(clock_.now());
