@@ -110,7 +110,7 @@ Result<FormPart> parse_part_header(std::string_view text) {
     return part;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     std::string out = "\"";
     for (const char c : text) {
         if (c == '"') {
@@ -191,9 +191,9 @@ Multipart make_multipart(const std::vector<FormPart>& parts) {
     Multipart made{"multipart/form-data; boundary=" + boundary, {}};
     for (const auto& part : parts) {
         made.body +=
-            "--" + boundary + "\r\nContent-Disposition: form-data; name=" + quoted(part.name);
+            "--" + boundary + "\r\nContent-Disposition: form-data; name=" + in_quotes(part.name);
         if (part.filename) {
-            made.body += "; filename=" + quoted(*part.filename);
+            made.body += "; filename=" + in_quotes(*part.filename);
         }
         if (!part.content_type.empty()) {
             made.body += "\r\nContent-Type: " + part.content_type;
