@@ -26,6 +26,7 @@
 #include "assets/store.hpp"
 #include "auth/keys.hpp"
 #include "base/crypto.hpp"
+#include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
@@ -109,7 +110,8 @@ public:
           data_(config_.data),
           core_("core"),
           io_(io_thread_count(config_)),
-          pool_(4) {}
+          pool_(4),
+          media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)) {}
 
     ~Impl() { stop(); }
 
@@ -119,6 +121,9 @@ public:
         }
         if (auto opened = open_storage(); !opened) {
             return opened;
+        }
+        if (auto marked = mark_running(); !marked) {
+            return marked;
         }
         if (auto made = make_fleet(); !made) {
             return made;
@@ -165,6 +170,8 @@ public:
         core_.stop();
         webhooks_.reset();
         ledger_->stop();
+        std::error_code ignored;
+        fs::remove(running_mark(), ignored);
         log::info("stopped", {});
     }
 
@@ -190,6 +197,20 @@ private:
         }
         links_ = std::make_unique<assets::LinkSigner>(std::move(*key));
         return {};
+    }
+
+    fs::path running_mark() const { return data_ / "running"; }
+
+    // A file that only an orderly stop removes: the next start then knows whether this process
+    // died.
+    Result<> mark_running() {
+        std::error_code error;
+        process_died_ = fs::exists(running_mark(), error);
+        if (process_died_) {
+            log::warning("comfyd did not end in order the last time", {{"data", data_.string()}});
+            return {};
+        }
+        return write_file(running_mark(), std::to_string(::getpid()) + "\n");
     }
 
     Result<> make_fleet() {
@@ -222,6 +243,7 @@ private:
         engine_config.folders = engine_options.folders;
         engine_config.slots = config_.engine_slots;
         engine_config.pool = config_.engine_pool;
+        engine_config.process_died = process_died_;
         return fleet_->add_engine(*engine_, std::move(engine_config));
     }
 
@@ -373,7 +395,7 @@ private:
         api::add_native(
             *router_,
             *services_,
-            {pool_, data_ / "native", config_.frontend_dir, convert_picture, replace_alpha}
+            {pool_, media_, data_ / "native", config_.frontend_dir, convert_picture, replace_alpha}
         );
         net::ServerLimits limits;
         limits.body_bytes_max =
@@ -450,7 +472,8 @@ private:
     observe::Metrics metrics_;
     net::IoThread core_;
     net::IoThreads io_;
-    Pool pool_;  // after the contexts: its threads post to them until they are joined
+    Pool pool_;   // after the contexts: its threads post to them until they are joined
+    Pool media_;  // pictures may take long: they hold up no file and no job
     std::unique_ptr<ledger::SqliteLedger> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
@@ -468,6 +491,7 @@ private:
     net::Endpoint endpoint_;
     std::atomic<bool> ready_{false};
     bool started_ = false;
+    bool process_died_ = false;  // the one before this
 };
 
 Application::Application(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -9,9 +9,14 @@ namespace {
 
 // Documents above this are parsed and bodies above this are built on the pool.
 constexpr std::size_t kLargeBytes = 256 * 1024;
-constexpr std::size_t kDocumentBytesMax = 256 * 1024 * 1024;
+// What a worker may answer, by kind: a parsed document takes about ten times its size, and a worker
+// that has gone mad must not take the memory of all others.
+constexpr std::size_t kObjectInfoBytesMax = 256 * 1024 * 1024;
+constexpr std::size_t kPromptsBytesMax = 64 * 1024 * 1024;  // answers that hold whole prompts
+constexpr std::size_t kAnswerBytesMax = 1024 * 1024;        // all others
 constexpr std::size_t kMessageBytesMax =
     128 * 1024 * 1024;  // full-size pictures come as previews, too
+constexpr std::size_t kTextMessageBytesMax = 8 * 1024 * 1024;
 constexpr std::size_t kShownBodyBytesMax = 500;
 constexpr std::chrono::seconds kSocketIdle{60};
 
@@ -28,12 +33,18 @@ Error unexpected_status(const std::string& what, const net::ClientResponse& resp
     );
 }
 
-Task<Result<json::value>> parse_anywhere(Pool& pool, std::string text) {
+// What `read` makes of a text, where it holds nobody up. Only what it returns comes back: a large
+// document also takes long to destroy.
+template <class Read>
+Task<std::invoke_result_t<Read, const std::string&>> read_anywhere(
+    Pool& pool, std::string text, Read read
+) {
     if (text.size() < kLargeBytes) {
-        co_return parse_python(text);
+        co_return read(text);
     }
-    auto parsed = co_await pool.run([text = std::move(text)] { return parse_python(text); });
-    co_return parsed;
+    auto done =
+        co_await pool.run([text = std::move(text), read = std::move(read)] { return read(text); });
+    co_return done;
 }
 
 std::string submission_body(const Submission& submission) {
@@ -59,7 +70,6 @@ Error protocol_error(const std::string& what, const std::string& why) {
 
 // The body of a good answer.
 Task<Result<std::string>> fetch(net::Client& http, net::ClientRequest request, std::string what) {
-    request.response_bytes_max = kDocumentBytesMax;
     auto response = co_await http.send(std::move(request));
     if (!response) {
         co_return fail(std::move(response.error()));
@@ -70,6 +80,29 @@ Task<Result<std::string>> fetch(net::Client& http, net::ClientRequest request, s
     co_return std::move(response->body);
 }
 
+Result<Queue> read_queue_text(const std::string& text) {
+    const auto document = parse_python(text);
+    if (!document) {
+        return fail(protocol_error("GET /queue", document.error().message));
+    }
+    return read_queue(*document);
+}
+
+Result<std::optional<HistoryEntry>> read_history_text(
+    const std::string& text, const std::string& prompt_id
+) {
+    const auto document = parse_python(text);
+    if (!document) {
+        return fail(protocol_error("GET /history", document.error().message));
+    }
+    const json::object* root = document->if_object();
+    if (root == nullptr) {
+        return fail(protocol_error("GET /history", "no object"));
+    }
+    const json::object* entry = object_of(*root, prompt_id);
+    return entry == nullptr ? std::nullopt : std::optional(read_history_entry(*entry));
+}
+
 }  // namespace
 
 Task<Result<Message>> Events::next() {
@@ -77,7 +110,15 @@ Task<Result<Message>> Events::next() {
     if (!frame) {
         co_return fail(std::move(frame.error()));
     }
-    co_return frame->binary ? decode_binary(frame->data) : decode_text(frame->data);
+    if (!frame->binary && frame->data.size() > kTextMessageBytesMax) {
+        co_return Malformed{};
+    }
+    const bool binary = frame->binary;
+    auto message =
+        co_await read_anywhere(pool_, std::move(frame->data), [binary](const std::string& data) {
+            return binary ? decode_binary(data) : decode_text(data);
+        });
+    co_return message;
 }
 
 Client::Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts)
@@ -87,10 +128,11 @@ Client::Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeou
     }
 }
 
-Task<Result<std::string>> Client::get(std::string target, Millis timeout) {
+Task<Result<std::string>> Client::get(std::string target, Millis timeout, std::uint64_t bytes_max) {
     net::ClientRequest request;
     request.url = base_url_ + target;
     request.timeout = timeout;
+    request.response_bytes_max = bytes_max;
     return fetch(http_, std::move(request), "GET " + target);
 }
 
@@ -101,11 +143,12 @@ Task<Result<std::string>> Client::post(std::string target, std::string body, Mil
     request.headers.set("Content-Type", "application/json");
     request.body = std::move(body);
     request.timeout = timeout;
+    request.response_bytes_max = kAnswerBytesMax;
     return fetch(http_, std::move(request), "POST " + target);
 }
 
 Task<Result<SystemStats>> Client::system_stats() {
-    auto body = co_await get("/system_stats", timeouts_.request);
+    auto body = co_await get("/system_stats", timeouts_.request, kAnswerBytesMax);
     if (!body) {
         co_return fail(std::move(body.error()));
     }
@@ -117,39 +160,30 @@ Task<Result<SystemStats>> Client::system_stats() {
 }
 
 Task<Result<std::string>> Client::object_info() {
-    return get("/object_info", timeouts_.object_info);
+    return get("/object_info", timeouts_.object_info, kObjectInfoBytesMax);
 }
 
 Task<Result<Queue>> Client::queue() {
-    auto body = co_await get("/queue", timeouts_.request);
+    auto body = co_await get("/queue", timeouts_.request, kPromptsBytesMax);
     if (!body) {
         co_return fail(std::move(body.error()));
     }
-    auto document = co_await parse_anywhere(pool_, std::move(*body));
-    if (!document) {
-        co_return fail(protocol_error("GET /queue", document.error().message));
-    }
-    co_return read_queue(*document);
+    auto queue = co_await read_anywhere(pool_, std::move(*body), read_queue_text);
+    co_return queue;
 }
 
 Task<Result<std::optional<HistoryEntry>>> Client::history(std::string prompt_id) {
-    auto body = co_await get("/history/" + net::percent_encode(prompt_id), timeouts_.request);
+    auto body = co_await get(
+        "/history/" + net::percent_encode(prompt_id), timeouts_.request, kPromptsBytesMax
+    );
     if (!body) {
         co_return fail(std::move(body.error()));
     }
-    auto document = co_await parse_anywhere(pool_, std::move(*body));
-    if (!document) {
-        co_return fail(protocol_error("GET /history", document.error().message));
-    }
-    const json::object* root = document->if_object();
-    if (root == nullptr) {
-        co_return fail(protocol_error("GET /history", "no object"));
-    }
-    const json::object* entry = object_of(*root, prompt_id);
-    if (entry == nullptr) {
-        co_return std::optional<HistoryEntry>();
-    }
-    co_return std::optional<HistoryEntry>(read_history_entry(*entry));
+    auto entry =
+        co_await read_anywhere(pool_, std::move(*body), [prompt_id](const std::string& text) {
+            return read_history_text(text, prompt_id);
+        });
+    co_return entry;
 }
 
 Task<Result<Accepted>> Client::submit(Submission submission) {
@@ -159,18 +193,22 @@ Task<Result<Accepted>> Client::submit(Submission submission) {
     request.headers.set("Content-Type", "application/json");
     request.body = submission_body(submission);
     request.timeout = timeouts_.submit;
+    request.response_bytes_max = kPromptsBytesMax;  // a refusal quotes the inputs
     auto response = co_await http_.send(std::move(request));
     if (!response) {
         co_return fail(std::move(response.error()));
     }
-    auto document = parse_python(response->body);
+    Error other_status = unexpected_status("POST /prompt", *response);
+    auto document = co_await read_anywhere(
+        pool_, std::move(response->body), [](const std::string& text) { return parse_python(text); }
+    );
     json::object* answer = document ? document->if_object() : nullptr;
     if (response->status == 400 && answer != nullptr) {
         std::string message = "the worker refused the workflow: " + describe_rejection(*answer);
         co_return fail(Code::worker_rejected, std::move(message), std::move(*answer));
     }
     if (!is_success(response->status)) {
-        co_return fail(unexpected_status("POST /prompt", *response));
+        co_return fail(std::move(other_status));
     }
     if (answer == nullptr) {
         co_return fail(
@@ -230,6 +268,7 @@ Task<Result<FileName>> Client::upload(
     request.headers.set("Content-Type", std::move(form.content_type));
     request.body = std::move(form.body);
     request.timeout = timeouts_.transfer;
+    request.response_bytes_max = kAnswerBytesMax;
     auto response = co_await http_.send(std::move(request));
     if (!response) {
         co_return fail(std::move(response.error()));
@@ -292,7 +331,7 @@ Task<Result<std::unique_ptr<Events>>> Client::connect_events(std::string client_
     if (!written) {
         co_return fail(std::move(written.error()));
     }
-    co_return std::make_unique<Events>(std::move(*socket));
+    co_return std::make_unique<Events>(std::move(*socket), pool_);
 }
 
 }  // namespace comfyd::comfy

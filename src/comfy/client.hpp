@@ -84,13 +84,16 @@ struct ClientTimeouts {
 // The WebSocket of one client id. Destroying it drops the connection.
 class Events {
 public:
-    explicit Events(std::unique_ptr<net::WebSocket> socket) : socket_(std::move(socket)) {}
+    Events(std::unique_ptr<net::WebSocket> socket, Pool& pool)
+        : socket_(std::move(socket)), pool_(pool) {}
 
+    // Large messages are decoded on the pool; texts above 8 MB are Malformed.
     Task<Result<Message>> next();
     void abort() { socket_->abort(); }
 
 private:
     std::unique_ptr<net::WebSocket> socket_;
+    Pool& pool_;
 };
 
 class Client {
@@ -121,7 +124,7 @@ public:
     Task<Result<std::unique_ptr<Events>>> connect_events(std::string client_id);
 
 private:
-    Task<Result<std::string>> get(std::string target, Millis timeout);
+    Task<Result<std::string>> get(std::string target, Millis timeout, std::uint64_t bytes_max);
     Task<Result<std::string>> post(std::string target, std::string body, Millis timeout);
 
     net::Client& http_;

@@ -60,6 +60,7 @@ protected:
     }
 
     std::unique_ptr<Client> client_;
+    std::vector<net::WebSocketMessage> messages_;  // that a socket gets
 
 private:
     Task<> answer(net::Exchange& exchange) {
@@ -71,6 +72,17 @@ private:
             received_[key] = body ? *body : "";
             const auto found = replies_.find(key);
             response = found == replies_.end() ? net::Response{404, {}, ""} : found->second;
+        }
+        if (response.status == 101) {
+            auto socket = co_await exchange.upgrade({});
+            for (std::size_t i = 0; socket && i < messages_.size(); ++i) {
+                co_await (*socket)->write(messages_[i].data, messages_[i].binary);
+            }
+            if (socket) {
+                co_await (*socket)->read();  // the client's greeting
+                co_await (*socket)->read();  // its end
+            }
+            co_return;
         }
         co_await exchange.send(std::move(response));
     }
@@ -198,6 +210,63 @@ TEST_F(ClientTest, ViewStreamsAFileAndSaysItsType) {
 
 TEST_F(ClientTest, AServerWithoutWebSocketIsAFailure) {
     EXPECT_FALSE(wait(client_->connect_events("c")));
+}
+
+// Whatever a worker answers, no more is taken in than its kind may need.
+TEST_F(ClientTest, AnswersAreLimitedByKind) {
+    const std::string padding(2 * 1024 * 1024, ' ');
+    reply("GET /prefix/system_stats", 200, "{}" + padding);
+    reply("POST /prefix/interrupt", 200, padding);
+    reply("POST /prefix/upload/image", 200, R"({"name":"a.png"})" + padding);
+    EXPECT_EQ(wait(client_->system_stats()).error().code, Code::payload_too_large);
+    EXPECT_EQ(wait(client_->interrupt("p")).error().code, Code::payload_too_large);
+    EXPECT_EQ(wait(client_->upload("a.png", "", "x")).error().code, Code::payload_too_large);
+
+    // Those that hold whole prompts may be larger; they are read on the pool.
+    reply(
+        "GET /prefix/queue",
+        200,
+        R"({"queue_running":[[0,"p",{},{},[]]],"queue_pending":[]})" + padding
+    );
+    reply(
+        "GET /prefix/history/p",
+        200,
+        R"({"p":{"outputs":{"9":{"text":["a"]}},"status":{"status_str":"success","completed":true,"messages":[]}}})" +
+            padding
+    );
+    reply("GET /prefix/object_info", 200, "{}" + padding);
+    const auto queue = wait(client_->queue());
+    ASSERT_TRUE(queue) << queue.error().message;
+    EXPECT_TRUE(queue->is_running("p"));
+    const auto history = wait(client_->history("p"));
+    ASSERT_TRUE(history && *history);
+    EXPECT_TRUE((*history)->outputs.contains("9"));
+    EXPECT_TRUE(wait(client_->object_info()));
+}
+
+TEST_F(ClientTest, LargeMessagesComeInOrderAndHugeTextsAreSkipped) {
+    const auto text_of_size = [](std::size_t bytes) {
+        return R"({"type":"executing","data":{"prompt_id":"p","node":")" + std::string(bytes, '7') +
+               R"("}})";
+    };
+    for (const std::size_t bytes : {1UL, 300UL * 1024, 9UL * 1024 * 1024, 2UL}) {
+        messages_.push_back({text_of_size(bytes), false});
+    }
+    reply("GET /prefix/ws?clientId=c", 101, "");
+    auto events = wait(client_->connect_events("c"));
+    ASSERT_TRUE(events) << events.error().message;
+    std::vector<std::size_t> sizes;
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+        const auto message = wait((*events)->next());
+        ASSERT_TRUE(message) << message.error().message;
+        const auto* executing = std::get_if<Executing>(&*message);
+        sizes.push_back(executing == nullptr ? 0 : executing->node->size());
+    }
+    EXPECT_THAT(sizes, testing::ElementsAre(1, 300 * 1024, 0, 2));
+    wait([](std::unique_ptr<Events> done) -> Task<bool> {
+        done->abort();
+        co_return true;
+    }(std::move(*events)));
 }
 
 }  // namespace

@@ -5,10 +5,14 @@
 namespace comfyd::comfy {
 
 net::Response json_reply(int status, const json::value& body) {
+    return json_text_reply(status, json::serialize_python(body));
+}
+
+net::Response json_text_reply(int status, std::string json) {
     net::Response response;
     response.status = status;
     response.headers.set("Content-Type", "application/json; charset=utf-8");
-    response.body = json::serialize_python(body);
+    response.body = std::move(json);
     return response;
 }
 

@@ -15,6 +15,7 @@ inline constexpr std::string_view kProtocolVersion = "0.33.0";
 
 // JSON in Python's spelling.
 net::Response json_reply(int status, const json::value& body);
+net::Response json_text_reply(int status, std::string json);
 net::Response text_reply(int status, std::string text);
 net::Response empty_reply(int status);
 // {"error": text}

@@ -27,6 +27,14 @@ Result<std::string> read_whole(const fs::path& path, std::uint64_t bytes_max) {
     return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
 }
 
+Task<Result<jobs::AttemptResult>> ended_with_process() {
+    co_return fail(
+        Code::worker_lost,
+        "comfyd itself ended while it ran this job",
+        {{std::string(jobs::kEndedWithProcess), true}}
+    );
+}
+
 }  // namespace
 
 EngineWorker::Seat::Seat(EngineWorker& worker, const EngineAttempt* attempt)
@@ -113,6 +121,9 @@ double EngineWorker::load() const {
 Task<Result<jobs::AttemptResult>> EngineWorker::run(
     jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
 ) {
+    if (assignment.reattach && config_.process_died) {
+        return ended_with_process();
+    }
     auto attempt = std::make_unique<EngineAttempt>(link_, std::move(assignment), listener, stop);
     Seat seat(*this, attempt.get());
     return run_attempt(std::move(attempt), std::move(seat));

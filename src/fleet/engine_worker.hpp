@@ -18,6 +18,8 @@ struct EngineConfig {
     engine::Folders folders;  // the engine's own
     int slots = 1;            // runs at once
     std::string pool = "default";
+    // The process before this one did not end in order: what it ran here may be why.
+    bool process_died = false;
 };
 
 class EngineWorker final : public jobs::Worker {

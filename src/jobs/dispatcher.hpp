@@ -151,6 +151,8 @@ private:
     Task<> run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached);
     Task<Result<Assignment>> begin(std::shared_ptr<Attempt> attempt, bool is_reattached);
     Task<> conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome);
+    // The process has died in an attempt of this job before.
+    Task<bool> has_ended_with_process(JobId id);
     Task<> settle(std::shared_ptr<Attempt> attempt, Step step);
     Task<Result<>> change_attempt(std::shared_ptr<Attempt> attempt, Step step);
     Task<Result<>> change_waiting(JobId id, Step step);

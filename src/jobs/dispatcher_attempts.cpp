@@ -272,7 +272,17 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
         });
         co_return;
     }
-    const Failure failure = Failure::from(error);
+    Failure failure = Failure::from(error);
+    if (failure.details.contains(kEndedWithProcess)) {
+        const bool again = co_await has_ended_with_process(attempt->id);
+        if (again) {
+            failure.code = Code::node_execution_error;
+            failure.message =
+                "comfyd itself ended twice while it ran this job, so it is not tried again. Its "
+                "workflow may ask for more than this machine has: make it smaller, or give it to "
+                "a ComfyUI worker";
+        }
+    }
     log::info(
         "attempt failed",
         {{"job", attempt->id},
@@ -295,6 +305,15 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
             return fail_job(job, failure, sequence, now);
         }
     );
+}
+
+Task<bool> Dispatcher::has_ended_with_process(JobId id) {
+    auto events = co_await ledger_.events(id, 0);
+    co_return events&& std::ranges::any_of(*events, [](const Event& event) {
+        const json::value* error = json::find(event.data, "error");
+        return event.type == EventType::retrying && error != nullptr && error->is_object() &&
+               Failure::from_json(error->get_object()).details.contains(kEndedWithProcess);
+    });
 }
 
 // Commits the end of an attempt. A full or locked disk must not lose a finished picture: it is

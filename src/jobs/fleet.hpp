@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/task.hpp"
@@ -76,6 +77,10 @@ struct WorkerFile {
     std::string subfolder;
     std::string folder;  // "output", "temp", "input"
 };
+
+// In the details of a failed attempt: it ran in comfyd's own process, which died meanwhile. One
+// that does so again is not tried a third time, because the job itself may be the cause.
+inline constexpr std::string_view kEndedWithProcess = "ended_with_process";
 
 struct AttemptResult {
     std::vector<Output> outputs;

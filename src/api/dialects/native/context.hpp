@@ -14,6 +14,7 @@
 #include "api/dialects/native/files.hpp"
 #include "api/dialects/native/hidden.hpp"
 #include "api/dialects/native/native.hpp"
+#include "base/turnstile.hpp"
 #include "comfy/replies.hpp"
 
 namespace comfyd::api::native {
@@ -51,6 +52,9 @@ struct Context {
     PromptIds prompt_ids;
     FileNames files;
     Hidden hidden;
+    // Of one tenant at a time: pictures in other forms, and histories, which may be large.
+    Turnstile picture_turns{{.inside_max = 2, .waiting_max = 256}};
+    Turnstile history_turns{{.inside_max = 2, .waiting_max = 64}};
 
     // The number of the tenant's next prompt.
     std::int64_t next_number(const std::string& tenant);
@@ -62,6 +66,7 @@ private:
 
 using comfy::empty_reply;
 using comfy::json_reply;
+using comfy::json_text_reply;
 using comfy::text_reply;
 // What ComfyUI answers when a handler of its own fails.
 net::Response trouble();

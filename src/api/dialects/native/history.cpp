@@ -1,6 +1,7 @@
 // GET and POST /history, GET /api/jobs: what became of prompts.
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
@@ -17,6 +18,10 @@ constexpr int kPage = 1'000;
 constexpr std::size_t kHistoryMax = 10'000;  // as ComfyUI keeps
 constexpr std::size_t kShownMax = 1'000;     // of one answer that names no number
 constexpr std::size_t kIdsMax = 1'000;       // of one request
+// What one answer holds, apart from its newest entry: a prompt may have 30 MB.
+constexpr std::size_t kAnswerBytesMax = 64 * 1024 * 1024;
+// Entries of larger prompts are made on the pool.
+constexpr std::size_t kLargeBytes = 256 * 1024;
 
 std::optional<std::int64_t> to_int(std::string_view text) {
     std::int64_t number = 0;
@@ -120,26 +125,90 @@ Task<Result<std::vector<jobs::Job>>> history_window(
     co_return jobs;
 }
 
-Task<Result<json::object>> to_history(
+// "id": {…}
+std::string entry_text(
+    const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
+) {
+    return json::serialize_python(json::value(prompt_id_of(job))) + ": " +
+           json::serialize_python(history_entry(job, spec, notes));
+}
+
+// nullopt: the job is gone.
+Task<Result<std::optional<std::string>>> make_entry(
+    Context& context, std::string tenant, const jobs::Job& job
+) {
+    auto spec = co_await context.services.jobs.spec(std::move(tenant), job.id);
+    if (!spec && spec.error().code == Code::not_found) {
+        co_return std::nullopt;
+    }
+    if (!spec) {
+        co_return fail(std::move(spec.error()));
+    }
+    auto notes = co_await notes_of(context, job.id);
+    if (spec->workflow.size() < kLargeBytes) {
+        co_return entry_text(job, *spec, notes);
+    }
+    auto text = co_await context.parts.pool.run([&job, spec = std::move(*spec), notes] {
+        return entry_text(job, spec, notes);
+    });
+    co_return text;
+}
+
+struct History {
+    std::string text;
+    std::size_t left_out = 0;  // older ones, for which there was no room
+};
+Task<Result<History>> to_history(
     Context& context, std::string tenant, std::vector<jobs::Job> jobs
 ) {
-    json::object history;
-    for (const jobs::Job& job : jobs) {
-        auto spec = co_await context.services.jobs.spec(tenant, job.id);
-        if (!spec && spec.error().code == Code::not_found) {
+    History history;
+    std::vector<std::string> entries;  // the newest first, which are wanted most
+    std::set<std::string> ids;         // one that was used again names the newest prompt
+    std::size_t bytes = 0;
+    for (auto job = jobs.rbegin(); job != jobs.rend(); ++job) {
+        if (!ids.insert(prompt_id_of(*job)).second) {
             continue;
         }
-        if (!spec) {
-            co_return fail(std::move(spec.error()));
+        auto entry = co_await make_entry(context, tenant, *job);
+        if (!entry) {
+            co_return fail(std::move(entry.error()));
         }
-        auto notes = co_await notes_of(context, job.id);
-        history[prompt_id_of(job)] = history_entry(job, *spec, notes);
+        if (!*entry) {
+            continue;
+        }
+        if (!entries.empty() && bytes + (*entry)->size() > kAnswerBytesMax) {
+            history.left_out = static_cast<std::size_t>(jobs.rend() - job);
+            break;
+        }
+        bytes += (*entry)->size();
+        entries.push_back(std::move(**entry));
     }
+    history.text.reserve(bytes + 2 * entries.size() + 2);
+    history.text = "{";
+    for (; !entries.empty(); entries.pop_back()) {
+        history.text += history.text.size() > 1 ? ", " : "";
+        history.text += entries.back();
+    }
+    history.text += "}";
     co_return history;
 }
 
-Task<> answer_history(Call& call, Result<json::object> history) {
-    return send(call, history ? json_reply(200, *history) : encode_native_error(history.error()));
+Task<> answer_history(Call& call, Context& context, std::vector<jobs::Job> jobs) {
+    auto pass = co_await context.history_turns.enter(call.caller.tenant);
+    if (!pass) {
+        co_await send(call, encode_native_error(pass.error()));
+        co_return;
+    }
+    auto history = co_await to_history(context, call.caller.tenant, std::move(jobs));
+    if (!history) {
+        co_await send(call, encode_native_error(history.error()));
+        co_return;
+    }
+    net::Response response = json_text_reply(200, std::move(history->text));
+    if (history->left_out > 0) {
+        response.headers.set("X-Comfyd-Left-Out", std::to_string(history->left_out));
+    }
+    co_await send(call, std::move(response));
 }
 
 net::Response refusal(const char* text) {
@@ -264,8 +333,7 @@ Task<> get_history(Call& call, Context& context) {
         co_await send(call, encode_native_error(jobs.error()));
         co_return;
     }
-    auto history = co_await to_history(context, call.caller.tenant, std::move(*jobs));
-    co_await answer_history(call, std::move(history));
+    co_await answer_history(call, context, std::move(*jobs));
 }
 
 Task<> get_history_of(Call& call, Context& context) {
@@ -282,12 +350,7 @@ Task<> get_history_of(Call& call, Context& context) {
     std::erase_if(*found, [&hidden](const jobs::Job& job) {
         return !is_in_history(job) || hidden->contains(job.id);
     });
-    // An id that was used again names the newest prompt.
-    if (found->size() > 1) {
-        found->erase(found->begin(), found->end() - 1);
-    }
-    auto history = co_await to_history(context, call.caller.tenant, std::move(*found));
-    co_await answer_history(call, std::move(history));
+    co_await answer_history(call, context, std::move(*found));
 }
 
 Task<> post_history(Call& call, Context& context) {

@@ -26,10 +26,11 @@ struct PictureRequest {
 };
 
 struct NativeParts {
-    Pool& pool;                      // for disk and pictures
+    Pool& pool;                      // for disk
+    Pool& media;                     // for pictures, which may take long
     std::filesystem::path folder;    // settings and documents of users, names of uploaded files
     std::filesystem::path frontend;  // the editor's files; empty: none are served
-    // Runs on the pool. Code::invalid_argument for what is no picture. Empty: not available.
+    // Runs on `media`. Code::invalid_argument for what is no picture. Empty: not available.
     std::function<Result<std::string>(const PictureRequest&)> convert_picture{};
     // The picture with the alpha of another one; PNG. As above.
     std::function<Result<std::string>(const std::string& picture, const std::string& mask)>

@@ -99,8 +99,13 @@ Task<> send_form(Call& call, Context& context, PictureRequest request, std::stri
         co_await send(call, trouble());
         co_return;
     }
-    auto made = co_await context.parts.pool.run([&convert = context.parts.convert_picture,
-                                                 request = std::move(request)] {
+    auto pass = co_await context.picture_turns.enter(call.caller.tenant);
+    if (!pass) {
+        co_await send(call, encode_native_error(pass.error()));
+        co_return;
+    }
+    auto made = co_await context.parts.media.run([&convert = context.parts.convert_picture,
+                                                  request = std::move(request)] {
         return convert(request);
     });
     co_await send(call, made ? bytes_reply(std::move(*made), type, name) : trouble());
@@ -372,9 +377,14 @@ Task<> upload_mask(Call& call, Context& context) {
         co_await send(call, trouble());
         co_return;
     }
-    auto made = co_await context.parts.pool.run([&replace = context.parts.replace_alpha,
-                                                 picture = std::move(*original),
-                                                 mask_bytes = std::move(*alpha)] {
+    auto pass = co_await context.picture_turns.enter(call.caller.tenant);
+    if (!pass) {
+        co_await send(call, encode_native_error(pass.error()));
+        co_return;
+    }
+    auto made = co_await context.parts.media.run([&replace = context.parts.replace_alpha,
+                                                  picture = std::move(*original),
+                                                  mask_bytes = std::move(*alpha)] {
         return replace(picture, mask_bytes);
     });
     if (!made) {
