@@ -1,5 +1,5 @@
-// What most files include, parsed once per build. Only a quicker way to the same program: every file includes what it
-// uses, and builds without this one (-DCOMFYD_PRECOMPILE=OFF).
+// What most files include, parsed once per build. Only a quicker way to the same program: every
+// file includes what it uses, and builds without this one (-DCOMFYD_PRECOMPILE=OFF).
 #pragma once
 
 #include <algorithm>
