@@ -78,7 +78,7 @@ struct ClientTimeouts {
     };  // ComfyUI stalls for up to a second now and then, and for longer while it validates
     Millis object_info{60'000};
     Millis submit{60'000};
-    Millis validate{3'000};    // somebody waits for an answer that is not needed
+    Millis validate{10'000};   // the answer can be done without
     Millis transfer{600'000};  // one file, either way
     Millis connect{10'000};    // the WebSocket
 };
