@@ -147,7 +147,7 @@ def run(servers, options):
     missing = [name for name in ("ComfydLatentBatch", "ComfydConditioningBatch", "ComfydSaveImage")
                for server in servers if name not in server.classes()]
     if missing:
-        raise Failed(f"the node pack is not installed ({missing[0]}): copy worker/comfyui_nodes/comfyd_batch into "
+        raise Failed(f"the node pack is not installed ({missing[0]}): copy worker/comfyui_nodes/comfyd into "
                      "custom_nodes and restart ComfyUI")
     bench = Bench(servers, options)
     bench.warm_up()

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -66,6 +67,12 @@ struct Services {
     observe::Metrics& metrics;
     Clock& clock;
     ApiOptions options;
+    // What a worker that can run it says to a prompt, with the checks that only it can make.
+    // nullopt: none can say, or none did in time. Empty: there are no such workers.
+    std::function<Task<std::optional<workflow::PromptVerdict>>(
+        json::object prompt, std::vector<std::string> targets, std::string requirement
+    )>
+        ask_worker{};
     // Open event streams of the process, by whatever dialect; counted by StreamSlot.
     std::shared_ptr<std::atomic<std::size_t>> streams =
         std::make_shared<std::atomic<std::size_t>>(0);

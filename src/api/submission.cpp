@@ -8,6 +8,7 @@
 
 #include "api/asset_check.hpp"
 #include "api/inputs.hpp"
+#include "api/own_checks.hpp"
 #include "api/profile.hpp"
 #include "api/reuse.hpp"
 #include "api/workflow_source.hpp"
@@ -15,6 +16,7 @@
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
 #include "workflow/convert.hpp"
+#include "workflow/node_replacement.hpp"
 #include "workflow/parameters.hpp"
 #include "workflow/security.hpp"
 
@@ -282,6 +284,7 @@ Task<Result<jobs::Submitted>> submit(
     if (auto converted = convert(submission, *catalogue, services, graph, given); !converted) {
         co_return fail(std::move(converted.error()));
     }
+    workflow::apply_replacements(graph, catalogue->replacements(), *catalogue);
     workflow::wrap_file_lists(graph, *catalogue);
     if (auto references = check_references(graph); !references) {
         co_return fail(std::move(references.error()));
@@ -319,6 +322,12 @@ Task<Result<jobs::Submitted>> submit(
         if (!placed) {
             co_return fail(std::move(placed.error()));
         }
+    }
+    auto passed = co_await pass_own_checks(
+        services, *catalogue, graph, submission.spec.targets, checked->requirement
+    );
+    if (!passed) {
+        co_return fail(std::move(passed.error()));
     }
     submission.spec.requirement = std::move(checked->requirement);
     submission.spec.node_count = checked->node_count;

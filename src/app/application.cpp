@@ -382,7 +382,13 @@ private:
             },
             metrics_,
             clock_,
-            options
+            options,
+            [this](json::object prompt, std::vector<std::string> targets, std::string requirement) {
+                return await_on(
+                    core_.executor(),
+                    fleet_->judge(std::move(prompt), std::move(targets), std::move(requirement))
+                );
+            }
         });
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);

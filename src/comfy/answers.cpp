@@ -156,6 +156,8 @@ HistoryEntry read_history_entry(const json::object& entry) {
             }
         }
     }
+    // A prompt that grows a cycle while it runs is said to be a success, with its error beside it.
+    read.success = read.success && !read.error && !read.interrupted;
     return read;
 }
 
@@ -195,6 +197,32 @@ std::string describe_rejection(const json::object& answer) {
         text += (text.empty() ? "" : " ") + details;
     }
     return text.empty() ? "the worker gave no reason" : text;
+}
+
+Error rejection(std::string_view who, json::object answer) {
+    std::string message = std::string(who) + " refused the workflow: " + describe_rejection(answer);
+    const json::object* error = object_of(answer, "error");
+    json::object blame;
+    if (const json::object* nodes = object_of(answer, "node_errors");
+        nodes != nullptr && !nodes->empty() && nodes->begin()->value().is_object()) {
+        const json::object& node = nodes->begin()->value().get_object();
+        blame["node_id"] = nodes->begin()->key();
+        blame["node_type"] = text_of(node, "class_type");
+        const json::array* errors = array_of(node, "errors");
+        if (errors != nullptr && !errors->empty() && errors->front().is_object()) {
+            error = &errors->front().get_object();
+        }
+    }
+    if (error != nullptr) {
+        const std::string details = text_of(*error, "details");
+        blame["exception_type"] = text_of(*error, "type");
+        blame["exception_message"] =
+            text_of(*error, "message") + (details.empty() ? "" : ": " + details);
+    }
+    for (auto& member : blame) {
+        answer[member.key()] = std::move(member.value());
+    }
+    return {Code::worker_rejected, std::move(message), std::move(answer)};
 }
 
 }  // namespace comfyd::comfy

@@ -100,6 +100,53 @@ TEST(Answers, HistoryOfAnInterruption) {
     EXPECT_FALSE(entry.error);
 }
 
+TEST(Answers, AnErrorAmongTheMessagesDecidesWhateverTheStatusSays) {
+    const auto read = [](std::string_view event, std::string_view data) {
+        return read_history_entry(*json::parse_object(
+            R"({"status": {"status_str": "success", "completed": true, "messages": [
+                ["execution_start", {"timestamp": 1}], [")" +
+            std::string(event) + "\", " + std::string(data) + R"(], ["other", {}]]}})"
+        ));
+    };
+    const auto failed = read(
+        "execution_error",
+        R"({"node_id": "3", "exception_type": "graph.DependencyCycleError", "exception_message": "cycle"})"
+    );
+    EXPECT_FALSE(failed.success);
+    ASSERT_TRUE(failed.error);
+    EXPECT_EQ(failed.error->node_id, "3");
+    const auto interrupted = read("execution_interrupted", R"({"node_id": "3"})");
+    EXPECT_FALSE(interrupted.success);
+    EXPECT_TRUE(interrupted.interrupted);
+    EXPECT_TRUE(read("execution_error", R"({"exception_type": "ExecutionBlocked"})").success)
+        << "a blocked node is no end";
+}
+
+TEST(Answers, ARejectionIsToldInTheWordsOfAnError) {
+    const Error error = rejection(
+        "the worker",
+        *json::parse_object(R"({
+        "error": {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"},
+        "node_errors": {"4": {"class_type": "LoadImage", "errors": [
+            {"type": "custom_validation_failed", "message": "Custom validation failed for node",
+             "details": "image - Invalid image file: x.png", "extra_info": {"input_name": "image"}}]}}})"
+        )
+    );
+    EXPECT_EQ(error.code, Code::worker_rejected);
+    EXPECT_EQ(error.details.at("node_id"), "4");
+    EXPECT_EQ(error.details.at("node_type"), "LoadImage");
+    EXPECT_EQ(error.details.at("exception_type"), "custom_validation_failed");
+    EXPECT_EQ(
+        error.details.at("exception_message"),
+        "Custom validation failed for node: image - Invalid image file: x.png"
+    );
+    EXPECT_TRUE(error.details.contains("node_errors"));
+    const Error bare = rejection("it", *json::parse_object(R"({"error": {"type": "no_prompt"}})"));
+    EXPECT_EQ(bare.details.at("exception_type"), "no_prompt");
+    EXPECT_FALSE(bare.details.contains("node_id"));
+    EXPECT_EQ(rejection("it", {}).code, Code::worker_rejected);
+}
+
 TEST(Answers, RejectionNamesNodeAndInput) {
     const auto answer = *json::parse_object(R"({
         "error": {"type": "prompt_outputs_failed_validation", "message": "Prompt outputs failed validation"},

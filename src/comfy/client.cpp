@@ -11,9 +11,9 @@ namespace {
 constexpr std::size_t kLargeBytes = 256 * 1024;
 // What a worker may answer, by kind: a parsed document takes about ten times its size, and a worker
 // that has gone mad must not take the memory of all others.
-constexpr std::size_t kObjectInfoBytesMax = 256 * 1024 * 1024;
-constexpr std::size_t kPromptsBytesMax = 64 * 1024 * 1024;  // answers that hold whole prompts
-constexpr std::size_t kAnswerBytesMax = 1024 * 1024;        // all others
+constexpr std::size_t kDocumentBytesMax = 256 * 1024 * 1024;  // what tells of node classes
+constexpr std::size_t kPromptsBytesMax = 64 * 1024 * 1024;    // answers that hold whole prompts
+constexpr std::size_t kAnswerBytesMax = 1024 * 1024;          // all others
 constexpr std::size_t kMessageBytesMax =
     128 * 1024 * 1024;  // full-size pictures come as previews, too
 constexpr std::size_t kTextMessageBytesMax = 8 * 1024 * 1024;
@@ -160,7 +160,31 @@ Task<Result<SystemStats>> Client::system_stats() {
 }
 
 Task<Result<std::string>> Client::object_info() {
-    return get("/object_info", timeouts_.object_info, kObjectInfoBytesMax);
+    return get("/object_info", timeouts_.object_info, kDocumentBytesMax);
+}
+
+Task<Result<json::object>> Client::get_if_there(std::string target) {
+    auto body = co_await get(target, timeouts_.request, kDocumentBytesMax);
+    if (!body && body.error().code != Code::upstream_error) {
+        co_return fail(std::move(body.error()));
+    }
+    if (!body) {
+        co_return json::object();
+    }
+    // Servers answer with a page of their own where they do not know an address.
+    auto document = co_await read_anywhere(pool_, std::move(*body), [](const std::string& text) {
+        return parse_python(text);
+    });
+    const bool found = document && document->is_object();
+    co_return found ? std::move(document->get_object()) : json::object();
+}
+
+Task<Result<json::object>> Client::described_classes() {
+    return get_if_there("/comfyd/classes");
+}
+
+Task<Result<json::object>> Client::node_replacements() {
+    return get_if_there("/node_replacements");
 }
 
 Task<Result<Queue>> Client::queue() {
@@ -187,37 +211,53 @@ Task<Result<std::optional<HistoryEntry>>> Client::history(std::string prompt_id)
 }
 
 Task<Result<Accepted>> Client::submit(Submission submission) {
+    return post_prompt("/prompt", std::move(submission), timeouts_.submit);
+}
+
+Task<Result<Accepted>> Client::validate(Submission submission) {
+    return post_prompt("/comfyd/validate", std::move(submission), timeouts_.validate);
+}
+
+Task<Result<Accepted>> Client::post_prompt(
+    std::string target, Submission submission, Millis timeout
+) {
     net::ClientRequest request;
     request.method = "POST";
-    request.url = base_url_ + "/prompt";
+    request.url = base_url_ + target;
     request.headers.set("Content-Type", "application/json");
     request.body = submission_body(submission);
-    request.timeout = timeouts_.submit;
+    request.timeout = timeout;
     request.response_bytes_max = kPromptsBytesMax;  // a refusal quotes the inputs
     auto response = co_await http_.send(std::move(request));
     if (!response) {
         co_return fail(std::move(response.error()));
     }
-    Error other_status = unexpected_status("POST /prompt", *response);
+    Error other_status = unexpected_status("POST " + target, *response);
     auto document = co_await read_anywhere(
         pool_, std::move(response->body), [](const std::string& text) { return parse_python(text); }
     );
     json::object* answer = document ? document->if_object() : nullptr;
     if (response->status == 400 && answer != nullptr) {
-        std::string message = "the worker refused the workflow: " + describe_rejection(*answer);
-        co_return fail(Code::worker_rejected, std::move(message), std::move(*answer));
+        co_return fail(rejection("the worker", std::move(*answer)));
     }
     if (!is_success(response->status)) {
         co_return fail(std::move(other_status));
     }
     if (answer == nullptr) {
         co_return fail(
-            protocol_error("POST /prompt", document ? "no object" : document.error().message)
+            protocol_error("POST " + target, document ? "no object" : document.error().message)
         );
     }
     Accepted accepted;
     if (const json::object* errors = object_of(*answer, "node_errors")) {
         accepted.node_errors = *errors;
+    }
+    if (const json::array* outputs = array_of(*answer, "outputs")) {
+        for (const json::value& output : *outputs) {
+            if (output.is_string()) {
+                accepted.outputs.emplace_back(output.get_string());
+            }
+        }
     }
     co_return accepted;
 }

@@ -59,7 +59,8 @@ struct Submission {
 };
 
 struct Accepted {
-    json::object node_errors;  // not empty: only a part of the outputs runs
+    json::object node_errors;            // not empty: only a part of the outputs runs
+    std::vector<std::string> outputs{};  // that run; only a dry run tells
 };
 
 // A file of a worker, as its ui dictionaries name it.
@@ -77,6 +78,7 @@ struct ClientTimeouts {
     };  // ComfyUI stalls for up to a second now and then, and for longer while it validates
     Millis object_info{60'000};
     Millis submit{60'000};
+    Millis validate{10'000};   // the answer can be done without
     Millis transfer{600'000};  // one file, either way
     Millis connect{10'000};    // the WebSocket
 };
@@ -112,6 +114,12 @@ public:
     // Code::worker_rejected when validation said no; details are {"error", "node_errors"} as the
     // server wrote them.
     Task<Result<Accepted>> submit(Submission submission);
+    // The same without queueing anything, where the server has the node pack comfyd.
+    Task<Result<Accepted>> validate(Submission submission);
+    // The node pack's description of the classes; without members where there is no pack.
+    Task<Result<json::object>> described_classes();
+    // Without members where the server is too old to have any.
+    Task<Result<json::object>> node_replacements();
     Task<Result<>> interrupt(std::string prompt_id);
     Task<Result<>> delete_queued(std::string prompt_id);
     Task<Result<>> free(bool unload_models, bool free_memory);
@@ -125,6 +133,9 @@ public:
 
 private:
     Task<Result<std::string>> get(std::string target, Millis timeout, std::uint64_t bytes_max);
+    // Without members where the server has no such document.
+    Task<Result<json::object>> get_if_there(std::string target);
+    Task<Result<Accepted>> post_prompt(std::string target, Submission submission, Millis timeout);
     Task<Result<std::string>> post(std::string target, std::string body, Millis timeout);
 
     net::Client& http_;
@@ -142,5 +153,8 @@ Result<Queue> read_queue(const json::value& document);
 HistoryEntry read_history_entry(const json::object& entry);
 // For a person: which node, which input, what is wrong. `answer`: {"error", "node_errors"}.
 std::string describe_rejection(const json::object& answer);
+// The same as an error: its details are the answer, and with the names that an execution_error has
+// the node to blame: node_id, node_type, exception_type, exception_message.
+Error rejection(std::string_view who, json::object answer);
 
 }  // namespace comfyd::comfy

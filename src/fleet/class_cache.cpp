@@ -9,27 +9,36 @@ namespace {
 
 using Classes = std::shared_ptr<const workflow::NodeClasses>;
 
-Result<Classes> parse(const std::string& document) {
-    const auto parsed = comfy::parse_python(document);
+Result<Classes> parse(const ClassCache::Told& told) {
+    const auto parsed = comfy::parse_python(told.object_info);
     if (!parsed) {
         return fail(Code::protocol_error, "GET /object_info: " + parsed.error().message);
     }
-    return workflow::NodeClasses::from_object_info(*parsed);
+    workflow::ClassNotes notes;
+    notes.read(told.described);
+    notes.replacements = told.replacements;
+    return workflow::NodeClasses::from_object_info(*parsed, std::move(notes));
+}
+
+Digest digest_of(const ClassCache::Told& told) {
+    return sha256(
+        to_hex(sha256(told.object_info)) + json::serialize(told.described) +
+        json::serialize(told.replacements)
+    );
 }
 
 }  // namespace
 
-Task<Result<Classes>> ClassCache::read(std::string document) {
-    const auto text =
-        std::make_shared<const std::string>(std::move(document));  // us and the pool's thread
-    const auto digest = co_await pool_.run([text] { return sha256(*text); });
+Task<Result<Classes>> ClassCache::read(Told told) {
+    const auto kept = std::make_shared<const Told>(std::move(told));  // us and the pool's thread
+    const auto digest = co_await pool_.run([kept] { return digest_of(*kept); });
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     if (const auto found = known_.find(digest); found != known_.end()) {
         if (auto classes = found->second.lock()) {
             co_return classes;
         }
     }
-    auto classes = co_await pool_.run([text] { return parse(*text); });
+    auto classes = co_await pool_.run([kept] { return parse(*kept); });
     if (classes) {
         known_[digest] = *classes;
     }

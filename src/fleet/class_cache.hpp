@@ -16,8 +16,14 @@ class ClassCache {
 public:
     explicit ClassCache(Pool& pool) : pool_(pool) {}
 
-    // `document`: the text of an /object_info answer. Code::protocol_error.
-    Task<Result<std::shared_ptr<const workflow::NodeClasses>>> read(std::string document);
+    // What a worker told of its classes, as the text and the members of its answers.
+    struct Told {
+        std::string object_info;
+        json::object described;  // by the node pack
+        json::object replacements;
+    };
+    // Code::protocol_error.
+    Task<Result<std::shared_ptr<const workflow::NodeClasses>>> read(Told told);
 
 private:
     Pool& pool_;

@@ -113,7 +113,17 @@ Task<Result<>> ComfyWorker::refresh_classes() {
     if (!document) {
         co_return fail(std::move(document.error()));
     }
-    auto classes = co_await parts_.classes.read(std::move(*document));
+    auto described = co_await link_.client.described_classes();
+    if (!described) {
+        co_return fail(std::move(described.error()));
+    }
+    auto replacements = co_await link_.client.node_replacements();
+    if (!replacements) {
+        co_return fail(std::move(replacements.error()));
+    }
+    auto classes = co_await parts_.classes.read(
+        {std::move(*document), std::move(*described), std::move(*replacements)}
+    );
     if (!classes) {
         co_return fail(std::move(classes.error()));
     }

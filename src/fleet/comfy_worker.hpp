@@ -66,6 +66,14 @@ public:
     Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
     Task<Result<>> free_memory(bool models, bool results) override;
 
+    // Whether judge() may know: it is up and has the node pack.
+    bool can_judge() const;
+    // What it would say to the prompt, which may hold asset references, without running it.
+    // nullopt: it did not say.
+    Task<std::optional<workflow::PromptVerdict>> judge(
+        json::object prompt, std::vector<std::string> targets
+    );
+
 private:
     enum class State { starting, up, down };
     using Ticks = std::chrono::steady_clock;

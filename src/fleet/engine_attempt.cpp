@@ -88,8 +88,7 @@ Error rejection(json::object error, json::object node_errors) {
     json::object answer;
     answer["error"] = std::move(error);
     answer["node_errors"] = std::move(node_errors);
-    std::string message = "the engine refused the workflow: " + comfy::describe_rejection(answer);
-    return {Code::worker_rejected, std::move(message), std::move(answer)};
+    return comfy::rejection("the engine", std::move(answer));
 }
 
 Result<engine::RunResult> run_engine(

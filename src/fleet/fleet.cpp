@@ -142,6 +142,23 @@ std::shared_ptr<const workflow::Catalogue> Fleet::catalogue() const {
     return catalogue_;
 }
 
+Task<std::optional<workflow::PromptVerdict>> Fleet::judge(
+    json::object prompt, std::vector<std::string> targets, std::string requirement
+) {
+    std::shared_ptr<ComfyWorker> chosen;
+    for (const Member& member : members_) {
+        if (member.comfy && member.comfy->can_judge() && member.comfy->can_run(requirement) &&
+            (!chosen || member.comfy->load() < chosen->load())) {
+            chosen = member.comfy;
+        }
+    }
+    if (!chosen) {
+        co_return std::nullopt;
+    }
+    auto verdict = co_await chosen->judge(std::move(prompt), std::move(targets));
+    co_return verdict;
+}
+
 std::vector<std::shared_ptr<jobs::Worker>> Fleet::workers() const {
     std::vector<std::shared_ptr<jobs::Worker>> all;
     all.reserve(members_.size());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,6 +56,12 @@ public:
 
     // What the workers can run, also those that are down for the moment. Any thread.
     std::shared_ptr<const workflow::Catalogue> catalogue() const;
+
+    // What a worker that can run it says to a prompt before it is queued, its classes' own checks
+    // included. nullopt: no capable worker has the node pack, or it did not answer in time.
+    Task<std::optional<workflow::PromptVerdict>> judge(
+        json::object prompt, std::vector<std::string> targets, std::string requirement
+    );
 
     // What was learned of nodes, for whoever keeps it over a restart.
     NodeCosts& node_costs() { return node_costs_; }

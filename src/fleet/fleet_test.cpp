@@ -138,6 +138,70 @@ TEST_F(FleetRoomTest, SlowAnswersAreTolerated) {
     EXPECT_EQ(worker_info().status, "idle");
 }
 
+constexpr const char* kPicky = R"json({
+"Picky": {"input": {"required": {"word": ["STRING", {}]}, "optional": {"image": ["IMAGE"]}},
+          "output": [], "name": "Picky", "python_module": "custom_nodes.picky", "output_node": true,
+          "_own_check": {"inputs": ["cls", "word"], "refuses": "bad"}}})json";
+
+TEST_F(FleetRoomTest, AWorkerWithTheNodePackJudgesPrompts) {
+    start({.nodes_json = kPicky, .batch_pack = true});
+    const auto judge = [this](const std::string& word, std::string requirement = "Picky") {
+        json::object prompt{{"1", {{"class_type", "Picky"}, {"inputs", {{"word", word}}}}}};
+        return wait(fleet_->judge(std::move(prompt), {}, std::move(requirement)));
+    };
+    const auto good = judge("good");
+    ASSERT_TRUE(good);
+    EXPECT_TRUE(good->accepted);
+    EXPECT_EQ(good->outputs_to_execute, std::vector<std::string>{"1"});
+    const auto bad = judge("bad");
+    ASSERT_TRUE(bad);
+    EXPECT_FALSE(bad->accepted);
+    EXPECT_EQ(bad->error.at("type"), "prompt_outputs_failed_validation");
+    EXPECT_TRUE(bad->node_errors.contains("1"));
+    EXPECT_FALSE(judge("bad", "NobodyHasThis")) << "only who can run it may say";
+    EXPECT_EQ(comfy_->accepted_prompts().size(), 0U);
+    EXPECT_TRUE(fleet_->catalogue()->needs_worker_to_judge(
+        {{"1", {{"class_type", "Picky"}, {"inputs", json::object()}}}}
+    ));
+    EXPECT_FALSE(fleet_->catalogue()->needs_worker_to_judge(
+        {{"1", {{"class_type", "LoadImage"}, {"inputs", json::object()}}}}
+    )) << "whether a file is there is known here";
+}
+
+TEST_F(FleetRoomTest, AnotherFileStandsForOneThatIsStillToBeSent) {
+    support::DoubleOptions options{.nodes_json = kPicky, .batch_pack = true};
+    make_fleet(std::move(options));
+    comfy_->add_input("any.png", "bytes");
+    on_core([&] { fleet_->start(); });
+    ASSERT_TRUE(wait_for_status("idle"));
+    const json::object asset{{"__type", "core/ASSET"}, {"info", {{"hash", "blake3:00"}}}};
+    json::object prompt{
+        {"1", {{"class_type", "LoadImage"}, {"inputs", {{"image", asset}}}}},
+        {"2", {{"class_type", "Picky"}, {"inputs", {{"word", "x"}, {"image", json::array{"1", 0}}}}}
+        },
+    };
+    const auto verdict = wait(fleet_->judge(std::move(prompt), {}, "LoadImage\nPicky"));
+    ASSERT_TRUE(verdict);
+    EXPECT_TRUE(verdict->accepted) << json::serialize(verdict->node_errors);
+}
+
+TEST_F(FleetRoomTest, WithoutTheNodePackNobodyJudges) {
+    start({.nodes_json = kPicky});
+    json::object prompt{{"1", {{"class_type", "Picky"}, {"inputs", {{"word", "bad"}}}}}};
+    EXPECT_FALSE(fleet_->catalogue()->needs_worker_to_judge(prompt));
+    EXPECT_FALSE(wait(fleet_->judge(std::move(prompt), {}, "Picky")));
+}
+
+TEST_F(FleetRoomTest, AWorkerTellsTheNewNamesOfOldClasses) {
+    start({.replacements_json = R"({"Old": [{"new_node_id": "SaveImage"}]})"});
+    EXPECT_TRUE(fleet_->catalogue()->replacements().contains("Old"));
+}
+
+TEST_F(FleetRoomTest, AnOlderWorkerHasNoNewNames) {
+    start({.version = "0.7.0", .replacements_json = R"({"Old": []})"});
+    EXPECT_TRUE(fleet_->catalogue()->replacements().empty());
+}
+
 TEST_F(FleetRoomTest, EqualWorkersShareTheirClasses) {
     start();
     on_core([&] { EXPECT_TRUE(fleet_->add_comfyui({.id = "twin", .url = comfy_->url()})); });

@@ -8,6 +8,7 @@
 #include "base/crypto.hpp"
 #include "base/text.hpp"
 #include "workflow/definition_pool.hpp"
+#include "workflow/node_replacement.hpp"
 #include "workflow/object_info_union.hpp"
 
 namespace comfyd::workflow {
@@ -84,12 +85,13 @@ bool allows_pool(std::string_view requirement, std::string_view pool) {
 }
 
 Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
-    const json::value& object_info
+    const json::value& object_info, ClassNotes notes
 ) {
     if (!object_info.is_object()) {
         return fail(Code::protocol_error, "/object_info is not a JSON object");
     }
     auto classes = std::make_shared<NodeClasses>();
+    classes->notes_ = std::move(notes);
     for (const auto& entry : object_info.get_object()) {
         if (!entry.value().is_object() || !fits_a_line(view(entry.key())) ||
             classes->classes_.size() == kClassesMax) {
@@ -128,6 +130,7 @@ struct Catalogue::Together {
     std::once_flag merged_once;
     std::vector<MergedClass> classes;
     std::unordered_map<std::string_view, const MergedClass*> index;
+    json::object replacements;
     std::once_flag written_once;
     std::shared_ptr<const ObjectInfo> document;
 
@@ -137,6 +140,9 @@ struct Catalogue::Together {
             index.reserve(classes.size());
             for (const MergedClass& merged : classes) {
                 index.emplace(merged.definition->name(), &merged);
+            }
+            for (const auto& source : sources) {
+                join_replacements(replacements, source->notes().replacements);
             }
         });
     }
@@ -198,6 +204,48 @@ Catalogue::Catalogue(std::vector<Entry> workers) : workers_(std::move(workers)) 
 const NodeDefinition* Catalogue::find(std::string_view class_type) const {
     const MergedClass* found = together_->find(class_type);
     return found == nullptr ? nullptr : found->definition.get();
+}
+
+// Of the first worker that has the class and tells; nullptr: none does.
+const ClassNotes* Catalogue::notes_of(std::string_view class_type) const {
+    const auto found = std::ranges::find_if(together_->sources, [&](const auto& classes) {
+        return classes->notes().told && classes->find(class_type) != nullptr;
+    });
+    return found == together_->sources.end() ? nullptr : &(*found)->notes();
+}
+
+const OwnCheck* Catalogue::own_check(const NodeDefinition& definition) const {
+    const ClassNotes* notes = notes_of(definition.name());
+    if (notes == nullptr) {
+        return nullptr;
+    }
+    const auto found = notes->own_checks.find(definition.name());
+    return found == notes->own_checks.end() ? nullptr : &found->second;
+}
+
+bool Catalogue::tells_own_checks(const NodeDefinition& definition) const {
+    return notes_of(definition.name()) != nullptr;
+}
+
+bool Catalogue::needs_worker_to_judge(const json::object& workflow) const {
+    return std::ranges::any_of(workflow, [&](const auto& entry) {
+        const json::object* node = entry.value().if_object();
+        const json::value* type = node != nullptr ? json::find(*node, "class_type") : nullptr;
+        const NodeDefinition* definition =
+            type != nullptr && type->is_string() ? find(view(type->get_string())) : nullptr;
+        const OwnCheck* check = definition != nullptr ? own_check(*definition) : nullptr;
+        if (check == nullptr || check->all_inputs || check->link_types) {
+            return check != nullptr;
+        }
+        return std::ranges::any_of(definition->all_inputs(), [&](const InputDefinition* input) {
+            return !input->takes_upload() && std::ranges::count(check->inputs, input->name) > 0;
+        });
+    });
+}
+
+const json::object& Catalogue::replacements() const {
+    together_->merge();
+    return together_->replacements;
 }
 
 std::shared_ptr<const ObjectInfo> Catalogue::object_info() const {

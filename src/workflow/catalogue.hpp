@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "workflow/class_notes.hpp"
 #include "workflow/definition.hpp"
 #include "workflow/prompt_rules.hpp"
 
@@ -47,13 +48,15 @@ public:
     // Entries that are not as they should be are left out; a document that is no object is refused
     // (Code::protocol_error).
     static Result<std::shared_ptr<const NodeClasses>> from_object_info(
-        const json::value& object_info
+        const json::value& object_info, ClassNotes notes = {}
     );
 
     const NodeDefinition* find(std::string_view class_type) const;
     std::size_t size() const { return classes_.size(); }
     // In the order of the document.
     const std::vector<std::shared_ptr<const NodeDefinition>>& all() const { return classes_; }
+
+    const ClassNotes& notes() const { return notes_; }
 
     bool has(const NeedLine& need) const;
     // `requirement`: lines as in NeedLine. A pool is not the business of classes.
@@ -62,6 +65,7 @@ public:
 private:
     std::vector<std::shared_ptr<const NodeDefinition>> classes_;
     std::unordered_map<std::string_view, const NodeDefinition*> index_;  // names of classes_
+    ClassNotes notes_;
 };
 
 // An answer of GET /object_info.
@@ -87,6 +91,14 @@ public:
     // The class as the workers that have it take it together: every choice that one of them
     // offers, required only what all require.
     const NodeDefinition* find(std::string_view class_type) const override;
+    // As the first worker tells that has the class and the node pack.
+    const OwnCheck* own_check(const NodeDefinition& definition) const override;
+    bool tells_own_checks(const NodeDefinition& definition) const override;
+    // Some node has a check of its own that only a worker can make. Files that clients upload are
+    // checked here.
+    bool needs_worker_to_judge(const json::object& workflow) const;
+    // As GET /node_replacements of one server that is all workers.
+    const json::object& replacements() const;
     // As GET /object_info of one server that is all workers. Never nullptr.
     std::shared_ptr<const ObjectInfo> object_info() const;
     // As GET /object_info/{class}: {} where there is none.
@@ -111,6 +123,7 @@ public:
 
 private:
     struct Together;
+    const ClassNotes* notes_of(std::string_view class_type) const;
 
     std::vector<Entry> workers_;
     std::shared_ptr<Together> together_;

@@ -242,25 +242,9 @@ private:
         PromptOptions options;
         options.own_checks_known = false;
         const PromptVerdict verdict = judge_prompt(copy, catalogue_, options);
-        for (const auto& node : verdict.node_errors) {
-            const std::string id(node.key());
-            const std::string class_type(node.value().at("class_type").as_string());
-            for (const json::value& error : node.value().at("errors").as_array()) {
-                const json::value* name =
-                    json::find(error.at("extra_info").as_object(), "input_name");
-                const std::string input(name != nullptr ? name->as_string() : "");
-                if (is_asset(id, input)) {
-                    continue;
-                }
-                add(
-                    {std::string(error.at("type").as_string()),
-                     "node " + id + " (" + class_type +
-                         "): " + std::string(error.at("message").as_string()) + ": " +
-                         std::string(error.at("details").as_string()),
-                     id,
-                     class_type,
-                     input}
-                );
+        for (Finding& finding : findings_of(verdict.node_errors)) {
+            if (!is_asset(finding.node_id, finding.input)) {
+                add(std::move(finding));
             }
         }
     }

@@ -3,6 +3,47 @@
 #include <utility>
 
 namespace comfyd::workflow {
+namespace {
+
+std::string text_of(const json::object& in, std::string_view key) {
+    const json::value* found = json::find(in, key);
+    return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
+}
+
+Finding finding_of(
+    const std::string& node_id, const std::string& class_type, const json::object& error
+) {
+    const json::value* extra = json::find(error, "extra_info");
+    return {
+        text_of(error, "type"),
+        "node " + node_id + " (" + class_type + "): " + text_of(error, "message") + ": " +
+            text_of(error, "details"),
+        node_id,
+        class_type,
+        extra != nullptr && extra->is_object() ? text_of(extra->get_object(), "input_name") : ""
+    };
+}
+
+}  // namespace
+
+std::vector<Finding> findings_of(const json::object& node_errors) {
+    std::vector<Finding> findings;
+    for (const auto& entry : node_errors) {
+        const json::object* node = entry.value().if_object();
+        const json::value* errors = node != nullptr ? json::find(*node, "errors") : nullptr;
+        if (errors == nullptr || !errors->is_array()) {
+            continue;
+        }
+        for (const json::value& error : errors->get_array()) {
+            if (error.is_object()) {
+                findings.push_back(finding_of(
+                    std::string(entry.key()), text_of(*node, "class_type"), error.get_object()
+                ));
+            }
+        }
+    }
+    return findings;
+}
 
 Error findings_error(
     const std::vector<Finding>& findings, const std::set<std::string, std::less<>>& missing_classes

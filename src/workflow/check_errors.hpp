@@ -16,4 +16,7 @@ Error findings_error(
     const std::vector<Finding>& findings, const std::set<std::string, std::less<>>& missing_classes
 );
 
+// `node_errors` as ComfyUI answers, perhaps from a worker: what is not in its form is left out.
+std::vector<Finding> findings_of(const json::object& node_errors);
+
 }  // namespace comfyd::workflow

@@ -39,11 +39,14 @@ bool is_enforced(const InputSubject& subject) {
     if (subject.options.own_checks_known) {
         return true;
     }
-    return !subject.node.is_custom() && !subject.input.takes_upload() &&
-           std::ranges::none_of(kKnownChecks, [&](const KnownCheck& known) {
-               return known.class_type == subject.node.name() &&
-                      (known.input.empty() || known.input == subject.input.name);
-           });
+    if (subject.input.takes_upload()) {
+        return false;
+    }
+    return subject.told || (!subject.node.is_custom() &&
+                            std::ranges::none_of(kKnownChecks, [&](const KnownCheck& known) {
+                                return known.class_type == subject.node.name() &&
+                                       (known.input.empty() || known.input == subject.input.name);
+                            }));
 }
 
 json::object value_error(

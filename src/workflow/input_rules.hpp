@@ -25,6 +25,7 @@ struct InputSubject {
     json::value& value;  // in the prompt
     const OwnCheck* own_check = nullptr;
     const PromptOptions& options;
+    bool told = false;   // of which inputs own_check is
     bool brief = false;  // leave out of errors what can be long
 };
 

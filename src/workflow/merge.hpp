@@ -2,7 +2,7 @@
 // for each text, conditionings joined along the batch axis, one noise seed for each job, one
 // sampling run, one decode, and the pictures of each job saved by nodes of its own with its own
 // prompt and workflow inside. Jobs whose texts are encoded to another length have a sampling run of
-// their own in it. The worker needs the node pack in worker/comfyui_nodes/comfyd_batch. Pure; any
+// their own in it. The worker needs the node pack in worker/comfyui_nodes/comfyd. Pure; any
 // thread; no recursion along links.
 //
 // Guarantees: what comes out is the same for the same jobs; no job sees a text, seed or file of

@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "workflow/prompt_repair.hpp"
+#include "workflow/node_replacement.hpp"
 #include "workflow/prompt_request.hpp"
 #include "workflow/test_catalogue.hpp"
 

@@ -95,73 +95,12 @@ private:
     std::vector<std::string> told_;
 };
 
-// The inputs under their new names. Without a mapping they are what they were.
-json::object map_inputs(const json::object& old_inputs, const json::object& rule) {
-    const json::value* mapping = json::find(rule, "input_mapping");
-    if (mapping == nullptr || !mapping->is_array()) {
-        return old_inputs;
-    }
-    json::object inputs;
-    for (const json::value& entry : mapping->get_array()) {
-        const json::object* one = entry.if_object();
-        const json::value* new_id = one != nullptr ? json::find(*one, "new_id") : nullptr;
-        if (new_id == nullptr || !new_id->is_string()) {
-            continue;
-        }
-        if (const json::value* set = one->if_contains("set_value")) {
-            inputs[new_id->get_string()] = *set;
-        } else if (const json::value* old_id = json::find(*one, "old_id");
-                   old_id != nullptr && old_id->is_string()) {
-            if (const json::value* value = old_inputs.if_contains(old_id->get_string())) {
-                inputs[new_id->get_string()] = *value;
-            }
-        }
-    }
-    return inputs;
-}
-
 }  // namespace
 
 std::vector<std::string> repair(
     json::object& prompt, const std::vector<std::string>& outputs_to_execute
 ) {
     return Repair(prompt).run(outputs_to_execute);
-}
-
-void apply_replacements(
-    json::object& prompt, const json::object& replacements, const PromptClasses& classes
-) {
-    if (replacements.empty()) {
-        return;
-    }
-    for (auto& entry : prompt) {
-        json::object* node = entry.value().if_object();
-        json::value* class_type = node != nullptr ? node->if_contains("class_type") : nullptr;
-        if (class_type == nullptr || !class_type->is_string() ||
-            classes.find(view(class_type->get_string())) != nullptr) {
-            continue;
-        }
-        const json::value* rules = replacements.if_contains(class_type->get_string());
-        if (rules == nullptr || !rules->is_array()) {
-            continue;
-        }
-        for (const json::value& candidate : rules->get_array()) {
-            const json::object* rule = candidate.if_object();
-            const json::value* new_class =
-                rule != nullptr ? json::find(*rule, "new_node_id") : nullptr;
-            if (new_class == nullptr || !new_class->is_string() ||
-                classes.find(view(new_class->get_string())) == nullptr) {
-                continue;
-            }
-            json::value* inputs = node->if_contains("inputs");
-            if (inputs != nullptr && inputs->is_object()) {
-                json::object mapped = map_inputs(inputs->get_object(), *rule);
-                *inputs = std::move(mapped);
-            }
-            (*node)["class_type"] = *new_class;
-            break;
-        }
-    }
 }
 
 }  // namespace comfyd::workflow

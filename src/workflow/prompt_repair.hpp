@@ -17,10 +17,4 @@ std::vector<std::string> repair(
     json::object& prompt, const std::vector<std::string>& outputs_to_execute
 );
 
-// Newer servers rename old classes before they look at a prompt: GET /node_replacements.
-// `replacements` is that document; nodes whose class exists are left alone.
-void apply_replacements(
-    json::object& prompt, const json::object& replacements, const PromptClasses& classes
-);
-
 }  // namespace comfyd::workflow

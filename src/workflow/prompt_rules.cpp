@@ -19,6 +19,7 @@ using Position = std::size_t;  // of a node in the prompt
 struct Frame {
     Position node;
     const OwnCheck* own_check;
+    bool told;  // own_check is all that there is
     InputList inputs;
     std::size_t next = 0;  // the input to look at
     bool valid = true;
@@ -168,6 +169,7 @@ InputSubject Judge::subject(Frame& frame, const InputDefinition& input, json::va
         .value = value,
         .own_check = frame.own_check,
         .options = options_,
+        .told = frame.told,
         .brief = report_.is_long(),
     };
 }
@@ -212,6 +214,7 @@ std::optional<Raised> Judge::open(Position node) {
     path_.push_back(
         {.node = node,
          .own_check = classes_.own_check(definition),
+         .told = classes_.tells_own_checks(definition),
          .inputs = definition.inputs_for(has_inputs ? inputs_of(node) : kNone)}
     );
     on_path_[node] = true;

@@ -56,6 +56,8 @@ public:
     virtual const OwnCheck* own_check(const NodeDefinition& /*definition*/) const {
         return nullptr;
     }
+    // own_check() is all that there is, though PromptOptions::own_checks_known says no.
+    virtual bool tells_own_checks(const NodeDefinition& /*definition*/) const { return false; }
 };
 
 struct PromptOptions {

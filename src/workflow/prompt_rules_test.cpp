@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "workflow/prompt_repair.hpp"
 #include "workflow/test_catalogue.hpp"
 
 namespace comfyd::workflow {
@@ -350,23 +349,6 @@ TEST(PromptRules, SlotsAreIndexedAsInPython) {
     EXPECT_EQ(slot_index(-3, 2), std::nullopt);
     EXPECT_EQ(slot_index("0", 2), std::nullopt);
     EXPECT_EQ(slot_index(std::numeric_limits<std::int64_t>::min(), 2), std::nullopt);
-}
-
-TEST(Replacements, OldClassesGetTheirNewNames) {
-    json::object prompt = parse(R"({
-        "1": {"class_type": "OldMake", "inputs": {"width": 5, "gone": 1}},
-        "2": {"class_type": "Save", "inputs": {"images": ["1", 0]}},
-        "3": {"class_type": "Unknown", "inputs": {}}, "4": 7, "5": {"class_type": 3}})");
-    const json::object rules = parse(R"({
-        "OldMake": [{"new_node_id": "NoSuchClass"}, 5,
-                    {"new_node_id": "Make", "input_mapping": [
-                        {"new_id": "size", "old_id": "width"}, {"new_id": "big", "set_value": 3},
-                        {"new_id": "real", "old_id": "absent"}, 4, {"new_id": 5}]}],
-        "Save": [{"new_node_id": "Make"}], "Unknown": "x"})");
-    apply_replacements(prompt, rules, classes());
-    EXPECT_EQ(prompt.at("1"), parse(R"({"class_type": "Make", "inputs": {"size": 5, "big": 3}})"));
-    EXPECT_EQ(prompt.at("2").at("class_type"), "Save");
-    EXPECT_EQ(prompt.at("3").at("class_type"), "Unknown");
 }
 
 }  // namespace

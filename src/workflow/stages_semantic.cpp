@@ -60,6 +60,12 @@ public:
         const NodeDefinition* known = catalogue_.find(class_type);
         return known != nullptr ? known : &stand_in();
     }
+    const OwnCheck* own_check(const NodeDefinition& definition) const override {
+        return catalogue_.own_check(definition);
+    }
+    bool tells_own_checks(const NodeDefinition& definition) const override {
+        return catalogue_.tells_own_checks(definition);
+    }
 
 private:
     const Catalogue& catalogue_;

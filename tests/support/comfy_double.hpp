@@ -33,8 +33,12 @@ struct DoubleOptions {
     std::size_t output_bytes = 0;  // pictures are padded to about this size
     std::size_t files_max = 100'000;    // the oldest outputs go first
     std::vector<std::string> models{};  // further names for the lists of checkpoints and LoRAs
-    std::string nodes_json{};           // object_info of further classes
-    // Has the node pack comfyd_batch. What pictures show then depends on nothing but what made
+    // object_info of further classes. "_own_check" among the members of one makes it check inputs
+    // itself: {"inputs", "all_inputs", "link_types"} as the node pack tells them, and "refuses", a
+    // value that no such input may have.
+    std::string nodes_json{};
+    std::string replacements_json{};  // answer of GET /node_replacements
+    // Has the node pack comfyd. What pictures show then depends on nothing but what made
     // them, sample by sample, so a merged run shows what the jobs alone would; see dummy.hpp.
     bool batch_pack = false;
     std::string journal{};  // file that gets a line per start and end of an execution

@@ -67,9 +67,7 @@ void declare(CLI::App& app, Arguments& arguments) {
     app.add_flag(
         "--cache", arguments.options.cache, "Answer repeated prompts from the result cache"
     );
-    app.add_flag(
-        "--batch-pack", arguments.options.batch_pack, "Have the node pack that merged runs need"
-    );
+    app.add_flag("--batch-pack", arguments.options.batch_pack, "Have the node pack comfyd");
     app.add_flag("--previews", arguments.options.previews, "Send a preview frame per sampler step");
 }
 

@@ -1,4 +1,4 @@
-"""Stands in for torch and ComfyUI where only what the nodes do with batches is tested."""
+"""Stands in for torch, aiohttp and ComfyUI where only what the node pack itself does is tested."""
 import sys
 import types
 
@@ -67,6 +67,55 @@ class PreviewImage(SaveImage):
     kind = "temp"
 
 
+class Routes:
+    """Keeps what is registered, by method and path."""
+
+    def __init__(self):
+        self.handlers = {}
+
+    def add(self, method, path):
+        def keep(handler):
+            self.handlers[method, path] = handler
+            return handler
+
+        return keep
+
+    def get(self, path):
+        return self.add("GET", path)
+
+    def post(self, path):
+        return self.add("POST", path)
+
+
+class Server:
+    """The part of ComfyUI's PromptServer that custom nodes may use."""
+
+    def __init__(self):
+        self.routes = Routes()
+        self.on_prompt_handlers = []
+
+    def trigger_on_prompt(self, request):
+        for handler in self.on_prompt_handlers:
+            request = handler(request)
+        return request
+
+
+class Request:
+    def __init__(self, body=None):
+        self.body = body
+
+    async def json(self):
+        return self.body
+
+
+def json_response(body, status=200):
+    return status, body
+
+
+def first_real_override(node, name):
+    return getattr(node, name) if name in vars(node) else None
+
+
 def install():
     def module(name, **members):
         made = sys.modules[name] = types.ModuleType(name)
@@ -79,4 +128,7 @@ def install():
     comfy.k_diffusion = module("comfy.k_diffusion")
     comfy.k_diffusion.sampling = module("comfy.k_diffusion.sampling", default_noise_sampler=default_noise_sampler,
                                         BrownianTreeNoiseSampler=BrownianTreeNoiseSampler)
-    module("nodes", SaveImage=SaveImage, PreviewImage=PreviewImage)
+    module("nodes", SaveImage=SaveImage, PreviewImage=PreviewImage, NODE_CLASS_MAPPINGS={})
+    module("aiohttp").web = module("aiohttp.web", json_response=json_response)
+    module("server", PromptServer=types.SimpleNamespace(instance=Server()))
+    module("execution", first_real_override=first_real_override)

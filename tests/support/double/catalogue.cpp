@@ -19,6 +19,9 @@ Catalogue::Catalogue(
 )
     : classes_(boost::json::parse(kBuiltInNodes).as_object()) {
     add_names(classes_.at("CheckpointLoaderSimple").as_object(), "ckpt_name", models);
+    own_checks_["LoadImage"] = json::object{
+        {"inputs", json::array{"image"}}, {"all_inputs", false}, {"link_types", false}
+    };
     add_names(classes_.at("LoraLoader").as_object(), "lora_name", models);
     if (batch_pack) {
         add_batch_pack();
@@ -34,7 +37,12 @@ Catalogue::Catalogue(
         if (!node_class.is_object()) {
             throw std::runtime_error("node classes: " + std::string(name) + " is not an object");
         }
-        classes_[name] = node_class;
+        json::object& members = node_class.get_object();
+        if (const auto own = members.find("_own_check"); own != members.end()) {
+            own_checks_[name] = std::move(own->value());
+            members.erase(own);
+        }
+        classes_[name] = std::move(members);
     }
 }
 
@@ -57,6 +65,11 @@ void Catalogue::add_batch_pack() {
 const json::object* Catalogue::find(std::string_view name) const {
     const auto* found = classes_.if_contains(name);
     return found ? &found->get_object() : nullptr;
+}
+
+const json::object* Catalogue::own_check(std::string_view name) const {
+    const auto* found = own_checks_.if_contains(name);
+    return found ? found->if_object() : nullptr;
 }
 
 bool Catalogue::is_output(std::string_view name) const {

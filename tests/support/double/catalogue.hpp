@@ -22,6 +22,9 @@ public:
 
     const json::object* find(std::string_view name) const;
     bool is_output(std::string_view name) const;
+    // See DoubleOptions::nodes_json; nullptr: the class has none.
+    const json::object* own_check(std::string_view name) const;
+    const json::object& own_checks() const { return own_checks_; }
     // All classes, with the list of LoadImage filled in.
     json::object with_inputs(const std::vector<std::string>& input_files) const;
 
@@ -29,6 +32,7 @@ private:
     void add_batch_pack();
 
     json::object classes_;
+    json::object own_checks_;  // by class
 };
 
 // The [type, options] of an input, required or optional; nullptr when the class does not have it.

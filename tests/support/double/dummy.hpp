@@ -1,4 +1,4 @@
-// The dummy tensors that a double with the node pack comfyd_batch computes: along the batch axis,
+// The dummy tensors that a double with the node pack comfyd computes: along the batch axis,
 // each sample says what made it. A sample of a merged run is equal to that of the job alone exactly
 // when texts, seed, latent, models and settings of the job reached it.
 #pragma once

@@ -25,6 +25,7 @@ Behaviour::Behaviour(std::string_view version) {
     targeted_interrupt = v >= Version{0, 3, 57};
     create_time = v >= Version{0, 3, 69};
     jobs_route = v >= Version{0, 6, 0};
+    replaces_nodes = v > Version{0, 13, 0};
     names_missing_nodes = v > Version{0, 11, 1};
     cached_needs_client = v <= Version{0, 18, 1};
     names_cycles = v > Version{0, 19, 3};

@@ -18,6 +18,7 @@ struct Behaviour {
     bool targeted_interrupt;   // /interrupt heeds prompt_id
     bool create_time;          // in extra_data
     bool jobs_route;           // GET /api/jobs
+    bool replaces_nodes;       // GET /node_replacements
     bool names_missing_nodes;  // missing_node_type instead of invalid_prompt
     bool cached_needs_client;  // cached outputs appear only for prompts with a client_id
     bool names_cycles;         // dependency_cycle

@@ -34,12 +34,6 @@ std::optional<std::int64_t> to_int(std::string_view text) {
                                                                     : std::nullopt;
 }
 
-Response prompt_error(json::object error, json::object node_errors = {}) {
-    return json_answer(
-        json::object{{"error", std::move(error)}, {"node_errors", std::move(node_errors)}}, 400
-    );
-}
-
 bool is_true(const json::object& in, std::string_view key) {
     const auto* value = json::find(in, key);
     return value && *value == json::value(true);
@@ -64,6 +58,12 @@ Response json_answer(const json::value& body, int status) {
     response.headers.set("Content-Type", "application/json; charset=utf-8");
     response.body = json::serialize_python(body);
     return response;
+}
+
+Response prompt_error(json::object error, json::object node_errors) {
+    return json_answer(
+        json::object{{"error", std::move(error)}, {"node_errors", std::move(node_errors)}}, 400
+    );
 }
 
 Response empty_answer(int status) {
@@ -95,6 +95,9 @@ const Routes::Route Routes::kRoutes[] = {
     {Method::get, "/object_info", &Routes::get_object_info},
     {Method::get, "/object_info/", &Routes::get_object_info_entry},
     {Method::get, "/models/", &Routes::get_models},
+    {Method::get, "/node_replacements", &Routes::get_replacements},
+    {Method::get, "/comfyd/classes", &Routes::get_pack_classes},
+    {Method::post, "/comfyd/validate", &Routes::post_pack_validate},
     {Method::get, "/embeddings", &Routes::get_empty_list},
     {Method::get, "/extensions", &Routes::get_empty_list},
     {Method::post, "/upload/image", &Routes::post_upload},

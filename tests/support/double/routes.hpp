@@ -55,6 +55,9 @@ private:
     net::Response get_object_info(Call& call);
     net::Response get_object_info_entry(Call& call);
     net::Response get_models(Call& call);
+    net::Response get_replacements(Call& call);
+    net::Response get_pack_classes(Call& call);
+    net::Response post_pack_validate(Call& call);
     net::Response get_empty_list(Call& call);
     net::Response post_upload(Call& call);
     net::Response get_view(Call& call);
@@ -72,6 +75,7 @@ private:
 
 // Answers as aiohttp gives them.
 net::Response json_answer(const json::value& body, int status = 200);
+net::Response prompt_error(json::object error, json::object node_errors = {});  // 400
 net::Response empty_answer(int status = 200);
 net::Response trouble();  // 500
 

@@ -35,6 +35,7 @@ public:
         bool valid = true;
         json::array errors;
         std::set<std::string> ancestors;  // with itself
+        const json::object* own_check = nullptr;
     };
 
     const Node& check(const std::string& id) {
@@ -72,6 +73,7 @@ private:
         }
         const auto* node_class = catalogue_.find(class_of(graph_, id));
         const auto& inputs = inputs_of(graph_, id);
+        node.own_check = catalogue_.own_check(class_of(graph_, id));
         for (const char* group : {"required", "optional"}) {
             const auto* all = json::find(*node_class, "input");
             const auto* members =
@@ -91,6 +93,36 @@ private:
                         std::string(name),
                         {{"input_name", name}});
                 }
+            }
+        }
+        run_own_check(inputs, node);
+    }
+
+    // What the class does itself is left to it.
+    static bool is_own(const Node& node, std::string_view input) {
+        if (!node.own_check) {
+            return false;
+        }
+        const auto* all = json::find(*node.own_check, "all_inputs");
+        const auto* named = json::find(*node.own_check, "inputs");
+        return (all && *all == json::value(true)) ||
+               (named && named->is_array() &&
+                std::ranges::count(named->get_array(), json::value(input)) > 0);
+    }
+    static bool judges_links(const Node& node) {
+        const auto* types = node.own_check ? json::find(*node.own_check, "link_types") : nullptr;
+        return types && *types == json::value(true);
+    }
+
+    static void run_own_check(const json::object& inputs, Node& node) {
+        const auto* refused = node.own_check ? json::find(*node.own_check, "refuses") : nullptr;
+        for (const auto& [name, value] : inputs) {
+            if (refused && value == *refused && is_own(node, name)) {
+                add(node,
+                    "custom_validation_failed",
+                    "Custom validation failed for node",
+                    std::string(name) + " - refused: " + text_of(value),
+                    {{"input_name", name}});
             }
         }
     }
@@ -122,6 +154,9 @@ private:
                     std::string(name) + " - Invalid image file: " + text_of(value),
                     {{"input_name", name}});
             }
+            return;
+        }
+        if (is_own(node, name)) {
             return;
         }
         const json::array* list = type.if_array();
@@ -164,7 +199,7 @@ private:
         const auto& received =
             types->get_array()[static_cast<std::size_t>(std::max<std::int64_t>(slot, 0))];
         const auto& wanted = config.get_array()[0];
-        if (wanted.is_string() && received.is_string() &&
+        if (wanted.is_string() && received.is_string() && !judges_links(node) &&
             !fits(received.get_string(), wanted.get_string())) {
             add(node,
                 "return_type_mismatch",

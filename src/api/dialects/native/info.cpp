@@ -295,6 +295,11 @@ Task<> get_empty_list(Call& call, Context&) {
     return send(call, json_reply(200, json::array()));
 }
 
+Task<> get_node_replacements(Call& call, Context& context) {
+    const auto catalogue = context.services.catalogue();
+    co_await send(call, json_reply(200, catalogue->replacements()));
+}
+
 Task<> get_empty_object(Call& call, Context&) {
     return send(call, json_reply(200, json::object()));
 }

@@ -48,19 +48,31 @@ public:
             return known->second.get();
         }
         auto& made = checks_[&definition];
+        const workflow::OwnCheck* told = catalogue_.own_check(definition);
+        if (told != nullptr) {
+            made = std::make_unique<workflow::OwnCheck>(*told);
+        }
         for (const workflow::InputDefinition* input : definition.all_inputs()) {
             if (input->takes_upload()) {
-                made = make_check(*input);
+                add_check(made, *input);
                 break;
             }
         }
         return made.get();
     }
+    bool tells_own_checks(const workflow::NodeDefinition& definition) const override {
+        return catalogue_.tells_own_checks(definition);
+    }
 
 private:
-    std::unique_ptr<workflow::OwnCheck> make_check(const workflow::InputDefinition& input) const {
-        auto check = std::make_unique<workflow::OwnCheck>();
-        check->inputs = {input.name};
+    // Of the file that the input names; the rest of a class's own check is the worker's.
+    void add_check(
+        std::unique_ptr<workflow::OwnCheck>& check, const workflow::InputDefinition& input
+    ) const {
+        if (!check) {
+            check = std::make_unique<workflow::OwnCheck>();
+        }
+        check->inputs.push_back(input.name);
         check->check = [this, &input](const json::object& inputs, const auto&)
             -> std::optional<workflow::OwnRefusal> {
             const json::value* value = json::find(inputs, input.name);
@@ -72,7 +84,6 @@ private:
                 std::string("Invalid ") + kind_of(input) + " file: " + std::string(*name)
             };
         };
-        return check;
     }
 
     const workflow::Catalogue& catalogue_;

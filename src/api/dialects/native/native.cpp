@@ -94,7 +94,7 @@ void add_information(Table& table) {
     table.get("/i18n", get_empty_object);
     table.get("/global_subgraphs", get_empty_object);
     table.get("/global_subgraphs/{id}", get_nothing);
-    table.get("/node_replacements", get_empty_object);
+    table.get("/node_replacements", get_node_replacements);
     table.get("/workflow_templates", get_empty_object);
     table.get("/internal/logs", get_logs, Where::plain);
     table.get("/internal/logs/raw", get_raw_logs, Where::plain);

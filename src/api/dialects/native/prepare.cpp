@@ -1,13 +1,16 @@
 #include "api/dialects/native/prepare.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/inputs.hpp"
+#include "api/own_checks.hpp"
 #include "api/submission.hpp"
 #include "api/workflow_source.hpp"
 #include "comfy/members.hpp"
 #include "workflow/check.hpp"
 #include "workflow/embedded.hpp"
+#include "workflow/node_replacement.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -25,6 +28,16 @@ const json::object* editor_format_in(const json::object& body) {
 
 json::object prompt_error(const Error& error) {
     return workflow::make_prompt_error("invalid_prompt", error.message, "", error.details);
+}
+
+// What a worker says counts for more: it knows all that we know and the checks of its classes.
+void take_verdict(workflow::PromptVerdict heard, workflow::PromptVerdict& verdict) {
+    verdict.accepted = heard.accepted;
+    verdict.error = std::move(heard.error);
+    verdict.node_errors = std::move(heard.node_errors);
+    std::erase_if(verdict.outputs_to_execute, [&](const std::string& output) {
+        return std::ranges::count(heard.outputs_to_execute, output) == 0;
+    });
 }
 
 }  // namespace
@@ -87,11 +100,12 @@ Task<Result<Judgement>> prepare(
     const Call& call, Context& context, workflow::PromptRequest& request
 ) {
     const Services& services = context.services;
+    const auto catalogue = services.catalogue();
+    workflow::apply_replacements(request.prompt, catalogue->replacements(), *catalogue);
     auto files = co_await find_references(context, call.caller.tenant, request.prompt);
     if (!files) {
         co_return fail(std::move(files.error()));
     }
-    const auto catalogue = services.catalogue();
     workflow::wrap_file_lists(request.prompt, *catalogue);
     const auto sources = workflow::find_file_sources(request.prompt, *catalogue);
     auto pool = decode_pool(call, services, own_options(request.extra_data));
@@ -127,6 +141,16 @@ Task<Result<Judgement>> prepare(
         for (std::size_t i = 0; i < sources.size(); ++i) {
             workflow::place_file(request.prompt, sources[i], std::move(fetched->references[i]));
         }
+    }
+    auto heard = co_await ask_own_checks(
+        services,
+        *catalogue,
+        request.prompt,
+        request.targets.value_or(std::vector<std::string>()),
+        judgement.requirement
+    );
+    if (heard) {
+        take_verdict(std::move(*heard), judgement.verdict);
     }
     co_return judgement;
 }

@@ -48,6 +48,7 @@ Task<> get_folder_paths(Call& call, Context& context);
 // What there is none of here.
 Task<> get_empty_list(Call& call, Context& context);
 Task<> get_empty_object(Call& call, Context& context);
+Task<> get_node_replacements(Call& call, Context& context);
 Task<> get_nothing(Call& call, Context& context);
 
 // What a user stores

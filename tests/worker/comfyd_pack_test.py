@@ -1,4 +1,5 @@
-"""The ComfyUI node pack comfyd_batch, as far as it can be tested without torch."""
+"""The ComfyUI node pack comfyd, as far as it can be tested without torch."""
+import asyncio
 import json
 import pathlib
 import re
@@ -13,10 +14,13 @@ import stand_in  # noqa: E402
 from stand_in import Tensor, latent, tokens  # noqa: E402
 
 stand_in.install()
-import comfyd_batch as pack  # noqa: E402
+import comfyd  # noqa: E402
+from comfyd import batch as pack  # noqa: E402
 
 sample = sys.modules["comfy.sample"]
 sampling = sys.modules["comfy.k_diffusion.sampling"]
+execution, nodes = sys.modules["execution"], sys.modules["nodes"]
+server = sys.modules["server"].PromptServer.instance
 
 
 def join_latents(jobs, *latents):
@@ -165,14 +169,130 @@ class ObjectInfo(unittest.TestCase):
         text = (ROOT / "tests" / "support" / "double" / "catalogue_pack.cpp").read_text()
         told = json.loads(re.search(r'R"json\((.*)\)json"', text, re.DOTALL).group(1))
         del told["ImageFromBatch"]
-        self.assertEqual(set(told), set(pack.NODE_CLASS_MAPPINGS))
-        for name, node in pack.NODE_CLASS_MAPPINGS.items():
+        self.assertEqual(set(told), set(comfyd.NODE_CLASS_MAPPINGS))
+        self.assertEqual(set(told), set(comfyd.NODE_DISPLAY_NAME_MAPPINGS))
+        for name, node in comfyd.NODE_CLASS_MAPPINGS.items():
             inputs = json.loads(json.dumps(node.INPUT_TYPES()))
             self.assertLessEqual(set(told[name]["input"]["optional"]), set(inputs["optional"]))
             self.assertEqual(told[name]["input"]["required"], inputs["required"])
             self.assertEqual(told[name]["output"], list(node.RETURN_TYPES))
             self.assertEqual(told[name]["output_node"], getattr(node, "OUTPUT_NODE", False))
             self.assertTrue(callable(getattr(node, node.FUNCTION)))
+
+
+def ask(method, path, body=None):
+    return asyncio.run(server.routes.handlers[method, path](stand_in.Request(body)))
+
+
+class Classes(unittest.TestCase):
+    def tearDown(self):
+        nodes.NODE_CLASS_MAPPINGS.clear()
+
+    def test_tell_which_inputs_they_check_themselves(self):
+        class Plain:
+            pass
+
+        class Named:
+            @classmethod
+            def VALIDATE_INPUTS(cls, image, size=1):
+                return True
+
+        class All:
+            @classmethod
+            def VALIDATE_INPUTS(cls, **inputs):
+                return True
+
+        class Types:
+            @classmethod
+            def VALIDATE_INPUTS(cls, input_types):
+                return True
+
+            @classmethod
+            def IS_CHANGED(cls):
+                return 1
+
+        class Newer:
+            GET_BASE_CLASS = None
+            VALIDATE_INPUTS = "of another interface"
+
+            @classmethod
+            def validate_inputs(cls, choice):
+                return True
+
+        class NewerPlain:
+            GET_BASE_CLASS = None
+
+        nodes.NODE_CLASS_MAPPINGS.update(
+            {c.__name__: c for c in (Plain, Named, All, Types, Newer, NewerPlain)})
+        status, told = ask("GET", "/comfyd/classes")
+        self.assertEqual(status, 200)
+        self.assertEqual(set(told["own_checks"]), {"Named", "All", "Types", "Newer"})
+        self.assertEqual(told["changing"], ["Types"])
+        self.assertEqual(told["own_checks"]["Named"],
+                         {"inputs": ["cls", "image", "size"], "all_inputs": False, "link_types": False})
+        self.assertTrue(told["own_checks"]["All"]["all_inputs"])
+        self.assertTrue(told["own_checks"]["Types"]["link_types"])
+        self.assertEqual(told["own_checks"]["Newer"]["inputs"], ["cls", "choice"])
+
+
+class Validating(unittest.TestCase):
+    PROMPT = {"1": {"class_type": "Old", "inputs": {}}}
+    REFUSED = (False, {"type": "prompt_outputs_failed_validation"}, [], {"1": {"errors": ["bad"]}})
+
+    def setUp(self):
+        self.asked = []
+
+    def tearDown(self):
+        server.on_prompt_handlers.clear()
+        vars(server).pop("node_replace_manager", None)
+
+    def validate_with(self, function, **more):
+        execution.validate_prompt = function
+        return ask("POST", "/comfyd/validate", {"prompt": json.loads(json.dumps(self.PROMPT)), **more})
+
+    def test_answers_as_the_server_would(self):
+        async def refuse(prompt_id, prompt, targets):
+            self.asked.append((len(prompt_id), prompt, targets))
+            return self.REFUSED
+
+        async def accept(prompt_id, prompt, targets):
+            return True, None, ["1"], {"2": {"errors": []}}
+
+        self.assertEqual(self.validate_with(refuse, partial_execution_targets=["1"]),
+                         (400, {"error": self.REFUSED[1], "node_errors": self.REFUSED[3]}))
+        self.assertEqual(self.asked, [(36, self.PROMPT, ["1"])])
+        self.assertEqual(self.validate_with(accept), (200, {"outputs": ["1"], "node_errors": {"2": {"errors": []}}}))
+
+    def test_asks_older_servers_in_their_way(self):
+        async def two(prompt_id, prompt):
+            self.asked.append((len(prompt_id), prompt))
+            return self.REFUSED
+
+        def one(prompt):
+            self.asked.append(prompt)
+            return self.REFUSED
+
+        for function in (two, one):
+            self.assertEqual(self.validate_with(function)[0], 400)
+        self.assertEqual(self.asked, [(36, self.PROMPT), self.PROMPT])
+
+    def test_lets_the_server_change_the_prompt_first(self):
+        class Replacer:
+            def apply_replacements(self, prompt):
+                prompt["1"]["class_type"] += "er and newer"
+
+        def handle(request):
+            request["prompt"]["1"]["class_type"] = "Old"
+            return request
+
+        async def accept(prompt_id, prompt, targets):
+            self.asked.append(prompt["1"]["class_type"])
+            return True, None, ["1"], {}
+
+        server.on_prompt_handlers.append(handle)
+        server.node_replace_manager = Replacer()
+        self.validate_with(accept)
+        self.assertEqual(self.asked, ["Older and newer"])
 
 
 if __name__ == "__main__":

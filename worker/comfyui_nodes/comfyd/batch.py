@@ -1,4 +1,4 @@
-"""ComfyUI nodes with which comfyd lets several jobs share one sampling run.
+"""Nodes with which comfyd lets several jobs share one sampling run.
 
 A merged prompt uses ComfyUI's own samplers. What they lack is done here: latents and conditionings
 of several jobs joined along the batch axis, noise drawn for each job by its own seed, and pictures
