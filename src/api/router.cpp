@@ -151,6 +151,15 @@ bool is_foreign_page(const net::Request& request) {
     return !net::equal_ignoring_case(origin, request.headers.get("Host"));
 }
 
+Error not_an_operator(const net::Request& request) {
+    return Error(
+        Code::forbidden,
+        request.method_name + " " + request.path +
+            " needs an operator's key, because it concerns all tenants. A key becomes one by its "
+            "name in auth.operators (COMFYD_AUTH_OPERATORS) of the server's configuration"
+    );
+}
+
 std::string authorization_of(
     const net::Request& request,
     const Route& route,
@@ -301,8 +310,12 @@ private:
         }
         auto query = net::parse_query(request.query);
         auto caller = keys_.authenticate(authorization_of(request, *match.route, query));
-        if (!caller && match.route->access == Access::key) {
+        if (!caller && match.route->access != Access::open) {
             co_await refuse(exchange, match, std::move(caller.error()));
+            co_return;
+        }
+        if (match.route->access == Access::operators && !caller->is_operator) {
+            co_await refuse(exchange, match, not_an_operator(request));
             co_return;
         }
         Call call{

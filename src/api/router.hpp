@@ -36,9 +36,10 @@ using Handler = std::function<Task<>(Call&)>;
 using ErrorEncoder = std::function<net::Response(const Error&)>;
 
 enum class Access {
-    key,   // needs an API key where keys are configured
-    open,  // never: health checks, signed links (the handler checks those). Where keys are
-           // configured and none or a wrong one was sent, the caller's tenant is empty
+    key,        // needs an API key where keys are configured
+    operators,  // needs an operator's: it changes the fleet or shows what belongs to all tenants
+    open,       // never: health checks, signed links (the handler checks those). Where keys are
+                // configured and none or a wrong one was sent, the caller's tenant is empty
 };
 
 struct Route {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <stdexcept>
 
@@ -132,6 +133,58 @@ TEST(Router, OpenRoutesKnowTheCallerOnlyByAKey) {
     EXPECT_EQ(api.get("/test/open").body, "|");
     EXPECT_EQ(api.get("/test/open", header("Authorization", "Bearer wrong")).body, "|");
     EXPECT_EQ(api.get("/test/open", header("Authorization", "Bearer sesame")).body, "acme|");
+}
+
+TEST(Router, SomeRoutesNeedAnOperatorsKey) {
+    Arrangement setup = with_keys();
+    setup.keys.push_back({"boss", "house", auth::hash_key("open up"), true});
+    setup.add_routes = [](Router& router) {
+        router.add(route(net::Method::post, "/test/change", echo_call, Access::operators));
+    };
+    TestApi api(std::move(setup));
+    EXPECT_EQ(api.post("/test/change", "").status, 401);
+    const auto refused = api.post("/test/change", "", header("Authorization", "Bearer sesame"));
+    EXPECT_EQ(refused.status, 403);
+    EXPECT_THAT(refused.body, HasSubstr("own shape: POST /test/change needs an operator's key"));
+    EXPECT_THAT(refused.body, HasSubstr("auth.operators"));
+    const auto taken = api.post("/test/change", "", header("Authorization", "Bearer open up"));
+    EXPECT_EQ(taken.body, "house|");
+    TestApi without_keys(with_routes());
+    EXPECT_EQ(without_keys.get("/admin/v1/workers").status, 200);
+}
+
+// Everything that changes the fleet or shows what belongs to all tenants.
+TEST(Router, OperatorsRoutesAreClosedToTenantsAndSayItInTheDocument) {
+    Arrangement setup = with_keys();
+    setup.keys.push_back({"boss", "house", auth::hash_key("open up"), true});
+    TestApi api(std::move(setup));
+    const auto document = *json::parse_object(api.get("/openapi.json").body);
+    for (const auto& [method, path, pattern] : std::vector<std::array<std::string, 3>>{
+             {"GET", "/admin/v1/workers", "/admin/v1/workers"},
+             {"POST", "/admin/v1/workers/w/drain", "/admin/v1/workers/{id}/drain"},
+             {"POST", "/admin/v1/workers/w/resume", "/admin/v1/workers/{id}/resume"},
+             {"GET", "/metrics", "/metrics"},
+         }) {
+        EXPECT_EQ(api.send(method, path).status, 401) << path;
+        const auto tenant = api.send(method, path, {}, header("Authorization", "Bearer sesame"));
+        EXPECT_EQ(tenant.status, 403) << path;
+        EXPECT_EQ(error_code(tenant), "forbidden") << path;
+        const auto boss = api.send(method, path, {}, header("Authorization", "Bearer open up"));
+        EXPECT_NE(boss.status, 403) << path;
+        const auto& operation =
+            document.at("paths").at(pattern).at(method == "GET" ? "get" : "post").as_object();
+        EXPECT_TRUE(operation.at("responses").as_object().contains("403")) << path;
+        EXPECT_THAT(
+            std::string(operation.at("description").as_string()), HasSubstr("operator's key")
+        );
+    }
+}
+
+TEST(Router, MetricsMayBeOpenForScrapers) {
+    Arrangement setup = with_keys();
+    setup.options.metrics_are_open = true;
+    TestApi api(std::move(setup));
+    EXPECT_EQ(api.get("/metrics").status, 200);
 }
 
 TEST(Router, RequestIdsAreEchoedOrMade) {
@@ -353,7 +406,7 @@ TEST(Operations, HealthReadinessVersionAndPages) {
     EXPECT_EQ(api.get("/healthz").status, 200);
     EXPECT_EQ(test::parse(api.get("/version").body).at("version"), COMFYD_VERSION);
     EXPECT_EQ(api.get("/metrics").status, 401);
-    EXPECT_EQ(api.get("/metrics", header("Authorization", "Bearer sesame")).status, 200);
+    EXPECT_EQ(api.get("/metrics", header("Authorization", "Bearer sesame")).status, 403);
     for (const char* page : {"/", "/docs"}) {
         const auto response = api.get(page);
         EXPECT_EQ(response.status, 200);

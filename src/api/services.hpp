@@ -32,6 +32,7 @@ struct ApiOptions {
     Millis retention{std::chrono::hours(24 * 30)};  // expires_at of jobs that are shown to clients
     Millis heartbeat{15'000};                       // comment line on silent event streams
     std::size_t streams_max = 20'000;
+    bool metrics_are_open = false;        // else they are the operators'
     bool has_frontend = false;            // "/" is the editor and not the landing page
     workflow::SecurityPolicy security{};  // of every submission
     std::map<std::string, workflow::SecurityPolicy> tenant_security{};  // in its place, by tenant

@@ -313,7 +313,7 @@ private:
     }
 
     void make_api() {
-        keys_ = std::make_unique<auth::Keys>(config_.keys);
+        keys_ = std::make_unique<auth::Keys>(api_keys(config_));
         router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
         router_->set_cors({config_.cors_origins});
         api::ApiOptions options;
@@ -323,6 +323,7 @@ private:
         options.allow_private_webhooks = config_.webhooks_allow_private;
         options.retention = std::chrono::hours(24 * config_.retention_days);
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
+        options.metrics_are_open = config_.metrics_open;
         options.has_frontend = !config_.frontend_dir.empty();
         options.security = security_policy(config_);
         options.pools = pools_of(config_);

@@ -63,6 +63,8 @@ struct Config {
     std::string engine_pool = "default";
 
     std::vector<auth::ApiKey> keys;
+    std::vector<std::string> operators;  // names of keys, beside those that say it of themselves
+    bool metrics_open = false;
     std::vector<std::string> cors_origins;
 
     std::int64_t body_mb_max = 32;
@@ -117,6 +119,9 @@ struct Config {
 
 // The pools that its workers form.
 std::set<std::string> pools_of(const Config& config);
+
+// The keys, each with whether it is an operator's.
+std::vector<auth::ApiKey> api_keys(const Config& config);
 
 // The part of it that workflows must keep to.
 workflow::SecurityPolicy security_policy(const Config& config);

@@ -43,6 +43,7 @@ private:
             return function(call, *context);
         };
         route.encode_error = encode_native_error;
+        route.access = function == post_free ? Access::operators : Access::key;
         route.token_in_query = function == serve_socket || function == get_view;
         route.options_status = 200;
         router_.add(std::move(route));

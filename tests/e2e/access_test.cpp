@@ -1,0 +1,116 @@
+// Who may do what: two tenants and an operator before one worker.
+#include "native_support.hpp"
+
+namespace comfyd::support {
+namespace {
+
+constexpr const char* kAnna = "anna-0123456789abcdef";
+constexpr const char* kBert = "bert-0123456789abcdef";
+constexpr const char* kBoss = "boss-0123456789abcdef";
+
+class AccessTest : public testing::Test {
+protected:
+    AccessTest() {
+        thread_.start();
+        worker_.start();
+        ComfydOptions serve;
+        serve.arguments = {"--no-engine", "--worker", worker_.url(), "--set", "fleet.poll_ms=100"};
+        serve.environment = {
+            {"COMFYD_AUTH_KEYS", std::string("anna=") + kAnna + ",bert=" + kBert + ",boss=" + kBoss
+            },
+            {"COMFYD_AUTH_OPERATORS", "boss"},
+        };
+        comfyd_ = std::make_unique<Comfyd>(serve);
+        anna_ = client(kAnna);
+        bert_ = client(kBert);
+        boss_ = client(kBoss);
+        EXPECT_TRUE(wait_until([&] {
+            return anna_->get("/api/v1/workers/metrics").json_at("/idle_workers") == 1;
+        }));
+    }
+    ~AccessTest() override {
+        comfyd_.reset();
+        worker_.stop();
+        thread_.stop();
+    }
+    std::unique_ptr<Http> client(const std::string& key) {
+        auto made = std::make_unique<Http>(comfyd_->url());
+        made->set_header("Authorization", "Bearer " + key);
+        return made;
+    }
+
+    net::IoThread thread_{"double"};
+    ComfyDouble worker_{thread_.context(), DoubleOptions{}};
+    std::unique_ptr<Comfyd> comfyd_;
+    std::unique_ptr<Http> anna_;
+    std::unique_ptr<Http> bert_;
+    std::unique_ptr<Http> boss_;
+};
+
+TEST_F(AccessTest, OnlyOperatorsAdministerTheFleet) {
+    const std::string worker(boss_->get("/admin/v1/workers").json_at("/workers/0/id").as_string());
+    const std::string drain = "/admin/v1/workers/" + worker + "/drain";
+    const Reply refused = anna_->post(drain, "");
+    EXPECT_EQ(refused.status, 403);
+    EXPECT_EQ(refused.json_at("/error/code"), "forbidden");
+    EXPECT_EQ(anna_->get("/admin/v1/workers").status, 403);
+    EXPECT_EQ(anna_->post("/admin/v1/workers/" + worker + "/resume", "").status, 403);
+    EXPECT_EQ(anna_->get("/metrics").status, 403);
+    for (const char* path : {"/free", "/api/free"}) {
+        EXPECT_EQ(anna_->post(path, R"({"unload_models": true})").status, 403) << path;
+        EXPECT_EQ(boss_->post(path, R"({"unload_models": true})").status, 200) << path;
+    }
+    EXPECT_EQ(boss_->get("/admin/v1/workers").json_at("/workers/0/status"), "idle");
+    EXPECT_EQ(boss_->get("/metrics").status, 200);
+    EXPECT_EQ(boss_->post(drain, "").json_at("/status"), "draining");
+}
+
+TEST_F(AccessTest, TenantsTouchAndSeeOnlyTheirOwnPrompts) {
+    const std::string running = post_prompt(*anna_, text_to_image("a", "hang_interruptible"), "");
+    ASSERT_TRUE(wait_until([&] {
+        return anna_->get("/api/v1/workers").json_at("/workers/0/status") == "running";
+    }));
+    const std::string waiting = post_prompt(*anna_, text_to_image("b"), "");
+    EXPECT_EQ(bert_->post("/interrupt", "").status, 200);
+    EXPECT_EQ(bert_->post_json("/interrupt", json::object{{"prompt_id", running}}).status, 200);
+    EXPECT_EQ(
+        bert_->post_json("/queue", json::object{{"delete", json::array{waiting}}}).status, 200
+    );
+    EXPECT_EQ(bert_->post_json("/queue", json::object{{"clear", true}}).status, 200);
+    EXPECT_EQ(bert_->get("/queue").json_at("/queue_running"), json::value(json::array()));
+    const json::value queue = anna_->get("/queue").json();
+    EXPECT_EQ(queue.at("queue_running").at(0).at(1), json::value(running));
+    EXPECT_EQ(queue.at("queue_pending").at(0).at(1), json::value(waiting));
+
+    const auto current_of = [](Http& who) {
+        return std::string(
+            who.get("/api/v1/workers").json_at("/workers/0/current_task_id").as_string()
+        );
+    };
+    EXPECT_EQ(current_of(*anna_), running);
+    EXPECT_EQ(current_of(*bert_), "");
+    EXPECT_EQ(current_of(*boss_), running);
+    for (const char* path :
+         {"/api/v1/workers",
+          "/system_stats",
+          "/queue",
+          "/history",
+          "/api/jobs",
+          "/prompt",
+          "/internal/logs",
+          "/internal/logs/raw",
+          "/internal/folder_paths",
+          "/internal/files/output",
+          "/v2/stats?group_by=tenant",
+          "/health",
+          "/api/v1/queue/metrics"}) {
+        const std::string shown = bert_->get(path).body;
+        EXPECT_EQ(shown.find(running), std::string::npos) << path;
+        EXPECT_EQ(shown.find(waiting), std::string::npos) << path;
+        EXPECT_EQ(shown.find("anna"), std::string::npos) << path;
+    }
+    EXPECT_EQ(anna_->post("/interrupt", "").status, 200);
+}
+
+}  // namespace
+}  // namespace comfyd::support
