@@ -242,7 +242,7 @@ net::Headers preflight(std::string origin) {
 
 TEST(Router, CorsAllowsConfiguredOrigins) {
     Arrangement setup = with_routes();
-    setup.cors.origins = {"https://app.example"};
+    setup.rules.origins = {"https://app.example"};
     TestApi api(std::move(setup));
     const auto allowed =
         api.send("OPTIONS", "/test/echo/a/b", {}, preflight("https://app.example"));
@@ -271,7 +271,7 @@ TEST(Router, CorsAllowsConfiguredOrigins) {
 
 TEST(Router, CorsStarAllowsAll) {
     Arrangement setup = with_routes();
-    setup.cors.origins = {"*"};
+    setup.rules.origins = {"*"};
     TestApi api(std::move(setup));
     const auto answer = api.get("/nothing", header("Origin", "https://x.example"));
     EXPECT_EQ(answer.headers.get("Access-Control-Allow-Origin"), "*");

@@ -64,6 +64,7 @@ struct Config {
 
     std::vector<auth::ApiKey> keys;
     std::vector<std::string> operators;  // names of keys, beside those that say it of themselves
+    bool key_in_query = false;
     bool metrics_open = false;
     std::vector<std::string> cors_origins;
 

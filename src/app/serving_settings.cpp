@@ -29,6 +29,11 @@ std::vector<Setting> serving_settings() {
             &Config::operators
         ),
         flag(
+            "auth.key_in_query",
+            "Take an API key as ?token= on all event streams; stream tickets are safer.",
+            &Config::key_in_query
+        ),
+        flag(
             "metrics.open",
             "Serve /metrics without a key, for scrapers; else it needs an operator's.",
             &Config::metrics_open

@@ -112,5 +112,27 @@ TEST_F(AccessTest, TenantsTouchAndSeeOnlyTheirOwnPrompts) {
     EXPECT_EQ(anna_->post("/interrupt", "").status, 200);
 }
 
+TEST_F(AccessTest, PagesOpenStreamsWithATicket) {
+    const std::string id(
+        anna_->post_json("/v2/workflows/execute", json::object{{"workflow", text_to_image("a")}})
+            .json_at("/execution_id")
+            .as_string()
+    );
+    const std::string ticket(anna_->post("/v2/stream-tickets", "").json_at("/ticket").as_string());
+    Http page(comfyd_->url());
+    const std::string socket = "/v2/workflows/execution/" + id + "/ws";
+    const std::string events = "/v2/workflows/execution/" + id + "/events";
+    EXPECT_FALSE(page.ws(socket)->connected());
+    EXPECT_FALSE(page.ws(socket + "?token=" + kAnna)->connected());
+    EXPECT_TRUE(page.ws(socket + "?ticket=" + ticket)->connected());
+    EXPECT_TRUE(page.ws("/ws?clientId=x&ticket=" + ticket)->connected());
+    EXPECT_EQ(page.get(events).status, 401);
+    EXPECT_EQ(page.get(events + "?ticket=" + ticket).status, 200);
+    EXPECT_EQ(page.get("/view?filename=a.png&ticket=" + ticket).status, 401);
+    EXPECT_EQ(page.get("/queue?ticket=" + ticket).status, 401);
+    EXPECT_EQ(comfyd_->log().find(ticket), std::string::npos);
+    EXPECT_EQ(comfyd_->log().find(kAnna), std::string::npos);
+}
+
 }  // namespace
 }  // namespace comfyd::support

@@ -255,6 +255,7 @@ void add_tasks(Router& router, const Services& services) {
         route.handler = [&services, function](Call& call) { return function(call, services); };
         route.encode_error = error_response;
         route.access = access;
+        route.is_stream = function == stream_task;
         route.operation = std::move(operation);
         router.add(std::move(route));
     };
