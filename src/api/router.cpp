@@ -25,6 +25,7 @@ constexpr const char* kAllowedHeaders =
     "If-None-Match, "
     "If-Range, X-Request-Id, X-Webhook-URL";
 constexpr const char* kRetryAfterSeconds = "2";
+constexpr int kMisdirectedRequest = 421;
 
 bool is_request_id(std::string_view text) {
     return !text.empty() && text.size() <= kRequestIdBytesMax &&
@@ -206,6 +207,10 @@ private:
     Task<> dispatch(RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid)
         const {
         const net::Request& request = exchange.request();
+        if (!gate.rules.hosts.allows(request.headers.get("Host"))) {
+            co_await refuse_host(exchange, match);
+            co_return;
+        }
         if (!path_is_valid) {
             co_await refuse(
                 exchange,
@@ -246,6 +251,21 @@ private:
     static Task<> refuse(RoutedExchange& exchange, const RouteTable::Match& match, Error error) {
         auto sent = co_await exchange.send(shape(match, error));
         static_cast<void>(sent);  // a client that is gone needs no answer
+    }
+
+    static Task<> refuse_host(RoutedExchange& exchange, const RouteTable::Match& match) {
+        net::Response response = shape(
+            match,
+            Error(
+                Code::forbidden,
+                "this server is not known by the name in the Host header of the request. If it is "
+                "yours, add the name to 'hosts' (COMFYD_HOSTS), or set 'public_url' to the address "
+                "that clients use"
+            )
+        );
+        response.status = kMisdirectedRequest;
+        auto sent = co_await exchange.send(std::move(response));
+        static_cast<void>(sent);
     }
 
     static Task<> refuse_unknown(RoutedExchange& exchange, const RouteTable::Match& match) {

@@ -13,6 +13,7 @@
 #include "auth/tickets.hpp"
 #include "base/json.hpp"
 #include "base/task.hpp"
+#include "net/host_rules.hpp"
 #include "net/server.hpp"
 
 namespace comfyd::observe {
@@ -80,6 +81,7 @@ public:
     struct Rules {
         std::vector<std::string> origins{};  // for CORS; "*" allows all; empty: no CORS headers
         bool key_in_query = false;           // streams take the key as ?token=
+        net::HostRules hosts{};              // by which names it may be addressed
     };
     void set_rules(Rules rules);  // before serving
     const auth::Tickets& tickets() const;

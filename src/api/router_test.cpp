@@ -187,6 +187,28 @@ TEST(Router, MetricsMayBeOpenForScrapers) {
     EXPECT_EQ(api.get("/metrics").status, 200);
 }
 
+TEST(Router, OnlyItsOwnNamesAreHosts) {
+    Arrangement setup = with_routes();
+    setup.rules.hosts = net::HostRules({"comfyd.example"});
+    TestApi api(std::move(setup));
+    const auto ask = [&api](const std::string& host, const std::string& more = {}) {
+        net::test::RawClient client(api.port);
+        client.send(
+            "GET /test/open HTTP/1.1\r\nHost: " + host + "\r\n" + more + "Connection: close\r\n\r\n"
+        );
+        return client.read_all();
+    };
+    for (const char* host : {"localhost", "127.0.0.1:8080", "[::1]:1", "comfyd.example:444"}) {
+        EXPECT_THAT(ask(host), testing::StartsWith("HTTP/1.1 200")) << host;
+    }
+    for (const char* host : {"evil.example", "evil.example:8080", "10.0.0.1"}) {
+        const std::string refused = ask(host, "Origin: http://" + std::string(host) + "\r\n");
+        EXPECT_THAT(refused, testing::StartsWith("HTTP/1.1 421")) << host;
+        EXPECT_THAT(refused, HasSubstr("own shape")) << host;
+        EXPECT_THAT(refused, HasSubstr("COMFYD_HOSTS")) << host;
+    }
+}
+
 TEST(Router, RequestIdsAreEchoedOrMade) {
     TestApi api(with_routes());
     EXPECT_EQ(

@@ -315,7 +315,7 @@ private:
     void make_api() {
         keys_ = std::make_unique<auth::Keys>(api_keys(config_));
         router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
-        router_->set_rules({config_.cors_origins, config_.key_in_query});
+        router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         api::ApiOptions options;
         options.public_url = config_.public_url;
         options.json_body_bytes_max = static_cast<std::uint64_t>(config_.body_mb_max) << 20;

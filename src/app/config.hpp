@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"
+#include "net/host_rules.hpp"
 #include "scheduler/scheduler.hpp"
 #include "workflow/model_sizes.hpp"
 #include "workflow/security.hpp"
@@ -49,7 +50,8 @@ struct Config {
     std::string listen = "127.0.0.1:8080";
     std::string data = "./comfyd-data";
     std::string public_url;
-    int io_threads = 0;  // 0: one per core, at most 8
+    std::vector<std::string> hosts;  // further names of this server
+    int io_threads = 0;              // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
     std::vector<TenantSetting> tenants;
 
@@ -120,6 +122,9 @@ struct Config {
 
 // The pools that its workers form.
 std::set<std::string> pools_of(const Config& config);
+
+// By which names clients may address it.
+net::HostRules host_rules(const Config& config);
 
 // The keys, each with whether it is an operator's.
 std::vector<auth::ApiKey> api_keys(const Config& config);

@@ -11,6 +11,12 @@ std::vector<Setting> serving_settings() {
             "Prefix of links in answers, where clients reach comfyd by another address.",
             &Config::public_url
         ),
+        words(
+            "hosts",
+            "Names by which clients may address comfyd, beside those of loopback and public_url; * "
+            "for any. Empty: any, unless it listens on loopback.",
+            &Config::hosts
+        ),
         text(
             "frontend.dir",
             "Folder with the files of ComfyUI's editor, to be served at /; empty: none.",

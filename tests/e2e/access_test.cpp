@@ -1,5 +1,6 @@
 // Who may do what: two tenants and an operator before one worker.
 #include "native_support.hpp"
+#include "support/raw_socket.hpp"
 
 namespace comfyd::support {
 namespace {
@@ -132,6 +133,26 @@ TEST_F(AccessTest, PagesOpenStreamsWithATicket) {
     EXPECT_EQ(page.get("/queue?ticket=" + ticket).status, 401);
     EXPECT_EQ(comfyd_->log().find(ticket), std::string::npos);
     EXPECT_EQ(comfyd_->log().find(kAnna), std::string::npos);
+}
+
+// A site whose name was made to resolve to 127.0.0.1.
+TEST(Hosts, OfOtherSitesAreRefusedOnLoopback) {
+    Comfyd comfyd(ComfydOptions{.arguments = {"--set", "hosts=gpu.example"}});
+    const auto ask = [&comfyd](const std::string& request, const std::string& host) {
+        RawSocket socket(comfyd.url());
+        socket.send(
+            request + " HTTP/1.1\r\nHost: " + host + "\r\nOrigin: http://" + host +
+            "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nContent-Length: 0\r\n\r\n"
+        );
+        return socket.read_until("\r\n\r\n").substr(9, 3);
+    };
+    EXPECT_EQ(ask("GET /ws?clientId=x", "evil.example"), "421");
+    EXPECT_EQ(ask("GET /queue", "evil.example:8080"), "421");
+    EXPECT_EQ(ask("POST /interrupt", "evil.example"), "421");
+    EXPECT_EQ(ask("GET /nothing", "evil.example"), "421");
+    EXPECT_EQ(ask("GET /ws?clientId=x", "localhost:8080"), "101");
+    EXPECT_EQ(ask("GET /ws?clientId=x", "gpu.example"), "101");
 }
 
 }  // namespace
