@@ -75,6 +75,7 @@ public:
         }
         co_return socket;
     }
+    void trust_peer() override { inner_.trust_peer(); }
     bool answered() const override { return inner_.answered(); }
     Executor executor() const override { return inner_.executor(); }
     bool draining() const override { return inner_.draining(); }
@@ -237,6 +238,9 @@ private:
         if (!caller) {
             co_await refuse(exchange, match, std::move(caller.error()));
             co_return;
+        }
+        if (!caller->tenant.empty()) {
+            exchange.trust_peer();
         }
         Call call{
             exchange,

@@ -22,6 +22,7 @@
 #include "app/gauges.hpp"
 #include "app/learned.hpp"
 #include "app/pictures.hpp"
+#include "app/serving.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/keys.hpp"
@@ -36,6 +37,7 @@
 #include "ledger/sqlite_ledger.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
+#include "net/open_files.hpp"
 #include "net/server.hpp"
 #include "notify/webhooks.hpp"
 #include "observe/metrics.hpp"
@@ -107,6 +109,7 @@ public:
     explicit Impl(Config config)
         : config_(std::move(config)),
           data_(config_.data),
+          open_files_(net::raise_open_files_limit()),
           core_("core"),
           io_(io_thread_count(config_)),
           pool_(4) {}
@@ -377,12 +380,13 @@ private:
             *services_,
             {pool_, data_ / "native", config_.frontend_dir, convert_picture, replace_alpha}
         );
-        net::ServerLimits limits;
-        limits.body_bytes_max =
-            static_cast<std::uint64_t>(std::max(config_.upload_mb_max, config_.body_mb_max)) << 20;
-        limits.connections_max = static_cast<std::size_t>(config_.connections_max);
-        limits.header_timeout = std::chrono::seconds(config_.header_timeout_s);
-        limits.idle_timeout = std::chrono::seconds(config_.idle_timeout_s);
+        const net::ServerLimits limits = server_limits(config_, open_files_);
+        if (limits.connections_max < static_cast<std::size_t>(config_.connections_max)) {
+            log::warning(
+                "fewer connections than configured: the system allows few open files",
+                {{"connections", limits.connections_max}, {"open_files", open_files_}}
+            );
+        }
         server_ =
             std::make_unique<net::Server>(io_.contexts(), limits, [this](net::Exchange& exchange) {
                 return router_->handle(exchange);
@@ -448,6 +452,7 @@ private:
 
     Config config_;
     fs::path data_;
+    std::size_t open_files_;  // that the process may have
     SystemClock clock_;
     observe::Metrics metrics_;
     net::IoThread core_;

@@ -130,19 +130,6 @@ Result<> check_config(const Config& config) {
     return {};
 }
 
-net::HostRules host_rules(const Config& config) {
-    const auto endpoint = net::Endpoint::parse(config.listen);
-    // Beyond loopback every request needs a key, which no foreign page has.
-    if (endpoint && !endpoint->is_loopback() && config.hosts.empty()) {
-        return {};
-    }
-    std::vector<std::string> names = config.hosts;
-    if (const auto url = net::Url::parse(config.public_url)) {
-        names.push_back(url->host);
-    }
-    return net::HostRules(std::move(names));
-}
-
 std::vector<auth::ApiKey> api_keys(const Config& config) {
     std::vector<auth::ApiKey> keys = config.keys;
     for (auth::ApiKey& key : keys) {

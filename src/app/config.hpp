@@ -16,7 +16,6 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"
-#include "net/host_rules.hpp"
 #include "scheduler/scheduler.hpp"
 #include "workflow/model_sizes.hpp"
 #include "workflow/security.hpp"
@@ -73,6 +72,7 @@ struct Config {
     std::int64_t body_mb_max = 32;
     std::int64_t upload_mb_max = 1024;
     int connections_max = 16'384;
+    int connections_per_address = 0;  // 0: a quarter of all, but on loopback as many as there are
     int streams_max = 20'000;
     std::int64_t queue_max = 1'000'000;
     int header_timeout_s = 15;
@@ -122,9 +122,6 @@ struct Config {
 
 // The pools that its workers form.
 std::set<std::string> pools_of(const Config& config);
-
-// By which names clients may address it.
-net::HostRules host_rules(const Config& config);
 
 // The keys, each with whether it is an operator's.
 std::vector<auth::ApiKey> api_keys(const Config& config);

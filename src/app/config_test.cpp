@@ -245,23 +245,6 @@ TEST(Config, OperatorsAreNamedInOneListOrAtTheirKeys) {
     EXPECT_NE(check_config(*unknown).error().message.find("'nobody'"), std::string::npos);
 }
 
-TEST(Config, OnLoopbackOnlyItsNamesAndTheConfiguredOnesAreHosts) {
-    const auto hosts = [](const std::string& yaml) {
-        const auto config = load(yaml);
-        EXPECT_TRUE(config) << config.error().message;
-        return host_rules(*config);
-    };
-    EXPECT_TRUE(hosts("").allows("localhost:8080"));
-    EXPECT_FALSE(hosts("").allows("evil.example"));
-    const auto named = hosts("hosts: [a.example]\npublic_url: https://b.example:444/x\n");
-    EXPECT_TRUE(named.allows("a.example:8080"));
-    EXPECT_TRUE(named.allows("b.example"));
-    EXPECT_FALSE(named.allows("evil.example"));
-    EXPECT_TRUE(hosts("hosts: [\"*\"]\n").allows("evil.example"));
-    EXPECT_TRUE(hosts("listen: 0.0.0.0:8080\n").allows("any.example"));
-    EXPECT_FALSE(hosts("listen: 0.0.0.0:8080\nhosts: [a.example]\n").allows("b.example"));
-}
-
 TEST(Config, WhatIsShownCanBeReadBackAndHidesSecrets) {
     auto config = load(
         "workers:\n  - http://gpu1:8188\nretention_days: 7\n",

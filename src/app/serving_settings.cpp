@@ -48,7 +48,22 @@ std::vector<Setting> serving_settings() {
         number(
             "limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20
         ),
-        number("limits.connections", "Open connections.", &Config::connections_max, 16, 1 << 20),
+        number(
+            "limits.connections",
+            "Open connections; fewer where the system allows fewer open files.",
+            &Config::connections_max,
+            16,
+            1 << 20
+        ),
+        number(
+            "limits.connections_per_address",
+            "Open connections from one address on which no good key was shown; 0: a quarter of "
+            "all, "
+            "and no such limit on loopback.",
+            &Config::connections_per_address,
+            0,
+            1 << 20
+        ),
         number("limits.streams", "Open event streams.", &Config::streams_max, 1, 1 << 20),
         number("limits.queue", "Waiting jobs.", &Config::queue_max, 1, 100'000'000),
         number(

@@ -24,6 +24,8 @@ struct ServerLimits {
     std::size_t header_bytes_max = 32 * 1024;
     std::uint64_t body_bytes_max = 100 * 1024 * 1024;
     std::size_t connections_max = 16'384;  // over all threads; more are answered 503 and closed
+    // Of those that the handler does not trust yet, from one address; 0: no limit.
+    std::size_t strangers_per_address_max = 0;
     // From the first byte of a request to the end of its headers.
     std::chrono::seconds header_timeout{15};
     std::chrono::seconds body_timeout{300};
@@ -90,6 +92,10 @@ public:
     // Code::upgrade_required (426 is then the handler's answer) when the request is no WebSocket
     // handshake.
     virtual Task<Result<std::unique_ptr<WebSocket>>> upgrade(WebSocketOptions options) = 0;
+
+    // The peer has shown who it is: its connection counts no more among the strangers of its
+    // address.
+    virtual void trust_peer() = 0;
 
     // True once anything was sent: a handler that returns without is answered 500 by the server.
     virtual bool answered() const = 0;

@@ -29,8 +29,8 @@ bool names_other_version(std::string_view head) {
 
 }  // namespace
 
-Connection::Connection(Shard& shard, Socket socket, std::string peer)
-    : shard_(shard), socket_(std::move(socket)) {
+Connection::Connection(Shard& shard, Socket socket, std::string peer, std::string share)
+    : shard_(shard), socket_(std::move(socket)), stranger_share_(std::move(share)) {
     request_.peer = std::move(peer);
     place_ = shard_.open.insert(shard_.open.end(), this);
 }
@@ -39,8 +39,15 @@ Connection::~Connection() = default;
 
 // Not in the destructor: a queued handler may hold the connection longer than the shard lives.
 void Connection::leave() {
+    trust_peer();
     shard_.open.erase(place_);
     shard_.state.connections_open.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Connection::trust_peer() {
+    if (!stranger_share_.empty()) {
+        shard_.state.strangers.give_back(std::exchange(stranger_share_, {}));
+    }
 }
 
 void Connection::release_memory() {

@@ -309,6 +309,32 @@ TEST(Server, RefusesConnectionsAboveTheLimit) {
     EXPECT_EQ(server.counters().connections_open, 1U);
 }
 
+TEST(Server, StrangersOfOneAddressAreLimitedAndTrustedOnesAreNot) {
+    ServerLimits limits;
+    limits.strangers_per_address_max = 2;
+    TestServer server(limits);
+    std::vector<std::unique_ptr<RawClient>> trusted;
+    for (int i = 0; i < 5; ++i) {
+        trusted.push_back(std::make_unique<RawClient>(server.port()));
+        trusted.back()->send(get("/trusted"));
+        EXPECT_THAT(read_answer(*trusted.back()), StartsWith("HTTP/1.1 200"));
+    }
+    std::vector<std::unique_ptr<RawClient>> strangers;
+    for (int i = 0; i < 2; ++i) {
+        strangers.push_back(std::make_unique<RawClient>(server.port()));
+        strangers.back()->send(get("/"));
+        EXPECT_THAT(read_answer(*strangers.back()), StartsWith("HTTP/1.1 200"));
+    }
+    RawClient refused(server.port());
+    EXPECT_THAT(refused.read_all(), StartsWith("HTTP/1.1 503 "));
+    // Those that are in go on, and a place is free again when one has shown who it is.
+    strangers.front()->send(get("/trusted"));
+    EXPECT_THAT(read_answer(*strangers.front()), StartsWith("HTTP/1.1 200"));
+    RawClient next(server.port());
+    next.send(get("/"));
+    EXPECT_THAT(read_answer(next), StartsWith("HTTP/1.1 200"));
+}
+
 TEST(Server, HandlerFailuresAreAnswers) {
     TestServer server;
     RawClient throwing(server.port());
