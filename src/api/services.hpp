@@ -14,6 +14,7 @@
 #include "assets/intake.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
+#include "base/pool.hpp"
 #include "base/time.hpp"
 #include "jobs/service.hpp"
 #include "jobs/workflow_store.hpp"
@@ -70,6 +71,8 @@ struct Services {
     // Open event streams of the process, by whatever dialect; counted by StreamSlot.
     std::shared_ptr<std::atomic<std::size_t>> streams =
         std::make_shared<std::atomic<std::size_t>>(0);
+    // For parse_apart(). Few threads: what is parsed takes far more memory than its text.
+    std::shared_ptr<Pool> parsing = std::make_shared<Pool>(2);
     // Requests that fetch files now; counted by fetch_inputs().
     std::shared_ptr<std::atomic<std::size_t>> fetches =
         std::make_shared<std::atomic<std::size_t>>(0);

@@ -71,6 +71,8 @@ struct Config {
 
     std::int64_t body_mb_max = 32;
     std::int64_t upload_mb_max = 1024;
+    std::int64_t bodies_mb_max = 256;
+    int stall_timeout_s = 30;
     int connections_max = 16'384;
     int connections_per_address = 0;  // 0: a quarter of all, but on loopback as many as there are
     int streams_max = 20'000;

@@ -115,6 +115,8 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     set("comfyd_http_connections_refused",
         "Connections refused since start.",
         readings.server.connections_refused);
+    set("comfyd_http_body_bytes", "Bytes of request bodies in memory.", readings.server.bodies_bytes
+    );
     set("comfyd_event_streams", "Open event streams.", readings.queue.event_streams);
 }
 

@@ -20,6 +20,9 @@ net::ServerLimits server_limits(const Config& config, std::size_t open_files) {
     } else if (endpoint && !endpoint->is_loopback()) {
         limits.strangers_per_address_max = limits.connections_max / 4;
     }
+    limits.bodies_bytes_max =
+        static_cast<std::uint64_t>(std::max(config.bodies_mb_max, config.body_mb_max)) << 20;
+    limits.stall_timeout = std::chrono::seconds(config.stall_timeout_s);
     limits.header_timeout = std::chrono::seconds(config.header_timeout_s);
     limits.idle_timeout = std::chrono::seconds(config.idle_timeout_s);
     return limits;

@@ -49,6 +49,20 @@ std::vector<Setting> serving_settings() {
             "limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20
         ),
         number(
+            "limits.bodies_mb",
+            "Requests other than uploads that are read or answered at the same time, in MB.",
+            &Config::bodies_mb_max,
+            1,
+            1 << 20
+        ),
+        number(
+            "limits.stall_timeout_s",
+            "Seconds that a request's body may stop arriving for.",
+            &Config::stall_timeout_s,
+            1,
+            3600
+        ),
+        number(
             "limits.connections",
             "Open connections; fewer where the system allows fewer open files.",
             &Config::connections_max,

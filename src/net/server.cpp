@@ -290,7 +290,8 @@ ServerCounters Server::counters() const {
     return {
         state.connections_open.load(),
         state.connections_total.load(),
-        state.connections_refused.load()
+        state.connections_refused.load(),
+        state.bodies_bytes.load()
     };
 }
 

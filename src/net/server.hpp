@@ -28,7 +28,11 @@ struct ServerLimits {
     std::size_t strangers_per_address_max = 0;
     // From the first byte of a request to the end of its headers.
     std::chrono::seconds header_timeout{15};
-    std::chrono::seconds body_timeout{300};
+    std::chrono::seconds body_timeout{300};  // for the whole of it
+    std::chrono::seconds stall_timeout{30};  // for its next byte
+    // Of bodies that are read whole, from their first byte to the end of the answer, all requests
+    // together: what would go beyond is answered with Code::rate_limited.
+    std::uint64_t bodies_bytes_max = 1024ULL * 1024 * 1024;
     std::chrono::seconds idle_timeout{75};   // keep-alive connection with no request
     std::chrono::seconds write_timeout{60};  // a client that does not read
 };
@@ -66,7 +70,8 @@ public:
     virtual const Request& request() const = 0;
 
     // The whole body; Code::payload_too_large above `bytes_max` (or the server's limit),
-    // Code::request_timeout, Code::connection_failed.
+    // Code::rate_limited when the bodies of all requests are too many, Code::request_timeout,
+    // Code::connection_failed.
     virtual Task<Result<std::string>> read_body(std::uint64_t bytes_max) = 0;
     // The next piece, at most `into_bytes`; 0 at the end. Do not mix with read_body.
     virtual Task<Result<std::size_t>> read_some(char* into, std::size_t into_bytes) = 0;
@@ -110,6 +115,7 @@ struct ServerCounters {
     std::uint64_t connections_open = 0;
     std::uint64_t connections_total = 0;
     std::uint64_t connections_refused = 0;
+    std::uint64_t bodies_bytes = 0;  // of requests that are being read or answered now
 };
 
 struct Endpoint {

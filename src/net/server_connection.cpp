@@ -40,6 +40,7 @@ Connection::~Connection() = default;
 // Not in the destructor: a queued handler may hold the connection longer than the shard lives.
 void Connection::leave() {
     trust_peer();
+    let_body_go();
     shard_.open.erase(place_);
     shard_.state.connections_open.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -184,6 +185,7 @@ bool Connection::start_request() {
     request_.peer = std::move(peer);
     parser_ = std::make_unique<RequestParser>(request_, shard_.state.limits.header_bytes_max);
     head_bytes_ = 0;
+    let_body_go();
     body_ = Body::none;
     answered_ = false;
     expired_ = false;

@@ -34,6 +34,7 @@ struct ServerState {
     const Handler handler;
     AddressShares strangers;
     std::atomic<bool> draining{false};
+    std::atomic<std::uint64_t> bodies_bytes{0};
     std::atomic<std::uint64_t> connections_open{0};
     std::atomic<std::uint64_t> connections_total{0};
     std::atomic<std::uint64_t> connections_refused{0};
@@ -122,6 +123,8 @@ private:
     void release_memory();
 
     Task<Result<>> expect_body();
+    bool hold_body(std::uint64_t bytes);
+    void let_body_go();
     Task<Result<std::size_t>> read_sized(char* into, std::size_t into_bytes);
     Task<Result<std::size_t>> read_chunked(char* into, std::size_t into_bytes);
     tl::unexpected<Error> body_failure(const error_code& error);
@@ -156,6 +159,7 @@ private:
     Body body_ = Body::none;
     std::uint64_t body_left_ = 0;      // of a sized body
     std::uint64_t body_received_ = 0;  // of a chunked body
+    std::uint64_t body_held_ = 0;      // of ServerState::bodies_bytes
     Ticks::time_point body_deadline_{};
 
     std::optional<Signal> closed_;  // made by the first wait_closed()

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "net/test_server.hpp"
 
 namespace comfyd::net {
@@ -284,6 +286,43 @@ TEST(Server, EndsSlowAndIdleConnections) {
     TestServer other(impatient);
     RawClient idle(other.port());
     EXPECT_EQ(idle.read_all(), "");
+}
+
+TEST(Server, EndsBodiesThatStall) {
+    ServerLimits limits;
+    limits.stall_timeout = std::chrono::seconds(0);
+    TestServer server(limits);
+    for (const char* framing :
+         {"Content-Length: 5\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n1\r\na"}) {
+        RawClient client(server.port());
+        client.send("POST /echo HTTP/1.1\r\nHost: x\r\n" + std::string(framing));
+        EXPECT_THAT(client.read_all(), StartsWith("HTTP/1.1 408 ")) << framing;
+    }
+}
+
+TEST(Server, BodiesOfAllRequestsHaveOneBound) {
+    ServerLimits limits;
+    limits.bodies_bytes_max = 300'000;
+    TestServer server(limits);
+    const std::string body(200'000, 'b');
+    const std::string request = post("/echo", body);
+    RawClient first(server.port());
+    RawClient second(server.port());
+    const auto wait_until_held = [&server](std::uint64_t bytes) {
+        while (server.counters().bodies_bytes != bytes) {
+            std::this_thread::yield();
+        }
+    };
+    first.send(request.substr(0, request.size() - 1));
+    wait_until_held(200'000);
+    second.send(request);
+    EXPECT_THAT(second.read_all(), StartsWith("HTTP/1.1 429 "));
+    first.send("b");
+    EXPECT_THAT(read_answer(first), EndsWith(body));
+    wait_until_held(0);
+    RawClient third(server.port());
+    third.send(request);
+    EXPECT_THAT(read_answer(third), EndsWith(body));
 }
 
 TEST(Server, EndsAClientThatDoesNotRead) {

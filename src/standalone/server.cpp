@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -109,6 +110,7 @@ public:
         core_ = std::make_unique<Core>(io_.executor(), options_, engine_options());
         net::ServerLimits limits;
         limits.body_bytes_max = options_.body_bytes_max;
+        limits.bodies_bytes_max = std::max(limits.bodies_bytes_max, options_.body_bytes_max);
         limits.connections_max = options_.connections_max;
         server_ = std::make_unique<net::Server>(
             std::vector<boost::asio::io_context*>{&io_.context()},
