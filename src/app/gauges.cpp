@@ -3,6 +3,8 @@
 #include <map>
 #include <string>
 
+#include "base/log.hpp"
+
 namespace comfyd::app {
 
 void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
@@ -117,6 +119,9 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         readings.server.connections_refused);
     set("comfyd_http_body_bytes", "Bytes of request bodies in memory.", readings.server.bodies_bytes
     );
+    set("comfyd_log_dropped_lines",
+        "Lines of the log that nobody read in time, since start.",
+        log::dropped());
     set("comfyd_event_streams", "Open event streams.", readings.queue.event_streams);
 }
 
