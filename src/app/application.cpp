@@ -1,13 +1,8 @@
 #include "app/application.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <thread>
 
@@ -19,6 +14,7 @@
 #include "api/dialects/runpod.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
+#include "app/data_folder.hpp"
 #include "app/gauges.hpp"
 #include "app/learned.hpp"
 #include "app/pictures.hpp"
@@ -26,7 +22,6 @@
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/keys.hpp"
-#include "base/crypto.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
@@ -50,49 +45,6 @@ namespace fs = std::filesystem;
 unsigned io_thread_count(const Config& config) {
     return config.io_threads > 0 ? static_cast<unsigned>(config.io_threads)
                                  : std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
-}
-
-Result<> make_data_folder(const fs::path& data) {
-    std::error_code error;
-    fs::create_directories(data, error);
-    if (error) {
-        return fail(
-            Code::storage_unavailable,
-            "cannot make the data folder '" + data.string() + "': " + error.message()
-        );
-    }
-    fs::permissions(data, fs::perms::owner_all, error);
-    return {};
-}
-
-// The key that signs download links; made once, so that links survive a restart.
-Result<std::string> load_link_key(const fs::path& file) {
-    constexpr std::size_t kKeyBytes = 32;
-    {
-        std::ifstream in(file, std::ios::binary);
-        std::string key((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-        if (key.size() == kKeyBytes) {
-            return key;
-        }
-    }
-    std::string key(kKeyBytes, '\0');
-    random_bytes(key.data(), key.size());
-    const fs::path temporary = file.string() + ".new";
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const bool written = fd >= 0 &&
-                         ::write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()) &&
-                         ::fsync(fd) == 0;
-    if (fd >= 0) {
-        ::close(fd);
-    }
-    std::error_code error;
-    if (written) {
-        fs::rename(temporary, file, error);
-    }
-    if (!written || error) {
-        return fail(Code::storage_unavailable, "cannot write '" + file.string() + "'");
-    }
-    return key;
 }
 
 // Runs a coroutine on an executor and blocks the calling thread for its result. For start and stop
@@ -119,6 +71,9 @@ public:
     Result<> start() {
         if (auto made = make_data_folder(data_); !made) {
             return made;
+        }
+        if (auto checked = check_database(data_, config_.accept_empty_database); !checked) {
+            return checked;
         }
         if (auto opened = open_storage(); !opened) {
             return opened;
@@ -174,14 +129,14 @@ public:
 private:
     Result<> open_storage() {
         ledger::SqliteLedger::Options options;
-        options.path = data_ / "comfyd.db";
+        options.path = data_ / kDatabaseFile;
         auto opened = ledger::SqliteLedger::open(options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
         assets::StoreOptions store_options;
-        store_options.directory = data_ / "assets";
+        store_options.directory = data_ / kAssetsFolder;
         store_options.blob_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
         assets_ = std::make_unique<assets::Store>(store_options, *ledger_, clock_, pool_);
         if (auto ready = assets_->open(); !ready) {

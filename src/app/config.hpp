@@ -48,6 +48,7 @@ struct TenantSetting {
 struct Config {
     std::string listen = "127.0.0.1:8080";
     std::string data = "./comfyd-data";
+    bool accept_empty_database = false;
     std::string public_url;
     std::vector<std::string> hosts;  // further names of this server
     int io_threads = 0;              // 0: one per core, at most 8

@@ -112,6 +112,11 @@ std::vector<Setting> running_settings() {
     using enum log::Level;
     return {
         text("data", "Folder for the database, assets and scratch files.", &Config::data),
+        flag(
+            "accept_empty_database",
+            "Begin anew where the database is gone but its files are there.",
+            &Config::accept_empty_database
+        ),
         choice<log::Level>(
             "log.level",
             "Least severe level that is logged.",

@@ -16,6 +16,7 @@ public:
     // Good are these, without ports, beside those of the loopback: localhost, 127.0.0.0/8, [::1].
     // "*" makes any name good.
     explicit HostRules(std::vector<std::string> names);
+    static HostRules loopback() { return HostRules(std::vector<std::string>()); }
 
     // `host`: the header's value, with or without a port. No header at all is good: browsers always
     // send one.

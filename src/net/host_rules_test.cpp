@@ -6,7 +6,7 @@ namespace comfyd::net {
 namespace {
 
 TEST(HostRules, OfTheLoopbackRefuseEveryOtherName) {
-    const HostRules rules({});
+    const HostRules rules = HostRules::loopback();
     for (const char* host :
          {"localhost",
           "LocalHost:8080",

@@ -288,6 +288,24 @@ TEST(Server, EndsSlowAndIdleConnections) {
     EXPECT_EQ(idle.read_all(), "");
 }
 
+TEST(Server, RefusesFoldedHeaders) {
+    TestServer server;
+    for (const char* fold :
+         {"X: a\r\n b\r\n", "X: a\r\n\tb\r\n", "X: a\r\n \r\n", "X:\r\n a\r\n"}) {
+        RawClient client(server.port());
+        client.send(get("/", fold));
+        EXPECT_THAT(client.read_all(), StartsWith("HTTP/1.1 400 ")) << fold;
+        RawClient slow(server.port());
+        for (const char byte : get("/", fold)) {
+            slow.send(std::string(1, byte));
+        }
+        EXPECT_THAT(slow.read_all(), StartsWith("HTTP/1.1 400 ")) << fold;
+    }
+    RawClient client(server.port());
+    client.send(post("/echo", "a\r\n b\r\n\tc"));
+    EXPECT_THAT(read_answer(client), EndsWith("a\r\n b\r\n\tc"));
+}
+
 TEST(Server, EndsBodiesThatStall) {
     ServerLimits limits;
     limits.stall_timeout = std::chrono::seconds(0);

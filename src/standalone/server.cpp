@@ -98,7 +98,7 @@ public:
     explicit Impl(Options options) : options_(std::move(options)) {
         add_routes(table_);
         if (options_.listen.is_loopback()) {
-            hosts_ = net::HostRules({});
+            hosts_ = net::HostRules::loopback();
         }
     }
     ~Impl() { stop(); }

@@ -1,6 +1,7 @@
 // GET and POST /history, GET /api/jobs: what became of prompts.
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
@@ -18,11 +19,15 @@ constexpr std::size_t kHistoryMax = 10'000;  // as ComfyUI keeps
 constexpr std::size_t kShownMax = 1'000;     // of one answer that names no number
 constexpr std::size_t kIdsMax = 1'000;       // of one request
 
+// A number that is too long is as good as the largest one: Python's have no end.
 std::optional<std::int64_t> to_int(std::string_view text) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(number)
-                                                                    : std::nullopt;
+    if (end != text.data() + text.size() || error == std::errc::invalid_argument) {
+        return std::nullopt;
+    }
+    using Limits = std::numeric_limits<std::int64_t>;
+    return error == std::errc() ? number : text.starts_with('-') ? Limits::min() : Limits::max();
 }
 
 bool has_query(const Call& call, std::string_view name) {
