@@ -135,11 +135,11 @@ Result<MultipartStream::Step> MultipartStream::skip_preamble() {
 Result<MultipartStream::Step> MultipartStream::after_delimiter() {
     // Spaces are allowed between the boundary and the end of its line.
     const auto text = rest();
-    const auto start = text.find_first_not_of(" \t");
-    if (text.size() > kPartHeaderBytesMax) {
+    const auto start = std::min(text.find_first_not_of(" \t"), text.size());
+    if (start > kPartHeaderBytesMax) {
         return malformed("a boundary is not followed by a line break");
     }
-    if (start == std::string_view::npos || text.size() - start < 2) {
+    if (text.size() - start < 2) {
         return Step::more;
     }
     const auto two = text.substr(start, 2);

@@ -123,6 +123,105 @@ TEST(MultipartStream, AgreesWithTheWholeBodyParser) {
     }
 }
 
+// Sizes around those of headers, of what is read at once, and of nothing.
+const std::vector<std::size_t> kFileSizes{
+    0,
+    1,
+    2,
+    15 << 10,
+    (16 << 10) - 1,
+    16 << 10,
+    (16 << 10) + 1,
+    17 << 10,
+    50 << 10,
+    (64 << 10) - 1,
+    64 << 10,
+    (64 << 10) + 1,
+    200 << 10,
+    5 << 20,
+};
+
+// Looks like the start of a delimiter again and again.
+std::string file_of(std::size_t bytes) {
+    std::string file;
+    file.reserve(bytes + 8);
+    while (file.size() < bytes) {
+        file += "\r\n--B" + std::to_string(file.size());
+    }
+    file.resize(bytes);
+    return file;
+}
+
+std::string form_with(std::string_view file) {
+    std::string body = "--BB\r\nContent-Disposition: form-data; name=\"before\"\r\n\r\n1\r\n";
+    body += "--BB\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n";
+    body += file;
+    body += "\r\n--BB\r\nContent-Disposition: form-data; name=\"after\"\r\n\r\n2\r\n--BB--\r\n";
+    return body;
+}
+
+void expect_form(const Collected& sink, std::string_view file) {
+    ASSERT_EQ(sink.parts.size(), 3U);
+    EXPECT_EQ(sink.parts[0].data, "1");
+    EXPECT_TRUE(sink.parts[1].data == file);
+    EXPECT_EQ(sink.parts[2].data, "2");
+}
+
+TEST(MultipartStream, ReadsFilesOfEverySizeInPiecesOfEverySize) {
+    const std::vector<std::size_t> piece_sizes{
+        1,
+        2,
+        3,
+        7,
+        64,
+        1000,
+        4096,
+        (16 << 10) - 1,
+        16 << 10,
+        (16 << 10) + 1,
+        64 << 10,
+        100'000,
+        1 << 20,
+    };
+    for (const std::size_t bytes : kFileSizes) {
+        const std::string file = file_of(bytes);
+        const std::string body = form_with(file);
+        for (const std::size_t piece : piece_sizes) {
+            SCOPED_TRACE(std::to_string(bytes) + " bytes in pieces of " + std::to_string(piece));
+            Collected sink;
+            auto stream = MultipartStream::make(kType, sink);
+            ASSERT_TRUE(stream);
+            for (std::size_t at = 0; at < body.size(); at += piece) {
+                const auto fed = stream->feed(std::string_view(body).substr(at, piece));
+                ASSERT_TRUE(fed) << fed.error().message;
+            }
+            ASSERT_TRUE(stream->finish());
+            expect_form(sink, file);
+        }
+    }
+}
+
+TEST(MultipartStream, ABoundaryIsFoundWhereverLargePiecesCutIt) {
+    for (const std::size_t bytes : {17U << 10, 70U << 10}) {
+        const std::string file = file_of(bytes);
+        const std::string body = form_with(file);
+        const std::size_t first = body.find(file) + file.size();
+        const std::size_t last = body.find("BB--") + 4;
+        for (std::size_t split = first; split <= last; ++split) {
+            Collected sink;
+            const auto done = feed_in_two(body, split, sink);
+            ASSERT_TRUE(done) << split << ": " << done.error().message;
+            expect_form(sink, file);
+        }
+        for (std::size_t split = 0; split <= body.find(file); ++split) {
+            Collected sink;
+            const auto done = feed_in_two(body, split, sink);
+            ASSERT_TRUE(done) << split << ": " << done.error().message;
+            expect_form(sink, file);
+        }
+    }
+}
+
 TEST(MultipartStream, EveryCutIsNoticed) {
     const auto end = kBody.find("--BB--") + 6;
     for (std::size_t length = 0; length < end; ++length) {

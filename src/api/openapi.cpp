@@ -57,8 +57,11 @@ json::object document_responses(const Route& route) {
     if (by_status.empty()) {
         by_status["200"] = json::object{{"description", "Success."}};
     }
-    if (route.access == Access::key && !by_status.contains("401")) {
+    if (route.access != Access::open && !by_status.contains("401")) {
         by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
+    }
+    if (route.access == Access::operators) {
+        by_status["403"] = json::object{{"$ref", "#/components/responses/Forbidden"}};
     }
     if (!by_status.contains("default")) {
         by_status["default"] = json::object{{"$ref", "#/components/responses/Error"}};
@@ -70,8 +73,15 @@ json::object document_operation(const Route& route, bool keys_required) {
     json::object operation = route.operation;
     add_path_parameters(operation, route.pattern);
     operation["responses"] = document_responses(route);
+    if (route.access == Access::operators) {
+        const json::value* given = operation.if_contains("description");
+        operation["description"] =
+            (given == nullptr ? std::string() : std::string(given->as_string()) + " ") +
+            "Needs an operator's key where keys are configured.";
+        operation["x-needs-operator"] = true;
+    }
     json::array security;
-    if (route.access == Access::key) {
+    if (route.access != Access::open) {
         security.push_back(json::object{{"bearerAuth", json::array()}});
         if (!keys_required) {
             security.push_back(json::object());
@@ -112,7 +122,8 @@ json::object components(const json::object& schemas) {
         {"schemas", std::move(all_schemas)},
         {"responses",
          {{"Error", error_response("What went wrong, and what to do.")},
-          {"Unauthorized", error_response("No API key, or one that is not known.")}}},
+          {"Unauthorized", error_response("No API key, or one that is not known.")},
+          {"Forbidden", error_response("The API key is not an operator's.")}}},
         {"securitySchemes", {{"bearerAuth", {{"type", "http"}, {"scheme", "bearer"}}}}},
     };
 }

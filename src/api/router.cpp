@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/gate.hpp"
 #include "api/openapi.hpp"
 #include "api/route_table.hpp"
 #include "base/log.hpp"
@@ -19,14 +20,12 @@ using Steady = std::chrono::steady_clock;
 constexpr std::string_view kUnmatched = "unmatched";
 constexpr std::string_view kRequestIdHeader = "X-Request-Id";
 constexpr std::size_t kRequestIdBytesMax = 128;
-constexpr const char* kExposedHeaders =
-    "Location, Retry-After, X-API-Version, X-Request-Id, Deprecation, Sunset, Link, ETag, "
-    "Content-Range, Content-Disposition, Accept-Ranges";
 constexpr const char* kAllowedHeaders =
     "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, If-Match, "
     "If-None-Match, "
     "If-Range, X-Request-Id, X-Webhook-URL";
 constexpr const char* kRetryAfterSeconds = "2";
+constexpr int kMisdirectedRequest = 421;
 
 bool is_request_id(std::string_view text) {
     return !text.empty() && text.size() <= kRequestIdBytesMax &&
@@ -76,6 +75,7 @@ public:
         }
         co_return socket;
     }
+    void trust_peer() override { inner_.trust_peer(); }
     bool answered() const override { return inner_.answered(); }
     Executor executor() const override { return inner_.executor(); }
     bool draining() const override { return inner_.draining(); }
@@ -132,40 +132,6 @@ std::string allow_header(const std::vector<const Route*>& routes) {
     return joined;
 }
 
-// A page of another site must not be able to use a comfyd without keys on the visitor's machine: a
-// browser sends such a request without asking, and names the page in Origin.
-bool is_foreign_page(const net::Request& request) {
-    const bool can_change = request.method != net::Method::get &&
-                            request.method != net::Method::head &&
-                            request.method != net::Method::options;
-    if (!can_change && !request.headers.contains("Upgrade")) {
-        return false;
-    }
-    std::string_view origin = request.headers.get("Origin");
-    if (origin.empty()) {
-        return false;
-    }
-    if (const auto scheme = origin.find("://"); scheme != std::string_view::npos) {
-        origin.remove_prefix(scheme + 3);
-    }
-    return !net::equal_ignoring_case(origin, request.headers.get("Host"));
-}
-
-std::string authorization_of(
-    const net::Request& request,
-    const Route& route,
-    const std::vector<std::pair<std::string, std::string>>& query
-) {
-    std::string header(request.headers.get("Authorization"));
-    if (!header.empty() || !route.token_in_query) {
-        return header;
-    }
-    const auto token = std::find_if(query.begin(), query.end(), [](const auto& entry) {
-        return entry.first == "token" && !entry.second.empty();
-    });
-    return token == query.end() ? header : "Bearer " + token->second;
-}
-
 }  // namespace
 
 std::string_view Call::query_value(std::string_view name) const {
@@ -180,13 +146,11 @@ std::string_view Call::query_value(std::string_view name) const {
 class Router::Impl {
 public:
     Impl(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock)
-        : keys_(keys), metrics_(metrics), clock_(clock) {}
+        : gate(keys, clock), metrics_(metrics), clock_(clock) {}
 
     RouteTable table;
     json::object schemas;
-    Cors cors;
-
-    const auth::Keys& keys() const { return keys_; }
+    Gate gate;
 
     Task<> handle(net::Exchange& exchange) const {
         const auto started = Steady::now();
@@ -195,7 +159,7 @@ public:
         RoutedExchange routed(
             exchange,
             is_request_id(sent_id) ? std::string(sent_id) : Uuid::make(clock_.now()).to_string(),
-            cors_headers(request)
+            gate.cors_headers(request)
         );
         const auto segments = split_path(request.path);
         RouteTable::Match match;
@@ -240,35 +204,14 @@ private:
         return match.others.empty() ? encode_error(error) : match.others[0]->encode_error(error);
     }
 
-    bool allows_origin(std::string_view origin) const {
-        return std::any_of(cors.origins.begin(), cors.origins.end(), [origin](const auto& allowed) {
-            return allowed == "*" || net::equal_ignoring_case(allowed, origin);
-        });
-    }
-
-    net::Headers cors_headers(const net::Request& request) const {
-        net::Headers headers;
-        if (cors.origins.empty()) {
-            return headers;
-        }
-        const bool any =
-            std::find(cors.origins.begin(), cors.origins.end(), "*") != cors.origins.end();
-        if (!any) {
-            headers.set("Vary", "Origin");
-        }
-        const std::string_view origin = request.headers.get("Origin");
-        if (origin.empty() || !allows_origin(origin)) {
-            return headers;
-        }
-        headers.set("Access-Control-Allow-Origin", any ? "*" : std::string(origin));
-        headers.set("Access-Control-Expose-Headers", kExposedHeaders);
-        return headers;
-    }
-
     // Everything between a matched path and its handler. Failures are answered here.
     Task<> dispatch(RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid)
         const {
         const net::Request& request = exchange.request();
+        if (!gate.rules.hosts.allows(request.headers.get("Host"))) {
+            co_await refuse_host(exchange, match);
+            co_return;
+        }
         if (!path_is_valid) {
             co_await refuse(
                 exchange,
@@ -286,29 +229,23 @@ private:
             co_await refuse_unknown(exchange, match);
             co_return;
         }
-        if (!keys_.required() && is_foreign_page(request) &&
-            !allows_origin(request.headers.get("Origin"))) {
-            co_await refuse(
-                exchange,
-                match,
-                Error(
-                    Code::forbidden,
-                    "requests from pages of another origin are refused; add the origin to the "
-                    "CORS configuration to allow it"
-                )
-            );
+        if (auto checked = gate.check_page(request); !checked) {
+            co_await refuse(exchange, match, std::move(checked.error()));
             co_return;
         }
         auto query = net::parse_query(request.query);
-        auto caller = keys_.authenticate(authorization_of(request, *match.route, query));
-        if (!caller && match.route->access == Access::key) {
+        auto caller = gate.admit(request, *match.route, match.parameters, query);
+        if (!caller) {
             co_await refuse(exchange, match, std::move(caller.error()));
             co_return;
+        }
+        if (!caller->tenant.empty()) {
+            exchange.trust_peer();
         }
         Call call{
             exchange,
             request,
-            caller ? std::move(*caller) : auth::Caller{.tenant = "", .key_name = ""},
+            std::move(*caller),
             match.parameters,
             std::move(query),
         };
@@ -318,6 +255,21 @@ private:
     static Task<> refuse(RoutedExchange& exchange, const RouteTable::Match& match, Error error) {
         auto sent = co_await exchange.send(shape(match, error));
         static_cast<void>(sent);  // a client that is gone needs no answer
+    }
+
+    static Task<> refuse_host(RoutedExchange& exchange, const RouteTable::Match& match) {
+        net::Response response = shape(
+            match,
+            Error(
+                Code::forbidden,
+                "this server is not known by the name in the Host header of the request. If it is "
+                "yours, add the name to 'hosts' (COMFYD_HOSTS), or set 'public_url' to the address "
+                "that clients use"
+            )
+        );
+        response.status = kMisdirectedRequest;
+        auto sent = co_await exchange.send(std::move(response));
+        static_cast<void>(sent);
     }
 
     static Task<> refuse_unknown(RoutedExchange& exchange, const RouteTable::Match& match) {
@@ -353,7 +305,7 @@ private:
         const std::string allow = allow_header(match.others);
         response.headers.set("Allow", allow);
         if (request.headers.contains("Access-Control-Request-Method") &&
-            allows_origin(request.headers.get("Origin"))) {
+            gate.allows_origin(request.headers.get("Origin"))) {
             response.headers.set("Access-Control-Allow-Methods", allow);
             response.headers.set("Access-Control-Allow-Headers", kAllowedHeaders);
             response.headers.set("Access-Control-Max-Age", "86400");
@@ -383,7 +335,6 @@ private:
         }
     }
 
-    const auth::Keys& keys_;
     observe::Metrics& metrics_;
     Clock& clock_;
 };
@@ -408,11 +359,15 @@ Task<> Router::handle(net::Exchange& exchange) const {
 }
 
 json::object Router::openapi() const {
-    return make_openapi(impl_->table, impl_->schemas, impl_->keys().required());
+    return make_openapi(impl_->table, impl_->schemas, impl_->gate.requires_keys());
 }
 
-void Router::set_cors(Cors cors) {
-    impl_->cors = std::move(cors);
+void Router::set_rules(Rules rules) {
+    impl_->gate.rules = std::move(rules);
+}
+
+const auth::Tickets& Router::tickets() const {
+    return impl_->gate.tickets;
 }
 
 net::Response encode_error(const Error& error) {

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "auth/keys.hpp"
+#include "auth/tickets.hpp"
 #include "base/json.hpp"
 #include "base/task.hpp"
+#include "net/host_rules.hpp"
 #include "net/server.hpp"
 
 namespace comfyd::observe {
@@ -36,9 +38,10 @@ using Handler = std::function<Task<>(Call&)>;
 using ErrorEncoder = std::function<net::Response(const Error&)>;
 
 enum class Access {
-    key,   // needs an API key where keys are configured
-    open,  // never: health checks, signed links (the handler checks those). Where keys are
-           // configured and none or a wrong one was sent, the caller's tenant is empty
+    key,        // needs an API key where keys are configured
+    operators,  // needs an operator's: it changes the fleet or shows what belongs to all tenants
+    open,       // never: health checks, signed links (the handler checks those). Where keys are
+                // configured and none or a wrong one was sent, the caller's tenant is empty
 };
 
 struct Route {
@@ -53,9 +56,11 @@ struct Route {
     // security and common error responses are added by the router. Empty: the route is an alias or
     // an oddity and stays out of the document.
     json::object operation;
-    // The key may also come as ?token=: a browser sends no header of ours with a WebSocket or for
-    // the source of a picture.
-    bool token_in_query = false;
+    // A browser sends no header of ours with a WebSocket, for an EventSource or for the source of a
+    // picture. A stream also takes ?ticket= (auth/tickets.hpp), bound to its first path parameter
+    // where the ticket names an execution, and the key as ?token= where the rules allow it.
+    bool is_stream = false;
+    bool token_in_query = false;  // the key as ?token=, whatever the rules
     int options_status = 204;
 };
 
@@ -73,10 +78,13 @@ public:
     Task<> handle(net::Exchange& exchange) const;
     json::object openapi() const;
 
-    struct Cors {
-        std::vector<std::string> origins;  // "*" allows all; empty: no CORS headers
+    struct Rules {
+        std::vector<std::string> origins{};  // for CORS; "*" allows all; empty: no CORS headers
+        bool key_in_query = false;           // streams take the key as ?token=
+        net::HostRules hosts{};              // by which names it may be addressed
     };
-    void set_cors(Cors cors);
+    void set_rules(Rules rules);  // before serving
+    const auth::Tickets& tickets() const;
 
 private:
     class Impl;

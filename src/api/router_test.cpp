@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <stdexcept>
 
@@ -134,6 +135,80 @@ TEST(Router, OpenRoutesKnowTheCallerOnlyByAKey) {
     EXPECT_EQ(api.get("/test/open", header("Authorization", "Bearer sesame")).body, "acme|");
 }
 
+TEST(Router, SomeRoutesNeedAnOperatorsKey) {
+    Arrangement setup = with_keys();
+    setup.keys.push_back({"boss", "house", auth::hash_key("open up"), true});
+    setup.add_routes = [](Router& router) {
+        router.add(route(net::Method::post, "/test/change", echo_call, Access::operators));
+    };
+    TestApi api(std::move(setup));
+    EXPECT_EQ(api.post("/test/change", "").status, 401);
+    const auto refused = api.post("/test/change", "", header("Authorization", "Bearer sesame"));
+    EXPECT_EQ(refused.status, 403);
+    EXPECT_THAT(refused.body, HasSubstr("own shape: POST /test/change needs an operator's key"));
+    EXPECT_THAT(refused.body, HasSubstr("auth.operators"));
+    const auto taken = api.post("/test/change", "", header("Authorization", "Bearer open up"));
+    EXPECT_EQ(taken.body, "house|");
+    TestApi without_keys(with_routes());
+    EXPECT_EQ(without_keys.get("/admin/v1/workers").status, 200);
+}
+
+// Everything that changes the fleet or shows what belongs to all tenants.
+TEST(Router, OperatorsRoutesAreClosedToTenantsAndSayItInTheDocument) {
+    Arrangement setup = with_keys();
+    setup.keys.push_back({"boss", "house", auth::hash_key("open up"), true});
+    TestApi api(std::move(setup));
+    const auto document = *json::parse_object(api.get("/openapi.json").body);
+    for (const auto& [method, path, pattern] : std::vector<std::array<std::string, 3>>{
+             {"GET", "/admin/v1/workers", "/admin/v1/workers"},
+             {"POST", "/admin/v1/workers/w/drain", "/admin/v1/workers/{id}/drain"},
+             {"POST", "/admin/v1/workers/w/resume", "/admin/v1/workers/{id}/resume"},
+             {"GET", "/metrics", "/metrics"},
+         }) {
+        EXPECT_EQ(api.send(method, path).status, 401) << path;
+        const auto tenant = api.send(method, path, {}, header("Authorization", "Bearer sesame"));
+        EXPECT_EQ(tenant.status, 403) << path;
+        EXPECT_EQ(error_code(tenant), "forbidden") << path;
+        const auto boss = api.send(method, path, {}, header("Authorization", "Bearer open up"));
+        EXPECT_NE(boss.status, 403) << path;
+        const auto& operation =
+            document.at("paths").at(pattern).at(method == "GET" ? "get" : "post").as_object();
+        EXPECT_TRUE(operation.at("responses").as_object().contains("403")) << path;
+        EXPECT_THAT(
+            std::string(operation.at("description").as_string()), HasSubstr("operator's key")
+        );
+    }
+}
+
+TEST(Router, MetricsMayBeOpenForScrapers) {
+    Arrangement setup = with_keys();
+    setup.options.metrics_are_open = true;
+    TestApi api(std::move(setup));
+    EXPECT_EQ(api.get("/metrics").status, 200);
+}
+
+TEST(Router, OnlyItsOwnNamesAreHosts) {
+    Arrangement setup = with_routes();
+    setup.rules.hosts = net::HostRules({"comfyd.example"});
+    TestApi api(std::move(setup));
+    const auto ask = [&api](const std::string& host, const std::string& more = {}) {
+        net::test::RawClient client(api.port);
+        client.send(
+            "GET /test/open HTTP/1.1\r\nHost: " + host + "\r\n" + more + "Connection: close\r\n\r\n"
+        );
+        return client.read_all();
+    };
+    for (const char* host : {"localhost", "127.0.0.1:8080", "[::1]:1", "comfyd.example:444"}) {
+        EXPECT_THAT(ask(host), testing::StartsWith("HTTP/1.1 200")) << host;
+    }
+    for (const char* host : {"evil.example", "evil.example:8080", "10.0.0.1"}) {
+        const std::string refused = ask(host, "Origin: http://" + std::string(host) + "\r\n");
+        EXPECT_THAT(refused, testing::StartsWith("HTTP/1.1 421")) << host;
+        EXPECT_THAT(refused, HasSubstr("own shape")) << host;
+        EXPECT_THAT(refused, HasSubstr("COMFYD_HOSTS")) << host;
+    }
+}
+
 TEST(Router, RequestIdsAreEchoedOrMade) {
     TestApi api(with_routes());
     EXPECT_EQ(
@@ -189,7 +264,7 @@ net::Headers preflight(std::string origin) {
 
 TEST(Router, CorsAllowsConfiguredOrigins) {
     Arrangement setup = with_routes();
-    setup.cors.origins = {"https://app.example"};
+    setup.rules.origins = {"https://app.example"};
     TestApi api(std::move(setup));
     const auto allowed =
         api.send("OPTIONS", "/test/echo/a/b", {}, preflight("https://app.example"));
@@ -218,7 +293,7 @@ TEST(Router, CorsAllowsConfiguredOrigins) {
 
 TEST(Router, CorsStarAllowsAll) {
     Arrangement setup = with_routes();
-    setup.cors.origins = {"*"};
+    setup.rules.origins = {"*"};
     TestApi api(std::move(setup));
     const auto answer = api.get("/nothing", header("Origin", "https://x.example"));
     EXPECT_EQ(answer.headers.get("Access-Control-Allow-Origin"), "*");
@@ -353,7 +428,7 @@ TEST(Operations, HealthReadinessVersionAndPages) {
     EXPECT_EQ(api.get("/healthz").status, 200);
     EXPECT_EQ(test::parse(api.get("/version").body).at("version"), COMFYD_VERSION);
     EXPECT_EQ(api.get("/metrics").status, 401);
-    EXPECT_EQ(api.get("/metrics", header("Authorization", "Bearer sesame")).status, 200);
+    EXPECT_EQ(api.get("/metrics", header("Authorization", "Bearer sesame")).status, 403);
     for (const char* page : {"/", "/docs"}) {
         const auto response = api.get(page);
         EXPECT_EQ(response.status, 200);

@@ -15,6 +15,7 @@
 #include "assets/intake.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
+#include "base/pool.hpp"
 #include "base/time.hpp"
 #include "jobs/service.hpp"
 #include "jobs/workflow_store.hpp"
@@ -33,6 +34,7 @@ struct ApiOptions {
     Millis retention{std::chrono::hours(24 * 30)};  // expires_at of jobs that are shown to clients
     Millis heartbeat{15'000};                       // comment line on silent event streams
     std::size_t streams_max = 20'000;
+    bool metrics_are_open = false;        // else they are the operators'
     bool has_frontend = false;            // "/" is the editor and not the landing page
     workflow::SecurityPolicy security{};  // of every submission
     std::map<std::string, workflow::SecurityPolicy> tenant_security{};  // in its place, by tenant
@@ -76,6 +78,8 @@ struct Services {
     // Open event streams of the process, by whatever dialect; counted by StreamSlot.
     std::shared_ptr<std::atomic<std::size_t>> streams =
         std::make_shared<std::atomic<std::size_t>>(0);
+    // For parse_apart(). Few threads: what is parsed takes far more memory than its text.
+    std::shared_ptr<Pool> parsing = std::make_shared<Pool>(2);
     // Requests that fetch files now; counted by fetch_inputs().
     std::shared_ptr<std::atomic<std::size_t>> fetches =
         std::make_shared<std::atomic<std::size_t>>(0);

@@ -251,7 +251,7 @@ private:
 struct Arrangement {
     std::vector<auth::ApiKey> keys;
     ApiOptions options;
-    Router::Cors cors;
+    Router::Rules rules;
     net::ServerLimits limits;
     jobs::ServiceOptions jobs;
     std::function<void(Router&)> add_routes;
@@ -291,9 +291,10 @@ public:
               [this](net::Exchange& exchange) { return router.handle(exchange); }
           ),
           client_(loop_.executor(), {}) {
-        router.set_cors(setup.cors);
+        router.set_rules(setup.rules);
         add_operations(router, services);
         add_admin(router, services);
+        add_stream_tickets(router, services);
         add_comfy_v2(router, services);
         add_workflows(router, services);
         add_stats(router, services);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/inputs.hpp"
+#include "api/parse_apart.hpp"
 #include "workflow/embedded.hpp"
 #include "workflow/file_inputs.hpp"
 #include "workflow/node_links.hpp"
@@ -64,14 +65,10 @@ Result<json::value> workflow_part(const net::FormPart& part) {
     return json::value(std::move(*workflow));
 }
 
-Task<Result<json::object>> read_form(Call& call) {
-    auto bytes = co_await call.exchange.read_body(kWorkflowFileBytesMax);
-    if (!bytes) {
-        co_return fail(std::move(bytes.error()));
-    }
-    auto parts = net::parse_multipart(call.request.headers.get("Content-Type"), *bytes);
+Result<json::object> parse_form(std::string_view content_type, const std::string& bytes) {
+    auto parts = net::parse_multipart(content_type, bytes);
     if (!parts) {
-        co_return fail(std::move(parts.error()));
+        return fail(std::move(parts.error()));
     }
     json::object body;
     for (const net::FormPart& part : *parts) {
@@ -81,10 +78,22 @@ Task<Result<json::object>> read_form(Call& call) {
         }
         auto workflow = workflow_part(part);
         if (!workflow) {
-            co_return fail(std::move(workflow.error()));
+            return fail(std::move(workflow.error()));
         }
         body[kWorkflow] = std::move(*workflow);
     }
+    return body;
+}
+
+Task<Result<json::object>> read_form(Call& call, const Services& services) {
+    auto bytes = co_await call.exchange.read_body(kWorkflowFileBytesMax);
+    if (!bytes) {
+        co_return fail(std::move(bytes.error()));
+    }
+    const std::string type(call.request.headers.get("Content-Type"));
+    auto body = co_await parse_apart(services, std::move(*bytes), [type](const std::string& text) {
+        return parse_form(type, text);
+    });
     co_return body;
 }
 
@@ -106,7 +115,10 @@ Task<Result<json::object>> read_workflow_body(Call& call, const Services& servic
         if (!bytes) {
             co_return fail(std::move(bytes.error()));
         }
-        auto workflow = workflow::read_workflow_file(*bytes);
+        auto workflow =
+            co_await parse_apart(services, std::move(*bytes), [](const std::string& file) {
+                return workflow::read_workflow_file(file);
+            });
         if (!workflow) {
             co_return fail(std::move(workflow.error()));
         }
@@ -122,7 +134,7 @@ Task<Result<json::object>> read_workflow_body(Call& call, const Services& servic
     constexpr std::string_view kForm = "multipart/form-data";
     const std::string_view type = call.request.headers.get("Content-Type");
     if (net::equal_ignoring_case(type.substr(0, kForm.size()), kForm)) {
-        auto body = co_await read_form(call);
+        auto body = co_await read_form(call, services);
         co_return body;
     }
     auto body = co_await read_json_body(call, services);

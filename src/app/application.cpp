@@ -1,13 +1,8 @@
 #include "app/application.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <thread>
 
@@ -19,13 +14,14 @@
 #include "api/dialects/runpod.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
+#include "app/data_folder.hpp"
 #include "app/gauges.hpp"
 #include "app/learned.hpp"
 #include "app/pictures.hpp"
+#include "app/serving.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/keys.hpp"
-#include "base/crypto.hpp"
 #include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
@@ -37,6 +33,7 @@
 #include "ledger/sqlite_ledger.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
+#include "net/open_files.hpp"
 #include "net/server.hpp"
 #include "notify/webhooks.hpp"
 #include "observe/metrics.hpp"
@@ -49,49 +46,6 @@ namespace fs = std::filesystem;
 unsigned io_thread_count(const Config& config) {
     return config.io_threads > 0 ? static_cast<unsigned>(config.io_threads)
                                  : std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
-}
-
-Result<> make_data_folder(const fs::path& data) {
-    std::error_code error;
-    fs::create_directories(data, error);
-    if (error) {
-        return fail(
-            Code::storage_unavailable,
-            "cannot make the data folder '" + data.string() + "': " + error.message()
-        );
-    }
-    fs::permissions(data, fs::perms::owner_all, error);
-    return {};
-}
-
-// The key that signs download links; made once, so that links survive a restart.
-Result<std::string> load_link_key(const fs::path& file) {
-    constexpr std::size_t kKeyBytes = 32;
-    {
-        std::ifstream in(file, std::ios::binary);
-        std::string key((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-        if (key.size() == kKeyBytes) {
-            return key;
-        }
-    }
-    std::string key(kKeyBytes, '\0');
-    random_bytes(key.data(), key.size());
-    const fs::path temporary = file.string() + ".new";
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    const bool written = fd >= 0 &&
-                         ::write(fd, key.data(), key.size()) == static_cast<ssize_t>(key.size()) &&
-                         ::fsync(fd) == 0;
-    if (fd >= 0) {
-        ::close(fd);
-    }
-    std::error_code error;
-    if (written) {
-        fs::rename(temporary, file, error);
-    }
-    if (!written || error) {
-        return fail(Code::storage_unavailable, "cannot write '" + file.string() + "'");
-    }
-    return key;
 }
 
 // Runs a coroutine on an executor and blocks the calling thread for its result. For start and stop
@@ -108,6 +62,7 @@ public:
     explicit Impl(Config config)
         : config_(std::move(config)),
           data_(config_.data),
+          open_files_(net::raise_open_files_limit()),
           core_("core"),
           io_(io_thread_count(config_)),
           pool_(4),
@@ -118,6 +73,9 @@ public:
     Result<> start() {
         if (auto made = make_data_folder(data_); !made) {
             return made;
+        }
+        if (auto checked = check_database(data_, config_.accept_empty_database); !checked) {
+            return checked;
         }
         if (auto opened = open_storage(); !opened) {
             return opened;
@@ -178,14 +136,14 @@ public:
 private:
     Result<> open_storage() {
         ledger::SqliteLedger::Options options;
-        options.path = data_ / "comfyd.db";
+        options.path = data_ / kDatabaseFile;
         auto opened = ledger::SqliteLedger::open(options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
         assets::StoreOptions store_options;
-        store_options.directory = data_ / "assets";
+        store_options.directory = data_ / kAssetsFolder;
         store_options.blob_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
         assets_ = std::make_unique<assets::Store>(store_options, *ledger_, clock_, pool_);
         if (auto ready = assets_->open(); !ready) {
@@ -335,9 +293,9 @@ private:
     }
 
     void make_api() {
-        keys_ = std::make_unique<auth::Keys>(config_.keys);
+        keys_ = std::make_unique<auth::Keys>(api_keys(config_));
         router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
-        router_->set_cors({config_.cors_origins});
+        router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         api::ApiOptions options;
         options.public_url = config_.public_url;
         options.json_body_bytes_max = static_cast<std::uint64_t>(config_.body_mb_max) << 20;
@@ -345,6 +303,7 @@ private:
         options.allow_private_webhooks = config_.webhooks_allow_private;
         options.retention = std::chrono::hours(24 * config_.retention_days);
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
+        options.metrics_are_open = config_.metrics_open;
         options.has_frontend = !config_.frontend_dir.empty();
         options.security = security_policy(config_);
         options.pools = pools_of(config_);
@@ -392,6 +351,7 @@ private:
         });
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
+        api::add_stream_tickets(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_workflows(*router_, *services_);
         api::add_stats(*router_, *services_);
@@ -403,12 +363,13 @@ private:
             *services_,
             {pool_, media_, data_ / "native", config_.frontend_dir, convert_picture, replace_alpha}
         );
-        net::ServerLimits limits;
-        limits.body_bytes_max =
-            static_cast<std::uint64_t>(std::max(config_.upload_mb_max, config_.body_mb_max)) << 20;
-        limits.connections_max = static_cast<std::size_t>(config_.connections_max);
-        limits.header_timeout = std::chrono::seconds(config_.header_timeout_s);
-        limits.idle_timeout = std::chrono::seconds(config_.idle_timeout_s);
+        const net::ServerLimits limits = server_limits(config_, open_files_);
+        if (limits.connections_max < static_cast<std::size_t>(config_.connections_max)) {
+            log::warning(
+                "fewer connections than configured: the system allows few open files",
+                {{"connections", limits.connections_max}, {"open_files", open_files_}}
+            );
+        }
         server_ =
             std::make_unique<net::Server>(io_.contexts(), limits, [this](net::Exchange& exchange) {
                 return router_->handle(exchange);
@@ -474,6 +435,7 @@ private:
 
     Config config_;
     fs::path data_;
+    std::size_t open_files_;  // that the process may have
     SystemClock clock_;
     observe::Metrics metrics_;
     net::IoThread core_;

@@ -1,5 +1,6 @@
 #include "app/config.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/config_file.hpp"
@@ -104,6 +105,16 @@ Result<> check_config(const Config& config) {
             "'"
         );
     }
+    for (const std::string& name : config.operators) {
+        const bool is_known = std::ranges::any_of(config.keys, [&name](const auth::ApiKey& key) {
+            return key.name == name;
+        });
+        if (!is_known) {
+            return invalid(
+                "'auth.operators' has the name '" + name + "', but no API key has this name"
+            );
+        }
+    }
     if (!is_pool_name(config.engine_pool)) {
         return invalid("'engine.pool' must be a name of small letters, digits, '.', '_' and '-'");
     }
@@ -117,6 +128,15 @@ Result<> check_config(const Config& config) {
         }
     }
     return {};
+}
+
+std::vector<auth::ApiKey> api_keys(const Config& config) {
+    std::vector<auth::ApiKey> keys = config.keys;
+    for (auth::ApiKey& key : keys) {
+        key.is_operator = key.is_operator ||
+                          std::ranges::find(config.operators, key.name) != config.operators.end();
+    }
+    return keys;
 }
 
 std::set<std::string> pools_of(const Config& config) {
@@ -140,6 +160,16 @@ std::string show_words(const std::string& name, const std::vector<std::string>& 
     return out;
 }
 
+std::string show_keys(const std::vector<auth::ApiKey>& keys) {
+    std::string out = keys.empty() ? "  keys: []\n" : "  keys:\n";
+    for (const auth::ApiKey& key : keys) {
+        out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant +
+               "\"\n      sha256: \"********\"\n" +
+               (key.is_operator ? "      operator: true\n" : "");
+    }
+    return out;
+}
+
 }  // namespace
 
 std::string show_config(const Config& config) {
@@ -149,7 +179,7 @@ std::string show_config(const Config& config) {
         const auto dot = setting.key.find('.');
         const std::string prefix = dot == std::string::npos ? "" : setting.key.substr(0, dot);
         if (prefix != group && !prefix.empty()) {
-            out += prefix + ":\n";
+            out += prefix + ":\n" + (prefix == "auth" ? show_keys(config.keys) : "");
         }
         group = prefix;
         const std::string indent = prefix.empty() ? "" : "  ";
@@ -191,12 +221,6 @@ std::string show_config(const Config& config) {
     out += config.models.empty() ? "models: []\n" : "models:\n";
     for (const workflow::KnownModel& model : config.models) {
         out += "  - name: \"" + model.name + "\"\n    bytes: " + std::to_string(model.bytes) + "\n";
-    }
-    out += config.keys.empty() ? "auth:\n  keys: []\n" : "auth:\n  keys:\n";
-    for (const auth::ApiKey& key : config.keys) {
-        out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant +
-               "\"\n      sha256: \"********\"\n" +
-               (key.is_operator ? "      operator: true\n" : "");
     }
     out += config.cors_origins.empty() ? "cors:\n  origins: []\n" : "cors:\n  origins:\n";
     for (const std::string& origin : config.cors_origins) {

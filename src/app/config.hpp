@@ -48,8 +48,10 @@ struct TenantSetting {
 struct Config {
     std::string listen = "127.0.0.1:8080";
     std::string data = "./comfyd-data";
+    bool accept_empty_database = false;
     std::string public_url;
-    int io_threads = 0;  // 0: one per core, at most 8
+    std::vector<std::string> hosts;  // further names of this server
+    int io_threads = 0;              // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
     std::vector<TenantSetting> tenants;
 
@@ -63,11 +65,17 @@ struct Config {
     std::string engine_pool = "default";
 
     std::vector<auth::ApiKey> keys;
+    std::vector<std::string> operators;  // names of keys, beside those that say it of themselves
+    bool key_in_query = false;
+    bool metrics_open = false;
     std::vector<std::string> cors_origins;
 
     std::int64_t body_mb_max = 32;
     std::int64_t upload_mb_max = 1024;
+    std::int64_t bodies_mb_max = 256;
+    int stall_timeout_s = 30;
     int connections_max = 16'384;
+    int connections_per_address = 0;  // 0: a quarter of all, but on loopback as many as there are
     int streams_max = 20'000;
     std::int64_t queue_max = 1'000'000;
     int header_timeout_s = 15;
@@ -117,6 +125,9 @@ struct Config {
 
 // The pools that its workers form.
 std::set<std::string> pools_of(const Config& config);
+
+// The keys, each with whether it is an operator's.
+std::vector<auth::ApiKey> api_keys(const Config& config);
 
 // The part of it that workflows must keep to.
 workflow::SecurityPolicy security_policy(const Config& config);

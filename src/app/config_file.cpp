@@ -58,7 +58,7 @@ private:
                 settings().end(),
                 [&](const Setting& setting) { return setting.key.starts_with(key + "."); }
             ) ||
-            key == "auth" || key == "cors";
+            key == "cors";
         if (is_group) {
             return read_map(value, key + ".");
         }

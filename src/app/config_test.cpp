@@ -214,6 +214,37 @@ TEST(Config, ListeningBeyondLoopbackNeedsKeys) {
     EXPECT_TRUE(check_config(Config{}));
 }
 
+TEST(Config, OperatorsAreNamedInOneListOrAtTheirKeys) {
+    const std::string hash(64, 'a');
+    const auto config = load(
+        "auth:\n  keys:\n    - {name: boss, sha256: " + hash +
+        ", operator: true}\n    - {name: ops, sha256: " + hash +
+        "}\n    - {name: app, sha256: " + hash + "}\n  operators: [ops]\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_TRUE(check_config(*config));
+    std::map<std::string, bool> operators;
+    for (const auth::ApiKey& key : api_keys(*config)) {
+        operators[key.name] = key.is_operator;
+    }
+    EXPECT_EQ(
+        operators, (std::map<std::string, bool>{{"app", false}, {"boss", true}, {"ops", true}})
+    );
+    const auto from_environment = load(
+        "",
+        {{"COMFYD_AUTH_KEYS", "app=0123456789abcdef0123,ops=0123456789abcdef4567"},
+         {"COMFYD_AUTH_OPERATORS", "ops"},
+         {"COMFYD_METRICS_OPEN", "true"}}
+    );
+    ASSERT_TRUE(from_environment) << from_environment.error().message;
+    EXPECT_FALSE(api_keys(*from_environment).at(0).is_operator);
+    EXPECT_TRUE(api_keys(*from_environment).at(1).is_operator);
+    EXPECT_TRUE(from_environment->metrics_open);
+    const auto unknown = load("auth:\n  operators: [nobody]\n");
+    ASSERT_TRUE(unknown);
+    EXPECT_NE(check_config(*unknown).error().message.find("'nobody'"), std::string::npos);
+}
+
 TEST(Config, WhatIsShownCanBeReadBackAndHidesSecrets) {
     auto config = load(
         "workers:\n  - http://gpu1:8188\nretention_days: 7\n",

@@ -1,5 +1,6 @@
 #include "app/engine_command.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -9,6 +10,7 @@
 #include "app/cli.hpp"
 #include "app/stop_signals.hpp"
 #include "base/log.hpp"
+#include "net/open_files.hpp"
 #include "standalone/server.hpp"
 
 namespace comfyd::app {
@@ -36,6 +38,9 @@ Result<standalone::Options> to_options(const EngineFlags& flags) {
     }
     standalone::Options options;
     options.listen = *endpoint;
+    options.connections_max = std::min(
+        options.connections_max, net::connections_within(net::raise_open_files_limit(), 0)
+    );
     options.data = flags.data;
     options.frontend = flags.frontend;
     options.threads = flags.threads;

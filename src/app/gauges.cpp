@@ -3,6 +3,8 @@
 #include <map>
 #include <string>
 
+#include "base/log.hpp"
+
 namespace comfyd::app {
 
 void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
@@ -115,6 +117,11 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     set("comfyd_http_connections_refused",
         "Connections refused since start.",
         readings.server.connections_refused);
+    set("comfyd_http_body_bytes", "Bytes of request bodies in memory.", readings.server.bodies_bytes
+    );
+    set("comfyd_log_dropped_lines",
+        "Lines of the log that nobody read in time, since start.",
+        log::dropped());
     set("comfyd_event_streams", "Open event streams.", readings.queue.event_streams);
 }
 

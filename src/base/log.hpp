@@ -1,5 +1,6 @@
 // Structured logging: a message and fields. Text on a terminal, JSON lines otherwise. Secrets are
-// never passed in; job ids go into the field "job". Any thread.
+// never passed in; job ids go into the field "job". Any thread, and none ever waits for whoever
+// reads the log: lines that nobody takes are dropped and counted.
 #pragma once
 
 #include <concepts>
@@ -44,6 +45,10 @@ using Fields = std::initializer_list<Field>;
 // Called once at start-up, before threads; until then warnings and errors go to stderr as text.
 void configure(Level level, Format format);
 bool enabled(Level level);
+// Waits for a moment until what was logged is written: before an end that runs no destructors.
+// False when nobody reads it.
+bool flush();
+std::uint64_t dropped();  // lines, since the start
 
 void debug(std::string_view message, Fields fields = {});
 void info(std::string_view message, Fields fields = {});

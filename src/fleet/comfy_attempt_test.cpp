@@ -340,6 +340,16 @@ TEST_F(ComfyAttemptTest, OutputsThatNeverComeAreSaid) {
     EXPECT_THAT(result.error().message, HasSubstr("node 3"));
 }
 
+TEST_F(ComfyAttemptTest, NamesThatCannotBeStoredAreNotTheClientsFault) {
+    start();
+    auto graph = *json::parse_object(kPicture);
+    graph["3"].as_object()["inputs"].as_object()["filename_prefix"] = "a\tb";
+    const auto result = run(assignment(json::serialize(graph)));
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::output_unavailable);
+    EXPECT_THAT(result.error().message, HasSubstr("node 3"));
+}
+
 TEST_F(ComfyAttemptTest, CancelStopsARunningPrompt) {
     start();
     auto made = begin(assignment(picture_with("hang_interruptible")));

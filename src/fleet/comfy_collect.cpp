@@ -5,6 +5,21 @@
 #include "fleet/comfy_attempt.hpp"
 
 namespace comfyd::fleet {
+namespace {
+
+// A name or a type that the store refuses was chosen by the worker, not by whoever sent the job.
+Error as_workers_fault(Error error, const UiItem& item) {
+    if (error.code != Code::invalid_argument) {
+        return error;
+    }
+    return Error(
+        Code::output_unavailable,
+        "the worker describes an output of node " + item.node_id +
+            " in a way that cannot be stored: " + error.message
+    );
+}
+
+}  // namespace
 
 Task<Result<jobs::AttemptResult>> ComfyAttempt::collect() {
     jobs::AttemptResult result;
@@ -88,7 +103,7 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
             auto asset = new_asset(item, content_type_for(*type, item.file.filename));
             auto added = co_await link_.store.finish(std::move(*writer), std::move(asset));
             if (!added) {
-                co_return fail(std::move(added.error()));
+                co_return fail(as_workers_fault(std::move(added.error()), item));
             }
             co_return make_output(item, added->asset);
         }

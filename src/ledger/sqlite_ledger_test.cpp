@@ -171,6 +171,8 @@ TEST_F(SqliteTest, AFullDatabaseRefusesAndRecovers) {
     EXPECT_EQ(code, Code::storage_full);
     EXPECT_EQ(queued(), stored);
     EXPECT_EQ(ledger_->healthy().error().code, Code::storage_full);
+    EXPECT_TRUE(ledger_->healthy().error().message.starts_with("the disk is full"))
+        << ledger_->healthy().error().message;
     ledger_.reset();
     EXPECT_EQ(integrity(), "ok");
     options_.database_bytes_max = 0;

@@ -91,6 +91,15 @@ struct Lookup {
     std::vector<tcp::endpoint> endpoints;
 };
 
+// One failure for names that are not known and for those of private addresses: whoever may not ask
+// those is not told which there are.
+Error no_public_address(const Url& url) {
+    return Error(
+        Code::connection_failed,
+        origin_name(url) + ": the name cannot be resolved to a public address"
+    );
+}
+
 Millis time_left(Ticks::time_point deadline) {
     const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
     return std::max(left, Millis(0));
@@ -123,7 +132,11 @@ Task<Result<std::vector<tcp::endpoint>>> Connector::resolve(Url url, Ticks::time
         const bool stop = co_await is_cancelled();
         co_return fail(to_client_error(url, asio::error::operation_aborted, !stop));
     }
-    if (lookup->error || lookup->endpoints.empty()) {
+    const bool is_found = !lookup->error && !lookup->endpoints.empty();
+    if (!is_found && options_.policy == AddressPolicy::public_only) {
+        co_return fail(no_public_address(url));
+    }
+    if (!is_found) {
         const auto why = lookup->error ? reason_of(lookup->error) : std::string("no address");
         co_return fail(
             Code::connection_failed,
@@ -140,10 +153,14 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
     if (!endpoints) {
         co_return fail(endpoints.error());
     }
-    Error last(
-        Code::address_refused,
-        origin_name(url) + ": connections to private addresses are not allowed"
-    );
+    error_code no_address;
+    asio::ip::make_address(url.host, no_address);
+    Error last = no_address
+                     ? no_public_address(url)
+                     : Error(
+                           Code::address_refused,
+                           origin_name(url) + ": connections to private addresses are not allowed"
+                       );
     TimeGuard guard(executor_);
     for (const auto& endpoint : *endpoints) {
         const bool stop = co_await is_cancelled();

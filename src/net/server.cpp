@@ -144,26 +144,40 @@ void Shard::admit(Socket socket, const tcp::endpoint& peer) {
     error_code error;
     socket.non_blocking(true, error);
     if (state.connections_open.load(std::memory_order_relaxed) >= state.limits.connections_max) {
-        state.connections_refused.fetch_add(1, std::memory_order_relaxed);
-        std::string text;
-        const auto problem =
-            make_problem(503, "too_many_connections", "the server has too many connections");
-        append_head(text, problem, {.keep_alive = false, .content_length = problem.body.size()});
-        std::array<char, 4096> request;  // closing with unread input would reset the connection
-        socket.read_some(asio::buffer(request), error);
-        socket.write_some(asio::buffer(text + problem.body), error);
-        socket.shutdown(Socket::shutdown_send, error);
+        refuse(std::move(socket), "the server has too many connections");
+        return;
+    }
+    auto address = peer.address();
+    if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+        address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+    }
+    std::string share = state.strangers.take(address);
+    if (share.empty()) {
+        refuse(
+            std::move(socket),
+            "your address has too many connections on which no request with a good key was made"
+        );
         return;
     }
     state.connections_open.fetch_add(1, std::memory_order_relaxed);
     state.connections_total.fetch_add(1, std::memory_order_relaxed);
     socket.set_option(tcp::no_delay(true), error);
-    auto address = peer.address();
-    if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-        address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
-    }
-    auto connection = std::make_shared<Connection>(*this, std::move(socket), address.to_string());
+    auto connection = std::make_shared<Connection>(
+        *this, std::move(socket), address.to_string(), std::move(share)
+    );
     connections.spawn("connection", Connection::run(std::move(connection)));
+}
+
+void Shard::refuse(Socket socket, std::string_view message) {
+    state.connections_refused.fetch_add(1, std::memory_order_relaxed);
+    error_code error;
+    std::string text;
+    const auto problem = make_problem(503, "too_many_connections", message);
+    append_head(text, problem, {.keep_alive = false, .content_length = problem.body.size()});
+    std::array<char, 4096> request;  // closing with unread input would reset the connection
+    socket.read_some(asio::buffer(request), error);
+    socket.write_some(asio::buffer(text + problem.body), error);
+    socket.shutdown(Socket::shutdown_send, error);
 }
 
 Task<> Shard::sweep_loop() {
@@ -276,7 +290,8 @@ ServerCounters Server::counters() const {
     return {
         state.connections_open.load(),
         state.connections_total.load(),
-        state.connections_refused.load()
+        state.connections_refused.load(),
+        state.bodies_bytes.load()
     };
 }
 

@@ -24,9 +24,15 @@ struct ServerLimits {
     std::size_t header_bytes_max = 32 * 1024;
     std::uint64_t body_bytes_max = 100 * 1024 * 1024;
     std::size_t connections_max = 16'384;  // over all threads; more are answered 503 and closed
+    // Of those that the handler does not trust yet, from one address; 0: no limit.
+    std::size_t strangers_per_address_max = 0;
     // From the first byte of a request to the end of its headers.
     std::chrono::seconds header_timeout{15};
-    std::chrono::seconds body_timeout{300};
+    std::chrono::seconds body_timeout{300};  // for the whole of it
+    std::chrono::seconds stall_timeout{30};  // for its next byte
+    // Of bodies that are read whole, from their first byte to the end of the answer, all requests
+    // together: what would go beyond is answered with Code::rate_limited.
+    std::uint64_t bodies_bytes_max = 1024ULL * 1024 * 1024;
     std::chrono::seconds idle_timeout{75};   // keep-alive connection with no request
     std::chrono::seconds write_timeout{60};  // a client that does not read
 };
@@ -64,7 +70,8 @@ public:
     virtual const Request& request() const = 0;
 
     // The whole body; Code::payload_too_large above `bytes_max` (or the server's limit),
-    // Code::request_timeout, Code::connection_failed.
+    // Code::rate_limited when the bodies of all requests are too many, Code::request_timeout,
+    // Code::connection_failed.
     virtual Task<Result<std::string>> read_body(std::uint64_t bytes_max) = 0;
     // The next piece, at most `into_bytes`; 0 at the end. Do not mix with read_body.
     virtual Task<Result<std::size_t>> read_some(char* into, std::size_t into_bytes) = 0;
@@ -91,6 +98,10 @@ public:
     // handshake.
     virtual Task<Result<std::unique_ptr<WebSocket>>> upgrade(WebSocketOptions options) = 0;
 
+    // The peer has shown who it is: its connection counts no more among the strangers of its
+    // address.
+    virtual void trust_peer() = 0;
+
     // True once anything was sent: a handler that returns without is answered 500 by the server.
     virtual bool answered() const = 0;
     virtual Executor executor() const = 0;
@@ -104,6 +115,7 @@ struct ServerCounters {
     std::uint64_t connections_open = 0;
     std::uint64_t connections_total = 0;
     std::uint64_t connections_refused = 0;
+    std::uint64_t bodies_bytes = 0;  // of requests that are being read or answered now
 };
 
 struct Endpoint {

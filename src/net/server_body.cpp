@@ -1,5 +1,6 @@
 // How a Connection reads the body of a request.
 #include <cstring>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "net/request_parser.hpp"
@@ -35,6 +36,21 @@ tl::unexpected<Error> Connection::body_failure(const error_code& error) {
     return fail(Code::connection_failed, "the client closed the connection: " + error.message());
 }
 
+// False when all bodies together would be too large.
+bool Connection::hold_body(std::uint64_t bytes) {
+    auto& all = shard_.state.bodies_bytes;
+    if (all.fetch_add(bytes) + bytes > shard_.state.limits.bodies_bytes_max) {
+        all.fetch_sub(bytes);
+        return false;
+    }
+    body_held_ += bytes;
+    return true;
+}
+
+void Connection::let_body_go() {
+    shard_.state.bodies_bytes.fetch_sub(std::exchange(body_held_, 0));
+}
+
 // Before the first byte of the body is read.
 Task<Result<>> Connection::expect_body() {
     body_started_ = true;
@@ -68,6 +84,13 @@ Task<Result<std::string>> Connection::read_body(std::uint64_t bytes_max) {
     while (body_ != Body::none) {
         const std::uint64_t expected = body_ == Body::sized ? body_left_ : kGrowBytes;
         const std::uint64_t room = std::min<std::uint64_t>(expected, std::max(filled, kGrowBytes));
+        if (!hold_body(room)) {
+            keep_alive_ = false;
+            co_return fail(
+                Code::rate_limited,
+                "the server holds too many large requests at this moment: send it again later"
+            );
+        }
         body.resize(filled + static_cast<std::size_t>(room));
         while (body_ != Body::none && filled < body.size()) {
             const auto count = co_await read_some(body.data() + filled, body.size() - filled);
@@ -100,7 +123,7 @@ Task<Result<std::size_t>> Connection::read_some(char* into, std::size_t into_byt
             co_return fail(std::move(begun.error()));
         }
     }
-    deadline_ = body_deadline_;
+    deadline_ = std::min(body_deadline_, Ticks::now() + shard_.state.limits.stall_timeout);
     auto count =
         body_ == Body::sized ? read_sized(into, into_bytes) : read_chunked(into, into_bytes);
     auto result = co_await std::move(count);

@@ -2,8 +2,6 @@
 
 #include <exception>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-
 #include "base/log.hpp"
 #include "net/request_parser.hpp"
 
@@ -12,8 +10,14 @@ namespace {
 
 constexpr std::size_t kReadBytes = 4096;
 constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
-constexpr std::size_t kPipelinedBytesMax = 64 * 1024;
 constexpr std::chrono::seconds kLingerTimeout{2};
+
+// A line that goes on in the next one (obs-fold): proxies read it in different ways, so RFC 9112
+// lets a server refuse it.
+bool is_folded(std::string_view head) {
+    return head.find("\r\n ") != std::string_view::npos ||
+           head.find("\r\n\t") != std::string_view::npos;
+}
 
 // "GET / HTTP/2.0": well formed, but not ours.
 bool names_other_version(std::string_view head) {
@@ -29,8 +33,8 @@ bool names_other_version(std::string_view head) {
 
 }  // namespace
 
-Connection::Connection(Shard& shard, Socket socket, std::string peer)
-    : shard_(shard), socket_(std::move(socket)) {
+Connection::Connection(Shard& shard, Socket socket, std::string peer, std::string share)
+    : shard_(shard), socket_(std::move(socket)), stranger_share_(std::move(share)) {
     request_.peer = std::move(peer);
     place_ = shard_.open.insert(shard_.open.end(), this);
 }
@@ -39,8 +43,16 @@ Connection::~Connection() = default;
 
 // Not in the destructor: a queued handler may hold the connection longer than the shard lives.
 void Connection::leave() {
+    trust_peer();
+    let_body_go();
     shard_.open.erase(place_);
     shard_.state.connections_open.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Connection::trust_peer() {
+    if (!stranger_share_.empty()) {
+        shard_.state.strangers.give_back(std::exchange(stranger_share_, {}));
+    }
 }
 
 void Connection::release_memory() {
@@ -177,6 +189,7 @@ bool Connection::start_request() {
     request_.peer = std::move(peer);
     parser_ = std::make_unique<RequestParser>(request_, shard_.state.limits.header_bytes_max);
     head_bytes_ = 0;
+    let_body_go();
     body_ = Body::none;
     answered_ = false;
     expired_ = false;
@@ -199,6 +212,9 @@ std::optional<Connection::Problem> Connection::parse_head() {
     const std::size_t used = parser_->put(asio::const_buffer(unread.data(), unread.size()), error);
     if (error && error != http::error::need_more) {
         return judge(error);
+    }
+    if (is_folded(unread.substr(0, used))) {
+        return Problem{400, "invalid_argument", "a header line must not begin with a blank"};
     }
     buffer_.consume(used);
     // Beast's limit is for what it sees at once; this one is for the whole head.
@@ -311,65 +327,6 @@ Task<> Connection::linger() {
             asio::buffer(scratch), asio::redirect_error(kAwait, error)
         );
     }
-}
-
-Task<bool> Connection::wait_closed(Millis until) {
-    const auto self = shared_from_this();
-    if (peer_closed_ || aborted_) {
-        co_return true;
-    }
-    if (!closed_) {
-        closed_.emplace(shard_.executor);
-    }
-    // While a body is unread, what arrives is no sign of anything.
-    if (body_ == Body::none && !watching_) {
-        start_watch();
-    }
-    co_await closed_->wait_for(until);
-    co_return peer_closed_ || aborted_;
-}
-
-void Connection::start_watch() {
-    watching_ = true;
-    socket_.async_wait(
-        Socket::wait_read,
-        asio::bind_cancellation_slot(
-            watch_cancel_.slot(),
-            [self = shared_from_this(), generation = watch_generation_](const error_code& error) {
-                self->on_readable(generation, error);
-            }
-        )
-    );
-}
-
-void Connection::stop_watch() {
-    if (watching_) {
-        watching_ = false;
-        ++watch_generation_;
-        watch_cancel_.emit(asio::cancellation_type::terminal);
-    }
-}
-
-// Pipelined requests are kept for later; the end of the stream is what we are after.
-void Connection::on_readable(std::uint64_t generation, const error_code& error) {
-    if (generation != watch_generation_ || !watching_) {
-        return;
-    }
-    watching_ = false;
-    if (error == asio::error::operation_aborted) {
-        return;
-    }
-    error_code read_error;
-    while (!read_error && buffer_.size() < kPipelinedBytesMax) {
-        buffer_.commit(socket_.read_some(buffer_.prepare(kReadBytes), read_error));
-    }
-    buffer_.release();
-    if (read_error == asio::error::would_block) {
-        start_watch();
-        return;
-    }
-    peer_closed_ = true;
-    closed_->notify();
 }
 
 Task<Result<std::unique_ptr<WebSocket>>> Connection::upgrade(WebSocketOptions options) {

@@ -13,6 +13,7 @@
 
 #include <boost/asio/cancellation_signal.hpp>
 
+#include "net/address_shares.hpp"
 #include "net/response_head.hpp"
 #include "net/server.hpp"
 #include "net/sockets.hpp"
@@ -26,10 +27,14 @@ class Connection;
 // What all threads of a server share.
 struct ServerState {
     ServerState(ServerLimits server_limits, Handler server_handler)
-        : limits(server_limits), handler(std::move(server_handler)) {}
+        : limits(server_limits),
+          handler(std::move(server_handler)),
+          strangers(server_limits.strangers_per_address_max) {}
     const ServerLimits limits;
     const Handler handler;
+    AddressShares strangers;
     std::atomic<bool> draining{false};
+    std::atomic<std::uint64_t> bodies_bytes{0};
     std::atomic<std::uint64_t> connections_open{0};
     std::atomic<std::uint64_t> connections_total{0};
     std::atomic<std::uint64_t> connections_refused{0};
@@ -56,6 +61,7 @@ private:
     Task<> accept_loop();
     Task<> sweep_loop();
     void admit(Socket socket, const tcp::endpoint& peer);
+    void refuse(Socket socket, std::string_view message);
 };
 
 // Bytes to be written, in up to three pieces that somebody else owns.
@@ -69,7 +75,8 @@ struct Outgoing {
 
 class Connection final : public Exchange, public std::enable_shared_from_this<Connection> {
 public:
-    Connection(Shard& shard, Socket socket, std::string peer);
+    // `share`: what it holds of its address's, as AddressShares named it.
+    Connection(Shard& shard, Socket socket, std::string peer, std::string share);
     ~Connection() override;
 
     // The task of a connection: holds it, and ends when it is closed.
@@ -89,6 +96,7 @@ public:
     Task<Result<>> end_stream() override;
     Task<bool> wait_closed(Millis until) override;
     Task<Result<std::unique_ptr<WebSocket>>> upgrade(WebSocketOptions options) override;
+    void trust_peer() override;
     bool answered() const override { return answered_; }
     Executor executor() const override { return shard_.executor; }
     bool draining() const override;
@@ -115,6 +123,8 @@ private:
     void release_memory();
 
     Task<Result<>> expect_body();
+    bool hold_body(std::uint64_t bytes);
+    void let_body_go();
     Task<Result<std::size_t>> read_sized(char* into, std::size_t into_bytes);
     Task<Result<std::size_t>> read_chunked(char* into, std::size_t into_bytes);
     tl::unexpected<Error> body_failure(const error_code& error);
@@ -140,6 +150,7 @@ private:
     Socket socket_;
     ReadBuffer buffer_;
     Request request_;
+    std::string stranger_share_;  // empty once the peer is trusted
     std::unique_ptr<RequestParser> parser_;
     std::list<Connection*>::iterator place_;
     Ticks::time_point deadline_ = Ticks::time_point::max();
@@ -148,6 +159,7 @@ private:
     Body body_ = Body::none;
     std::uint64_t body_left_ = 0;      // of a sized body
     std::uint64_t body_received_ = 0;  // of a chunked body
+    std::uint64_t body_held_ = 0;      // of ServerState::bodies_bytes
     Ticks::time_point body_deadline_{};
 
     std::optional<Signal> closed_;  // made by the first wait_closed()

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "net/test_server.hpp"
 
 namespace comfyd::net {
@@ -286,6 +288,61 @@ TEST(Server, EndsSlowAndIdleConnections) {
     EXPECT_EQ(idle.read_all(), "");
 }
 
+TEST(Server, RefusesFoldedHeaders) {
+    TestServer server;
+    for (const char* fold :
+         {"X: a\r\n b\r\n", "X: a\r\n\tb\r\n", "X: a\r\n \r\n", "X:\r\n a\r\n"}) {
+        RawClient client(server.port());
+        client.send(get("/", fold));
+        EXPECT_THAT(client.read_all(), StartsWith("HTTP/1.1 400 ")) << fold;
+        RawClient slow(server.port());
+        for (const char byte : get("/", fold)) {
+            slow.send(std::string(1, byte));
+        }
+        EXPECT_THAT(slow.read_all(), StartsWith("HTTP/1.1 400 ")) << fold;
+    }
+    RawClient client(server.port());
+    client.send(post("/echo", "a\r\n b\r\n\tc"));
+    EXPECT_THAT(read_answer(client), EndsWith("a\r\n b\r\n\tc"));
+}
+
+TEST(Server, EndsBodiesThatStall) {
+    ServerLimits limits;
+    limits.stall_timeout = std::chrono::seconds(0);
+    TestServer server(limits);
+    for (const char* framing :
+         {"Content-Length: 5\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n1\r\na"}) {
+        RawClient client(server.port());
+        client.send("POST /echo HTTP/1.1\r\nHost: x\r\n" + std::string(framing));
+        EXPECT_THAT(client.read_all(), StartsWith("HTTP/1.1 408 ")) << framing;
+    }
+}
+
+TEST(Server, BodiesOfAllRequestsHaveOneBound) {
+    ServerLimits limits;
+    limits.bodies_bytes_max = 300'000;
+    TestServer server(limits);
+    const std::string body(200'000, 'b');
+    const std::string request = post("/echo", body);
+    RawClient first(server.port());
+    RawClient second(server.port());
+    const auto wait_until_held = [&server](std::uint64_t bytes) {
+        while (server.counters().bodies_bytes != bytes) {
+            std::this_thread::yield();
+        }
+    };
+    first.send(request.substr(0, request.size() - 1));
+    wait_until_held(200'000);
+    second.send(request);
+    EXPECT_THAT(second.read_all(), StartsWith("HTTP/1.1 429 "));
+    first.send("b");
+    EXPECT_THAT(read_answer(first), EndsWith(body));
+    wait_until_held(0);
+    RawClient third(server.port());
+    third.send(request);
+    EXPECT_THAT(read_answer(third), EndsWith(body));
+}
+
 TEST(Server, EndsAClientThatDoesNotRead) {
     ServerLimits limits;
     limits.write_timeout = std::chrono::seconds(0);
@@ -307,6 +364,32 @@ TEST(Server, RefusesConnectionsAboveTheLimit) {
     EXPECT_THAT(second.read_all(), StartsWith("HTTP/1.1 503 "));
     EXPECT_EQ(server.counters().connections_refused, 1U);
     EXPECT_EQ(server.counters().connections_open, 1U);
+}
+
+TEST(Server, StrangersOfOneAddressAreLimitedAndTrustedOnesAreNot) {
+    ServerLimits limits;
+    limits.strangers_per_address_max = 2;
+    TestServer server(limits);
+    std::vector<std::unique_ptr<RawClient>> trusted;
+    for (int i = 0; i < 5; ++i) {
+        trusted.push_back(std::make_unique<RawClient>(server.port()));
+        trusted.back()->send(get("/trusted"));
+        EXPECT_THAT(read_answer(*trusted.back()), StartsWith("HTTP/1.1 200"));
+    }
+    std::vector<std::unique_ptr<RawClient>> strangers;
+    for (int i = 0; i < 2; ++i) {
+        strangers.push_back(std::make_unique<RawClient>(server.port()));
+        strangers.back()->send(get("/"));
+        EXPECT_THAT(read_answer(*strangers.back()), StartsWith("HTTP/1.1 200"));
+    }
+    RawClient refused(server.port());
+    EXPECT_THAT(refused.read_all(), StartsWith("HTTP/1.1 503 "));
+    // Those that are in go on, and a place is free again when one has shown who it is.
+    strangers.front()->send(get("/trusted"));
+    EXPECT_THAT(read_answer(*strangers.front()), StartsWith("HTTP/1.1 200"));
+    RawClient next(server.port());
+    next.send(get("/"));
+    EXPECT_THAT(read_answer(next), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(Server, HandlerFailuresAreAnswers) {

@@ -74,6 +74,10 @@ private:
             std::string(to_string(request.method)) + " " + request.path + " " + request.query;
         co_await reply(exchange, 200, std::move(text));
     }
+    static Task<> trusted(TestServer&, Exchange& exchange) {
+        exchange.trust_peer();
+        co_await reply(exchange, 200, "welcome");
+    }
     static Task<> echo(TestServer&, Exchange& exchange) {
         auto body = co_await exchange.read_body(1024 * 1024);
         if (!body) {
@@ -253,6 +257,7 @@ private:
 inline Task<> TestServer::handle(TestServer& self, Exchange& exchange) {
     static const std::vector<std::pair<std::string_view, Route>> routes{
         {"/echo", echo},
+        {"/trusted", trusted},
         {"/pieces", pieces},
         {"/ignore", ignore},
         {"/throw", fail_hard},

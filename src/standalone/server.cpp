@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <future>
 #include <utility>
 
@@ -13,6 +14,7 @@
 
 #include "base/log.hpp"
 #include "comfy/replies.hpp"
+#include "net/host_rules.hpp"
 #include "net/io_threads.hpp"
 #include "standalone/routes.hpp"
 #include "standalone/runner.hpp"
@@ -93,7 +95,12 @@ Result<> empty_folder(const fs::path& folder) {
 
 class Server::Impl {
 public:
-    explicit Impl(Options options) : options_(std::move(options)) { add_routes(table_); }
+    explicit Impl(Options options) : options_(std::move(options)) {
+        add_routes(table_);
+        if (options_.listen.is_loopback()) {
+            hosts_ = net::HostRules::loopback();
+        }
+    }
     ~Impl() { stop(); }
 
     Result<> start() {
@@ -103,6 +110,7 @@ public:
         core_ = std::make_unique<Core>(io_.executor(), options_, engine_options());
         net::ServerLimits limits;
         limits.body_bytes_max = options_.body_bytes_max;
+        limits.bodies_bytes_max = std::max(limits.bodies_bytes_max, options_.body_bytes_max);
         limits.connections_max = options_.connections_max;
         server_ = std::make_unique<net::Server>(
             std::vector<boost::asio::io_context*>{&io_.context()},
@@ -166,6 +174,17 @@ private:
             co_await answer(call, comfy::empty_reply(200));
             co_return;
         }
+        if (!hosts_.allows(request.headers.get("Host"))) {
+            co_await answer(
+                call,
+                comfy::text_reply(
+                    421,
+                    "421: this server listens on loopback and is not known by the name in the Host "
+                    "header"
+                )
+            );
+            co_return;
+        }
         if (is_foreign(request)) {
             co_await answer(call, comfy::empty_reply(403));
             co_return;
@@ -194,6 +213,7 @@ private:
 
     Options options_;
     Table table_;
+    net::HostRules hosts_;
     FolderLock lock_;
     net::IoThread io_{"engine-server"};
     std::unique_ptr<Core> core_;  // after the thread's context: its pools post to it

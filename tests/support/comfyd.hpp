@@ -19,7 +19,8 @@ struct ComfydOptions {
     std::vector<std::string> arguments{};  // after `serve --listen … --data …`
     std::map<std::string, std::string> environment{};
     std::string listen = "127.0.0.1:0";
-    std::string data{};  // empty: a temporary folder
+    std::string data{};      // empty: a temporary folder
+    int open_files_max = 0;  // that it may have; 0: as many as the test
 };
 
 class Comfyd {
@@ -47,6 +48,12 @@ public:
             "shutdown_grace_s=0",
         };
         arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
+        if (options_.open_files_max != 0) {
+            const std::string limit = "ulimit -n " + std::to_string(options_.open_files_max);
+            arguments.insert(
+                arguments.begin(), {"/bin/sh", "-c", limit + "; exec \"$@\"", "comfyd"}
+            );
+        }
         process_ = std::make_unique<Process>(ProcessOptions{
             .arguments = arguments,
             .environment = options_.environment,

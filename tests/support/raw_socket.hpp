@@ -74,7 +74,7 @@ public:
     bool upgrade(const std::string& target) {
         send(
             "GET " + target +
-            " HTTP/1.1\r\nHost: test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            " HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         );
         return read_until("\r\n\r\n").starts_with("HTTP/1.1 101");

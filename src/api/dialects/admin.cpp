@@ -71,7 +71,12 @@ void add_admin(Router& router, const Services& services) {
             net::Method method, const char* pattern, Handler handler, json::object operation
         ) {
             router.add(Route{
-                method, pattern, std::move(handler), encode_error, Access::key, std::move(operation)
+                method,
+                pattern,
+                std::move(handler),
+                encode_error,
+                Access::operators,
+                std::move(operation)
             });
         };
     add(

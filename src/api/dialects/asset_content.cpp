@@ -39,9 +39,10 @@ net::Response make_head(const assets::Asset& asset, bool attachment) {
 }  // namespace
 
 bool is_active_type(std::string_view content_type) {
-    constexpr std::array<std::string_view, 8> kActive{
+    constexpr std::array<std::string_view, 9> kActive{
         "text/html",
         "text/xml",
+        "text/xsl",
         "application/xml",
         "text/javascript",
         "application/javascript",
@@ -50,7 +51,9 @@ bool is_active_type(std::string_view content_type) {
         "application/x-shockwave-flash",
     };
     const std::string type = lower(trim(content_type.substr(0, content_type.find(';'))));
-    return type.ends_with("+xml") || type.ends_with("ecmascript") ||
+    // Of several parts each may be of any type.
+    return type.starts_with("multipart/") || type.ends_with("+xml") ||
+           type.ends_with("ecmascript") ||
            std::find(kActive.begin(), kActive.end(), type) != kActive.end();
 }
 

@@ -447,8 +447,13 @@ void add_comfy_v2(Router& router, const Services& services) {
     add(Method::get, "/api/v2/jobs/{id}/workflow", "getJobWorkflow", [&services](Call& call) {
         return v2::show_workflow(call, services);
     });
-    add(Method::get, "/api/v2/jobs/{id}/events", "getJobEvents", [&services](Call& call) {
-        return v2::stream_job_events(call, services);
+    router.add(Route{
+        .method = Method::get,
+        .pattern = "/api/v2/jobs/{id}/events",
+        .handler = [&services](Call& call) { return v2::stream_job_events(call, services); },
+        .encode_error = v2::encode_error,
+        .operation = v2::operation("getJobEvents"),
+        .is_stream = true,
     });
     add(
         Method::get,

@@ -165,7 +165,12 @@ TEST(ComfyV2Assets, RangesAndConditions) {
 TEST(ComfyV2Assets, ActiveContentIsOnlyDownloaded) {
     TestApi api;
     for (const char* type :
-         {"text/html; charset=utf-8", "image/svg+xml", "text/javascript", "application/xml"}) {
+         {"text/html; charset=utf-8",
+          "image/svg+xml",
+          "text/javascript",
+          "application/xml",
+          "text/xsl",
+          "Multipart/X-Mixed-Replace; boundary=b"}) {
         const auto asset = parse(api.upload({field("content_type", type), file("<x>", "x")}).body);
         const auto content = api.get(text(asset, "url"));
         EXPECT_TRUE(content.headers.get("Content-Disposition").starts_with("attachment")) << type;

@@ -9,6 +9,7 @@ namespace comfyd::api {
 
 void add_operations(Router& router, const Services& services);
 void add_admin(Router& router, const Services& services);
+void add_stream_tickets(Router& router, const Services& services);
 void add_comfy_v2(Router& router, const Services& services);
 void add_workflows(Router& router, const Services& services);
 void add_stats(Router& router, const Services& services);

@@ -332,6 +332,7 @@ protected:
         Task<Result<std::unique_ptr<net::WebSocket>>> upgrade(net::WebSocketOptions) override {
             co_return fail(Code::upgrade_required, "no");
         }
+        void trust_peer() override {}
         bool answered() const override { return false; }
         Executor executor() const override { return context_.get_executor(); }
         bool draining() const override { return false; }

@@ -122,7 +122,7 @@ void add_operations(Router& router, const Services& services) {
         "/metrics",
         [&services](Call& call) { return show_metrics(call, services); },
         describe("getMetrics", "Prometheus metrics"),
-        Access::key
+        services.options.metrics_are_open ? Access::open : Access::operators
     );
     add(
         "/openapi.json",

@@ -157,10 +157,10 @@ Task<> stream_task(Call& call, const Services& services) {
     co_await stream_job(call, services, std::move(shape));
 }
 
-// Jobs of other tenants run on the same workers; their ids are nobody else's business.
-Task<bool> owns_job(const Call& call, const Services& services, std::optional<JobId> job) {
-    if (!job) {
-        co_return false;
+// Jobs of other tenants run on the same workers; their ids are the operators' business alone.
+Task<bool> may_see_job(const Call& call, const Services& services, std::optional<JobId> job) {
+    if (!job || call.caller.is_operator) {
+        co_return job.has_value();
     }
     auto view = co_await services.jobs.get(call.caller.tenant, *job);
     co_return view.has_value();
@@ -170,8 +170,8 @@ Task<> list_workers(Call& call, const Services& services) {
     const auto workers = co_await services.jobs.workers();
     json::array listed;
     for (const jobs::WorkerInfo& worker : workers) {
-        const bool owns = co_await owns_job(call, services, worker.current_job);
-        listed.emplace_back(encode_worker(worker, owns));
+        const bool shown = co_await may_see_job(call, services, worker.current_job);
+        listed.emplace_back(encode_worker(worker, shown));
     }
     json::object body;
     body["count"] = listed.size();
@@ -192,8 +192,8 @@ Task<> get_worker(Call& call, const Services& services) {
         );
         co_return;
     }
-    const bool owns = co_await owns_job(call, services, found->current_job);
-    co_await send(call, json_response(200, encode_worker(*found, owns)));
+    const bool shown = co_await may_see_job(call, services, found->current_job);
+    co_await send(call, json_response(200, encode_worker(*found, shown)));
 }
 
 Task<> worker_metrics(Call& call, const Services& services) {
@@ -255,6 +255,7 @@ void add_tasks(Router& router, const Services& services) {
         route.handler = [&services, function](Call& call) { return function(call, services); };
         route.encode_error = error_response;
         route.access = access;
+        route.is_stream = function == stream_task;
         route.operation = std::move(operation);
         router.add(std::move(route));
     };

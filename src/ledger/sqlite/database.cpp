@@ -26,13 +26,13 @@ struct Explanation {
 };
 
 Explanation explain(int result_code, int system_error) {
-    switch (result_code & 0xFF) {
-        case SQLITE_FULL:
-            return {Code::storage_full, "free disk space; nothing was written"};
+    const int kind = result_code & 0xFF;
+    const bool by_the_system = kind == SQLITE_IOERR || kind == SQLITE_CANTOPEN;
+    if (kind == SQLITE_FULL || (by_the_system && is_no_space(system_error))) {
+        return {Code::storage_full, "free disk space; nothing was written"};
+    }
+    switch (kind) {
         case SQLITE_IOERR:
-            if (is_no_space(system_error)) {
-                return {Code::storage_full, "free disk space; nothing was written"};
-            }
             return {Code::storage_unavailable, "check the disk and the system log"};
         case SQLITE_CONSTRAINT:
             return {Code::conflict, "an entry with this id exists already"};
@@ -91,8 +91,11 @@ Result<std::unique_ptr<Database>> Database::open(
 
 Error Database::error(int result_code, std::string_view doing) const {
     const auto [code, advice] = explain(result_code, sqlite3_system_errno(handle_));
-    std::string message = "cannot ";
-    message.append(doing).append(" the database ").append(path_.string());
+    // Also what only reads may have to write: SQLite keeps an index of its log in a file.
+    std::string message =
+        code == Code::storage_full ? "the disk is full, cannot write to" : "cannot ";
+    message.append(code == Code::storage_full ? "" : doing);
+    message.append(" the database ").append(path_.string());
     message.append(": ").append(sqlite3_errmsg(handle_)).append("; ").append(advice);
     return Error(code, std::move(message), {{"sqlite_code", result_code}});
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
+#include "api/parse_apart.hpp"
 #include "base/crypto.hpp"
 #include "comfy/messages.hpp"
 
@@ -105,7 +106,9 @@ Task<Result<json::value>> read_json(Call& call, const Services& services) {
     if (!body) {
         co_return fail(std::move(body.error()));
     }
-    auto parsed = comfy::parse_python(*body);
+    auto parsed = co_await parse_apart(services, std::move(*body), [](const std::string& text) {
+        return comfy::parse_python(text);
+    });
     co_return parsed ? std::move(*parsed) : json::value();
 }
 

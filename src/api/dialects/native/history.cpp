@@ -1,6 +1,7 @@
 // GET and POST /history, GET /api/jobs: what became of prompts.
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -23,11 +24,15 @@ constexpr std::size_t kAnswerBytesMax = 64 * 1024 * 1024;
 // Entries of larger prompts are made on the pool.
 constexpr std::size_t kLargeBytes = 256 * 1024;
 
+// A number that is too long is as good as the largest one: Python's have no end.
 std::optional<std::int64_t> to_int(std::string_view text) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? std::optional(number)
-                                                                    : std::nullopt;
+    if (end != text.data() + text.size() || error == std::errc::invalid_argument) {
+        return std::nullopt;
+    }
+    using Limits = std::numeric_limits<std::int64_t>;
+    return error == std::errc() ? number : text.starts_with('-') ? Limits::min() : Limits::max();
 }
 
 bool has_query(const Call& call, std::string_view name) {

@@ -45,6 +45,8 @@ private:
         };
         route.encode_error = encode_native_error;
         route.operation = document_route(method, route.pattern);
+        route.access = function == post_free ? Access::operators : Access::key;
+        route.is_stream = function == serve_socket;
         route.token_in_query = function == serve_socket || function == get_view;
         route.options_status = 200;
         router_.add(std::move(route));

@@ -1,0 +1,53 @@
+// What a request must show before its handler sees it: the name of this server, a page that may
+// ask, and a key or a ticket. Set up before serving; any thread may ask after that.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/router.hpp"
+#include "auth/tickets.hpp"
+
+namespace comfyd::api {
+
+class Gate {
+public:
+    Gate(const auth::Keys& keys, Clock& clock) : keys_(keys), clock_(clock) {}
+
+    Router::Rules rules;
+    const auth::Tickets tickets;
+
+    bool requires_keys() const { return keys_.required(); }
+    bool allows_origin(std::string_view origin) const;
+    // What pages of other origins need to read an answer.
+    net::Headers cors_headers(const net::Request& request) const;
+
+    // Code::forbidden: a page of another site, which must not use a comfyd without keys on the
+    // visitor's machine. A browser sends such a request without asking, and names the page in
+    // Origin.
+    Result<> check_page(const net::Request& request) const;
+    // Code::unauthorized; Code::forbidden where an operator is needed. On an open route a caller
+    // without a good key has no tenant.
+    using Query = std::vector<std::pair<std::string, std::string>>;
+    Result<auth::Caller> admit(
+        const net::Request& request,
+        const Route& route,
+        const std::vector<std::string>& path_parameters,
+        const Query& query
+    ) const;
+
+private:
+    Result<auth::Caller> authenticate(
+        const net::Request& request,
+        const Route& route,
+        const std::vector<std::string>& path_parameters,
+        const Query& query
+    ) const;
+
+    const auth::Keys& keys_;
+    Clock& clock_;
+};
+
+}  // namespace comfyd::api

@@ -1,0 +1,24 @@
+// The folder with everything that is stored, at start.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace comfyd::app {
+
+inline constexpr const char* kDatabaseFile = "comfyd.db";
+inline constexpr const char* kAssetsFolder = "assets";
+
+Result<> make_data_folder(const std::filesystem::path& data);
+
+// A database that is gone or empty beside files that it knew of is a mistake (a lost mount, a
+// deleted file), after which every job would be unknown: Code::storage_unavailable unless that is
+// accepted.
+Result<> check_database(const std::filesystem::path& data, bool accepts_empty);
+
+// The key that signs download links; made once, so that links survive a restart.
+Result<std::string> load_link_key(const std::filesystem::path& file);
+
+}  // namespace comfyd::app

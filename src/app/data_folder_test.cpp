@@ -1,0 +1,57 @@
+#include "app/data_folder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace comfyd::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DataFolder : public testing::Test {
+protected:
+    DataFolder() { EXPECT_TRUE(make_data_folder(data_)); }
+    ~DataFolder() override { fs::remove_all(data_); }
+    void write(const char* name, const char* text) const {
+        fs::create_directories((data_ / name).parent_path());
+        std::ofstream(data_ / name) << text;
+    }
+
+    const fs::path data_ =
+        fs::path(testing::TempDir()) / ("comfyd-data-" + std::to_string(::getpid()));
+};
+
+TEST_F(DataFolder, ANewOneNeedsNoDatabase) {
+    EXPECT_TRUE(check_database(data_, false));
+    fs::create_directories(data_ / "assets" / "blobs");
+    EXPECT_TRUE(check_database(data_, false));
+}
+
+TEST_F(DataFolder, AFileWithItsDatabaseIsFine) {
+    write("assets/blobs/ab/cd", "bytes");
+    write("comfyd.db", "pages");
+    EXPECT_TRUE(check_database(data_, false));
+}
+
+TEST_F(DataFolder, AMissingOrEmptyDatabaseBesideFilesIsRefusedUnlessAccepted) {
+    write("assets/blobs/ab/cd", "bytes");
+    const auto missing = check_database(data_, false);
+    ASSERT_FALSE(missing);
+    EXPECT_NE(missing.error().message.find("missing"), std::string::npos);
+    EXPECT_NE(missing.error().message.find("accept_empty_database"), std::string::npos);
+    write("comfyd.db", "");
+    const auto empty = check_database(data_, false);
+    ASSERT_FALSE(empty);
+    EXPECT_NE(empty.error().message.find("empty"), std::string::npos);
+    EXPECT_TRUE(check_database(data_, true));
+}
+
+TEST_F(DataFolder, TheKeyOfLinksStays) {
+    const auto key = load_link_key(data_ / "links.key");
+    ASSERT_TRUE(key);
+    EXPECT_EQ(load_link_key(data_ / "links.key"), *key);
+}
+
+}  // namespace
+}  // namespace comfyd::app

@@ -1,0 +1,16 @@
+// What the configuration means for the server: who may connect, how many and by which name. Pure.
+#pragma once
+
+#include "app/config.hpp"
+#include "net/host_rules.hpp"
+#include "net/server.hpp"
+
+namespace comfyd::app {
+
+// `open_files`: as many as the process may have.
+net::ServerLimits server_limits(const Config& config, std::size_t open_files);
+
+// By which names clients may address it.
+net::HostRules host_rules(const Config& config);
+
+}  // namespace comfyd::app

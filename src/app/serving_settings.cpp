@@ -1,0 +1,100 @@
+// The settings of who may connect, by which name, with which key, and how much at a time.
+#include "app/setting_kinds.hpp"
+
+namespace comfyd::app {
+
+std::vector<Setting> serving_settings() {
+    return {
+        text("listen", "Address and port to serve on; port 0 takes a free one.", &Config::listen),
+        text(
+            "public_url",
+            "Prefix of links in answers, where clients reach comfyd by another address.",
+            &Config::public_url
+        ),
+        words(
+            "hosts",
+            "Names by which clients may address comfyd, beside those of loopback and public_url; * "
+            "for any. Empty: any, unless it listens on loopback.",
+            &Config::hosts
+        ),
+        text(
+            "frontend.dir",
+            "Folder with the files of ComfyUI's editor, to be served at /; empty: none.",
+            &Config::frontend_dir
+        ),
+        number(
+            "io_threads",
+            "Threads that serve connections; 0: one per core, at most 8.",
+            &Config::io_threads,
+            0,
+            64
+        ),
+        words(
+            "auth.operators",
+            "Names of API keys that may administer the fleet and see all tenants.",
+            &Config::operators
+        ),
+        flag(
+            "auth.key_in_query",
+            "Take an API key as ?token= on all event streams; stream tickets are safer.",
+            &Config::key_in_query
+        ),
+        flag(
+            "metrics.open",
+            "Serve /metrics without a key, for scrapers; else it needs an operator's.",
+            &Config::metrics_open
+        ),
+        number("limits.body_mb", "Largest JSON request, in MB.", &Config::body_mb_max, 1, 1024),
+        number(
+            "limits.upload_mb", "Largest uploaded file, in MB.", &Config::upload_mb_max, 1, 1 << 20
+        ),
+        number(
+            "limits.bodies_mb",
+            "Requests other than uploads that are read or answered at the same time, in MB.",
+            &Config::bodies_mb_max,
+            1,
+            1 << 20
+        ),
+        number(
+            "limits.stall_timeout_s",
+            "Seconds that a request's body may stop arriving for.",
+            &Config::stall_timeout_s,
+            1,
+            3600
+        ),
+        number(
+            "limits.connections",
+            "Open connections; fewer where the system allows fewer open files.",
+            &Config::connections_max,
+            16,
+            1 << 20
+        ),
+        number(
+            "limits.connections_per_address",
+            "Open connections from one address on which no good key was shown; 0: a quarter of "
+            "all, "
+            "and no such limit on loopback.",
+            &Config::connections_per_address,
+            0,
+            1 << 20
+        ),
+        number("limits.streams", "Open event streams.", &Config::streams_max, 1, 1 << 20),
+        number("limits.queue", "Waiting jobs.", &Config::queue_max, 1, 100'000'000),
+        number(
+            "limits.header_timeout_s",
+            "Seconds for a request's headers to arrive.",
+            &Config::header_timeout_s,
+            1,
+            3600
+        ),
+        number(
+            "limits.idle_timeout_s",
+            "Seconds that an idle connection is kept.",
+            &Config::idle_timeout_s,
+            1,
+            86'400
+        ),
+    };
+}
+
+}  // namespace comfyd::app
