@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "api/own_ids.hpp"
 #include "assets/intake.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
@@ -69,6 +70,7 @@ struct Services {
     // Open event streams of the process, by whatever dialect; counted by StreamSlot.
     std::shared_ptr<std::atomic<std::size_t>> streams =
         std::make_shared<std::atomic<std::size_t>>(0);
+    std::shared_ptr<OwnIds> own_ids = std::make_shared<OwnIds>();
     // Requests that fetch files now; counted by fetch_inputs().
     std::shared_ptr<std::atomic<std::size_t>> fetches =
         std::make_shared<std::atomic<std::size_t>>(0);
