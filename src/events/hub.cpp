@@ -123,10 +123,11 @@ bool Hub::has_listeners(const JobId& job) const {
 
 // Most streams end with their job, after its last event; nothing would ever look at them again.
 void Hub::forget_the_gone() {
-    std::erase_if(by_job_, [](auto& entry) {
-        std::erase_if(entry.second, [](const auto& listener) { return listener.expired(); });
-        return entry.second.empty();
-    });
+    for (auto entry = by_job_.begin(); entry != by_job_.end();) {
+        auto& listeners = entry->second;
+        std::erase_if(listeners, [](const auto& listener) { return listener.expired(); });
+        entry = listeners.empty() ? by_job_.erase(entry) : std::next(entry);
+    }
     tidy_at_ = std::max(kTidyAtLeast, 2 * by_job_.size());
 }
 

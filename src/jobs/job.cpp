@@ -121,11 +121,11 @@ json::object Webhook::to_json() const {
     if (max_retries) {
         object["max_retries"] = *max_retries;
     }
-    for (const auto& [key, duration] :
-         {std::pair("retry_delay", retry_delay), {"timeout", timeout}}) {
-        if (duration) {
-            object[key] = std::chrono::duration<double>(*duration).count();
-        }
+    if (retry_delay) {
+        object["retry_delay"] = std::chrono::duration<double>(*retry_delay).count();
+    }
+    if (timeout) {
+        object["timeout"] = std::chrono::duration<double>(*timeout).count();
     }
     return object;
 }

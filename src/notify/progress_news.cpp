@@ -39,18 +39,18 @@ std::vector<std::shared_ptr<const ProgressNews::News>> ProgressNews::take_due(
 ) {
     const std::lock_guard lock(mutex_);
     std::vector<std::shared_ptr<const News>> taken;
-    std::erase_if(entries_, [&](auto& item) {
-        auto& [job, entry] = item;
+    for (auto at = entries_.begin(); at != entries_.end();) {
+        auto& [job, entry] = *at;
         if (entry.due > now || busy(job)) {
-            return false;
+            ++at;
+        } else if (!entry.newest) {
+            at = entries_.erase(at);
+        } else {
+            taken.push_back(std::exchange(entry.newest, nullptr));
+            entry.due = now + interval_;
+            ++at;
         }
-        if (!entry.newest) {
-            return true;
-        }
-        taken.push_back(std::exchange(entry.newest, nullptr));
-        entry.due = now + interval_;
-        return false;
-    });
+    }
     return taken;
 }
 
