@@ -1,44 +1,15 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
 #include "api/reuse.hpp"
 #include "api/submission.hpp"
-#include "net/client.hpp"
+#include "api/webhook_fields.hpp"
 
 namespace comfyd::api {
 namespace {
 
 constexpr int kMaxAttemptsMax = 10;
-constexpr std::size_t kUrlBytesMax = 2048;
-constexpr std::size_t kSecretBytesMax = 256;
-constexpr std::size_t kWebhookHeadersMax = 20;
-constexpr std::size_t kWebhookHeaderBytesMax = 4096;
-constexpr std::array<std::string_view, 7> kWebhookEvents{
-    "execution.queued",
-    "execution.started",
-    "execution.progress",
-    "execution.completed",
-    "execution.failed",
-    "execution.cancelled",
-    "execution.warning",
-};
-// These belong to the delivery itself.
-constexpr std::array<std::string_view, 9> kReservedHeaders{
-    "host",
-    "content-length",
-    "content-type",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "webhook-id",
-    "webhook-timestamp",
-    "webhook-signature",
-};
 
 boost::json::string_view text(std::string_view of) {
     return {of.data(), of.size()};
@@ -132,168 +103,6 @@ Result<> decode_metadata(const json::object& body, jobs::Spec& spec) {
         );
     }
     spec.metadata = **metadata;
-    return {};
-}
-
-// Other names are checked when they are resolved, at each delivery.
-bool is_private_host(const std::string& host) {
-    in6_addr unused{};
-    const bool is_address = ::inet_pton(AF_INET, host.c_str(), &unused) == 1 ||
-                            ::inet_pton(AF_INET6, host.c_str(), &unused) == 1;
-    return is_address ? net::is_private_address(host)
-                      : net::equal_ignoring_case(host, "localhost") || host.ends_with(".localhost");
-}
-
-Result<> check_url(std::string_view field, const std::string& url, const Services& services) {
-    const std::string name = "'" + std::string(field) + "'";
-    if (url.size() > kUrlBytesMax) {
-        return wrong(
-            field,
-            name + " has " + std::to_string(url.size()) + " bytes, but may have at most " +
-                std::to_string(kUrlBytesMax)
-        );
-    }
-    const auto parsed = net::Url::parse(url);
-    if (!parsed) {
-        return wrong(field, name + " is not a usable URL: " + parsed.error().message);
-    }
-    if (parsed->scheme != "http" && parsed->scheme != "https") {
-        return wrong(
-            field, name + " must start with http:// or https://, not " + parsed->scheme + "://"
-        );
-    }
-    if (!services.options.allow_private_webhooks && is_private_host(parsed->host)) {
-        return fail(
-            Code::address_refused,
-            name + " points to the private address " + parsed->host +
-                ", which this server does not call; use a public address",
-            {{"field", text(field)}}
-        );
-    }
-    return {};
-}
-
-bool is_header_name(std::string_view name) {
-    constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
-    return !name.empty() && std::all_of(name.begin(), name.end(), [kOthers](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-               kOthers.find(c) != std::string_view::npos;
-    });
-}
-
-bool is_header_value(std::string_view value) {
-    return std::all_of(value.begin(), value.end(), [](unsigned char c) {
-        return c == '\t' || (c >= 0x20 && c != 0x7F);
-    });
-}
-
-Result<> check_webhook_headers(const jobs::Webhook& webhook) {
-    constexpr std::string_view kField = "webhook_config.headers";
-    if (webhook.headers.size() > kWebhookHeadersMax) {
-        return wrong(
-            kField,
-            "'webhook_config.headers' has " + std::to_string(webhook.headers.size()) +
-                " entries, but may have at most " + std::to_string(kWebhookHeadersMax)
-        );
-    }
-    for (const auto& [name, value] : webhook.headers) {
-        const bool reserved = std::any_of(
-            kReservedHeaders.begin(),
-            kReservedHeaders.end(),
-            [&](std::string_view own) { return net::equal_ignoring_case(own, name); }
-        );
-        if (reserved) {
-            return wrong(kField, "'webhook_config.headers' may not set '" + name + "'");
-        }
-        if (!is_header_name(name) || !is_header_value(value) ||
-            name.size() + value.size() > kWebhookHeaderBytesMax) {
-            return wrong(
-                kField,
-                "'webhook_config.headers' has a header that is not valid or longer than " +
-                    std::to_string(kWebhookHeaderBytesMax) + " bytes"
-            );
-        }
-    }
-    return {};
-}
-
-Result<> check_webhook(const jobs::Webhook& webhook) {
-    if (webhook.secret.size() > kSecretBytesMax) {
-        return wrong(
-            "webhook_config.secret",
-            "'webhook_config.secret' has " + std::to_string(webhook.secret.size()) +
-                " bytes, but may have at most " + std::to_string(kSecretBytesMax)
-        );
-    }
-    for (const std::string& event : webhook.events) {
-        if (std::find(kWebhookEvents.begin(), kWebhookEvents.end(), event) ==
-            kWebhookEvents.end()) {
-            std::string known;
-            for (const std::string_view name : kWebhookEvents) {
-                known += (known.empty() ? "" : ", ") + std::string(name);
-            }
-            return wrong(
-                "webhook_config.events",
-                "'webhook_config.events' has '" + event.substr(0, 64) + "', but knows only " + known
-            );
-        }
-    }
-    return check_webhook_headers(webhook);
-}
-
-jobs::Webhook plain_webhook(std::string url) {
-    jobs::Webhook webhook;
-    webhook.url = std::move(url);
-    return webhook;
-}
-
-// webhook_config says most, so it wins; then the plain URLs, the body's before the header's.
-Result<> decode_webhook(
-    const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
-) {
-    const auto config = json::find_object(body, "webhook_config");
-    if (!config) {
-        return fail(config.error());
-    }
-    if (*config != nullptr) {
-        auto webhook = jobs::Webhook::from_json(**config);
-        if (!webhook) {
-            return fail(
-                Code::invalid_argument,
-                "'webhook_config': " + webhook.error().message,
-                {{"field", "webhook_config"}}
-            );
-        }
-        if (auto url = check_url("webhook_config.url", webhook->url, services); !url) {
-            return url;
-        }
-        if (auto checked = check_webhook(*webhook); !checked) {
-            return checked;
-        }
-        spec.webhook = std::move(*webhook);
-        return {};
-    }
-    for (const std::string_view field : {"webhook_url", "callback_url"}) {
-        auto url = json::find_string(body, field);
-        if (!url) {
-            return fail(std::move(url.error()));
-        }
-        if (!*url || (*url)->empty()) {
-            continue;
-        }
-        if (auto checked = check_url(field, **url, services); !checked) {
-            return checked;
-        }
-        spec.webhook = plain_webhook(std::move(**url));
-        return {};
-    }
-    std::string header(call.request.headers.get("X-Webhook-URL"));
-    if (!header.empty()) {
-        if (auto checked = check_url("X-Webhook-URL", header, services); !checked) {
-            return checked;
-        }
-        spec.webhook = plain_webhook(std::move(header));
-    }
     return {};
 }
 

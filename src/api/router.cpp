@@ -19,11 +19,12 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::string_view kUnmatched = "unmatched";
 constexpr std::string_view kRequestIdHeader = "X-Request-Id";
+constexpr std::string_view kVersionHeader = "X-API-Version";
 constexpr std::size_t kRequestIdBytesMax = 128;
 constexpr const char* kAllowedHeaders =
     "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, If-Match, "
     "If-None-Match, "
-    "If-Range, X-Request-Id, X-Webhook-URL";
+    "If-Range, X-Request-Id, X-API-Version, X-Webhook-URL";
 constexpr const char* kRetryAfterSeconds = "2";
 constexpr int kMisdirectedRequest = 421;
 
@@ -33,6 +34,17 @@ bool is_request_id(std::string_view text) {
                return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
                       c == '-' || c == '_' || c == '.' || c == ':';
            });
+}
+
+// Of the path, or where that names none as asked for.
+std::string_view version_of(const net::Request& request) {
+    constexpr std::string_view kFirst = "1.0";
+    constexpr std::string_view kSecond = "2.0";
+    if (request.path.starts_with("/v2/")) {
+        return kSecond;
+    }
+    const std::string_view asked = request.headers.get(kVersionHeader);
+    return asked == kSecond && !request.path.starts_with("/v1/") ? kSecond : kFirst;
 }
 
 // What every answer of a request gets, whoever sends it, and what the metrics want to know of it.
@@ -68,6 +80,7 @@ public:
     Task<bool> wait_closed(Millis until) override { return inner_.wait_closed(until); }
     Task<Result<std::unique_ptr<net::WebSocket>>> upgrade(net::WebSocketOptions options) override {
         options.headers.set(kRequestIdHeader, request_id_);
+        options.headers.set(kVersionHeader, std::string(version_of(request())));
         auto socket = co_await inner_.upgrade(std::move(options));
         if (socket) {
             status_ = 101;
@@ -159,7 +172,7 @@ public:
         RoutedExchange routed(
             exchange,
             is_request_id(sent_id) ? std::string(sent_id) : Uuid::make(clock_.now()).to_string(),
-            gate.cors_headers(request)
+            common_headers(request)
         );
         const auto segments = split_path(request.path);
         RouteTable::Match match;
@@ -202,6 +215,12 @@ private:
             return match.route->encode_error(error);
         }
         return match.others.empty() ? encode_error(error) : match.others[0]->encode_error(error);
+    }
+
+    net::Headers common_headers(const net::Request& request) const {
+        net::Headers headers = gate.cors_headers(request);
+        headers.set(kVersionHeader, std::string(version_of(request)));
+        return headers;
     }
 
     // Everything between a matched path and its handler. Failures are answered here.

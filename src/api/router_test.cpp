@@ -88,6 +88,33 @@ TEST(Router, HandsParametersAndQueryToTheHandler) {
     EXPECT_EQ(response.body, "local|x/y|z|a b!");
 }
 
+TEST(Router, EveryAnswerNamesTheVersion) {
+    TestApi api(with_keys());
+    struct Case {
+        const char* path;
+        const char* asked;
+        const char* answered;
+    };
+    for (const Case& one : {
+             Case{"/test/open", "", "1.0"},
+             Case{"/test/open", "1.0", "1.0"},
+             Case{"/test/open", "2.0", "2.0"},
+             Case{"/test/open", "2026-01-01", "1.0"},
+             Case{"/test/full", "2.0", "2.0"},
+             Case{"/nothing", "2.0", "2.0"},
+             Case{"/v1/nothing", "2.0", "1.0"},
+             Case{"/v2/workflows/executions", "1.0", "2.0"},
+             Case{"/v1/workflows/executions", "2.0", "1.0"},
+         }) {
+        net::Headers headers;
+        if (*one.asked != '\0') {
+            headers.set("X-API-Version", one.asked);
+        }
+        EXPECT_EQ(api.get(one.path, headers).headers.get("X-API-Version"), one.answered)
+            << one.path << " " << one.asked;
+    }
+}
+
 TEST(Router, UnknownPathsAre404InJson) {
     TestApi api(with_routes());
     const auto response = api.get("/nothing/here");

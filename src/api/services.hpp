@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/own_ids.hpp"
 #include "assets/intake.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
@@ -80,6 +81,7 @@ struct Services {
         std::make_shared<std::atomic<std::size_t>>(0);
     // For parse_apart(). Few threads: what is parsed takes far more memory than its text.
     std::shared_ptr<Pool> parsing = std::make_shared<Pool>(2);
+    std::shared_ptr<OwnIds> own_ids = std::make_shared<OwnIds>();
     // Requests that fetch files now; counted by fetch_inputs().
     std::shared_ptr<std::atomic<std::size_t>> fetches =
         std::make_shared<std::atomic<std::size_t>>(0);

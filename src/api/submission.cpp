@@ -174,15 +174,15 @@ json::array put_right(
     json::object& graph,
     json::object& given
 ) {
-    json::array warnings;
+    json::array fixes;
     if (!submission.auto_fix || !catalogue.knows_workers()) {
-        return warnings;
+        return fixes;
     }
     keep_given(submission, bound, graph, given);
     for (const workflow::Fix& fix : workflow::validate_and_fix(graph, catalogue).fixes) {
-        warnings.emplace_back(fix.to_json());
+        fixes.emplace_back(fix.to_json());
     }
-    return warnings;
+    return fixes;
 }
 
 // `graph` is what will run, `given` what was sent where that is something else.
@@ -297,7 +297,7 @@ Task<Result<jobs::Submitted>> submit(
     if (!bound) {
         co_return fail(std::move(bound.error()));
     }
-    json::array warnings = put_right(submission, *catalogue, *bound, graph, given);
+    const json::array fixes = put_right(submission, *catalogue, *bound, graph, given);
     if (auto secure = workflow::check_security(
             graph, security_of(services.options, call.caller.tenant), *catalogue
         );
@@ -351,8 +351,13 @@ Task<Result<jobs::Submitted>> submit(
     if (reuse.why_not && spec.reuse) {
         spec.dialect_data["not_reusable"] = reuse.why_not->to_json();
     }
-    if (!warnings.empty()) {
-        spec.dialect_data["warnings"] = std::move(warnings);
+    if (spec.webhook && services.options.public_url.empty()) {
+        // A webhook has no request whose host its links could name.
+        spec.dialect_data["base_url"] = base_url(call.request, services.options);
+    }
+    spec.warnings.insert(spec.warnings.end(), fixes.begin(), fixes.end());
+    if (!spec.warnings.empty()) {
+        spec.dialect_data["warnings"] = spec.warnings;
     }
     const std::string dialect = spec.dialect;
     auto submitted = co_await services.jobs.submit(std::move(spec));

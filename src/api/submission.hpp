@@ -26,7 +26,8 @@ struct Submission {
     // False where the dialect's contract refuses the editor's save format
     // (Code::workflow_format_ui).
     bool converts_editor_format = true;
-    // Put right what is plainly a slip; what was done is kept as dialect_data["warnings"].
+    // Put right what is plainly a slip; what was done follows the spec's own warnings, and all are
+    // kept as dialect_data["warnings"].
     bool auto_fix = false;
     // Not empty: what was asked for, where the workflow was found by a name. Requests with the same
     // idempotency key are told from each other by this, for the name may mean another one by now.

@@ -49,6 +49,9 @@ public:
         jobs_[id] = job.then ? job.then->job : job.change.job;
         specs_[id] = std::move(job.spec);
         events_[id].push_back(job.change.event);
+        if (job.warning) {
+            events_[id].push_back(*job.warning);
+        }
         if (job.then) {
             events_[id].push_back(job.then->event);
         }
@@ -156,6 +159,10 @@ public:
         const std::scoped_lock lock(mutex_);
         return specs_.at(id);
     }
+    std::vector<jobs::Event> stored(const JobId& id) {
+        const std::scoped_lock lock(mutex_);
+        return events_.at(id);
+    }
     jobs::ListQuery query() {
         const std::scoped_lock lock(mutex_);
         return last_query;
@@ -180,7 +187,7 @@ public:
     jobs::WorkerInfo info() const override {
         jobs::WorkerInfo info;
         info.id = id_;
-        info.status = available() ? "idle" : "running";
+        info.status = down ? "down" : available() ? "idle" : "running";
         return info;
     }
     const std::string& id() const override { return id_; }
@@ -224,6 +231,7 @@ public:
 
     // Set on the core executor, or before it runs.
     bool open = false;
+    bool down = false;  // says so
     Script script = Script::succeed;
     jobs::Output output;
     std::optional<jobs::Usage> usage;

@@ -10,6 +10,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/execution.hpp"
 #include "api/dialects/native/native.hpp"
 #include "api/dialects/runpod.hpp"
 #include "api/router.hpp"
@@ -262,13 +263,23 @@ private:
         webhook_options.own_body = [this](jobs::Job job, jobs::Event event) {
             return api::runpod::webhook_body(*services_, std::move(job), std::move(event));
         };
+        webhook_options.show_result =
+            [this](const jobs::Job& job, const std::vector<jobs::Output>& outputs, Time at) {
+                namespace shown = api::execution;
+                return shown::encode_result(outputs, shown::links_at(*services_, job, at));
+            };
         webhooks_ = std::make_unique<notify::Webhooks>(
             webhook_executor(), clock_, *ledger_, *ledger_, webhook_options
         );
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), fleet_->node_costs()
         );
-        service_->on_webhook([this] { webhooks_->wake(); });
+        service_->on_webhook([this](const jobs::Event& event) { webhooks_->tell_change(event); });
+        service_->on_progress(
+            [this](const jobs::Job& job, const jobs::Webhook& webhook, const jobs::Event& event) {
+                webhooks_->tell_progress(job, webhook, event);
+            }
+        );
         service_->on_used([this](const std::string& worker, const jobs::Usage& usage) {
             const auto seconds = [](Millis time) {
                 return std::chrono::duration<double>(time).count();

@@ -30,7 +30,7 @@ TEST(JsonParse, WholeNumbersKeepTheirKind) {
 TEST(JsonParse, AllOfTheTextIsRead) {
     const auto parsed = parse(R"({"a": [1, true, null, "x\u00e9\ud83d\ude00"], "b": {"c": -0.5}})");
     ASSERT_TRUE(parsed);
-    EXPECT_EQ(serialize(*parsed), "{\"a\":[1,true,null,\"xé😀\"],\"b\":{\"c\":-5E-1}}");
+    EXPECT_EQ(json::serialize(*parsed), "{\"a\":[1,true,null,\"xé😀\"],\"b\":{\"c\":-0.5}}");
 }
 
 TEST(JsonParse, WhatIsWrongIsToldWithItsPlace) {

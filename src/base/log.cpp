@@ -7,8 +7,7 @@
 #include <exception>
 #include <memory>
 
-#include <boost/json/serialize.hpp>
-#include <boost/json/string.hpp>
+#include "base/json.hpp"
 
 #include "base/log_writer.hpp"
 
@@ -42,19 +41,15 @@ std::string_view name(Level level) {
     return "error";
 }
 
-std::string quote(std::string_view text) {
-    return boost::json::serialize(boost::json::string_view(text.data(), text.size()));
-}
-
 std::string as_json(Level level, std::string_view message, Fields fields) {
     std::string line = "{\"time\":\"" + to_rfc3339(SystemClock().now()) + "\",\"level\":\"";
     line += name(level);
-    line += "\",\"message\":" + quote(message);
+    line += "\",\"message\":" + json::quoted(message);
     for (const Field& field : fields) {
         line += ',';
-        line += quote(field.key());
+        line += json::quoted(field.key());
         line += ':';
-        line += field.quoted() ? quote(field.text()) : std::string(field.text());
+        line += field.quoted() ? json::quoted(field.text()) : std::string(field.text());
     }
     line += '}';
     return line;
@@ -72,7 +67,7 @@ std::string as_text(Level level, std::string_view message, Fields fields) {
         line += '=';
         line += field.text().find_first_of(" \n\t\"") == std::string_view::npos
                     ? std::string(field.text())
-                    : quote(field.text());
+                    : json::quoted(field.text());
     }
     return line;
 }

@@ -82,52 +82,98 @@ std::optional<std::string> read_one(
     return std::nullopt;
 }
 
+template <std::size_t N>
+bool ends_with_any(std::string_view name, const std::array<std::string_view, N>& endings) {
+    const std::string lowered = lower(name);
+    return std::ranges::any_of(endings, [&lowered](std::string_view ending) {
+        return lowered.ends_with(ending);
+    });
+}
+
+bool is_shape(std::string_view name) {
+    return ends_with_any<5>(name, {".obj", ".fbx", ".gltf", ".glb", ".usdz"});
+}
+
+bool is_text_file(std::string_view key, const json::object& file) {
+    return key == "text" || ends_with_any<3>(text_of(file, "filename"), {".txt", ".md", ".json"});
+}
+
 // What a page can show, by the key of the list that the file stands in.
 bool is_previewable(std::string_view key, const json::object& file) {
     constexpr std::array<std::string_view, 4> kKinds{"images", "video", "audio", "3d"};
-    if (text_of(file, "filename").empty()) {
-        return false;
-    }
     const std::string format = text_of(file, "format");
-    return std::find(kKinds.begin(), kKinds.end(), key) != kKinds.end() ||
-           format.starts_with("video/") || format.starts_with("image/") ||
-           format.starts_with("audio/");
+    return std::ranges::find(kKinds, key) != kKinds.end() || format.starts_with("video/") ||
+           format.starts_with("audio/") || is_shape(text_of(file, "filename")) ||
+           is_text_file(key, file);
+}
+
+// Some nodes name a model of a shape by its file alone.
+json::object shape_file(std::string_view name) {
+    return {{"filename", name}, {"subfolder", ""}, {"type", "output"}, {"mediaType", "3d"}};
+}
+
+constexpr std::size_t kTextShown = 1024;  // characters
+
+json::object text_preview(std::string_view text) {
+    std::size_t end = 0;
+    for (std::size_t shown = 0; end < text.size() && shown < kTextShown; ++shown) {
+        ++end;
+        while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) {
+            ++end;  // the rest of a character in UTF-8
+        }
+    }
+    json::object preview{{"content", text.substr(0, end)}};
+    if (end < text.size()) {
+        preview["truncated"] = true;
+    }
+    return preview;
 }
 
 class Tally {
 public:
     void add(std::string_view node, std::string_view key, const json::array& list) {
         for (const json::value& element : list) {
-            const json::object* file = element.if_object();
-            if (file == nullptr) {
-                summary_.count += key == "text" ? 1 : 0;
-                continue;
-            }
-            ++summary_.count;
-            if (is_previewable(key, *file)) {
-                ++summary_.previewable;
-                offer(node, key, *file);
+            if (const json::object* file = element.if_object()) {
+                add_file(node, key, *file);
+            } else if (const auto* text = element.if_string();
+                       text != nullptr && is_shape(view(*text))) {
+                add_file(node, key, shape_file(view(*text)));
+            } else if (text != nullptr && key == "text") {
+                offer(Rank::text, node, key, text_preview(view(*text)));
             }
         }
     }
     OutputsSummary take() { return std::move(summary_); }
 
 private:
-    // A saved picture says more than a temporary one.
-    void offer(std::string_view node, std::string_view key, const json::object& file) {
-        const bool saved = text_of(file, "type") == "output";
-        if (summary_.preview && (is_saved_ || !saved)) {
+    // A picture says more than a text, and one that is saved more than a temporary one.
+    enum class Rank { none, text, text_file, temporary, saved };
+
+    void add_file(std::string_view node, std::string_view key, const json::object& file) {
+        ++summary_.count;
+        if (!is_previewable(key, file)) {
             return;
         }
-        json::object preview = file;
+        ++summary_.previewable;
+        const bool is_saved = text_of(file, "type") == "output";
+        const Rank rank = is_text_file(key, file) ? Rank::text_file
+                          : is_saved              ? Rank::saved
+                                                  : Rank::temporary;
+        offer(rank, node, key, file);
+    }
+
+    void offer(Rank rank, std::string_view node, std::string_view key, json::object preview) {
+        if (rank <= rank_) {
+            return;
+        }
+        rank_ = rank;
         preview["nodeId"] = node;
-        preview["mediaType"] = key;
+        preview.emplace("mediaType", key);
         summary_.preview = std::move(preview);
-        is_saved_ = saved;
     }
 
     OutputsSummary summary_;
-    bool is_saved_ = false;
+    Rank rank_ = Rank::none;
 };
 
 }  // namespace

@@ -42,7 +42,9 @@ json::object pagination(const JobsQuery& query, std::size_t shown, std::size_t t
 struct OutputsSummary {
     std::size_t count = 0;
     std::size_t previewable = 0;
-    std::optional<json::object> preview;  // {filename, subfolder, type, nodeId, mediaType}
+    // {filename, subfolder, type, nodeId, mediaType}; of a job that made only texts, which count
+    // for nothing, {content, truncated?, nodeId, mediaType}.
+    std::optional<json::object> preview;
 };
 OutputsSummary summarise_outputs(const json::object& outputs);
 // outputs_count, previewable_outputs_count and preview_output.

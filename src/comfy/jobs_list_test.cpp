@@ -69,7 +69,7 @@ TEST(OutputsSummary, CountsAndPicksASavedPicture) {
         "4": {"files": [{"filename": "x.bin", "type": "output"}], "gifs": [{"filename": "v.mp4", "format": "video/h264"}]},
         "5": null})");
     const OutputsSummary summary = summarise_outputs(outputs);
-    EXPECT_EQ(summary.count, 6U);
+    EXPECT_EQ(summary.count, 4U);
     EXPECT_EQ(summary.previewable, 3U);
     ASSERT_TRUE(summary.preview);
     EXPECT_EQ(summary.preview->at("filename"), "a.png");
@@ -78,6 +78,33 @@ TEST(OutputsSummary, CountsAndPicksASavedPicture) {
     json::object job;
     add_summary(job, {});
     EXPECT_EQ(job, *json::parse_object(R"({"outputs_count": 0, "previewable_outputs_count": 0})"));
+}
+
+TEST(OutputsSummary, ATextIsShownWhereThereIsNothingElse) {
+    const auto preview_of = [](std::string_view outputs) {
+        return summarise_outputs(*json::parse_object(outputs)).preview.value_or(json::object());
+    };
+    const auto text =
+        summarise_outputs(*json::parse_object(R"({"7": {"text": ["hello", "you"]}})"));
+    EXPECT_EQ(text.count, 0U);
+    EXPECT_EQ(text.previewable, 0U);
+    EXPECT_EQ(
+        *text.preview,
+        *json::parse_object(R"({"content": "hello", "nodeId": "7", "mediaType": "text"})")
+    );
+    const std::string file = R"("3": {"files": [{"filename": "a.MD", "type": "output"}]})";
+    const std::string seen = R"("4": {"images": [{"filename": "t.png", "type": "temp"}]})";
+    EXPECT_EQ(preview_of(R"({"1": {"text": ["x"]}, )" + file + "}").at("filename"), "a.MD");
+    EXPECT_EQ(preview_of("{" + file + ", " + seen + "}").at("filename"), "t.png");
+    EXPECT_EQ(preview_of(R"({"1": {"result": ["m.glb", null]}})").at("mediaType"), "3d");
+
+    std::string umlauts;
+    for (int i = 0; i < 2'000; ++i) {
+        umlauts += "ä";
+    }
+    const json::object cut = preview_of(R"({"1": {"text": [")" + umlauts + R"("]}})");
+    EXPECT_EQ(cut.at("truncated"), true);
+    EXPECT_EQ(cut.at("content").as_string().size(), 2 * 1'024U);
 }
 
 TEST(WorkflowId, IsThatOfTheEditor) {

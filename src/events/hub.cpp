@@ -10,6 +10,17 @@ namespace comfyd::events {
 Subscription::Subscription(Executor executor, WatchOptions options)
     : executor_(executor), options_(options), changed_(executor), last_sequence_(options.since) {}
 
+Subscription::~Subscription() {
+    if (open_) {
+        --*open_;
+    }
+}
+
+void Subscription::count_in(std::shared_ptr<std::atomic<std::size_t>> open) {
+    open_ = std::move(open);
+    ++*open_;
+}
+
 void Subscription::prime(std::vector<EventPtr> past) {
     primed_ = true;
     for (EventPtr& event : past) {
@@ -97,14 +108,27 @@ Task<Result<EventPtr>> Subscription::next(Millis patience) {
 }
 
 void Hub::attach(const JobId& job, std::shared_ptr<Subscription> subscription) {
-    auto& listeners = by_job_[job];
-    std::erase_if(listeners, [this](const auto& listener) {
-        const bool gone = listener.expired();
-        count_ -= gone ? 1 : 0;
-        return gone;
-    });
-    listeners.push_back(std::move(subscription));
-    ++count_;
+    if (by_job_.size() >= tidy_at_) {
+        forget_the_gone();
+    }
+    subscription->count_in(open_);
+    by_job_[job].push_back(std::move(subscription));
+}
+
+bool Hub::has_listeners(const JobId& job) const {
+    const auto found = by_job_.find(job);
+    return found != by_job_.end() &&
+           std::ranges::any_of(found->second, [](const auto& one) { return !one.expired(); });
+}
+
+// Most streams end with their job, after its last event; nothing would ever look at them again.
+void Hub::forget_the_gone() {
+    for (auto entry = by_job_.begin(); entry != by_job_.end();) {
+        auto& listeners = entry->second;
+        std::erase_if(listeners, [](const auto& listener) { return listener.expired(); });
+        entry = listeners.empty() ? by_job_.erase(entry) : std::next(entry);
+    }
+    tidy_at_ = std::max(kTidyAtLeast, 2 * by_job_.size());
 }
 
 void Hub::publish(EventPtr event) {
@@ -115,7 +139,6 @@ void Hub::publish(EventPtr event) {
     std::erase_if(found->second, [&](const std::weak_ptr<Subscription>& weak) {
         auto subscription = weak.lock();
         if (!subscription) {
-            --count_;
             return true;
         }
         const Executor executor = subscription->executor();
@@ -142,7 +165,6 @@ void Hub::end_all(Code reason) {
         }
     }
     by_job_.clear();
-    count_ = 0;
 }
 
 }  // namespace comfyd::events

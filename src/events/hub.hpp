@@ -5,6 +5,7 @@
 // kept) and is cut off when its buffer is full: nobody waits for it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -30,6 +31,9 @@ public:
     static constexpr std::size_t kBufferMax = 256;
 
     Subscription(Executor executor, WatchOptions options);
+    ~Subscription();
+    Subscription(const Subscription&) = delete;
+    Subscription& operator=(const Subscription&) = delete;
 
     // The next event in order. Code::request_timeout: none within `patience` (send a heartbeat and
     // call again); anything else ends the stream: Code::not_found: the job has ended and there is
@@ -39,6 +43,9 @@ public:
 
     Executor executor() const { return executor_; }
     const WatchOptions& options() const { return options_; }
+
+    // It is one of these until it is destroyed, on whatever thread. Once, before it is listened to.
+    void count_in(std::shared_ptr<std::atomic<std::size_t>> open);
 
     // All on the subscription's executor. Until prime() hands over the stored past, live events are
     // held back.
@@ -60,6 +67,7 @@ private:
     std::uint64_t last_sequence_;
     std::chrono::steady_clock::time_point progress_due_{};
     std::optional<Code> ended_;
+    std::shared_ptr<std::atomic<std::size_t>> open_;  // null: not counted
 };
 
 // Sees every job of the process, for those who show queues and not single jobs. All calls come on
@@ -88,15 +96,22 @@ public:
     void attach(const JobId& job, std::shared_ptr<Subscription> subscription);
     void publish(EventPtr event);
     void end_all(Code reason);
-    bool has_listeners(const JobId& job) const { return by_job_.contains(job); }
+    bool has_listeners(const JobId& job) const;
+    // In memory, also those whose listeners have gone and are not yet forgotten: at most as many
+    // again, and kTidyAtLeast.
+    static constexpr std::size_t kTidyAtLeast = 64;
+    std::size_t job_count() const { return by_job_.size(); }
 
-    std::size_t subscription_count() const { return count_; }
+    std::size_t subscription_count() const { return *open_; }
 
 private:
+    void forget_the_gone();
+
     Executor core_;
     std::shared_ptr<Observer> observer_;  // shared with the dialect that made it
     std::unordered_map<JobId, std::vector<std::weak_ptr<Subscription>>> by_job_;
-    std::size_t count_ = 0;
+    std::size_t tidy_at_ = kTidyAtLeast;  // jobs in it; then those without a listener go
+    std::shared_ptr<std::atomic<std::size_t>> open_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 }  // namespace comfyd::events

@@ -113,14 +113,36 @@ TEST(Hub, OnlyListenersOfTheJobHearOfItAndGoneOnesAreForgotten) {
     hub.attach(
         other, std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{})
     );
-    EXPECT_EQ(hub.subscription_count(), 2U);
     hub.publish(event(1, jobs::EventType::queued, mine));
     hub.publish(event(1, jobs::EventType::queued, other));
-    EXPECT_EQ(hub.subscription_count(), 1U);
+    EXPECT_EQ(hub.job_count(), 1U);
     EXPECT_FALSE(hub.has_listeners(other));
     reader.context.run();
     reader.drain(subscription);
     EXPECT_EQ(reader.seen, (std::vector<std::uint64_t>{1}));
+}
+
+TEST(Hub, StreamsThatAreClosedAreNotCountedAndNotKept) {
+    Reader reader;
+    Hub hub(reader.context.get_executor());
+    const auto open = [&] {
+        auto made = std::make_shared<Subscription>(reader.context.get_executor(), WatchOptions{});
+        hub.attach(JobId::make(SystemClock().now()), made);
+        return made;
+    };
+    std::vector<std::shared_ptr<Subscription>> kept;
+    for (int i = 0; i < 100; ++i) {
+        kept.push_back(open());
+    }
+    for (int i = 0; i < 10'000; ++i) {
+        open();  // closed at once: its job has ended and tells nothing any more
+        ASSERT_EQ(hub.subscription_count(), kept.size());
+        ASSERT_LE(hub.job_count(), 2 * kept.size() + Hub::kTidyAtLeast);
+    }
+    kept.clear();
+    EXPECT_EQ(hub.subscription_count(), 0U);
+    hub.end_all(Code::shutting_down);
+    EXPECT_EQ(hub.job_count(), 0U);
 }
 
 }  // namespace

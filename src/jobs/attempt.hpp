@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,9 +41,14 @@ public:
         progress = now;
         progress_sequence = ++sequence;
         // Most jobs have no listener; the event is only made for those that have one.
-        if (hub_.has_listeners(id)) {
-            hub_.publish(progress_event());
+        if (!hub_.has_listeners(id) && !progress_told) {
+            return;
         }
+        events::EventPtr event = progress_event();
+        if (progress_told) {
+            progress_told(*event);
+        }
+        hub_.publish(std::move(event));
     }
 
     // REQUIRES: progress.
@@ -50,6 +56,8 @@ public:
         auto event = make_event(EventType::progress);
         event->sequence = progress_sequence;
         event->data = progress->to_json();
+        const auto left = seconds_left ? seconds_left() : std::nullopt;
+        event->data["eta_seconds"] = left ? json::value(*left) : json::value(nullptr);
         return event;
     }
 
@@ -104,6 +112,8 @@ public:
     std::uint64_t sequence = 0;  // of the latest event, stored or not
     std::optional<Progress> progress;
     std::uint64_t progress_sequence = 0;
+    std::function<std::optional<int>()> seconds_left;  // of the run; nullopt: not known
+    std::function<void(const Event&)> progress_told;   // set: a webhook wants to hear of it
     std::shared_ptr<Event> preview_event;
     std::optional<Usage> usage;  // when the worker is done with it
     std::vector<std::shared_ptr<Event>>

@@ -1,5 +1,6 @@
 // The queue: what waits, what is placed next, what is known of a job. dispatcher_attempts.cpp
-// follows jobs on workers, dispatcher_waiting.cpp changes those that wait.
+// follows jobs on workers, dispatcher_waiting.cpp changes those that wait, dispatcher_estimates.cpp
+// says how long they will take.
 #include "jobs/dispatcher.hpp"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include "jobs/attempt.hpp"
 
 namespace comfyd::jobs {
-
 Dispatcher::Dispatcher(
     Executor core,
     Clock& clock,
@@ -254,7 +254,7 @@ void Dispatcher::committed(const Change& change) {
     }
     hub_.publish(std::make_shared<Event>(change.event));
     if (change.job.has_webhook && webhook_) {
-        webhook_();
+        webhook_(change.event);
     }
     if (change.used && used_) {
         used_(change.job.worker, *change.used);
@@ -277,64 +277,6 @@ void Dispatcher::committed(const Change& change) {
     if (!change.job.reuse_key.empty()) {
         leave_run(change.job.id, &change.job);
     }
-}
-
-// By what such runs take, and by how far this one is.
-std::optional<scheduler::Expectation> Dispatcher::estimate_rest(const Attempt& attempt) const {
-    const double elapsed_s =
-        std::chrono::duration<double>(clock_.now() - *attempt.job.started_at).count();
-    const double progress = attempt.progress ? attempt.progress->value : 0;
-    const auto known = workers_.find(attempt.worker->id());
-    scheduler::Expectation whole;
-    if (known != workers_.end() && attempt.keys.profile && !attempt.keys.profile->shape.empty()) {
-        whole = predictor_.expect_run(*attempt.keys.profile, known->second.gpu_type);
-        whole.seconds += attempt.expected_load_s;
-    } else if (mean_execution_ms_ > 0) {
-        whole.seconds = mean_execution_ms_ / 1000;
-    } else if (progress > 0.05) {
-        whole.seconds = elapsed_s / progress;
-    } else {
-        return std::nullopt;
-    }
-    return scheduler::remaining_time(whole, elapsed_s, progress);
-}
-
-Dispatcher::Live Dispatcher::live(const JobId& id) const {
-    Live live;
-    const auto seconds = [](double ms) { return static_cast<int>(ms / 1000.0 + 0.999); };
-    if (const auto found = attempts_.find(id); found != attempts_.end()) {
-        const Attempt& attempt = *found->second;
-        live.progress = attempt.progress;
-        if (!attempt.job.started_at) {
-            return live;
-        }
-        if (const auto left = estimate_rest(attempt)) {
-            live.estimated_remaining_s = seconds(1000 * left->seconds);
-            live.estimate_confidence = left->confidence();
-        }
-        return live;
-    }
-    const auto position = scheduler_.position(id, clock_.now());
-    if (!position) {
-        return live;
-    }
-    live.queue_position = static_cast<int>(*position);
-    if (const auto expected = scheduler_.expected_wait(id, clock_.now());
-        expected && *expected > 0) {
-        live.estimated_wait_s = seconds(1000 * *expected);
-        live.estimated_remaining_s = seconds(1000 * *expected + mean_execution_ms_);
-        return live;
-    }
-    // Nothing is known of what such jobs take: as long as others took.
-    if (mean_execution_ms_ > 0) {
-        const auto workers = std::max<std::size_t>(1, workers_.size());
-        const double wait_ms = mean_execution_ms_ *
-                               (static_cast<double>(*live.queue_position) - 1) /
-                               static_cast<double>(workers);
-        live.estimated_wait_s = seconds(wait_ms);
-        live.estimated_remaining_s = seconds(wait_ms + mean_execution_ms_);
-    }
-    return live;
 }
 
 std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const {

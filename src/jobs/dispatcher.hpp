@@ -72,6 +72,8 @@ public:
         std::optional<double> estimate_confidence;  // 0..1, of what is left of a run
     };
     Live live(const JobId& id) const;
+    // The same of a job that is about to be accepted.
+    Live outlook(const Job& job, scheduler::ProfilePtr profile);
     // The latest progress and preview of a running job, as events.
     std::vector<events::EventPtr> latest(const JobId& id) const;
 
@@ -99,7 +101,9 @@ public:
 
     // Before recover().
     void set_outputs_kept(OutputsKept kept) { outputs_kept_ = std::move(kept); }
-    void on_webhook(std::function<void()> callback) { webhook_ = std::move(callback); }
+    void on_webhook(std::function<void(const Event&)> callback) { webhook_ = std::move(callback); }
+    using ProgressTold = std::function<void(const Job&, const Webhook&, const Event&)>;
+    void on_progress(ProgressTold callback) { progress_told_ = std::move(callback); }
     void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
     void on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
         used_ = std::move(callback);
@@ -141,7 +145,16 @@ private:
     void give_up_place(Attempt& attempt);
     bool is_load(const Attempt& attempt, Millis measured) const;
     void learn(const Attempt& attempt, const Result<AttemptResult>& outcome);
+    // Rounded up: nobody is told that something takes no time.
+    static int whole_seconds(double seconds);
+    // With what has to be loaded; nullopt: nothing is known of such runs.
+    std::optional<scheduler::Expectation> expect_run(const Attempt& attempt) const;
     std::optional<scheduler::Expectation> estimate_rest(const Attempt& attempt) const;
+    std::optional<int> seconds_left(const Attempt& attempt) const;
+    // Of a job that waits, on the kind of GPU that the workers have; 0: not known.
+    double expected_run_s(const scheduler::ProfilePtr& profile) const;
+    Result<Change> start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence) const;
+    void follow_progress(Attempt& attempt);
     void reattach(
         Job job,
         scheduler::ProfilePtr profile,
@@ -214,7 +227,8 @@ private:
     bool stopping_ = false;
     bool pump_paused_ = false;  // the ledger failed: try again in a moment
 
-    std::function<void()> webhook_;
+    std::function<void(const Event&)> webhook_;
+    ProgressTold progress_told_;
     std::function<void(const Job&)> finished_;
     std::function<void(const std::string&, const Usage&)> used_;
 };

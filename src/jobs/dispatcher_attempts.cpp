@@ -73,10 +73,10 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
         scheduler_.remove(queued.id);
         co_return std::nullopt;
     }
-    auto started = jobs::start(queued, worker->id(), queued.sequence + 1, clock_.now());
+    auto attempt = make_attempt(*decision, worker);
+    auto started = start_job(queued, *attempt, queued.sequence + 1);
     COMFYD_ASSERT(started.has_value());
     job.then = *started;
-    auto attempt = make_attempt(*decision, worker);
     attempt->job = started->job;
     attempt->sequence = started->event.sequence;
     attempt->spec = job.spec;
@@ -211,12 +211,10 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
                 co_return fail(Code::conflict, "the job was answered with stored outputs");
             }
         }
-        const std::string worker = attempt->worker->id();
-        const Time now = clock_.now();
         auto started = co_await change_attempt(
             attempt,
-            [worker, now, shared = attempt->shared](const Job& job, std::uint64_t sequence) {
-                return jobs::start(job, worker, sequence, now, shared);
+            [this, attempt](const Job& job, std::uint64_t sequence) {
+                return start_job(job, *attempt, sequence);
             }
         );
         if (!started) {
@@ -244,8 +242,28 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
         assignment.group = attempt->group;
         assignment.place = attempt->shared->place;
     }
+    follow_progress(*attempt);
     attempt->spec.reset();
     co_return assignment;
+}
+
+Result<Change> Dispatcher::start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence)
+    const {
+    auto started = jobs::start(job, attempt.worker->id(), sequence, clock_.now(), attempt.shared);
+    if (const auto expected = expect_run(attempt); started && expected) {
+        started->event.data["estimated_duration_seconds"] = whole_seconds(expected->seconds);
+    }
+    return started;
+}
+
+// REQUIRES: attempt.spec.
+void Dispatcher::follow_progress(Attempt& attempt) {
+    attempt.seconds_left = [this, &attempt] { return seconds_left(attempt); };
+    auto& webhook = attempt.spec->webhook;
+    if (progress_told_ && webhook && webhook->wants(webhook_event_name(EventType::progress))) {
+        attempt.progress_told = [this, &attempt, webhook = std::move(*webhook)](const Event& event
+                                ) { progress_told_(attempt.job, webhook, event); };
+    }
 }
 
 Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome) {

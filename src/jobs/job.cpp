@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kStates{
     "queued", "running", "retry_waiting", "completed", "failed", "cancelled", "expired"
 };
-constexpr std::array<std::string_view, 11> kEventTypes{
+constexpr std::array<std::string_view, 12> kEventTypes{
     "queued",
     "started",
     "progress",
@@ -21,8 +21,13 @@ constexpr std::array<std::string_view, 11> kEventTypes{
     "failed",
     "cancelled",
     "expired",
-    "preview"
+    "preview",
+    "warning"
 };
+
+constexpr int kWebhookRetriesMax = 100;
+constexpr std::chrono::seconds kWebhookRetryDelayMax = std::chrono::hours(1);
+constexpr std::chrono::seconds kWebhookTimeoutMax = std::chrono::minutes(5);
 
 template <class Enum, std::size_t N>
 std::optional<Enum> parse_name(
@@ -39,6 +44,28 @@ std::string string_of(const json::object& from, std::string_view key) {
     const json::value* found = json::find(from, key);
     return found != nullptr && found->is_string() ? std::string(found->get_string())
                                                   : std::string();
+}
+
+Result<std::optional<Millis>> find_seconds(
+    const json::object& from, std::string_view key, Millis shortest, std::chrono::seconds longest
+) {
+    const auto seconds = json::find_number(from, key);
+    if (!seconds) {
+        return fail(seconds.error());
+    }
+    if (!*seconds) {
+        return std::nullopt;
+    }
+    const std::chrono::duration<double> given(**seconds);
+    if (!(given >= shortest && given <= longest)) {
+        return fail(
+            Code::invalid_argument,
+            "'" + std::string(key) + "' must be from " + std::to_string(shortest.count()) +
+                " ms to " + std::to_string(longest.count()) + " seconds",
+            {{"field", boost::json::string_view(key.data(), key.size())}}
+        );
+    }
+    return std::chrono::duration_cast<Millis>(given);
 }
 
 std::uint64_t unsigned_of(const json::object& from, std::string_view key) {
@@ -85,12 +112,22 @@ json::object Webhook::to_json() const {
     for (const auto& [name, value] : headers) {
         header_map[name] = value;
     }
-    return {
+    json::object object{
         {"url", url},
         {"secret", secret},
         {"headers", std::move(header_map)},
         {"events", json::array(events.begin(), events.end())},
     };
+    if (max_retries) {
+        object["max_retries"] = *max_retries;
+    }
+    if (retry_delay) {
+        object["retry_delay"] = std::chrono::duration<double>(*retry_delay).count();
+    }
+    if (timeout) {
+        object["timeout"] = std::chrono::duration<double>(*timeout).count();
+    }
+    return object;
 }
 
 Result<Webhook> Webhook::from_json(const json::object& from) {
@@ -140,6 +177,30 @@ Result<Webhook> Webhook::from_json(const json::object& from) {
             webhook.events.emplace_back(event.get_string());
         }
     }
+    const auto max_retries = json::find_int(from, "max_retries");
+    if (!max_retries) {
+        return fail(max_retries.error());
+    }
+    if (*max_retries) {
+        if (**max_retries < 0 || **max_retries > kWebhookRetriesMax) {
+            return fail(
+                Code::invalid_argument,
+                "'max_retries' must be from 0 to " + std::to_string(kWebhookRetriesMax),
+                {{"field", "max_retries"}}
+            );
+        }
+        webhook.max_retries = static_cast<int>(**max_retries);
+    }
+    auto retry_delay = find_seconds(from, "retry_delay", Millis(1), kWebhookRetryDelayMax);
+    if (!retry_delay) {
+        return fail(std::move(retry_delay.error()));
+    }
+    webhook.retry_delay = *retry_delay;
+    auto timeout = find_seconds(from, "timeout", Millis(100), kWebhookTimeoutMax);
+    if (!timeout) {
+        return fail(std::move(timeout.error()));
+    }
+    webhook.timeout = *timeout;
     return webhook;
 }
 

@@ -50,6 +50,10 @@ struct Webhook {
     std::string secret;
     std::vector<std::pair<std::string, std::string>> headers;
     std::vector<std::string> events;
+    // How it is delivered; nullopt: as the server is set.
+    std::optional<int> max_retries{};     // after the first attempt
+    std::optional<Millis> retry_delay{};  // before the first retry, then doubled each time
+    std::optional<Millis> timeout{};      // of one attempt
 
     bool wants(std::string_view event) const;
     json::object to_json() const;
@@ -87,6 +91,11 @@ struct Spec {
     // Set: the job may be answered with the outputs of another one of the tenant that has the same
     // (docs/reuse.md).
     std::string reuse_key{};
+    // What was done otherwise than asked, each a text or an object: the first thing that the job
+    // tells of itself.
+    json::array warnings{};
+    // The answer tells how long the job will take. It costs a question to the core.
+    bool with_estimates = false;
 };
 
 struct Output {
@@ -196,6 +205,7 @@ enum class EventType {
     cancelled,
     expired,
     preview,
+    warning,
 };
 std::string_view to_string(EventType type);
 std::optional<EventType> parse_event_type(std::string_view text);
@@ -280,6 +290,10 @@ void add_usage(Change& change, Usage used);
 
 // A new job in state queued, with its event.
 Change make_job(JobId id, const Spec& spec, Time now);
+
+// The event that tells of the warnings of a job that is just being accepted, as the next one of its
+// stream; nullopt: it has none.
+std::optional<Event> warn(Change& accepted, const Spec& spec);
 
 // completed 1 .. expired: may another attempt follow this failure?
 bool may_retry(const Job& job, const Failure& failure);

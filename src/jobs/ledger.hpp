@@ -24,6 +24,7 @@ struct NewJob {
     // Set when a worker is free for it, or when its outputs are there already: the job is accepted
     // and started, or completed, in one step.
     std::optional<Change> then{};
+    std::optional<Event> warning{};  // between the two, as warn() makes it
 };
 
 // The answer to a NewJob. When another job of the tenant holds the idempotency key, nothing was

@@ -331,8 +331,11 @@ Task<std::vector<WorkerInfo>> Service::workers() {
     co_return workers;
 }
 
-void Service::on_webhook(std::function<void()> callback) {
+void Service::on_webhook(std::function<void(const Event&)> callback) {
     impl_->dispatcher_.on_webhook(std::move(callback));
+}
+void Service::on_progress(std::function<void(const Job&, const Webhook&, const Event&)> callback) {
+    impl_->dispatcher_.on_progress(std::move(callback));
 }
 void Service::on_finished(std::function<void(const Job&)> callback) {
     impl_->dispatcher_.on_finished(std::move(callback));

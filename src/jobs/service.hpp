@@ -127,7 +127,9 @@ public:
     // Before recover(). One observer.
     void observe(std::shared_ptr<events::Observer> observer);
     // Called on the core executor after a change with a webhook was committed.
-    void on_webhook(std::function<void()> callback);
+    void on_webhook(std::function<void(const Event&)> callback);
+    // Likewise for progress of a job whose webhook wants to hear of it.
+    void on_progress(std::function<void(const Job&, const Webhook&, const Event&)> callback);
     // Called on the core executor for every ended job, for metrics.
     void on_finished(std::function<void(const Job&)> callback);
     // Likewise for every attempt that was measured.

@@ -55,6 +55,8 @@ public:
     std::atomic<bool> stopping_{false};
 
 private:
+    // What is expected of the job, into the answer and the event that tells of its acceptance.
+    Task<> add_outlook(NewJob& job, View& view);
     // nullopt: there are no outputs for it, `job` is as it was.
     Task<std::optional<Result<Accepted>>> accept_with_outputs(NewJob& job, View& view);
     Task<Result<Submitted>> replay(Accepted accepted, std::string request_hash);

@@ -8,6 +8,10 @@ namespace {
 
 constexpr int kRankBatch = 0;  // below every priority
 
+bool tells_of_acceptance(const Spec& spec) {
+    return spec.webhook && spec.webhook->wants(webhook_event_name(EventType::queued));
+}
+
 }  // namespace
 
 Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
@@ -27,8 +31,12 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
     const Time now = clock_.now();
     const JobId id = spec.id.value_or(JobId::make(now));
     NewJob job{make_job(id, spec, now), std::move(spec)};
+    job.warning = warn(job.change, job.spec);
     Submitted submitted;
     submitted.view.job = job.change.job;
+    if (job.spec.with_estimates || tells_of_acceptance(job.spec)) {
+        co_await add_outlook(job, submitted.view);
+    }
     const std::string request_hash = job.spec.request_hash;
     std::optional<Result<Accepted>> accepted;
     const bool may_reuse = !job.spec.reuse_key.empty();
@@ -64,6 +72,24 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
     co_return submitted;
 }
 
+Task<> Service::Impl::add_outlook(NewJob& job, View& view) {
+    const auto live = co_await call_on(core_, [this, &job] {
+        arrivals_.take_over();
+        return dispatcher_.outlook(
+            job.change.job, known_profile(job.spec.profile, job.spec.requirement)
+        );
+    });
+    view.estimated_wait_s = live.estimated_wait_s;
+    view.estimated_remaining_s = live.estimated_remaining_s;
+    if (tells_of_acceptance(job.spec)) {
+        json::object& told = job.change.event.data;
+        told["queue_position"] = live.queue_position.value_or(1);
+        if (live.estimated_wait_s) {
+            told["estimated_wait_seconds"] = *live.estimated_wait_s;
+        }
+    }
+}
+
 Task<std::optional<Result<Accepted>>> Service::Impl::accept_with_outputs(NewJob& job, View& view) {
     const Job queued = job.change.job;
     auto source =
@@ -79,6 +105,8 @@ Task<std::optional<Result<Accepted>>> Service::Impl::accept_with_outputs(NewJob&
     auto accepted = co_await ledger_.accept(std::move(job));
     if (accepted && accepted->created) {
         view.job = completed->job;
+        view.estimated_wait_s.reset();
+        view.estimated_remaining_s.reset();
         co_await call_on(core_, [this, &queued, &completed] {
             dispatcher_.accepted_with_outputs(queued, *completed);
             return true;

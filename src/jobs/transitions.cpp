@@ -75,6 +75,17 @@ Change make_job(JobId id, const Spec& spec, Time now) {
     return changed(std::move(job), EventType::queued, std::move(data), 1, now);
 }
 
+std::optional<Event> warn(Change& accepted, const Spec& spec) {
+    if (spec.warnings.empty()) {
+        return std::nullopt;
+    }
+    Event event = accepted.event;
+    event.type = EventType::warning;
+    event.sequence = ++accepted.job.sequence;
+    event.data = {{"warnings", spec.warnings}};
+    return event;
+}
+
 json::object SharedRun::to_json() const {
     return {{"prompt_id", prompt_id}, {"place", place}};
 }

@@ -95,6 +95,37 @@ TEST_P(OutboxContract, AFailedAttemptHoldsBackItsOwnJobOnly) {
     EXPECT_EQ(due(1).size(), 1U);
 }
 
+TEST_P(OutboxContract, WhatIsPutAsideWasNotTried) {
+    accept_with({"execution.queued"});
+    const Time later = clock_.now() + Millis(5'000);
+    await_value(outbox().put_aside(due().at(0), later, "the receiver is far behind"));
+    EXPECT_THAT(due(), IsEmpty());
+    clock_.advance(Millis(5'000));
+    ASSERT_EQ(due().size(), 1U);
+    EXPECT_EQ(due()[0].attempts, 0);
+}
+
+TEST_P(OutboxContract, WarningsOfAnAcceptedJobAreStoredAndDelivered) {
+    auto spec = simple_spec();
+    spec.webhook.emplace();
+    spec.webhook->url = "https://example.com/";
+    spec.webhook->events = {"execution.queued", "execution.warning", "execution.started"};
+    spec.warnings = {"one", json::object{{"field", "seed"}}};
+    start(accept(spec));
+    for (const std::uint64_t sequence : {1U, 2U, 3U}) {
+        storage_->reopen();
+        const auto found = due();
+        ASSERT_EQ(found.size(), 1U);
+        EXPECT_EQ(found[0].sequence, sequence);
+        const auto events = await_value(ledger().events(found[0].job, 0));
+        ASSERT_EQ(events.size(), 3U);
+        EXPECT_EQ(events[1].type, jobs::EventType::warning);
+        EXPECT_EQ(events[1].state, jobs::State::queued);
+        EXPECT_EQ(events[1].data.at("warnings"), json::value(spec.warnings));
+        await_value(outbox().delivered(found[0], clock_.now()));
+    }
+}
+
 TEST_P(OutboxContract, GivingUpLetsTheNextOneGo) {
     const auto job = start(accept_with({"execution.queued", "execution.started"}));
     await_value(outbox().give_up(due().at(0), clock_.now(), "410 Gone"));

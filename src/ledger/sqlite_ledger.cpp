@@ -319,6 +319,14 @@ Task<Result<>> SqliteLedger::retry_at(
     );
 }
 
+Task<Result<>> SqliteLedger::put_aside(
+    notify::Delivery delivery, Time next_attempt_at, std::string why
+) {
+    return impl_->writer.write(
+        PostponeDelivery{delivery, next_attempt_at, std::move(why), false}, false
+    );
+}
+
 Task<Result<>> SqliteLedger::give_up(notify::Delivery delivery, Time now, std::string error) {
     return impl_->writer.write(EndDelivery{delivery, false, now, std::move(error)}, false);
 }

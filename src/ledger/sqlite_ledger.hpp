@@ -138,6 +138,8 @@ public:
     Task<Result<>> delivered(notify::Delivery delivery, Time now) override;
     Task<Result<>> retry_at(notify::Delivery delivery, Time next_attempt_at, std::string error)
         override;
+    Task<Result<>> put_aside(notify::Delivery delivery, Time next_attempt_at, std::string why)
+        override;
     Task<Result<>> give_up(notify::Delivery delivery, Time now, std::string error) override;
     Task<Result<notify::Outbox::Counts>> counts() override;
 

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_set>
 
 #include "notify/outbox.hpp"
+#include "notify/progress_news.hpp"
 
 namespace comfyd::notify {
 
@@ -20,6 +22,8 @@ struct Attempt {
     Delivery delivery;
     jobs::Webhook webhook;
     std::string origin;  // "https://example.com:8443"
+    // Set: progress, which is sent once and of which the outbox knows nothing.
+    std::shared_ptr<const ProgressNews::News> progress{};
 };
 
 class Lanes {

@@ -28,6 +28,8 @@ public:
     virtual Task<Result<std::optional<Time>>> next_due() = 0;
     virtual Task<Result<>> delivered(Delivery delivery, Time now) = 0;
     virtual Task<Result<>> retry_at(Delivery delivery, Time next_attempt_at, std::string error) = 0;
+    // The same without an attempt.
+    virtual Task<Result<>> put_aside(Delivery delivery, Time next_attempt_at, std::string why) = 0;
     virtual Task<Result<>> give_up(Delivery delivery, Time now, std::string error) = 0;
 
     struct Counts {

@@ -16,7 +16,9 @@
 #include "jobs/ledger.hpp"
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
+#include "net/test_support.hpp"
 #include "notify/outbox.hpp"
+#include "notify/webhooks.hpp"
 
 namespace comfyd::notify::test {
 
@@ -119,7 +121,7 @@ private:
 class MemoryLedger final : public jobs::Ledger, public Outbox {
 public:
     struct Write {
-        std::string kind;  // "delivered", "retry", "give_up"
+        std::string kind;  // "delivered", "retry", "put_aside", "give_up"
         Delivery delivery;
         Time at;  // of the next attempt, or of the end
         std::string error;
@@ -218,6 +220,9 @@ public:
     Task<Result<>> retry_at(Delivery delivery, Time next_attempt_at, std::string error) override {
         co_return write({"retry", delivery, next_attempt_at, std::move(error)});
     }
+    Task<Result<>> put_aside(Delivery delivery, Time next_attempt_at, std::string why) override {
+        co_return write({"put_aside", delivery, next_attempt_at, std::move(why)});
+    }
     Task<Result<>> give_up(Delivery delivery, Time now, std::string error) override {
         co_return write({"give_up", delivery, now, std::move(error)});
     }
@@ -266,8 +271,8 @@ private:
         auto& pending = rows_.at(write.delivery.job).pending;
         EXPECT_FALSE(pending.empty());
         EXPECT_EQ(pending.front().sequence, write.delivery.sequence) << "out of order";
-        if (write.kind == "retry") {
-            pending.front().attempts += 1;
+        if (write.kind == "retry" || write.kind == "put_aside") {
+            pending.front().attempts += write.kind == "retry" ? 1 : 0;
             pending.front().next_attempt_at = write.at;
         } else {
             pending.pop_front();
@@ -285,6 +290,81 @@ private:
     std::condition_variable changed_;
     std::map<JobId, Row> rows_;
     std::vector<Write> writes_;
+};
+
+inline Task<> start_on_executor(Webhooks& webhooks) {
+    webhooks.start();
+    co_return;
+}
+
+// Webhooks over a ledger in memory, with a clock that stands still.
+class WebhooksTest : public testing::Test {
+protected:
+    WebhooksTest() { options_.allow_private_addresses = true; }
+    ~WebhooksTest() override {
+        if (webhooks_) {
+            loop_.run(webhooks_->stop());
+        }
+    }
+
+    void start() {
+        webhooks_ =
+            std::make_unique<Webhooks>(loop_.executor(), clock_, ledger_, ledger_, options_);
+        loop_.run(start_on_executor(*webhooks_));
+    }
+    jobs::Job accept(
+        std::string url, std::vector<std::string> events = {}, std::string secret = ""
+    ) {
+        jobs::Spec spec;
+        spec.dialect = "test";
+        spec.workflow = "{}";
+        spec.webhook = jobs::Webhook{
+            .url = std::move(url),
+            .secret = std::move(secret),
+            .headers = {},
+            .events = std::move(events)
+        };
+        const auto change = jobs::make_job(JobId::make(clock_.now()), spec, clock_.now());
+        ledger_.save(change, spec);
+        return change.job;
+    }
+    jobs::Job commit(Result<jobs::Change> change) {
+        EXPECT_TRUE(change) << change.error().message;
+        ledger_.save(*change);
+        return change->job;
+    }
+    jobs::Job begin(const jobs::Job& job) {
+        return commit(jobs::start(job, "gpu-1", job.sequence + 1, clock_.now()));
+    }
+    jobs::Job complete(const jobs::Job& job) {
+        return commit(jobs::complete(job, {}, {}, job.sequence + 1, clock_.now()));
+    }
+    // A job whose only event to be delivered is that it was completed.
+    jobs::Job completed_job(std::string url) { return complete(begin(accept(std::move(url)))); }
+
+    void advance(Millis by) {
+        clock_.advance(by);
+        webhooks_->wake();
+    }
+    // They are counted a moment after the outbox has them.
+    WebhookCounters final_counters() {
+        loop_.run(webhooks_->stop());
+        return webhooks_->counters();
+    }
+    static std::vector<std::string> events_of(const std::vector<Received>& received) {
+        std::vector<std::string> names;
+        for (const Received& one : received) {
+            names.emplace_back(one.headers.get("X-Webhook-Event"));
+        }
+        return names;
+    }
+
+    ManualClock clock_;
+    net::test::Loop loop_;
+    MemoryLedger ledger_;
+    Receiver receiver_;
+    WebhookOptions options_;
+    std::unique_ptr<Webhooks> webhooks_;
 };
 
 }  // namespace comfyd::notify::test

@@ -2,6 +2,7 @@
 // the attempt), so that a repeated delivery has the very same body and id.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/crypto.hpp"
 #include "notify/webhooks.hpp"
@@ -48,9 +49,27 @@ json::value execution_seconds(const jobs::Job& job, const jobs::Event& event) {
     return static_cast<double>((event.at - *job.started_at).count()) / 1000.0;
 }
 
-json::value result_of(const jobs::Event& event) {
+std::vector<jobs::Output> outputs_of(const json::object& data) {
+    std::vector<jobs::Output> outputs;
+    const json::value* listed = json::find(data, "outputs");
+    if (listed != nullptr && listed->is_array()) {
+        for (const json::value& output : listed->get_array()) {
+            if (output.is_object()) {
+                outputs.push_back(jobs::Output::from_json(output.get_object()));
+            }
+        }
+    }
+    return outputs;
+}
+
+json::value result_of(
+    const jobs::Job& job, const jobs::Event& event, const ShowResult& show_result
+) {
     if (event.state != jobs::State::completed) {
         return nullptr;
+    }
+    if (show_result) {
+        return show_result(job, outputs_of(event.data), event.at);
     }
     const json::value* outputs = json::find(event.data, "outputs");
     return json::object{{"outputs", outputs == nullptr ? json::value(json::array()) : *outputs}};
@@ -62,12 +81,14 @@ json::value error_of(const jobs::Event& event) {
     return has_failed ? member_or_null(event.data, "error") : json::value(nullptr);
 }
 
-void describe_end(json::object& data, const jobs::Job& job, const jobs::Event& event) {
+void describe_end(
+    json::object& data, const jobs::Job& job, const jobs::Event& event, const json::value& result
+) {
     data["execution_time_seconds"] = execution_seconds(job, event);
     data["success"] = event.state == jobs::State::completed;
     if (event.type == jobs::EventType::completed) {
         data.erase("outputs");
-        data["result"] = result_of(event);
+        data["result"] = result;
     }
 }
 
@@ -75,13 +96,14 @@ void describe_progress(json::object& data) {
     const json::value* value = json::find(data, "value");
     const bool is_known = value != nullptr && value->is_number();
     data["progress_percent"] =
-        is_known ? json::value(value->to_number<double>() * 100.0) : json::value(nullptr);
+        is_known ? json::value(std::round(value->to_number<double>() * 10'000) / 100)
+                 : json::value(nullptr);
     data["current_step"] = member_or_null(data, "current_node_class");
     data["eta_seconds"] = member_or_null(data, "eta_seconds");
 }
 
 // The event's own data, and beside it the fields that receivers expect of this kind of event.
-json::object data_of(const jobs::Job& job, const jobs::Event& event) {
+json::object data_of(const jobs::Job& job, const jobs::Event& event, const json::value& result) {
     json::object data = event.data;
     switch (event.type) {
         case jobs::EventType::queued:
@@ -99,12 +121,13 @@ json::object data_of(const jobs::Job& job, const jobs::Event& event) {
         case jobs::EventType::failed:
         case jobs::EventType::cancelled:
         case jobs::EventType::expired:
-            describe_end(data, job, event);
+            describe_end(data, job, event, result);
             break;
         case jobs::EventType::output:
         case jobs::EventType::retrying:
         case jobs::EventType::cancelling:
         case jobs::EventType::preview:
+        case jobs::EventType::warning:
             break;
     }
     data["status"] = event.state == jobs::State::expired ? "expired" : status_word(event.state);
@@ -113,7 +136,7 @@ json::object data_of(const jobs::Job& job, const jobs::Event& event) {
 
 // Headers that a client's own may not replace: they frame the message or prove where it comes from.
 bool is_reserved(std::string_view name) {
-    constexpr std::array<std::string_view, 17> kReserved = {
+    constexpr std::array<std::string_view, 20> kReserved = {
         "content-type",
         "content-length",
         "content-encoding",
@@ -128,6 +151,9 @@ bool is_reserved(std::string_view name) {
         "x-signature",
         "x-execution-id",
         "x-webhook-event",
+        "x-webhook-id",
+        "x-webhook-signature",
+        "x-webhook-timestamp",
         "webhook-id",
         "webhook-timestamp",
         "webhook-signature",
@@ -170,10 +196,15 @@ std::string_view bytes_of(const Digest& digest) {
 
 }  // namespace
 
-std::string webhook_body(const jobs::Job& job, const jobs::Event& event) {
+std::string webhook_body(
+    const jobs::Job& job, const jobs::Event& event, const ShowResult& show_result
+) {
     const std::string name = jobs::webhook_event_name(event.type);
     const std::string at = to_rfc3339(event.at);
-    const json::object body{
+    const json::value result = result_of(job, event, show_result);
+    // In ASCII, as every JSON library can write it again: some receivers check the signature over
+    // what they make of the parsed body.
+    return json::serialize_ascii({
         {"event", name},
         {"type", name},
         {"execution_id", job.id.to_string()},
@@ -182,13 +213,12 @@ std::string webhook_body(const jobs::Job& job, const jobs::Event& event) {
         {"submitted_at", to_rfc3339(job.created_at)},
         {"completed_at", is_terminal(event.state) ? json::value(at) : json::value(nullptr)},
         {"execution_time", execution_seconds(job, event)},
-        {"result", result_of(event)},
+        {"result", result},
         {"error", error_of(event)},
         {"metadata", {{"webhook_version", "1.0"}, {"timestamp", at}}},
         {"job_metadata", job.metadata},
-        {"data", data_of(job, event)},
-    };
-    return json::serialize(body);
+        {"data", data_of(job, event, result)},
+    });
 }
 
 net::Headers webhook_headers(
@@ -208,15 +238,22 @@ net::Headers webhook_headers(
         }
     }
     const std::string id = "msg_" + job.id.to_string() + "_" + std::to_string(event.sequence);
-    const auto sent_at = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
-    const std::string timestamp = std::to_string(sent_at);
+    const auto unix_seconds = [](Time at) {
+        return std::to_string(std::chrono::floor<std::chrono::seconds>(at).time_since_epoch().count(
+        ));
+    };
+    const std::string timestamp = unix_seconds(now);
     headers.set("Content-Type", "application/json");
     headers.set("X-Execution-ID", job.id.to_string());
     headers.set("X-Webhook-Event", jobs::webhook_event_name(event.type));
+    headers.set("X-Webhook-ID", id);
+    headers.set("X-Webhook-Timestamp", unix_seconds(event.at));
     headers.set("webhook-id", id);
     headers.set("webhook-timestamp", timestamp);
     if (!webhook.secret.empty()) {
-        headers.set("X-Signature", "sha256=" + to_hex(hmac_sha256(webhook.secret, body)));
+        const std::string signature = "sha256=" + to_hex(hmac_sha256(webhook.secret, body));
+        headers.set("X-Signature", signature);
+        headers.set("X-Webhook-Signature", signature);
         std::string signed_text = id;
         signed_text += '.';
         signed_text += timestamp;

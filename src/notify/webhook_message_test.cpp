@@ -127,6 +127,45 @@ TEST(WebhookBody, TellsOfProgress) {
     EXPECT_EQ(body.at("data").at("status"), "processing");
 }
 
+TEST(WebhookBody, ShowsTheResultAsTheApiDoes) {
+    jobs::Output output;
+    output.name = "ä.png";
+    const auto change =
+        jobs::complete(running_job(), {output}, {}, 7, kCreated + Millis(3'508)).value();
+    const ShowResult show_result =
+        [](const jobs::Job& job, const std::vector<jobs::Output>& outputs, Time at) {
+            return json::object{
+                {"outputs", {outputs.at(0).name}},
+                {"images", {job.id.to_string() + " " + to_rfc3339(at)}},
+            };
+        };
+    const std::string text = webhook_body(change.job, change.event, show_result);
+    EXPECT_NE(text.find("\"execution_time\":2.508,"), std::string::npos) << text;
+    EXPECT_NE(text.find("\\u00e4.png"), std::string::npos) << text;
+    const auto body = json::parse_object(text).value();
+    EXPECT_EQ(body.at("result").at("outputs").at(0), "ä.png");
+    EXPECT_EQ(
+        body.at("result").at("images").at(0),
+        "018bcfe5-6800-7000-8000-000000000001 2026-01-02T03:04:08.508Z"
+    );
+    EXPECT_EQ(body.at("data").at("result"), body.at("result"));
+}
+
+TEST(WebhookBody, TellsOfWarnings) {
+    jobs::Spec spec;
+    spec.warnings = {"the seed was out of range"};
+    auto accepted = jobs::make_job(JobId::make(kCreated), spec, kCreated);
+    const auto warning = jobs::warn(accepted, spec);
+    ASSERT_TRUE(warning);
+    EXPECT_EQ(warning->sequence, accepted.job.sequence);
+    const auto body = json::parse_object(webhook_body(accepted.job, *warning)).value();
+    EXPECT_EQ(body.at("event"), "execution.warning");
+    EXPECT_EQ(body.at("status"), "queued");
+    EXPECT_EQ(body.at("data").at("warnings").at(0), "the seed was out of range");
+    spec.warnings.clear();
+    EXPECT_FALSE(jobs::warn(accepted, spec));
+}
+
 class WebhookHeaders : public testing::Test {
 protected:
     net::Headers make(const std::string& body = "{\"a\":1}") {
@@ -137,6 +176,7 @@ protected:
     void SetUp() override {
         event_.sequence = 7;
         event_.type = jobs::EventType::completed;
+        event_.at = Time(Millis(1'600'000'000'999));
     }
     jobs::Webhook webhook_;
     jobs::Event event_;
@@ -150,7 +190,10 @@ TEST_F(WebhookHeaders, NameTheMessage) {
     EXPECT_EQ(headers.get("X-Webhook-Event"), "execution.completed");
     EXPECT_EQ(headers.get("webhook-id"), "msg_018bcfe5-6800-7000-8000-000000000001_7");
     EXPECT_EQ(headers.get("webhook-timestamp"), "1700000000");
+    EXPECT_EQ(headers.get("X-Webhook-ID"), "msg_018bcfe5-6800-7000-8000-000000000001_7");
+    EXPECT_EQ(headers.get("X-Webhook-Timestamp"), "1600000000") << "of the event";
     EXPECT_FALSE(headers.contains("X-Signature"));
+    EXPECT_FALSE(headers.contains("X-Webhook-Signature"));
     EXPECT_FALSE(headers.contains("webhook-signature"));
 }
 
@@ -162,6 +205,7 @@ TEST_F(WebhookHeaders, SignWithAPlainSecret) {
         headers.get("X-Signature"),
         "sha256=aa9e2e3575f5d7098b6caccd790888c36d5fdb63342a73bada2d6a51747a8494"
     );
+    EXPECT_EQ(headers.get("X-Webhook-Signature"), headers.get("X-Signature"));
     EXPECT_EQ(headers.get("webhook-signature"), "v1,qtA4yMEH8Qg4dffwPVOSGwBJpfQTJrg9BPb9zWK7GeQ=");
 }
 
@@ -205,7 +249,7 @@ TEST_F(WebhookHeaders, TakeTheClientsOwnWhereHarmless) {
     EXPECT_NE(headers.get("X-Signature"), "sha256=forged");
     EXPECT_TRUE(headers.get("webhook-id").starts_with("msg_"));
     EXPECT_TRUE(headers.get("webhook-signature").starts_with("v1,"));
-    EXPECT_EQ(headers.all().size(), 9U) << "nothing else came through";
+    EXPECT_EQ(headers.all().size(), 12U) << "nothing else came through";
 }
 
 TEST(WebhookUrl, OnlyTheWebMayBeCalled) {

@@ -15,6 +15,8 @@
 #include "notify/backoff.hpp"
 #include "notify/lanes.hpp"
 #include "notify/outcome.hpp"
+#include "notify/progress_news.hpp"
+#include "notify/sender.hpp"
 
 namespace comfyd::notify {
 namespace {
@@ -29,31 +31,12 @@ constexpr Millis kLookWhileBusy{500
 constexpr Millis kStorageWaitFirst{100};
 constexpr Millis kStorageWaitMax{10'000};
 constexpr Millis kReadAgainWait{1'000};
-constexpr std::uint64_t kAnswerBytesMax = 64 * 1024;
 
 double random_share() {
     std::uint32_t bits = 0;
     random_bytes(&bits, sizeof bits);
     return static_cast<double>(bits) /
            static_cast<double>(std::numeric_limits<std::uint32_t>::max());
-}
-
-// The job as it was when the event happened, as far as the body tells of it: it may have been
-// started anew since, and a repeated delivery must not differ from the first.
-jobs::Job as_of(jobs::Job job, const std::vector<jobs::Event>& events, const jobs::Event& event) {
-    job.state = event.state;
-    job.started_at.reset();
-    for (const jobs::Event& earlier : events) {
-        if (earlier.sequence >= event.sequence) {
-            break;
-        }
-        if (earlier.type == jobs::EventType::started) {
-            job.started_at = earlier.at;
-        } else if (is_terminal(earlier.state)) {
-            job.started_at.reset();  // it was revived after this
-        }
-    }
-    return job;
 }
 
 // wake() may be called while the object is being destroyed on its executor, so what is posted owns
@@ -87,10 +70,20 @@ public:
           outbox_(outbox),
           ledger_(ledger),
           options_(std::move(options)),
-          waker_(std::make_shared<Waker>(executor)) {}
+          waker_(std::make_shared<Waker>(executor)),
+          news_(options_.progress_interval) {}
 
     void start();
     void wake();
+    void tell_progress(ProgressNews::News news) {
+        if (news_.put(std::move(news), clock_.now())) {
+            wake();
+        }
+    }
+    void tell_change(const jobs::Event& event) {
+        news_.drop(event.job, event.sequence);
+        wake();
+    }
     Task<> stop();
     WebhookCounters counters() const {
         return {.delivered = delivered_, .failed_attempts = failed_attempts_, .dead = dead_};
@@ -101,12 +94,12 @@ private:
     Task<Result<Millis>> look();
     Task<Result<bool>> take_in_batch();
     Task<Result<>> take_in(Delivery delivery);
+    void take_in_progress();
+    Millis next_look(std::optional<Time> next_due) const;
     void start_attempts();
     Task<> attempt(Attempt attempt);
-    Task<Outcome> try_once(const Attempt& attempt);
-    Task<Outcome> send(net::ClientRequest request);
     Task<> record(const Attempt& attempt, Outcome outcome);
-    Task<Result<>> write(Delivery delivery, Outcome outcome, Time now);
+    Task<Result<>> write(Attempt attempt, Outcome outcome, Time now);
     void done(const Attempt& attempt);
 
     Executor executor_;
@@ -115,10 +108,11 @@ private:
     jobs::Ledger& ledger_;
     WebhookOptions options_;
     std::shared_ptr<Waker> waker_;  // shared with posted wake-ups
+    ProgressNews news_;
 
     // From start() to stop().
     std::optional<TaskGroup> group_;
-    std::optional<net::Client> client_;
+    std::optional<Sender> sender_;
     std::optional<Lanes> lanes_;
     // Jobs whose delivery ended while we ask the outbox: its answer may still list them.
     std::unordered_set<JobId> ended_meanwhile_;
@@ -130,12 +124,7 @@ private:
 
 void Webhooks::Impl::start() {
     COMFYD_ASSERT(!group_);
-    net::ClientOptions client;
-    client.policy = options_.allow_private_addresses ? net::AddressPolicy::any
-                                                     : net::AddressPolicy::public_only;
-    client.idle_per_origin_max = options_.in_flight_per_origin_max;
-    client.ca_file = options_.ca_file;
-    client_.emplace(executor_, std::move(client));
+    sender_.emplace(executor_, clock_, ledger_, options_);
     lanes_.emplace(Lanes::Limits{
         .in_flight_max = options_.in_flight_max,
         .in_flight_per_origin_max = options_.in_flight_per_origin_max,
@@ -162,7 +151,7 @@ Task<> Webhooks::Impl::stop() {
     group_->cancel();
     co_await group_->join();
     group_.reset();
-    client_.reset();
+    sender_.reset();
     lanes_.reset();
     ended_meanwhile_.clear();
 }
@@ -202,15 +191,21 @@ Task<Result<Millis>> Webhooks::Impl::look() {
         }
         has_more = *taken;
     }
+    take_in_progress();
+    start_attempts();
     auto next = co_await outbox_.next_due();
     if (!next) {
         co_return fail(std::move(next.error()));
     }
-    if (!*next) {
-        co_return kLookAtLeastEvery;
+    co_return std::min(next_look(*next), next_look(news_.next_due()));
+}
+
+Millis Webhooks::Impl::next_look(std::optional<Time> next_due) const {
+    if (!next_due) {
+        return kLookAtLeastEvery;
     }
-    const Millis wait = **next - clock_.now();
-    co_return wait <= Millis(0) ? kLookWhileBusy : std::min(wait, kLookAtLeastEvery);
+    const Millis wait = *next_due - clock_.now();
+    return wait <= Millis(0) ? kLookWhileBusy : std::min(wait, kLookAtLeastEvery);
 }
 
 // True when there may be more to take in at once.
@@ -267,10 +262,28 @@ Task<Result<>> Webhooks::Impl::take_in(Delivery delivery) {
         co_return Result<>();
     }
     // Put aside, so that a receiver with a very long queue does not fill what we can hold for all.
-    auto put_aside = co_await outbox_.retry_at(
+    auto put_aside = co_await outbox_.put_aside(
         delivery, clock_.now() + kLaneFullWait, "waits for earlier deliveries to the same receiver"
     );
     co_return put_aside;
+}
+
+// After what the outbox has of the same job, and dropped where its receiver is far behind.
+void Webhooks::Impl::take_in_progress() {
+    const auto is_busy = [this](const JobId& job) { return lanes_->contains(job); };
+    for (auto& news : news_.take_due(clock_.now(), is_busy)) {
+        const auto url = net::Url::parse(news->webhook.url);
+        if (!url || !check_webhook_url(news->webhook.url, options_.allow_private_addresses)) {
+            continue;  // the end of the job is given up with the reason
+        }
+        Attempt attempt{
+            .delivery = {.job = news->job.id, .sequence = news->event.sequence},
+            .webhook = news->webhook,
+            .origin = url->scheme + "://" + url->host_header(),
+            .progress = std::move(news),
+        };
+        lanes_->add(std::move(attempt));
+    }
 }
 
 void Webhooks::Impl::start_attempts() {
@@ -286,7 +299,12 @@ Task<> Webhooks::Impl::attempt(Attempt attempt) {
         const Attempt& held;
         ~Guard() { impl.done(held); }
     } const guard{*this, attempt};
-    auto outcome = co_await try_once(attempt);
+    auto outcome = co_await sender_->send(attempt);
+    if (attempt.progress) {
+        delivered_ += outcome.kind == Outcome::Kind::delivered ? 1 : 0;
+        failed_attempts_ += outcome.kind == Outcome::Kind::retry ? 1 : 0;
+        co_return;
+    }
     if (outcome.kind == Outcome::Kind::storage_failed) {
         log::warning(
             "cannot read a job for its webhook",
@@ -306,64 +324,13 @@ void Webhooks::Impl::done(const Attempt& attempt) {
     waker_->request();
 }
 
-// `attempt` lives in the frame that awaits this.
-Task<Outcome> Webhooks::Impl::try_once(const Attempt& attempt) {
-    auto job = co_await ledger_.find(attempt.delivery.job);
-    if (!job) {
-        co_return Outcome{.kind = Outcome::Kind::storage_failed, .error = job.error().message};
-    }
-    auto events = co_await ledger_.events(attempt.delivery.job, 0);
-    if (!events) {
-        co_return Outcome{.kind = Outcome::Kind::storage_failed, .error = events.error().message};
-    }
-    const auto event =
-        std::find_if(events->begin(), events->end(), [&](const jobs::Event& candidate) {
-            return candidate.sequence == attempt.delivery.sequence;
-        });
-    if (!*job || event == events->end()) {
-        co_return Outcome{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
-    }
-    const jobs::Job then = as_of(std::move(**job), *events, *event);
-    net::ClientRequest request;
-    request.method = "POST";
-    request.url = attempt.webhook.url;
-    std::optional<std::string> own;
-    if (options_.own_body) {
-        own = co_await options_.own_body(then, *event);
-    }
-    request.body = own ? std::move(*own) : webhook_body(then, *event);
-    request.headers = webhook_headers(attempt.webhook, then, *event, request.body, clock_.now());
-    request.timeout = options_.attempt_timeout;
-    request.response_bytes_max = std::numeric_limits<std::uint64_t>::max();
-    auto outcome = co_await send(std::move(request));
-    co_return outcome;
-}
-
-Task<Outcome> Webhooks::Impl::send(net::ClientRequest request) {
-    // The sink is called for 2xx answers only: once it was, the receiver has taken the message, and
-    // how the rest of its answer reads does not matter.
-    bool is_accepted = false;
-    std::uint64_t received = 0;
-    net::Client::Sink sink = [&is_accepted, &received](std::string_view piece) -> Result<> {
-        is_accepted = true;
-        received += piece.size();
-        if (received > kAnswerBytesMax) {
-            return fail(Code::payload_too_large, "the rest of the answer is of no interest");
-        }
-        return {};
-    };
-    auto response = co_await client_->download(std::move(request), std::move(sink));
-    if (is_accepted) {
-        co_return Outcome{.kind = Outcome::Kind::delivered};
-    }
-    co_return response ? judge(*response, clock_.now()) : judge(response.error());
-}
-
 // Until it is written down: what was delivered is not to be sent again.
 Task<> Webhooks::Impl::record(const Attempt& attempt, Outcome outcome) {
     const Time now = clock_.now();
     const bool is_too_late = now - attempt.delivery.created_at >= options_.give_up_after;
-    if (outcome.kind == Outcome::Kind::retry && is_too_late) {
+    const auto& retries_max = attempt.webhook.max_retries;
+    const bool is_last = retries_max && attempt.delivery.attempts >= *retries_max;
+    if (outcome.kind == Outcome::Kind::retry && (is_too_late || is_last)) {
         outcome.kind = Outcome::Kind::give_up;
     }
     if (outcome.kind != Outcome::Kind::delivered) {
@@ -371,7 +338,7 @@ Task<> Webhooks::Impl::record(const Attempt& attempt, Outcome outcome) {
         log::debug("webhook failed", {{"job", attempt.delivery.job}, {"error", outcome.error}});
     }
     for (Millis wait = kStorageWaitFirst;; wait = std::min(wait * 2, kStorageWaitMax)) {
-        auto written = co_await write(attempt.delivery, outcome, now);
+        auto written = co_await write(attempt, outcome, now);
         if (written || written.error().code == Code::not_found) {
             break;
         }
@@ -392,15 +359,20 @@ Task<> Webhooks::Impl::record(const Attempt& attempt, Outcome outcome) {
     }
 }
 
-Task<Result<>> Webhooks::Impl::write(Delivery delivery, Outcome outcome, Time now) {
+Task<Result<>> Webhooks::Impl::write(Attempt attempt, Outcome outcome, Time now) {
+    Delivery delivery = std::move(attempt.delivery);
     if (outcome.kind == Outcome::Kind::delivered) {
         return outbox_.delivered(std::move(delivery), now);
     }
     if (outcome.kind == Outcome::Kind::give_up) {
         return outbox_.give_up(std::move(delivery), now, std::move(outcome.error));
     }
-    Millis wait =
-        retry_wait(options_.first_retry, options_.retry_max, delivery.attempts, random_share());
+    Millis wait = retry_wait(
+        attempt.webhook.retry_delay.value_or(options_.first_retry),
+        options_.retry_max,
+        delivery.attempts,
+        random_share()
+    );
     if (outcome.retry_after) {
         wait = std::max(wait, std::min(*outcome.retry_after, options_.retry_max));
     }
@@ -423,6 +395,12 @@ void Webhooks::start() {
 }
 void Webhooks::wake() {
     impl_->wake();
+}
+void Webhooks::tell_progress(jobs::Job job, jobs::Webhook webhook, jobs::Event progress) {
+    impl_->tell_progress({std::move(job), std::move(webhook), std::move(progress)});
+}
+void Webhooks::tell_change(const jobs::Event& event) {
+    impl_->tell_change(event);
 }
 Task<> Webhooks::stop() {
     return impl_->stop();

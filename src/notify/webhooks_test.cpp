@@ -15,9 +15,10 @@
 namespace comfyd::notify {
 namespace {
 
-using test::MemoryLedger;
 using test::Received;
 using test::Receiver;
+using test::start_on_executor;
+using test::WebhooksTest;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -26,80 +27,6 @@ const std::vector<std::string> kAllEvents = {
     "execution.started",
     "execution.completed",
     "execution.failed",
-};
-
-Task<> start_on_executor(Webhooks& webhooks) {
-    webhooks.start();
-    co_return;
-}
-
-class WebhooksTest : public testing::Test {
-protected:
-    WebhooksTest() { options_.allow_private_addresses = true; }
-    ~WebhooksTest() override {
-        if (webhooks_) {
-            loop_.run(webhooks_->stop());
-        }
-    }
-
-    void start() {
-        webhooks_ =
-            std::make_unique<Webhooks>(loop_.executor(), clock_, ledger_, ledger_, options_);
-        loop_.run(start_on_executor(*webhooks_));
-    }
-    jobs::Job accept(
-        std::string url, std::vector<std::string> events = {}, std::string secret = ""
-    ) {
-        jobs::Spec spec;
-        spec.dialect = "test";
-        spec.workflow = "{}";
-        spec.webhook = jobs::Webhook{
-            .url = std::move(url),
-            .secret = std::move(secret),
-            .headers = {},
-            .events = std::move(events)
-        };
-        const auto change = jobs::make_job(JobId::make(clock_.now()), spec, clock_.now());
-        ledger_.save(change, spec);
-        return change.job;
-    }
-    jobs::Job commit(Result<jobs::Change> change) {
-        EXPECT_TRUE(change) << change.error().message;
-        ledger_.save(*change);
-        return change->job;
-    }
-    jobs::Job begin(const jobs::Job& job) {
-        return commit(jobs::start(job, "gpu-1", job.sequence + 1, clock_.now()));
-    }
-    jobs::Job complete(const jobs::Job& job) {
-        return commit(jobs::complete(job, {}, {}, job.sequence + 1, clock_.now()));
-    }
-    // A job whose only event to be delivered is that it was completed.
-    jobs::Job completed_job(std::string url) { return complete(begin(accept(std::move(url)))); }
-
-    void advance(Millis by) {
-        clock_.advance(by);
-        webhooks_->wake();
-    }
-    // They are counted a moment after the outbox has them.
-    WebhookCounters final_counters() {
-        loop_.run(webhooks_->stop());
-        return webhooks_->counters();
-    }
-    static std::vector<std::string> events_of(const std::vector<Received>& received) {
-        std::vector<std::string> names;
-        for (const Received& one : received) {
-            names.emplace_back(one.headers.get("X-Webhook-Event"));
-        }
-        return names;
-    }
-
-    ManualClock clock_;
-    net::test::Loop loop_;
-    MemoryLedger ledger_;
-    Receiver receiver_;
-    WebhookOptions options_;
-    std::unique_ptr<Webhooks> webhooks_;
 };
 
 TEST_F(WebhooksTest, DeliversASignedMessage) {

@@ -224,7 +224,8 @@ TEST(CheckValues, AChoiceThatNoWorkerOffersIsRefused) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::invalid_workflow);
     const json::value& finding = refused.error().details.at("findings").at(0);
-    EXPECT_EQ(finding.at("code"), "value_not_in_list");
+    EXPECT_EQ(finding.at("code"), "VALUE_NOT_IN_LIST");
+    EXPECT_EQ(finding.at("reason"), "value_not_in_list");
     EXPECT_EQ(finding.at("node_id"), "1");
     EXPECT_EQ(finding.at("input"), "ckpt");
 }

@@ -50,7 +50,7 @@ bool is_ui_format(const json::object& workflow);
 const json::object& unwrap(const json::object& workflow);
 
 // All findings, not just the first, in Error::details:
-//   {"findings": [{code, message, node_id, class_type, input}],
+//   {"findings": [{code, reason, message, node_id, class_type, input}],
 //    "node_errors": {node_id: [{field, reason}]},
 //    "missing_nodes": [class…], "invalid_connections": [{node_id, input, reason}]}
 // Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class and each

@@ -1,6 +1,10 @@
 #include "workflow/check_errors.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include "workflow/issue.hpp"
+#include "workflow/models.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -22,6 +26,11 @@ Finding finding_of(
         class_type,
         extra != nullptr && extra->is_object() ? text_of(extra->get_object(), "input_name") : ""
     };
+}
+
+bool names_unknown_model(const Finding& finding) {
+    return finding.code == "value_not_in_list" &&
+           model_kind(finding.class_type, finding.input).has_value();
 }
 
 }  // namespace
@@ -53,7 +62,8 @@ Error findings_error(
     json::array invalid_connections;
     for (const Finding& finding : findings) {
         listed.emplace_back(json::object{
-            {"code", finding.code},
+            {"code", issue_code(finding.code)},
+            {"reason", finding.code},
             {"message", finding.message},
             {"node_id", finding.node_id},
             {"class_type", finding.class_type},
@@ -79,7 +89,7 @@ Error findings_error(
     if (findings.size() > 1) {
         message += " (and " + std::to_string(findings.size() - 1) + " more)";
     }
-    return Error(
+    Error error(
         Code::invalid_workflow,
         std::move(message),
         {{"findings", std::move(listed)},
@@ -87,6 +97,10 @@ Error findings_error(
          {"missing_nodes", json::array(missing_classes.begin(), missing_classes.end())},
          {"invalid_connections", std::move(invalid_connections)}}
     );
+    if (std::ranges::all_of(findings, names_unknown_model)) {
+        error.details["suggested_action"] = "check_model_availability";
+    }
+    return error;
 }
 
 }  // namespace comfyd::workflow

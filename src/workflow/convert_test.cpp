@@ -244,7 +244,7 @@ TEST(Conversion, UnknownClassesAreNamed) {
     );
     const json::object& finding =
         refused.error().details.at("findings").as_array().at(0).as_object();
-    EXPECT_EQ(finding.at("code"), "missing_node_type");
+    EXPECT_EQ(finding.at("code"), "UNKNOWN_NODE_TYPE");
     EXPECT_EQ(finding.at("node_id"), "1");
     EXPECT_EQ(finding.at("class_type"), "Nope");
     EXPECT_THAT(

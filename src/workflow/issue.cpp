@@ -1,12 +1,39 @@
 #include "workflow/issue.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace comfyd::workflow {
 namespace {
 
 constexpr std::size_t kTextShown = 200;
 constexpr std::size_t kItemsShown = 20;
 
+struct CodeWord {
+    std::string_view reason;
+    std::string_view code;
+};
+constexpr std::array kCodes{
+    CodeWord{"required_input_missing", "MISSING_REQUIRED_INPUT"},
+    CodeWord{"bad_linked_input", "BAD_LINK"},
+    CodeWord{"return_type_mismatch", "TYPE_MISMATCH"},
+    CodeWord{"invalid_input_type", "INVALID_INPUT_VALUE"},
+    CodeWord{"value_smaller_than_min", "VALUE_OUT_OF_RANGE"},
+    CodeWord{"value_bigger_than_max", "VALUE_OUT_OF_RANGE"},
+    CodeWord{"value_not_in_list", "VALUE_NOT_IN_LIST"},
+    CodeWord{"dependency_cycle", "CIRCULAR_DEPENDENCY"},
+    CodeWord{"prompt_no_outputs", "NO_OUTPUT_NODE"},
+    CodeWord{"missing_node_type", "UNKNOWN_NODE_TYPE"},
+    CodeWord{"invalid_node", "SCHEMA_VALIDATION_ERROR"},
+    CodeWord{"custom_validation_failed", "CUSTOM_VALIDATION_FAILED"},
+};
+
 }  // namespace
+
+std::string_view issue_code(std::string_view reason) {
+    const auto found = std::ranges::find(kCodes, reason, &CodeWord::reason);
+    return found == kCodes.end() ? "VALIDATION_EXCEPTION" : found->code;
+}
 
 std::string_view to_string(Stage stage) {
     switch (stage) {

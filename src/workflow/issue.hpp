@@ -38,6 +38,10 @@ struct Issue {
     json::object to_json() const;
 };
 
+// The word of the one catalogue for what ComfyUI calls `reason`: "TYPE_MISMATCH" for
+// "return_type_mismatch". Findings of a submission and of a validation have the same.
+std::string_view issue_code(std::string_view reason);
+
 // Answers must not grow with what was sent.
 inline constexpr std::size_t kIssuesMax = 1'000;
 

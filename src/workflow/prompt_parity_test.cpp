@@ -219,7 +219,7 @@ std::string body_of(const json::object& request) {
         }
         return bytes;
     }
-    return boost::json::serialize(request.at("body"));
+    return json::serialize(request.at("body"));
 }
 
 void sort_array(json::value& array) {
@@ -340,7 +340,7 @@ TEST_P(PromptParity, AnswersLikeTheServer) {
         return;
     }
     ASSERT_EQ(ours.status, status)
-        << boost::json::serialize(ours.error) << boost::json::serialize(ours.node_errors);
+        << json::serialize(ours.error) << json::serialize(ours.node_errors);
     if (status == 200) {
         EXPECT_TRUE(ours.error.empty());
         expect_kept(ours);

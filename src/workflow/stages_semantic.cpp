@@ -1,7 +1,6 @@
 // The semantic stage: what ComfyUI says about a prompt, with what was expected, what came and what
 // is nearest to it.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <boost/json/monotonic_resource.hpp>
@@ -14,30 +13,6 @@
 
 namespace comfyd::workflow {
 namespace {
-
-struct CodeWord {
-    std::string_view reason;
-    std::string_view code;
-};
-constexpr std::array kCodes{
-    CodeWord{"required_input_missing", "MISSING_REQUIRED_INPUT"},
-    CodeWord{"bad_linked_input", "BAD_LINK"},
-    CodeWord{"return_type_mismatch", "TYPE_MISMATCH"},
-    CodeWord{"invalid_input_type", "INVALID_INPUT_VALUE"},
-    CodeWord{"value_smaller_than_min", "VALUE_OUT_OF_RANGE"},
-    CodeWord{"value_bigger_than_max", "VALUE_OUT_OF_RANGE"},
-    CodeWord{"value_not_in_list", "VALUE_NOT_IN_LIST"},
-    CodeWord{"dependency_cycle", "CIRCULAR_DEPENDENCY"},
-    CodeWord{"prompt_no_outputs", "NO_OUTPUT_NODE"},
-    CodeWord{"missing_node_type", "UNKNOWN_NODE_TYPE"},
-    CodeWord{"invalid_node", "SCHEMA_VALIDATION_ERROR"},
-    CodeWord{"custom_validation_failed", "CUSTOM_VALIDATION_FAILED"},
-};
-
-std::string_view code_of(std::string_view reason) {
-    const auto found = std::ranges::find(kCodes, reason, &CodeWord::reason);
-    return found == kCodes.end() ? "VALIDATION_EXCEPTION" : found->code;
-}
 
 // A class of which nothing is known: takes and gives anything. So the rest of a workflow can be
 // judged though some of its nodes cannot.
@@ -133,7 +108,7 @@ private:
         issue.stage = Stage::semantic;
         // ComfyUI runs the outputs that are good and leaves the others.
         issue.severity = accepted_ ? Severity::warning : Severity::error;
-        issue.code = code_of(reason);
+        issue.code = issue_code(reason);
         issue.reason = reason;
         issue.node_id = id_;
         issue.class_type = class_type_;
@@ -208,6 +183,7 @@ private:
             issue.expected = shortened(*known.choices);
             if (const auto kind = model_kind(class_type_, known.name)) {
                 issue.details["model_kind"] = to_string(*kind);
+                issue.details["suggested_action"] = "check_model_availability";
             }
             suggest_choice(issue, known, given);
         }
@@ -328,14 +304,14 @@ std::vector<Issue> find_structure_issues(const json::object& workflow, const Cat
     }
     for (const json::value& finding : findings->as_array()) {
         const json::object& from = finding.as_object();
-        const std::string_view reason = view(from.at("code").as_string());
+        const std::string_view reason = view(from.at("reason").as_string());
         if (issues.size() == kIssuesMax || reason == "invalid_node" ||
             reason == "missing_node_type") {
             continue;  // the syntax stage has told of them
         }
         Issue issue;
         issue.stage = Stage::semantic;
-        issue.code = code_of(reason);
+        issue.code = issue_code(reason);
         issue.reason = reason;
         issue.message = from.at("message").as_string();
         issue.node_id = from.at("node_id").as_string();

@@ -69,11 +69,11 @@ TEST(Check, CyclesAndMissingOutputsAreFound) {
         Catalogue({})
     );
     ASSERT_FALSE(cycle);
-    EXPECT_EQ(cycle.error().details.at("findings").at(0).at("code"), "dependency_cycle");
+    EXPECT_EQ(cycle.error().details.at("findings").at(0).at("code"), "CIRCULAR_DEPENDENCY");
     const auto silent =
         check(parse(R"({"1": {"class_type": "EmptyImage", "inputs": {"width": 1}}})"), images());
     ASSERT_FALSE(silent);
-    EXPECT_EQ(silent.error().details.at("findings").at(0).at("code"), "prompt_no_outputs");
+    EXPECT_EQ(silent.error().details.at("findings").at(0).at("code"), "NO_OUTPUT_NODE");
 }
 
 TEST(Check, ALongChainIsNoProblem) {

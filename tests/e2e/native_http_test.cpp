@@ -40,6 +40,29 @@ protected:
     Comfyd comfyd_;
 };
 
+TEST_F(NativeHttp, APromptsOwnIdIsKnownToEveryApi) {
+    const std::string own = "0d9fd1f4-5a3e-4f0e-9c58-6a8f3b1d2c47";
+    const std::string other = "0d9fd1f4-5a3e-4f0e-9c58-6a8f3b1d2c48";
+    const Reply posted =
+        http().post_json("/prompt", json::object{{"prompt", small_picture(3)}, {"prompt_id", own}});
+    ASSERT_EQ(posted.json_at("/prompt_id"), json::value(own)) << posted.body;
+    finished_output(own, "3");
+    for (int round = 0; round < 2; ++round) {
+        for (const char* path :
+             {"/v1/workflows/execution/",
+              "/v2/workflows/execution/",
+              "/comfyui/execution/",
+              "/api/v1/tasks/",
+              "/api/v2/jobs/",
+              "/runpod/v2/any/status/"}) {
+            EXPECT_EQ(http().get(path + own).status, 200) << path;
+            EXPECT_EQ(http().get(path + other).status, 404) << path;
+        }
+        EXPECT_EQ(http().get("/v2/workflows/execution/" + own + "/metrics").status, 200);
+        comfyd_.restart();
+    }
+}
+
 TEST_F(NativeHttp, AnUploadedPictureIsLoadedByItsName) {
     const std::string made = post_prompt(http(), small_picture(7), "");
     const Reply picture = http().get(view_of(finished_output(made, "3")));

@@ -18,14 +18,6 @@ constexpr int kListMax = 1000;
 constexpr std::string_view kDialect = "comfy-v2";
 constexpr std::size_t kWorkflowIdBytesMax = 255;
 
-Result<JobId> job_id(const Call& call) {
-    const auto id = JobId::parse(call.path_parameters.at(0));
-    if (!id) {
-        return fail(Code::not_found, "no job has the id '" + call.path_parameters.at(0) + "'");
-    }
-    return *id;
-}
-
 // Credentials for API nodes travel with the job but are never stored.
 Result<> decode_extra_data(const json::object& body, jobs::Spec& spec) {
     const auto extra = json::find_object(body, "extra_data");
@@ -156,7 +148,7 @@ Task<> post_job(Call& call, const Services& services) {
 enum class JobAction { get, cancel, retry };
 
 Task<Result<jobs::View>> act(const Call& call, const Services& services, JobAction action) {
-    const auto id = job_id(call);
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_return fail(id.error());
     }
@@ -295,7 +287,7 @@ Task<> list_jobs(Call& call, const Services& services) {
 }
 
 Task<Result<json::value>> find_workflow(const Call& call, const Services& services) {
-    const auto id = job_id(call);
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_return fail(id.error());
     }

@@ -241,6 +241,8 @@ std::optional<std::string> event_frame(const jobs::Event& event, const Scope& sc
             return sse_frame("progress", json::serialize(event.data), event.sequence);
         case jobs::EventType::preview:
             return preview_frame(event);
+        case jobs::EventType::warning:
+            return std::nullopt;  // this API has no word for it
         case jobs::EventType::output: {
             const json::value* output = json::find(event.data, "output");
             if (output == nullptr || !output->is_object()) {

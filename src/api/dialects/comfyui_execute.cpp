@@ -148,6 +148,7 @@ Task<> execute(Call& call, const Services& services) {
         co_await send(call, error_response(common.error()));
         co_return;
     }
+    decoded->submission.spec.with_estimates = true;
     const auto& webhook = decoded->submission.spec.webhook;
     const std::string webhook_url = webhook ? webhook->url : std::string();
     auto submitted = co_await submit(call, services, std::move(decoded->submission));
@@ -181,7 +182,7 @@ using Action = Task<Result<jobs::View>> (jobs::Service::*)(std::string tenant, J
 
 // Does it to the execution that the path names, and answers with it.
 Task<> act(Call& call, const Services& services, Action action) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_await send(call, error_response(id.error()));
         co_return;
@@ -258,6 +259,9 @@ json::object encode_accepted(const jobs::View& view, std::string_view webhook_ur
     body["estimated_duration"] = or_null(estimated_duration(view));
     body["queue_position"] = waits ? or_null(view.queue_position) : json::value(0);
     body["webhook_url"] = webhook_url.empty() ? json::value(nullptr) : json::value(webhook_url);
+    if (const json::value* warnings = json::find(view.job.dialect_data, "warnings")) {
+        body["warnings"] = *warnings;
+    }
     return body;
 }
 
@@ -284,7 +288,7 @@ json::object encode_error(const Error& error) {
             }
         }
     }
-    details["suggested_action"] = info(error.code).suggested_action;
+    details.emplace("suggested_action", info(error.code).suggested_action);
     return {
         {"status", "error"},
         {"error_code", upper(to_string(error.code))},

@@ -66,6 +66,21 @@ Links links_of(const Call& call, const Services& services) {
         [&call, &services](const AssetId& id) { return download_link(id, call.request, services); };
 }
 
+Links links_at(const Services& services, const jobs::Job& job, Time at) {
+    std::string base = services.options.public_url;
+    if (const json::value* kept = json::find(job.dialect_data, "base_url");
+        base.empty() && kept != nullptr && kept->is_string()) {
+        base = kept->get_string();
+    }
+    while (base.ends_with('/')) {
+        base.pop_back();
+    }
+    return [&services, base = std::move(base), at](const AssetId& id) {
+        auto link = services.links.sign(id, at);
+        return Download{base + link.target, link.expires_at};
+    };
+}
+
 std::string_view status_of(State state) {
     switch (state) {
         case State::queued:
@@ -173,7 +188,7 @@ void add_retry_after(const Error& error, net::Response& response) {
 json::object encode_error(const Error& error, Time now) {
     const CodeInfo& code = info(error.code);
     json::object details = error.details;
-    details["suggested_action"] = code.suggested_action;
+    details.emplace("suggested_action", code.suggested_action);  // unless there is a better one
     json::object body;
     body["category"] = to_string(code.category);
     body["code"] = code.name;

@@ -25,6 +25,10 @@ using Links = std::function<Download(const AssetId&)>;
 // Links of the request's own host. The call and the services outlive the result.
 Links links_of(const Call& call, const Services& services);
 
+// Links that need no request, of the server's public address or the one that the job was submitted
+// to. They are the same each time, and live from `at`. The services outlive the result.
+Links links_at(const Services& services, const jobs::Job& job, Time at);
+
 // queued, processing, completed, failed, cancelled. An expired job has failed, one that waits for
 // its next attempt is queued.
 std::string_view status_of(jobs::State state);
@@ -85,8 +89,6 @@ bool is_over(const jobs::Job& job, std::uint64_t since);
 // follows its state, so that a client can rely on that event.
 std::uint64_t since_state(const jobs::Job& job);
 
-// A job id of the path. Code::not_found, because no job can have the id.
-Result<JobId> parse_id(std::string_view text);
 // ?since=: nullopt when empty, Code::invalid_argument when it is no number.
 Result<std::optional<std::uint64_t>> parse_sequence(std::string_view text);
 // Code::invalid_argument for a number that no event of the job can have had: its stream would stay
@@ -107,7 +109,8 @@ struct Decoded {
     Submission submission;
     json::object common;  // for decode_common()
 };
-// The beginning of one: of the dialect, with the common members of the body.
+// The beginning of one: of the dialect, with the common members of the body and a warning for each
+// member that has no effect.
 Result<Decoded> begin_decoding(const json::object& body, std::string_view dialect);
 // Keeps members that must be objects, where present. Code::invalid_argument.
 Result<> keep_objects(

@@ -58,6 +58,7 @@ std::string status_message(EventType type) {
         case EventType::failed:
         case EventType::expired:
         case EventType::preview:
+        case EventType::warning:
             break;
     }
     return std::string(to_string(type));
@@ -67,6 +68,8 @@ void add_progress(const json::object& data, json::object& into) {
     for (const auto& member : data) {
         if (member.key() == "value") {
             into["progress"] = member.value();
+        } else if (member.key() == "eta_seconds") {
+            into["estimated_remaining"] = member.value();
         } else {
             into[member.key()] = member.value();
         }
@@ -137,6 +140,11 @@ json::object EventEncoder::encode(const jobs::Event& event) {
                 }
             }
             return body;
+        case EventType::warning:
+            body["type"] = "warning";
+            body["warnings"] = event.data.at("warnings");
+            body["message"] = "Accepted, but not all of it as it was asked for";
+            return body;
         case EventType::failed:
         case EventType::expired:
             body["type"] = "error";
@@ -151,7 +159,13 @@ json::object EventEncoder::encode(const jobs::Event& event) {
         default:
             break;
     }
-    for (const std::string_view key : {"worker", "attempt", "retry_at"}) {
+    for (const std::string_view key :
+         {"worker",
+          "attempt",
+          "retry_at",
+          "queue_position",
+          "estimated_wait_seconds",
+          "estimated_duration_seconds"}) {
         if (const json::value* known = json::find(event.data, key); known != nullptr) {
             body[key] = *known;
         }

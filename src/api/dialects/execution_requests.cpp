@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/dialects/execution.hpp"
+#include "api/dialects/undone_wishes.hpp"
 #include "base/text.hpp"
 
 namespace comfyd::api::execution {
@@ -68,15 +69,6 @@ Result<> decode_states(
 }
 
 }  // namespace
-
-Result<JobId> parse_id(std::string_view text) {
-    const auto id = JobId::parse(text);
-    if (!id) {
-        // The text is not shown: bytes of a path need not be UTF-8.
-        return fail(Code::not_found, "there is no job with this id: an id is a UUID");
-    }
-    return *id;
-}
 
 Result<std::optional<std::uint64_t>> parse_sequence(std::string_view text) {
     if (text.empty()) {
@@ -169,6 +161,7 @@ Result<Decoded> begin_decoding(const json::object& body, std::string_view dialec
     Decoded decoded;
     decoded.common = std::move(*common);
     decoded.submission.spec.dialect = dialect;
+    decoded.submission.spec.warnings = undone_wishes(body);
     return decoded;
 }
 

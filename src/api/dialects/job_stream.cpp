@@ -69,7 +69,7 @@ std::string close_frame() {
 Task<Result<StreamOpening>> open_stream(
     const Call& call, const Services& services, std::optional<std::uint64_t> since
 ) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_return fail(id.error());
     }

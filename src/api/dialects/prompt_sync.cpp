@@ -288,7 +288,7 @@ Task<Outcome<json::object>> run(Call& call, native::Context& context) {
         co_return tl::unexpected<Trouble>(std::move(job.error()));
     }
     const auto links = execution::links_of(call, services);
-    json::object body = encode_result(*job, std::move(accepted->node_errors), links);
+    json::object body = encode_result(*job, accepted->node_errors, links);
     if (wish->options.return_base64) {
         auto images = co_await read_images(services, *job);
         if (!images) {

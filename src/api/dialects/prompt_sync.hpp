@@ -59,7 +59,7 @@ Trouble trouble_of(const jobs::Job& job);
 json::object encode_outputs(const jobs::Job& job, const execution::Links& links);
 // {"prompt_id","status","execution_time","outputs","node_errors"}
 json::object encode_result(
-    const jobs::Job& job, json::object node_errors, const execution::Links& links
+    const jobs::Job& job, const json::object& node_errors, const execution::Links& links
 );
 
 json::object operation();

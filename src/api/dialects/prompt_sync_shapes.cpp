@@ -40,21 +40,26 @@ std::string_view title_of(int status) {
     }
 }
 
-// One node's failure in the form that ComfyUI gives to what it finds before a run.
-json::object node_error(const jobs::Failure& failure) {
-    const auto type = comfy::maybe_text(failure.details, "exception_type");
-    json::array errors;
-    errors.push_back({
-        {"type", type.value_or(std::string(to_string(failure.code)))},
-        {"message", failure.message},
-        {"details", failure.traceback},
-        {"extra_info", json::object()},
-    });
-    json::object entry;
-    entry["errors"] = std::move(errors);
-    entry["dependent_outputs"] = json::array();
-    entry["class_type"] = failure.class_type;
-    return entry;
+// node id -> ["Value not in list: sampler_name: …"], of ComfyUI's own form, which has an object for
+// each node with a list of errors.
+json::object in_words(const json::object& node_errors) {
+    json::object made;
+    for (const auto& [node, entry] : node_errors) {
+        json::array texts;
+        const json::object* described = entry.if_object();
+        const json::array* errors =
+            described == nullptr ? nullptr : comfy::array_of(*described, "errors");
+        for (std::size_t i = 0; errors != nullptr && i < errors->size(); ++i) {
+            if (const json::object* error = (*errors)[i].if_object()) {
+                const std::string details = comfy::text_of(*error, "details");
+                texts.emplace_back(
+                    comfy::text_of(*error, "message") + (details.empty() ? "" : ": " + details)
+                );
+            }
+        }
+        made[node] = std::move(texts);
+    }
+    return made;
 }
 
 const jobs::Output* find_output(
@@ -159,7 +164,7 @@ json::object encode_trouble(const Trouble& trouble, Time now) {
     body["code"] = to_string(trouble.error.code);
     body["detail"] = trouble.error.message;
     body["prompt_id"] = trouble.job ? json::value(trouble.job->to_string()) : json::value(nullptr);
-    body["node_errors"] = trouble.node_errors;
+    body["node_errors"] = in_words(trouble.node_errors);
     if (!trouble.outputs.empty()) {
         body["outputs"] = trouble.outputs;
     }
@@ -181,7 +186,9 @@ Trouble trouble_of(const jobs::Job& job) {
     if (const json::object* known = comfy::object_of(failure.details, "node_errors")) {
         trouble.node_errors = *known;
     } else if (!failure.node_id.empty()) {
-        trouble.node_errors[failure.node_id] = node_error(failure);
+        trouble.node_errors[failure.node_id] = {
+            {"errors", {json::object{{"message", failure.message}}}}
+        };
     }
     if (failure.message.empty()) {
         failure.message = "the prompt failed for an unknown reason";
@@ -206,7 +213,7 @@ json::object encode_outputs(const jobs::Job& job, const execution::Links& links)
 }
 
 json::object encode_result(
-    const jobs::Job& job, json::object node_errors, const execution::Links& links
+    const jobs::Job& job, const json::object& node_errors, const execution::Links& links
 ) {
     const Millis took = job.finished_at.value_or(job.created_at) - job.created_at;
     json::object body;
@@ -214,7 +221,7 @@ json::object encode_result(
     body["status"] = "success";
     body["execution_time"] = std::round(static_cast<double>(took.count()) / 10.0) / 100.0;
     body["outputs"] = encode_outputs(job, links);
-    body["node_errors"] = std::move(node_errors);
+    body["node_errors"] = in_words(node_errors);
     return body;
 }
 
@@ -284,7 +291,7 @@ json::object schemas() {
                 "execution_time": {"type": "number", "description": "Seconds, with the wait for a worker."},
                 "outputs": {"type": "object", "additionalProperties": true,
                     "description": "What ComfyUI reported per node id; files have a url."},
-                "node_errors": {"type": "object", "additionalProperties": true},
+                "node_errors": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
                 "images": {"type": "object", "description": "Per node id, where return_image_base64 was set.",
                     "additionalProperties": {"type": "array", "items": {
                         "type": "object",
@@ -304,7 +311,8 @@ json::object schemas() {
                 "code": {"type": "string"},
                 "detail": {"type": "string"},
                 "prompt_id": {"type": "string", "format": "uuid", "nullable": true},
-                "node_errors": {"type": "object", "additionalProperties": true},
+                "node_errors": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}},
+                    "description": "Per node id, what is wrong with it."},
                 "outputs": {"type": "object", "additionalProperties": true},
                 "timestamp": {"type": "string", "format": "date-time"}
             }

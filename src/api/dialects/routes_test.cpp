@@ -466,8 +466,18 @@ TEST(TasksRoutes, WorkersQueueAndHealth) {
     EXPECT_EQ(api.get("/api/v1/workers/other").status, 404);
     EXPECT_EQ(parse(api.get("/api/v1/workers/metrics").body).at("total_workers"), 1U);
     EXPECT_TRUE(parse(api.get("/api/v1/queue/metrics").body).contains("pending_tasks"));
-    EXPECT_EQ(text_of(parse(api.get("/health").body), "status"), "healthy");
+    const auto healthy = parse(api.get("/health").body);
+    EXPECT_EQ(text_of(healthy, "status"), "healthy");
+    EXPECT_EQ(
+        healthy.at("timestamp").as_double(), static_cast<double>(to_unix_ms(api.clock.now())) / 1000
+    );
     EXPECT_EQ(api.get("/ready").status, 200);
+    api.on_core([&api] { api.fleet.worker->down = true; });
+    const auto unhealthy = api.get("/health");
+    EXPECT_EQ(unhealthy.status, 503);
+    EXPECT_EQ(text_of(parse(unhealthy.body), "status"), "unhealthy");
+    EXPECT_EQ(text_of(parse(unhealthy.body), "error"), "no worker is up");
+    EXPECT_EQ(text_of(parse(api.get("/ready").body), "error"), "no worker takes jobs");
     api.ready = false;
     const auto unready = api.get("/ready");
     EXPECT_EQ(unready.status, 503);

@@ -68,9 +68,6 @@ Task<Result<jobs::Submitted>> accept(Call& call, const Services& services, std::
         co_return fail(std::move(opened.error()));
     }
     spec.workflow_id = endpoint_of(call);
-    if (spec.webhook) {
-        spec.dialect_data["base_url"] = base_url(call.request, services.options);
-    }
     if (!decoded->images.empty()) {
         auto placed = co_await place_images(call, services, *decoded);
         if (!placed) {
@@ -87,7 +84,7 @@ bool is_under(const std::string& endpoint, const jobs::Job& job) {
 }
 
 Task<Result<jobs::View>> find_job(const Call& call, const Services& services) {
-    const auto id = execution::parse_id(call.path_parameters.at(1));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(1));
     if (!id) {
         co_return fail(id.error());
     }

@@ -204,19 +204,7 @@ Task<std::optional<std::string>> webhook_body(
     if (job.dialect != kDialect) {
         co_return std::nullopt;
     }
-    // There is no request whose host a link could name, and a repeated delivery must have the same
-    // links: so the host of the submission and the time of the event count.
-    std::string base = services.options.public_url;
-    if (base.empty()) {
-        base = comfy::text_of(job.dialect_data, "base_url");
-    }
-    while (base.ends_with('/')) {
-        base.pop_back();
-    }
-    const execution::Links links = [&services, base, at = event.at](const AssetId& id) {
-        auto link = services.links.sign(id, at);
-        return Download{base + link.target, link.expires_at};
-    };
+    const execution::Links links = execution::links_at(services, job, event.at);
     std::optional<json::object> output;
     if (job.state == State::completed) {
         auto made = co_await make_output(services, job, links, kWebhookBytesMax);
@@ -224,7 +212,7 @@ Task<std::optional<std::string>> webhook_body(
     }
     jobs::View view;
     view.job = std::move(job);
-    co_return json::serialize(encode_status(view, std::move(output)));
+    co_return json::serialize_ascii(encode_status(view, std::move(output)));
 }
 
 StreamCursors::Given& StreamCursors::touch(const JobId& job) {

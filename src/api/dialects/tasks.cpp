@@ -80,7 +80,7 @@ Task<> submit_task(Call& call, const Services& services) {
 }
 
 Task<> get_task(Call& call, const Services& services) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_await send(call, error_response(id.error()));
         co_return;
@@ -109,7 +109,7 @@ Task<> get_task(Call& call, const Services& services) {
 }
 
 Task<> cancel_task(Call& call, const Services& services) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_await send(call, error_response(id.error()));
         co_return;
@@ -210,25 +210,42 @@ Task<> queue_metrics(Call& call, const Services& services) {
     co_await send(call, json_response(200, encode_queue_metrics(*counts)));
 }
 
+// Without their own words: everybody may ask.
+Result<> check_workers(
+    const std::vector<jobs::WorkerInfo>& workers,
+    std::initializer_list<std::string_view> good,
+    std::string_view otherwise
+) {
+    const bool any = std::any_of(workers.begin(), workers.end(), [good](const auto& worker) {
+        return std::find(good.begin(), good.end(), worker.status) != good.end();
+    });
+    return any ? Result<>() : fail(Code::worker_unavailable, std::string(otherwise));
+}
+
 Task<> health(Call& call, const Services& services) {
     const auto queue = co_await services.jobs.queue_counts();
     const auto workers = co_await services.jobs.workers();
-    const bool any = std::any_of(workers.begin(), workers.end(), [](const auto& worker) {
-        return worker.status == "idle" || worker.status == "running";
-    });
+    const auto up = check_workers(workers, {"idle", "running", "draining"}, "no worker is up");
     json::object body{
-        {"status", "healthy"},
+        {"status", up ? "healthy" : "unhealthy"},
         {"version", COMFYD_VERSION},
-        {"comfyui_server", any ? "connected" : "disconnected"},
+        {"comfyui_server", up ? "connected" : "disconnected"},
         {"queue_running", queue.running},
         {"queue_pending", queue.queued + queue.retry_waiting},
-        {"timestamp", to_rfc3339(services.clock.now())},
+        {"timestamp", static_cast<double>(to_unix_ms(services.clock.now())) / 1000.0},
     };
-    co_await send(call, json_response(200, body));
+    if (!up) {
+        body["error"] = up.error().message;
+    }
+    co_await send(call, json_response(up ? 200 : 503, body));
 }
 
 Task<> ready(Call& call, const Services& services) {
-    const auto checked = services.ready();
+    auto checked = services.ready();
+    if (checked) {
+        const auto workers = co_await services.jobs.workers();
+        checked = check_workers(workers, {"idle", "running"}, "no worker takes jobs");
+    }
     if (!checked) {
         json::object body = encode_error(checked.error());
         body["status"] = "not_ready";

@@ -127,12 +127,21 @@ json::object operation_queue_metrics() {
     );
 }
 json::object operation_health() {
-    return answer(
-        "health", "getServiceHealth", "Healthy while the process answers", "ServiceHealth"
-    );
+    json::object made =
+        answer("health", "getServiceHealth", "Healthy while a worker is up", "ServiceHealth");
+    made["responses"].get_object()["503"] = literal(R"json({
+        "description": "Unhealthy; error says why.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ServiceHealth"}}}
+    })json");
+    return made;
 }
 json::object operation_ready() {
-    json::object made = answer("health", "getServiceReady", "Ready to take work", "ServiceHealth");
+    json::object made = answer(
+        "health",
+        "getServiceReady",
+        "Ready while a worker takes jobs; jobs are queued all the same (see /readyz)",
+        "ServiceHealth"
+    );
     made["responses"].get_object()["503"] = literal(R"json({
         "description": "Not ready; error says why.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/TaskError"}}}
@@ -286,13 +295,14 @@ json::object schemas() {
             "type": "object",
             "required": ["status"],
             "properties": {
-                "status": {"type": "string"},
+                "status": {"type": "string", "enum": ["healthy", "unhealthy", "ready"]},
+                "error": {"type": "string", "description": "Why it is unhealthy."},
                 "version": {"type": "string"},
                 "comfyui_server": {"type": "string", "enum": ["connected", "disconnected"],
                     "description": "Whether any worker can be reached."},
                 "queue_running": {"type": "integer"},
                 "queue_pending": {"type": "integer"},
-                "timestamp": {"type": "string", "format": "date-time"}
+                "timestamp": {"type": "number", "description": "Seconds since 1970."}
             }
         }
     })json");

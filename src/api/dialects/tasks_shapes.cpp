@@ -133,8 +133,10 @@ json::object encode_task(const jobs::Job& job, const execution::Links& links) {
     if (job.reused_from) {
         body["outputs_reused"] = true;
     }
-    if (const json::value* version = json::find(job.dialect_data, "workflow_version")) {
-        body["workflow_version"] = *version;
+    for (const char* kept : {"workflow_version", "warnings"}) {
+        if (const json::value* found = json::find(job.dialect_data, kept)) {
+            body[kept] = *found;
+        }
     }
     return body;
 }

@@ -200,6 +200,19 @@ Task<Result<Wish>> read_wish(Call& call, const Services& services) {
     co_return wish;
 }
 
+std::vector<Probed> addresses_of(const json::object& graph, const workflow::Catalogue& catalogue) {
+    const auto files = workflow::find_file_sources(graph, catalogue);
+    std::vector<Probed> found;
+    for (workflow::UrlInput& input : workflow::url_inputs(workflow::Graph(graph), catalogue)) {
+        const auto file = std::ranges::find_if(files, [&input](const auto& one) {
+            return one.node_id == input.node_id && one.input == input.input;
+        });
+        const auto kind = file == files.end() ? workflow::FileKind::other : file->kind;
+        found.push_back({std::move(input), kind});
+    }
+    return found;
+}
+
 Task<> validate(Call& call, const Services& services) {
     auto wish = co_await read_wish(call, services);
     if (!wish) {
@@ -211,7 +224,7 @@ Task<> validate(Call& call, const Services& services) {
     if (wish->check_urls && fixed.validation.valid()) {
         auto found = co_await probe_urls(
             call.exchange.executor(),
-            workflow::url_inputs(workflow::Graph(wish->graph), *wish->catalogue),
+            addresses_of(wish->graph, *wish->catalogue),
             services.options.security,
             services.options.inputs.ca_file
         );

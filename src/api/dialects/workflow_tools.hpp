@@ -7,6 +7,7 @@
 
 #include "api/router.hpp"
 #include "api/services.hpp"
+#include "workflow/file_inputs.hpp"
 #include "workflow/issue.hpp"
 #include "workflow/security.hpp"
 
@@ -21,9 +22,13 @@ namespace workflow_tools {
 // private addresses as inputs would be fetched from them.
 inline constexpr std::size_t kUrlsProbed = 16;
 inline constexpr Millis kProbeTime{10'000};
+struct Probed {
+    workflow::UrlInput input;
+    workflow::FileKind kind = workflow::FileKind::other;  // that its loader takes
+};
 Task<std::vector<workflow::Issue>> probe_urls(
     Executor executor,
-    std::vector<workflow::UrlInput> urls,
+    std::vector<Probed> urls,
     workflow::SecurityPolicy policy,
     std::string ca_file  // as assets::IntakeLimits has it
 );

@@ -74,7 +74,8 @@ json::object schemas() {
                 "class_type": {"type": "string"},
                 "input": {"type": "string"},
                 "from": {},
-                "to": {}
+                "to": {},
+                "field": {"type": "string", "description": "Of the request, where the warning is about one."}
             }
         },
         "WorkflowValidation": {

@@ -232,8 +232,10 @@ TEST_F(PrivateTools, AddressesOfPrivateNetworksAreLookedAtWhereAllowed) {
             "2": {"class_type": "KSampler", "inputs": {"model": ["1", 0], "seed": 1, "steps": 20,
                   "sampler_name": "euler"}},
             "3": {"class_type": "Save", "inputs": {"samples": ["2", 0]}}})";
-    const json::object answer = validate(body(graph, R"("check_urls": true)"));
-    EXPECT_TRUE(findings(answer).empty()) << json::serialize(answer);
+    const json::array found = findings(validate(body(graph, R"("check_urls": true)")));
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].at("code"), "INVALID_CONTENT_TYPE") << "it is no picture";
+    EXPECT_EQ(found[0].at("details").at("content_type"), "application/json");
 }
 
 TEST_F(WorkflowTools, AChosenSeedIsKeptWithTheJob) {

@@ -12,8 +12,13 @@ namespace {
 
 using workflow::Issue;
 
-bool is_allowed_type(std::string_view type) {
-    static constexpr std::array<std::string_view, 8> kAllowed{
+bool is_type(std::string_view type, std::string_view beginning) {
+    return type.size() >= beginning.size() &&
+           net::equal_ignoring_case(type.substr(0, beginning.size()), beginning);
+}
+
+bool is_allowed_type(std::string_view type, workflow::FileKind kind) {
+    static constexpr std::array<std::string_view, 7> kFiles{
         "image/",
         "video/",
         "audio/",
@@ -21,13 +26,22 @@ bool is_allowed_type(std::string_view type) {
         "text/plain",
         "application/zip",
         "application/json",
-        "application/octet-stream"
     };
-    // Servers that do not say send files like that.
-    return type.empty() || std::ranges::any_of(kAllowed, [&](std::string_view allowed) {
-               return type.size() >= allowed.size() &&
-                      net::equal_ignoring_case(type.substr(0, allowed.size()), allowed);
-           });
+    // So do servers say that do not know.
+    if (type.empty() || is_type(type, "application/octet-stream") ||
+        is_type(type, "binary/octet-stream")) {
+        return true;
+    }
+    switch (kind) {
+        case workflow::FileKind::image:
+            return is_type(type, "image/");
+        case workflow::FileKind::audio:  // some formats are both
+        case workflow::FileKind::video:
+            return is_type(type, "audio/") || is_type(type, "video/");
+        case workflow::FileKind::other:
+            break;
+    }
+    return std::ranges::any_of(kFiles, [type](std::string_view one) { return is_type(type, one); });
 }
 
 Issue issue_about(const workflow::UrlInput& input, std::string_view code, std::string message) {
@@ -50,7 +64,8 @@ net::AddressPolicy addresses_for(const std::string& url, const workflow::Securit
     return any ? net::AddressPolicy::any : net::AddressPolicy::public_only;
 }
 
-std::optional<Issue> judge(const workflow::UrlInput& input, const net::ClientResponse& response) {
+std::optional<Issue> judge(const Probed& probed, const net::ClientResponse& response) {
+    const workflow::UrlInput& input = probed.input;
     if (response.status != 200) {
         Issue issue = issue_about(
             input,
@@ -61,11 +76,11 @@ std::optional<Issue> judge(const workflow::UrlInput& input, const net::ClientRes
         return issue;
     }
     const std::string type(response.headers.get("Content-Type"));
-    if (!is_allowed_type(type)) {
+    if (!is_allowed_type(type, probed.kind)) {
         Issue issue = issue_about(
             input,
             "INVALID_CONTENT_TYPE",
-            "the address gives '" + type.substr(0, 100) + "', which is no file for a workflow"
+            "the address gives '" + type.substr(0, 100) + "', which is no file for this input"
         );
         issue.details["content_type"] = type.substr(0, 100);
         return issue;
@@ -77,7 +92,7 @@ std::optional<Issue> judge(const workflow::UrlInput& input, const net::ClientRes
 
 Task<std::vector<Issue>> probe_urls(
     Executor executor,
-    std::vector<workflow::UrlInput> urls,
+    std::vector<Probed> urls,
     workflow::SecurityPolicy policy,
     std::string ca_file
 ) {
@@ -85,7 +100,8 @@ Task<std::vector<Issue>> probe_urls(
     std::map<net::AddressPolicy, std::unique_ptr<net::Client>> clients;
     const auto end = std::chrono::steady_clock::now() + kProbeTime;
     std::size_t probed = 0;
-    for (const workflow::UrlInput& input : urls) {
+    for (const Probed& one : urls) {
+        const workflow::UrlInput& input = one.input;
         const auto left =
             std::chrono::duration_cast<Millis>(end - std::chrono::steady_clock::now());
         if (probed++ == kUrlsProbed || left <= Millis(0)) {
@@ -116,7 +132,7 @@ Task<std::vector<Issue>> probe_urls(
                 is_unreachable ? "URL_NOT_ACCESSIBLE" : "URL_VALIDATION_ERROR",
                 response.error().message
             ));
-        } else if (auto issue = judge(input, *response)) {
+        } else if (auto issue = judge(one, *response)) {
             issues.push_back(std::move(*issue));
         }
     }

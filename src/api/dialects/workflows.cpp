@@ -83,7 +83,7 @@ using Action = Task<Result<jobs::View>> (jobs::Service::*)(std::string tenant, J
 Task<> act(
     Call& call, const Services& services, const Version& version, Action action, int status
 ) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_await refuse(call, services, version, id.error());
         co_return;
@@ -105,7 +105,7 @@ Task<> retry(Call& call, const Services& services, const Version& version) {
 }
 
 Task<> metrics(Call& call, const Services& services, const Version& version) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_await refuse(call, services, version, id.error());
         co_return;
@@ -119,7 +119,7 @@ Task<> metrics(Call& call, const Services& services, const Version& version) {
 }
 
 Task<> explain(Call& call, const Services& services, const Version& version) {
-    const auto id = execution::parse_id(call.path_parameters.at(0));
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_await refuse(call, services, version, id.error());
         co_return;
@@ -173,8 +173,7 @@ Result<Millis> decode_wait(std::string_view text) {
     return Millis(seconds * 1000);
 }
 
-// "method" and the retry settings are accepted for clients that send them; a delivery is always a
-// POST.
+// "method" is accepted for clients that send it; a delivery is always a POST.
 Result<> check_webhook_config(const json::object& body) {
     const auto config = json::find_object(body, "webhook_config");
     if (!config) {
@@ -208,6 +207,7 @@ Result<Decoded> decode_options(const json::object& body, const Version& version)
         return decoded;
     }
     jobs::Spec& spec = decoded->submission.spec;
+    spec.with_estimates = true;
     spec.dialect_data["api_version"] = version.number;
     if (auto kept =
             execution::keep_objects(body, {"output_config", "execution_config"}, spec.dialect_data);

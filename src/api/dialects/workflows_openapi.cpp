@@ -221,6 +221,13 @@ json::object schemas() {
                 "events": {"type": "array", "items": {"type": "string", "enum": ["execution.queued",
                     "execution.started", "execution.progress", "execution.completed", "execution.failed",
                     "execution.cancelled", "execution.warning"]}},
+                "max_retries": {"type": "integer", "minimum": 0, "maximum": 100,
+                    "description": "Attempts after the first; without it repeated for a day."},
+                "retry_delay": {"type": "number", "minimum": 0.001, "maximum": 3600, "default": 1,
+                    "description": "Seconds before the first retry; doubled for each further one."},
+                "timeout": {"type": "number", "minimum": 0.1, "maximum": 300, "default": 15,
+                    "description": "Seconds for one attempt."},
+                "verify_ssl": {"type": "boolean", "enum": [true]},
                 "method": {"type": "string", "enum": ["POST"]}
             }
         },
@@ -298,7 +305,7 @@ json::object schemas() {
                 "chosen_parameters": {"type": "object", "additionalProperties": true,
                     "description": "Values that were chosen here, such as the seed where \"random\" was asked for."},
                 "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/WorkflowFix"},
-                    "description": "What auto_fix put right."},
+                    "description": "What auto_fix put right, and members of the request that have no effect (NOT_DONE)."},
                 "workflow_id": {"type": "string", "description": "The named workflow that ran, where one did."},
                 "workflow_version": {"type": "integer"}
             }

@@ -60,6 +60,24 @@ Error stale(const jobs::Job& job, std::int64_t stored_revision) {
     );
 }
 
+Result<> insert_event(
+    Session& session,
+    std::int64_t number,
+    const jobs::Event& event,
+    const std::optional<std::string>& data
+) {
+    return Query(session.db, kInsertEvent)
+        .bind(
+            number,
+            event.sequence,
+            static_cast<int>(event.type),
+            event.at,
+            static_cast<int>(event.state),
+            data
+        )
+        .run();
+}
+
 }  // namespace
 
 AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
@@ -113,6 +131,11 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
     if (announces_) {
         auto done = add_delivery(session, job.id, new_.change.event.sequence, new_.change.event.at);
         if (!done) {
+            return fail(std::move(done.error()));
+        }
+    }
+    if (new_.warning) {
+        if (auto done = insert_warning(session, number); !done) {
             return fail(std::move(done.error()));
         }
     }
@@ -175,6 +198,16 @@ Result<> AcceptJob::insert_payload(Session& session, std::int64_t number) const 
     return Query(session.db, kInsertSpec)
         .bind(number, spec_, extra_data_, new_.spec.workflow)
         .run();
+}
+
+Result<> AcceptJob::insert_warning(Session& session, std::int64_t number) const {
+    const jobs::Event& event = *new_.warning;
+    if (auto done = insert_event(session, number, event, encode(event.data)); !done) {
+        return done;
+    }
+    const auto& webhook = new_.spec.webhook;
+    const bool wanted = webhook && webhook->wants(jobs::webhook_event_name(event.type));
+    return wanted ? add_delivery(session, event.job, event.sequence, event.at) : Result<>();
 }
 
 Result<> AcceptJob::insert_key(Session& session) const {
@@ -253,7 +286,7 @@ Result<> CommitChange::operator()(Session& session) {
         return done;
     }
     if (event.is_durable()) {
-        if (auto done = insert_event(session, number); !done) {
+        if (auto done = insert_event(session, number, event, event_data_); !done) {
             return done;
         }
     }
@@ -312,20 +345,6 @@ Result<> CommitChange::write_result(Session& session, std::int64_t number, bool 
         return Query(session.db, kDropResult).bind(number).run();
     }
     return {};
-}
-
-Result<> CommitChange::insert_event(Session& session, std::int64_t number) const {
-    const jobs::Event& event = change_.event;
-    return Query(session.db, kInsertEvent)
-        .bind(
-            number,
-            event.sequence,
-            static_cast<int>(event.type),
-            event.at,
-            static_cast<int>(event.state),
-            event_data_
-        )
-        .run();
 }
 
 }  // namespace comfyd::ledger::sqlite

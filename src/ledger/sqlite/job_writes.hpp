@@ -22,6 +22,7 @@ public:
 private:
     Result<> insert_job(Session& session, std::int64_t number) const;
     Result<> insert_payload(Session& session, std::int64_t number) const;
+    Result<> insert_warning(Session& session, std::int64_t number) const;
     Result<> insert_key(Session& session) const;
 
     jobs::NewJob new_;
@@ -45,7 +46,6 @@ public:
 private:
     Result<> update_job(Session& session, std::int64_t number) const;
     Result<> write_result(Session& session, std::int64_t number, bool had_result) const;
-    Result<> insert_event(Session& session, std::int64_t number) const;
     bool has_result() const { return failure_ || outputs_ || ui_outputs_ || usage_; }
 
     jobs::Change change_;

@@ -19,7 +19,7 @@ constexpr char kUnblockNext[] =
     "UPDATE outbox SET state = 0 WHERE job = ?1 AND sequence = "
     "(SELECT min(sequence) FROM outbox WHERE job = ?1 AND state < 2)";
 constexpr char kPostpone[] =
-    "UPDATE outbox SET attempts = attempts + 1, next_attempt_at = ?, error = ? "
+    "UPDATE outbox SET attempts = attempts + ?, next_attempt_at = ?, error = ? "
     "WHERE job = ? AND sequence = ? AND state < 2";
 constexpr char kDue[] =
     "SELECT job, sequence, attempts, created_at, next_attempt_at FROM outbox INDEXED BY outbox_due "
@@ -93,7 +93,7 @@ Result<> PostponeDelivery::operator()(Session& session) {
     }
     const auto text = shortened(error);
     return Query(session.db, kPostpone)
-        .bind(next_attempt_at, text, delivery.job, delivery.sequence)
+        .bind(is_attempt ? 1 : 0, next_attempt_at, text, delivery.job, delivery.sequence)
         .run();
 }
 

@@ -37,6 +37,7 @@ struct PostponeDelivery {
     notify::Delivery delivery;
     Time next_attempt_at;
     std::string error;
+    bool is_attempt = true;  // else it was not even tried
 
     std::size_t bytes() const { return 128 + error.size(); }
     Result<> operator()(Session& session);

@@ -19,25 +19,6 @@
 
 namespace comfyd::api::native {
 
-// Ids that clients gave to their prompts. Any thread. What was before the process started is read
-// from the ledger when a tenant first asks for an id that is not known.
-class PromptIds {
-public:
-    void add(const std::string& tenant, const std::string& prompt_id, const JobId& job);
-    // Oldest first: a client may use an id again.
-    std::vector<JobId> find(const std::string& tenant, const std::string& prompt_id) const;
-    bool is_loaded(const std::string& tenant) const;
-    void set_loaded(const std::string& tenant);
-
-private:
-    struct Tenant {
-        bool loaded = false;
-        std::unordered_map<std::string, std::vector<JobId>> jobs;
-    };
-    mutable std::mutex mutex_;
-    std::unordered_map<std::string, Tenant> tenants_;
-};
-
 struct Context {
     Context(const Services& all, NativeParts with)
         : services(all),
@@ -49,7 +30,6 @@ struct Context {
     const Services& services;
     NativeParts parts;
     std::shared_ptr<Board> board;  // shared with the hub; core executor
-    PromptIds prompt_ids;
     FileNames files;
     Hidden hidden;
     // Of one tenant at a time: pictures in other forms, and histories, which may be large.

@@ -165,7 +165,7 @@ Task<> submit_and_answer(
     if (submitted) {
         services.metrics.job_submitted(std::string(kDialect));
         if (prompt_id != id.to_string()) {
-            context.prompt_ids.add(call.caller.tenant, prompt_id, id);
+            services.own_ids->add(call.caller.tenant, prompt_id, id);
         }
         json::object body;
         body["prompt_id"] = std::move(prompt_id);

@@ -16,14 +16,16 @@ json::value number_of(const jobs::Job& job) {
     return known ? *number : json::value(0);
 }
 
-json::array lines_of(const std::string& text) {
-    json::array lines;
+json::array frames_of(const std::string& text) {
+    constexpr std::string_view kFrame = "\n  File \"";
+    json::array frames;
     for (std::size_t at = 0; at < text.size();) {
-        const auto end = std::min(text.find('\n', at), text.size() - 1);
-        lines.emplace_back(boost::json::string_view(text.data() + at, end - at + 1));
-        at = end + 1;
+        const auto next = text.find(kFrame, at);
+        const auto end = next == std::string_view::npos ? text.size() : next + 1;
+        frames.emplace_back(boost::json::string_view(text.data() + at, end - at));
+        at = end;
     }
-    return lines;
+    return frames;
 }
 
 json::value member_or(const json::object& in, std::string_view key, json::value otherwise) {
@@ -45,7 +47,7 @@ json::object error_data(
     data["executed"] = member_or(details, "executed", notes.executed);
     data["exception_message"] = message.value_or(failure.message + "\n");
     data["exception_type"] = type.value_or("comfyd." + std::string(to_string(failure.code)));
-    data["traceback"] = lines_of(failure.traceback);
+    data["traceback"] = frames_of(failure.traceback);
     data["current_inputs"] = member_or(details, "current_inputs", json::object());
     data["current_outputs"] = member_or(details, "current_outputs", json::array());
     data["timestamp"] = to_unix_ms(at);

@@ -78,6 +78,27 @@ TEST(NativeStory, WhatWasTakenOutOfTheQueueLeavesNoTrace) {
     EXPECT_FALSE(is_in_history(job));
 }
 
+TEST(NativeStory, ATracebackHasOneElementForEachFrame) {
+    const json::array frames{
+        "  File \"/comfyui/execution.py\", line 1, in run\n    result = call()\n",
+        "  File \"/comfyui/nodes.py\", line 22, in call\n    raise Boom(\n          ^^^^^\n",
+        "  File \"<string>\", line 3, in made_up\n",
+    };
+    jobs::Job job = finished_job();
+    job.state = jobs::State::failed;
+    job.failure = jobs::Failure::from(
+        Error(Code::node_execution_error, "boom", {{"node_id", "3"}, {"traceback", frames}})
+    );
+    EXPECT_EQ(ending(job, kPrompt, {}, job.created_at).second.at("traceback"), frames);
+    job.failure->traceback = "no frames at all\nin two lines";
+    EXPECT_EQ(
+        ending(job, kPrompt, {}, job.created_at).second.at("traceback"),
+        json::array{"no frames at all\nin two lines"}
+    );
+    job.failure->traceback.clear();
+    EXPECT_EQ(ending(job, kPrompt, {}, job.created_at).second.at("traceback"), json::array());
+}
+
 TEST(NativeStory, StoredFilesAreShownByTheNamesThatClientsGave) {
     jobs::Spec spec;
     spec.workflow = R"({"1":{"class_type":"LoadImage","inputs":{"image":

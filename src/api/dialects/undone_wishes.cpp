@@ -1,0 +1,62 @@
+#include "api/dialects/undone_wishes.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace comfyd::api::execution {
+namespace {
+
+struct Wish {
+    std::string_view section;  // empty: the request itself
+    std::string_view member;
+    std::string_view instead;
+};
+
+constexpr std::string_view kAsSaved =
+    "outputs have the format and quality in which the workflow's nodes save them";
+constexpr std::string_view kByPool =
+    "a worker is chosen by what the workflow needs; 'pool' names the workers that may run it";
+
+constexpr Wish kWishes[] = {
+    {"output_config", "storage", "outputs are kept in this server's store, each with a 'url'"},
+    {"output_config", "format", kAsSaved},
+    {"output_config", "quality", kAsSaved},
+    {"execution_config", "batch_size", "the workflow itself says how many pictures it makes"},
+    {"execution_config", "gpu_memory_fraction", "workers divide the memory of their GPU themselves"
+    },
+    {"execution_config", "gpu_requirements", kByPool},
+    {"", "gpu_requirements", kByPool},
+};
+
+// A batch of one is what everybody gets.
+bool is_done_anyway(const Wish& wish, const json::value& wished) {
+    return wish.member == "batch_size" && wished.is_number() && wished.to_number<double>() == 1;
+}
+
+}  // namespace
+
+json::array undone_wishes(const json::object& body) {
+    json::array warnings;
+    for (const Wish& wish : kWishes) {
+        const json::object* section = &body;
+        std::string field(wish.member);
+        if (!wish.section.empty()) {
+            const json::value* found = json::find(body, wish.section);
+            section = found == nullptr ? nullptr : found->if_object();
+            field = std::string(wish.section) + "." + field;
+        }
+        const json::value* wished =
+            section == nullptr ? nullptr : json::find(*section, wish.member);
+        if (wished != nullptr && !is_done_anyway(wish, *wished)) {
+            warnings.push_back(json::object{
+                {"event", "execution.warning"},
+                {"code", "NOT_DONE"},
+                {"message", "'" + field + "' has no effect: " + std::string(wish.instead)},
+                {"field", field},
+            });
+        }
+    }
+    return warnings;
+}
+
+}  // namespace comfyd::api::execution
