@@ -52,7 +52,9 @@ public:
 private:
     Output() = default;
 
-    static int write(void* self, std::uint8_t* data, int size) {
+    // FFmpeg before 7 hands over bytes that are not const.
+    template <class Byte>
+    static int write(void* self, Byte* data, int size) {
         auto& output = *static_cast<Output*>(self);
         const auto count = static_cast<std::size_t>(size);
         output.file_.resize(std::max(output.file_.size(), output.at_ + count));
@@ -101,15 +103,32 @@ void store(AVSampleFormat packed, float value, std::uint8_t* into) {
     }
 }
 
+// The one that the encoder prefers; AV_SAMPLE_FMT_NONE where it takes no sound.
+AVSampleFormat preferred_sample_format(const AVCodecContext& codec) {
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+    const void* formats = nullptr;
+    avcodec_get_supported_config(
+        &codec, codec.codec, AV_CODEC_CONFIG_SAMPLE_FORMAT, 0, &formats, nullptr
+    );
+    const auto* first = static_cast<const AVSampleFormat*>(formats);
+#else
+    const AVSampleFormat* first = codec.codec->sample_fmts;
+#endif
+    return first != nullptr ? *first : AV_SAMPLE_FMT_NONE;
+}
+
 ffmpeg::Codec open_encoder(const Sound& sound, const SoundFormat& format) {
     const AVCodec* encoder = avcodec_find_encoder_by_name(format.encoder.c_str());
     ffmpeg::Codec codec(encoder != nullptr ? avcodec_alloc_context3(encoder) : nullptr);
-    if (!codec || encoder->sample_fmts == nullptr) {
+    if (!codec) {
+        return nullptr;
+    }
+    codec->sample_fmt = preferred_sample_format(*codec);
+    if (codec->sample_fmt == AV_SAMPLE_FMT_NONE) {
         return nullptr;
     }
     codec->sample_rate = sound.rate();
     codec->time_base = {1, sound.rate()};
-    codec->sample_fmt = encoder->sample_fmts[0];
     codec->bit_rate = format.bit_rate;
     codec->flags |= format.best_quality ? AV_CODEC_FLAG_QSCALE : 0;
     codec->thread_count = 1;

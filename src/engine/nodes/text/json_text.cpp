@@ -1,5 +1,6 @@
 #include "engine/nodes/text/json_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -19,7 +20,8 @@ constexpr int kDepthMax = 500;
 struct Shown {
     enum class Kind { text, null, object, other } kind = Kind::other;
     std::string text;  // the characters of a text, else repr()
-    std::vector<std::pair<std::string, Shown>> members{};
+    std::vector<std::string> keys{};
+    std::vector<Shown> members{};  // by the places of `keys`
 };
 
 std::string repr(const Shown& value) {
@@ -245,9 +247,10 @@ private:
             // A repeated key keeps its place and takes the later value.
             const auto [known, added] = places.emplace(key->text, value.members.size());
             if (added) {
-                value.members.emplace_back(std::move(key->text), std::move(*member));
+                value.keys.push_back(std::move(key->text));
+                value.members.push_back(std::move(*member));
             } else {
-                value.members[known->second].second = std::move(*member);
+                value.members[known->second] = std::move(*member);
             }
             skip_spaces();
             more = !accept('}');
@@ -256,12 +259,14 @@ private:
             }
         }
         value.text = "{";
-        for (const auto& [key, member] : value.members) {
-            value.text += value.text.size() > 1 ? ", " : "";
-            value.text += workflow::python_repr(json::value(key)) + ": " + repr(member);
+        for (std::size_t i = 0; i < value.keys.size(); ++i) {
+            value.text += i > 0 ? ", " : "";
+            value.text +=
+                workflow::python_repr(json::value(value.keys[i])) + ": " + repr(value.members[i]);
         }
         value.text += '}';
         if (depth > 0) {
+            value.keys.clear();
             value.members.clear();
         }
         return value;
@@ -280,13 +285,14 @@ JsonMember find_json_member(std::string_view text, std::string_view key, std::st
     if (!document) {
         return reader.too_deep() ? JsonMember::too_deep : JsonMember::not_json;
     }
-    for (const auto& [name, member] : document->members) {
-        if (name == key) {
-            shown = member.text;
-            return member.kind == Shown::Kind::null ? JsonMember::none : JsonMember::found;
-        }
+    const auto found = std::find(document->keys.begin(), document->keys.end(), key);
+    if (found == document->keys.end()) {
+        return JsonMember::missing;
     }
-    return JsonMember::missing;
+    const Shown& member =
+        document->members[static_cast<std::size_t>(found - document->keys.begin())];
+    shown = member.text;
+    return member.kind == Shown::Kind::null ? JsonMember::none : JsonMember::found;
 }
 
 }  // namespace comfyd::engine::nodes
