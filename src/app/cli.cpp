@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "app/application.hpp"
 #include "app/config.hpp"
 #include "app/convert_command.hpp"
+#include "app/edit_distance.hpp"
 #include "app/engine_command.hpp"
 #include "app/explain_command.hpp"
 #include "app/run_command.hpp"
@@ -144,6 +146,36 @@ int print_config(const ServeFlags& flags) {
     return kExitOk;
 }
 
+// What to say when the first word is no command; empty: it is one, or there is none.
+std::string unknown_command(const CLI::App& program, int argc, char** argv) {
+    const std::string word = argc > 1 ? argv[1] : "";
+    if (word.empty() || word.starts_with('-')) {
+        return "";
+    }
+    constexpr std::size_t kSlipsMax = 2;
+    std::string all;
+    std::string nearest;
+    std::size_t nearest_distance = kSlipsMax + 1;
+    for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+        const std::size_t distance = edit_distance(word, command->get_name());
+        if (distance == 0) {
+            return "";
+        }
+        if (distance < nearest_distance) {
+            nearest_distance = distance;
+            nearest = command->get_name();
+        }
+        all += (all.empty() ? "" : ", ") + command->get_name();
+    }
+    std::error_code ignored;
+    if (std::filesystem::exists(word, ignored)) {
+        nearest = "run " + word;
+    }
+    return "comfyd: there is no command '" + word + "'" +
+           (nearest.empty() ? "" : "; did you mean `comfyd " + nearest + "`?") +
+           "\nThe commands are " + all + "; `comfyd --help` says what they do.\n";
+}
+
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
@@ -237,6 +269,10 @@ int run_command_line(int argc, char** argv) {
 
     CLI::App* version_command = program.add_subcommand("version", "Print the version");
 
+    if (const std::string message = unknown_command(program, argc, argv); !message.empty()) {
+        std::fputs(message.c_str(), stderr);
+        return kExitUsage;
+    }
     try {
         program.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

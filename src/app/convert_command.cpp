@@ -1,21 +1,17 @@
 #include "app/convert_command.hpp"
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <utility>
 
 #include <CLI/CLI.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
 
 #include "app/cli.hpp"
+#include "app/object_info.hpp"
+#include "app/read_file.hpp"
 #include "app/server_address.hpp"
 #include "base/time.hpp"
-#include "net/client.hpp"
-#include "net/io_threads.hpp"
 #include "workflow/catalogue.hpp"
 #include "workflow/check.hpp"
 #include "workflow/convert.hpp"
@@ -23,74 +19,6 @@
 
 namespace comfyd::app {
 namespace {
-
-constexpr std::size_t kFileBytesMax = 512 * 1024 * 1024;  // pictures hold more than the workflow
-
-Result<std::string> read_bytes(std::istream& in, const std::string& name) {
-    std::string bytes;
-    std::string piece(1 << 16, '\0');
-    while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
-        bytes.append(piece, 0, static_cast<std::size_t>(in.gcount()));
-        if (bytes.size() > kFileBytesMax) {
-            return fail(Code::invalid_argument, "'" + name + "' is too large");
-        }
-    }
-    return bytes;
-}
-
-Result<std::string> read_file(const std::string& file) {
-    if (file == "-") {
-        return read_bytes(std::cin, "standard input");
-    }
-    std::error_code error;
-    std::ifstream in(file, std::ios::binary);
-    if (!in || std::filesystem::is_directory(file, error)) {
-        return fail(Code::invalid_argument, "cannot read '" + file + "'");
-    }
-    return read_bytes(in, file);
-}
-
-Task<Result<std::string>> fetch_object_info(net::Client& client, net::ClientRequest request) {
-    auto response = co_await client.send(std::move(request));
-    if (!response) {
-        co_return fail(std::move(response.error()));
-    }
-    if (response->status != 200) {
-        co_return fail(
-            Code::connection_failed,
-            "the server answered " + std::to_string(response->status) + " to GET /object_info"
-        );
-    }
-    co_return std::move(response->body);
-}
-
-Result<std::string> object_info_of(const ConvertFlags& flags) {
-    if (!flags.object_info.empty()) {
-        return read_file(flags.object_info);
-    }
-    net::ClientRequest request;
-    request.method = "GET";
-    request.url = flags.url + "/object_info";
-    if (!flags.key.empty()) {
-        request.headers.set("Authorization", "Bearer " + flags.key);
-    }
-    net::IoThread thread("convert");
-    net::Client client(thread.executor(), net::ClientOptions{});
-    thread.start();
-    auto text = boost::asio::co_spawn(
-                    thread.executor(),
-                    fetch_object_info(client, std::move(request)),
-                    boost::asio::use_future
-    )
-                    .get();
-    thread.stop();
-    if (!text) {
-        text.error().message +=
-            ". The node classes are needed to convert: name a server with --url, or a file with "
-            "--object-info";
-    }
-    return text;
-}
 
 // One node a line.
 std::string print(const json::object& prompt) {
@@ -126,16 +54,9 @@ Result<> convert(const ConvertFlags& flags) {
         return fail(std::move(workflow.error()));
     }
     if (workflow::is_ui_format(*workflow)) {
-        auto text = object_info_of(flags);
-        if (!text) {
-            return fail(std::move(text.error()));
-        }
-        auto object_info = json::parse(*text);
+        auto object_info = load_object_info({flags.object_info, flags.url, flags.key});
         if (!object_info) {
-            return fail(
-                Code::invalid_argument,
-                "the node classes are no JSON: " + object_info.error().message
-            );
+            return fail(std::move(object_info.error()));
         }
         workflow = to_api_format(std::move(*workflow), *object_info);
         if (!workflow) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "app/edit_distance.hpp"
 #include "app/setting_kinds.hpp"
 #include "net/http.hpp"
 
@@ -13,28 +14,11 @@ namespace {
 
 constexpr double kGpuSecondUsdMax = 1'000;
 
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-        row[j] = j;
-    }
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-        }
-    }
-    return row[b.size()];
-}
-
 std::string nearest_key(std::string_view key) {
     std::string best;
     std::size_t best_distance = std::numeric_limits<std::size_t>::max();
     const auto consider = [&](std::string_view known) {
-        const std::size_t d = distance(key, known);
+        const std::size_t d = edit_distance(key, known);
         if (d < best_distance) {
             best_distance = d;
             best = known;

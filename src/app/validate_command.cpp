@@ -3,8 +3,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -13,6 +11,8 @@
 #include "app/cli.hpp"
 #include "app/config.hpp"
 #include "app/convert_command.hpp"
+#include "app/object_info.hpp"
+#include "app/server_address.hpp"
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
 #include "workflow/convert.hpp"
@@ -26,24 +26,23 @@ using workflow::Issue;
 using workflow::Severity;
 using workflow::Validation;
 
-Result<Catalogue> load_catalogue(const std::string& file) {
-    if (file.empty()) {
+// Of no classes where none were named.
+Result<Catalogue> load_catalogue(const ValidateFlags& flags) {
+    if (flags.object_info.empty() && flags.url.empty()) {
         return Catalogue({});
     }
-    std::ifstream in(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in) {
-        return fail(Code::invalid_argument, "cannot read '" + file + "'");
+    ObjectInfoSource source{flags.object_info, flags.url, flags.key};
+    complete_address(source.url, source.key);
+    auto object_info = load_object_info(source);
+    if (!object_info) {
+        return fail(std::move(object_info.error()));
     }
-    auto parsed = json::parse(text);
-    if (!parsed) {
-        return fail(Code::invalid_argument, file + ": " + parsed.error().message);
-    }
-    auto classes = workflow::NodeClasses::from_object_info(*parsed);
+    const std::string& name = flags.object_info.empty() ? flags.url : flags.object_info;
+    auto classes = workflow::NodeClasses::from_object_info(*object_info);
     if (!classes) {
-        return fail(Code::invalid_argument, file + ": " + classes.error().message);
+        return fail(Code::invalid_argument, name + ": " + classes.error().message);
     }
-    return Catalogue({{file, std::move(*classes)}});
+    return Catalogue({{name, std::move(*classes)}});
 }
 
 Result<workflow::ValidationOptions> load_options(const std::string& file) {
@@ -125,22 +124,31 @@ std::string describe_plan(const workflow::Plan& plan) {
     return text;
 }
 
+// Without node classes little can be judged, so that comes first, and only findings after it.
+std::string describe_verdict(
+    const ValidateFlags& flags, const Validation& validation, bool classes_known
+) {
+    const std::string nodes = counted(static_cast<std::size_t>(validation.node_count), "node");
+    if (classes_known) {
+        return flags.file + ": " + (validation.valid() ? "valid, " : "not valid, ") + nodes + "\n";
+    }
+    return flags.file + ": " + (validation.valid() ? "no fault found in " : "not valid, ") + nodes +
+           ", but node classes, inputs and values were not checked.\n"
+           "Name a server by --url (comfyd or ComfyUI), or a file with its answer of /object_info "
+           "by --object-info.\n";
+}
+
 std::string describe(
     const ValidateFlags& flags, const workflow::Fixed& fixed, const Catalogue& catalogue
 ) {
     const Validation& validation = fixed.validation;
-    std::string text = flags.file + ": " + (validation.valid() ? "valid" : "not valid") + ", " +
-                       counted(static_cast<std::size_t>(validation.node_count), "node") + "\n";
+    const bool classes_known = catalogue.knows_workers();
+    std::string text = describe_verdict(flags, validation, classes_known);
     for (const workflow::Fix& fix : fixed.fixes) {
         text += "put right: " + fix.message + "\n";
     }
     for (const workflow::StageReport& stage : validation.stages) {
-        text += describe_stage(stage);
-    }
-    if (!catalogue.knows_workers()) {
-        text +=
-            "Node classes and values were not checked: name a file with a server's answer of "
-            "/object_info by --object-info.\n";
+        text += classes_known || !stage.issues.empty() ? describe_stage(stage) : "";
     }
     if (flags.plan && validation.plan) {
         text += describe_plan(*validation.plan);
@@ -175,7 +183,7 @@ Result<ValidateOutcome> validate_file(const ValidateFlags& flags) {
     if (!graph) {
         return fail(std::move(graph.error()));
     }
-    auto catalogue = load_catalogue(flags.object_info);
+    auto catalogue = load_catalogue(flags);
     if (!catalogue) {
         return fail(std::move(catalogue.error()));
     }
@@ -222,6 +230,10 @@ void add_validate_flags(CLI::App& command, ValidateFlags& flags) {
             "The node classes: a server's answer of /object_info"
         )
         ->type_name("FILE");
+    command
+        .add_option("--url", flags.url, "The server that has the node classes, comfyd or ComfyUI")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default: COMFYD_KEY)")->type_name("KEY");
     command.add_option("--config", flags.config, "Configuration file (YAML), for what is allowed")
         ->type_name("FILE");
     command
@@ -234,14 +246,16 @@ void add_validate_flags(CLI::App& command, ValidateFlags& flags) {
     command.add_flag("--plan", flags.plan, "Also say what running it would take");
     command.add_flag("--fix", flags.fix, "Put right what is plainly a slip, and say what");
     command.add_flag("--json", flags.json, "Print JSON, as POST /v2/workflows/validate answers");
-    command.footer("Exit code: 0 valid, 2 not valid or not readable.");
+    command.footer("Exit code: 0 valid, 2 not valid or not readable, 4 server not reachable.");
 }
 
 int run_validate(const ValidateFlags& flags) {
     const auto outcome = validate_file(flags);
     if (!outcome) {
         std::fprintf(stderr, "comfyd: %s\n", outcome.error().message.c_str());
-        return kExitUsage;
+        const bool unreachable = outcome.error().code == Code::connection_failed ||
+                                 outcome.error().code == Code::request_timeout;
+        return unreachable ? kExitUnavailable : kExitUsage;
     }
     std::fputs(outcome->text.c_str(), stdout);
     return outcome->valid ? kExitOk : kExitUsage;

@@ -1,5 +1,6 @@
 // `comfyd validate`: says what is wrong with a workflow, and with --plan what running it would
-// take. Needs no server; with the node classes of one (--object-info) it knows what ComfyUI knows.
+// take. Needs no server; with the node classes of one (--url, --object-info) it knows what ComfyUI
+// knows.
 #pragma once
 
 #include <string>
@@ -16,7 +17,9 @@ namespace comfyd::app {
 
 struct ValidateFlags {
     std::string file{};
-    std::string object_info{};              // a file; empty: node classes are not checked
+    std::string object_info{};  // a file; without it and a url node classes are not checked
+    std::string url{};          // of a server that has the node classes
+    std::string key{};
     std::string config{};                   // a file; empty: defaults and the environment
     std::vector<std::string> parameters{};  // "name=value"
     bool json = false;

@@ -11,6 +11,7 @@ namespace comfyd::app {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class ValidateCommand : public testing::Test {
 protected:
@@ -64,7 +65,9 @@ TEST_F(ValidateCommand, SaysWhatIsWrong) {
 TEST_F(ValidateCommand, SaysWhatWasNotChecked) {
     const auto outcome = run({.file = workflow("50")});
     EXPECT_TRUE(outcome.valid);
-    EXPECT_THAT(outcome.text, HasSubstr("--object-info"));
+    EXPECT_THAT(outcome.text, HasSubstr("node classes, inputs and values were not checked"));
+    EXPECT_THAT(outcome.text, HasSubstr("--url"));
+    EXPECT_THAT(outcome.text, Not(HasSubstr("ok"))) << "nothing is praised that was not looked at";
 }
 
 TEST_F(ValidateCommand, PrintsJsonWithThePlan) {
