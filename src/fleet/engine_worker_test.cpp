@@ -6,6 +6,15 @@
 
 #include "fleet/test_support.hpp"
 
+namespace comfyd {
+
+// For the names of tests.
+static void PrintTo(Code code, std::ostream* out) {
+    *out << to_string(code);
+}
+
+}  // namespace comfyd
+
 namespace comfyd::fleet {
 namespace {
 
@@ -130,7 +139,10 @@ TEST_P(EngineStop, EndsTheRunWithItsReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, EngineStop, testing::Values(Code::cancelled, Code::shutting_down, Code::deadline_exceeded)
+    All,
+    EngineStop,
+    testing::Values(Code::cancelled, Code::shutting_down, Code::deadline_exceeded),
+    [](const auto& entry) { return std::string(to_string(entry.param)); }
 );
 
 TEST_F(EngineWorkerTest, ABrokenWorkflowIsRefused) {

@@ -185,6 +185,8 @@ struct Fault {
     std::atomic<int>& where;
     int result;
     Code expected;
+
+    friend void PrintTo(const Fault& shown, std::ostream* out) { *out << shown.name; }
 };
 
 class FaultTest : public SqliteTest, public testing::WithParamInterface<Fault> {

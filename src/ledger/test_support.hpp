@@ -113,6 +113,8 @@ struct Storage {
 struct Backend {
     std::string name;
     std::function<std::unique_ptr<Storage>(Clock& clock)> make;
+
+    friend void PrintTo(const Backend& shown, std::ostream* out) { *out << shown.name; }
 };
 std::vector<Backend> backends();
 

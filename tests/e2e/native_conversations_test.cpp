@@ -19,6 +19,8 @@ struct Recording {
     const char* name;
     Behind behind;
     std::vector<const char*> before{};  // held on the same server first: they fill its cache
+
+    friend void PrintTo(const Recording& shown, std::ostream* out) { *out << shown.name; }
 };
 
 class NativeConversation : public testing::TestWithParam<Recording> {
