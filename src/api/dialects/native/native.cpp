@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/dialects/native/openapi.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "api/dialects/prompt_sync.hpp"
 
@@ -43,6 +44,7 @@ private:
             return function(call, *context);
         };
         route.encode_error = encode_native_error;
+        route.operation = document_route(method, route.pattern);
         route.token_in_query = function == serve_socket || function == get_view;
         route.options_status = 200;
         router_.add(std::move(route));

@@ -1,0 +1,104 @@
+#include "api/dialects/native/openapi.hpp"
+
+#include "api/dialects/literal.hpp"
+
+namespace comfyd::api::native {
+namespace {
+
+// docs/compatibility.md says more: these routes answer as ComfyUI's do.
+const json::object& documented() {
+    static const json::object kRoutes = literal(R"json({
+        "GET /ws": {"summary": "WebSocket: what happens to prompts, in ComfyUI's messages",
+            "parameters": [
+                {"name": "clientId", "in": "query", "schema": {"type": "string", "maxLength": 256}},
+                {"name": "token", "in": "query", "description": "The API key, for browsers.", "schema": {"type": "string"}}],
+            "responses": {"101": {"description": "The connection is a WebSocket from here on."}}},
+        "GET /prompt": {"summary": "How many prompts of yours wait or run"},
+        "POST /prompt": {"summary": "Queue a workflow in API format, or as the editor saves it",
+            "requestBody": {"required": true, "content": {"application/json": {"schema": {
+                "type": "object",
+                "required": ["prompt"],
+                "properties": {
+                    "prompt": {"type": "object", "additionalProperties": true},
+                    "client_id": {"type": "string", "description": "Whose WebSocket is told."},
+                    "prompt_id": {"type": "string", "format": "uuid"},
+                    "front": {"type": "boolean"},
+                    "number": {"type": "number"},
+                    "extra_data": {"type": "object", "additionalProperties": true}}}}}},
+            "responses": {
+                "200": {"description": "prompt_id, number and node_errors."},
+                "400": {"description": "What is wrong, node by node: error and node_errors."}}},
+        "GET /queue": {"summary": "Prompts of yours that run and that wait"},
+        "POST /queue": {"summary": "Take prompts out of the queue: {\"delete\": [ids]} or {\"clear\": true}"},
+        "POST /interrupt": {"summary": "Stop what runs, all of yours or one by prompt_id"},
+        "POST /free": {"summary": "Have idle workers give memory back"},
+        "GET /history": {"summary": "Prompts of yours that have ended, with their outputs",
+            "parameters": [{"name": "max_items", "in": "query", "schema": {"type": "integer"}}]},
+        "GET /history/{prompt_id}": {"summary": "One of them"},
+        "POST /history": {"summary": "Forget entries: {\"delete\": [ids]} or {\"clear\": true}"},
+        "GET /api/jobs": {"summary": "Prompts of yours in any state, page by page"},
+        "GET /api/jobs/{job_id}": {"summary": "One of them"},
+        "POST /api/jobs/{job_id}/cancel": {"summary": "Stop it, whether it waits or runs"},
+        "POST /api/jobs/cancel": {"summary": "Stop several"},
+        "GET /view": {"summary": "A file that a prompt made or that was uploaded",
+            "parameters": [
+                {"name": "filename", "in": "query", "required": true, "schema": {"type": "string"}},
+                {"name": "subfolder", "in": "query", "schema": {"type": "string"}},
+                {"name": "type", "in": "query", "schema": {"type": "string", "enum": ["output", "input", "temp"]}},
+                {"name": "preview", "in": "query", "description": "webp or jpeg, with a quality: webp;80.", "schema": {"type": "string"}},
+                {"name": "channel", "in": "query", "schema": {"type": "string", "enum": ["rgba", "rgb", "a"]}},
+                {"name": "token", "in": "query", "description": "The API key, for browsers.", "schema": {"type": "string"}}],
+            "responses": {
+                "200": {"description": "The file.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+                "404": {"description": "You have no such file."}}},
+        "POST /upload/image": {"summary": "Store a file for loader nodes",
+            "requestBody": {"required": true, "content": {"multipart/form-data": {"schema": {
+                "type": "object",
+                "required": ["image"],
+                "properties": {
+                    "image": {"type": "string", "format": "binary"},
+                    "subfolder": {"type": "string"},
+                    "type": {"type": "string"},
+                    "overwrite": {"type": "string"}}}}}}},
+        "POST /upload/mask": {"summary": "Store a picture whose alpha channel is the mask of another"},
+        "GET /object_info": {"summary": "Every node class that some worker has"},
+        "GET /object_info/{class}": {"summary": "One of them"},
+        "GET /system_stats": {"summary": "Memory and versions, and the GPUs of all workers"},
+        "GET /features": {"summary": "What the server can do, for clients that ask"},
+        "GET /models": {"summary": "Folders of models"},
+        "GET /models/{folder}": {"summary": "Files that the workers have in one"},
+        "GET /embeddings": {"summary": "Always empty"}
+    })json");
+    return kRoutes;
+}
+
+// "POST /jobs/{job_id}/cancel" becomes "comfyuiPostJobsJobIdCancel".
+std::string operation_id(const std::string& route) {
+    std::string id = "comfyui";
+    bool begins_word = true;
+    for (const char c : route) {
+        const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (is_letter) {
+            const char small = static_cast<char>(c | 0x20);
+            id += begins_word ? static_cast<char>(small & ~0x20) : small;
+        }
+        begins_word = !is_letter;
+    }
+    return id;
+}
+
+}  // namespace
+
+json::object document_route(net::Method method, const std::string& pattern) {
+    const std::string route = std::string(net::to_string(method)) + " " + pattern;
+    const json::value* found = json::find(documented(), route);
+    if (found == nullptr) {
+        return {};
+    }
+    json::object operation = found->as_object();
+    operation["operationId"] = operation_id(route);
+    operation["tags"] = json::array{"ComfyUI's own"};
+    return operation;
+}
+
+}  // namespace comfyd::api::native
