@@ -11,7 +11,7 @@ setup:           ## Install the packages that building and running need
 build: setup     ## Build build/release/comfyd
 	@COMFYD_CMAKE_FLAGS="-DCOMFYD_TESTS=OFF -DCOMFYD_BENCH=OFF" scripts/build.sh release comfyd
 
-demo: build      ## Run the example workflows on the embedded engine; pictures land in out/
+demo:            ## Build, then run the example workflows on the embedded engine; pictures land in out/
 	@scripts/demo.sh
 
 serve: build     ## Serve on 127.0.0.1:8080 until stopped

@@ -46,7 +46,7 @@ if [[ $wanted == *" submit "* ]]; then
 fi
 if [[ $wanted == *" status "* ]]; then
     serve status
-    id=$(curl -fsS "$(url_of status)/api/v2/jobs" -d "{\"workflow\": $(cat examples/blend.json)}" | sed -E 's/.*"id": ?"([^"]+)".*/\1/')
+    id=$(curl -fsS "$(url_of status)/api/v2/jobs" -d "{\"workflow\": $(cat bench/blend.json)}" | sed -E 's/.*"id": ?"([^"]+)".*/\1/')
     sleep 1
     wrk -t1 -c64 -d"${seconds}s" --latency -s bench/report.lua "$(url_of status)/api/v2/jobs/$id" | sed -n 's/^RESULT/status/p'
     wrk -t1 -c64 -d"${seconds}s" --latency -s bench/report.lua "$(url_of status)/healthz" | sed -n 's/^RESULT/healthz/p'
@@ -67,7 +67,7 @@ fi
 if [[ $wanted == *" streams "* ]]; then
     serve streams --no-engine
     ulimit -n "$(ulimit -Hn)"
-    id=$(curl -fsS "$(url_of streams)/api/v2/jobs" -d "{\"workflow\": $(cat examples/blend.json)}" | sed -E 's/.*"id": ?"([^"]+)".*/\1/')
+    id=$(curl -fsS "$(url_of streams)/api/v2/jobs" -d "{\"workflow\": $(cat bench/blend.json)}" | sed -E 's/.*"id": ?"([^"]+)".*/\1/')
     before=$(rss_mb "$last")
     mkfifo "$work/hold"
     "$build/bench-driver" streams "$(url_of streams)" "$id" 10000 <"$work/hold" >"$work/streams.count" &

@@ -36,7 +36,7 @@ done
 
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(sudo)
-echo "comfyd needs ${#wanted[@]} more Debian packages: ${wanted[*]}"
+echo "installing ${#wanted[@]} Debian packages, some minutes: ${wanted[*]}"
 "${as_root[@]}" apt-get update -qq
 packages=()
 for names in "${wanted[@]}"; do
@@ -53,4 +53,4 @@ for names in "${wanted[@]}"; do
     packages+=("$chosen")
 done
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
-echo "installed ${packages[*]}"
+echo "the packages are installed"

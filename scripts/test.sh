@@ -11,7 +11,13 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' "build/$preset/CMakeCache.txt"; then
 fi
 scripts/build.sh "$preset"
 if [ ! -d tests/npm/node_modules ] || [ tests/npm/package-lock.json -nt tests/npm/node_modules/.package-lock.json ]; then
-    (cd tests/npm && npm ci --no-audit --no-fund --silent)
+    if ! (cd tests/npm && npm ci --no-audit --no-fund --loglevel=error); then
+        echo "make test: npm could not fetch the clients of tests/npm (its own words are above)." >&2
+        echo "It needs the npm registry: look at \`npm ping\` and \`npm config get registry\`; behind a proxy set" >&2
+        echo "HTTPS_PROXY, and for a certificate of your own NODE_EXTRA_CA_CERTS=FILE. All other tests run without it:" >&2
+        echo "  ctest --test-dir build/$preset --output-on-failure --exclude-regex '^npm'" >&2
+        exit 1
+    fi
 fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
