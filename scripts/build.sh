@@ -15,11 +15,11 @@ if [ ! -f "$folder/build.ninja" ]; then
         { cat "$folder/configure.log" >&2; exit 1; }
 fi
 
-# A file takes about three seconds of one core, at most half a gigabyte.
+# A file takes about two seconds of one core, and up to half a gigabyte.
 cores=$(nproc)
 steps=$(ninja -C "$folder" -n "$@" | grep -cE '^\[[0-9]+/[0-9]+\] Building' || true)
 if [ "$steps" -gt 10 ]; then
-    minutes=$(((steps * 3 / cores + 59) / 60))
+    minutes=$(((steps * 2 / cores + 59) / 60))
     plural() { [ "$1" = 1 ] && echo "$1 $2" || echo "$1 $2s"; }
     echo "building $folder: $steps files, about $(plural "$minutes" minute) on $(plural "$cores" core)"
 fi
@@ -30,7 +30,7 @@ show_progress() {
             split($0, part, "@")
             done = part[2]; all = part[3]; seconds = part[4]
             percent = int(100 * done / all)
-            left = done > 20 ? seconds / done * (all - done) : -1
+            left = done > 20 && done < all ? seconds / done * (all - done) : -1
             text = sprintf("  %3d %%  %d of %d", percent, done, all)
             if (left >= 0) text = text (left < 60 ? ", less than a minute left" : sprintf(", about %d min left", left / 60 + 0.5))
             if (terminal) { printf "\r\033[K%s", text; fflush() }
