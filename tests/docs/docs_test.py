@@ -90,6 +90,7 @@ class World:
             "REAL_MAKE": shutil.which("make"),
             "COMFYD_URL": self.url,
             "ID": self.job,
+            "KEY": "not needed here",
         }
 
     def make_files(self):

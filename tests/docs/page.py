@@ -4,14 +4,14 @@
     console   the commands after "$ " run, and print what stands there; a line "…" stands for any lines
     yaml      is a configuration that comfyd takes
     json      parses; so does each line of jsonl
-    text      is only shown
+    text, js  are only shown
 
 A comment in the line above a block changes that: <!-- not run: why -->, or <!-- output varies -->.
 """
 import dataclasses
 import re
 
-KINDS = {"sh", "console", "yaml", "json", "jsonl", "text"}
+KINDS = {"sh", "console", "yaml", "json", "jsonl", "text", "js"}
 NOT_RUN = re.compile(r"<!-- not run: .{10,} -->")
 VARIES = "<!-- output varies -->"
 
