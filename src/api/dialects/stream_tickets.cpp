@@ -33,7 +33,7 @@ Task<Result<std::string>> wanted_execution(Call& call, const Services& services)
     if (!*named) {
         co_return std::string();
     }
-    const auto id = execution::parse_id(**named);
+    const auto id = co_await find_job_id(call, services, **named);
     if (!id) {
         co_return fail(id.error());
     }
