@@ -76,7 +76,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     }
     times_.emplace(link_.costs, *prompt, link_.gpu_type);
     tracker_.emplace(*prompt, times_->expected());
-    meter_.emplace(*prompt);
+    meter_.emplace(*prompt, link_.shares_gpu);
     if (assignment_.reattach) {
         auto place = co_await locate();
         if (!place) {

@@ -44,6 +44,7 @@ struct ComfyLink {
     NodeCosts& costs;
     std::string gpu_type{};  // once it is known
     double gpu_second_usd = 0;
+    bool shares_gpu = false;
     std::function<void()> look_at_machine{};  // its memory is in use now
 };
 

@@ -165,17 +165,19 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
         }
         return;
     }
-    if (attempt.group) {
-        return;  // what a job takes among others says little of what it takes alone
+    const auto whole = attempt.group ? attempt.group->take_whole() : std::nullopt;
+    if (attempt.group && !whole) {
+        return;  // another of its jobs has told of the run, or each ran alone after all
     }
     scheduler::RunReport report{profile, known->second.gpu_type, known->first, 0, {}};
     report.seconds = seconds_since(attempt.placed_at);
+    report.jobs = whole ? whole->jobs : 1;
     bool has_loaded = attempt.expected_load_s > 0;
-    if (attempt.usage) {
+    if (whole || attempt.usage) {
         const auto seconds = [](Millis duration) {
             return std::chrono::duration<double>(duration).count();
         };
-        const Usage& usage = *attempt.usage;
+        const Usage& usage = whole ? whole->usage : *attempt.usage;
         has_loaded = usage.model_loads > 0 && (has_loaded || is_load(attempt, usage.model_load));
         if (usage.model_load + usage.inference > Millis(0)) {
             report.seconds = seconds(usage.model_load + usage.inference);

@@ -34,6 +34,7 @@ public:
         std::uint64_t version = 0;
         double run_s = 0;
         std::uint64_t vram_bytes = 0;
+        std::uint64_t rider_bytes = 0;  // Estimates::rider_bytes()
         bool is_known = false;  // Estimates::knows_runs()
     };
     struct Entry {

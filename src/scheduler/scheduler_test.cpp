@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "scheduler/predictor.hpp"
 #include "scheduler/test_support.hpp"
 
 namespace comfyd::scheduler {
@@ -426,6 +427,41 @@ TEST_F(SchedulerTest, RidersAreAlikeAndDelayNobody) {
     merging.remove(job_id(30));
     merging.finished(job_id(31), 1, at(2));
     EXPECT_EQ(merging.next(at(2))->riders.size(), 1U);
+}
+
+// Four processes on one GPU, and what each tells of itself after lone runs and merged ones.
+TEST_F(SchedulerTest, RidersStayAsManyWhateverRanBefore) {
+    auto mergeable = std::make_shared<Profile>(*profile("x", 1, 6 * kGiB));
+    mergeable->can_be_merged = true;
+    std::mt19937 random(3);
+    Predictor learned;
+    Options options;
+    options.merge_max = 8;
+    Scheduler merging(learned, options);
+    auto state = worker("w");
+    state.merges = true;
+    state.gpu = "shared";
+    state.vram_bytes = 140 * kGiB;
+    merging.set_worker(state);
+    std::uint64_t job = 0;
+    for (int round = 0; round < 200; ++round) {
+        RunReport report{*mergeable, "A", "w", 1, {}};
+        report.jobs = random() % 2 == 0 ? 1 : 2 + static_cast<int>(random() % 7);
+        report.seconds = 1 + 0.2 * (report.jobs - 1);
+        report.peak_vram_bytes = (40 + 5 * static_cast<std::uint64_t>(report.jobs)) * kGiB / 10;
+        learned.learn(report);
+        for (int i = 0; i < 8; ++i) {
+            merging.add(job_id(++job), keys(mergeable, at(round)));
+        }
+        const auto decision = merging.next(at(round));
+        ASSERT_TRUE(decision);
+        EXPECT_EQ(decision->riders.size(), 7U) << "after " << round << " runs";
+        merging.finished(decision->job, 1, at(round));
+        for (const auto& rider : decision->riders) {
+            merging.finished(rider.job, 1, at(round));
+        }
+    }
+    EXPECT_LT(learned.vram_bytes(*mergeable, "A"), 5 * kGiB);
 }
 
 TEST_F(SchedulerTest, ExplainsWhyAJobWaits) {

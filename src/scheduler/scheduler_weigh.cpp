@@ -189,12 +189,7 @@ std::vector<JobId> Scheduler::Impl::pick_riders(const Match& match) {
         return {};
     }
     auto limit = static_cast<std::size_t>(options_.merge_max - 1);
-    std::uint64_t models = 0;
-    for (const Model& model : profile.models) {
-        models += model.bytes;
-    }
-    const std::uint64_t each =
-        match.numbers.vram_needed > models ? match.numbers.vram_needed - models : 0;
+    const std::uint64_t each = profiles_.expected(match.profile, machine.type).rider_bytes;
     if (machine.state.vram_bytes > 0 && each > 0) {
         const std::uint64_t spare = match.numbers.vram_free > match.numbers.vram_needed
                                         ? match.numbers.vram_free - match.numbers.vram_needed
