@@ -155,6 +155,7 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         return;
     }
     last_message_ = Ticks::now();
+    looks_in_silence_ = 0;
     silence_.since = last_message_;
     silence_.refusals = 0;
     seen_message_ = true;

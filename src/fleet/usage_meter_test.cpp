@@ -243,7 +243,7 @@ TEST_F(AttemptUsageTest, ARunTellsWhatItUsed) {
 
 TEST_F(AttemptUsageTest, TheMachineIsLookedAtWhileItIsBusy) {
     options_.health_interval = std::chrono::hours(1);  // the look at the first step must do
-    options_.health_retry = Millis(0);
+    options_.busy_look = Millis(0);
     start_priced({.delay = Millis(200)});
     // An answer that comes after the run does not count.
     EXPECT_TRUE(support::wait_until([&] {
@@ -257,7 +257,7 @@ TEST_F(AttemptUsageTest, TheMachineIsLookedAtWhileItIsBusy) {
 
 TEST_F(AttemptUsageTest, WhatOthersHaveOnTheGpuIsLeftOut) {
     options_.health_interval = std::chrono::hours(1);
-    options_.health_retry = Millis(0);
+    options_.busy_look = Millis(0);
     start_priced({.delay = Millis(200), .vram_own = 2'700'000'000, .vram_others = 18'000'000'000});
     EXPECT_TRUE(support::wait_until([&] {
         auto made = begin(assignment(kSampled));
