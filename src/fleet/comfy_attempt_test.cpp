@@ -497,17 +497,5 @@ TEST_F(ComfyAttemptTest, ABrokenWorkflowIsRefusedHere) {
     EXPECT_EQ(run(assignment("{\"1\":")).error().code, Code::invalid_workflow);
 }
 
-TEST_F(ComfyAttemptTest, AWorkerThatTellsOfItsStepsIsNotAskedForItsQueue) {
-    options_.poll_interval = options_.poll_interval_slow = Millis(200);
-    start({.delay = Millis(600)});
-    // On a busy machine messages may be late.
-    EXPECT_TRUE(support::wait_until([&] {
-        const auto before = comfy_->executions().asked_meanwhile["/queue"];
-        auto run = begin(assignment());
-        EXPECT_TRUE(end(*run));
-        return comfy_->executions().asked_meanwhile["/queue"] == before;
-    }));
-}
-
 }  // namespace
 }  // namespace comfyd::fleet

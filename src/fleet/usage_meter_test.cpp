@@ -284,5 +284,17 @@ TEST_F(AttemptUsageTest, WhatTheWorkerRefusedUsedNothing) {
     EXPECT_FALSE(made->recorder.usage());
 }
 
+TEST_F(AttemptUsageTest, AWorkerThatTellsOfItsStepsIsNotAskedForItsQueue) {
+    options_.poll_interval = options_.poll_interval_slow = Millis(250);
+    start_priced({.delay = Millis(600)});
+    // On a busy machine messages may be late.
+    EXPECT_TRUE(support::wait_until([&] {
+        const auto before = comfy_->executions().asked_meanwhile["/queue"];
+        auto made = begin(assignment(kSampled));
+        EXPECT_TRUE(end(*made));
+        return comfy_->executions().asked_meanwhile["/queue"] == before;
+    }));
+}
+
 }  // namespace
 }  // namespace comfyd::fleet

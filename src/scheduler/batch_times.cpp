@@ -41,6 +41,14 @@ double BatchTimes::seconds(int jobs, double alone_s) const {
     return below.seconds + slope * (jobs - below.jobs);
 }
 
+std::optional<double> BatchTimes::alone_seconds() const {
+    if (sizes_.empty()) {
+        return std::nullopt;
+    }
+    const auto& [jobs, recent] = *sizes_.begin();
+    return std::exp(recent.median()) / (1 + kRiderPart * (jobs - 1));
+}
+
 json::array BatchTimes::to_json() const {
     json::array sizes;
     for (const auto& [jobs, recent] : sizes_) {

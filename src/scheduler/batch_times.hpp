@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 
 #include "base/json.hpp"
 #include "base/recent_median.hpp"
@@ -16,9 +17,12 @@ public:
     void learn(int jobs, double seconds);
     bool empty() const { return sizes_.empty(); }
 
-    // Of a run of so many, where a job alone takes `alone_s`: what was measured, with straight lines
-    // in between.
+    // Of a run of so many, where a job alone takes `alone_s`: what was measured, with straight
+    // lines in between.
     double seconds(int jobs, double alone_s) const;
+
+    // Of a job alone, judged by merged runs; nullopt: none were learned.
+    std::optional<double> alone_seconds() const;
 
     json::array to_json() const;
     static BatchTimes from_json(const json::value& from);
@@ -39,12 +43,13 @@ int worthwhile_batch(int most, SecondsOf seconds_of) {
     constexpr double kFirstGain = 0.1;  // a run of two makes the first job wait for most
     constexpr double kGain = 0.02;
     int jobs = 1;
-    for (double rate = 1 / seconds_of(1); jobs < most; ++jobs) {
-        const double more = (jobs + 1) / seconds_of(jobs + 1);
-        if (more < rate * (1 + (jobs == 1 ? kFirstGain : kGain))) {
+    for (double seconds = seconds_of(1); jobs < most; ++jobs) {
+        const double longer = seconds_of(jobs + 1);
+        const double gain = jobs == 1 ? kFirstGain : kGain;
+        if ((jobs + 1) * seconds < jobs * longer * (1 + gain)) {
             break;
         }
-        rate = more;
+        seconds = longer;
     }
     return jobs;
 }

@@ -25,9 +25,8 @@ public:
     // At the peak of a run. Rises after a run was out of memory.
     virtual std::uint64_t vram_bytes(const Profile& profile, const std::string& gpu_type) const = 0;
     // Of so many jobs in one merged run; run_seconds() for one.
-    virtual double batch_seconds(
-        const Profile& profile, const std::string& gpu_type, int jobs
-    ) const {
+    virtual double batch_seconds(const Profile& profile, const std::string& gpu_type, int jobs)
+        const {
         return BatchTimes().seconds(jobs, run_seconds(profile, gpu_type));
     }
     // What each job but the first adds to the peak of a merged run: the models are there once.

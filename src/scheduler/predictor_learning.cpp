@@ -199,6 +199,7 @@ void Predictor::learn_batch(const RunReport& report) {
     const double alone_bytes = static_cast<double>(vram_bytes(profile, report.gpu_type));
     const double rider_before = static_cast<double>(rider_bytes(profile, report.gpu_type));
     OnGpu& here = use_on(profile.shape, report.gpu_type);
+    gpu_types_.use(report.gpu_type);
     if (report.loaded.empty() || report.load_seconds) {
         here.batches.learn(report.jobs, report.seconds - report.load_seconds.value_or(0));
         ++version_;  // such runs are rare enough

@@ -227,6 +227,21 @@ TEST(Predictor, LearnsWhatJobsTakeTogether) {
     EXPECT_EQ(predictor.rider_bytes(profile, "L40S"), 34'000'000'000U / 4) << "more at once";
 }
 
+TEST(Predictor, MergedRunsTeachSomethingOfOneAlone) {
+    Predictor predictor;
+    const auto profile = make_profile("s");
+    RunReport together{profile, "L40S", "w1", 12, {}};
+    together.jobs = 8;
+    predictor.learn(together);
+    EXPECT_EQ(predictor.gpu_types(), std::vector<std::string>{"L40S"});
+    const auto expected = predictor.expect_run(profile, "L40S");
+    EXPECT_EQ(expected.basis, Basis::history);
+    EXPECT_LT(expected.seconds, 12);
+    EXPECT_GT(expected.seconds, 1.5);
+    run(predictor, profile, "L40S", 3);
+    EXPECT_NEAR(predictor.run_seconds(profile, "L40S"), 3, 0.01);
+}
+
 TEST(Predictor, ImpossibleReportsAreIgnored) {
     Predictor predictor;
     const auto profile = make_profile("s");

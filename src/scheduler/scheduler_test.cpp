@@ -6,7 +6,6 @@
 #include <random>
 #include <set>
 
-#include "scheduler/predictor.hpp"
 #include "scheduler/test_support.hpp"
 
 namespace comfyd::scheduler {
@@ -287,6 +286,26 @@ TEST_F(SchedulerTest, SpreadsExactlyWhenTheQueueOutweighsTheLoad) {
     EXPECT_EQ(spread->job, job_id(number)) << "the one whose turn comes when the load is done";
 }
 
+TEST_F(SchedulerTest, ALowerClassGetsNoLoadThatAHigherOneWaitsWithout) {
+    scheduler.set_worker(worker("warm"));
+    const ProfilePtr x = profile("x", 15);
+    scheduler.set_models("warm", x->models);
+    scheduler.add(job_id(1), keys(x, at(0)));
+    ASSERT_EQ(scheduler.next(at(0))->worker, "warm");
+    scheduler.set_worker(worker("cold"));
+    scheduler.add(job_id(2), keys(x, at(1), 9));
+    EXPECT_FALSE(scheduler.next(at(1))) << "the warm one is sooner free than the other has loaded";
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        scheduler.add(job_id(10 + i), keys(x, at(2), 2));
+    }
+    // Their queue outweighs the load.
+    const auto decision = scheduler.next(at(2));
+    ASSERT_TRUE(decision);
+    EXPECT_EQ(decision->worker, "cold");
+    EXPECT_EQ(decision->job, job_id(2));
+    EXPECT_EQ(decision->why, Why::spread);
+}
+
 TEST_F(SchedulerTest, WhatDoesNotFitGoesElsewhere) {
     auto small = worker("small");
     small.vram_bytes = 8 * kGiB;
@@ -429,41 +448,6 @@ TEST_F(SchedulerTest, RidersAreAlikeAndDelayNobody) {
     EXPECT_EQ(merging.next(at(2))->riders.size(), 1U);
 }
 
-// Four processes on one GPU, and what each tells of itself after lone runs and merged ones.
-TEST_F(SchedulerTest, RidersStayAsManyWhateverRanBefore) {
-    auto mergeable = std::make_shared<Profile>(*profile("x", 1, 6 * kGiB));
-    mergeable->can_be_merged = true;
-    std::mt19937 random(3);
-    Predictor learned;
-    Options options;
-    options.merge_max = 8;
-    Scheduler merging(learned, options);
-    auto state = worker("w");
-    state.merges = true;
-    state.gpu = "shared";
-    state.vram_bytes = 140 * kGiB;
-    merging.set_worker(state);
-    std::uint64_t job = 0;
-    for (int round = 0; round < 200; ++round) {
-        RunReport report{*mergeable, "A", "w", 1, {}};
-        report.jobs = random() % 2 == 0 ? 1 : 2 + static_cast<int>(random() % 7);
-        report.seconds = 1 + 0.2 * (report.jobs - 1);
-        report.peak_vram_bytes = (40 + 5 * static_cast<std::uint64_t>(report.jobs)) * kGiB / 10;
-        learned.learn(report);
-        for (int i = 0; i < 8; ++i) {
-            merging.add(job_id(++job), keys(mergeable, at(round)));
-        }
-        const auto decision = merging.next(at(round));
-        ASSERT_TRUE(decision);
-        EXPECT_EQ(decision->riders.size(), 7U) << "after " << round << " runs";
-        merging.finished(decision->job, 1, at(round));
-        for (const auto& rider : decision->riders) {
-            merging.finished(rider.job, 1, at(round));
-        }
-    }
-    EXPECT_LT(learned.vram_bytes(*mergeable, "A"), 5 * kGiB);
-}
-
 TEST_F(SchedulerTest, ExplainsWhyAJobWaits) {
     scheduler.set_worker(worker("w"));
     const ProfilePtr x = profile("x", 10);
@@ -482,10 +466,54 @@ TEST_F(SchedulerTest, ExplainsWhyAJobWaits) {
     EXPECT_EQ(told->ahead_by_tenant.at("b").jobs, 1U);
     EXPECT_EQ(told->workers_capable, 1U);
     EXPECT_EQ(told->waited_s, 3);
-    EXPECT_NEAR(told->expected_wait_s, 27 + 50, 15);
+    EXPECT_NEAR(told->expected_wait_s.value_or(0), 27 + 50, 15);
     EXPECT_THAT(told->reasons, ::testing::Contains(HasSubstr("higher class")));
     EXPECT_THAT(told->advice, ::testing::Contains(HasSubstr("priority")));
     EXPECT_FALSE(scheduler.explain(job_id(99), at(3)));
+}
+
+TEST_F(SchedulerTest, AFreeWorkerIsNotAskedForMoreWorkers) {
+    scheduler.set_worker(worker("warm"));
+    const ProfilePtr x = profile("x", 15);
+    scheduler.add(job_id(1), keys(x, at(0)));
+    ASSERT_TRUE(scheduler.next(at(0)));
+    scheduler.add(job_id(2), keys(x, at(0)));
+    scheduler.add(job_id(3), keys(x, at(0)));
+    ASSERT_FALSE(scheduler.next(at(1)));
+    EXPECT_THAT(
+        scheduler.explain(job_id(3), at(1))->advice,
+        ::testing::Contains(HasSubstr("one more worker"))
+    );
+    scheduler.set_worker(worker("cold"));
+    EXPECT_THAT(
+        scheduler.explain(job_id(3), at(1))->advice,
+        ::testing::Not(::testing::Contains(HasSubstr("one more worker")))
+    );
+}
+
+TEST_F(SchedulerTest, NobodyWhoCouldRunItIsExplained) {
+    scheduler.add(job_id(1), keys(profile("x"), at(0)));
+    auto told = scheduler.explain(job_id(1), at(1));
+    EXPECT_EQ(told->expected_wait_s, std::nullopt);
+    EXPECT_THAT(told->reasons, ElementsAre("there is no worker"));
+    auto down = worker("one");
+    down.available = false;
+    down.unavailable_why = "is down: connection refused";
+    scheduler.set_worker(down);
+    auto draining = worker("two");
+    draining.available = false;
+    draining.unavailable_why = "is draining";
+    scheduler.set_worker(draining);
+    told = scheduler.explain(job_id(1), at(1));
+    EXPECT_EQ(told->expected_wait_s, std::nullopt);
+    EXPECT_THAT(
+        told->reasons,
+        ElementsAre(
+            "no worker can run it now",
+            "worker 'one' takes no jobs now: it is down: connection refused",
+            "worker 'two' takes no jobs now: it is draining"
+        )
+    );
 }
 
 TEST_F(SchedulerTest, KnowsTheCircumstancesOfAJobBeforeItIsAdded) {
