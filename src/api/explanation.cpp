@@ -79,7 +79,8 @@ json::object encode(const scheduler::Explanation& told) {
     out["class"] = scheduler::to_string(told.wait_class);
     out["waited_seconds"] = rounded(told.waited_s);
     out["wait_target_seconds"] = rounded(told.target_s);
-    out["expected_wait_seconds"] = rounded(told.expected_wait_s);
+    out["expected_wait_seconds"] =
+        told.expected_wait_s ? json::value(rounded(*told.expected_wait_s)) : json::value();
     out["expected_load_seconds"] = rounded(told.expected_load_s);
     out["expected_run_seconds"] = rounded(told.expected_run_s);
     out["ahead"] = json::object{

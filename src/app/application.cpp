@@ -42,6 +42,9 @@
 namespace comfyd::app {
 namespace {
 
+// Within this time jobs that can be merged belong to one burst.
+constexpr Millis kGather{15};
+
 namespace fs = std::filesystem;
 
 unsigned io_thread_count(const Config& config) {
@@ -216,6 +219,7 @@ private:
         options.settle = pace;
         options.health_interval = 5 * pace;
         options.health_retry = pace;
+        options.busy_look = 3 * pace;
         options.backoff_min = pace / 2;
         options.reconnect_delay = pace / 2;
         options.lost_after = std::chrono::seconds(config_.worker_lost_after_s);
@@ -240,6 +244,7 @@ private:
         options.queue_max = static_cast<std::size_t>(config_.queue_max);
         options.scheduling.policy = config_.scheduler_policy;
         options.scheduling.merge_max = config_.scheduler_merge_max;
+        options.scheduling.gather = kGather;
         for (const TenantSetting& tenant : config_.tenants) {
             options.tenants[tenant.name] = {
                 {tenant.weight, static_cast<std::size_t>(tenant.running_max)},

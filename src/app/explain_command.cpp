@@ -109,13 +109,17 @@ std::string print_explanation(const json::object& explanation) {
     std::string out = "job " + comfy::text_of(explanation, "execution_id") + " is " +
                       comfy::text_of(explanation, "state") + "\n";
     if (json::find(explanation, "queue_position") != nullptr) {
+        const json::value* wait = json::find(explanation, "expected_wait_seconds");
         out += "position " +
                std::to_string(static_cast<std::int64_t>(number_of(explanation, "queue_position"))) +
                ", class " + comfy::text_of(explanation, "class") + ", waits for " +
                in_words(number_of(explanation, "waited_seconds")) + " (target " +
-               in_words(number_of(explanation, "wait_target_seconds")) +
-               "), expected to start in " +
-               in_words(number_of(explanation, "expected_wait_seconds")) + "\n";
+               in_words(number_of(explanation, "wait_target_seconds")) + "), " +
+               (wait == nullptr || wait->is_null()
+                    ? "when it starts is not known"
+                    : "expected to start in " +
+                          in_words(number_of(explanation, "expected_wait_seconds"))) +
+               "\n";
         add_priority(explanation, out);
     }
     add_sentences(explanation, "reasons", out);

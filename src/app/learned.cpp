@@ -1,5 +1,7 @@
 #include "app/learned.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "api/profile.hpp"
@@ -9,6 +11,7 @@ namespace comfyd::app {
 namespace {
 
 constexpr Millis kSaveEvery{30'000};
+constexpr Millis kLendEvery{1'000};
 constexpr char kTimes[] = "learned-times";
 constexpr char kNodes[] = "learned-nodes";
 
@@ -49,7 +52,9 @@ Task<> Learned::start() {
             complain("learned times of nodes were not read", restored.error());
         }
     }
+    lent_ = predictor_.learned();
     tasks_.spawn("learned times", keep());
+    tasks_.spawn("learned times", lend_news());
 }
 
 Task<> Learned::stop() {
@@ -68,24 +73,45 @@ Task<> Learned::keep() {
     }
 }
 
+// Copying takes the core's time: at most a hundredth of it.
+Task<> Learned::lend_news() {
+    using Ticks = std::chrono::steady_clock;
+    Millis pause = kLendEvery;
+    while (true) {
+        const bool goes_on = co_await sleep_for(pause);
+        if (!goes_on) {
+            co_return;
+        }
+        if (predictor_.learned() == lent_) {
+            continue;
+        }
+        lent_ = predictor_.learned();
+        const auto began = Ticks::now();
+        auto times = predictor_.to_json();
+        pause = std::max(kLendEvery, std::chrono::ceil<Millis>(100 * (Ticks::now() - began)));
+        auto copy = co_await pool_.run([times = std::move(times)] {
+            auto made = std::make_shared<scheduler::Predictor>();
+            static_cast<void>(made->restore(times));  // it was written a moment ago
+            return made;
+        });
+        lend(std::move(copy));
+    }
+}
+
 Task<> Learned::save() {
     const std::uint64_t learned = predictor_.learned() + node_costs_.learned();
     if (learned == saved_) {
         co_return;
     }
     struct Written {
-        std::shared_ptr<const scheduler::Predictor> copy;
         std::string times;
         std::string nodes;
     };
     auto times = predictor_.to_json();
     auto nodes = node_costs_.to_json();
     auto written = co_await pool_.run([times = std::move(times), nodes = std::move(nodes)] {
-        auto copy = std::make_shared<scheduler::Predictor>();
-        static_cast<void>(copy->restore(times));  // it was written a moment ago
-        return Written{std::move(copy), json::serialize(times), json::serialize(nodes)};
+        return Written{json::serialize(times), json::serialize(nodes)};
     });
-    lend(std::move(written.copy));
     auto times_kept = co_await notebook_.write_note(kTimes, std::move(written.times));
     auto nodes_kept = co_await notebook_.write_note(kNodes, std::move(written.nodes));
     if (!times_kept || !nodes_kept) {

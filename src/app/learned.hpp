@@ -36,8 +36,8 @@ public:
     // Writes what is new. REQUIRES: start() has returned.
     Task<> stop();
 
-    // What is known of such runs, on the type of GPU of which most is known. Up to half a minute
-    // old.
+    // What is known of such runs, on the type of GPU of which most is known. A second or two old,
+    // more where very much is known.
     std::optional<workflow::PastDuration> past(
         const workflow::Graph& graph, const workflow::Plan& plan
     ) const;
@@ -45,6 +45,7 @@ public:
 private:
     Task<> keep();
     Task<> save();
+    Task<> lend_news();
     void lend(std::shared_ptr<const scheduler::Predictor> copy);
     Task<std::optional<json::object>> read(std::string name);
 
@@ -55,6 +56,7 @@ private:
     fleet::NodeCosts& node_costs_;
     TaskGroup tasks_;
     std::uint64_t saved_ = 0;  // learned() of both when they were written last
+    std::uint64_t lent_ = 0;   // of the predictor when it was lent last
     mutable std::mutex mutex_;
     std::shared_ptr<const scheduler::Predictor> copy_;  // guarded by mutex_
 };

@@ -98,6 +98,8 @@ Result<SystemStats> read_system_stats(const json::value& document) {
         stats.device = device_name(text_of(device, "name"));
         stats.vram_total = bytes_of(device, "vram_total");
         stats.vram_free = bytes_of(device, "vram_free");
+        stats.torch_vram_total = bytes_of(device, "torch_vram_total");
+        stats.torch_vram_free = bytes_of(device, "torch_vram_free");
     }
     return stats;
 }

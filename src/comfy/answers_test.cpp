@@ -28,13 +28,15 @@ json::value recorded_history(const std::string& conversation) {
 
 TEST(Answers, SystemStats) {
     const auto stats = read_system_stats(*json::parse(
-        R"({"system":{"comfyui_version":"0.33.0","ram_total":90,"ram_free":30},"devices":[{"name":"cuda:0 NVIDIA H200 : cudaMallocAsync","vram_total":150,"vram_free":70}]})"
+        R"({"system":{"comfyui_version":"0.33.0","ram_total":90,"ram_free":30},"devices":[{"name":"cuda:0 NVIDIA H200 : cudaMallocAsync","vram_total":150,"vram_free":70,"torch_vram_total":50,"torch_vram_free":20}]})"
     ));
     ASSERT_TRUE(stats);
     EXPECT_EQ(stats->version, "0.33.0");
     EXPECT_EQ(stats->device, "NVIDIA H200");
     EXPECT_EQ(stats->vram_total, 150U);
     EXPECT_EQ(stats->vram_free, 70U);
+    EXPECT_EQ(stats->torch_vram_total, 50U);
+    EXPECT_EQ(stats->torch_vram_free, 20U);
     EXPECT_EQ(stats->ram_total, 90U);
     EXPECT_EQ(stats->ram_free, 30U);
     EXPECT_TRUE(read_system_stats(*json::parse(R"({"system":{},"devices":[]})")));

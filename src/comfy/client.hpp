@@ -25,6 +25,9 @@ struct SystemStats {
     std::string device;  // name of the first one
     std::uint64_t vram_total = 0;
     std::uint64_t vram_free = 0;
+    // Of the server's own process; 0: it cannot tell.
+    std::uint64_t torch_vram_total = 0;  // that it has from the device
+    std::uint64_t torch_vram_free = 0;   // and does not use now
     std::uint64_t ram_total = 0;
     std::uint64_t ram_free = 0;
 };

@@ -76,7 +76,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     }
     times_.emplace(link_.costs, *prompt, link_.gpu_type);
     tracker_.emplace(*prompt, times_->expected());
-    meter_.emplace(*prompt);
+    meter_.emplace(*prompt, link_.shares_gpu);
     if (assignment_.reattach) {
         auto place = co_await locate();
         if (!place) {
@@ -155,6 +155,7 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         return;
     }
     last_message_ = Ticks::now();
+    looks_in_silence_ = 0;
     silence_.since = last_message_;
     silence_.refusals = 0;
     seen_message_ = true;

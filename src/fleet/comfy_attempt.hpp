@@ -44,6 +44,7 @@ struct ComfyLink {
     NodeCosts& costs;
     std::string gpu_type{};  // once it is known
     double gpu_second_usd = 0;
+    bool shares_gpu = false;
     std::function<void()> look_at_machine{};  // its memory is in use now
 };
 
@@ -170,7 +171,8 @@ private:
     bool end_marked_ = false;                     // the end marker came
     std::optional<Ticks::time_point> ending_at_;  // a message about the end came
     bool look_now_ = false;
-    int hasty_looks_ = 0;  // looks after the end that found no end
+    int hasty_looks_ = 0;       // looks after the end that found no end
+    int looks_in_silence_ = 0;  // that were answered, since the last message
     int absences_ = 0;
     bool queue_idle_ = false;  // at the last look nothing ran
     Ticks::time_point last_message_;

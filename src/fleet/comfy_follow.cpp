@@ -134,6 +134,7 @@ Task<Result<>> ComfyAttempt::follow() {
         ending_at_.reset();
         auto place = co_await look(at_end);
         last_look_ = Ticks::now();
+        looks_in_silence_ = place ? looks_in_silence_ + 1 : 0;
         hasty_looks_ += at_end || hasty_looks_ > 0 ? 1 : 0;
         if (place) {
             heard();
@@ -151,12 +152,17 @@ Task<Result<>> ComfyAttempt::follow() {
 }
 
 // When to look, unless something happens before: soon after a sign of the end, at times otherwise.
+// A worker that tells of its steps is not asked what it does.
 ComfyAttempt::Ticks::time_point ComfyAttempt::next_look() const {
     if (end_marked_ || look_now_) {
         return Ticks::time_point::min();
     }
-    auto at = last_look_ + options_.poll_interval_slow;
-    at = std::min(at, std::max(last_look_, last_message_) + options_.poll_interval);
+    constexpr int kDoublingsMax = 10;
+    const auto pause = std::min(
+        options_.poll_interval_slow,
+        options_.poll_interval * (1 << std::min(looks_in_silence_, kDoublingsMax))
+    );
+    auto at = std::max(last_look_, last_message_) + pause;
     if (absences_ > 0) {
         at = std::min(at, last_look_ + options_.settle);
     }

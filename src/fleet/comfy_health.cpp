@@ -229,9 +229,10 @@ void ComfyWorker::check_soon() {
     check_.notify();
 }
 
-// Short runs would fall between the regular checks.
+// Short runs would fall between the regular checks; but each look is answered by the interpreter
+// that samples.
 void ComfyWorker::look_at_machine() {
-    if (state_ == State::up && Ticks::now() - checked_at_ >= options_.health_retry) {
+    if (state_ == State::up && Ticks::now() - checked_at_ >= options_.busy_look) {
         check_soon();
     }
 }

@@ -73,6 +73,7 @@ ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
       created_at_(parts_.clock.now()),
       last_active_at_(created_at_) {
     link_.gpu_second_usd = config_.gpu_second_usd;
+    link_.shares_gpu = !config_.gpu.empty();
     link_.look_at_machine = [this] { look_at_machine(); };
 }
 

@@ -267,6 +267,9 @@ void MergedRun::share_out(Result<jobs::AttemptResult> outcome) {
     share_usage();
     std::vector<jobs::AttemptResult> parts(members_.size());
     if (outcome) {
+        if (merged_ && usage_) {
+            whole_ = Whole{static_cast<int>(merged_->samples.size()), *usage_};
+        }
         for (jobs::Output& output : outcome->outputs) {
             for (const workflow::JobNode& origin : origins_of(output.node_id)) {
                 jobs::Output own = output;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/task.hpp"
@@ -50,6 +51,7 @@ public:
     );
     void leave(std::size_t place) override;
     bool runs_alone() const override { return separated_; }
+    std::optional<Whole> take_whole() override { return std::exchange(whole_, std::nullopt); }
     // It waits for its members, or they run alone: the worker is taken, also between its prompts.
     bool holds_worker() const {
         return phase_ == Phase::gathering || (phase_ == Phase::alone && count_here() > 0);
@@ -102,6 +104,7 @@ private:
     std::size_t inside_ = 0;  // calls of join() that have not returned
     std::optional<workflow::Merged> merged_;
     std::optional<jobs::Usage> usage_;
+    std::optional<Whole> whole_;
     jobs::StopRequest stop_;
     TaskGroup work_;
 };

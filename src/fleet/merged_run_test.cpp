@@ -84,6 +84,26 @@ TEST_F(MergedRunTest, JobsShareARunAndEachHasItsOwnPicture) {
     EXPECT_EQ(executions(kMergedId), 1U);
 }
 
+TEST_F(MergedRunTest, WhatTheWholeRunTookIsToldOnce) {
+    start({.batch_pack = true});
+    const auto together = group(3);
+    std::vector<std::unique_ptr<Run>> runs;
+    for (std::size_t place = 0; place < 3; ++place) {
+        runs.push_back(begin(member(together, place, "picture " + std::to_string(place))));
+    }
+    EXPECT_FALSE(on_core([&] { return together->take_whole(); }));
+    Millis parts{};
+    for (const auto& run : runs) {
+        ASSERT_TRUE(end(*run));
+        parts += run->recorder.usage()->gpu;
+    }
+    const auto whole = on_core([&] { return together->take_whole(); });
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->jobs, 3);
+    EXPECT_GE(whole->usage.gpu, parts);
+    EXPECT_FALSE(on_core([&] { return together->take_whole(); }));
+}
+
 TEST_F(MergedRunTest, WhoLeavesIsNotWaitedFor) {
     start({.batch_pack = true});
     auto together = group(3);

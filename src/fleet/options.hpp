@@ -21,11 +21,14 @@ struct FleetOptions {
     Millis socket_wait{2'000};         // a worker that comes up waits so long for its WebSocket
     Millis reconnect_delay{500};       // of the WebSocket
     Millis classes_interval{300'000};  // between looks at a worker's node classes
+    Millis busy_look{3'000};           // between looks at the memory of a worker that samples
 
     // Following a prompt
-    Millis poll_interval{1'000};       // when the WebSocket is down or silent
-    Millis poll_interval_slow{5'000};  // when messages come
-    Millis settle{1'000};              // between two looks that must agree that a prompt is gone
+    // Looks at its queue, which its interpreter answers while it samples: none as long as messages
+    // come, then after the first of these, and less and less often down to the second.
+    Millis poll_interval{1'000};
+    Millis poll_interval_slow{5'000};
+    Millis settle{1'000};        // between two looks that must agree that a prompt is gone
     Millis end_grace{100};       // from a message about the end to the end marker that follows it
     Millis lost_after{15'000};   // worker unreachable
     Millis refused_span{2'000};  // three refused connections over this time: the process is gone

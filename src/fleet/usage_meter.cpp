@@ -34,6 +34,14 @@ std::optional<std::uint64_t> bytes(const json::object& from, std::string_view ke
     return number ? std::optional(static_cast<std::uint64_t>(*number)) : std::nullopt;
 }
 
+// What the worker's own process uses. Without a GPU ComfyUI tells its machine's memory instead.
+std::optional<std::uint64_t> own_memory(const comfy::SystemStats& stats) {
+    const bool is_told = stats.torch_vram_total > 0 &&
+                         stats.torch_vram_total >= stats.torch_vram_free &&
+                         stats.torch_vram_total != stats.vram_total;
+    return is_told ? std::optional(stats.torch_vram_total - stats.torch_vram_free) : std::nullopt;
+}
+
 bool ends_prompt(const comfy::Message& message) {
     const auto* error = std::get_if<comfy::ExecutionError>(&message);
     return std::holds_alternative<comfy::ExecutionSuccess>(message) ||
@@ -43,7 +51,7 @@ bool ends_prompt(const comfy::Message& message) {
 
 }  // namespace
 
-UsageMeter::UsageMeter(const json::object& prompt) {
+UsageMeter::UsageMeter(const json::object& prompt, bool shares_gpu) : shares_gpu_(shares_gpu) {
     std::set<std::pair<workflow::ModelKind, std::string>> models;
     for (const auto& [id, value] : prompt) {
         const json::object* node = value.if_object();
@@ -156,11 +164,22 @@ void UsageMeter::sample(const comfy::SystemStats& stats) {
     if (!is_running()) {
         return;
     }
-    if (stats.vram_total > 0 && stats.vram_total >= stats.vram_free) {
-        raise(vram_peak_, stats.vram_total - stats.vram_free);
+    if (const auto own = own_memory(stats)) {
+        if (!std::exchange(knows_own_memory_, true)) {
+            vram_peak_.reset();
+        }
+        raise(vram_peak_, own);
+    } else if (stats.vram_total > 0 && stats.vram_total >= stats.vram_free) {
+        whole_gpu(stats.vram_total - stats.vram_free);
     }
     if (stats.ram_total > 0 && stats.ram_total >= stats.ram_free) {
         raise(ram_peak_, stats.ram_total - stats.ram_free);
+    }
+}
+
+void UsageMeter::whole_gpu(std::optional<std::uint64_t> bytes) {
+    if (!knows_own_memory_ && !shares_gpu_) {
+        raise(vram_peak_, bytes);
     }
 }
 
@@ -177,7 +196,7 @@ void UsageMeter::monitor(const json::object& data) {
     if (const auto percent = reading(gpu, "gpu_utilization")) {
         gpu_percent_.add(*percent);
     }
-    raise(vram_peak_, bytes(gpu, "vram_used"));
+    whole_gpu(bytes(gpu, "vram_used"));
 }
 
 jobs::Usage UsageMeter::usage(double gpu_second_usd) const {

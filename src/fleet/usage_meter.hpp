@@ -25,8 +25,9 @@ class UsageMeter {
 public:
     using Seconds = double;  // of any steady clock
 
-    // `prompt`: the API-format map.
-    explicit UsageMeter(const json::object& prompt);
+    // `prompt`: the API-format map. `shares_gpu`: other processes are on the worker's GPU, so what
+    // is told of the whole GPU says nothing of the run.
+    explicit UsageMeter(const json::object& prompt, bool shares_gpu = false);
 
     void apply(const comfy::Message& message, Seconds now);
     // The worker runs it, whoever said so first.
@@ -61,10 +62,14 @@ private:
     void leave(Seconds now);
     void step(const std::string& node, double value, Seconds now);
     void monitor(const json::object& data);
+    // In use on the whole GPU, whoever uses it.
+    void whole_gpu(std::optional<std::uint64_t> bytes);
     bool is_running() const { return started_ && !ended_; }
 
     std::set<std::string, std::less<>> loaders_;
     int models_ = 0;
+    bool knows_own_memory_ = false;  // the worker tells of its process alone
+    bool shares_gpu_;
 
     std::optional<Seconds> started_;
     std::optional<Seconds> ended_;

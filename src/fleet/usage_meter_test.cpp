@@ -142,6 +142,39 @@ TEST_F(UsageMeterTest, TheLargestReadingWhileItRanIsThePeak) {
     EXPECT_EQ(meter_.usage(kPrice).gpu_percent, std::nullopt);
 }
 
+TEST_F(UsageMeterTest, TheMemoryOfOtherProcessesIsNotTheJobs) {
+    const auto monitor = [](UsageMeter& meter) {
+        const auto data = json::parse_object(R"({"gpus": [{"vram_used": 95}]})");
+        meter.apply(comfy::Unknown{"crystools.monitor", "", *data}, 1);
+    };
+    comfy::SystemStats stats;
+    stats.vram_total = 100;
+    stats.vram_free = 10;
+    start(0);
+    meter_.sample(stats);
+    EXPECT_EQ(meter_.usage(kPrice).vram_peak_bytes, 90U) << "it has told of the GPU alone so far";
+    for (const std::uint64_t free : {9U, 2U, 5U}) {
+        stats.torch_vram_total = 30;
+        stats.torch_vram_free = free;
+        meter_.sample(stats);
+    }
+    monitor(meter_);
+    EXPECT_EQ(meter_.usage(kPrice).vram_peak_bytes, 28U);
+
+    UsageMeter neighbour(json::object(), true);
+    neighbour.started(0);
+    stats.torch_vram_total = 0;
+    neighbour.sample(stats);
+    monitor(neighbour);
+    EXPECT_EQ(neighbour.usage(kPrice).vram_peak_bytes, std::nullopt);
+    stats.torch_vram_total = 100;  // of a machine without a GPU: the whole of it
+    neighbour.sample(stats);
+    EXPECT_EQ(neighbour.usage(kPrice).vram_peak_bytes, std::nullopt);
+    stats.torch_vram_total = 30;
+    neighbour.sample(stats);
+    EXPECT_EQ(neighbour.usage(kPrice).vram_peak_bytes, 25U);
+}
+
 TEST_F(UsageMeterTest, ReadsWhatAMonitorPackReports) {
     const auto tell = [this](const char* data) {
         meter_.apply(comfy::Unknown{"crystools.monitor", "", *json::parse_object(data)}, 1);
@@ -210,7 +243,7 @@ TEST_F(AttemptUsageTest, ARunTellsWhatItUsed) {
 
 TEST_F(AttemptUsageTest, TheMachineIsLookedAtWhileItIsBusy) {
     options_.health_interval = std::chrono::hours(1);  // the look at the first step must do
-    options_.health_retry = Millis(0);
+    options_.busy_look = Millis(0);
     start_priced({.delay = Millis(200)});
     // An answer that comes after the run does not count.
     EXPECT_TRUE(support::wait_until([&] {
@@ -219,6 +252,17 @@ TEST_F(AttemptUsageTest, TheMachineIsLookedAtWhileItIsBusy) {
         const auto usage = made->recorder.usage().value_or(jobs::Usage());
         return usage.vram_peak_bytes == 25'274'793'984U - 21'463'220'224U &&
                usage.ram_peak_bytes == usage.vram_peak_bytes;
+    }));
+}
+
+TEST_F(AttemptUsageTest, WhatOthersHaveOnTheGpuIsLeftOut) {
+    options_.health_interval = std::chrono::hours(1);
+    options_.busy_look = Millis(0);
+    start_priced({.delay = Millis(200), .vram_own = 2'700'000'000, .vram_others = 18'000'000'000});
+    EXPECT_TRUE(support::wait_until([&] {
+        auto made = begin(assignment(kSampled));
+        EXPECT_TRUE(end(*made));
+        return made->recorder.usage().value_or(jobs::Usage()).vram_peak_bytes == 2'700'000'000U;
     }));
 }
 
@@ -238,6 +282,18 @@ TEST_F(AttemptUsageTest, WhatTheWorkerRefusedUsedNothing) {
     auto made = begin(assignment(R"({"1": {"class_type": "SaveImage", "inputs": {}}})"));
     EXPECT_FALSE(end(*made));
     EXPECT_FALSE(made->recorder.usage());
+}
+
+TEST_F(AttemptUsageTest, AWorkerThatTellsOfItsStepsIsNotAskedForItsQueue) {
+    options_.poll_interval = options_.poll_interval_slow = Millis(250);
+    start_priced({.delay = Millis(600)});
+    // On a busy machine messages may be late.
+    EXPECT_TRUE(support::wait_until([&] {
+        const auto before = comfy_->executions().asked_meanwhile["/queue"];
+        auto made = begin(assignment(kSampled));
+        EXPECT_TRUE(end(*made));
+        return comfy_->executions().asked_meanwhile["/queue"] == before;
+    }));
 }
 
 }  // namespace

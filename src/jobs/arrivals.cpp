@@ -38,8 +38,11 @@ void Arrivals::take_over() {
     }
     for (Job& job : taken) {
         by_rank_[static_cast<std::size_t>(job.rank)].fetch_sub(1, std::memory_order_relaxed);
-        dispatcher_.enqueue(job.job, std::move(job.profile), std::move(job.secret_extra_data));
+        dispatcher_.enqueue(
+            job.job, std::move(job.profile), std::move(job.secret_extra_data), job.content
+        );
     }
+    dispatcher_.start_waiting();
 }
 
 }  // namespace comfyd::jobs

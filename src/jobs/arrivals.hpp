@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -22,6 +23,7 @@ public:
         jobs::Job job;
         scheduler::ProfilePtr profile;
         json::object secret_extra_data;
+        std::uint64_t content = 0;  // scheduler::JobKeys::content
     };
 
     // `dispatcher` outlives it.

@@ -108,6 +108,8 @@ public:
     std::optional<SharedRun> shared;  // likewise
     std::chrono::steady_clock::time_point placed_at{};
     double expected_load_s = 0;
+    int jobs_together = 1;  // in its run, itself included
+    double gpu_part = 1;    // of the time until it gave up its place: see Scheduler::gpu_part()
     StopRequest stop;
     std::uint64_t sequence = 0;  // of the latest event, stored or not
     std::optional<Progress> progress;

@@ -109,15 +109,17 @@ Task<> Dispatcher::stop(Millis grace) {
 }
 
 void Dispatcher::enqueue(
-    const Job& job, scheduler::ProfilePtr profile, json::object secret_extra_data
+    const Job& job,
+    scheduler::ProfilePtr profile,
+    json::object secret_extra_data,
+    std::uint64_t content
 ) {
     if (!secret_extra_data.empty()) {
         secrets_[job.id] = std::move(secret_extra_data);
     }
     remember_deadline(job);
     announce(job, true);
-    put_back(job, std::move(profile));
-    pump();
+    put_back(job, std::move(profile), content);
 }
 
 void Dispatcher::announce(const Job& job, bool is_new) {
@@ -211,14 +213,16 @@ scheduler::JobKeys Dispatcher::make_keys(const Job& job, scheduler::ProfilePtr p
     return keys;
 }
 
-void Dispatcher::put_back(const Job& job, scheduler::ProfilePtr profile) {
+void Dispatcher::put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content) {
     if (job.state == State::retry_waiting) {
         const Time due = job.not_before.value_or(clock_.now());
         waiting_[job.id] = Waiting{due, make_keys(job, std::move(profile))};
         alarms_.emplace(due, job.id);
         time_changed_.notify();
     } else if (!scheduler_.contains(job.id)) {
-        queue_up(job, make_keys(job, std::move(profile)));
+        auto keys = make_keys(job, std::move(profile));
+        keys.content = content;
+        queue_up(job, std::move(keys));
     }
 }
 

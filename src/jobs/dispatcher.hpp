@@ -34,6 +34,9 @@ class Attempt;
 // The profile of a job; where none was made, one that says what the job requires and no more.
 scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement);
 
+// For scheduler::JobKeys; the same in one process only.
+std::uint64_t content_of(const Spec& spec);
+
 class Dispatcher {
 public:
     Dispatcher(
@@ -50,8 +53,15 @@ public:
     Task<Result<>> recover();
     Task<> stop(Millis grace);
 
-    // A job that was just accepted.
-    void enqueue(const Job& job, scheduler::ProfilePtr profile, json::object secret_extra_data);
+    // A job that was just accepted. It starts with start_waiting(): those that come together are
+    // placed together.
+    void enqueue(
+        const Job& job,
+        scheduler::ProfilePtr profile,
+        json::object secret_extra_data,
+        std::uint64_t content
+    );
+    void start_waiting() { pump(); }
     // With nothing waiting and a worker free, the start of a job goes into the transaction that
     // accepts it: one wait for the disk instead of two. nullopt: it has to wait its turn, `job` is
     // as it was.
@@ -140,9 +150,11 @@ private:
         SharedRun shared;
     };
     Task<std::optional<SharedRun>> shared_run_of(JobId id);
+    void count_running(const std::vector<FoundAgain>& together);
     void reattach_groups(std::vector<FoundAgain> found);
     // The worker is done with it.
     void give_up_place(Attempt& attempt);
+    double gpu_part(const Attempt& attempt) const;
     bool is_load(const Attempt& attempt, Millis measured) const;
     void learn(const Attempt& attempt, const Result<AttemptResult>& outcome);
     // Rounded up: nobody is told that something takes no time.
@@ -184,7 +196,7 @@ private:
     Task<Result<bool>> answer_from_store(std::shared_ptr<Attempt> attempt);
     void add_ready(const JobId& id, scheduler::JobKeys keys);
     void remove_ready(const JobId& id);
-    void put_back(const Job& job, scheduler::ProfilePtr profile);
+    void put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content = 0);
     void remember_deadline(const Job& job);
     void committed(const Change& change);
     void announce(const Job& job, bool is_new);

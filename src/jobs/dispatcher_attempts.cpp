@@ -32,7 +32,9 @@ void Dispatcher::launch(const scheduler::Decision& decision) {
         shared.prompt_id = Uuid::make(clock_.now()).to_string();
         group = worker->make_group(shared.prompt_id, 1 + decision.riders.size());
     }
-    launch(make_attempt(decision, worker), group, shared);
+    auto first = make_attempt(decision, worker);
+    first->jobs_together = group ? first->jobs_together : 1;
+    launch(std::move(first), group, shared);
     if (!group) {
         put_riders_back(decision);
         return;
@@ -64,9 +66,9 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
         co_return std::nullopt;
     }
     const Job& queued = job.change.job;
-    scheduler_.add(
-        queued.id, make_keys(queued, known_profile(job.spec.profile, job.spec.requirement))
-    );
+    auto keys = make_keys(queued, known_profile(job.spec.profile, job.spec.requirement));
+    keys.content = content_of(job.spec);
+    scheduler_.add(queued.id, std::move(keys));
     const auto decision = scheduler_.next(clock_.now());
     const std::shared_ptr<Worker> worker = decision ? confirm(*decision) : nullptr;
     if (!worker) {
@@ -111,6 +113,7 @@ void Dispatcher::reattach(
     attempt->keys = make_keys(job, std::move(profile));
     attempt->placed_at = std::chrono::steady_clock::now();
     if (attempt->worker) {
+        // Those of a shared run count already, as one.
         scheduler_.running(job.id, job.worker, attempt->keys, clock_.now());
         attempt->holds_place = true;
         workers_[job.worker].attempts.push_back(job.id);

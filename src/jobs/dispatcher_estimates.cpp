@@ -16,7 +16,11 @@ std::optional<scheduler::Expectation> Dispatcher::expect_run(const Attempt& atte
     const auto known = attempt.worker ? workers_.find(attempt.worker->id()) : workers_.end();
     scheduler::Expectation whole;
     if (known != workers_.end() && attempt.keys.profile && !attempt.keys.profile->shape.empty()) {
-        whole = predictor_.expect_run(*attempt.keys.profile, known->second.gpu_type);
+        const scheduler::Profile& profile = *attempt.keys.profile;
+        const std::string& gpu_type = known->second.gpu_type;
+        whole = predictor_.expect_run(profile, gpu_type);
+        whole.seconds = predictor_.batch_seconds(profile, gpu_type, attempt.jobs_together) *
+                        scheduler_.sharing(attempt.worker->id());
         whole.seconds += attempt.expected_load_s;
         return whole;
     }

@@ -35,6 +35,17 @@ Task<std::optional<SharedRun>> Dispatcher::shared_run_of(JobId id) {
     co_return started == events->rend() ? std::nullopt : SharedRun::from_event(started->data);
 }
 
+void Dispatcher::count_running(const std::vector<FoundAgain>& together) {
+    std::vector<scheduler::Decision::Rider> riders;
+    for (std::size_t i = 1; i < together.size(); ++i) {
+        riders.push_back({together[i].job.id, make_keys(together[i].job, together[i].profile)});
+    }
+    const FoundAgain& first = together.front();
+    scheduler_.running(
+        first.job.id, first.job.worker, make_keys(first.job, first.profile), clock_.now(), riders
+    );
+}
+
 // Those of a run that have ended already are not waited for.
 void Dispatcher::reattach_groups(std::vector<FoundAgain> found) {
     std::map<std::pair<std::string, std::string>, std::vector<FoundAgain>> by_run;
@@ -50,6 +61,9 @@ void Dispatcher::reattach_groups(std::vector<FoundAgain> found) {
         }
         const auto worker = fleet_.find(run.first);
         const auto group = worker ? worker->make_group(run.second, places) : nullptr;
+        if (group) {
+            count_running(jobs);
+        }
         for (FoundAgain& job : jobs) {
             reattach(
                 std::move(job.job),

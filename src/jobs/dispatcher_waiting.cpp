@@ -95,7 +95,10 @@ Task<Result<>> Dispatcher::retry(JobId id) {
             return change;
         });
     if (stored) {
-        enqueue(*revived, known_profile((*spec)->profile, (*spec)->requirement), {});
+        enqueue(
+            *revived, known_profile((*spec)->profile, (*spec)->requirement), {}, content_of(**spec)
+        );
+        start_waiting();
     }
     co_return stored;
 }

@@ -9,6 +9,15 @@
 namespace comfyd::jobs {
 namespace {
 
+// Why it takes no jobs, as `explain` says it.
+std::string why_unavailable(const WorkerInfo& info) {
+    if (info.status == "down") {
+        return info.last_error.empty() ? "is down" : "is down: " + info.last_error;
+    }
+    return info.status == "draining" || info.status == "starting" ? "is " + info.status
+                                                                  : "has other work";
+}
+
 double seconds_since(std::chrono::steady_clock::time_point then) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
 }
@@ -22,6 +31,10 @@ scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::st
         profile = std::move(plain);
     }
     return profile;
+}
+
+std::uint64_t content_of(const Spec& spec) {
+    return std::hash<std::string>{}(spec.workflow);
 }
 
 void Dispatcher::update_workers() {
@@ -64,9 +77,13 @@ void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
     state.merges = worker->merges();
     state.available =
         worker->available() || known.attempts.size() >= static_cast<std::size_t>(info.slots);
+    if (!state.available) {
+        state.unavailable_why = why_unavailable(info);
+    }
     std::string told = state.abilities + '\n' + state.gpu_type + '\n' + state.gpu + '\n' +
                        std::to_string(state.vram_bytes) + '\n' + std::to_string(state.slots) +
-                       (state.merges ? "\nm" : "\n") + (state.available ? "+" : "-");
+                       (state.merges ? "\nm" : "\n") + (state.available ? "+" : "-") +
+                       state.unavailable_why;
     if (told == known.told && !state.abilities.empty()) {
         return;
     }
@@ -106,6 +123,7 @@ std::shared_ptr<Worker> Dispatcher::confirm(const scheduler::Decision& decision)
         scheduler::WorkerState closed;
         closed.id = decision.worker;
         closed.available = false;
+        closed.unavailable_why = why_unavailable(known->second.worker->info());
         scheduler_.set_worker(std::move(closed));
         known->second.told.clear();
     }
@@ -120,6 +138,7 @@ std::shared_ptr<Attempt> Dispatcher::make_attempt(
     attempt->holds_place = true;
     attempt->placed_at = std::chrono::steady_clock::now();
     attempt->expected_load_s = decision.numbers.load_s;
+    attempt->jobs_together = 1 + static_cast<int>(decision.riders.size());
     workers_[decision.worker].attempts.push_back(decision.job);
     return attempt;
 }
@@ -132,7 +151,16 @@ void Dispatcher::give_up_place(Attempt& attempt) {
     if (const auto known = workers_.find(attempt.worker->id()); known != workers_.end()) {
         std::erase(known->second.attempts, attempt.id);
     }
-    scheduler_.finished(attempt.id, seconds_since(attempt.placed_at), clock_.now());
+    attempt.gpu_part = scheduler_.gpu_part(attempt.id, clock_.now());
+    scheduler_.finished(
+        attempt.id,
+        seconds_since(attempt.placed_at) * attempt.gpu_part / attempt.jobs_together,
+        clock_.now()
+    );
+}
+
+double Dispatcher::gpu_part(const Attempt& attempt) const {
+    return attempt.holds_place ? scheduler_.gpu_part(attempt.id, clock_.now()) : attempt.gpu_part;
 }
 
 // Where the models were believed to be in memory: a loader node that runs again may find them
@@ -165,17 +193,19 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
         }
         return;
     }
-    if (attempt.group) {
-        return;  // what a job takes among others says little of what it takes alone
+    const auto whole = attempt.group ? attempt.group->take_whole() : std::nullopt;
+    if (attempt.group && !whole) {
+        return;  // another of its jobs has told of the run, or each ran alone after all
     }
     scheduler::RunReport report{profile, known->second.gpu_type, known->first, 0, {}};
     report.seconds = seconds_since(attempt.placed_at);
+    report.jobs = whole ? whole->jobs : 1;
     bool has_loaded = attempt.expected_load_s > 0;
-    if (attempt.usage) {
+    if (whole || attempt.usage) {
         const auto seconds = [](Millis duration) {
             return std::chrono::duration<double>(duration).count();
         };
-        const Usage& usage = *attempt.usage;
+        const Usage& usage = whole ? whole->usage : *attempt.usage;
         has_loaded = usage.model_loads > 0 && (has_loaded || is_load(attempt, usage.model_load));
         if (usage.model_load + usage.inference > Millis(0)) {
             report.seconds = seconds(usage.model_load + usage.inference);
@@ -183,6 +213,9 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
         }
         report.peak_vram_bytes = usage.vram_peak_bytes;
     }
+    // Others on the GPU made it longer; what was loaded came from a disk.
+    const double load_s = report.load_seconds.value_or(0);
+    report.seconds = load_s + (report.seconds - load_s) * gpu_part(attempt);
     if (has_loaded) {
         report.loaded = profile.models;
     } else {

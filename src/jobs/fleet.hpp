@@ -23,6 +23,12 @@ public:
     virtual void leave(std::size_t place) = 0;
     // The jobs were here and could not run together: each ran, or runs, alone.
     virtual bool runs_alone() const = 0;
+    // What the run took as a whole, for whoever asks first after it has ended well.
+    struct Whole {
+        int jobs = 0;
+        Usage usage;
+    };
+    virtual std::optional<Whole> take_whole() = 0;
 };
 
 // One try of a job on one worker.

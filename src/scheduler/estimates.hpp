@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "scheduler/batch_times.hpp"
 #include "scheduler/profile.hpp"
 
 namespace comfyd::scheduler {
@@ -23,6 +24,20 @@ public:
     virtual bool knows_runs(const Profile&, const std::string& /*gpu_type*/) const { return true; }
     // At the peak of a run. Rises after a run was out of memory.
     virtual std::uint64_t vram_bytes(const Profile& profile, const std::string& gpu_type) const = 0;
+    // Of so many jobs in one merged run; run_seconds() for one.
+    virtual double batch_seconds(const Profile& profile, const std::string& gpu_type, int jobs)
+        const {
+        return BatchTimes().seconds(jobs, run_seconds(profile, gpu_type));
+    }
+    // What each job but the first adds to the peak of a merged run: the models are there once.
+    virtual std::uint64_t rider_bytes(const Profile& profile, const std::string& gpu_type) const {
+        std::uint64_t models = 0;
+        for (const Model& model : profile.models) {
+            models += model.bytes;
+        }
+        const std::uint64_t whole = vram_bytes(profile, gpu_type);
+        return whole > models ? whole - models : 0;
+    }
     // Changes whenever an answer may have changed by more than a little, so that what was made of
     // them can be kept.
     virtual std::uint64_t version() const = 0;

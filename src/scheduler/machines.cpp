@@ -1,3 +1,4 @@
+// Workers come, change and go; who of them is free. machines_runs.cpp knows what runs on them.
 #include "scheduler/machines.hpp"
 
 #include <algorithm>
@@ -29,13 +30,30 @@ Index Machines::kind_index(const WorkerState& state, Index type) {
     return found->second;
 }
 
-void Machines::count_member(const Machine& machine, bool is_added) {
-    if (machine.state.available) {
-        Kind& kind = kinds_[machine.kind];
-        const auto slots = static_cast<std::size_t>(machine.state.slots);
-        kind.members += is_added ? 1 : std::size_t(-1);
-        kind.slots += is_added ? slots : std::size_t(0) - slots;
+// REQUIRES: the worker is listed among those of its GPU.
+void Machines::count_member(Index worker, bool is_added) {
+    const Machine& machine = machines_[worker];
+    if (!machine.state.available) {
+        return;
     }
+    Gpu& gpu = gpus_[machine.gpu];
+    const auto count_capacity = [&](double sign) {
+        for (const Index other : gpu.workers) {
+            const bool counts = other != worker || is_added == (sign > 0);
+            if (counts && machines_[other].state.available) {
+                kinds_[machines_[other].kind].capacity += sign * capacity_of(machines_[other]);
+            }
+        }
+    };
+    count_capacity(-1);
+    gpu.available += is_added ? 1 : std::size_t(-1);
+    kinds_[machine.kind].members += is_added ? 1 : std::size_t(-1);
+    count_capacity(1);
+}
+
+double Machines::capacity_of(const Machine& machine) const {
+    const std::size_t on_gpu = std::max<std::size_t>(1, gpus_[machine.gpu].available);
+    return static_cast<double>(machine.state.slots) / static_cast<double>(on_gpu);
 }
 
 void Machines::choose_usual_type() {
@@ -59,7 +77,7 @@ Index Machines::set(WorkerState state) {
     if (const auto known = by_id_.find(state.id); known != by_id_.end()) {
         index = known->second;
         unlist(index);
-        count_member(machines_[index], false);
+        count_member(index, false);
         std::erase(gpus_[machines_[index].gpu].workers, index);
     } else {
         index = static_cast<Index>(machines_.size());
@@ -82,16 +100,21 @@ Index Machines::set(WorkerState state) {
     if (is_new) {
         gpus_.emplace_back();
     }
-    if (found->second != machine.gpu) {
-        for (const Run& run : machine.runs) {
-            gpus_[machine.gpu].used -= run.vram_bytes;
-            gpus_[found->second].used += run.vram_bytes;
+    if (found->second != machine.gpu && !machine.runs.empty()) {
+        Gpu& before = gpus_[machine.gpu];
+        Gpu& after = gpus_[found->second];
+        for (Run& run : machine.runs) {
+            before.used -= run.vram_bytes;
+            after.used += run.vram_bytes;
+            run.began_s += after.served_s - before.served_s;
         }
+        change_busy(before, -1);
+        change_busy(after, 1);
     }
     machine.gpu = found->second;
     gpus_[machine.gpu].workers.push_back(index);
     machine.state = std::move(state);
-    count_member(machine, true);
+    count_member(index, true);
     choose_usual_type();
     list(index);
     return index;
@@ -100,11 +123,15 @@ Index Machines::set(WorkerState state) {
 void Machines::remove(Index worker) {
     Machine& machine = machines_[worker];
     unlist(worker);
-    count_member(machine, false);
+    forget_results(worker);
+    count_member(worker, false);
     Gpu& gpu = gpus_[machine.gpu];
     std::erase(gpu.workers, worker);
     for (const Run& run : machine.runs) {
         gpu.used -= run.vram_bytes;
+    }
+    if (!machine.runs.empty()) {
+        change_busy(gpu, -1);
     }
     by_id_.erase(machine.state.id);
     machine = Machine{};
@@ -124,11 +151,7 @@ void Machines::list(Index worker) {
         kinds_[machine.kind].free.insert(machine.free_key);
         ++free_count_;
     } else {
-        Time first = Time::max();
-        for (const Run& run : machine.runs) {
-            first = std::min(first, run.ends);
-        }
-        machine.busy_key = BusyKey{first, worker};
+        machine.busy_key = BusyKey{expected_end(machine), worker};
     }
     for (const Loaded& loaded : machine.loaded) {
         if (loaded.model < anchors_.size() && anchors_[loaded.model].in_use) {
@@ -282,76 +305,6 @@ double Machines::most_cached(Index profile, int looks) const {
     return most;
 }
 
-std::vector<Index> Machines::start(Index worker, const Run& run, Index profile) {
-    Machine& machine = machines_[worker];
-    unlist(worker);
-    machine.runs.push_back(run);
-    gpus_[machine.gpu].used += run.vram_bytes;
-    ++tick_;
-    const std::vector<Index>& wanted = profiles_[profile].models;
-    for (const Index model : wanted) {
-        const auto known = std::find_if(
-            machine.loaded.begin(),
-            machine.loaded.end(),
-            [model](const Loaded& loaded) { return loaded.model == model; }
-        );
-        if (known == machine.loaded.end()) {
-            machine.loaded.push_back(Loaded{model, tick_});
-        } else {
-            known->used = tick_;
-        }
-    }
-    // What the other runs of this worker use is not known here and counts as kept.
-    std::sort(machine.loaded.begin(), machine.loaded.end(), [](const Loaded& a, const Loaded& b) {
-        return a.used != b.used ? a.used > b.used : a.model < b.model;
-    });
-    std::uint64_t kept = 0;
-    std::vector<Index> gone;
-    const auto first_gone = std::find_if(
-        machine.loaded.begin() + static_cast<std::ptrdiff_t>(wanted.size()),
-        machine.loaded.end(),
-        [&](const Loaded& loaded) {
-            kept += std::max<std::uint64_t>(1, profiles_.model(loaded.model).bytes);
-            return kept > machine.state.model_memory_bytes && machine.runs.size() == 1;
-        }
-    );
-    for (auto it = first_gone; it != machine.loaded.end(); ++it) {
-        if (it->model < anchors_.size() && anchors_[it->model].in_use) {
-            gone.push_back(it->model);
-        }
-    }
-    machine.loaded.erase(first_gone, machine.loaded.end());
-    list(worker);
-    return gone;
-}
-
-void Machines::stay(Index worker, Time until, double latest_load_s) {
-    machines_[worker].stays_until = until;
-    machines_[worker].latest_load_s = latest_load_s;
-}
-
-std::vector<Index> Machines::finish(Index worker, const JobId& job) {
-    Machine& machine = machines_[worker];
-    const auto run = std::find_if(machine.runs.begin(), machine.runs.end(), [&job](const Run& r) {
-        return r.job == job;
-    });
-    if (run == machine.runs.end()) {
-        return {};
-    }
-    unlist(worker);
-    gpus_[machine.gpu].used -= run->vram_bytes;
-    machine.runs.erase(run);
-    machine.free_since = ++tick_;
-    list(worker);
-    std::vector<Index> with_room;
-    for (const Index other : gpus_[machine.gpu].workers) {
-        if (machines_[other].has_room()) {
-            with_room.push_back(other);
-        }
-    }
-    return with_room;
-}
-
 void Machines::set_models(Index worker, const std::vector<Index>& models) {
     unlist(worker);
     Machine& machine = machines_[worker];
@@ -373,39 +326,17 @@ const std::set<Machines::BusyKey>& Machines::busy_with(Index anchor) const {
     return anchor < anchors_.size() ? anchors_[anchor].busy : kNone;
 }
 
-std::pair<std::size_t, std::size_t> Machines::capable(Index profile) const {
-    std::size_t slots = 0;
+std::pair<double, std::size_t> Machines::capable(Index profile) const {
+    double capacity = 0;
     std::size_t workers = 0;
     for (Index kind = 0; kind < kinds_.size(); ++kind) {
         if (kinds_[kind].members > 0 && can_run(kind, profiles_[profile].requirement) &&
             is_large_enough(kinds_[kind], profile)) {
-            slots += kinds_[kind].slots;
+            capacity += kinds_[kind].capacity;
             workers += kinds_[kind].members;
         }
     }
-    return {slots, workers};
-}
-
-double Machines::remaining_s(const Machine& machine, Time now) const {
-    if (machine.has_room()) {
-        return 0;
-    }
-    Time first = Time::max();
-    for (const Run& run : machine.runs) {
-        first = std::min(first, run.ends);
-    }
-    return std::max(0.0, static_cast<double>((first - now).count()) / 1000.0);
-}
-
-Amount Machines::running(Time now) const {
-    Amount amount;
-    for (const Machine& machine : machines_) {
-        amount.jobs += machine.runs.size();
-        for (const Run& run : machine.runs) {
-            amount.seconds += std::max(0.0, static_cast<double>((run.ends - now).count()) / 1000.0);
-        }
-    }
-    return amount;
+    return {capacity, workers};
 }
 
 }  // namespace comfyd::scheduler

@@ -3,6 +3,7 @@
 // by model without looking at the others. Owned by the scheduler.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -24,14 +25,18 @@ public:
     using FreeKey = std::tuple<std::size_t, std::uint64_t, Index>;
     using BusyKey = std::pair<Time, Index>;
 
+    static constexpr std::size_t kResultsKept = 4;
+
     struct Loaded {
         Index model = 0;
         std::uint64_t used = 0;  // the larger the later
     };
+    // In seconds of the GPU's time, of which workers that share a GPU have equal parts.
     struct Run {
         JobId job;
-        Time ends;  // expected
+        double seconds = 0;  // expected
         std::uint64_t vram_bytes = 0;
+        double began_s = 0;  // on the clock of its GPU
     };
     struct Machine {
         bool live = false;
@@ -44,6 +49,10 @@ public:
         // Until then it passes over older jobs of the same class that would need a load.
         Time stays_until{};
         double latest_load_s = 0;
+        // What its latest runs did, whose results it may still have: JobKeys::content.
+        std::array<std::uint64_t, kResultsKept> results{};
+        std::size_t next_result = 0;
+        std::optional<Index> latest_profile;
         std::uint64_t free_since = 0;
         bool listed = false;  // in the indices as ...
         bool listed_free = false;
@@ -59,7 +68,7 @@ public:
         Index type = 0;
         std::uint64_t vram_bytes = 0;
         std::size_t members = 0;  // available ones
-        std::size_t slots = 0;
+        double capacity = 0;      // of those: see capacity_of()
         std::set<FreeKey> free;
         std::vector<signed char> can;  // by requirement: -1 not asked
     };
@@ -90,20 +99,33 @@ public:
     std::uint64_t largest_vram() const { return largest_vram_; }  // of available workers
 
     // The run counts from now on, and its models are loaded; gives the anchors that had to go.
-    std::vector<Index> start(Index worker, const Run& run, Index profile);
+    std::vector<Index> start(Index worker, Run run, Index profile, Time now);
     void stay(Index worker, Time until, double latest_load_s);
     // The workers that have room because of it: this one and those on the same GPU.
-    std::vector<Index> finish(Index worker, const JobId& job);
+    std::vector<Index> finish(Index worker, const JobId& job, Time now);
     void set_models(Index worker, const std::vector<Index>& models);
+    // It will have the results of a job like this. `content` 0: of nothing that could come again.
+    void keep_results(Index worker, Index profile, std::uint64_t content);
+    void forget_results(Index worker);
+    // The worker that did the same last, or the same but for texts and seeds.
+    std::optional<Index> with_results(std::uint64_t content) const;
+    std::optional<Index> latest_with(Index profile) const;
     // A model by which jobs look for workers.
     void make_anchor(Index model);
 
     const std::set<FreeKey>& free_with(Index anchor) const;
     const std::set<BusyKey>& busy_with(Index anchor) const;
     bool any_free() const { return free_count_ > 0; }
-    // Slots of all available workers that can run the profile, and the workers.
-    std::pair<std::size_t, std::size_t> capable(Index profile) const;
+    // What all available workers that can run the profile do at a time, and their number.
+    std::pair<double, std::size_t> capable(Index profile) const;
+    // Jobs at a time, of which those on one GPU count together as one worker's.
+    double capacity_of(const Machine& machine) const;
+    // How many times as long as alone a run takes there that begins now.
+    double sharing(const Machine& machine) const;
+    // Until it has room. A run that takes longer than expected is not at its end at once.
     double remaining_s(const Machine& machine, Time now) const;
+    // GPU time that each worker on this one's GPU has had, of any beginning.
+    double served_s(const Machine& machine, Time now) const;
     // Of everything that runs.
     Amount running(Time now) const;
 
@@ -111,6 +133,10 @@ private:
     struct Gpu {
         std::uint64_t used = 0;
         std::vector<Index> workers;
+        std::size_t available = 0;  // of them
+        std::size_t busy = 0;       // workers with runs
+        Time as_of{};
+        double served_s = 0;  // that each busy worker has had until then
     };
     struct Anchor {
         bool in_use = false;
@@ -121,7 +147,11 @@ private:
     void list(Index worker);
     void unlist(Index worker);
     Index kind_index(const WorkerState& state, Index type);
-    void count_member(const Machine& machine, bool is_added);
+    void count_member(Index worker, bool is_added);
+    void change_busy(Gpu& gpu, int workers);
+    Time expected_end(const Machine& machine) const;  // of its first run
+    static double served_s(const Gpu& gpu, Time now);
+    static double left_s(const Gpu& gpu, const Run& run, Time now);
     void choose_usual_type();  // and the largest memory
 
     ProfileTable& profiles_;
@@ -133,6 +163,8 @@ private:
     std::vector<Gpu> gpus_;
     std::unordered_map<std::string, Index> gpu_names_;
     std::vector<Anchor> anchors_;
+    std::unordered_map<std::uint64_t, Index> results_;  // of all workers, by content
+    std::unordered_map<Index, Index> latest_;           // worker by profile
     std::size_t free_count_ = 0;
     std::uint64_t largest_vram_ = 0;
     std::uint64_t tick_ = 0;

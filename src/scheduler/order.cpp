@@ -84,6 +84,7 @@ void Order::add(const JobId& job, const JobKeys& keys) {
                                job,
                                Entry{
                                    to_unix_ms(keys.queued_at),
+                                   keys.content,
                                    lane_at,
                                    static_cast<std::uint8_t>(keys.priority),
                                    keys.grounds

@@ -111,6 +111,8 @@ public:
     bool contains(const JobId& job) const { return entries_.contains(job); }
     JobKeys keys_of(const JobId& job) const;
     Time queued_at(const JobId& job) const;
+    Index profile_of(const JobId& job) const;
+    std::uint64_t content_of(const JobId& job) const { return entries_.at(job).content; }
     std::size_t size() const { return entries_.size(); }
 
     // Out of the queue, and its tenant is charged.
@@ -185,6 +187,7 @@ private:
 
     struct Entry {
         std::int64_t queued_ms;
+        std::uint64_t content;
         Index lane;
         std::uint8_t priority;
         Grounds grounds;
@@ -347,7 +350,10 @@ void Order::visit(WaitClass wait_class, F&& visit) {
             c.blocked[profiles_[group.profile].requirement].push_back(head.group);
         } else if (what == Visit::defer) {
             group.blocked = true;
-            c.deferred[group.anchor].push_back(head.group);
+            auto& deferred = c.deferred[group.anchor];
+            if (std::find(deferred.begin(), deferred.end(), head.group) == deferred.end()) {
+                deferred.push_back(head.group);
+            }
         }
         return what;
     });

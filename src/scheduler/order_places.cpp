@@ -52,11 +52,16 @@ JobKeys Order::keys_of(const JobId& job) const {
     keys.profile = profiles_[group.profile].profile;
     keys.queued_at = from_unix_ms(entry.queued_ms);
     keys.avoid = group.avoid;
+    keys.content = entry.content;
     return keys;
 }
 
 Time Order::queued_at(const JobId& job) const {
     return from_unix_ms(entries_.at(job).queued_ms);
+}
+
+Index Order::profile_of(const JobId& job) const {
+    return groups_[lanes_[entries_.at(job).lane].group].profile;
 }
 
 std::size_t Order::lane_size(Index lane) const {

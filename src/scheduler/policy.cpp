@@ -71,7 +71,10 @@ private:
         if (a.numbers.load != b.numbers.load) {
             return a.numbers.load < b.numbers.load;
         }
-        return spare_memory(a.numbers) < spare_memory(b.numbers);
+        if (spare_memory(a.numbers) != spare_memory(b.numbers)) {
+            return spare_memory(a.numbers) < spare_memory(b.numbers);
+        }
+        return a.ran_alike && !b.ran_alike;
     }
 };
 

@@ -15,6 +15,7 @@ struct Candidate {
     bool is_busy = false;
     // Jobs wait for the models that it would have to give up.
     bool is_wanted_elsewhere = false;
+    bool ran_alike = false;  // its latest run was of the same profile
 };
 
 struct Question {

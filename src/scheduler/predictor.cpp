@@ -98,6 +98,9 @@ Expectation Predictor::expect_run(const Profile& profile, std::string_view gpu_t
                 Basis::history
             );
         }
+        if (const auto merged = here == nullptr ? std::nullopt : here->batches.alone_seconds()) {
+            return expectation(std::log(*merged), kMixedSample, Basis::history);
+        }
         if (const auto elsewhere = from_other_gpu(*shape, gpu_type)) {
             return *elsewhere;
         }
@@ -246,6 +249,22 @@ std::uint64_t Predictor::vram_bytes(const Profile& profile, const std::string& g
         most = std::max(most, other.vram);
     }
     return most > 0 ? static_cast<std::uint64_t>(most) : profile.vram_bytes;
+}
+
+double Predictor::batch_seconds(const Profile& profile, const std::string& gpu_type, int jobs)
+    const {
+    const Shape* shape = profile.shape.empty() ? nullptr : shapes_.find(profile.shape);
+    const OnGpu* here = shape == nullptr ? nullptr : find_on(*shape, gpu_type);
+    const double alone_s = run_seconds(profile, gpu_type);
+    return here == nullptr ? BatchTimes().seconds(jobs, alone_s)
+                           : here->batches.seconds(jobs, alone_s);
+}
+
+std::uint64_t Predictor::rider_bytes(const Profile& profile, const std::string& gpu_type) const {
+    const Shape* shape = profile.shape.empty() ? nullptr : shapes_.find(profile.shape);
+    const OnGpu* here = shape == nullptr ? nullptr : find_on(*shape, gpu_type);
+    return here != nullptr && here->rider_vram > 0 ? static_cast<std::uint64_t>(here->rider_vram)
+                                                   : Estimates::rider_bytes(profile, gpu_type);
 }
 
 Expectation remaining_time(const Expectation& whole, double elapsed_s, double progress) {

@@ -47,6 +47,7 @@ struct RunReport {
     std::vector<Model> loaded;             // that were not in memory when it began
     std::optional<double> load_seconds{};  // of those, where it was measured on its own
     std::optional<std::uint64_t> peak_vram_bytes{};
+    int jobs = 1;  // that shared the run
 };
 
 class Predictor final : public Estimates {
@@ -65,6 +66,9 @@ public:
     double load_seconds(const Model& model, const std::string& gpu_type, const std::string& worker)
         const override;
     std::uint64_t vram_bytes(const Profile& profile, const std::string& gpu_type) const override;
+    double batch_seconds(const Profile& profile, const std::string& gpu_type, int jobs)
+        const override;
+    std::uint64_t rider_bytes(const Profile& profile, const std::string& gpu_type) const override;
     bool knows_runs(const Profile& profile, const std::string& gpu_type) const override;
     std::uint64_t version() const override { return version_; }
 
@@ -95,6 +99,12 @@ private:
         Recent log_seconds;
         bool mixed = true;  // all samples held a load whose share was only estimated
         double vram = 0;    // bytes believed; 0: nothing learned
+        BatchTimes batches;
+        double rider_vram = 0;  // likewise, of each job of a merged run but the first
+        // As of the latest version().
+        double told_seconds = 0;
+        double told_vram = 0;
+        double told_rider_vram = 0;
     };
     struct Shape {
         std::vector<OnGpu> on;
@@ -122,8 +132,12 @@ private:
     void learn_ratios(const Shape& shape, const std::string& gpu_type, double log_seconds);
     void learn_loads(const RunReport& report, double seconds);
     void learn_peak(const Profile& profile, const std::string& gpu_type, double bytes);
+    void learn_batch(const RunReport& report);
+    // A new version, where an answer has moved away from what was told by more than a little.
+    void tell(double& told, double now);
     OnGpu& use_on(std::string_view shape, std::string_view gpu_type);
     void restore_shapes(const json::object& from);
+    void restore_batches(const json::object& from);
     void restore_rates(const json::object& from);
 
     Limits limits_;

@@ -56,6 +56,19 @@ json::object Predictor::to_json() const {
         }
         return json::array{key, std::move(on)};
     });
+    json::array batches;
+    for (const auto& [key, shape] : shapes_.entries() | std::views::reverse) {
+        json::array on;
+        for (const OnGpu& gpu : shape.on) {
+            if (!gpu.batches.empty() || gpu.rider_vram > 0) {
+                on.emplace_back(json::array{gpu.gpu_type, gpu.rider_vram, gpu.batches.to_json()});
+            }
+        }
+        if (!on.empty()) {
+            batches.emplace_back(json::array{key, std::move(on)});
+        }
+    }
+    made["batches"] = std::move(batches);
     made["class_sets"] = map_json(class_sets_, [](const std::string& key, const ClassSet& set) {
         return json::array{
             key, json::array(set.classes.begin(), set.classes.end()), by_type_json(set.log_rates)
@@ -86,6 +99,7 @@ Result<> Predictor::restore(const json::object& from) {
     loads_.clear();
     load_rates_.clear();
     restore_shapes(from);
+    restore_batches(from);
     restore_rates(from);
     ++version_;
     return {};
@@ -125,6 +139,25 @@ void Predictor::restore_shapes(const json::object& from) {
             }
             std::ranges::sort(set.classes);
             read_by_type(fields[2], set.log_rates, limits_.gpu_types);
+        }
+    );
+}
+
+// Of shapes that are there only.
+void Predictor::restore_batches(const json::object& from) {
+    each_learned(
+        json::find(from, "batches"),
+        2,
+        [&](std::string_view key, const json::array& fields) {
+            if (shapes_.find(key) == nullptr) {
+                return;
+            }
+            each_learned(&fields[1], 3, [&](std::string_view type, const json::array& gpu) {
+                OnGpu& made = use_on(key, type);
+                const double bytes = gpu[1].is_number() ? gpu[1].to_number<double>() : 0;
+                made.rider_vram = bytes > 0 && bytes < 1e15 ? bytes : 0;
+                made.batches = BatchTimes::from_json(gpu[2]);
+            });
         }
     );
 }

@@ -14,10 +14,16 @@ constexpr double kMemoryRaise = 1.25;  // after a run was out of memory
 constexpr double kMemoryLowering =
     0.1;                                // share of the difference that one measured peak takes away
 constexpr double kMemoryMargin = 1.05;  // above a measured peak
+constexpr double kRiderBytesMin = 1e6;  // where a merged run seems to need no more than one job
 constexpr double kNoticeable = 0.1;     // of a logarithm: changes that others should hear of
 
 bool is_time(double seconds) {
     return std::isfinite(seconds) && seconds > 0 && seconds <= kSecondsMax;
+}
+
+// More memory than was believed is believed at once, less little by little.
+double moved_towards(double believed, double measured) {
+    return measured >= believed ? measured : believed + (measured - believed) * kMemoryLowering;
 }
 
 bool differs(double before, double after) {
@@ -31,6 +37,10 @@ void Predictor::learn(const RunReport& report) {
         return;
     }
     ++learned_;
+    if (report.jobs > 1) {
+        learn_batch(report);
+        return;
+    }
     if (report.loaded.empty()) {
         learn_run(report, report.seconds, false);
     } else if (report.load_seconds) {
@@ -63,6 +73,14 @@ void Predictor::learn_mixed(const RunReport& report) {
     learn_loads(report, expected_load * scale);
 }
 
+// Many small steps in one direction are heard of as well.
+void Predictor::tell(double& told, double now) {
+    if (differs(told, now)) {
+        told = now;
+        ++version_;
+    }
+}
+
 void Predictor::learn_run(const RunReport& report, double seconds, bool mixed) {
     if (!is_time(seconds)) {
         return;
@@ -76,7 +94,9 @@ void Predictor::learn_run(const RunReport& report, double seconds, bool mixed) {
             here.log_seconds.clear();
             here.mixed = false;
         }
+        here.told_seconds = here.told_seconds > 0 ? here.told_seconds : before;
         here.log_seconds.add(log_seconds);
+        tell(here.told_seconds, std::exp(here.log_seconds.median()));
         if (!mixed) {
             learn_ratios(*shapes_.find(profile.shape), report.gpu_type, log_seconds);
         }
@@ -88,7 +108,9 @@ void Predictor::learn_run(const RunReport& report, double seconds, bool mixed) {
                 .log_factor.add(log_seconds - std::log(profile.heuristic_seconds));
         }
     }
-    version_ += differs(before, expect_run(profile, report.gpu_type).seconds) ? 1U : 0U;
+    if (profile.shape.empty()) {
+        version_ += differs(before, expect_run(profile, report.gpu_type).seconds) ? 1U : 0U;
+    }
 }
 
 Predictor::OnGpu& Predictor::use_on(std::string_view shape, std::string_view gpu_type) {
@@ -160,13 +182,35 @@ void Predictor::learn_peak(const Profile& profile, const std::string& gpu_type, 
     }
     const auto before = static_cast<double>(vram_bytes(profile, gpu_type));
     OnGpu& here = use_on(profile.shape, gpu_type);
-    const double measured = bytes * kMemoryMargin;
     if (here.vram <= 0) {
         here.vram = before;
     }
-    here.vram =
-        measured >= here.vram ? measured : here.vram + (measured - here.vram) * kMemoryLowering;
-    version_ += differs(before, here.vram) ? 1U : 0U;
+    here.told_vram = here.told_vram > 0 ? here.told_vram : before;
+    here.vram = moved_towards(here.vram, bytes * kMemoryMargin);
+    tell(here.told_vram, here.vram);
+}
+
+// What a job takes among others says nothing of what it takes alone, and the other way round.
+void Predictor::learn_batch(const RunReport& report) {
+    const Profile& profile = report.profile;
+    if (profile.shape.empty()) {
+        return;
+    }
+    const double alone_bytes = static_cast<double>(vram_bytes(profile, report.gpu_type));
+    const double rider_before = static_cast<double>(rider_bytes(profile, report.gpu_type));
+    OnGpu& here = use_on(profile.shape, report.gpu_type);
+    gpu_types_.use(report.gpu_type);
+    if (report.loaded.empty() || report.load_seconds) {
+        here.batches.learn(report.jobs, report.seconds - report.load_seconds.value_or(0));
+        ++version_;  // such runs are rare enough
+    }
+    const auto peak = static_cast<double>(report.peak_vram_bytes.value_or(0));
+    if (peak > 0 && peak < kVramMax) {
+        const double each = (peak * kMemoryMargin - alone_bytes) / (report.jobs - 1);
+        here.told_rider_vram = here.told_rider_vram > 0 ? here.told_rider_vram : rider_before;
+        here.rider_vram = moved_towards(rider_before, std::max(each, kRiderBytesMin));
+        tell(here.told_rider_vram, here.rider_vram);
+    }
 }
 
 void Predictor::learn_out_of_memory(const Profile& profile, std::string_view gpu_type) {
@@ -177,6 +221,7 @@ void Predictor::learn_out_of_memory(const Profile& profile, std::string_view gpu
     OnGpu& here = use_on(profile.shape, gpu_type);
     const auto estimated = static_cast<double>(profile.vram_bytes);
     here.vram = std::min(std::max(believed, estimated) * kMemoryRaise, kVramMax);
+    here.told_vram = here.vram;
     ++version_;
     ++learned_;
 }

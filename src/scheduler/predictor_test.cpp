@@ -175,6 +175,73 @@ TEST(Predictor, TheVersionChangesWithTheAnswers) {
     EXPECT_EQ(predictor.version(), second) << "hardly anything changed";
 }
 
+TEST(Predictor, SmallStepsInOneDirectionAreToldToo) {
+    Predictor predictor;
+    const auto profile = make_profile("s");
+    RunReport report{profile, "L40S", "w1", 2, {}};
+    report.peak_vram_bytes = 29'000'000'000;
+    predictor.learn(report);
+    auto version = predictor.version();
+    auto told_bytes = predictor.vram_bytes(profile, "L40S");
+    auto told_s = predictor.run_seconds(profile, "L40S");
+    report.peak_vram_bytes = 3'000'000'000;
+    for (int i = 0; i < 200; ++i) {
+        report.seconds *= 1.01;
+        predictor.learn(report);
+        if (predictor.version() != version) {
+            version = predictor.version();
+            told_bytes = predictor.vram_bytes(profile, "L40S");
+            told_s = predictor.run_seconds(profile, "L40S");
+        }
+        ASSERT_LT(told_bytes, 1.12 * static_cast<double>(predictor.vram_bytes(profile, "L40S")));
+        ASSERT_NEAR(told_s / predictor.run_seconds(profile, "L40S"), 1, 0.12);
+    }
+    EXPECT_LT(told_bytes, 3'600'000'000U);
+}
+
+TEST(Predictor, LearnsWhatJobsTakeTogether) {
+    Predictor predictor;
+    const auto profile = make_profile("s");
+    run(predictor, profile, "L40S", 2);
+    EXPECT_EQ(predictor.batch_seconds(profile, "L40S", 1), predictor.run_seconds(profile, "L40S"));
+    const double guessed = predictor.batch_seconds(profile, "L40S", 8);
+    EXPECT_GT(guessed, 2);
+    EXPECT_LT(guessed, 16);
+    EXPECT_EQ(predictor.rider_bytes(profile, "L40S"), 2'000'000'000U) << "all but the models";
+    RunReport together{profile, "L40S", "w1", 9, {}};
+    together.jobs = 5;
+    together.peak_vram_bytes = 10'000'000'000;
+    const auto before = predictor.version();
+    for (int i = 0; i < 100; ++i) {
+        predictor.learn(together);
+    }
+    EXPECT_NE(predictor.version(), before);
+    EXPECT_NEAR(predictor.batch_seconds(profile, "L40S", 5), 9, 0.01);
+    EXPECT_NEAR(predictor.batch_seconds(profile, "L40S", 3), 5.5, 0.01) << "half of the way";
+    EXPECT_NEAR(predictor.batch_seconds(profile, "L40S", 7), 12.5, 0.01) << "goes on like that";
+    EXPECT_NEAR(predictor.run_seconds(profile, "L40S"), 2, 0.01) << "alone as before";
+    EXPECT_NEAR(static_cast<double>(predictor.rider_bytes(profile, "L40S")), 2.5e9 / 4, 1e7);
+    EXPECT_EQ(predictor.vram_bytes(profile, "L40S"), 8'000'000'000U);
+    together.peak_vram_bytes = 40'000'000'000;
+    predictor.learn(together);
+    EXPECT_EQ(predictor.rider_bytes(profile, "L40S"), 34'000'000'000U / 4) << "more at once";
+}
+
+TEST(Predictor, MergedRunsTeachSomethingOfOneAlone) {
+    Predictor predictor;
+    const auto profile = make_profile("s");
+    RunReport together{profile, "L40S", "w1", 12, {}};
+    together.jobs = 8;
+    predictor.learn(together);
+    EXPECT_EQ(predictor.gpu_types(), std::vector<std::string>{"L40S"});
+    const auto expected = predictor.expect_run(profile, "L40S");
+    EXPECT_EQ(expected.basis, Basis::history);
+    EXPECT_LT(expected.seconds, 12);
+    EXPECT_GT(expected.seconds, 1.5);
+    run(predictor, profile, "L40S", 3);
+    EXPECT_NEAR(predictor.run_seconds(profile, "L40S"), 3, 0.01);
+}
+
 TEST(Predictor, ImpossibleReportsAreIgnored) {
     Predictor predictor;
     const auto profile = make_profile("s");
@@ -209,6 +276,12 @@ TEST(Predictor, SurvivesARestart) {
     run(predictor, profile, "H200", 3);
     predictor.learn({profile, "L40S", "w1", 19, profile.models});
     predictor.learn_out_of_memory(profile, "H200");
+    for (const int jobs : {4, 4, 8, 8}) {
+        RunReport together{profile, "L40S", "w1", 7.0 + jobs, {}};
+        together.jobs = jobs;
+        together.peak_vram_bytes = 30'000'000'000;
+        predictor.learn(together);
+    }
     Predictor restored;
     ASSERT_TRUE(restored.restore(*json::parse_object(json::serialize(predictor.to_json()))));
     for (const char* gpu : {"L40S", "H200", "unknown"}) {
@@ -216,6 +289,12 @@ TEST(Predictor, SurvivesARestart) {
             restored.run_seconds(profile, gpu) / predictor.run_seconds(profile, gpu), 1, 1e-3
         );
         EXPECT_EQ(restored.vram_bytes(profile, gpu), predictor.vram_bytes(profile, gpu));
+        EXPECT_EQ(restored.rider_bytes(profile, gpu), predictor.rider_bytes(profile, gpu));
+        EXPECT_NEAR(
+            restored.batch_seconds(profile, gpu, 6) / predictor.batch_seconds(profile, gpu, 6),
+            1,
+            1e-3
+        );
         EXPECT_NEAR(
             restored.load_seconds(profile.models[0], gpu, "w1"),
             predictor.load_seconds(profile.models[0], gpu, "w1"),

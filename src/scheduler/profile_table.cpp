@@ -37,7 +37,8 @@ Index Names::intern(const std::string& text) {
     return found->second;
 }
 
-ProfileTable::ProfileTable(const Estimates& estimates) : estimates_(estimates) {
+ProfileTable::ProfileTable(const Estimates& estimates, int merge_max)
+    : estimates_(estimates), merge_max_(merge_max) {
     types_.intern("");
     intern_model(Model{});  // 0 stands for none
 }
@@ -124,10 +125,30 @@ const ProfileTable::Expected& ProfileTable::expected(Index profile, Index gpu_ty
         const std::string& type = types_[gpu_type];
         expected.run_s = std::max(0.0, estimates_.run_seconds(*entry.profile, type));
         expected.vram_bytes = estimates_.vram_bytes(*entry.profile, type);
+        expected.rider_bytes = estimates_.rider_bytes(*entry.profile, type);
         expected.is_known = estimates_.knows_runs(*entry.profile, type);
         expected.version = version;
+        expected.batch_max = 1;
+        expected.queue_s = expected.run_s;
+        if (entry.profile->can_be_merged && merge_max_ > 1) {
+            expected.batch_max = worthwhile_batch(merge_max_, [&](int jobs) {
+                return batch_s(profile, gpu_type, static_cast<std::size_t>(jobs));
+            });
+            expected.queue_s =
+                batch_s(profile, gpu_type, static_cast<std::size_t>(expected.batch_max)) /
+                expected.batch_max;
+        }
     }
     return expected;
+}
+
+double ProfileTable::batch_s(Index profile, Index gpu_type, std::size_t jobs) const {
+    return std::max(
+        0.0,
+        estimates_.batch_seconds(
+            *entries_[profile].profile, types_[gpu_type], static_cast<int>(jobs)
+        )
+    );
 }
 
 double ProfileTable::load_s(Index model, Index gpu_type, const std::string& worker) const {

@@ -28,13 +28,17 @@ private:
 
 class ProfileTable {
 public:
-    explicit ProfileTable(const Estimates& estimates);
+    // `merge_max`: jobs in one merged run.
+    explicit ProfileTable(const Estimates& estimates, int merge_max = 1);
 
     struct Expected {
         std::uint64_t version = 0;
         double run_s = 0;
         std::uint64_t vram_bytes = 0;
-        bool is_known = false;  // Estimates::knows_runs()
+        std::uint64_t rider_bytes = 0;  // Estimates::rider_bytes()
+        bool is_known = false;          // Estimates::knows_runs()
+        int batch_max = 1;              // jobs that are worth being merged
+        double queue_s = 0;             // what one of many adds to a queue: its part of such a run
     };
     struct Entry {
         ProfilePtr profile;
@@ -61,13 +65,15 @@ public:
 
     const Expected& expected(Index profile, Index gpu_type) const;
     double load_s(Index model, Index gpu_type, const std::string& worker) const;
+    double batch_s(Index profile, Index gpu_type, std::size_t jobs) const;
     // On the type of GPU that most workers have: what queues are measured in.
-    double usual_s(Index profile) const { return expected(profile, usual_type_).run_s; }
+    double usual_s(Index profile) const { return expected(profile, usual_type_).queue_s; }
     Index usual_type() const { return usual_type_; }
     void set_usual_type(Index gpu_type) { usual_type_ = gpu_type; }
 
 private:
     const Estimates& estimates_;
+    int merge_max_;
     Names types_;
     Names requirements_;
     Names model_names_;

@@ -19,7 +19,7 @@ constexpr int kHoldersLookedAt = 4;
 }  // namespace
 
 Scheduler::Impl::Impl(const Estimates& estimates, Options options)
-    : profiles_(estimates),
+    : profiles_(estimates, options.merge_max),
       order_(profiles_),
       machines_(profiles_),
       options_(options),
@@ -66,6 +66,9 @@ void Scheduler::Impl::set_models(const std::string& id, const std::vector<Model>
         order_.unblock_anchor(loaded.model);
     }
     machines_.set_models(*worker, indices);
+    if (models.empty()) {
+        machines_.forget_results(*worker);
+    }
     worker_changed(*worker);
 }
 
@@ -95,6 +98,7 @@ Circumstances Scheduler::Impl::circumstances(const ProfilePtr& profile) {
 void Scheduler::Impl::add(const JobId& job, const JobKeys& keys) {
     COMFYD_ASSERT(!running_.contains(job));
     order_.add(job, keys);
+    note_arrival(job, keys);
     if (++added_ % kForecastEvery == 0) {
         newest_ = job;
     }
@@ -128,21 +132,27 @@ void Scheduler::Impl::note_started(const JobId& job, Time now) {
     forecasts_.erase(forecast);
 }
 
-void Scheduler::Impl::start(const JobId& job, const Match& match, double charged_s, Time now) {
-    const double load_s = match.numbers.load_s;
-    const Machines::Run run{
-        job, later(now, load_s + match.numbers.run_s), match.numbers.vram_needed
+void Scheduler::Impl::take(const JobId& job, Index worker, double charged_s, Time now) {
+    const Machines::Machine& machine = machines_[worker];
+    running_[job] = Running{
+        order_.take(job, charged_s),
+        machine.state.id,
+        charged_s,
+        now,
+        machines_.served_s(machine, now)
     };
-    const auto gone = machines_.start(match.worker, run, match.profile);
-    if (load_s > 0) {
-        machines_.stay(match.worker, later(now, load_s * (1 + options_.stay_factor)), load_s);
-        loads_ += 1;
-    }
-    running_[job] =
-        Running{order_.take(job, charged_s), machines_[match.worker].state.id, charged_s};
-    for (const Index anchor : gone) {
-        order_.unblock_anchor(anchor);
-    }
+}
+
+Machines::Run Scheduler::Impl::expected_run(
+    const JobId& job, Index worker, Index profile, std::size_t jobs
+) const {
+    const Index type = machines_[worker].type;
+    const ProfileTable::Expected& expected = profiles_.expected(profile, type);
+    Machines::Run run;
+    run.job = job;
+    run.seconds = jobs > 1 ? profiles_.batch_s(profile, type, jobs) : expected.run_s;
+    run.vram_bytes = expected.vram_bytes + (jobs - 1) * expected.rider_bytes;
+    return run;
 }
 
 Decision Scheduler::Impl::decide(const Match& match, Time now) {
@@ -157,31 +167,73 @@ Decision Scheduler::Impl::decide(const Match& match, Time now) {
     decision.waited_s = seconds_between(decision.keys.queued_at, now);
     decision.queue_length = order_.size();
     note_started(match.job, now);
-    start(match.job, match, match.numbers.load_s + match.numbers.run_s, now);
-    for (const JobId& rider : pick_riders(match)) {
+    const double load_s = match.numbers.load_s;
+    const Machines::Run alone = expected_run(match.job, match.worker, match.profile, 1);
+    take(match.job, match.worker, load_s + alone.seconds, now);
+    const std::vector<JobId> riders = pick_riders(match, now);
+    Machines::Run run = expected_run(match.job, match.worker, match.profile, 1 + riders.size());
+    for (const JobId& rider : riders) {
         decision.riders.push_back({rider, order_.keys_of(rider)});
-        running_[rider] =
-            Running{order_.take(rider, match.numbers.run_s), decision.worker, match.numbers.run_s};
+        take(rider, match.worker, run.seconds / static_cast<double>(1 + riders.size()), now);
+    }
+    if (!riders.empty()) {
+        decision.numbers.run_s = run.seconds * machines_.sharing(machines_[match.worker]);
+        decision.numbers.finish_s = load_s + decision.numbers.run_s;
+    }
+    machines_.keep_results(match.worker, match.profile, riders.empty() ? decision.keys.content : 0);
+    run.seconds += load_s;
+    for (const Index anchor : machines_.start(match.worker, run, match.profile, now)) {
+        order_.unblock_anchor(anchor);
+    }
+    if (load_s > 0) {
+        machines_.stay(match.worker, later(now, load_s * (1 + options_.stay_factor)), load_s);
+        loads_ += 1;
     }
     return decision;
 }
 
 void Scheduler::Impl::running(
-    const JobId& job, const std::string& id, const JobKeys& keys, Time now
+    const JobId& job,
+    const std::string& id,
+    const JobKeys& keys,
+    Time now,
+    const std::vector<Decision::Rider>& riders
 ) {
     const auto worker = machines_.find(id);
     if (!worker || running_.contains(job)) {
         return;
     }
+    const std::size_t jobs = 1 + riders.size();
     const Index profile = profiles_.intern(keys.profile);
-    const Numbers numbers = numbers_of(machines_[*worker], profile, now);
-    const Machines::Run run{job, later(now, numbers.run_s), numbers.vram_needed};
-    machines_.start(*worker, run, profile);
-    running_[job] = Running{order_.charge(keys, numbers.run_s), id, numbers.run_s};
+    const Machines::Run run = expected_run(job, *worker, profile, jobs);
+    machines_.start(*worker, run, profile, now);
     profiles_.release(profile);
+    const double charged_s = run.seconds / static_cast<double>(jobs);
+    const double served_s = machines_.served_s(machines_[*worker], now);
+    running_[job] = Running{order_.charge(keys, charged_s), id, charged_s, now, served_s};
+    for (const Decision::Rider& rider : riders) {
+        running_[rider.job] =
+            Running{order_.charge(rider.keys, charged_s), id, charged_s, now, served_s};
+    }
 }
 
-void Scheduler::Impl::finished(const JobId& job, double gpu_seconds, Time) {
+double Scheduler::Impl::gpu_part(const JobId& job, Time now) const {
+    const auto run = running_.find(job);
+    const auto worker = run == running_.end() ? std::nullopt : machines_.find(run->second.worker);
+    const double passed_s = worker ? seconds_between(run->second.since, now) : 0;
+    if (passed_s <= 0) {
+        return 1;
+    }
+    const double had_s = machines_.served_s(machines_[*worker], now) - run->second.served_s;
+    return std::clamp(had_s / passed_s, 0.0, 1.0);
+}
+
+double Scheduler::Impl::sharing(const std::string& id) const {
+    const auto worker = machines_.find(id);
+    return worker ? machines_.sharing(machines_[*worker]) : 1;
+}
+
+void Scheduler::Impl::finished(const JobId& job, double gpu_seconds, Time now) {
     const auto found = running_.find(job);
     if (found == running_.end()) {
         return;
@@ -190,7 +242,7 @@ void Scheduler::Impl::finished(const JobId& job, double gpu_seconds, Time) {
     running_.erase(found);
     order_.settle(run.owner, run.charged_s, gpu_seconds);
     if (const auto worker = machines_.find(run.worker)) {
-        for (const Index with_room : machines_.finish(*worker, job)) {
+        for (const Index with_room : machines_.finish(*worker, job, now)) {
             worker_changed(with_room);
         }
     }
@@ -239,8 +291,20 @@ std::optional<Decision> Scheduler::next(Time now) {
 std::optional<Time> Scheduler::wake_at() const {
     return impl_->wakes_.empty() ? std::nullopt : std::optional<Time>(impl_->wakes_.begin()->at);
 }
-void Scheduler::running(const JobId& job, const std::string& worker, JobKeys keys, Time now) {
-    impl_->running(job, worker, keys, now);
+void Scheduler::running(
+    const JobId& job,
+    const std::string& worker,
+    JobKeys keys,
+    Time now,
+    const std::vector<Decision::Rider>& riders
+) {
+    impl_->running(job, worker, keys, now, riders);
+}
+double Scheduler::gpu_part(const JobId& job, Time now) const {
+    return impl_->gpu_part(job, now);
+}
+double Scheduler::sharing(const std::string& worker) const {
+    return impl_->sharing(worker);
 }
 void Scheduler::finished(const JobId& job, double gpu_seconds, Time now) {
     impl_->finished(job, gpu_seconds, now);

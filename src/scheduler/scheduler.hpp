@@ -45,6 +45,8 @@ struct JobKeys {
     ProfilePtr profile;        // not null
     Time queued_at{};          // it ages from here
     std::vector<std::string> avoid{};  // workers on which it failed; others are preferred
+    // Of the whole workflow: jobs with the same one do the same. 0: not known.
+    std::uint64_t content = 0;
 };
 
 struct TenantTerms {
@@ -60,9 +62,10 @@ struct WorkerState {
     std::uint64_t vram_bytes = 0;  // of the GPU; 0: not known, then everything fits
     // Models that stay loaded beside those of its latest job, as far as they fit in here together.
     std::uint64_t model_memory_bytes = 0;
-    int slots = 1;          // jobs that it runs at a time
-    bool available = true;  // false: draining or down; what runs there goes on
-    bool merges = false;    // can run several jobs of one shape as one batch
+    int slots = 1;                  // jobs that it runs at a time
+    bool available = true;          // false: draining or down; what runs there goes on
+    std::string unavailable_why{};  // in words: "is down: connection refused"
+    bool merges = false;            // can run several jobs of one shape as one batch
     // Whether it has what Profile::requirement names. Asked once for each and kept. Empty: all.
     std::function<bool(const std::string& requirement)> can_run{};
     // Workers with the same non-empty text answer can_run() alike; so does the worker itself as
@@ -82,13 +85,16 @@ struct Options {
     // While a lower class is past its target, every so many placements one is taken from it.
     int ageing_turn = 4;
     int merge_max = 1;  // jobs in one merged run; 1: never merge
+    // While jobs that can be merged come one after the other, the first of them wait so long for
+    // the next ones. 0: nobody waits.
+    Millis gather{0};
 };
 
 // What one worker would mean for one job, in seconds from the time of the decision.
 struct Numbers {
     double remaining_s = 0;  // until it is free
     double load_s = 0;       // of the models that it does not have
-    double run_s = 0;        // on its type of GPU
+    double run_s = 0;        // on its type of GPU, among what others run there
     double finish_s = 0;     // the sum
     std::uint64_t vram_needed = 0;
     std::uint64_t vram_free = 0;  // of its GPU, less what runs there; 0: not known
@@ -135,6 +141,7 @@ struct Amount {
 struct WorkerVerdict {
     std::string worker;
     bool capable = false;  // could run it, now or when it is free
+    bool is_free = false;  // could begin now
     std::string reason;    // in words: why not, or what it would take there
     Numbers numbers;       // where capable
 };
@@ -154,8 +161,8 @@ struct Explanation {
     std::size_t other_tenants_ahead = 0;            // tenants with such jobs
     Amount running;                                 // on all workers, with what is left of it
     std::size_t workers_capable = 0;
-    std::vector<WorkerVerdict> workers;  // at most 200, capable ones first
-    double expected_wait_s = 0;
+    std::vector<WorkerVerdict> workers;     // at most 200, capable ones first
+    std::optional<double> expected_wait_s;  // nullopt: nobody can run it
     double expected_run_s = 0;
     double expected_load_s = 0;
     bool tenant_at_limit = false;
@@ -202,9 +209,20 @@ public:
     // because it was expected to be free sooner.
     std::optional<Time> wake_at() const;
 
-    // A job that runs without having been placed here: found again after a restart. Unknown
-    // workers are ignored.
-    void running(const JobId& job, const std::string& worker, JobKeys keys, Time now);
+    // A job that runs without having been placed here, with those that share its run: found again
+    // after a restart. Unknown workers are ignored.
+    void running(
+        const JobId& job,
+        const std::string& worker,
+        JobKeys keys,
+        Time now,
+        const std::vector<Decision::Rider>& riders = {}
+    );
+    // Of the time since it was placed, the part in which its GPU worked for it and not for other
+    // workers on the same GPU; 1 where it does not run.
+    double gpu_part(const JobId& job, Time now) const;
+    // How many times as long as alone a run on this worker takes because of others on its GPU.
+    double sharing(const std::string& worker) const;
     // The run has ended, however. `gpu_seconds`: what it took, for the account of its tenant.
     void finished(const JobId& job, double gpu_seconds, Time now);
 

@@ -29,6 +29,24 @@ std::string jobs(std::size_t count) {
     return std::to_string(count) + (count == 1 ? " job" : " jobs");
 }
 
+void give_reasons_of_nobody(Explanation& told) {
+    constexpr int kNamedMax = 3;
+    int named = 0;
+    for (const WorkerVerdict& verdict : told.workers) {
+        if (++named > kNamedMax) {
+            break;
+        }
+        told.reasons.push_back("worker '" + verdict.worker + "' " + verdict.reason);
+    }
+    told.reasons.insert(
+        told.reasons.begin(),
+        told.workers.empty() ? "there is no worker" : "no worker can run it now"
+    );
+    told.advice.push_back(
+        "bring up or add a worker that has the nodes, the models and the memory it needs"
+    );
+}
+
 void keep_largest(std::map<std::string, Amount>& tenants) {
     while (tenants.size() > kTenantsMax) {
         tenants.erase(std::min_element(tenants.begin(), tenants.end(), [](auto& a, auto& b) {
@@ -143,10 +161,9 @@ std::optional<std::size_t> Scheduler::Impl::position(const JobId& job, Time now)
 double Scheduler::Impl::wait_s(
     const Order::Place& place, std::size_t ahead, double ahead_s, Time now
 ) const {
-    const auto slots =
-        static_cast<double>(std::max<std::size_t>(1, machines_.capable(place.profile).first));
+    const double capacity = std::max(1.0, machines_.capable(place.profile).first);
     const Amount runs = machines_.running(now);
-    const double shared = (ahead_s + runs.seconds) / slots;
+    const double shared = (ahead_s + runs.seconds) / capacity;
     const Index anchor = profiles_[place.profile].anchor;
     const auto& busy = machines_.busy_with(anchor);
     if (anchor == 0 || busy.empty() || !policy_->stays_with_models()) {
@@ -161,7 +178,24 @@ double Scheduler::Impl::wait_s(
         queue_s += order_.waiting(static_cast<WaitClass>(i), anchor).seconds;
     }
     const Machines::Machine& first = machines_[busy.begin()->second];
-    return machines_.remaining_s(first, now) + queue_s / static_cast<double>(busy.size());
+    return machines_.remaining_s(first, now) + queue_s / capacity_with(anchor);
+}
+
+// Of the busy workers that have a model, judged by the first few of them.
+double Scheduler::Impl::capacity_with(Index anchor) const {
+    constexpr int kLookedAt = 16;
+    double capacity = 0;
+    int looked_at = 0;
+    const auto& busy = machines_.busy_with(anchor);
+    for (const auto& [ends, worker] : busy) {
+        if (looked_at == kLookedAt) {
+            break;
+        }
+        ++looked_at;
+        const Machines::Machine& machine = machines_[worker];
+        capacity += machines_.capacity_of(machine) / machine.state.slots;
+    }
+    return capacity * static_cast<double>(busy.size()) / looked_at;
 }
 
 std::optional<double> Scheduler::Impl::expected_wait(const JobId& job, Time now) {
@@ -184,42 +218,53 @@ double Scheduler::Impl::raw_wait(const JobId& job, Time now) const {
     return wait_s(place, place.ahead, ahead_s, now);
 }
 
-void Scheduler::Impl::judge_workers(Index profile, Explanation& explanation, Time now) const {
+WorkerVerdict Scheduler::Impl::judge_worker(
+    const Machines::Machine& machine, Index profile, Time now
+) const {
     const Index requirement = profiles_[profile].requirement;
+    WorkerVerdict verdict;
+    verdict.worker = machine.state.id;
+    verdict.numbers = numbers_of(machine, profile, now);
+    const Numbers& numbers = verdict.numbers;
+    if (!machine.state.available) {
+        const std::string& why = machine.state.unavailable_why;
+        verdict.reason = "takes no jobs now: it " + (why.empty() ? "is draining or down" : why);
+        return verdict;
+    }
+    if (!machines_.can_run(machine.kind, requirement)) {
+        // A line about the worker itself comes before those about nodes.
+        verdict.reason = profiles_.requirement(requirement).starts_with('\t')
+                             ? "is of another pool, or lacks a node class or a model that the "
+                               "workflow names"
+                             : "lacks a node class or a model that the workflow names";
+        return verdict;
+    }
+    if (!machines_.is_large_enough(machines_.kinds()[machine.kind], profile)) {
+        verdict.reason = "its GPU has " + gigabytes(machine.state.vram_bytes) +
+                         ", the job needs about " + gigabytes(numbers.vram_needed);
+        return verdict;
+    }
+    const bool fits = machines_.fits_now(machine, profile);
+    verdict.capable = true;
+    verdict.is_free = machine.has_room() && fits;
+    verdict.reason = machine.has_room() ? "free" : "busy for about " + seconds(numbers.remaining_s);
+    if (numbers.load_s > 0) {
+        verdict.reason += ", would load models for " + seconds(numbers.load_s);
+    }
+    if (machine.has_room() && !fits) {
+        verdict.reason += ", but other jobs use the memory of its GPU";
+    }
+    return verdict;
+}
+
+void Scheduler::Impl::judge_workers(Index profile, Explanation& explanation, Time now) const {
     std::vector<WorkerVerdict> others;
     for (Index worker = 0; worker < machines_.count(); ++worker) {
-        const Machines::Machine& machine = machines_[worker];
-        if (!machine.live) {
+        if (!machines_[worker].live) {
             continue;
         }
-        WorkerVerdict verdict;
-        verdict.worker = machine.state.id;
-        verdict.numbers = numbers_of(machine, profile, now);
-        const Numbers& numbers = verdict.numbers;
-        if (!machine.state.available) {
-            verdict.reason = "takes no jobs now: it is draining or down";
-        } else if (!machines_.can_run(machine.kind, requirement)) {
-            // A line about the worker itself comes before those about nodes.
-            verdict.reason = profiles_.requirement(requirement).starts_with('\t')
-                                 ? "is of another pool, or lacks a node class or a model that the "
-                                   "workflow names"
-                                 : "lacks a node class or a model that the workflow names";
-        } else if (!machines_.is_large_enough(machines_.kinds()[machine.kind], profile)) {
-            verdict.reason = "its GPU has " + gigabytes(machine.state.vram_bytes) +
-                             ", the job needs about " + gigabytes(numbers.vram_needed);
-        } else {
-            verdict.capable = true;
-            explanation.workers_capable += 1;
-            verdict.reason = numbers.remaining_s > 0
-                                 ? "busy for about " + seconds(numbers.remaining_s)
-                                 : std::string(machine.has_room() ? "free" : "about to be free");
-            verdict.reason += numbers.load_s > 0
-                                  ? ", would load models for " + seconds(numbers.load_s)
-                                  : std::string();
-            if (machine.has_room() && !machines_.fits_now(machine, profile)) {
-                verdict.reason += ", but other jobs use the memory of its GPU";
-            }
-        }
+        WorkerVerdict verdict = judge_worker(machines_[worker], profile, now);
+        explanation.workers_capable += verdict.capable ? 1 : 0;
         (verdict.capable ? explanation.workers : others).push_back(std::move(verdict));
     }
     std::sort(
@@ -241,8 +286,7 @@ void Scheduler::Impl::give_reasons(const Order::Place& place, Explanation& told)
     auto& reasons = told.reasons;
     auto& advice = told.advice;
     if (told.workers_capable == 0) {
-        reasons.push_back("no worker can run it now");
-        advice.push_back("add a worker that has the nodes, the models and the memory it needs");
+        give_reasons_of_nobody(told);
         return;
     }
     if (told.tenant_at_limit) {
@@ -272,13 +316,13 @@ void Scheduler::Impl::give_reasons(const Order::Place& place, Explanation& told)
             "), so its class gets turns before higher ones"
         );
     }
-    if (place.ahead + above > 0 && told.workers_capable > 0) {
+    // Where one is free already, another would change nothing.
+    const bool any_free = std::ranges::any_of(told.workers, &WorkerVerdict::is_free);
+    if (place.ahead + above > 0 && !any_free) {
+        const auto workers = static_cast<double>(told.workers_capable);
         advice.push_back(
             "one more worker like those that can run it would make the wait about " +
-            seconds(
-                told.expected_wait_s * static_cast<double>(told.workers_capable) /
-                static_cast<double>(told.workers_capable + 1)
-            )
+            seconds(told.expected_wait_s.value_or(0) * workers / (workers + 1))
         );
     }
     if (told.expected_load_s > 0.2 * told.expected_run_s && told.expected_load_s > 1) {
@@ -317,7 +361,7 @@ std::optional<Explanation> Scheduler::Impl::explain(const JobId& job, Time now) 
     told.running = machines_.running(now);
     told.tenant_at_limit = place.tenant_at_limit;
     judge_workers(place.profile, told, now);
-    told.expected_wait_s = expected_wait(job, now).value_or(0);
+    told.expected_wait_s = expected_wait(job, now);
     if (told.workers_capable > 0) {
         const Numbers& best = told.workers.front().numbers;
         told.expected_run_s = best.run_s;

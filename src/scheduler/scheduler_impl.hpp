@@ -43,7 +43,15 @@ public:
     void add(const JobId& job, const JobKeys& keys);
     bool remove(const JobId& job);
     std::optional<Decision> next(Time now);
-    void running(const JobId& job, const std::string& worker, const JobKeys& keys, Time now);
+    void running(
+        const JobId& job,
+        const std::string& worker,
+        const JobKeys& keys,
+        Time now,
+        const std::vector<Decision::Rider>& riders
+    );
+    double gpu_part(const JobId& job, Time now) const;
+    double sharing(const std::string& worker) const;
     void finished(const JobId& job, double gpu_seconds, Time now);
 
     // Not const, because looking at the first of a queue puts its heap right.
@@ -60,6 +68,8 @@ public:
         Order::Owner owner;
         std::string worker;
         double charged_s = 0;
+        Time since{};
+        double served_s = 0;  // of its worker's GPU, then
     };
     std::unordered_map<JobId, Running> running_;
     struct Wake {
@@ -95,9 +105,23 @@ private:
     std::optional<Match> match_warm(WaitClass wait_class, Time now, bool stays_longer);
     std::optional<Match> best_warm(Index worker, WaitClass wait_class, Time now);
     std::optional<Match> match_in_turn(WaitClass wait_class, Time now, bool may_pass_over);
+    std::optional<Match> match_above(const Match& lower, WaitClass wait_class, Time now);
     Weighed weigh(const Order::Head& head, Time now, std::optional<Index> only_worker);
     void list_free(
-        const Order::Group& group, Time now, Question& question, std::vector<Index>& workers
+        const Order::Group& group,
+        Time now,
+        std::optional<Index> with_results,
+        Question& question,
+        std::vector<Index>& workers
+    ) const;
+    std::optional<Index> worker_with_results(const Order::Head& head) const;
+    // Set: the job waits for the worker.
+    std::optional<Deferred> prefer_results(
+        Index worker,
+        const Order::Head& head,
+        const std::vector<Index>& workers,
+        Question& question,
+        Time now
     ) const;
     void list_busy(
         const Order::Group& group, Time now, Question& question, std::vector<Index>& workers
@@ -110,8 +134,16 @@ private:
     JobId job_to_spread(const Order::Head& head, const Question& question, double load_s) const;
     Numbers numbers_of(const Machines::Machine& machine, Index profile, Time now) const;
     Decision decide(const Match& match, Time now);
-    void start(const JobId& job, const Match& match, double charged_s, Time now);
-    std::vector<JobId> pick_riders(const Match& match);
+    void take(const JobId& job, Index worker, double charged_s, Time now);
+    // On its worker, with so many jobs that share it.
+    Machines::Run expected_run(const JobId& job, Index worker, Index profile, std::size_t jobs)
+        const;
+    std::size_t riders_max(const Match& match) const;
+    std::size_t gpus_for(const Match& match, Time now) const;
+    std::vector<JobId> pick_riders(const Match& match, Time now);
+    // Until when a job waits for others that can ride along; nullopt: it does not.
+    std::optional<Time> gathers_until(const Order::Head& head, Time now) const;
+    void note_arrival(const JobId& job, const JobKeys& keys);
     void worker_changed(Index worker);
     void remember_to_ask(Index group, Deferred deferred);
     // How far off the expected waits of some jobs were corrects those of others.
@@ -119,7 +151,9 @@ private:
     void note_started(const JobId& job, Time now);
     double raw_wait(const JobId& job, Time now) const;
     std::optional<WaitClass> class_to_help(Time now);
+    double capacity_with(Index anchor) const;
     double wait_s(const Order::Place& place, std::size_t ahead, double ahead_s, Time now) const;
+    WorkerVerdict judge_worker(const Machines::Machine& machine, Index profile, Time now) const;
     void judge_workers(Index profile, Explanation& explanation, Time now) const;
     void give_reasons(const Order::Place& place, Explanation& explanation) const;
 
@@ -137,6 +171,14 @@ private:
     std::optional<JobId> newest_;
     std::uint64_t added_ = 0;
     std::array<double, kWaitClasses> log_off_{};  // of actual against expected, recent ones
+    // When jobs of a profile that can be merged came.
+    struct Arrivals {
+        JobId latest_job{};
+        Time latest{};
+        Time before{};
+    };
+    std::unordered_map<Index, Arrivals> arrivals_;
+    std::vector<Index> gathering_;  // groups
     Time late_asked_at_{};
     std::optional<WaitClass> late_class_;  // as of then
     bool has_passed_over_ = false;         // in the latest match_in_turn()

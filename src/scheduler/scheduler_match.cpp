@@ -105,6 +105,12 @@ std::optional<Decision> Scheduler::Impl::next(Time now) {
         if (!match && has_passed_over_) {
             match = match_in_turn(wait_class, now, false);
         }
+        const bool was_helped = wait_class == classes.front() && classes != kInOrder;
+        if (match && match->numbers.load_s > 0 && !was_helped) {
+            if (auto above = match_above(*match, wait_class, now)) {
+                match = std::move(above);
+            }
+        }
         if (match && stays && match->numbers.load_s > 0 &&
             (put_off || can_be_put_off(*match, wait_class, now))) {
             put_off = put_off ? std::move(put_off) : std::move(match);
@@ -112,7 +118,6 @@ std::optional<Decision> Scheduler::Impl::next(Time now) {
         }
         if (match) {
             // A lower class that went first because a load was put off has had its turn by that.
-            const bool was_helped = wait_class == classes.front() && classes != kInOrder;
             since_ageing_turn_ =
                 was_helped || put_off ? 0 : std::min(since_ageing_turn_ + 1, options_.ageing_turn);
             return decide(*match, now);
@@ -139,6 +144,37 @@ bool Scheduler::Impl::can_be_put_off(const Match& match, WaitClass wait_class, T
     };
     const auto first = order_.first(wait_class);
     return is_recent(match.job) && (!first || is_recent(first->turn.job.job));
+}
+
+// No job of a higher class waits for a worker that has its models while a free one loads them for a
+// lower one. That happens because the queue of a lower class is the longer one: it outweighs a load
+// sooner. Where the free one's own models are wanted, every load is dear and the higher job is
+// better off with its warm worker.
+std::optional<Scheduler::Impl::Match> Scheduler::Impl::match_above(
+    const Match& lower, WaitClass wait_class, Time now
+) {
+    const Index anchor = profiles_[lower.profile].anchor;
+    std::optional<Match> match;
+    if (is_wanted(machines_[lower.worker], WaitClass::batch)) {
+        return match;
+    }
+    for (const WaitClass above : kInOrder) {
+        if (match || above >= wait_class) {
+            break;
+        }
+        order_.visit_anchor(above, anchor, [&](const Order::Head& head) {
+            const bool saves_no_load =
+                machines_.load_s(machines_[lower.worker], order_.group(head.group).profile) <=
+                lower.numbers.load_s;
+            match = saves_no_load ? weigh(head, now, lower.worker).match : std::nullopt;
+            return match ? Order::Visit::stop : Order::Visit::go_on;
+        });
+    }
+    if (match) {
+        match->other_worker = lower.other_worker;
+        match->other = lower.other;
+    }
+    return match;
 }
 
 // A worker that has just become free goes on with what it has loaded, for a while also when older

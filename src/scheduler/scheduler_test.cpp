@@ -286,6 +286,26 @@ TEST_F(SchedulerTest, SpreadsExactlyWhenTheQueueOutweighsTheLoad) {
     EXPECT_EQ(spread->job, job_id(number)) << "the one whose turn comes when the load is done";
 }
 
+TEST_F(SchedulerTest, ALowerClassGetsNoLoadThatAHigherOneWaitsWithout) {
+    scheduler.set_worker(worker("warm"));
+    const ProfilePtr x = profile("x", 15);
+    scheduler.set_models("warm", x->models);
+    scheduler.add(job_id(1), keys(x, at(0)));
+    ASSERT_EQ(scheduler.next(at(0))->worker, "warm");
+    scheduler.set_worker(worker("cold"));
+    scheduler.add(job_id(2), keys(x, at(1), 9));
+    EXPECT_FALSE(scheduler.next(at(1))) << "the warm one is sooner free than the other has loaded";
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        scheduler.add(job_id(10 + i), keys(x, at(2), 2));
+    }
+    // Their queue outweighs the load.
+    const auto decision = scheduler.next(at(2));
+    ASSERT_TRUE(decision);
+    EXPECT_EQ(decision->worker, "cold");
+    EXPECT_EQ(decision->job, job_id(2));
+    EXPECT_EQ(decision->why, Why::spread);
+}
+
 TEST_F(SchedulerTest, WhatDoesNotFitGoesElsewhere) {
     auto small = worker("small");
     small.vram_bytes = 8 * kGiB;
@@ -446,10 +466,54 @@ TEST_F(SchedulerTest, ExplainsWhyAJobWaits) {
     EXPECT_EQ(told->ahead_by_tenant.at("b").jobs, 1U);
     EXPECT_EQ(told->workers_capable, 1U);
     EXPECT_EQ(told->waited_s, 3);
-    EXPECT_NEAR(told->expected_wait_s, 27 + 50, 15);
+    EXPECT_NEAR(told->expected_wait_s.value_or(0), 27 + 50, 15);
     EXPECT_THAT(told->reasons, ::testing::Contains(HasSubstr("higher class")));
     EXPECT_THAT(told->advice, ::testing::Contains(HasSubstr("priority")));
     EXPECT_FALSE(scheduler.explain(job_id(99), at(3)));
+}
+
+TEST_F(SchedulerTest, AFreeWorkerIsNotAskedForMoreWorkers) {
+    scheduler.set_worker(worker("warm"));
+    const ProfilePtr x = profile("x", 15);
+    scheduler.add(job_id(1), keys(x, at(0)));
+    ASSERT_TRUE(scheduler.next(at(0)));
+    scheduler.add(job_id(2), keys(x, at(0)));
+    scheduler.add(job_id(3), keys(x, at(0)));
+    ASSERT_FALSE(scheduler.next(at(1)));
+    EXPECT_THAT(
+        scheduler.explain(job_id(3), at(1))->advice,
+        ::testing::Contains(HasSubstr("one more worker"))
+    );
+    scheduler.set_worker(worker("cold"));
+    EXPECT_THAT(
+        scheduler.explain(job_id(3), at(1))->advice,
+        ::testing::Not(::testing::Contains(HasSubstr("one more worker")))
+    );
+}
+
+TEST_F(SchedulerTest, NobodyWhoCouldRunItIsExplained) {
+    scheduler.add(job_id(1), keys(profile("x"), at(0)));
+    auto told = scheduler.explain(job_id(1), at(1));
+    EXPECT_EQ(told->expected_wait_s, std::nullopt);
+    EXPECT_THAT(told->reasons, ElementsAre("there is no worker"));
+    auto down = worker("one");
+    down.available = false;
+    down.unavailable_why = "is down: connection refused";
+    scheduler.set_worker(down);
+    auto draining = worker("two");
+    draining.available = false;
+    draining.unavailable_why = "is draining";
+    scheduler.set_worker(draining);
+    told = scheduler.explain(job_id(1), at(1));
+    EXPECT_EQ(told->expected_wait_s, std::nullopt);
+    EXPECT_THAT(
+        told->reasons,
+        ElementsAre(
+            "no worker can run it now",
+            "worker 'one' takes no jobs now: it is down: connection refused",
+            "worker 'two' takes no jobs now: it is draining"
+        )
+    );
 }
 
 TEST_F(SchedulerTest, KnowsTheCircumstancesOfAJobBeforeItIsAdded) {

@@ -8,6 +8,9 @@ namespace {
 
 // Workers of one kind, or with one model, that are looked at for a job.
 constexpr int kLookedAt = 4;
+// A worker that has the results of a job is waited for within this part of what the job takes
+// elsewhere.
+constexpr double kSoon = 0.5;
 
 }  // namespace
 
@@ -33,7 +36,7 @@ Numbers Scheduler::Impl::numbers_of(const Machines::Machine& machine, Index prof
     Numbers numbers;
     numbers.remaining_s = machines_.remaining_s(machine, now);
     numbers.load_s = machines_.load_s(machine, profile);
-    numbers.run_s = expected.run_s;
+    numbers.run_s = expected.run_s * machines_.sharing(machine);
     numbers.finish_s = numbers.remaining_s + numbers.load_s + numbers.run_s;
     numbers.vram_needed = expected.vram_bytes;
     numbers.vram_free = machines_.vram_free(machine);
@@ -45,7 +48,11 @@ Numbers Scheduler::Impl::numbers_of(const Machines::Machine& machine, Index prof
 }
 
 void Scheduler::Impl::list_free(
-    const Order::Group& group, Time now, Question& question, std::vector<Index>& workers
+    const Order::Group& group,
+    Time now,
+    std::optional<Index> with_results,
+    Question& question,
+    std::vector<Index>& workers
 ) const {
     const auto add = [&](Index worker) {
         const Machines::Machine& machine = machines_[worker];
@@ -58,6 +65,7 @@ void Scheduler::Impl::list_free(
         candidate.numbers = numbers_of(machine, group.profile, now);
         candidate.is_wanted_elsewhere =
             candidate.numbers.load_s > 0 && is_wanted(machine, WaitClass::batch);
+        candidate.ran_alike = machine.latest_profile == group.profile;
         question.candidates.push_back(std::move(candidate));
         return true;
     };
@@ -86,6 +94,56 @@ void Scheduler::Impl::list_free(
             return machines_.can_run(machines_[worker], group.profile);
         });
     }
+    for (const auto& worker : {with_results, machines_.latest_with(group.profile)}) {
+        if (worker && machines_[*worker].has_room() &&
+            machines_.can_run(machines_[*worker], group.profile)) {
+            add(*worker);
+        }
+    }
+}
+
+// Where an equal job ran last, unless its models are gone from there.
+std::optional<Index> Scheduler::Impl::worker_with_results(const Order::Head& head) const {
+    const auto worker = machines_.with_results(order_.content_of(head.turn.job.job));
+    const Order::Group& group = order_.group(head.group);
+    return worker && machines_[*worker].state.available &&
+                   machines_.can_run(machines_[*worker], group.profile) &&
+                   machines_.load_s(machines_[*worker], group.profile) <= 0 &&
+                   !must_avoid(group, machines_[*worker])
+               ? worker
+               : std::nullopt;
+}
+
+// The worker has the results, or will have them soon: the run that it saves counts like a load.
+std::optional<Scheduler::Impl::Deferred> Scheduler::Impl::prefer_results(
+    Index worker,
+    const Order::Head& head,
+    const std::vector<Index>& workers,
+    Question& question,
+    Time now
+) const {
+    const auto listed = std::find(workers.begin(), workers.end(), worker);
+    if (listed != workers.end()) {
+        Numbers& there =
+            question.candidates[static_cast<std::size_t>(listed - workers.begin())].numbers;
+        there.finish_s -= there.run_s;
+        there.run_s = 0;
+        return std::nullopt;
+    }
+    const Machines::Machine& machine = machines_[worker];
+    const double remaining_s = machines_.remaining_s(machine, now);
+    const auto soonest = std::ranges::min_element(question.candidates, {}, [](const auto& one) {
+        return one.numbers.finish_s;
+    });
+    // Nobody waits for longer than the job takes elsewhere, however often the worker is taken by
+    // others.
+    const double waited_s = seconds_between(order_.queued_at(head.turn.job.job), now);
+    if (!policy_->stays_with_models() || machine.has_room() ||
+        remaining_s > kSoon * soonest->numbers.finish_s ||
+        waited_s + remaining_s > soonest->numbers.finish_s) {
+        return std::nullopt;
+    }
+    return Deferred{later(now, 1.1 * remaining_s + 0.1), machine.state.id};
 }
 
 void Scheduler::Impl::list_busy(
@@ -122,6 +180,7 @@ Scheduler::Impl::Weighed Scheduler::Impl::weigh(
     Question question;
     std::vector<Index> workers;
     Weighed weighed;
+    const auto with_results = worker_with_results(head);
     if (only_worker) {
         const Machines::Machine& machine = machines_[*only_worker];
         if (machines_.can_run(machine, group.profile) &&
@@ -130,10 +189,23 @@ Scheduler::Impl::Weighed Scheduler::Impl::weigh(
             question.candidates.push_back({numbers_of(machine, group.profile, now), false, false});
         }
     } else {
-        list_free(group, now, question, workers);
+        list_free(group, now, with_results, question, workers);
     }
     question.has_models = group.anchor != 0;
     if (question.candidates.empty()) {
+        return weighed;
+    }
+    if (with_results) {
+        const bool is_free_elsewhere =
+            only_worker && *with_results != *only_worker && machines_[*with_results].has_room();
+        weighed.deferred = prefer_results(*with_results, head, workers, question, now);
+        if (weighed.deferred || is_free_elsewhere) {
+            return weighed;
+        }
+    }
+    if (const auto until = gathers_until(head, now)) {
+        gathering_.push_back(head.group);
+        weighed.deferred = Deferred{*until, {}};
         return weighed;
     }
     if (!only_worker) {
@@ -159,7 +231,7 @@ Scheduler::Impl::Weighed Scheduler::Impl::weigh(
         match.other = question.candidates[*choice.other].numbers;
     }
     if (only_worker && group.anchor != 0) {
-        match.why = Why::warm;
+        match.why = match.numbers.load_s > 0 ? Why::spread : Why::warm;
     }
     match.queue_s = question.queue_s / static_cast<double>(question.warm_workers + 1);
     if (choice.why == Why::spread) {
@@ -180,36 +252,6 @@ JobId Scheduler::Impl::job_to_spread(
     return order_.job_at(
         head.lane, before >= static_cast<double>(last) ? last : static_cast<std::size_t>(before)
     );
-}
-
-std::vector<JobId> Scheduler::Impl::pick_riders(const Match& match) {
-    const Machines::Machine& machine = machines_[match.worker];
-    const Profile& profile = *profiles_[match.profile].profile;
-    if (options_.merge_max <= 1 || !machine.state.merges || !profile.can_be_merged) {
-        return {};
-    }
-    auto limit = static_cast<std::size_t>(options_.merge_max - 1);
-    std::uint64_t models = 0;
-    for (const Model& model : profile.models) {
-        models += model.bytes;
-    }
-    const std::uint64_t each =
-        match.numbers.vram_needed > models ? match.numbers.vram_needed - models : 0;
-    if (machine.state.vram_bytes > 0 && each > 0) {
-        const std::uint64_t spare = match.numbers.vram_free > match.numbers.vram_needed
-                                        ? match.numbers.vram_free - match.numbers.vram_needed
-                                        : 0;
-        limit = std::min(limit, static_cast<std::size_t>(spare / each));
-    }
-    // A larger batch takes longer, so nobody rides along past a higher class that waits.
-    WaitClass lowest = WaitClass::batch;
-    for (const WaitClass wait_class : kInOrder) {
-        if (order_.waiting(wait_class).jobs > 0) {
-            lowest = wait_class;
-            break;
-        }
-    }
-    return order_.alike(match.profile, lowest, limit);
 }
 
 }  // namespace comfyd::scheduler

@@ -262,14 +262,20 @@ private:
     }
 
     void learn(const Machine& machine, const Action& action, double seconds) {
-        if (action.jobs.size() > 1) {
-            return;  // what a merged run takes says little about one job alone
-        }
         const scheduler::Profile& profile = *trace_.profiles[action.profile].profile;
         if (action.jobs.empty()) {
             return;
         }
         const double truth = seconds - std::min(machine.load_s, seconds);
+        if (action.jobs.size() > 1) {
+            scheduler::RunReport report{
+                profile, machine.type->name, machine.id, seconds, machine.missing
+            };
+            report.load_seconds = machine.load_s;
+            report.jobs = static_cast<int>(action.jobs.size());
+            predictor_.learn(report);
+            return;
+        }
         const double expected = predictor_.run_seconds(profile, machine.type->name);
         errors_.push_back(static_cast<float>(std::abs(expected - truth) / std::max(truth, 1e-3)));
         predictor_.learn({profile, machine.type->name, machine.id, seconds, machine.missing});

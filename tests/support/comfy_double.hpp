@@ -41,6 +41,10 @@ struct DoubleOptions {
     // Has the node pack comfyd. What pictures show then depends on nothing but what made
     // them, sample by sample, so a merged run shows what the jobs alone would; see dummy.hpp.
     bool batch_pack = false;
+    // GPU memory that it tells of, in bytes: of its own process, and of others on the same GPU. 0
+    // and 0: it tells of the GPU alone.
+    std::int64_t vram_own = 0;
+    std::int64_t vram_others = 0;
     std::string journal{};  // file that gets a line per start and end of an execution
     Faults faults{};
 };
@@ -51,6 +55,8 @@ struct Executions {
     std::map<std::string, std::uint64_t> by_prompt_id{};
     std::uint64_t loads = 0;  // of checkpoints, where DoubleOptions::load is set
     std::map<std::string, std::uint64_t> by_content{};  // key: SHA-256 of the canonical graph
+    // While a prompt ran, requests by path, without /api.
+    std::map<std::string, std::uint64_t> asked_meanwhile{};
 };
 
 class ComfyDouble {

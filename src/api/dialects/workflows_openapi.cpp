@@ -143,7 +143,7 @@ json::object operation_explain(const Version& version) {
                         "class": {"type": "string", "enum": ["high", "medium", "low", "batch"]},
                         "waited_seconds": {"type": "number"},
                         "wait_target_seconds": {"type": "number"},
-                        "expected_wait_seconds": {"type": "number"},
+                        "expected_wait_seconds": {"type": "number", "nullable": true, "description": "null: no worker can run it now; reasons say why."},
                         "expected_load_seconds": {"type": "number"},
                         "expected_run_seconds": {"type": "number"},
                         "ahead": {"type": "object"},

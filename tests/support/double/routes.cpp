@@ -117,6 +117,7 @@ Task<> Routes::handle(net::Exchange& exchange) {
         path.erase(0, 4);
     }
     if (!path.starts_with("/_double/")) {
+        core_.executions.asked_meanwhile[path] += core_.current_node.empty() ? 0 : 1;
         const bool go_on = co_await pass_faults(exchange, path);
         if (!go_on) {
             co_return;

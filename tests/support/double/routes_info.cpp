@@ -104,6 +104,10 @@ Response Routes::get_features(Call&) {
 Response Routes::get_system_stats(Call&) {
     constexpr std::int64_t kMemory = 25'274'793'984;
     constexpr std::int64_t kFree = 21'463'220'224;
+    constexpr std::int64_t kKept = 1'000'000'000;  // by torch, for what comes next
+    const std::int64_t own = core_.options.vram_own;
+    const std::int64_t others = core_.options.vram_others;
+    const bool tells_own = own + others > 0;
     const json::object system{
         {"os", "linux"},
         {"ram_total", kMemory},
@@ -122,9 +126,9 @@ Response Routes::get_system_stats(Call&) {
         {"type", "cuda"},
         {"index", 0},
         {"vram_total", kMemory},
-        {"vram_free", kFree},
-        {"torch_vram_total", 0},
-        {"torch_vram_free", 0},
+        {"vram_free", tells_own ? kMemory - own - others : kFree},
+        {"torch_vram_total", tells_own ? own + kKept : 0},
+        {"torch_vram_free", tells_own ? kKept : 0},
     };
     return json_answer(json::object{{"system", system}, {"devices", json::array{device}}});
 }
