@@ -267,7 +267,7 @@ TEST_F(ImageNodes, LinkedNumbersOfAGridMayBeAnything) {
              {"padding", list({padding})}}
         );
     };
-    EXPECT_EQ(made(2, 4, -6), "Width and height must be >= 0");
+    EXPECT_EQ(made(2, 4, -9), "Width and height must be >= 0");
     EXPECT_EQ(made(2, 4, -3), "accepted");
     EXPECT_EQ(made(1, 4, -3), "accepted");
     EXPECT_EQ(made(0, 4, 0), "integer division or modulo by zero");
