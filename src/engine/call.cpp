@@ -6,7 +6,6 @@
 #include <mutex>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -36,6 +35,12 @@ Result<> guarded(const std::function<Result<>(std::size_t)>& body, std::size_t i
 }
 
 }  // namespace
+
+WrongKind::WrongKind(std::string_view input, std::string_view wanted, const Value& value)
+    : std::invalid_argument(
+          "'" + std::string(input) + "' must be of type " + std::string(wanted) + ", but is " +
+          std::string(kind_of(value))
+      ) {}
 
 Call::Call(const Surroundings& surroundings, const std::string& node_id, NamedValues inputs)
     : surroundings_(surroundings), node_id_(node_id), inputs_(std::move(inputs)) {}
@@ -94,7 +99,9 @@ bool Call::flag(std::string_view name) const {
     return std::get<bool>(value(name));
 }
 const std::string& Call::text(std::string_view name) const {
-    return std::get<std::string>(value(name));
+    const Value& from = value(name);
+    const auto* text = std::get_if<std::string>(&from);
+    return text != nullptr ? *text : throw WrongKind(name, "STRING", from);
 }
 const json::value& Call::data(std::string_view name) const {
     return std::get<Data>(value(name)).content();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,13 @@ public:
 
 private:
     std::shared_ptr<FloatBuffer> buffer_;
+};
+
+// An input of another kind than the class can use. Thrown by Call's functions; the run makes a
+// TypeError of it.
+class WrongKind : public std::invalid_argument {
+public:
+    WrongKind(std::string_view input, std::string_view wanted, const Value& value);
 };
 
 // By flat names, in declaration order.

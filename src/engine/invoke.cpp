@@ -48,10 +48,12 @@ std::string_view wanted_type(const workflow::InputDefinition& input) {
     return types != nullptr && types->is_string() ? std::string_view(types->get_string()) : "*";
 }
 
-// None may stand for anything: what it means is the class's own business, as in Python.
+// None may stand for anything, and a list for a text: what they mean is the class's own business,
+// as in Python.
 bool fits(const Value& value, const workflow::InputDefinition& input) {
+    const std::string_view type = wanted_type(input);
     return std::holds_alternative<None>(value) || std::holds_alternative<Blocker>(value) ||
-           matches(value, wanted_type(input));
+           (type == "STRING" && std::holds_alternative<Data>(value)) || matches(value, type);
 }
 
 Result<BoundInput> bind_link(const PlannedInput& given, const SlotReader& read) {
@@ -93,6 +95,8 @@ auto guarded(const PlannedNode& node, Function function) -> decltype(function())
         return function();
     } catch (const std::bad_alloc&) {
         return fail(Code::out_of_memory, "The system has no memory left for node " + node.id + ".");
+    } catch (const WrongKind& exception) {
+        return node_error("TypeError", exception.what());
     } catch (const std::bad_variant_access&) {
         return node_error("TypeError", "an input is of another kind than the class can use");
     } catch (const std::bad_cast&) {

@@ -29,7 +29,7 @@ std::size_t margin(std::size_t side, double part) {
 
 Cut cut_for(const ImageShape& shape, std::size_t width, std::size_t height, Crop crop) {
     Cut cut{0, 0, shape.width, shape.height};
-    if (crop == Crop::disabled) {
+    if (crop == Crop::disabled || shape.height == 0 || width == 0 || height == 0) {
         return cut;
     }
     const double old_aspect = static_cast<double>(shape.width) / static_cast<double>(shape.height);
@@ -347,6 +347,38 @@ ResizeMethod resize_method(std::string_view name) {
     return static_cast<ResizeMethod>(found - names.begin());
 }
 
+tl::unexpected<Error> sizes_refused(
+    ResizeMethod method, const ImageShape& shape, std::int64_t width, std::int64_t height
+) {
+    if (method == ResizeMethod::lanczos) {
+        return node_error("ValueError", "height and width must be > 0");
+    }
+    if (method != ResizeMethod::area) {
+        return node_error(
+            "RuntimeError",
+            "Input and output sizes should be greater than 0, but got input (H: " +
+                std::to_string(shape.height) + ", W: " + std::to_string(shape.width) +
+                ") output (H: " + std::to_string(height) + ", W: " + std::to_string(width) + ")"
+        );
+    }
+    if (width < 0 || height < 0) {
+        return node_error(
+            "RuntimeError",
+            "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but "
+            "received {" +
+                std::to_string(height) + ", " + std::to_string(width) + "}"
+        );
+    }
+    return node_error(
+        "RuntimeError",
+        "adaptive_avg_pool2d(): Expected input to have non-zero size for non-batch dimensions, but "
+        "input has sizes [" +
+            std::to_string(shape.batch) + ", " + std::to_string(shape.channels) + ", " +
+            std::to_string(shape.height) + ", " + std::to_string(shape.width) +
+            "] with dimension " + (shape.height == 0 ? "2" : "3") + " being empty"
+    );
+}
+
 Result<Image> resize(
     const Call& call,
     const Image& image,
@@ -357,17 +389,21 @@ Result<Image> resize(
 ) {
     const ImageShape& shape = image.shape();
     const Cut cut = cut_for(shape, width, height, crop);
-    if (cut.width == 0 || cut.height == 0) {
-        return node_error(
-            "RuntimeError",
-            "Nothing is left of a " + std::to_string(shape.width) + " x " +
-                std::to_string(shape.height) + " picture when it is cropped for " +
-                std::to_string(width) + " x " + std::to_string(height)
+    const bool is_empty = width == 0 || height == 0;
+    if (cut.width == 0 || cut.height == 0 || (is_empty && method != ResizeMethod::area)) {
+        return sizes_refused(
+            method,
+            {shape.batch, cut.height, cut.width, shape.channels},
+            static_cast<std::int64_t>(width),
+            static_cast<std::int64_t>(height)
         );
     }
     auto out = call.new_image({shape.batch, height, width, shape.channels});
     if (!out) {
         return fail(std::move(out.error()));
+    }
+    if (is_empty) {
+        return std::move(*out).finish();
     }
     Job job{call, image, cut, std::move(*out)};
     auto result = scale(job, method);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,13 @@ const std::vector<std::string>& resize_method_names();
 // REQUIRES: one of resize_method_names().
 ResizeMethod resize_method(std::string_view name);
 
-// `width` and `height` at least 1. Crop::center cuts the middle of the wanted shape out first.
+// PyTorch's or Pillow's words for sizes that they do not take.
+tl::unexpected<Error> sizes_refused(
+    ResizeMethod method, const ImageShape& shape, std::int64_t width, std::int64_t height
+);
+
+// Crop::center cuts the middle of the wanted shape out first. Nothing can be made of an empty
+// picture, and an empty one only by ResizeMethod::area.
 Result<Image> resize(
     const Call& call,
     const Image& image,

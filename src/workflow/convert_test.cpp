@@ -383,6 +383,13 @@ TEST(ConversionLimits, ShapesThatAreNone) {
         testing::HasSubstr("two nodes have the id 1")
     );
     EXPECT_THAT(converted(graph("", "7")), testing::HasSubstr("neither an object nor"));
+    const std::string object_link = R"({"id":7,"origin_id":1,"origin_slot":0})";
+    const std::string nodes = std::string(kSave) + R"(,{"id":1,"type":"Load"})";
+    EXPECT_THAT(converted(graph(nodes, object_link)), testing::HasSubstr("version 0.4 links are"));
+    EXPECT_THAT(
+        converted(R"({"version":1,"nodes":[)" + nodes + R"(],"links":[)" + object_link + "]}"),
+        testing::HasSubstr(R"("images":["1",0])")
+    );
     EXPECT_THAT(
         converted(R"({"nodes":[],"definitions":{"subgraphs":[{"nodes":[]}]}})"),
         testing::HasSubstr("has no id")

@@ -113,10 +113,7 @@ MaybeError judge_limits(
 }
 
 MaybeError judge_float_limits(const InputSubject& subject, double number) {
-    const auto compare = [&](const json::value& limit) {
-        const double other = limit.to_number<double>();
-        return number < other ? -1 : number > other ? 1 : 0;
-    };
+    const auto compare = [&](const json::value& limit) { return python_compare(number, limit); };
     const json::value received(number);
     return judge_limits(subject, compare, python_str(received), received);
 }

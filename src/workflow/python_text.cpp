@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <type_traits>
 
 namespace comfyd::workflow {
 namespace {
@@ -225,6 +226,27 @@ void append_repr(std::string& out, const json::value& of) {
     }
 }
 
+template <class Number>
+int order_of(Number a, Number b) {
+    return a < b ? -1 : a > b ? 1 : 0;
+}
+
+// Without making a double of `right`, which may round it.
+template <class Whole>
+int order_of_whole(double left, Whole right) {
+    constexpr double kEnd = std::is_signed_v<Whole> ? 0x1p63 : 0x1p64;
+    constexpr double kBegin = std::is_signed_v<Whole> ? -0x1p63 : 0.0;
+    if (std::isnan(left)) {
+        return 0;
+    }
+    if (left < kBegin || left >= kEnd) {
+        return left < kBegin ? -1 : 1;
+    }
+    const double whole = std::trunc(left);
+    const int order = order_of(static_cast<Whole>(whole), right);
+    return order != 0 ? order : order_of(left - whole, 0.0);
+}
+
 }  // namespace
 
 std::string python_repr(const json::value& of) {
@@ -316,7 +338,18 @@ tl::expected<PythonInt, std::string> python_int(const json::value& of) {
     }
 }
 
+int python_compare(double left, const json::value& right) {
+    if (right.is_double()) {
+        return order_of(left, right.get_double());
+    }
+    return right.is_uint64() ? order_of_whole(left, right.get_uint64())
+                             : order_of_whole(left, right.get_int64());
+}
+
 int python_compare(const PythonInt& left, const json::value& right) {
+    if (right.is_double() && !left.value.is_null()) {
+        return -python_compare(right.get_double(), left.value);
+    }
     if (right.is_double()) {
         const double number = std::strtod(left.text.c_str(), nullptr);
         return number < right.get_double() ? -1 : number > right.get_double() ? 1 : 0;

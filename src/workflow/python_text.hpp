@@ -24,8 +24,9 @@ struct PythonInt {
     bool negative = false;
     std::string text;  // all digits, with the sign
 };
-// -1, 0 or 1; `right` is a number.
+// -1, 0 or 1, exact between integers and floats; 0 for NaN. `right` is a number.
 int python_compare(const PythonInt& left, const json::value& right);
+int python_compare(double left, const json::value& right);
 // The error is the exception's text.
 tl::expected<PythonInt, std::string> python_int(const json::value& of);
 tl::expected<double, std::string> python_float(const json::value& of);

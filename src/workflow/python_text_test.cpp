@@ -75,6 +75,20 @@ TEST(PythonText, FloatTakesWhatPythonTakes) {
     }
 }
 
+TEST(PythonText, FloatsAndIntegersAreComparedExactly) {
+    EXPECT_EQ(python_compare(-9.223372036854775808e18, -9223372036854775807), -1);
+    EXPECT_EQ(python_compare(-9.223372036854775808e18, INT64_MIN), 0);
+    EXPECT_EQ(python_compare(9.223372036854775808e18, INT64_MAX), 1);
+    EXPECT_EQ(python_compare(1.8446744073709551616e19, UINT64_MAX), 1);
+    EXPECT_EQ(python_compare(-0.5, UINT64_MAX), -1);
+    EXPECT_EQ(python_compare(9007199254740992.0, 9007199254740993), -1);
+    EXPECT_EQ(python_compare(2.5, 2), 1);
+    EXPECT_EQ(python_compare(-2.5, -2), -1);
+    EXPECT_EQ(python_compare(NAN, 0), 0);
+    EXPECT_EQ(python_compare(*python_int(INT64_MAX), json::value(9.223372036854775808e18)), -1);
+    EXPECT_EQ(python_compare(*python_int("-18446744073709551616"), json::value(-1e300)), 1);
+}
+
 TEST(PythonText, TruthIsPythons) {
     EXPECT_TRUE(python_bool("false"));
     EXPECT_FALSE(python_bool(""));

@@ -8,15 +8,16 @@
 
 namespace comfyd::engine {
 
-Result<> expect_single(const Image& image) {
+Result<> expect_pillow(const Image& image) {
     const ImageShape& shape = image.shape();
-    if (shape.batch == 1) {
+    if (shape.batch > 0 && shape.channels >= 2 && shape.channels <= 4) {
         return {};
     }
+    const std::string of_batch = shape.batch == 0 ? std::to_string(shape.width) + ", " : "";
     return node_error(
         "TypeError",
-        "Cannot handle this data type: (1, 1, " + std::to_string(shape.width) + ", " +
-            std::to_string(shape.channels) + "), |u1"
+        "Cannot handle this data type: (1, 1, " + of_batch + std::to_string(shape.channels) +
+            "), |u1"
     );
 }
 

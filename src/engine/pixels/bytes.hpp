@@ -8,8 +8,9 @@
 
 namespace comfyd::engine {
 
-// Fails as Pillow does when it is given a batch.
-Result<> expect_single(const Image& image);
+// Fails as Pillow does with pictures that it has no mode for, and as ComfyUI's classes that take
+// their batches apart do with an empty one.
+Result<> expect_pillow(const Image& image);
 
 // Every value cut down to a byte and back, as a walk through Pillow leaves it.
 Result<Image> rounded_to_bytes(const Call& call, const Image& image);

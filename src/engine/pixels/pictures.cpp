@@ -18,6 +18,19 @@ Result<Image> pictures(const Call& call, const Image& image, std::size_t first, 
     return call.whole(ImageView(View(image).pictures(first, count)));
 }
 
+std::vector<Image> single_pictures(const std::vector<Value>& batches) {
+    std::vector<Image> singles;
+    for (const Value& value : batches) {
+        const Image& batch = std::get<Image>(value);
+        ImageShape shape = batch.shape();
+        const std::size_t count = std::exchange(shape.batch, 1);
+        for (std::size_t i = 0; i < count; ++i) {
+            singles.emplace_back(shape, batch.buffer(), batch.picture(i));
+        }
+    }
+    return singles;
+}
+
 Result<Image> with_channels(const Call& call, const Image& image, std::size_t channels) {
     const ImageShape& shape = image.shape();
     if (shape.channels == channels) {
@@ -184,25 +197,11 @@ Result<Image> scale(
     ResizeMethod method,
     Crop crop
 ) {
-    if (width >= 1 && height >= 1) {
-        return resize(
-            call,
-            image,
-            static_cast<std::size_t>(width),
-            static_cast<std::size_t>(height),
-            method,
-            crop
-        );
+    if (width < 0 || height < 0) {
+        return sizes_refused(method, image.shape(), width, height);
     }
-    if (method == ResizeMethod::lanczos) {
-        return node_error("ValueError", "height and width must be > 0");
-    }
-    const ImageShape& shape = image.shape();
-    return node_error(
-        "RuntimeError",
-        "Input and output sizes should be greater than 0, but got input (H: " +
-            std::to_string(shape.height) + ", W: " + std::to_string(shape.width) +
-            ") output (H: " + std::to_string(height) + ", W: " + std::to_string(width) + ")"
+    return resize(
+        call, image, static_cast<std::size_t>(width), static_cast<std::size_t>(height), method, crop
     );
 }
 

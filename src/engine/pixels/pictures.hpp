@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "engine/call.hpp"
 #include "engine/node.hpp"
@@ -22,6 +23,9 @@ Result<Image> cut(const Call& call, const Image& image, const Box& box);
 
 // REQUIRES: `first + count` is at most the batch.
 Result<Image> pictures(const Call& call, const Image& image, std::size_t first, std::size_t count);
+
+// Every picture of every batch on its own, over the same pixels. REQUIRES: Images.
+std::vector<Image> single_pictures(const std::vector<Value>& batches);
 
 // Surplus channels are cut off, missing ones are 1.
 Result<Image> with_channels(const Call& call, const Image& image, std::size_t channels);
@@ -53,7 +57,7 @@ Image as_image(const Mask& mask);
 // REQUIRES: one channel.
 Mask as_mask(const Image& image);
 
-// resize() for sizes that were computed: one that is not positive fails as it does in ComfyUI.
+// resize() for sizes that were computed: one that is negative fails as it does in ComfyUI.
 Result<Image> scale(
     const Call& call,
     const Image& image,

@@ -94,6 +94,15 @@ COMFYD_KERNEL void to_normal(float* groups, std::size_t count) {
 
 }  // namespace
 
+std::uint32_t numpy_seed(const Value& seed) {
+    constexpr std::int64_t kModulus = 0xFFFF'FFFF;
+    if (const auto* large = std::get_if<std::uint64_t>(&seed)) {
+        return static_cast<std::uint32_t>(*large % kModulus);
+    }
+    const std::int64_t rest = std::get<std::int64_t>(seed) % kModulus;
+    return static_cast<std::uint32_t>(rest < 0 ? rest + kModulus : rest);
+}
+
 std::uint64_t NumpyRandom::below(std::uint64_t count) {
     if (count <= 1) {
         return 0;

@@ -5,13 +5,18 @@
 #include <cstdint>
 #include <random>
 
+#include "engine/value.hpp"
+
 namespace comfyd::engine {
 
-// numpy.random.seed(seed % (2**32 - 1)) and what follows it.
+// Python's seed % (2**32 - 1): where a seed is linked it may be negative.
+// REQUIRES: an INT.
+std::uint32_t numpy_seed(const Value& seed);
+
+// numpy.random.seed(seed) and what follows it.
 class NumpyRandom {
 public:
-    explicit NumpyRandom(std::uint64_t seed)
-        : engine_(static_cast<std::uint32_t>(seed % 0xFFFF'FFFFULL)) {}
+    explicit NumpyRandom(std::uint32_t seed) : engine_(seed) {}
 
     // numpy.random.randint(0, count). REQUIRES: 1 <= count <= 2^32.
     std::uint64_t below(std::uint64_t count);

@@ -326,8 +326,12 @@ private:
         }
     }
 
-    // Lists in version 0.4 and objects in version 1; both are understood in either.
+    // Lists in version 0.4, where the editor does not understand objects, and objects in version 1,
+    // where lists are understood too.
     Result<> read_links(Graph& graph, const json::object& source, bool is_subgraph) const {
+        const json::value* version = is_subgraph ? nullptr : json::find(source, "version");
+        const bool only_lists =
+            version != nullptr && version->is_double() && version->get_double() == 0.4;
         const json::array* links = array_at(source, "links");
         if (links == nullptr) {
             return {};
@@ -348,6 +352,11 @@ private:
                 id = &(*items)[0];
                 origin = &(*items)[1];
                 slot = &(*items)[2];
+            } else if (members != nullptr && only_lists) {
+                return fail(document_error(
+                    "a link of the workflow is an object; in a document of version 0.4 links are "
+                    "[id, from node, from slot, to node, to slot, type]"
+                ));
             } else if (members != nullptr) {
                 id = json::find(*members, "id");
                 origin = json::find(*members, "origin_id");

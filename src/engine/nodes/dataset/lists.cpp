@@ -1,5 +1,4 @@
 // Lists of pictures, shuffled by NumPy's legacy generator or put together.
-#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -7,13 +6,14 @@
 
 #include "engine/call.hpp"
 #include "engine/nodes/dataset/dataset.hpp"
+#include "engine/pixels/pictures.hpp"
 #include "engine/pixels/random.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
 // numpy.random.permutation(count).
-std::vector<std::size_t> permutation(std::size_t count, std::uint64_t seed) {
+std::vector<std::size_t> permutation(std::size_t count, std::uint32_t seed) {
     std::vector<std::size_t> order(count);
     std::iota(order.begin(), order.end(), std::size_t{0});
     NumpyRandom random(seed);
@@ -23,27 +23,9 @@ std::vector<std::size_t> permutation(std::size_t count, std::uint64_t seed) {
     return order;
 }
 
-// Every picture of every batch on its own.
-Result<std::vector<Value>> single_pictures(const Call& call) {
-    std::vector<Value> singles;
-    for (const Value& item : call.list("images")) {
-        const Image& images = std::get<Image>(item);
-        ImageShape shape = images.shape();
-        if (shape.batch == 1) {
-            singles.push_back(item);
-            continue;
-        }
-        const std::size_t pictures = std::exchange(shape.batch, 1);
-        for (std::size_t i = 0; i < pictures; ++i) {
-            auto single = call.new_image(shape);
-            if (!single) {
-                return fail(std::move(single.error()));
-            }
-            std::copy_n(images.picture(i), shape.height * shape.row_floats(), single->data());
-            singles.emplace_back(std::move(*single).finish());
-        }
-    }
-    return singles;
+std::vector<Value> single_values(const Call& call) {
+    const std::vector<Image> singles = single_pictures(call.list("images"));
+    return {singles.begin(), singles.end()};
 }
 
 Value as_list(std::vector<Value> items) {
@@ -62,12 +44,9 @@ std::vector<Value> in_order(
 }
 
 Result<NodeResult> execute_shuffle(Call& call) {
-    const auto singles = single_pictures(call);
-    if (!singles) {
-        return fail(singles.error());
-    }
-    const auto order = permutation(singles->size(), call.seed("seed"));
-    return NodeResult{.outputs = {as_list(in_order(*singles, order))}};
+    const std::vector<Value> singles = single_values(call);
+    const auto order = permutation(singles.size(), numpy_seed(call.value("seed")));
+    return NodeResult{.outputs = {as_list(in_order(singles, order))}};
 }
 
 Result<NodeResult> execute_shuffle_pairs(Call& call) {
@@ -76,18 +55,14 @@ Result<NodeResult> execute_shuffle_pairs(Call& call) {
     if (texts.size() < images.size()) {
         return node_error("IndexError", "list index out of range");
     }
-    const auto order = permutation(images.size(), call.seed("seed"));
+    const auto order = permutation(images.size(), numpy_seed(call.value("seed")));
     return NodeResult{
         .outputs = {as_list(in_order(images, order)), as_list(in_order(texts, order))}
     };
 }
 
 Result<NodeResult> execute_merge(Call& call) {
-    auto singles = single_pictures(call);
-    if (!singles) {
-        return fail(std::move(singles.error()));
-    }
-    return NodeResult{.outputs = {as_list(std::move(*singles))}};
+    return NodeResult{.outputs = {as_list(single_values(call))}};
 }
 
 }  // namespace

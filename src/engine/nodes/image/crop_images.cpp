@@ -7,20 +7,52 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-// `place(room)` says how much of the surplus lies before the crop, first along x, then along y.
+// Where the crop lies along one side. Limits are not checked where a length is linked, so it may
+// be less than 1, and the end may then lie before the start.
+struct Span {
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+};
+
+// `place(room)` says how much of the surplus lies before the crop.
+template <class Place>
+Span span_of(std::size_t side, std::int64_t length, Place place) {
+    const auto whole = static_cast<std::int64_t>(side);
+    if (length < 0) {
+        return {0, -1};
+    }
+    const std::int64_t part = std::min(whole, length);
+    const std::int64_t first = place(whole - part);
+    return {first, first + part};
+}
+
+// As Pillow says it.
+tl::unexpected<Error> reversed(const char* end, const char* start) {
+    return node_error(
+        "ValueError", "Coordinate '" + std::string(end) + "' is less than '" + start + "'"
+    );
+}
+
+// Every picture of a batch is cut at the same place, which is found first along x, then along y.
 template <class Place>
 Result<NodeResult> cropped(Call& call, Place place) {
     const Image& image = call.image("images");
     const ImageShape& shape = image.shape();
-    if (auto single = expect_single(image); !single) {
-        return fail(std::move(single.error()));
+    if (auto fit = expect_pillow(image); !fit) {
+        return fail(std::move(fit.error()));
     }
-    Box box;
-    box.width = std::min(shape.width, static_cast<std::size_t>(call.integer("width")));
-    box.height = std::min(shape.height, static_cast<std::size_t>(call.integer("height")));
-    box.x = place(shape.width - box.width);
-    box.y = place(shape.height - box.height);
-    auto part = cut(call, image, box);
+    const Span x = span_of(shape.width, call.integer("width"), place);
+    const Span y = span_of(shape.height, call.integer("height"), place);
+    if (x.last < x.first) {
+        return reversed("right", "left");
+    }
+    if (y.last < y.first) {
+        return reversed("lower", "upper");
+    }
+    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+    auto part = cut(
+        call, image, {size(x.first), size(y.first), size(x.last - x.first), size(y.last - y.first)}
+    );
     if (part) {
         part = rounded_to_bytes(call, *part);
     }
@@ -31,12 +63,14 @@ Result<NodeResult> cropped(Call& call, Place place) {
 }
 
 Result<NodeResult> from_center(Call& call) {
-    return cropped(call, [](std::size_t room) { return room / 2; });
+    return cropped(call, [](std::int64_t room) { return room / 2; });
 }
 
 Result<NodeResult> at_random(Call& call) {
-    NumpyRandom random(call.seed("seed"));
-    return cropped(call, [&](std::size_t room) { return random.below(room + 1); });
+    NumpyRandom random(numpy_seed(call.value("seed")));
+    return cropped(call, [&](std::int64_t room) {
+        return static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(room) + 1));
+    });
 }
 
 }  // namespace

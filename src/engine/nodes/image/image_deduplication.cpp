@@ -15,9 +15,6 @@ constexpr std::size_t kBits = kSide * kSide;
 
 // One bit for each pixel of a tiny gray version: whether it is brighter than the average.
 Result<std::uint64_t> fingerprint(const Call& call, const Image& image) {
-    if (auto single = expect_single(image); !single) {
-        return fail(std::move(single.error()));
-    }
     const auto tiny = resize(call, image, kSide, kSide, ResizeMethod::lanczos, Crop::disabled);
     if (!tiny) {
         return fail(tiny.error());
@@ -48,8 +45,8 @@ Result<NodeResult> execute(Call& call) {
     const double threshold = call.number("similarity_threshold");
     auto kept = std::make_shared<List>();
     std::vector<std::uint64_t> seen;
-    for (const Value& value : call.list("images")) {
-        const auto bits = fingerprint(call, std::get<Image>(value));
+    for (const Image& image : single_pictures(call.list("images"))) {
+        const auto bits = fingerprint(call, image);
         if (!bits) {
             return fail(bits.error());
         }
@@ -59,7 +56,7 @@ Result<NodeResult> execute(Call& call) {
         }
         if (!repeated) {
             seen.push_back(*bits);
-            kept->items.push_back(value);
+            kept->items.push_back(image);
         }
     }
     return NodeResult{.outputs = {std::shared_ptr<const List>(std::move(kept))}};

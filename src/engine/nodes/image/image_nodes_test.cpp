@@ -169,9 +169,18 @@ TEST_F(ImageNodes, RefusesAsComfyUiDoes) {
     EXPECT_EQ(
         refusal(
             center_crop_images(),
-            {{"images", batch}, {"width", std::int64_t{1}}, {"height", std::int64_t{1}}}
+            {{"images", plain({1, 4, 6, 1}, 0.5F)},
+             {"width", std::int64_t{1}},
+             {"height", std::int64_t{1}}}
         ),
-        "Cannot handle this data type: (1, 1, 6, 3), |u1"
+        "Cannot handle this data type: (1, 1, 1), |u1"
+    );
+    EXPECT_EQ(
+        refusal(
+            center_crop_images(),
+            {{"images", batch}, {"width", std::int64_t{-1}}, {"height", std::int64_t{1}}}
+        ),
+        "Coordinate 'right' is less than 'left'"
     );
     EXPECT_EQ(
         refusal(image_rgb_to_yuv(), {{"image", alpha}}),
@@ -193,12 +202,108 @@ TEST_F(ImageNodes, RefusesAsComfyUiDoes) {
     );
 }
 
+std::shared_ptr<const List> list(std::vector<Value> items) {
+    return std::make_shared<List>(List{std::move(items)});
+}
+
+// Each picture of the batch has one value, 0 and 1 and 2 and … parts of 255.
+TEST_F(ImageNodes, BatchesAreCroppedAndScaledPictureByPicture) {
+    for (const std::size_t pictures : {1U, 2U, 5U}) {
+        const Image batch = image({pictures, 4, 6, 3}, [](std::size_t i) {
+            return static_cast<float>(i / (4 * 6 * 3)) / 255.0F;
+        });
+        const Inputs size{{"width", std::int64_t{2}}, {"height", std::int64_t{3}}};
+        const std::vector<std::pair<NodeClass, Inputs>> classes = {
+            {center_crop_images(), {size[0], size[1]}},
+            {random_crop_images(), {size[0], size[1], {"seed", std::int64_t{-1}}}},
+            {resize_images_by_shorter_edge(), {{"shorter_edge", std::int64_t{2}}}},
+            {resize_images_by_longer_edge(), {{"longer_edge", std::int64_t{3}}}},
+        };
+        for (auto [node, inputs] : classes) {
+            inputs.emplace_back("images", batch);
+            const Image made = picture(node, inputs);
+            ASSERT_EQ(made.shape().batch, pictures) << node.name;
+            for (std::size_t i = 0; i < pictures; ++i) {
+                EXPECT_EQ(made.picture(i)[0], static_cast<float>(i) / 255.0F) << node.name;
+            }
+        }
+    }
+}
+
+TEST_F(ImageNodes, ListsOfBatchesAreTakenApart) {
+    const Image grays =
+        image({3, 8, 8, 3}, [](std::size_t i) { return i / (8 * 8 * 3) == 1 ? 1.0F : 0.0F; });
+    const auto number = [](std::int64_t value) { return list({value}); };
+    const Inputs cells{
+        {"images", list({grays, plain({1, 4, 4, 4}, 1.0F)})},
+        {"columns", number(2)},
+        {"cell_width", number(8)},
+        {"cell_height", number(8)},
+        {"padding", number(1)}
+    };
+    const Image grid = picture(image_grid(), cells);
+    ASSERT_EQ(grid.shape(), (ImageShape{1, 17, 17, 3}));
+    EXPECT_EQ(grid.row(0)[0], 0.0F);
+    EXPECT_EQ(grid.row(0)[9 * 3], 1.0F);
+    EXPECT_EQ(grid.row(9)[0], 0.0F);
+    EXPECT_EQ(grid.row(9)[9 * 3], 1.0F);
+
+    const auto kept =
+        run(image_deduplication(),
+            {{"images", list({grays, grays})}, {"similarity_threshold", list({0.5})}});
+    ASSERT_TRUE(kept);
+    // All plain pictures have one fingerprint.
+    EXPECT_EQ(std::get<std::shared_ptr<const List>>(kept->outputs[0])->items.size(), 1U);
+}
+
+TEST_F(ImageNodes, LinkedNumbersOfAGridMayBeAnything) {
+    const auto made = [&](std::int64_t columns, std::int64_t width, std::int64_t padding) {
+        return refusal(
+            image_grid(),
+            {{"images", list({plain({2, 4, 4, 3}, 0.5F)})},
+             {"columns", list({columns})},
+             {"cell_width", list({width})},
+             {"cell_height", list({std::int64_t{4}})},
+             {"padding", list({padding})}}
+        );
+    };
+    EXPECT_EQ(made(2, 4, -9), "Width and height must be >= 0");
+    EXPECT_EQ(made(2, 4, -3), "accepted");
+    EXPECT_EQ(made(1, 4, -3), "accepted");
+    EXPECT_EQ(made(0, 4, 0), "integer division or modulo by zero");
+    EXPECT_EQ(made(-1, 4, 0), "Width and height must be >= 0");
+    EXPECT_EQ(made(2, 0, 0), "height and width must be > 0");
+    EXPECT_EQ(made(2, INT64_MIN, INT64_MIN), "Width and height must be >= 0");
+}
+
+TEST_F(ImageNodes, OnlyAreaScalesToNothing) {
+    const auto made = [&](const char* method, std::int64_t height) {
+        return refusal(
+            resize_and_pad_image(),
+            {{"image", plain({2, 4, 6, 3}, 0.5F)},
+             {"target_width", std::int64_t{5}},
+             {"target_height", height},
+             {"padding_color", std::string("white")},
+             {"interpolation", std::string(method)}}
+        );
+    };
+    EXPECT_EQ(made("area", 0), "accepted");
+    EXPECT_EQ(
+        made("area", -1),
+        "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but "
+        "received {-1, -1}"
+    );
+    EXPECT_EQ(made("lanczos", 0), "height and width must be > 0");
+    EXPECT_EQ(
+        made("bilinear", 0),
+        "Input and output sizes should be greater than 0, but got input (H: 4, W: 6) output (H: 0, "
+        "W: 0)"
+    );
+}
+
 TEST_F(ImageNodes, OnlyAFullBatchOfEqualSizesIsJoined) {
     const Image a = plain({1, 4, 6, 3}, 0.5F);
     const Image b = plain({1, 5, 6, 3}, 0.5F);
-    const auto list = [](std::vector<Value> items) {
-        return std::shared_ptr<const List>(std::make_shared<List>(List{std::move(items)}));
-    };
     EXPECT_EQ(
         refusal(
             rebatch_images(), {{"images", list({a, b})}, {"batch_size", list({std::int64_t{2}})}}

@@ -10,6 +10,9 @@ namespace {
 Result<NodeResult> execute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
+    if (shape.width == 0 || shape.height == 0) {
+        return node_error("ZeroDivisionError", "division by zero");
+    }
     const std::int64_t width = call.integer("target_width");
     const std::int64_t height = call.integer("target_height");
     const double factor = std::min(

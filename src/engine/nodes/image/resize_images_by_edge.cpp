@@ -6,6 +6,9 @@ namespace {
 
 Result<NodeResult> by_width_or_height(Call& call, bool by_width, std::int64_t edge) {
     const Image& image = call.image("images");
+    if (auto fit = expect_pillow(image); !fit) {
+        return fail(std::move(fit.error()));
+    }
     const auto width = static_cast<double>(image.shape().width);
     const auto height = static_cast<double>(image.shape().height);
     const auto given = static_cast<double>(edge);
@@ -23,12 +26,8 @@ Result<NodeResult> by_width_or_height(Call& call, bool by_width, std::int64_t ed
 }
 
 Result<NodeResult> by_shorter(Call& call) {
-    const Image& image = call.image("images");
-    if (auto single = expect_single(image); !single) {
-        return fail(std::move(single.error()));
-    }
-    const bool by_width = image.shape().width < image.shape().height;
-    return by_width_or_height(call, by_width, call.integer("shorter_edge"));
+    const ImageShape& shape = call.image("images").shape();
+    return by_width_or_height(call, shape.width < shape.height, call.integer("shorter_edge"));
 }
 
 Result<NodeResult> by_longer(Call& call) {

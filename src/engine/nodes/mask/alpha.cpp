@@ -44,14 +44,18 @@ Result<NodeResult> execute_join(Call& call) {
         return fail(alpha.error());
     }
     const std::size_t colors = std::min<std::size_t>(3, shape.channels);
-    const ImageShape joined{
-        std::min(shape.batch, alpha->shape().batch), shape.height, shape.width, colors + 1
-    };
+    const std::size_t pictures = shape.batch;
+    const std::size_t masks = alpha->shape().batch;
+    if ((pictures == 0) != (masks == 0)) {
+        return node_error("ZeroDivisionError", "division by zero");
+    }
+    // The shorter of the two starts again at its end.
+    const ImageShape joined{std::max(pictures, masks), shape.height, shape.width, colors + 1};
     return as_output(make_image(call, joined, [&](std::size_t row, float* into) {
         std::vector<float> image_row;
         std::vector<float> alpha_row;
-        const float* from = image.row(row, image_row);
-        const float* mask = alpha->row(row, alpha_row);
+        const float* from = image.row(row % (pictures * shape.height), image_row);
+        const float* mask = alpha->row(row % (masks * shape.height), alpha_row);
         for (std::size_t x = 0; x < shape.width; ++x) {
             std::copy_n(from + x * shape.channels, colors, into);
             into[colors] = 1.0F - mask[x];

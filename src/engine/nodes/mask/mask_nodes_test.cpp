@@ -107,6 +107,26 @@ TEST(ImageToMask, RefusesChannelsThatAreNotThere) {
     );
 }
 
+// The shorter of the two starts again at its end.
+TEST(JoinImageWithAlpha, TakesBatchesOfAnyTwoLengths) {
+    const auto joined = [](int pictures, int masks) {
+        return shown(
+            {{"1", empty_image(1, 0xFFFFFF, pictures)},
+             {"m", empty_image(1, 0, masks)},
+             {"a", node_of("ImageToMask", {{"image", link_to("m")}, {"channel", "red"}})},
+             {"2", node_of("JoinImageWithAlpha", {{"image", link_to("1")}, {"alpha", link_to("a")}})
+             },
+             {"3", node_of("GetImageSize", {{"image", link_to("2")}})}},
+            "3",
+            2
+        );
+    };
+    EXPECT_EQ(joined(1, 1), "1");
+    EXPECT_EQ(joined(1, 3), "3");
+    EXPECT_EQ(joined(3, 2), "3");
+    EXPECT_EQ(joined(2, 5), "5");
+}
+
 TEST(PorterDuff, RefusesDifferentChannels) {
     EXPECT_EQ(
         shown(

@@ -12,8 +12,13 @@ namespace comfyd::engine::nodes {
 namespace {
 
 Result<NodeResult> execute_extract(Call& call) {
+    const auto* document = std::get_if<std::string>(&call.value("json_string"));
+    const auto* key = std::get_if<std::string>(&call.value("key"));
+    if (document == nullptr || key == nullptr) {
+        return NodeResult{.outputs = {std::string()}};  // ComfyUI catches Python's TypeError
+    }
     std::string shown;
-    const JsonMember found = find_json_member(call.text("json_string"), call.text("key"), shown);
+    const JsonMember found = find_json_member(*document, *key, shown);
     if (found == JsonMember::too_deep) {
         return node_error(
             "RecursionError", "maximum recursion depth exceeded while decoding a JSON document"

@@ -1,9 +1,8 @@
 // The plain string nodes: Python's str methods.
-#include <algorithm>
-#include <cstdint>
 #include <string>
 
 #include "engine/call.hpp"
+#include "engine/nodes/text/python_sequence.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/text.hpp"
 #include "engine/nodes/text/unicode.hpp"
@@ -26,20 +25,11 @@ Result<NodeResult> execute_concatenate(Call& call) {
 }
 
 Result<NodeResult> execute_substring(Call& call) {
-    const std::u32string points = to_points(call.text("string"));
-    const auto length = static_cast<std::int64_t>(points.size());
-    const auto place = [length](std::int64_t at) {
-        return std::clamp<std::int64_t>(at < 0 ? at + length : at, 0, length);
-    };
-    const std::int64_t start = place(call.integer("start"));
-    const std::int64_t end = std::max(start, place(call.integer("end")));
-    return one(to_utf8(std::u32string_view(points).substr(
-        static_cast<std::size_t>(start), static_cast<std::size_t>(end - start)
-    )));
+    return python_part(call.value("string"), call.integer("start"), call.integer("end")).map(one);
 }
 
 Result<NodeResult> execute_length(Call& call) {
-    return one(static_cast<std::int64_t>(count_points(call.text("string"))));
+    return python_length(call.value("string")).map(one);
 }
 
 Result<NodeResult> execute_case(Call& call) {
@@ -73,23 +63,24 @@ Result<NodeResult> execute_replace(Call& call) {
 }
 
 Result<NodeResult> execute_contains(Call& call) {
-    std::string text = call.text("string");
-    std::string part = call.text("substring");
-    if (!call.flag("case_sensitive")) {
-        text = to_lower(text);
-        part = to_lower(part);
+    if (call.flag("case_sensitive")) {
+        return python_contains(call.value("string"), call.value("substring")).map(one);
     }
-    return one(text.find(part) != text.npos);
+    const std::string text = to_lower(call.text("string"));
+    return one(text.find(to_lower(call.text("substring"))) != text.npos);
 }
 
 Result<NodeResult> execute_compare(Call& call) {
-    std::string a = call.text("string_a");
-    std::string b = call.text("string_b");
-    if (!call.flag("case_sensitive")) {
-        a = to_lower(a);
-        b = to_lower(b);
-    }
     const std::string& mode = call.text("mode");
+    const bool as_they_are = call.flag("case_sensitive");
+    if (as_they_are && mode == "Equal") {
+        return one(python_equal(call.value("string_a"), call.value("string_b")));
+    }
+    const auto text = [&](const char* name) {
+        return as_they_are ? call.text(name) : to_lower(call.text(name));
+    };
+    const std::string a = text("string_a");
+    const std::string b = text("string_b");
     return one(
         mode == "Equal"         ? a == b
         : mode == "Starts With" ? a.starts_with(b)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/call.hpp"
+#include "engine/nodes/text/python_sequence.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/text.hpp"
 #include "engine/nodes/text/unicode.hpp"
@@ -11,58 +12,64 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-NodeResult listed(std::string text) {
-    return NodeResult{.outputs = {Data(json::array{json::value(std::move(text))})}};
+Result<NodeResult> listed(const Result<Value>& value) {
+    if (!value) {
+        return fail(value.error());
+    }
+    return python_list_of(*value).map([](Value list) {
+        return NodeResult{.outputs = {std::move(list)}};
+    });
+}
+
+// An input beside the texts. A list of one stands for what it holds.
+Value parameter(const Call& call, const char* name) {
+    const Value& value = call.value(name);
+    const auto* data = std::get_if<Data>(&value);
+    const json::array* list = data != nullptr ? data->content().if_array() : nullptr;
+    return list != nullptr && list->size() == 1 ? from_json(list->front()) : value;
 }
 
 Result<NodeResult> execute_lower(Call& call) {
-    return listed(to_lower(call.text("texts")));
+    return listed(Value(to_lower(call.text("texts"))));
 }
 
 Result<NodeResult> execute_upper(Call& call) {
-    return listed(to_upper(call.text("texts")));
+    return listed(Value(to_upper(call.text("texts"))));
 }
 
 Result<NodeResult> execute_truncate(Call& call) {
-    const std::string& text = call.text("texts");
-    std::int64_t left = call.integer("max_length");
-    if (left < 0) {  // counted from the end
-        left = std::max<std::int64_t>(0, left + static_cast<std::int64_t>(count_points(text)));
-    }
-    std::size_t end = 0;
-    for (; left > 0 && end < text.size(); --left) {
-        next_point(text, end);
-    }
-    return listed(text.substr(0, end));
-}
-
-Result<NodeResult> joined(const std::string& a, const std::string& b) {
-    if (a.size() + b.size() > kTextBytesMax) {
-        return text_too_long();
-    }
-    return listed(a + b);
+    return listed(python_part(call.value("texts"), 0, call.integer("max_length")));
 }
 
 Result<NodeResult> execute_prefix(Call& call) {
-    return joined(call.text("prefix"), call.text("texts"));
+    return listed(python_sum(parameter(call, "prefix"), call.value("texts")));
 }
 
 Result<NodeResult> execute_suffix(Call& call) {
-    return joined(call.text("texts"), call.text("suffix"));
+    return listed(python_sum(call.value("texts"), parameter(call, "suffix")));
 }
 
 Result<NodeResult> execute_replace(Call& call) {
     const std::string& text = call.text("texts");
-    const std::string& find = call.text("find");
-    const std::string& with = call.text("replace");
-    if (replaced_size(text, find, with) > kTextBytesMax) {
+    const Value find = parameter(call, "find");
+    const Value with = parameter(call, "replace");
+    const auto* from = std::get_if<std::string>(&find);
+    const auto* to = std::get_if<std::string>(&with);
+    if (from == nullptr || to == nullptr) {
+        return node_error(
+            "TypeError",
+            "replace() argument " + std::string(from == nullptr ? "1" : "2") +
+                " must be str, not " + std::string(python_type(from == nullptr ? find : with))
+        );
+    }
+    if (replaced_size(text, *from, *to) > kTextBytesMax) {
         return text_too_long();
     }
-    return listed(replace_all(text, find, with));
+    return listed(Value(replace_all(text, *from, *to)));
 }
 
 Result<NodeResult> execute_strip(Call& call) {
-    return listed(std::string(strip(call.text("texts"))));
+    return listed(Value(std::string(strip(call.text("texts")))));
 }
 
 Result<NodeResult> execute_merge(Call& call) {
@@ -70,7 +77,7 @@ Result<NodeResult> execute_merge(Call& call) {
     for (const Value& value : call.list("texts")) {
         texts.push_back(to_json(value).value_or(nullptr));
     }
-    return NodeResult{.outputs = {Data(json::array{json::value(std::move(texts))})}};
+    return listed(Value(Data(std::move(texts))));
 }
 
 }  // namespace

@@ -126,6 +126,87 @@ TEST(JsonText, ReadsAsPythonDoes) {
     );
 }
 
+// The class with the list ["ab"] at the named inputs.
+std::string of_list(
+    const std::string& class_type, json::object inputs, std::vector<std::string> listed
+) {
+    for (const std::string& name : listed) {
+        inputs[name] = link_to("1");
+    }
+    std::string text = shown(
+        {{"1", node_of("TextToLowercase", {{"texts", "AB"}})},
+         {"2", node_of(class_type, std::move(inputs))}},
+        "2"
+    );
+    // PreviewAny shows lists over several lines.
+    if (text.starts_with('[')) {
+        std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+    }
+    return text;
+}
+
+// Expected values are Python's.
+TEST(StringNodes, TakeListsWherePythonDoes) {
+    EXPECT_EQ(of_list("StringLength", {}, {"string"}), "1");
+    EXPECT_EQ(of_list("StringSubstring", {{"start", 0}, {"end", -1}}, {"string"}), "[]");
+    EXPECT_EQ(of_list("StringSubstring", {{"start", -1}, {"end", 9}}, {"string"}), R"(["ab"])");
+    EXPECT_EQ(
+        of_list("StringContains", {{"substring", "ab"}, {"case_sensitive", true}}, {"string"}),
+        "True"
+    );
+    EXPECT_EQ(
+        of_list("StringContains", {{"substring", "a"}, {"case_sensitive", true}}, {"string"}),
+        "False"
+    );
+    EXPECT_EQ(
+        of_list("StringContains", {{"string", "ab"}, {"case_sensitive", true}}, {"substring"}),
+        "TypeError: 'in <string>' requires string as left operand, not list"
+    );
+    EXPECT_EQ(
+        of_list(
+            "StringCompare", {{"mode", "Equal"}, {"case_sensitive", true}}, {"string_a", "string_b"}
+        ),
+        "True"
+    );
+    EXPECT_EQ(
+        of_list(
+            "StringCompare",
+            {{"string_a", "ab"}, {"mode", "Equal"}, {"case_sensitive", true}},
+            {"string_b"}
+        ),
+        "False"
+    );
+    EXPECT_EQ(of_list("JsonExtractString", {{"key", "a"}}, {"json_string"}), "");
+    EXPECT_EQ(of_list("TruncateText", {{"max_length", 7}}, {"texts"}), R"([["ab"]])");
+    EXPECT_EQ(of_list("MergeTextLists", {}, {"texts"}), R"([[["ab"]]])");
+    // Beside the texts a list of one stands for what it holds.
+    EXPECT_EQ(of_list("AddTextPrefix", {{"texts", "c"}}, {"prefix"}), R"(["abc"])");
+    EXPECT_EQ(
+        of_list("AddTextSuffix", {{"suffix", "c"}}, {"texts"}),
+        "TypeError: can only concatenate list (not \"str\") to list"
+    );
+    EXPECT_EQ(of_list("ReplaceText", {{"texts", "cabc"}, {"replace", ""}}, {"find"}), R"(["cc"])");
+    EXPECT_EQ(
+        of_list("CaseConverter", {{"mode", "UPPERCASE"}}, {"string"}),
+        "TypeError: 'string' must be of type STRING, but is data"
+    );
+}
+
+TEST(StringNodes, RefuseListsWithoutEnd) {
+    json::object prompt{{"0", node_of("MergeTextLists", {{"texts", std::string(1000, 'x')}})}};
+    for (int i = 1; i < 1000; ++i) {
+        prompt[std::to_string(i)] =
+            node_of("TruncateText", {{"texts", link_to(std::to_string(i - 1))}, {"max_length", 9}});
+    }
+    EXPECT_TRUE(shown(prompt, "999").starts_with("RecursionError"));
+    for (int i = 1; i < 40; ++i) {
+        const json::array before = link_to(std::to_string(i - 1));
+        prompt[std::to_string(i)] =
+            node_of("AddTextSuffix", {{"texts", before}, {"suffix", before}});
+    }
+    EXPECT_TRUE(shown(prompt, "39").starts_with("MemoryError"));
+}
+
 TEST(StringNodes, RefuseTextsWithoutEnd) {
     const std::string text(9000, 'x');
     EXPECT_TRUE(shown_node(
