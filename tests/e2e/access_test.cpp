@@ -13,9 +13,10 @@ class AccessTest : public testing::Test {
 protected:
     AccessTest() {
         thread_.start();
-        worker_.start();
+        worker_ = std::make_unique<ComfyDouble>(thread_.context(), DoubleOptions{});
+        worker_->start();
         ComfydOptions serve;
-        serve.arguments = {"--no-engine", "--worker", worker_.url(), "--set", "fleet.poll_ms=100"};
+        serve.arguments = {"--no-engine", "--worker", worker_->url(), "--set", "fleet.poll_ms=100"};
         serve.environment = {
             {"COMFYD_AUTH_KEYS", std::string("anna=") + kAnna + ",bert=" + kBert + ",boss=" + kBoss
             },
@@ -31,7 +32,7 @@ protected:
     }
     ~AccessTest() override {
         comfyd_.reset();
-        worker_.stop();
+        worker_.reset();
         thread_.stop();
     }
     std::unique_ptr<Http> client(const std::string& key) {
@@ -41,7 +42,7 @@ protected:
     }
 
     net::IoThread thread_{"double"};
-    ComfyDouble worker_{thread_.context(), DoubleOptions{}};
+    std::unique_ptr<ComfyDouble> worker_;
     std::unique_ptr<Comfyd> comfyd_;
     std::unique_ptr<Http> anna_;
     std::unique_ptr<Http> bert_;
