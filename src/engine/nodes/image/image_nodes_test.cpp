@@ -206,6 +206,26 @@ std::shared_ptr<const List> list(std::vector<Value> items) {
     return std::make_shared<List>(List{std::move(items)});
 }
 
+TEST_F(ImageNodes, WhatIsLaidAroundAStitchedPictureHasItsAlpha) {
+    const auto stitched = [&](std::size_t channels, std::size_t other) {
+        return picture(
+            image_stitch(),
+            {{"image1", plain({1, 5, 2, channels}, 0.5F)},
+             {"image2", plain({1, 1, 2, other}, 0.5F)},
+             {"direction", std::string("right")},
+             {"match_image_size", false},
+             {"spacing_width", std::int64_t{-3}},
+             {"spacing_color", std::string("blue")}}
+        );
+    };
+    const Image opaque = stitched(4, 3);
+    ASSERT_EQ(opaque.shape(), (ImageShape{1, 5, 4, 4}));
+    EXPECT_EQ(opaque.row(0)[2 * 4], 0.0F);
+    EXPECT_EQ(opaque.row(0)[2 * 4 + 3], 1.0F);
+    EXPECT_EQ(opaque.row(2)[2 * 4], 0.5F);
+    EXPECT_EQ(stitched(3, 4).row(0)[2 * 4 + 3], 0.0F);
+}
+
 // Each picture of the batch has one value, 0 and 1 and 2 and … parts of 255.
 TEST_F(ImageNodes, BatchesAreCroppedAndScaledPictureByPicture) {
     for (const std::size_t pictures : {1U, 2U, 5U}) {

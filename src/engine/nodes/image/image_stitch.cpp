@@ -21,7 +21,8 @@ struct Seam {
 Seam seam(const Call& call) {
     const std::string_view direction = call.text("direction");
     const std::string_view color = call.text("spacing_color");
-    const auto spacing = static_cast<std::size_t>(call.integer("spacing_width"));
+    const auto spacing =
+        static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("spacing_width")));
     Seam out;
     out.beside = direction == "left" || direction == "right";
     out.second_first = direction == "left" || direction == "up";
@@ -70,35 +71,50 @@ Result<Image> matched(const Call& call, const Image& first, const Image& second,
                     );
 }
 
+// Along the seam both pictures get one length, with the smaller one in the middle.
+Result<Image> aligned(const Call& call, const Image& image, const Image& other, const Seam& seam) {
+    ImageShape shape = image.shape();
+    std::size_t& side = seam.beside ? shape.height : shape.width;
+    const std::size_t length = seam.beside ? other.shape().height : other.shape().width;
+    if (side >= length) {
+        return image;
+    }
+    const std::size_t before = (length - side) / 2;
+    side = length;
+    auto out = call.new_image(shape);
+    if (!out) {
+        return fail(std::move(out.error()));
+    }
+    const float around = seam.gray ? seam.color[0] : 0.0F;
+    auto done = fill(call, *out, std::vector<float>(shape.channels, around));
+    if (done) {
+        done = lay(call, image, *out, seam.beside ? 0 : before, seam.beside ? before : 0);
+    }
+    if (!done) {
+        return fail(std::move(done.error()));
+    }
+    return std::move(*out).finish();
+}
+
+// REQUIRES: aligned.
 Result<Image> stitched(
     const Call& call, const Image& first, const Image& second, const Seam& seam
 ) {
     const ImageShape& a = first.shape();
     const ImageShape& b = second.shape();
-    const bool padded = seam.beside ? a.height != b.height : a.width != b.width;
     ImageShape shape = a;
-    shape.width = seam.beside ? a.width + seam.width + b.width : std::max(a.width, b.width);
-    shape.height = seam.beside ? std::max(a.height, b.height) : a.height + seam.width + b.height;
+    (seam.beside ? shape.width : shape.height) += seam.width + (seam.beside ? b.width : b.height);
     auto out = call.new_image(shape);
     if (!out) {
         return fail(std::move(out.error()));
     }
     Result<> done;
-    if (padded) {
-        const float around = seam.gray ? seam.color[0] : 0.0F;
-        done = fill(call, *out, std::vector<float>(shape.channels, around));
-    }
     std::size_t at = 0;
     const auto add = [&](const Image& image) {
-        const ImageShape& part = image.shape();
-        const std::size_t x = seam.beside ? at : (shape.width - part.width) / 2;
-        const std::size_t y = seam.beside ? (shape.height - part.height) / 2 : at;
-        done = lay(call, image, *out, x, y);
-        at += seam.beside ? part.width : part.height;
+        done = lay(call, image, *out, seam.beside ? at : 0, seam.beside ? 0 : at);
+        at += seam.beside ? image.shape().width : image.shape().height;
     };
-    if (done) {
-        add(seam.second_first ? second : first);
-    }
+    add(seam.second_first ? second : first);
     if (done && seam.width > 0) {
         ImageShape gap = shape;
         (seam.beside ? gap.width : gap.height) = seam.width;
@@ -134,6 +150,12 @@ Result<NodeResult> execute(Call& call) {
     if (call.flag("match_image_size")) {
         second = matched(call, *first, *second, between.beside);
     }
+    // What is laid around a picture without alpha is opaque like the picture itself.
+    const Result<Image> before = first;
+    if (second) {
+        first = aligned(call, *first, *second, between);
+        second = aligned(call, *second, *before, between);
+    }
     if (second) {
         second = with_channels(call, *second, channels);
     }
@@ -143,7 +165,9 @@ Result<NodeResult> execute(Call& call) {
     if (!second) {
         return fail(std::move(second.error()));
     }
-    first = with_channels(call, *first, channels);
+    if (first) {
+        first = with_channels(call, *first, channels);
+    }
     if (first) {
         first = with_batch(call, *first, batch);
     }
