@@ -37,6 +37,11 @@ void Dispatcher::launch(const scheduler::Decision& decision) {
     launch(std::move(first), group, shared);
     if (!group) {
         put_riders_back(decision);
+        if (!decision.riders.empty()) {
+            // What it takes alone counts now.
+            scheduler_.finished(decision.job, 0, clock_.now());
+            scheduler_.running(decision.job, decision.worker, decision.keys, clock_.now());
+        }
         return;
     }
     log::debug("placed together", {{"job", decision.job}, {"riders", decision.riders.size()}});

@@ -65,12 +65,14 @@ void Dispatcher::reattach_groups(std::vector<FoundAgain> found) {
             count_running(jobs);
         }
         for (FoundAgain& job : jobs) {
+            const JobId id = job.job.id;
             reattach(
                 std::move(job.job),
                 std::move(job.profile),
                 group,
                 group ? std::optional(job.shared) : std::nullopt
             );
+            attempts_.at(id)->jobs_together = group ? static_cast<int>(jobs.size()) : 1;
         }
         for (std::size_t place = 0; group && place < places; ++place) {
             if (!taken.contains(place)) {

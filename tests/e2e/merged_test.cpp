@@ -35,13 +35,14 @@ protected:
 
     // The first occupies the worker; the others wait behind it.
     std::vector<std::string> submit(int count) {
+        const auto before = gpu_->executions().total;
         std::vector<std::string> ids;
         for (int i = 0; i < count; ++i) {
             json::object graph = text_to_image("picture " + std::to_string(i));
             graph.at("3").at("inputs").as_object()["seed"] = 100 + i;
             ids.push_back(comfyd_->submit(graph));
             if (i == 0) {
-                EXPECT_TRUE(wait_until([this] { return gpu_->executions().total == 1; }));
+                EXPECT_TRUE(wait_until([&] { return gpu_->executions().total > before; }));
             }
         }
         return ids;
@@ -82,6 +83,19 @@ TEST_F(Merged, TheLargestRunIsSet) {
         expect_own_picture(ids[i], static_cast<int>(i));
     }
     EXPECT_EQ(gpu_->executions().total, 3U);
+}
+
+// What other processes have on the GPU is not what a rider needs.
+TEST_F(Merged, LoneRunsOnASharedGpuDoNotEndMerging) {
+    serve({.delay = Millis(300), .vram_own = 2'700'000'000, .vram_others = 18'000'000'000});
+    for (int i = 0; i < 3; ++i) {
+        comfyd_->wait_finished(comfyd_->submit(text_to_image("alone " + std::to_string(i))));
+    }
+    const auto ids = submit(6);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        expect_own_picture(ids[i], static_cast<int>(i));
+    }
+    EXPECT_EQ(gpu_->executions().total, 3U + 2U);
 }
 
 TEST_F(Merged, OneOfThemIsCancelled) {
