@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/assert.hpp"
 #include "engine/pixels.hpp"
 #include "engine/resize_kernels.hpp"
 
 namespace comfyd::engine {
 namespace {
+
+// At most, of the tables that say which source pixels make an output pixel.
+constexpr std::uint64_t kBytesPerTap = 160;
+constexpr std::uint64_t kBytesPerSource = 32;
 
 // The window of one picture that remains after the crop, relative to the picture's first pixel.
 struct Cut {
@@ -343,8 +346,29 @@ const std::vector<std::string>& resize_method_names() {
 ResizeMethod resize_method(std::string_view name) {
     const auto& names = resize_method_names();
     const auto found = std::ranges::find(names, name);
-    COMFYD_ASSERT(found != names.end());
+    if (found == names.end()) {
+        throw NodeFailure(
+            "NotImplementedError",
+            "Input Error: Only 3D, 4D and 5D input Tensors supported (got 4D) for the modes: "
+            "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got " +
+                std::string(name) + ")"
+        );
+    }
     return static_cast<ResizeMethod>(found - names.begin());
+}
+
+tl::unexpected<Error> no_size(
+    const ImageShape& shape, std::int64_t width, std::int64_t height, ResizeMethod method
+) {
+    if (method == ResizeMethod::lanczos) {
+        return node_error("ValueError", "height and width must be > 0");
+    }
+    return node_error(
+        "RuntimeError",
+        "Input and output sizes should be greater than 0, but got input (H: " +
+            std::to_string(shape.height) + ", W: " + std::to_string(shape.width) +
+            ") output (H: " + std::to_string(height) + ", W: " + std::to_string(width) + ")"
+    );
 }
 
 Result<Image> resize(
@@ -356,6 +380,11 @@ Result<Image> resize(
     Crop crop
 ) {
     const ImageShape& shape = image.shape();
+    if (width == 0 || height == 0 || shape.width == 0 || shape.height == 0) {
+        return no_size(
+            shape, static_cast<std::int64_t>(width), static_cast<std::int64_t>(height), method
+        );
+    }
     const Cut cut = cut_for(shape, width, height, crop);
     if (cut.width == 0 || cut.height == 0) {
         return node_error(
@@ -364,6 +393,12 @@ Result<Image> resize(
                 std::to_string(shape.height) + " picture when it is cropped for " +
                 std::to_string(width) + " x " + std::to_string(height)
         );
+    }
+    const auto taps = call.charge(
+        (width + height) * kBytesPerTap + (shape.width + shape.height) * kBytesPerSource
+    );
+    if (!taps) {
+        return fail(taps.error());
     }
     auto out = call.new_image({shape.batch, height, width, shape.channels});
     if (!out) {

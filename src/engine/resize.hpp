@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,10 +18,10 @@ enum class Crop { disabled, center };
 
 // As ComfyUI names them, in its order; the index is the ResizeMethod.
 const std::vector<std::string>& resize_method_names();
-// REQUIRES: one of resize_method_names().
+// NodeFailure for any other name, as in PyTorch.
 ResizeMethod resize_method(std::string_view name);
 
-// `width` and `height` at least 1. Crop::center cuts the middle of the wanted shape out first.
+// Sizes of 0 fail as in ComfyUI. Crop::center cuts the middle of the wanted shape out first.
 Result<Image> resize(
     const Call& call,
     const Image& image,
@@ -28,6 +29,11 @@ Result<Image> resize(
     std::size_t height,
     ResizeMethod method,
     Crop crop
+);
+
+// Why a picture cannot have that size.
+tl::unexpected<Error> no_size(
+    const ImageShape& shape, std::int64_t width, std::int64_t height, ResizeMethod method
 );
 
 }  // namespace comfyd::engine

@@ -16,8 +16,8 @@ Result<NodeResult> cropped(Call& call, Place place) {
         return fail(std::move(single.error()));
     }
     Box box;
-    box.width = std::min(shape.width, static_cast<std::size_t>(call.integer("width")));
-    box.height = std::min(shape.height, static_cast<std::size_t>(call.integer("height")));
+    box.width = std::min(shape.width, call.size("width"));
+    box.height = std::min(shape.height, call.size("height"));
     box.x = place(shape.width - box.width);
     box.y = place(shape.height - box.height);
     auto part = cut(call, image, box);

@@ -12,13 +12,13 @@ Result<NodeResult> execute(Call& call) {
     if (images.empty()) {
         return node_error("ValueError", "Cannot create grid from empty image list");
     }
-    const auto count = [&](const char* name) {
-        return static_cast<std::size_t>(call.integer(name));
-    };
-    const std::size_t columns = count("columns");
-    const std::size_t width = count("cell_width");
-    const std::size_t height = count("cell_height");
-    const std::size_t gap = count("padding");
+    const std::size_t columns = call.size("columns");
+    const std::size_t width = call.size("cell_width");
+    const std::size_t height = call.size("cell_height");
+    const std::size_t gap = call.size("padding");
+    if (columns == 0) {
+        return node_error("ZeroDivisionError", "integer division or modulo by zero");
+    }
     const std::size_t rows = (images.size() + columns - 1) / columns;
     auto grid = call.new_image(
         {1, rows * height + (rows - 1) * gap, columns * width + (columns - 1) * gap, 3}

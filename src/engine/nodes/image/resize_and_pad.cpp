@@ -10,8 +10,8 @@ namespace {
 Result<NodeResult> execute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
-    const std::int64_t width = call.integer("target_width");
-    const std::int64_t height = call.integer("target_height");
+    const std::size_t width = call.size("target_width");
+    const std::size_t height = call.size("target_height");
     const double factor = std::min(
         static_cast<double>(width) / static_cast<double>(shape.width),
         static_cast<double>(height) / static_cast<double>(shape.height)
@@ -26,12 +26,7 @@ Result<NodeResult> execute(Call& call) {
     if (!scaled) {
         return fail(scaled.error());
     }
-    auto out = call.new_image(
-        {shape.batch,
-         static_cast<std::size_t>(height),
-         static_cast<std::size_t>(width),
-         shape.channels}
-    );
+    auto out = call.new_image({shape.batch, height, width, shape.channels});
     if (!out) {
         return fail(std::move(out.error()));
     }

@@ -28,12 +28,12 @@ Result<NodeResult> by_shorter(Call& call) {
         return fail(std::move(single.error()));
     }
     const bool by_width = image.shape().width < image.shape().height;
-    return by_width_or_height(call, by_width, call.integer("shorter_edge"));
+    return by_width_or_height(call, by_width, call.place("shorter_edge"));
 }
 
 Result<NodeResult> by_longer(Call& call) {
     const ImageShape& shape = call.image("images").shape();
-    return by_width_or_height(call, shape.width > shape.height, call.integer("longer_edge"));
+    return by_width_or_height(call, shape.width > shape.height, call.place("longer_edge"));
 }
 
 }  // namespace

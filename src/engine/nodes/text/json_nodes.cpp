@@ -12,8 +12,17 @@ namespace comfyd::engine::nodes {
 namespace {
 
 Result<NodeResult> execute_extract(Call& call) {
+    const std::string& text = call.text("json_string");
+    const auto room = call.charge(text.size() * kJsonBytesPerByte);
+    if (!room) {
+        return fail(room.error());
+    }
     std::string shown;
-    const JsonMember found = find_json_member(call.text("json_string"), call.text("key"), shown);
+    const JsonMember found =
+        find_json_member(text, call.text("key"), [&call] { return call.stopped(); }, shown);
+    if (auto going = call.check_stopped(); !going) {
+        return fail(std::move(going.error()));
+    }
     if (found == JsonMember::too_deep) {
         return node_error(
             "RecursionError", "maximum recursion depth exceeded while decoding a JSON document"
@@ -31,7 +40,7 @@ Result<NodeResult> dump(const Call& call, const char* input) {
                 " is not JSON serializable"
         );
     }
-    const auto indent = static_cast<int>(std::clamp<std::int64_t>(call.integer("indent"), 0, 8));
+    const auto indent = static_cast<int>(std::clamp<std::int64_t>(call.place("indent"), 0, 8));
     return NodeResult{.outputs = {dump_json(*value, indent)}};
 }
 

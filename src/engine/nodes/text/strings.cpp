@@ -19,13 +19,23 @@ Result<NodeResult> execute_concatenate(Call& call) {
     const std::string& a = call.text("string_a");
     const std::string& b = call.text("string_b");
     const std::string& delimiter = call.text("delimiter");
-    if (a.size() + b.size() + delimiter.size() > kTextBytesMax) {
-        return text_too_long();
+    const auto room = room_for_text(call, a.size() + b.size() + delimiter.size());
+    if (!room) {
+        return fail(room.error());
     }
     return one(a + delimiter + b);
 }
 
+// For a text, or two, that are looked at or changed letter by letter.
+Result<Charge> room_for_letters(const Call& call, std::size_t bytes) {
+    return call.charge(bytes * kBytesPerChangedByte);
+}
+
 Result<NodeResult> execute_substring(Call& call) {
+    const auto room = room_for_letters(call, call.text("string").size());
+    if (!room) {
+        return fail(room.error());
+    }
     const std::u32string points = to_points(call.text("string"));
     const auto length = static_cast<std::int64_t>(points.size());
     const auto place = [length](std::int64_t at) {
@@ -45,6 +55,10 @@ Result<NodeResult> execute_length(Call& call) {
 Result<NodeResult> execute_case(Call& call) {
     const std::string& text = call.text("string");
     const std::string& mode = call.text("mode");
+    const auto room = room_for_letters(call, text.size());
+    if (!room) {
+        return fail(room.error());
+    }
     if (mode == "UPPERCASE") {
         return one(to_upper(text));
     }
@@ -66,13 +80,19 @@ Result<NodeResult> execute_replace(Call& call) {
     const std::string& text = call.text("string");
     const std::string& find = call.text("find");
     const std::string& with = call.text("replace");
-    if (replaced_size(text, find, with) > kTextBytesMax) {
-        return text_too_long();
+    const auto room = room_for_text(call, replaced_size(text, find, with));
+    if (!room) {
+        return fail(room.error());
     }
     return one(replace_all(text, find, with));
 }
 
 Result<NodeResult> execute_contains(Call& call) {
+    const auto room =
+        room_for_letters(call, call.text("string").size() + call.text("substring").size());
+    if (!room) {
+        return fail(room.error());
+    }
     std::string text = call.text("string");
     std::string part = call.text("substring");
     if (!call.flag("case_sensitive")) {
@@ -83,6 +103,11 @@ Result<NodeResult> execute_contains(Call& call) {
 }
 
 Result<NodeResult> execute_compare(Call& call) {
+    const auto room =
+        room_for_letters(call, call.text("string_a").size() + call.text("string_b").size());
+    if (!room) {
+        return fail(room.error());
+    }
     std::string a = call.text("string_a");
     std::string b = call.text("string_b");
     if (!call.flag("case_sensitive")) {

@@ -15,17 +15,26 @@ NodeResult listed(std::string text) {
     return NodeResult{.outputs = {Data(json::array{json::value(std::move(text))})}};
 }
 
+Result<NodeResult> changed(const Call& call, std::string (*change)(std::string_view text)) {
+    const std::string& text = call.text("texts");
+    const auto room = call.charge(text.size() * kBytesPerChangedByte);
+    if (!room) {
+        return fail(room.error());
+    }
+    return listed(change(text));
+}
+
 Result<NodeResult> execute_lower(Call& call) {
-    return listed(to_lower(call.text("texts")));
+    return changed(call, &to_lower);
 }
 
 Result<NodeResult> execute_upper(Call& call) {
-    return listed(to_upper(call.text("texts")));
+    return changed(call, &to_upper);
 }
 
 Result<NodeResult> execute_truncate(Call& call) {
     const std::string& text = call.text("texts");
-    std::int64_t left = call.integer("max_length");
+    std::int64_t left = call.place("max_length");
     if (left < 0) {  // counted from the end
         left = std::max<std::int64_t>(0, left + static_cast<std::int64_t>(count_points(text)));
     }
@@ -36,27 +45,29 @@ Result<NodeResult> execute_truncate(Call& call) {
     return listed(text.substr(0, end));
 }
 
-Result<NodeResult> joined(const std::string& a, const std::string& b) {
-    if (a.size() + b.size() > kTextBytesMax) {
-        return text_too_long();
+Result<NodeResult> joined(const Call& call, const std::string& a, const std::string& b) {
+    const auto room = room_for_text(call, a.size() + b.size());
+    if (!room) {
+        return fail(room.error());
     }
     return listed(a + b);
 }
 
 Result<NodeResult> execute_prefix(Call& call) {
-    return joined(call.text("prefix"), call.text("texts"));
+    return joined(call, call.text("prefix"), call.text("texts"));
 }
 
 Result<NodeResult> execute_suffix(Call& call) {
-    return joined(call.text("texts"), call.text("suffix"));
+    return joined(call, call.text("texts"), call.text("suffix"));
 }
 
 Result<NodeResult> execute_replace(Call& call) {
     const std::string& text = call.text("texts");
     const std::string& find = call.text("find");
     const std::string& with = call.text("replace");
-    if (replaced_size(text, find, with) > kTextBytesMax) {
-        return text_too_long();
+    const auto room = room_for_text(call, replaced_size(text, find, with));
+    if (!room) {
+        return fail(room.error());
     }
     return listed(replace_all(text, find, with));
 }
