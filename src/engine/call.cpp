@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -17,6 +18,10 @@ namespace {
 // hand-over.
 constexpr std::size_t kWorkPerBlock = 128 * 1024;
 
+// What no picture, sound or list can be as large as.
+constexpr std::int64_t kSizeMax = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kFar = std::int64_t{1} << 40;
+
 std::string megabytes(std::uint64_t bytes) {
     return std::to_string((bytes + 999'999) / 1'000'000) + " MB";
 }
@@ -25,6 +30,8 @@ std::string megabytes(std::uint64_t bytes) {
 Result<> guarded(const std::function<Result<>(std::size_t)>& body, std::size_t i) {
     try {
         return body(i);
+    } catch (const NodeFailure& failure) {
+        return fail(failure.error());
     } catch (const std::bad_alloc&) {
         return fail(
             Code::out_of_memory, "The system has no memory left for a node's working space."
@@ -79,6 +86,28 @@ MaskView Call::mask_view(std::string_view name) const {
 }
 std::int64_t Call::integer(std::string_view name) const {
     return std::get<std::int64_t>(value(name));
+}
+std::size_t Call::size(std::string_view name) const {
+    const Value& from = value(name);
+    const bool large = std::holds_alternative<std::uint64_t>(from);
+    const std::int64_t number =
+        large ? std::numeric_limits<std::int64_t>::max() : std::get<std::int64_t>(from);
+    if (number >= 0 && number <= kSizeMax) {
+        return static_cast<std::size_t>(number);
+    }
+    const std::string input = "'" + std::string(name) + "'";
+    if (number < 0) {
+        throw NodeFailure(
+            "RuntimeError", input + " must not be negative, but is " + std::to_string(number)
+        );
+    }
+    throw NodeFailure("RuntimeError", input + " is more than " + std::to_string(kSizeMax));
+}
+std::int64_t Call::place(std::string_view name) const {
+    const Value& from = value(name);
+    return std::holds_alternative<std::uint64_t>(from)
+               ? kFar
+               : std::clamp(std::get<std::int64_t>(from), -kFar, kFar);
 }
 std::uint64_t Call::seed(std::string_view name) const {
     const Value& from = value(name);
@@ -136,32 +165,51 @@ std::vector<Call::Grown> Call::grown(std::string_view name) const {
 }
 
 Result<std::shared_ptr<FloatBuffer>> Call::allocate(const ImageShape& shape) const {
-    std::size_t count = shape.batch;
-    std::size_t bytes = 0;
-    const bool too_large = __builtin_mul_overflow(count, shape.height, &count) ||
-                           __builtin_mul_overflow(count, shape.width, &count) ||
-                           __builtin_mul_overflow(count, shape.channels, &count) ||
-                           __builtin_mul_overflow(count, sizeof(float), &bytes);
+    std::size_t bytes = sizeof(float);
+    bool too_large = false;
+    for (const std::size_t side : {shape.batch, shape.height, shape.width, shape.channels}) {
+        too_large = too_large ||
+                    __builtin_mul_overflow(bytes, std::max<std::size_t>(1, side), &bytes) ||
+                    bytes > surroundings_.memory->max();
+    }
     if (!too_large) {
-        auto buffer = FloatBuffer::try_make(surroundings_.memory, count);
+        auto buffer = FloatBuffer::try_make(surroundings_.memory, shape.floats());
         if (!buffer) {
             surroundings_.make_room(bytes);
-            buffer = FloatBuffer::try_make(surroundings_.memory, count);
+            buffer = FloatBuffer::try_make(surroundings_.memory, shape.floats());
         }
         if (buffer) {
             return buffer;
         }
     }
+    return no_room(
+        " (" + std::to_string(shape.batch) + " x " + std::to_string(shape.width) + " x " +
+        std::to_string(shape.height) + " x " + std::to_string(shape.channels) + ") needs " +
+        (too_large ? "too much" : megabytes(bytes))
+    );
+}
+
+tl::unexpected<Error> Call::no_room(const std::string& needs) const {
     return fail(
         Code::out_of_memory,
-        "The result or working space of node " + node_id_ + " (" + std::to_string(shape.batch) +
-            " x " + std::to_string(shape.width) + " x " + std::to_string(shape.height) + " x " +
-            std::to_string(shape.channels) + ") needs " +
-            (too_large ? "too much" : megabytes(bytes)) + ", but node results may take " +
+        "The result or working space of node " + node_id_ + needs + ", but node results may take " +
             megabytes(surroundings_.memory->max()) + " together, of which " +
             megabytes(surroundings_.memory->used()) +
-            " are in use. Use smaller pictures or batches, or raise the engine's memory limit."
+            " are in use. Use smaller pictures, batches or texts, or raise the engine's memory "
+            "limit."
     );
+}
+
+Result<Charge> Call::charge(std::uint64_t bytes) const {
+    auto charge = Charge::try_make(surroundings_.memory, bytes);
+    if (!charge) {
+        surroundings_.make_room(bytes);
+        charge = Charge::try_make(surroundings_.memory, bytes);
+    }
+    if (!charge) {
+        return no_room(" needs " + megabytes(bytes));
+    }
+    return std::move(*charge);
 }
 
 Result<NewImage> Call::new_image(ImageShape shape) const {

@@ -19,6 +19,7 @@
 #include "base/json.hpp"
 #include "engine/engine.hpp"
 #include "engine/memory.hpp"
+#include "engine/node.hpp"
 #include "engine/pool.hpp"
 #include "engine/value.hpp"
 
@@ -73,6 +74,11 @@ public:
     ImageView image_view(std::string_view name) const;
     MaskView mask_view(std::string_view name) const;
     std::int64_t integer(std::string_view name) const;
+    // An INT as a size: NodeFailure where it is negative or beyond 2^31 - 1. The limits of an input
+    // are checked only where it is a literal, so that a link can bring any number.
+    std::size_t size(std::string_view name) const;
+    // An INT as a place or distance: beyond 2^40 either way there is nothing any more.
+    std::int64_t place(std::string_view name) const;
     std::uint64_t seed(std::string_view name) const;  // INT from 0 to 2^64-1
     double number(std::string_view name) const;
     bool flag(std::string_view name) const;
@@ -100,10 +106,13 @@ public:
     const json::object& prompt() const { return surroundings_.prompt; }
     const json::object& extra_pnginfo() const { return surroundings_.extra_pnginfo; }
 
-    // Code::out_of_memory when the engine's limit does not allow it.
+    // Code::out_of_memory when the engine's limit does not allow it. So that their sides can be
+    // walked along, also a picture without pixels may not have longer ones than would fit with one.
     Result<NewImage> new_image(ImageShape shape) const;
     Result<NewMask> new_mask(std::size_t batch, std::size_t height, std::size_t width) const;
     Result<Scratch> new_scratch(std::size_t bytes) const;
+    // For memory that a node takes by itself: asked for before it is taken.
+    Result<Charge> charge(std::uint64_t bytes) const;
     // The same pixels in one piece: copied, unless they lie so.
     Result<Image> whole(const ImageView& view) const;
     Result<Mask> whole(const MaskView& view) const;
@@ -133,10 +142,22 @@ public:
 private:
     const Value* find(std::string_view name) const;
     Result<std::shared_ptr<FloatBuffer>> allocate(const ImageShape& shape) const;
+    tl::unexpected<Error> no_room(const std::string& needs) const;
 
     const Surroundings& surroundings_;
     const std::string& node_id_;
     NamedValues inputs_;
 };
+
+// The entry of a table of pairs that a combo names; a link can bring a name that is not there.
+template <class Table>
+const auto& chosen(const Table& table, std::string_view name) {
+    for (const auto& [known, entry] : table) {
+        if (known == name) {
+            return entry;
+        }
+    }
+    throw NodeFailure("KeyError", "'" + std::string(name) + "'");
+}
 
 }  // namespace comfyd::engine

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/executor.hpp"
+#include "engine/files.hpp"
 #include "engine/plan.hpp"
 #include "engine/validate.hpp"
 
@@ -65,7 +66,12 @@ Core::Core(Registry registry, EngineOptions options)
       options_(std::move(options)),
       memory_(std::make_shared<Memory>(options_.memory_bytes_max)),
       cache_(*memory_),
-      pool_(thread_count(options_.threads)) {}
+      pool_(thread_count(options_.threads)) {
+    for (const auto* folder :
+         {&options_.folders.input, &options_.folders.output, &options_.folders.temp}) {
+        remove_leftovers(*folder);
+    }
+}
 
 json::object Core::object_info() const {
     json::object info;

@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "engine/weight.hpp"
+
 namespace comfyd::engine {
 
 // What a running node says reaches the listener at once when it has its turn, and waits otherwise.
@@ -291,6 +293,22 @@ Result<Outcome> Executor::call_node(std::size_t index) {
     return invoke(*node, *inputs, around);
 }
 
+// The run keeps what its nodes show until it ends, also of results that nobody needs any more: once
+// for the node and once among the outputs.
+Result<> Executor::charge_for(const NodeOutputs& outputs) {
+    auto charge = Charge::try_make(parts_.memory, outputs.ui ? 2 * weight_of(*outputs.ui) : 0);
+    if (!charge) {
+        return fail(
+            Code::out_of_memory,
+            "What the nodes of this run show takes more than the memory that node results may take "
+            "together. Show less, or raise the engine's memory limit."
+        );
+    }
+    const std::lock_guard lock(mutex_);
+    shown_.join(std::move(*charge));
+    return {};
+}
+
 // Later prompts may use it again, unless the node was added: then its parent's result stands for
 // it.
 SharedResult Executor::keep(std::size_t index, NodeOutputs outputs) {
@@ -310,6 +328,9 @@ std::vector<std::size_t> Executor::complete(std::size_t index, Result<Outcome> o
     std::vector<std::size_t> ready;
     std::vector<SharedResult> released;  // freed after the lock
     SharedResult result;
+    if (auto charged = outcome ? charge_for(outcome->outputs) : Result<>(); !charged) {
+        outcome = fail(std::move(charged.error()));
+    }
     if (outcome && outcome->added.empty()) {
         result = keep(index, std::move(outcome->outputs));
     }

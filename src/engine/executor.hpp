@@ -88,6 +88,7 @@ private:
     void run_chain(std::size_t unit);
     std::vector<std::size_t> run_unit(std::size_t unit);
     Result<Outcome> call_node(std::size_t unit);
+    Result<> charge_for(const NodeOutputs& outputs);
     SharedResult keep(std::size_t unit, NodeOutputs outputs);
     std::vector<std::size_t> complete(std::size_t unit, Result<Outcome> outcome);
     void release_sources(const Unit& unit, std::vector<SharedResult>& released);
@@ -132,6 +133,7 @@ private:
     std::condition_variable idle_;
     std::size_t tasks_ = 0;      // posted or running
     std::size_t ahead_ = 0;      // running before their turn
+    Charge shown_;               // for the uis that the run keeps
     const std::size_t planned_;  // nodes of the prompt
     std::atomic<bool> failed_ = false;
 };

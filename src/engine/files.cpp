@@ -1,13 +1,13 @@
 #include "engine/files.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -17,6 +17,7 @@
 
 #include "base/crypto.hpp"
 #include "base/disk.hpp"
+#include "engine/counters.hpp"
 #include "engine/node.hpp"
 
 namespace comfyd::engine {
@@ -27,6 +28,8 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kCounterMax = 999'999'999'999;
 constexpr std::size_t kListMax = 100'000;
 constexpr std::size_t kWriteBuffer = 256 * 1024;
+constexpr std::size_t kPrefixBytesMax = 4096;          // no path is longer
+constexpr std::string_view kHiddenStart = ".comfyd-";  // of the names of unfinished files
 
 class FileHandle {
 public:
@@ -150,27 +153,10 @@ std::string expand(std::string_view prefix, std::size_t width, std::size_t heigh
     return text;
 }
 
-// One more than the highest counter among the names "<base>_<digits>_…" in the folder.
-std::uint64_t next_counter(const fs::path& folder, const std::string& base) {
-    std::uint64_t highest = 0;
-    const std::string start = base + "_";
-    std::error_code error;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-        const std::string name = at->path().filename().string();
-        if (!name.starts_with(start)) {
-            continue;
-        }
-        std::string_view digits(name);
-        digits.remove_prefix(start.size());
-        digits = digits.substr(0, digits.find('_'));
-        std::uint64_t counter = 0;
-        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), counter);
-        if (parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() &&
-            counter < kCounterMax) {
-            highest = std::max(highest, counter);
-        }
-    }
-    return highest + 1;
+// Of the process, as the folders are: engines may share them.
+Counters& counters() {
+    static Counters all;
+    return all;
 }
 
 // A file that nobody sees until publish() gives it its name; removed otherwise.
@@ -179,6 +165,8 @@ public:
     explicit HiddenFile(const fs::path& folder) : path_(folder / hidden_name()) {
         file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
         error_ = file_ < 0 ? errno : 0;
+        // Tells remove_leftovers() that somebody still writes it.
+        ::flock(file_, LOCK_SH | LOCK_NB);
         buffer_.reserve(kWriteBuffer);
     }
     ~HiddenFile() {
@@ -242,7 +230,7 @@ private:
     static std::string hidden_name() {
         std::array<unsigned char, 12> random{};
         random_bytes(random.data(), random.size());
-        return "." + to_hex(random.data(), random.size()) + ".part";
+        return std::string(kHiddenStart) + to_hex(random.data(), random.size());
     }
 
     bool flush() {
@@ -362,9 +350,29 @@ Result<std::string> read_file(const fs::path& path) {
     return content;
 }
 
+void remove_leftovers(const fs::path& root) {
+    std::error_code error;
+    const auto options = fs::directory_options::skip_permission_denied;
+    for (fs::recursive_directory_iterator at(root, options, error), end; !error && at != end;
+         at.increment(error)) {
+        std::error_code ignored;
+        if (!at->path().filename().string().starts_with(kHiddenStart) ||
+            !at->is_regular_file(ignored)) {
+            continue;
+        }
+        const FileHandle file(::open(at->path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+        if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+            fs::remove(at->path(), ignored);
+        }
+    }
+}
+
 Result<SavePlace> make_save_place(
     const fs::path& root, std::string_view prefix, std::size_t width, std::size_t height
 ) {
+    if (prefix.size() > kPrefixBytesMax) {
+        return node_error("OSError", "[Errno 36] File name too long");
+    }
     const fs::path wanted = fs::path(expand(prefix, width, height)).lexically_normal();
     const fs::path subfolder = wanted.parent_path();
     std::string base = wanted.filename().string();
@@ -388,7 +396,7 @@ Result<SavePlace> make_save_place(
     if (error) {
         return storage_error(error.value(), "make the folder", parent.string());
     }
-    const std::uint64_t counter = next_counter(*folder, base);
+    const std::uint64_t counter = counters().next(*folder, base);
     return SavePlace{
         .folder = *folder, .subfolder = parent.string(), .base = std::move(base), .counter = counter
     };
@@ -401,6 +409,9 @@ Result<std::string> save_counted(
     std::string_view extension,
     const std::function<Result<>(const FileSink& sink)>& write
 ) {
+    if (extension.find('/') != extension.npos || extension.find('\0') != extension.npos) {
+        return node_error("ValueError", "No file name ends with '" + std::string(extension) + "'");
+    }
     HiddenFile file(place.folder);
     if (file.error() != 0) {
         return storage_error(file.error(), "make a file for", place.base);
@@ -416,6 +427,7 @@ Result<std::string> save_counted(
     for (; counter <= kCounterMax; ++counter) {
         std::string name = counted_name(place, counter, batch_number, extension);
         if (file.publish(place.folder / name)) {
+            counters().used(place.folder, place.base, counter);
             return name;
         }
         if (errno == ENAMETOOLONG) {

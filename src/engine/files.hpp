@@ -31,6 +31,9 @@ std::vector<std::string> list_input_audio(const Folders& folders);
 // Regular files up to kFileBytesMax. Code::not_found, payload_too_large or storage_unavailable.
 Result<std::string> read_file(const std::filesystem::path& path);
 
+// Unfinished files of processes that were killed; those that somebody writes stay.
+void remove_leftovers(const std::filesystem::path& root);
+
 // Where a prefix such as "sub/name_%width%" leads: folder (made), subfolder and first part of the
 // file name.
 struct SavePlace {

@@ -40,15 +40,70 @@ protected:
 };
 
 TEST_F(Files, CountersGoOnAfterTheHighest) {
-    EXPECT_EQ(save("pic").value(), "pic_00001_.png");
     touch("pic_00041_.png");
     touch("pic_x_.png");
     touch("pic_7");
+    touch("pic_2_00077_.png");
     touch("picture_00099_.png");
     touch("pic_99999999999999999999_.png");
     EXPECT_EQ(save("pic").value(), "pic_00042_.png");
-    touch("pic_123456_more.png");
-    EXPECT_EQ(save("pic").value(), "pic_123457_.png");
+    EXPECT_EQ(save("pic_2").value(), "pic_2_00078_.png");
+    EXPECT_EQ(save("other").value(), "other_00001_.png");
+}
+
+// The folder is read once: what others put there later is not counted, and not replaced either.
+TEST_F(Files, FoldersAreReadOnce) {
+    EXPECT_EQ(save("pic").value(), "pic_00001_.png");
+    touch("pic_00002_.png");
+    touch("pic_00041_.png");
+    EXPECT_EQ(save("pic").value(), "pic_00003_.png");
+    for (const char* name : {"pic_00001_.png", "pic_00003_.png"}) {
+        fs::remove(folders.folders().output / name);
+    }
+    EXPECT_EQ(save("pic").value(), "pic_00004_.png");
+    EXPECT_EQ(slurp(folders.folders().output / "pic_00002_.png"), "old");
+}
+
+TEST_F(Files, UnfinishedFilesOfTheDeadAreRemoved) {
+    fs::create_directories(folders.folders().output / "sub");
+    touch(".comfyd-0123");
+    touch("sub/.comfyd-4567");
+    touch("kept.png");
+    const auto place = make_save_place(folders.folders().output, "sub/pic", 1, 1);
+    ASSERT_TRUE(place);
+    const auto saved = save_counted(*place, 1, 0, "png", [&](const FileSink& sink) -> Result<> {
+        sink("x", 1);
+        remove_leftovers(folders.folders().output);  // another process starts meanwhile
+        return {};
+    });
+    EXPECT_TRUE(saved);
+    EXPECT_THAT(folders.output_names(), ElementsAre("kept.png", "sub/pic_00001_.png"));
+}
+
+TEST_F(Files, LongPrefixesAreRefusedAtOnce) {
+    std::string prefix;
+    while (prefix.size() < 20'000'000) {
+        prefix += "%year%%batch_num%";
+    }
+    const auto place = make_save_place(folders.folders().output, prefix, 1, 1);
+    ASSERT_FALSE(place);
+    EXPECT_EQ(place.error().code, Code::node_execution_error);
+}
+
+TEST_F(Files, ExtensionsCannotLeaveTheFolder) {
+    ASSERT_TRUE(save("pic_00001./x"));  // makes the folder that a name could lead through
+    const auto place = make_save_place(folders.folders().output, "pic", 1, 1);
+    ASSERT_TRUE(place);
+    const auto write = [](const FileSink& sink) -> Result<> {
+        sink("x", 1);
+        return {};
+    };
+    for (const std::string& extension :
+         {std::string("/../../out"), std::string("/x"), std::string("a\0b", 3)}) {
+        const SavePlace plain{place->folder, place->subfolder, place->base, 1, ""};
+        EXPECT_FALSE(save_counted(plain, 1, 0, extension, write)) << extension;
+    }
+    EXPECT_THAT(folders.output_names(), ElementsAre("pic_00001./x_00001_.png"));
 }
 
 TEST_F(Files, PrefixesMayNameSubfoldersAndSizes) {

@@ -8,6 +8,7 @@
 
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/value_text.hpp"
+#include "engine/weight.hpp"
 #include "workflow/python_text.hpp"
 
 namespace comfyd::engine {
@@ -93,6 +94,8 @@ template <class Function>
 auto guarded(const PlannedNode& node, Function function) -> decltype(function()) {
     try {
         return function();
+    } catch (const NodeFailure& failure) {
+        return fail(failure.error());
     } catch (const std::bad_alloc&) {
         return fail(Code::out_of_memory, "The system has no memory left for node " + node.id + ".");
     } catch (const WrongKind& exception) {
@@ -126,6 +129,57 @@ Result<NamedValues> arguments(
         }
     }
     return values;
+}
+
+// Of a picture, mask or latent; nullptr for all else, and where there are pixels.
+std::optional<std::string> emptiness(const Value& value) {
+    const auto shown = [](const ImageShape& shape) -> std::optional<std::string> {
+        if (shape.floats() > 0) {
+            return std::nullopt;
+        }
+        return "[" + std::to_string(shape.batch) + ", " + std::to_string(shape.height) + ", " +
+               std::to_string(shape.width) + ", " + std::to_string(shape.channels) + "]";
+    };
+    if (const auto* image = std::get_if<Image>(&value)) {
+        return shown(image->shape());
+    }
+    if (const auto* mask = std::get_if<Mask>(&value)) {
+        return shown(mask->shape());
+    }
+    if (const auto* view = std::get_if<ImageView>(&value)) {
+        return shown(view->shape());
+    }
+    if (const auto* view = std::get_if<MaskView>(&value)) {
+        return shown(view->shape());
+    }
+    const auto* object = std::get_if<std::shared_ptr<const Object>>(&value);
+    return object != nullptr && (*object)->is_empty() ? std::optional<std::string>("[]")
+                                                      : std::nullopt;
+}
+
+// PyTorch has tensors without values, and a node can be given one: most cannot work on it.
+Result<> expect_pixels(const std::vector<BoundInput>& inputs) {
+    for (const BoundInput& bound : inputs) {
+        for (const Value& value : bound.values) {
+            if (const auto size = emptiness(value)) {
+                return node_error(
+                    "RuntimeError",
+                    "'" + bound.input->name + "' is an empty " + std::string(kind_of(value)) +
+                        " of the size " + *size + ", of which nothing can be made"
+                );
+            }
+        }
+    }
+    return {};
+}
+
+// Each call has its inputs for itself, texts included.
+std::uint64_t copied_bytes(const std::vector<BoundInput>& inputs) {
+    std::uint64_t bytes = 0;
+    for (const BoundInput& bound : inputs) {
+        bytes += 2 * weight_of(bound.values);
+    }
+    return bytes;
 }
 
 bool holds_view(const std::vector<Value>& values) {
@@ -266,6 +320,13 @@ Result<Outcome> call_all(
         return fail(std::move(whole.error()));
     }
     const std::vector<BoundInput>& inputs = is_fit ? given : *whole;
+    if (auto usable = node.type->node.takes_empty ? Result<>() : expect_pixels(inputs); !usable) {
+        return fail(std::move(usable.error()));
+    }
+    const auto copies = Call(surroundings, node.id, {}).charge(copied_bytes(inputs));
+    if (!copies) {
+        return fail(copies.error());
+    }
     Outcome outcome;
     outcome.outputs.slots.resize(node.type->definition->outputs().size());
     const std::size_t calls = count_calls(node, inputs);

@@ -10,6 +10,7 @@ namespace comfyd::engine {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+constexpr std::uint64_t kBlockBytes = 256;             // that go with a block of any size
 constexpr std::uint64_t kSpareBytesMin = 1024 * 1024;  // of a block that is worth keeping
 #if defined(COMFYD_SANITIZED)
 constexpr std::uint64_t kSparesBytesMax = 0;  // so that a use after the end is seen
@@ -37,7 +38,7 @@ bool Memory::try_reserve(std::uint64_t bytes) {
 }
 
 void* Memory::try_take(std::uint64_t bytes) {
-    if (!try_reserve(bytes)) {
+    if (!try_reserve(bytes + kBlockBytes)) {
         return nullptr;
     }
     std::uint64_t largest = largest_.load(std::memory_order_relaxed);
@@ -53,7 +54,7 @@ void* Memory::try_take(std::uint64_t bytes) {
         block = ::operator new(bytes, kAlignment, std::nothrow);
     }
     if (block == nullptr) {
-        used_.fetch_sub(bytes, std::memory_order_relaxed);
+        release(bytes + kBlockBytes);
     }
     return block;
 }
@@ -72,7 +73,7 @@ void* Memory::find_spare(std::uint64_t bytes) {
 }
 
 void Memory::give_back(void* block, std::uint64_t bytes) {
-    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    release(bytes + kBlockBytes);
     const std::uint64_t limit = std::min(kSparesBytesMax, bytes_max_ / kSparesShare);
     if (bytes < kSpareBytesMin || bytes > limit) {
         ::operator delete(block, kAlignment);
@@ -95,6 +96,35 @@ void Memory::drop_spares() {
     }
     spares_.clear();
     spare_bytes_ = 0;
+}
+
+std::optional<Charge> Charge::try_make(const std::shared_ptr<Memory>& memory, std::uint64_t bytes) {
+    if (!memory->try_reserve(bytes)) {
+        return std::nullopt;
+    }
+    return Charge(memory, bytes);
+}
+
+Charge::~Charge() {
+    if (memory_) {
+        memory_->release(bytes_);
+    }
+}
+
+Charge::Charge(Charge&& other) noexcept
+    : memory_(std::exchange(other.memory_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Charge& Charge::operator=(Charge&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+}
+
+void Charge::join(Charge other) {
+    if (!memory_) {
+        std::swap(memory_, other.memory_);
+    }
+    bytes_ += std::exchange(other.bytes_, 0);
 }
 
 std::shared_ptr<FloatBuffer> FloatBuffer::try_make(

@@ -1,8 +1,10 @@
-// The memory that node results may take together, and the buffers that count against it.
+// The memory that node results may take together, and what counts against it: buffers of floats,
+// and charges for all that lies elsewhere, such as texts.
 //
-// One Memory belongs to an engine; every buffer keeps it alive and gives its bytes back when the
-// last owner lets go. Large blocks that were given back are kept for a while: a fresh one costs a
-// page fault for every 4 KB, which for cheap nodes is more than the node itself. Any thread.
+// One Memory belongs to an engine; every buffer and charge keeps it alive and gives its bytes back
+// when the last owner lets go. Large blocks that were given back are kept for a while: a fresh one
+// costs a page fault for every 4 KB, which for cheap nodes is more than the node itself. Any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -11,6 +13,8 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace comfyd::engine {
 
@@ -24,6 +28,9 @@ public:
     // nullptr when the limit, or the system, does not have that much.
     void* try_take(std::uint64_t bytes);
     void give_back(void* block, std::uint64_t bytes);
+    // The same without a block. False when the limit does not have that much.
+    bool try_reserve(std::uint64_t bytes);
+    void release(std::uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
     // Spare blocks go to the system. For those who count what it has.
     void drop_spares();
     std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
@@ -37,7 +44,6 @@ private:
         std::uint64_t bytes;
     };
 
-    bool try_reserve(std::uint64_t bytes);
     void* find_spare(std::uint64_t bytes);
 
     const std::uint64_t bytes_max_;
@@ -46,6 +52,29 @@ private:
     std::mutex mutex_;          // guards what follows
     std::deque<Spare> spares_;  // oldest first
     std::uint64_t spare_bytes_ = 0;
+};
+
+// Bytes that lie elsewhere and count for as long as this lives.
+class Charge {
+public:
+    Charge() = default;
+    // nullopt when the limit does not have that much.
+    static std::optional<Charge> try_make(
+        const std::shared_ptr<Memory>& memory, std::uint64_t bytes
+    );
+    ~Charge();
+    Charge(Charge&& other) noexcept;
+    Charge& operator=(Charge&& other) noexcept;
+
+    // Counts for both. REQUIRES: of the same memory, where there is one.
+    void join(Charge other);
+
+private:
+    Charge(std::shared_ptr<Memory> memory, std::uint64_t bytes)
+        : memory_(std::move(memory)), bytes_(bytes) {}
+
+    std::shared_ptr<Memory> memory_;  // shared with the engine; none: nothing is counted
+    std::uint64_t bytes_ = 0;
 };
 
 // Floats without initial values, aligned for vector instructions.

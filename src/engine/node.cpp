@@ -10,4 +10,7 @@ tl::unexpected<Error> node_error(std::string_view exception_type, std::string me
     return fail(Code::node_execution_error, std::move(message), std::move(details));
 }
 
+NodeFailure::NodeFailure(std::string_view exception_type, std::string message)
+    : error_(node_error(exception_type, std::move(message)).value()) {}
+
 }  // namespace comfyd::engine

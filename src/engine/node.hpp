@@ -3,6 +3,7 @@
 // GET /object_info, validation and execution all read that one description.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +52,9 @@ struct NodeClass {
     // Mask.
     bool reads_views = false;
 
+    // It takes pictures, masks and latents without a single pixel too; to others they are an error.
+    bool takes_empty = false;
+
     // It is given inputs that its description does not name, too.
     bool takes_any_input = false;
 
@@ -76,5 +80,17 @@ struct NodeClass {
 
 // A failure of the node itself. `exception_type` is what ComfyUI's implementation would raise.
 tl::unexpected<Error> node_error(std::string_view exception_type, std::string message);
+
+// The same from deep inside a computation on numbers, where Python would raise it. The call of the
+// node turns it into its error.
+class NodeFailure : public std::exception {
+public:
+    NodeFailure(std::string_view exception_type, std::string message);
+    const char* what() const noexcept override { return error_.message.c_str(); }
+    const Error& error() const { return error_; }
+
+private:
+    Error error_;
+};
 
 }  // namespace comfyd::engine

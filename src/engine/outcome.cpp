@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "engine/weight.hpp"
 
 namespace comfyd::engine {
 namespace {
@@ -65,6 +66,11 @@ Result<> add_outputs(
     NodeOutputs& into
 ) {
     COMFYD_ASSERT(outputs.size() == node.type->definition->outputs().size());
+    auto charge = call.charge(weight_of(outputs));
+    if (!charge) {
+        return fail(std::move(charge.error()));
+    }
+    into.charge.join(std::move(*charge));
     for (std::size_t slot = 0; slot < outputs.size(); ++slot) {
         std::vector<Value>& values = into.slots[slot];
         const std::size_t before = values.size();
@@ -79,10 +85,15 @@ Result<> add_outputs(
 }
 
 // The first call names the keys; what further calls give is appended to them.
-void add_ui(json::object ui, NodeOutputs& into) {
+Result<> add_ui(const Call& call, json::object ui, NodeOutputs& into) {
+    auto charge = call.charge(weight_of(ui));
+    if (!charge) {
+        return fail(std::move(charge.error()));
+    }
+    into.charge.join(std::move(*charge));
     if (!into.ui) {
         into.ui = std::move(ui);
-        return;
+        return {};
     }
     for (auto& [key, value] : *into.ui) {
         json::value* more = ui.if_contains(key);
@@ -92,6 +103,7 @@ void add_ui(json::object ui, NodeOutputs& into) {
             }
         }
     }
+    return {};
 }
 
 // In the order of the calls; the places of the expansion become places among all that were added.
@@ -137,7 +149,9 @@ Result<> add_result(
     Outcome& into
 ) {
     if (result.ui) {
-        add_ui(std::move(*result.ui), into.outputs);
+        if (auto added = add_ui(call, std::move(*result.ui), into.outputs); !added) {
+            return added;
+        }
     }
     if (result.expansion) {
         return add_expansion(node, call_index, std::move(*result.expansion), into);

@@ -17,6 +17,7 @@ namespace comfyd::engine {
 struct NodeOutputs {
     std::vector<std::vector<Value>> slots;
     std::optional<json::object> ui;
+    Charge charge;  // for what of it does not count itself
 };
 
 // The outputs of a node; where it added nodes, with holes that their outputs will fill.

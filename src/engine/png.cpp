@@ -1,7 +1,6 @@
 #include "engine/png.hpp"
 
 #include <spng.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -11,14 +10,14 @@
 
 #include "engine/call.hpp"
 #include "engine/kernel.hpp"
-#include "engine/pixels.hpp"
 
 namespace comfyd::engine {
 namespace {
 
 constexpr std::string_view kSignature("\x89PNG\r\n\x1a\n", 8);
-constexpr std::size_t kChunkBytesMax = 64UL * 1024 * 1024;
+constexpr std::size_t kChunkBytesMax = 64UL * 1024 * 1024;  // of texts and the like, all together
 constexpr std::size_t kStopCheckRows = 64;
+constexpr std::uint8_t kAlphaBit = 4;  // of colour types
 
 struct Closer {
     void operator()(spng_ctx* context) const { spng_ctx_free(context); }
@@ -108,8 +107,13 @@ tl::expected<Source, PngFailure> open_png(std::string_view file) {
     if (error != 0) {
         return refuse_broken(error);
     }
+    // Reads all that stands before the pixels, texts included.
     spng_trns transparency{};
-    choose_format(source, spng_get_trns(context, &transparency) == 0);
+    const int found = spng_get_trns(context, &transparency);
+    if (found != 0 && found != SPNG_ECHUNKAVAIL) {
+        return refuse_broken(found);
+    }
+    choose_format(source, found == 0);
     return source;
 }
 
@@ -158,123 +162,36 @@ void convert_any_row(
     }
 }
 
-int write_to_sink(spng_ctx* /*context*/, void* user, void* data, std::size_t size) {
-    const auto& sink = *static_cast<const FileSink*>(user);
-    return sink(data, size) ? 0 : SPNG_IO_ERROR;
-}
-
-tl::expected<void, PngFailure> set_texts(spng_ctx* context, const std::vector<PngText>& texts) {
-    std::vector<spng_text> chunks(texts.size());
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-        spng_text& chunk = chunks[i];
-        if (texts[i].keyword.empty() || texts[i].keyword.size() >= sizeof chunk.keyword) {
-            return refuse(
-                "'" + texts[i].keyword + "' cannot name a text in a PNG: 1 to 79 characters"
-            );
-        }
-        std::memcpy(chunk.keyword, texts[i].keyword.data(), texts[i].keyword.size());
-        chunk.type = SPNG_TEXT;
-        chunk.length = texts[i].text.size();
-        chunk.text = const_cast<char*>(texts[i].text.data());  // only read
-    }
-    if (chunks.empty()) {
-        return {};
-    }
-    const int error =
-        spng_set_text(context, chunks.data(), static_cast<std::uint32_t>(chunks.size()));
-    if (error != 0) {
-        return refuse(std::string("the texts cannot be written: ") + spng_strerror(error));
-    }
-    return {};
-}
-
-// Makes the samples of one row, in the processor's byte order.
-using FillRow = std::function<void(std::size_t y, std::uint8_t* into)>;
-
-struct Encoding {
-    std::size_t width;
-    std::size_t height;
-    std::size_t channels;
-    int bit_depth;
-    int level;
-
-    std::size_t row_bytes() const {
-        return width * channels * static_cast<std::size_t>(bit_depth / 8);
-    }
-};
-
-int encode_rows(
-    spng_ctx* context,
-    const Encoding& encoding,
-    const FillRow& fill,
+// Decodes each row to place(row) and then calls read(row); of an interlaced picture each pass adds
+// to the rows. SPNG_EOI: all of it; 0: it was stopped.
+template <class Place, class Read>
+int decode_rows(
+    const Source& source,
+    std::size_t row_bytes,
+    const Place& place,
+    const Read& read,
     const std::function<bool()>& stopped
 ) {
-    std::vector<std::uint8_t> row(encoding.row_bytes());
-    int error = 0;
-    for (std::size_t y = 0; y < encoding.height && error == 0; ++y) {
-        if (y % kStopCheckRows == 0 && stopped()) {
-            return SPNG_IO_ERROR;
+    spng_ctx* context = source.context.get();
+    const int transparency = source.format == SPNG_FMT_RAW ? 0 : SPNG_DECODE_TRNS;
+    int error = spng_decode_image(
+        context, nullptr, 0, source.format, SPNG_DECODE_PROGRESSIVE | transparency
+    );
+    for (std::size_t count = 0; error == 0; ++count) {
+        if (count % kStopCheckRows == 0 && stopped()) {
+            return 0;
         }
-        fill(y, row.data());
-        error = spng_encode_row(context, row.data(), row.size());
-    }
-    return error == SPNG_EOI ? 0 : error;
-}
-
-spng_color_type color_type(std::size_t channels) {
-    return channels == 4   ? SPNG_COLOR_TYPE_TRUECOLOR_ALPHA
-           : channels == 3 ? SPNG_COLOR_TYPE_TRUECOLOR
-                           : SPNG_COLOR_TYPE_GRAYSCALE;
-}
-
-tl::expected<void, PngFailure> encode(
-    const Encoding& encoding,
-    const FillRow& fill,
-    const std::vector<PngText>& texts,
-    const FileSink& sink,
-    const std::function<bool()>& stopped
-) {
-    const Context context(spng_ctx_new(SPNG_CTX_ENCODER));
-    if (!context) {
-        return refuse("there is no memory for the encoder");
-    }
-    spng_set_png_stream(
-        context.get(), &write_to_sink, const_cast<FileSink*>(&sink)
-    );  // only called
-    spng_ihdr header{};
-    header.width = static_cast<std::uint32_t>(encoding.width);
-    header.height = static_cast<std::uint32_t>(encoding.height);
-    header.bit_depth = static_cast<std::uint8_t>(encoding.bit_depth);
-    header.color_type = static_cast<std::uint8_t>(color_type(encoding.channels));
-    int error = spng_set_ihdr(context.get(), &header);
-    if (error == 0) {
-        const auto set = set_texts(context.get(), texts);
-        if (!set) {
-            return set;
+        spng_row_info info{};
+        error = spng_get_row_info(context, &info);
+        if (error != 0) {
+            return error;
         }
-        spng_set_option(context.get(), SPNG_IMG_COMPRESSION_LEVEL, encoding.level);
-        // Each row minus the one above, and runs instead of a search for repetitions: for filtered
-        // photographs that is as small as zlib's default at level 4 and takes a fifth of the time.
-        spng_set_option(context.get(), SPNG_FILTER_CHOICE, SPNG_FILTER_CHOICE_UP);
-        spng_set_option(context.get(), SPNG_IMG_COMPRESSION_STRATEGY, Z_RLE);
-        error = spng_encode_image(
-            context.get(), nullptr, 0, SPNG_FMT_PNG, SPNG_ENCODE_PROGRESSIVE | SPNG_ENCODE_FINALIZE
-        );
+        error = spng_decode_row(context, place(info.row_num), row_bytes);
+        if (error == 0 || error == SPNG_EOI) {
+            read(info.row_num);
+        }
     }
-    error = error != 0 ? error : encode_rows(context.get(), encoding, fill, stopped);
-    if (error != 0) {
-        return refuse(std::string("the picture cannot be written: ") + spng_strerror(error));
-    }
-    return {};
-}
-
-void to_words(const float* from, std::size_t count, std::uint8_t* into) {
-    for (std::size_t i = 0; i < count; ++i) {
-        const float scaled = from[i] * 65535.0F;
-        const float low = scaled > 0.0F ? scaled : 0.0F;
-        const auto word = static_cast<std::uint16_t>(low < 65535.0F ? low : 65535.0F);
-        std::memcpy(into + i * sizeof word, &word, sizeof word);
-    }
+    return error;
 }
 
 }  // namespace
@@ -285,7 +202,11 @@ tl::expected<PngHeader, PngFailure> read_png_header(std::string_view file) {
         return tl::unexpected(source.error());
     }
     return PngHeader{
-        source->header.width, source->header.height, source->has_mask, source->scratch_bytes()
+        source->header.width,
+        source->header.height,
+        source->has_mask,
+        (source->header.color_type & kAlphaBit) != 0,
+        source->scratch_bytes()
     };
 }
 
@@ -300,77 +221,61 @@ tl::expected<void, PngFailure> decode_png(
     if (!source) {
         return tl::unexpected(source.error());
     }
-    spng_ctx* context = source->context.get();
     const std::size_t row_bytes = source->row_bytes();
     const bool interlaced = source->interlaced();
-    int error = spng_decode_image(
-        context, nullptr, 0, source->format, SPNG_DECODE_PROGRESSIVE | SPNG_DECODE_TRNS
-    );
-    for (std::size_t count = 0; error == 0; ++count) {
-        if (count % kStopCheckRows == 0 && stopped()) {
-            return {};
+    const auto place = [&](std::size_t y) { return scratch + (interlaced ? y * row_bytes : 0); };
+    const auto read = [&](std::size_t y) {
+        if (!interlaced) {
+            convert_any_row(*source, scratch, y, rgb, mask);
         }
-        spng_row_info info{};
-        error = spng_get_row_info(context, &info);
-        if (error != 0) {
-            break;
-        }
-        std::uint8_t* row = scratch + (interlaced ? info.row_num * row_bytes : 0);
-        error = spng_decode_row(context, row, row_bytes);
-        if (!interlaced && (error == 0 || error == SPNG_EOI)) {
-            convert_any_row(*source, row, info.row_num, rgb, mask);
-        }
-    }
+    };
+    const int error = decode_rows(*source, row_bytes, place, read, stopped);
     if (error != SPNG_EOI) {
-        return refuse_broken(error);
+        return error != 0 ? refuse_broken(error) : tl::expected<void, PngFailure>();
     }
     for (std::size_t y = 0; interlaced && y < source->header.height; ++y) {
-        convert_any_row(*source, scratch + y * row_bytes, y, rgb, mask);
+        if (y % kStopCheckRows == 0 && stopped()) {
+            return {};
+        }
+        convert_any_row(*source, place(y), y, rgb, mask);
     }
     return {};
 }
 
-tl::expected<void, PngFailure> encode_png(
-    const PngPicture& picture,
-    int level,
-    const std::vector<PngText>& texts,
-    const FileSink& sink,
-    const std::function<bool()>& stopped
+tl::expected<void, PngFailure> decode_png_rgba(
+    std::string_view file, std::uint8_t* rgba, const std::function<bool()>& stopped
 ) {
-    const std::size_t samples = picture.width * picture.channels;
-    const auto fill = [&](std::size_t y, std::uint8_t* into) {
-        const float* row = picture.row ? picture.row(y) : picture.pixels + y * samples;
-        picture.bit_depth == 16 ? to_words(row, samples, into) : to_bytes(row, samples, into);
-    };
-    return encode(
-        {picture.width, picture.height, picture.channels, picture.bit_depth, level},
-        fill,
-        texts,
-        sink,
-        stopped
-    );
+    auto source = open_png(file);
+    if (!source) {
+        return tl::unexpected(source.error());
+    }
+    source->format = SPNG_FMT_RGBA8;
+    const std::size_t row_bytes = source->row_bytes();
+    const auto place = [&](std::size_t y) { return rgba + y * row_bytes; };
+    const int error = decode_rows(*source, row_bytes, place, [](std::size_t) {}, stopped);
+    if (error != SPNG_EOI && error != 0) {
+        return refuse_broken(error);
+    }
+    return {};
 }
 
-tl::expected<std::string, PngFailure> encode_png(
-    const PngBytes& picture, int level, const std::vector<PngText>& texts
+tl::expected<void, PngFailure> decode_png_raw(
+    std::string_view file,
+    const std::function<std::uint8_t*(std::size_t y)>& row,
+    const std::function<bool()>& stopped
 ) {
-    const std::size_t samples = picture.width * picture.channels;
-    const auto fill = [&](std::size_t y, std::uint8_t* into) {
-        std::copy_n(picture.pixels + y * samples, samples, into);
-    };
-    std::string file;
-    const FileSink sink = [&file](const void* data, std::size_t size) {
-        file.append(static_cast<const char*>(data), size);
-        return true;
-    };
-    const auto done =
-        encode({picture.width, picture.height, picture.channels, 8, level}, fill, texts, sink, [] {
-            return false;
-        });
-    if (!done) {
-        return tl::unexpected(done.error());
+    auto source = open_png(file);
+    if (!source) {
+        return tl::unexpected(source.error());
     }
-    return file;
+    source->format = SPNG_FMT_RAW;
+    const std::size_t samples = (source->header.color_type & kAlphaBit) != 0 ? 4 : 3;
+    const std::size_t row_bytes = source->header.width * samples * sizeof(std::uint16_t);
+    const int error = decode_rows(*source, row_bytes, row, [](std::size_t) {}, stopped);
+    if (error != SPNG_EOI && error != 0) {
+        return refuse_broken(error);
+    }
+    return {};
 }
 
 std::vector<PngText> read_png_texts(std::string_view file) {

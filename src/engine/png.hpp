@@ -23,10 +23,12 @@ struct PngHeader {
     std::size_t width = 0;
     std::size_t height = 0;
     bool has_mask = false;          // alpha, or a palette: ComfyUI decodes those with alpha
+    bool has_alpha = false;         // a channel of its own
     std::size_t scratch_bytes = 0;  // working space that decode_png() needs
 };
 
-// Refuses other formats and sides above kSideMax, each with its reason. Of an animation the still
+// Refuses other formats, sides above kSideMax and texts that take too much memory, each with its
+// reason. Of an animation the still
 // picture is read that every viewer shows.
 tl::expected<PngHeader, PngFailure> read_png_header(std::string_view file);
 
@@ -37,6 +39,19 @@ tl::expected<void, PngFailure> decode_png(
     std::uint8_t* scratch,
     float* rgb,
     float* mask,
+    const std::function<bool()>& stopped
+);
+
+// The same in 8 bits: fills `rgba` with height * width * 4 bytes.
+tl::expected<void, PngFailure> decode_png_rgba(
+    std::string_view file, std::uint8_t* rgba, const std::function<bool()>& stopped
+);
+
+// Deep colour as it lies in the file: 3 or 4 samples of 16 bits, the high byte first. row(y) says
+// where each row goes; of an interlaced picture each is asked for several times.
+tl::expected<void, PngFailure> decode_png_raw(
+    std::string_view file,
+    const std::function<std::uint8_t*(std::size_t y)>& row,
     const std::function<bool()>& stopped
 );
 

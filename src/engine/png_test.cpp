@@ -6,6 +6,8 @@
 
 #include <random>
 
+#include "engine/pictures/png_chunks.hpp"
+#include "engine/pictures/reader.hpp"
 #include "engine/test_support.hpp"
 
 namespace comfyd::engine {
@@ -229,6 +231,63 @@ TEST(Png, ASinkThatFailsEndsTheEncoding) {
         [](const void*, std::size_t) { return false; },
         kNeverStopped
     ));
+}
+
+// A text that unpacks to far more than the file has.
+std::string packed_text(std::size_t bytes) {
+    const std::string text(bytes, 'x');
+    std::string packed(compressBound(static_cast<uLong>(bytes)), '\0');
+    auto size = static_cast<uLongf>(packed.size());
+    compress(
+        reinterpret_cast<Bytef*>(packed.data()),
+        &size,
+        reinterpret_cast<const Bytef*>(text.data()),
+        static_cast<uLong>(bytes)
+    );
+    packed.resize(size);
+    return chunk("zTXt", std::string("key\0\0", 5) + packed);
+}
+
+TEST(Png, TextsThatUnpackToTooMuchAreRefusedByEveryReader) {
+    const float pixel[] = {0.1F, 0.2F, 0.3F};
+    for (const int bit_depth : {8, 16}) {
+        std::string file;
+        const FileSink sink = [&file](const void* data, std::size_t size) {
+            file.append(static_cast<const char*>(data), size);
+            return true;
+        };
+        ASSERT_TRUE(encode_png({pixel, 1, 1, 3, bit_depth}, 1, {}, sink, kNeverStopped));
+        std::string bomb = file;
+        for (int i = 0; i < 30; ++i) {
+            bomb.insert(33, packed_text(4'000'000));
+        }
+        ASSERT_LT(bomb.size(), 500'000U);
+        std::string modest = file;
+        modest.insert(33, packed_text(4'000'000));
+        for (const auto& [picture, good] :
+             {std::pair(file, true), std::pair(modest, true), std::pair(bomb, false)}) {
+            EXPECT_EQ(bool(pictures::decode_rgba(picture, 100)), good);
+            EXPECT_EQ(bool(pictures::open(picture, kNeverStopped)), good);
+            EXPECT_EQ(bool(read_png_header(picture)), good);
+        }
+    }
+}
+
+// FFmpeg, which reads animations, would unpack all of them.
+TEST(Png, TextsAreTakenOutBeforeFfmpegSeesThem) {
+    const std::string file = slurp(kGolden / "inputs/anim_apng.png");
+    EXPECT_EQ(pictures::without_texts(file), nullptr);
+    std::string with_texts = file;
+    for (const char* type : {"zTXt", "tEXt", "iTXt", "iCCP"}) {
+        with_texts.insert(33, chunk(type, "anything"));
+    }
+    const auto without = pictures::without_texts(with_texts);
+    ASSERT_NE(without, nullptr);
+    EXPECT_EQ(*without, file);
+    for (std::size_t size = 0; size < with_texts.size(); size += 7) {
+        (void)pictures::without_texts(with_texts.substr(0, size));
+    }
+    EXPECT_TRUE(pictures::open(with_texts, kNeverStopped));
 }
 
 }  // namespace

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/assert.hpp"
 #include "engine/pixels.hpp"
 #include "engine/resize_kernels.hpp"
 
 namespace comfyd::engine {
 namespace {
+
+// At most, of the tables that say which source pixels make an output pixel.
+constexpr std::uint64_t kBytesPerTap = 160;
+constexpr std::uint64_t kBytesPerSource = 32;
 
 // The window of one picture that remains after the crop, relative to the picture's first pixel.
 struct Cut {
@@ -343,7 +346,14 @@ const std::vector<std::string>& resize_method_names() {
 ResizeMethod resize_method(std::string_view name) {
     const auto& names = resize_method_names();
     const auto found = std::ranges::find(names, name);
-    COMFYD_ASSERT(found != names.end());
+    if (found == names.end()) {
+        throw NodeFailure(
+            "NotImplementedError",
+            "Input Error: Only 3D, 4D and 5D input Tensors supported (got 4D) for the modes: "
+            "nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got " +
+                std::string(name) + ")"
+        );
+    }
     return static_cast<ResizeMethod>(found - names.begin());
 }
 
@@ -397,6 +407,12 @@ Result<Image> resize(
             static_cast<std::int64_t>(width),
             static_cast<std::int64_t>(height)
         );
+    }
+    const auto taps = call.charge(
+        (width + height) * kBytesPerTap + (shape.width + shape.height) * kBytesPerSource
+    );
+    if (!taps) {
+        return fail(taps.error());
     }
     auto out = call.new_image({shape.batch, height, width, shape.channels});
     if (!out) {

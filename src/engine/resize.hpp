@@ -18,7 +18,7 @@ enum class Crop { disabled, center };
 
 // As ComfyUI names them, in its order; the index is the ResizeMethod.
 const std::vector<std::string>& resize_method_names();
-// REQUIRES: one of resize_method_names().
+// NodeFailure for any other name, as in PyTorch.
 ResizeMethod resize_method(std::string_view name);
 
 // PyTorch's or Pillow's words for sizes that they do not take.

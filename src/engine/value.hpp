@@ -45,6 +45,8 @@ public:
     virtual ~Object() = default;
     virtual std::string_view type() const = 0;  // ComfyUI's name of it
     virtual std::string text() const { return "<" + std::string(type()) + ">"; }  // Python's str()
+    virtual std::uint64_t bytes() const { return 0; }  // held beside pixels, which count themselves
+    virtual bool is_empty() const { return false; }    // a tensor without a single value
 };
 
 // What a slot with output_is_list gives, and what every input of a class with is_input_list takes.

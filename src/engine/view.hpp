@@ -55,6 +55,8 @@ public:
     void keep(const Pixels& copy) const;
 
     std::size_t pieces() const { return layout_->blocks.size(); }
+    // That the view itself takes.
+    std::uint64_t bytes() const { return sizeof(Layout) + pieces() * sizeof(Block); }
     // Of the buffers that it keeps.
     std::uint64_t kept_bytes() const;
 

@@ -338,13 +338,13 @@ TEST_F(Views, KeepOnlyWhatTheyAreWorth) {
     EXPECT_TRUE(std::holds_alternative<Image>(short_of_memory->slots[0][0]));
 }
 
-TEST_F(Views, TakeNoMemory) {
+TEST_F(Views, TakeNoMemoryButForTheirPlaces) {
     const Image given = numbered({1, 64, 64, 3});
     const std::uint64_t before = memory_->used();
     const auto batch =
         invoke_class("RepeatImageBatch", {{"image", given}, {"amount", std::int64_t{100}}});
     ASSERT_TRUE(batch);
-    EXPECT_EQ(memory_->used(), before);
+    EXPECT_LT(memory_->used(), before + 100 * 128);
     EXPECT_EQ(to_image_view(batch->slots[0][0]).shape().batch, 100U);
 }
 

@@ -26,12 +26,17 @@ struct WebpOptions {
     int quality = 80;  // 0 to 100
     int method = 4;    // 0: fast, 6: small
 };
-Outcome<std::string> encode_webp(const Pixels& pixels, const WebpOptions& options);
+// Asks `stopped` now and then and ends early when it says so.
+Outcome<std::string> encode_webp(
+    const Pixels& pixels,
+    const WebpOptions& options,
+    const std::function<bool()>& stopped = [] { return false; }
+);
 
 // Pixels of picture `index`; valid until the next call.
 using FrameSource = std::function<Pixels(std::size_t index)>;
 // One picture after the other, each for `duration_ms`, forever. `exif`: a whole EXIF chunk, or
-// empty. Asks `stopped` before each frame.
+// empty. Asks `stopped` as above.
 Outcome<std::string> encode_webp_animation(
     std::size_t count,
     const FrameSource& frame,

@@ -37,7 +37,13 @@ private:
     WebPData data_{};
 };
 
-Outcome<Picture> import_pixels(const Pixels& pixels) {
+// libwebp tells how far it is, and ends when it is answered 0.
+int go_on(int /*percent*/, const WebPPicture* picture) {
+    return (*static_cast<const std::function<bool()>*>(picture->user_data))() ? 0 : 1;
+}
+
+// `stopped` outlives the picture.
+Outcome<Picture> import_pixels(const Pixels& pixels, const std::function<bool()>& stopped) {
     if (pixels.width == 0 || pixels.height == 0 || pixels.width > WEBP_MAX_DIMENSION ||
         pixels.height > WEBP_MAX_DIMENSION) {
         return refuse(
@@ -50,6 +56,8 @@ Outcome<Picture> import_pixels(const Pixels& pixels) {
         return refuse("this libwebp has another interface than the one it was built for");
     }
     picture->use_argb = 1;
+    picture->progress_hook = &go_on;
+    picture->user_data = const_cast<std::function<bool()>*>(&stopped);  // only called
     picture->width = static_cast<int>(pixels.width);
     picture->height = static_cast<int>(pixels.height);
     const int stride = static_cast<int>(pixels.width * pixels.channels);
@@ -113,7 +121,7 @@ Outcome<> add_frames(
         if (stopped()) {
             return refuse("it was stopped");
         }
-        auto picture = import_pixels(frame(i));
+        auto picture = import_pixels(frame(i), stopped);
         if (!picture) {
             return tl::unexpected(picture.error());
         }
@@ -133,8 +141,10 @@ Outcome<> add_frames(
 
 }  // namespace
 
-Outcome<std::string> encode_webp(const Pixels& pixels, const WebpOptions& options) {
-    auto picture = import_pixels(pixels);
+Outcome<std::string> encode_webp(
+    const Pixels& pixels, const WebpOptions& options, const std::function<bool()>& stopped
+) {
+    auto picture = import_pixels(pixels, stopped);
     const auto config = configure(options);
     if (!picture || !config) {
         return tl::unexpected(picture ? config.error() : picture.error());
@@ -161,7 +171,7 @@ Outcome<std::string> encode_webp_animation(
     const std::function<bool()>& stopped
 ) {
     if (count == 1) {
-        auto still = encode_webp(frame(0), options);
+        auto still = encode_webp(frame(0), options, stopped);
         return still ? with_exif(std::move(*still), exif) : still;
     }
     WebPAnimEncoderOptions how{};

@@ -8,6 +8,7 @@
 #include "engine/pictures/ffmpeg.hpp"
 #include "engine/pictures/formats.hpp"
 #include "engine/pictures/frame_converter.hpp"
+#include "engine/pictures/png_chunks.hpp"
 
 namespace comfyd::engine::pictures {
 namespace {
@@ -170,8 +171,14 @@ private:
 
 class FfmpegReader : public Reader {
 public:
-    FfmpegReader(Frames frames, const AVFrame* first, std::size_t frames_max)
-        : frames_(std::move(frames)), current_(first), converter_(*first) {
+    // `file`: which the frames are read from, where it is not the caller's.
+    FfmpegReader(
+        std::unique_ptr<const std::string> file,
+        Frames frames,
+        const AVFrame* first,
+        std::size_t frames_max
+    )
+        : file_(std::move(file)), frames_(std::move(frames)), current_(first), converter_(*first) {
         facts_ = {
             .width = converter_.width(),
             .height = converter_.height(),
@@ -196,6 +203,7 @@ public:
     }
 
 private:
+    std::unique_ptr<const std::string> file_;
     Frames frames_;
     const AVFrame* current_;  // owned by frames_
     FrameConverter converter_;
@@ -233,6 +241,8 @@ Outcome<Begun> begin_reading(std::string_view file, Format format, std::size_t p
 Outcome<std::unique_ptr<Reader>> open_ffmpeg_reader(
     std::string_view file, Format format, std::function<bool()> /*stopped*/
 ) {
+    auto own = without_texts(file);
+    file = own ? std::string_view(*own) : file;
     const auto count = count_frames(file, format);
     if (!count) {
         return tl::unexpected(count.error());
@@ -241,7 +251,9 @@ Outcome<std::unique_ptr<Reader>> open_ffmpeg_reader(
     if (!begun) {
         return tl::unexpected(begun.error());
     }
-    return std::make_unique<FfmpegReader>(std::move(begun->frames), begun->first, *count);
+    return std::make_unique<FfmpegReader>(
+        std::move(own), std::move(begun->frames), begun->first, *count
+    );
 }
 
 Outcome<Bitmap> decode_rgba_ffmpeg(std::string_view file, Format format, std::size_t pixels_max) {

@@ -22,6 +22,10 @@ std::uint64_t pixels_max_of_any();
 Outcome<std::unique_ptr<Reader>> open_png_reader(
     std::string_view file, std::function<bool()> stopped
 );
+// Still PNG of 16 bits in colour. nullptr: one colour is transparent, which FFmpeg knows about.
+Outcome<std::unique_ptr<Reader>> open_deep_png_reader(
+    std::string_view file, std::function<bool()> stopped
+);
 Outcome<std::unique_ptr<Reader>> open_ffmpeg_reader(
     std::string_view file, Format format, std::function<bool()> stopped
 );
@@ -29,7 +33,9 @@ Outcome<std::unique_ptr<Reader>> open_webp_reader(
     std::string_view file, std::function<bool()> stopped
 );
 
-Outcome<Bitmap> decode_rgba_png(std::string_view file, std::size_t pixels_max);
+Outcome<Bitmap> decode_rgba_png(
+    std::string_view file, std::size_t pixels_max, const std::function<bool()>& stopped
+);
 Outcome<Bitmap> decode_rgba_ffmpeg(std::string_view file, Format format, std::size_t pixels_max);
 Outcome<Bitmap> decode_rgba_webp(std::string_view file, std::size_t pixels_max);
 

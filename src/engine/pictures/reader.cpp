@@ -5,35 +5,10 @@
 
 #include "engine/call.hpp"
 #include "engine/pictures/formats.hpp"
+#include "engine/pictures/png_chunks.hpp"
 
 namespace comfyd::engine::pictures {
 namespace {
-
-constexpr std::string_view kPngSignature("\x89PNG\r\n\x1a\n", 8);
-
-std::uint32_t big_endian(std::string_view bytes) {
-    std::uint32_t number = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-        number = number << 8 | static_cast<unsigned char>(bytes[i]);
-    }
-    return number;
-}
-
-bool is_animated_png(std::string_view file) {
-    file.remove_prefix(kPngSignature.size());
-    while (file.size() >= 12) {
-        const std::string_view type = file.substr(4, 4);
-        const std::size_t length = big_endian(file);
-        if (type == "acTL") {
-            return true;
-        }
-        if (type == "IDAT" || length > file.size() - 12) {
-            return false;
-        }
-        file.remove_prefix(length + 12);
-    }
-    return false;
-}
 
 bool is_animated_webp(std::string_view file) {
     // RIFF size WEBP, then the extended header with its flags.
@@ -42,7 +17,7 @@ bool is_animated_webp(std::string_view file) {
            (static_cast<unsigned char>(file[20]) & kAnimation) != 0;
 }
 
-// Deep colour goes through FFmpeg, as in ComfyUI, whose last bits depend on its way.
+// Deep colour is converted by FFmpeg, as in ComfyUI, whose last bits depend on its way.
 bool is_deep_colour(std::string_view png) {
     constexpr std::size_t kDepth = 24;
     constexpr std::size_t kColourType = 25;
@@ -110,13 +85,21 @@ Outcome<std::unique_ptr<Reader>> open(std::string_view file, std::function<bool(
     if (*format == Format::png && !is_deep_colour(file)) {
         return open_png_reader(file, std::move(stopped));
     }
+    if (*format == Format::png) {
+        auto deep = open_deep_png_reader(file, stopped);
+        if (!deep || *deep != nullptr) {
+            return deep;
+        }
+    }
     if (*format == Format::animated_webp) {
         return open_webp_reader(file, std::move(stopped));
     }
     return open_ffmpeg_reader(file, *format, std::move(stopped));
 }
 
-Outcome<Bitmap> decode_rgba(std::string_view file, std::size_t pixels_max) {
+Outcome<Bitmap> decode_rgba(
+    std::string_view file, std::size_t pixels_max, const std::function<bool()>& stopped
+) {
     const auto format = sniff(file);
     if (!format) {
         return refuse("it is not a picture in a known format");
@@ -124,7 +107,7 @@ Outcome<Bitmap> decode_rgba(std::string_view file, std::size_t pixels_max) {
     switch (*format) {
         case Format::png:
         case Format::apng:
-            return decode_rgba_png(file, pixels_max);
+            return decode_rgba_png(file, pixels_max, stopped);
         case Format::webp:
         case Format::animated_webp:
             return decode_rgba_webp(file, pixels_max);

@@ -47,13 +47,17 @@ public:
 // early and the content does not matter.
 Outcome<std::unique_ptr<Reader>> open(std::string_view file, std::function<bool()> stopped);
 
-// The first frame in 8 bits, unrotated.
+// The first frame in 8 bits, unrotated. `stopped` as above.
 struct Bitmap {
     std::size_t width = 0;
     std::size_t height = 0;
     std::vector<std::uint8_t> rgba;
     bool has_alpha = false;
 };
-Outcome<Bitmap> decode_rgba(std::string_view file, std::size_t pixels_max);
+Outcome<Bitmap> decode_rgba(
+    std::string_view file,
+    std::size_t pixels_max,
+    const std::function<bool()>& stopped = [] { return false; }
+);
 
 }  // namespace comfyd::engine::pictures

@@ -72,6 +72,11 @@ Result<Image> resize_antialiased(
     const Call& call, const Image& image, std::size_t width, std::size_t height
 ) {
     const ImageShape& shape = image.shape();
+    constexpr std::uint64_t kTapBytes = 64;
+    const auto tables = call.charge((width + height + shape.width + shape.height) * kTapBytes);
+    if (!tables) {
+        return fail(tables.error());
+    }
     auto narrow = call.new_image({shape.batch, shape.height, width, shape.channels});
     auto out = call.new_image({shape.batch, height, width, shape.channels});
     if (!narrow || !out) {

@@ -86,7 +86,10 @@ void widen_row(
     std::fill_n(into, kBlock, 0.0F);
 }
 
+// A large filter takes long for every block: the rest of a row is left out when the run was
+// stopped.
 void convolve_row(
+    const Call& call,
     const Widened& source,
     const ImageShape& shape,
     const Filter& filter,
@@ -102,7 +105,7 @@ void convolve_row(
     }
     const std::size_t floats = shape.row_floats();
     std::size_t i = 0;
-    for (; i + kBlock <= floats; i += kBlock) {
+    for (; i + kBlock <= floats && !call.stopped(); i += kBlock) {
         convolve_block(rows.data(), filter, shape.channels, i, out + i);
     }
     if (i < floats) {
@@ -166,7 +169,7 @@ Result<Image> convolve(const Call& call, const Image& image, const Filter& filte
         if (done) {
             done = call.for_rows(shape.height, work, [&](std::size_t first, std::size_t last) {
                 for (std::size_t y = first; y < last; ++y) {
-                    convolve_row(wide, shape, filter, border, y, out->row(top + y));
+                    convolve_row(call, wide, shape, filter, border, y, out->row(top + y));
                 }
             });
         }

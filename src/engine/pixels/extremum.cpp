@@ -104,6 +104,9 @@ Result<Image> extremum(
     const Call& call, const Image& image, std::size_t side, Extremum which, float outside
 ) {
     const ImageShape shape = image.shape();
+    // A larger window sees no more: all of the picture and, on both sides, what lies outside.
+    const std::size_t most = 2 * std::max(shape.width, shape.height) + 1;
+    side = side > most ? most + (side - most) % 2 : side;
     const Window window{side, side / 2, which, outside};
     auto out = call.new_image(shape);
     if (!out) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,11 +20,15 @@ Result<Image> pictures(const Call& call, const Image& image, std::size_t first, 
 }
 
 std::vector<Image> single_pictures(const std::vector<Value>& batches) {
+    constexpr std::size_t kSinglesMax = 1'000'000;
     std::vector<Image> singles;
     for (const Value& value : batches) {
         const Image& batch = std::get<Image>(value);
         ImageShape shape = batch.shape();
         const std::size_t count = std::exchange(shape.batch, 1);
+        if (count > kSinglesMax - singles.size()) {
+            throw NodeFailure("MemoryError", "A list has at most a million pictures");
+        }
         for (std::size_t i = 0; i < count; ++i) {
             singles.emplace_back(shape, batch.buffer(), batch.picture(i));
         }
@@ -84,7 +89,9 @@ Result<Image> join(const Call& call, std::span<const Image> images) {
 }
 
 Result<View> join_views(const Call& call, std::span<const View> views) {
-    COMFYD_ASSERT(!views.empty());
+    if (views.empty()) {
+        return node_error("RuntimeError", "torch.cat(): expected a non-empty list of Tensors");
+    }
     ImageShape shape = views[0].shape();
     std::size_t pieces = views[0].pieces();
     for (std::size_t i = 1; i < views.size(); ++i) {
@@ -118,6 +125,35 @@ Result<View> join_views(const Call& call, std::span<const View> views) {
             view.copy_row(row, into);
             into += shape.row_floats();
         }
+    }
+    return View(std::move(*out).finish());
+}
+
+Result<View> repeated(const Call& call, const View& view, std::size_t times) {
+    const ImageShape& shape = view.shape();
+    if (times == 0) {
+        return view.pictures(0, 0);
+    }
+    if (times <= kPiecesMax / std::max<std::size_t>(1, view.pieces()) &&
+        shape.floats() >= view.pieces() * kPieceFloatsMin) {
+        return View::joined(std::vector<View>(times, view));
+    }
+    std::size_t batch = 0;
+    if (__builtin_mul_overflow(shape.batch, times, &batch)) {
+        batch = std::numeric_limits<std::size_t>::max();
+    }
+    auto out = call.new_image({batch, shape.height, shape.width, shape.channels});
+    if (!out) {
+        return fail(std::move(out.error()));
+    }
+    const std::size_t rows = out->shape().rows();
+    auto done = call.for_rows(rows, shape.row_floats(), [&](std::size_t first, std::size_t last) {
+        for (std::size_t row = first; row < last; ++row) {
+            view.copy_row(row % shape.rows(), out->row(row));
+        }
+    });
+    if (!done) {
+        return fail(std::move(done.error()));
     }
     return View(std::move(*out).finish());
 }
@@ -205,12 +241,32 @@ Result<Image> scale(
     );
 }
 
+namespace {
+
+// So large that nothing fits it, so small that sums of it stay whole.
+constexpr double kWholeMax = 0x1p53;
+
+std::int64_t to_whole(double value) {
+    if (std::isnan(value)) {
+        throw NodeFailure("ValueError", "cannot convert float NaN to integer");
+    }
+    if (std::isinf(value)) {
+        throw NodeFailure("OverflowError", "cannot convert float infinity to integer");
+    }
+    if (std::abs(value) > kWholeMax) {
+        throw NodeFailure("OverflowError", "Python int too large to convert to C long");
+    }
+    return static_cast<std::int64_t>(value);
+}
+
+}  // namespace
+
 std::int64_t python_round(double value) {
-    return static_cast<std::int64_t>(std::nearbyint(value));
+    return to_whole(std::nearbyint(value));
 }
 
 std::int64_t python_int(double value) {
-    return static_cast<std::int64_t>(value);
+    return to_whole(value);
 }
 
 }  // namespace comfyd::engine

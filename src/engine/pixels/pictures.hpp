@@ -30,10 +30,12 @@ std::vector<Image> single_pictures(const std::vector<Value>& batches);
 // Surplus channels are cut off, missing ones are 1.
 Result<Image> with_channels(const Call& call, const Image& image, std::size_t channels);
 
-// One batch of all; fails as PyTorch does where sizes differ. The second copies nothing, unless the
-// pictures are so small that knowing their places costs as much.
+// One batch of all; fails as PyTorch does where sizes differ, or where there is none. The second
+// copies nothing, unless the pictures are so small that knowing their places costs as much.
 Result<Image> join(const Call& call, std::span<const Image> images);
 Result<View> join_views(const Call& call, std::span<const View> views);
+// The same pictures so many times over, one batch after the other.
+Result<View> repeated(const Call& call, const View& view, std::size_t times);
 
 // Lays each picture of `source` into the picture of the same number, counted from `first`.
 // REQUIRES: same channels, and it fits.
@@ -67,9 +69,10 @@ Result<Image> scale(
     Crop crop = Crop::disabled
 );
 
-// Python's round(): halves go to the even neighbour.
+// Python's round(): halves go to the even neighbour. NodeFailure for what is no number, infinite or
+// beyond 2^53.
 std::int64_t python_round(double value);
-// Python's int().
+// Python's int(), likewise.
 std::int64_t python_int(double value);
 
 }  // namespace comfyd::engine

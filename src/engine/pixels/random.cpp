@@ -15,6 +15,7 @@ namespace {
 // angle.
 constexpr std::size_t kGroup = 16;
 constexpr std::size_t kHalf = kGroup / 2;
+constexpr std::size_t kStopCheck = kGroup * 65'536;  // numbers
 
 // The single-precision logarithm of the Cephes library for 0 < x <= 1, which PyTorch uses here.
 inline float cephes_log(float x) {
@@ -115,15 +116,21 @@ std::uint64_t NumpyRandom::below(std::uint64_t count) {
     return value;
 }
 
-void TorchNormal::fill(float* out, std::size_t count) {
+void TorchNormal::fill(float* out, std::size_t count, const std::function<bool()>& stopped) {
     if (count < kGroup) {
         fill_few(out, count);
         return;
     }
+    const std::size_t whole = count / kGroup * kGroup;
     for (std::size_t i = 0; i < count; ++i) {
+        if (i % kStopCheck == 0 && stopped()) {
+            return;
+        }
         out[i] = uniform();
     }
-    to_normal(out, count / kGroup);
+    for (std::size_t i = 0; i < whole && !stopped(); i += kStopCheck) {
+        to_normal(out + i, std::min(kStopCheck, whole - i) / kGroup);
+    }
     if (count % kGroup != 0) {
         float* last = out + count - kGroup;
         for (std::size_t i = 0; i < kGroup; ++i) {

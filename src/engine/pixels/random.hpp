@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <random>
 
 #include "engine/value.hpp"
@@ -30,8 +31,9 @@ class TorchNormal {
 public:
     explicit TorchNormal(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
 
-    // Once per generator: the values depend on how many are asked for.
-    void fill(float* out, std::size_t count);
+    // Once per generator: the values depend on how many are asked for. Asks `stopped` now and then
+    // and ends early when it says so.
+    void fill(float* out, std::size_t count, const std::function<bool()>& stopped);
 
 private:
     void fill_few(float* out, std::size_t count);

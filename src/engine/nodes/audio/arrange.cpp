@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "engine/call.hpp"
@@ -49,8 +50,17 @@ Result<Pair> matched(const Call& call, const Sound& first, const Sound& second) 
 }
 
 Result<NodeResult> execute_empty(Call& call) {
-    const auto rate = static_cast<int>(call.integer("sample_rate"));
-    const auto channels = static_cast<std::size_t>(call.integer("channels"));
+    const std::size_t given = call.size("sample_rate");
+    const std::size_t channels = call.size("channels");
+    if (given < 1 || given > std::size_t{kSampleRateMax} || channels < 1 ||
+        channels > kChannelsMax) {
+        return node_error(
+            "ValueError",
+            "A sound has 1 to " + std::to_string(kSampleRateMax) + " samples a second and 1 to " +
+                std::to_string(kChannelsMax) + " channels"
+        );
+    }
+    const auto rate = static_cast<int>(given);
     const double length = std::max(0.0, samples_in(call.number("duration"), rate));
     auto silence = new_sound(call, 1, channels, static_cast<std::size_t>(length));
     if (!silence) {
@@ -92,7 +102,7 @@ Result<NodeResult> execute_trim(Call& call) {
     first = std::max(0.0, std::min(first, length - 1));
     const double last =
         std::clamp(first + samples_in(call.number("duration"), sound.rate()), 0.0, length);
-    if (first >= last) {
+    if (!(first < last)) {
         return node_error("ValueError", "The part to keep is empty: it starts at or after its end");
     }
     auto part = cut_out(
@@ -235,7 +245,7 @@ Result<NodeResult> execute_merge(Call& call) {
 
 Result<NodeResult> execute_volume(Call& call) {
     const auto& sound = call.object<Sound>("audio");
-    const std::int64_t volume = call.integer("volume");
+    const std::int64_t volume = call.place("volume");
     if (volume == 0) {
         return NodeResult{.outputs = {call.value("audio")}};
     }

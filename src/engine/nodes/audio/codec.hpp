@@ -1,6 +1,7 @@
 // Sound files to and from samples, with FFmpeg. Holds no state. Any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,9 +19,10 @@ struct DecodedSound {
     int rate = 0;
 };
 // The first stream with sound. The error says why there is none. Formats are told apart by their
-// first bytes: WAV, FLAC, MP3, Ogg, AAC, AIFF, MP4 and Matroska.
+// first bytes: WAV, FLAC, MP3, Ogg, AAC, AIFF, MP4 and Matroska. `go_on` is asked with the bytes of
+// samples so far; when it says no, the answer does not matter.
 tl::expected<DecodedSound, std::string> decode_sound(
-    std::string_view file, const std::function<bool()>& stopped
+    std::string_view file, const std::function<bool(std::uint64_t bytes)>& go_on
 );
 
 struct SoundFormat {

@@ -118,7 +118,7 @@ std::optional<Stream> open_stream(ffmpeg::Input& input) {
 }  // namespace
 
 tl::expected<DecodedSound, std::string> decode_sound(
-    std::string_view file, const std::function<bool()>& stopped
+    std::string_view file, const std::function<bool(std::uint64_t bytes)>& go_on
 ) {
     const char* demuxer = demuxer_of(file);
     if (demuxer == nullptr) {
@@ -140,7 +140,7 @@ tl::expected<DecodedSound, std::string> decode_sound(
     const ffmpeg::Packet packet(av_packet_alloc());
     const ffmpeg::Frame frame(av_frame_alloc());
     bool more = packet && frame;
-    while (more && !stopped()) {
+    while (more && go_on(sound.channels[0].size() * sound.channels.size() * sizeof(float))) {
         more = av_read_frame(input->get(), packet.get()) >= 0;
         const bool wanted = !more || packet->stream_index == stream->index;
         if (wanted) {

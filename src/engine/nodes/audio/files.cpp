@@ -16,15 +16,45 @@
 namespace comfyd::engine::nodes {
 namespace {
 
+// How long a sound is, is known when it has been decoded.
+struct SpaceForSamples {
+    explicit SpaceForSamples(const Call& of) : call(of) {}
+
+    // False: there is a failure.
+    bool grow(std::uint64_t bytes) {
+        if (auto going = call.check_stopped(); !going) {
+            failure = std::move(going.error());
+        }
+        while (!failure && charged < 2 * bytes) {  // vectors take twice as much when they grow
+            auto more = call.charge(kStep);
+            if (!more) {
+                failure = std::move(more.error());
+                break;
+            }
+            charge.join(std::move(*more));
+            charged += kStep;
+        }
+        return !failure;
+    }
+
+    static constexpr std::uint64_t kStep = 16ULL * 1024 * 1024;
+    const Call& call;
+    Charge charge{};
+    std::uint64_t charged = 0;
+    std::optional<Error> failure{};
+};
+
 Result<NodeResult> execute_load(Call& call) {
     const std::string& name = call.text("audio");
     const auto file = read_named(name, call.folders());
     if (!file) {
         return fail(file.error());
     }
-    const auto decoded = decode_sound(*file, [&call] { return call.stopped(); });
-    if (auto stopped = call.check_stopped(); !stopped) {
-        return fail(std::move(stopped.error()));
+    SpaceForSamples space(call);
+    const auto decoded =
+        decode_sound(*file, [&](std::uint64_t bytes) { return space.grow(bytes); });
+    if (space.failure) {
+        return fail(std::move(*space.failure));
     }
     if (!decoded) {
         return node_error("ValueError", "Cannot load '" + name + "': " + decoded.error());

@@ -23,11 +23,18 @@ double weight(double distance) {
     return (angle == 0.0 ? 1.0 : std::sin(angle) / angle) * window * window;
 }
 
+// Leaves off when the run was stopped.
 void resample_channel(
-    const float* from, std::size_t length, double ratio, double base, float* into, std::size_t count
+    const Call& call,
+    const float* from,
+    std::size_t length,
+    double ratio,
+    double base,
+    float* into,
+    std::size_t count
 ) {
     const double reach = kFilterWidth / base;
-    for (std::size_t n = 0; n < count; ++n) {
+    for (std::size_t n = 0; n < count && !call.stopped(); ++n) {
         const double at = static_cast<double>(n) * ratio;
         const double first = std::max(0.0, std::ceil(at - reach));
         const double last = std::min(static_cast<double>(length) - 1, std::floor(at + reach));
@@ -66,6 +73,7 @@ Result<std::shared_ptr<const Sound>> resampled(const Call& call, const Sound& so
     const double base = std::min(1.0, 1.0 / ratio) * kRolloff;
     auto done = call.for_each(sound.batch() * sound.channels(), [&](std::size_t row) -> Result<> {
         resample_channel(
+            call,
             sound.channel(0, 0) + row * sound.length(),
             sound.length(),
             ratio,

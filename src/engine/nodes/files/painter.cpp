@@ -61,12 +61,7 @@ Result<Image> make_base(const Call& call) {
     if (!color) {
         return fail(color.error());
     }
-    auto canvas = call.new_image(
-        {1,
-         static_cast<std::size_t>(call.integer("height")),
-         static_cast<std::size_t>(call.integer("width")),
-         3}
-    );
+    auto canvas = call.new_image({1, call.size("height"), call.size("width"), 3});
     if (!canvas) {
         return fail(std::move(canvas.error()));
     }

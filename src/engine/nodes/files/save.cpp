@@ -21,10 +21,19 @@ struct Destination {
 };
 
 // DEL is the one character of ASCII that PNG texts may not hold.
-void escape_delete(std::string& text) {
-    for (std::size_t at = text.find('\x7f'); at != text.npos; at = text.find('\x7f', at)) {
-        text.replace(at, 1, "\\u007f");
+std::string without_delete(std::string text) {
+    if (text.find('\x7f') == text.npos) {
+        return text;
     }
+    std::string escaped;
+    for (const char c : text) {
+        if (c == '\x7f') {
+            escaped += "\\u007f";
+        } else {
+            escaped += c;
+        }
+    }
+    return escaped;
 }
 
 // UTF-8 to Latin-1, which PNG keywords are in; nullopt where it has no such character.
@@ -97,6 +106,10 @@ Result<json::array> save_all(
     if (!place) {
         return fail(place.error());
     }
+    const auto space = call.charge(shape.batch * kBytesPerFile);
+    if (!space) {
+        return fail(space.error());
+    }
     std::vector<std::string> names(shape.batch);
     std::atomic<int> saved = 0;
     auto done = call.for_each(shape.batch, [&](std::size_t i) -> Result<> {
@@ -147,8 +160,7 @@ Result<std::vector<PngText>> png_texts(const Call& call) {
                 "The extra_pnginfo key '" + key + "' cannot name a text in a PNG: use Latin-1"
             );
         }
-        escape_delete(text);
-        texts.push_back({std::move(*keyword), std::move(text)});
+        texts.push_back({std::move(*keyword), without_delete(std::move(text))});
     }
     return texts;
 }

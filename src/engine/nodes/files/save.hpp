@@ -19,6 +19,9 @@ class Call;
 
 namespace nodes {
 
+// What the account of a saved file takes at most: its name, and its entry in the ui.
+inline constexpr std::uint64_t kBytesPerFile = 512;
+
 // An entry of a ui dictionary.
 json::object saved_file(
     const std::string& name, const std::string& subfolder, std::string_view type

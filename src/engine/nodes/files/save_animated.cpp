@@ -18,6 +18,12 @@ namespace {
 constexpr double kDurationMax = 0xFFFFFF;
 
 int duration_ms(double frames_per_second) {
+    if (frames_per_second == 0) {
+        throw NodeFailure("ZeroDivisionError", "float division by zero");
+    }
+    if (!(frames_per_second > 0)) {
+        throw NodeFailure("ValueError", "The pictures of a second are more than none");
+    }
     return static_cast<int>(std::min(1000.0 / frames_per_second, kDurationMax));
 }
 
@@ -118,7 +124,7 @@ pictures::WebpOptions webp_options(const Call& call) {
     const std::string& method = call.text("method");
     pictures::WebpOptions options{
         .lossless = call.flag("lossless"),
-        .quality = static_cast<int>(call.integer("quality")),
+        .quality = static_cast<int>(std::clamp<std::int64_t>(call.place("quality"), -1, 101)),
         .method = method == "fastest"   ? 0
                   : method == "slowest" ? 6
                                         : 4
@@ -170,7 +176,11 @@ Result<NodeResult> execute_png(Call& call) {
     for (const PngText& text : *texts) {
         chunks.emplace_back("comf", text.keyword + '\0' + text.text);
     }
-    const auto level = static_cast<int>(call.integer("compress_level"));
+    constexpr std::size_t kLevelMax = 9;
+    if (call.size("compress_level") > kLevelMax) {
+        return node_error("ValueError", "PNG is compressed by a level from 0 to 9");
+    }
+    const auto level = static_cast<int>(call.size("compress_level"));
     const auto frame = [&](std::size_t index) -> pictures::Outcome<std::string> {
         std::string file;
         const FileSink sink = [&file](const void* data, std::size_t size) {

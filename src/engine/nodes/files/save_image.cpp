@@ -110,6 +110,7 @@ NodeClass save_image() {
         .description = "Writes pictures into the output folder, with the workflow inside.",
         .execute = &execute_save,
         .reads_views = true,
+        .takes_empty = true,
     };
 }
 
@@ -119,6 +120,7 @@ NodeClass preview_image() {
         .description = "Writes pictures into the temporary folder.",
         .execute = &execute_preview,
         .reads_views = true,
+        .takes_empty = true,
     };
 }
 
@@ -128,6 +130,7 @@ NodeClass image_compare() {
         .description = "Shows two pictures above each other, with a slider between them.",
         .execute = &execute_compare,
         .reads_views = true,
+        .takes_empty = true,
     };
 }
 
@@ -137,6 +140,7 @@ NodeClass save_image_websocket() {
         .description = "Sends pictures to the client's socket and writes no file.",
         .execute = &execute_websocket,
         .reads_views = true,
+        .takes_empty = true,
     };
 }
 

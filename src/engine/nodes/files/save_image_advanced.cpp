@@ -75,6 +75,10 @@ Result<NodeResult> save_each(Call& call, const std::string& extension, const Wri
         return fail(std::move(place.error()));
     }
     place->tail = "";
+    const auto space = call.charge(shape.batch * kBytesPerFile);
+    if (!space) {
+        return fail(space.error());
+    }
     std::vector<std::string> names(shape.batch);
     auto done = call.for_each(shape.batch, [&](std::size_t i) -> Result<> {
         auto name = save_counted(

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "engine/call.hpp"
 #include "engine/files.hpp"
 #include "engine/nodes/files/files.hpp"
@@ -7,11 +11,22 @@
 namespace comfyd::engine::nodes {
 namespace {
 
+constexpr std::array<std::string_view, 4> kFormats = {"txt", "csv", "md", "json"};
+
 Result<NodeResult> execute(Call& call) {
     const std::string& text = call.text("text");
     const std::string& format = call.text("format");
+    if (std::ranges::find(kFormats, format) == kFormats.end()) {
+        return node_error(
+            "ValueError", "A text is saved as txt, csv, md or json, not as '" + format + "'"
+        );
+    }
     std::string content = text;
     if (format == "json") {
+        const auto space = call.charge(text.size() * kJsonBytesPerByte);
+        if (!space) {
+            return fail(space.error());
+        }
         // A text that is no JSON is written as it is.
         if (const auto document = json::parse(text)) {
             content = dump_json(*document, 2);

@@ -127,15 +127,25 @@ std::size_t moved(std::size_t index, std::ptrdiff_t by) {
     return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(index) + by);
 }
 
+// Pixels that are looked at before the next look at whether the run was stopped.
+constexpr std::size_t kStopCheck = 1'000'000;
+
 // Weak edges that touch a strong one are strong too.
-void connect(std::vector<std::uint8_t>& edges, const std::array<std::ptrdiff_t, 8>& neighbours) {
+void connect(
+    const Call& call,
+    std::vector<std::uint8_t>& edges,
+    const std::array<std::ptrdiff_t, 8>& neighbours
+) {
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < edges.size(); ++i) {
         if (edges[i] == strong) {
             open.push_back(i);
         }
     }
-    while (!open.empty()) {
+    for (std::size_t count = 0; !open.empty(); ++count) {
+        if (count % kStopCheck == 0 && call.stopped()) {
+            return;
+        }
         const std::size_t at = open.back();
         open.pop_back();
         for (const std::ptrdiff_t by : neighbours) {
@@ -153,8 +163,14 @@ struct Thresholds {
     float high;
 };
 
+// Leaves off when the run was stopped.
 void find_edges(
-    const float* x, const float* y, const ImageShape& shape, Thresholds limits, float* rgb
+    const Call& call,
+    const float* x,
+    const float* y,
+    const ImageShape& shape,
+    Thresholds limits,
+    float* rgb
 ) {
     std::vector<float> strengths(shape.width * shape.height);
     magnitude(x, y, strengths.size(), strengths.data());
@@ -162,6 +178,9 @@ void find_edges(
     const auto neighbours = field.neighbours();
     std::vector<std::uint8_t> edges(field.size());
     for (std::size_t i = 0; i < strengths.size(); ++i) {
+        if (i % kStopCheck == 0 && call.stopped()) {
+            return;
+        }
         if (!(strengths[i] > limits.low)) {
             continue;
         }
@@ -173,7 +192,7 @@ void find_edges(
             edges[at] = strengths[i] > limits.high ? strong : weak;
         }
     }
-    connect(edges, neighbours);
+    connect(call, edges, neighbours);
     for (std::size_t i = 0; i < strengths.size(); ++i) {
         const bool edge = edges[field.index(i % shape.width, i / shape.width)] == strong;
         rgb[i * 3] = rgb[i * 3 + 1] = rgb[i * 3 + 2] = edge ? 1.0F : 0.0F;
@@ -188,6 +207,15 @@ Result<> expect_usable(const ImageShape& shape, double low, double high) {
             "Got: " +
                 workflow::python_repr(low) + ">" + workflow::python_repr(high)
         );
+    }
+    for (const auto& [name, threshold] : {std::pair("low", low), std::pair("high", high)}) {
+        if (!(threshold > 0 && threshold < 1)) {
+            return node_error(
+                "BaseError",
+                "Invalid " + std::string(name) + " threshold. Should be in range (0, 1). Got: " +
+                    workflow::python_repr(threshold)
+            );
+        }
     }
     if (shape.channels != 3 && shape.channels != 1) {
         const std::string channels = std::to_string(shape.channels);
@@ -227,9 +255,19 @@ Result<NodeResult> execute(Call& call) {
         return fail(std::move(out.error()));
     }
     const Thresholds limits{static_cast<float>(low), static_cast<float>(high)};
+    constexpr std::uint64_t kBytesPerPixel = 24;
     auto done = call.for_each(shape.batch, [&](std::size_t i) -> Result<> {
+        const auto space = call.charge(shape.height * shape.width * kBytesPerPixel);
+        if (!space) {
+            return fail(space.error());
+        }
         find_edges(
-            slopes->x.picture(i), slopes->y.picture(i), shape, limits, out->row(i * shape.height)
+            call,
+            slopes->x.picture(i),
+            slopes->y.picture(i),
+            shape,
+            limits,
+            out->row(i * shape.height)
         );
         return call.check_stopped();
     });

@@ -22,9 +22,10 @@ Result<NodeResult> execute(Call& call) {
         transfer.baseline = Baseline::uniform;
     } else if (stats == "target_frame") {
         transfer.baseline = Baseline::target_frame;
-        transfer.frame = std::min(
-            static_cast<std::size_t>(call.integer("source_stats.target_index")),
-            target.shape().batch - 1
+        const auto batch = static_cast<std::int64_t>(target.shape().batch);
+        const std::int64_t index = call.place("source_stats.target_index");
+        transfer.frame = static_cast<std::size_t>(
+            std::clamp<std::int64_t>(index < 0 ? index + batch : index, 0, batch - 1)
         );
     }
     const std::string_view method = call.text("method");

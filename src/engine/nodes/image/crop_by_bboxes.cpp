@@ -156,8 +156,8 @@ Result<NodeResult> execute(Call& call) {
         return NodeResult{.outputs = {image}};
     }
     const Target target{
-        static_cast<std::size_t>(call.integer("output_width")),
-        static_cast<std::size_t>(call.integer("output_height")),
+        call.size("output_width"),
+        call.size("output_height"),
         call.has("keep_aspect") && call.text("keep_aspect") == "pad"
     };
     std::vector<Image> crops;
@@ -175,9 +175,8 @@ Result<NodeResult> execute(Call& call) {
         }
         auto crop = pictures(call, image, i, 1);
         if (crop) {
-            crop = cropped(
-                call, *crop, within(*region, image.shape(), call.integer("padding")), target
-            );
+            crop =
+                cropped(call, *crop, within(*region, image.shape(), call.place("padding")), target);
         }
         if (!crop) {
             return fail(std::move(crop.error()));

@@ -41,8 +41,8 @@ Result<NodeResult> cropped(Call& call, Place place) {
     if (auto fit = expect_pillow(image); !fit) {
         return fail(std::move(fit.error()));
     }
-    const Span x = span_of(shape.width, call.integer("width"), place);
-    const Span y = span_of(shape.height, call.integer("height"), place);
+    const Span x = span_of(shape.width, call.place("width"), place);
+    const Span y = span_of(shape.height, call.place("height"), place);
     if (x.last < x.first) {
         return reversed("right", "left");
     }

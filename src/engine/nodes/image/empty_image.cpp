@@ -7,12 +7,8 @@ namespace comfyd::engine::nodes {
 namespace {
 
 Result<NodeResult> execute(Call& call) {
-    auto image = call.new_image(
-        {static_cast<std::size_t>(call.integer("batch_size")),
-         static_cast<std::size_t>(call.integer("height")),
-         static_cast<std::size_t>(call.integer("width")),
-         3}
-    );
+    auto image =
+        call.new_image({call.size("batch_size"), call.size("height"), call.size("width"), 3});
     if (!image) {
         return fail(std::move(image.error()));
     }

@@ -28,6 +28,7 @@ NodeClass get_image_size() {
         .description = "Width, height and number of pictures.",
         .execute = &execute,
         .reads_views = true,
+        .takes_empty = true,
     };
 }
 

@@ -21,7 +21,9 @@ Result<NodeResult> execute(Call& call) {
     if (!out) {
         return fail(std::move(out.error()));
     }
-    TorchNormal(call.seed("seed")).fill(out->data(), shape.rows() * shape.row_floats());
+    TorchNormal(call.seed("seed")).fill(out->data(), shape.floats(), [&call] {
+        return call.stopped();
+    });
     const auto strength = static_cast<float>(call.number("strength"));
     auto done =
         call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {

@@ -104,10 +104,7 @@ Result<NodeResult> execute(Call& call) {
     }
     const double factor = call.number("blend_factor");
     const Weights weights{static_cast<float>(1.0 - factor), static_cast<float>(factor)};
-    const BlendFunction function =
-        std::ranges::find(kModes, call.text("blend_mode"), [](const auto& mode) {
-            return std::string_view(mode.first);
-        })->second;
+    const BlendFunction function = chosen(kModes, call.text("blend_mode"));
     auto done =
         call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
             for (std::size_t row = first; row < last; ++row) {

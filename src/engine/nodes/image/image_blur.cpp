@@ -6,8 +6,27 @@
 namespace comfyd::engine::nodes {
 namespace {
 
+// A filter of the largest radius has four million weights, which is a second for every 64 values.
+constexpr std::size_t kRadiusMax = 1024;
+
+// How far the bell reaches; nothing happens without any reach.
+std::size_t radius_of(const Call& call, std::string_view input) {
+    const std::size_t radius = call.size(input);
+    if (radius > kRadiusMax) {
+        throw NodeFailure(
+            "ValueError",
+            "'" + std::string(input) + "' is " + std::to_string(radius) + "; at most " +
+                std::to_string(kRadiusMax) + " pixels can be computed here"
+        );
+    }
+    return radius;
+}
+
 Result<NodeResult> blur(Call& call) {
-    const auto radius = static_cast<std::size_t>(call.integer("blur_radius"));
+    const std::size_t radius = radius_of(call, "blur_radius");
+    if (radius == 0) {
+        return NodeResult{.outputs = {call.image("image")}};
+    }
     const Filter filter = gaussian_filter(radius * 2 + 1, call.number("sigma"));
     auto out = convolve(call, call.image("image"), filter, Border::reflect);
     if (!out) {
@@ -31,7 +50,10 @@ Filter sharpening(std::size_t side, double sigma, double alpha) {
 }
 
 Result<NodeResult> sharpen(Call& call) {
-    const auto radius = static_cast<std::size_t>(call.integer("sharpen_radius"));
+    const std::size_t radius = radius_of(call, "sharpen_radius");
+    if (radius == 0) {
+        return NodeResult{.outputs = {call.image("image")}};
+    }
     const Filter filter = sharpening(radius * 2 + 1, call.number("sigma"), call.number("alpha"));
     auto out = convolve(call, call.image("image"), filter, Border::reflect);
     if (!out) {

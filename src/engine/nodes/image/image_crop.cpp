@@ -39,7 +39,7 @@ Result<NodeResult> cropped(
 
 Result<NodeResult> by_numbers(Call& call) {
     return cropped(
-        call, call.integer("x"), call.integer("y"), call.integer("width"), call.integer("height")
+        call, call.place("x"), call.place("y"), call.place("width"), call.place("height")
     );
 }
 
@@ -51,7 +51,7 @@ std::int64_t part(const json::value& region, std::string_view name, std::int64_t
     if (value == nullptr || !value->is_number()) {
         return otherwise;
     }
-    return static_cast<std::int64_t>(std::clamp(value->to_number<double>(), -kFar, kFar));
+    return python_int(std::clamp(value->to_number<double>(), -kFar, kFar));
 }
 
 Result<NodeResult> by_region(Call& call) {

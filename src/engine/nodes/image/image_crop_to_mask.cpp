@@ -276,10 +276,10 @@ Result<NodeResult> execute(Call& call) {
         return fail(background.error());
     }
     const Settings settings{
-        call.integer("width"),
-        call.integer("height"),
+        call.place("width"),
+        call.place("height"),
         call.number("pad_factor"),
-        call.integer("grow_mask"),
+        call.place("grow_mask"),
         *background
     };
     auto images = with_channels(call, call.image("images"), 3);

@@ -24,7 +24,7 @@ constexpr std::int64_t kNumberMax = std::int64_t{1} << 24;
 
 Result<Layout> layout_of(const Call& call) {
     const auto number = [&](const char* name) {
-        return std::clamp(call.integer(name), -kNumberMax, kNumberMax);
+        return std::clamp(call.place(name), -kNumberMax, kNumberMax);
     };
     const Layout layout{
         number("columns"), number("cell_width"), number("cell_height"), number("padding")

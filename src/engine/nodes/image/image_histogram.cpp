@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -78,6 +79,7 @@ public:
         : linear_(linear), points_(std::move(points)) {}
 
     std::string_view type() const override { return "CURVE"; }
+    std::uint64_t bytes() const override { return points_.size() * sizeof points_[0]; }
     std::string text() const override {
         std::string out = linear_ ? "LinearCurve(points=[" : "MonotoneCubicCurve(points=[";
         const char* separator = "";
@@ -103,7 +105,12 @@ Result<Value> curve_of(const json::value& raw) {
     if (!points->is_array()) {
         return node_error("TypeError", "A curve's points are a list of [x, y]");
     }
-    std::vector<std::pair<double, double>> pairs;  // by x, equal ones in their order
+    struct Point {
+        double x;
+        std::size_t number;
+        double y;
+    };
+    std::vector<Point> sorted;  // by x, equal ones in their order
     for (const json::value& point : points->as_array()) {
         const auto* pair = point.if_array();
         if (pair == nullptr || pair->size() != 2 || !(*pair)[0].is_number() ||
@@ -111,9 +118,17 @@ Result<Value> curve_of(const json::value& raw) {
             return node_error("ValueError", "Each point of a curve is a pair of numbers");
         }
         const auto x = (*pair)[0].to_number<double>();
-        const auto after =
-            std::ranges::upper_bound(pairs, x, {}, [](const auto& p) { return p.first; });
-        pairs.emplace(after, x, (*pair)[1].to_number<double>());
+        if (std::isnan(x)) {
+            return node_error("ValueError", "Each point of a curve is a pair of numbers");
+        }
+        sorted.push_back({x, sorted.size(), (*pair)[1].to_number<double>()});
+    }
+    std::ranges::sort(sorted, {}, [](const Point& point) {
+        return std::pair(point.x, point.number);
+    });
+    std::vector<std::pair<double, double>> pairs;
+    for (const Point& point : sorted) {
+        pairs.emplace_back(point.x, point.y);
     }
     const auto* kind = object != nullptr ? object->if_contains("interpolation") : nullptr;
     const bool linear = kind != nullptr && kind->is_string() && kind->as_string() == "linear";

@@ -16,6 +16,7 @@ NodeClass image_invert() {
         .description = "Every channel becomes 1 minus its value.",
         .execute = &execute,
         .reads_views = true,
+        .takes_empty = true,
     };
 }
 

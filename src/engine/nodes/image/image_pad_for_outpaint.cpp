@@ -72,10 +72,9 @@ Result<Mask> mask_around(
 Result<NodeResult> execute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
-    const auto side = [&](const char* name) {
-        return static_cast<std::size_t>(call.integer(name));
+    const Margins margins{
+        call.size("left"), call.size("top"), call.size("right"), call.size("bottom")
     };
-    const Margins margins{side("left"), side("top"), side("right"), side("bottom")};
     auto out = call.new_image(
         {shape.batch,
          shape.height + margins.top + margins.bottom,
@@ -92,7 +91,7 @@ Result<NodeResult> execute(Call& call) {
     if (!done) {
         return fail(std::move(done.error()));
     }
-    auto mask = mask_around(call, shape, margins, side("feathering"));
+    auto mask = mask_around(call, shape, margins, call.size("feathering"));
     if (!mask) {
         return fail(std::move(mask.error()));
     }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,10 @@
 
 namespace comfyd::engine::nodes {
 namespace {
+
+constexpr std::size_t kColorsMax = 256;
+// That it takes to find the palette of a picture, its pixels included.
+constexpr std::uint64_t kBytesPerPixel = 24;
 
 // Values outside of 0..1 wrap around, as PyTorch's conversion does.
 std::uint8_t wrapped_byte(float value) {
@@ -43,6 +46,13 @@ std::vector<float> bayer_matrix(std::size_t order) {
     return out;
 }
 
+constexpr std::pair<std::string_view, std::size_t> kBayerOrders[] = {
+    {"bayer-2", 2},
+    {"bayer-4", 4},
+    {"bayer-8", 8},
+    {"bayer-16", 16},
+};
+
 void add_pattern(
     std::vector<Rgb>& pixels, std::size_t width, std::size_t order, std::size_t colors
 ) {
@@ -71,10 +81,8 @@ void reduce(
         diffuse(pixels, width, map);
         return;
     }
-    constexpr std::string_view kBayer = "bayer-";
-    if (dither.starts_with(kBayer)) {
-        const int order = std::atoi(std::string(dither.substr(kBayer.size())).c_str());
-        add_pattern(pixels, width, static_cast<std::size_t>(order), palette.size());
+    if (dither.starts_with("bayer")) {
+        add_pattern(pixels, width, chosen(kBayerOrders, dither), palette.size());
     }
     for (Rgb& pixel : pixels) {
         pixel = map.nearest(pixel);
@@ -100,10 +108,17 @@ Result<NodeResult> execute(Call& call) {
     if (!out) {
         return fail(std::move(out.error()));
     }
-    const auto colors = static_cast<std::size_t>(call.integer("colors"));
+    const std::size_t colors = call.size("colors");
+    if (colors < 1 || colors > kColorsMax) {
+        return node_error("ValueError", "bad number of colors");
+    }
     const std::string_view dither = call.text("dither");
     const std::size_t count = shape.height * shape.width;
     auto done = call.for_each(shape.batch, [&](std::size_t picture) -> Result<> {
+        const auto space = call.charge(count * kBytesPerPixel);
+        if (!space) {
+            return fail(space.error());
+        }
         std::vector<Rgb> pixels(count);
         const float* from = image.picture(picture);
         for (Rgb& pixel : pixels) {

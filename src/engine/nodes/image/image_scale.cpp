@@ -18,8 +18,8 @@ std::size_t in_proportion(std::size_t side, std::size_t given, std::size_t old) 
 Result<NodeResult> execute(Call& call) {
     const Image& image = call.image("image");
     const ImageShape& shape = image.shape();
-    auto width = static_cast<std::size_t>(call.integer("width"));
-    auto height = static_cast<std::size_t>(call.integer("height"));
+    std::size_t width = call.size("width");
+    std::size_t height = call.size("height");
     if (width == 0 && height == 0) {
         return NodeResult{.outputs = {image}};
     }

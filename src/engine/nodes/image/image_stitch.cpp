@@ -22,7 +22,7 @@ Seam seam(const Call& call) {
     const std::string_view direction = call.text("direction");
     const std::string_view color = call.text("spacing_color");
     const auto spacing =
-        static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("spacing_width")));
+        static_cast<std::size_t>(std::max<std::int64_t>(0, call.place("spacing_width")));
     Seam out;
     out.beside = direction == "left" || direction == "right";
     out.second_first = direction == "left" || direction == "up";
@@ -38,15 +38,27 @@ Seam seam(const Call& call) {
 
 // The shorter batch goes on with its last picture.
 Result<Image> with_batch(const Call& call, const Image& image, std::size_t batch) {
-    std::vector<Image> parts{image};
-    if (image.shape().batch < batch) {
-        auto last = pictures(call, image, image.shape().batch - 1, 1);
-        if (!last) {
-            return last;
-        }
-        parts.insert(parts.end(), batch - image.shape().batch, std::move(*last));
+    ImageShape shape = image.shape();
+    if (shape.batch >= batch) {
+        return image;
     }
-    return join(call, parts);
+    const std::size_t last_picture = std::exchange(shape.batch, batch) - 1;
+    auto out = call.new_image(shape);
+    if (!out) {
+        return fail(std::move(out.error()));
+    }
+    auto done =
+        call.for_rows(shape.rows(), shape.row_floats(), [&](std::size_t first, std::size_t last) {
+            for (std::size_t row = first; row < last; ++row) {
+                const std::size_t picture = std::min(row / shape.height, last_picture);
+                const float* from = image.row(picture * shape.height + row % shape.height);
+                std::copy_n(from, shape.row_floats(), out->row(row));
+            }
+        });
+    if (!done) {
+        return fail(std::move(done.error()));
+    }
+    return std::move(*out).finish();
 }
 
 Result<Image> matched(const Call& call, const Image& first, const Image& second, bool beside) {

@@ -25,7 +25,7 @@ std::vector<std::pair<std::size_t, std::size_t>> spans(
     // A step that rounds to 0 would never end; a tile of one or two pixels has it.
     const auto stride = std::max<std::size_t>(1, static_cast<std::size_t>(python_round(step)));
     std::vector<std::pair<std::size_t, std::size_t>> out;
-    for (std::size_t at = 0; at < side; at += stride) {
+    for (std::size_t at = 0; at < side && out.size() < kTilesMax; at += stride) {
         const std::size_t end = std::min(at + tile, side);
         out.emplace_back(end - std::min(end, tile), end);
         if (end == side) {
@@ -51,14 +51,13 @@ std::vector<Box> tiles(const ImageShape& whole, std::size_t w, std::size_t h, st
 
 Result<NodeResult> split(Call& call) {
     const Image& image = call.image("image");
+    const std::size_t width = call.size("tile_width");
+    const std::size_t height = call.size("tile_height");
+    if (width == 0 || height == 0) {
+        return node_error("ValueError", "A tile has at least one pixel");
+    }
     auto out = std::make_shared<List>();
-    const auto boxes = tiles(
-        image.shape(),
-        static_cast<std::size_t>(call.integer("tile_width")),
-        static_cast<std::size_t>(call.integer("tile_height")),
-        static_cast<std::size_t>(call.integer("overlap"))
-    );
-    for (const Box& box : boxes) {
+    for (const Box& box : tiles(image.shape(), width, height, call.size("overlap"))) {
         auto tile = cut(call, image, box);
         if (!tile) {
             return fail(std::move(tile.error()));
@@ -154,12 +153,9 @@ Result<NodeResult> merge(Call& call) {
     }
     const ImageShape first = std::get<Image>(images[0]).shape();
     const ImageShape shape{
-        first.batch,
-        static_cast<std::size_t>(call.integer("final_height")),
-        static_cast<std::size_t>(call.integer("final_width")),
-        first.channels
+        first.batch, call.size("final_height"), call.size("final_width"), first.channels
     };
-    const auto overlap = static_cast<std::size_t>(call.integer("overlap"));
+    const std::size_t overlap = call.size("overlap");
     const auto boxes = tiles(shape, first.width, first.height, overlap);
     const auto parts = placed(images, boxes, first);
     if (!parts) {
@@ -173,7 +169,7 @@ Result<NodeResult> merge(Call& call) {
     const auto rows = window(first.height, overlap > 0);
     auto done = call.for_rows(
         shape.rows(),
-        shape.row_floats() * 2,
+        shape.row_floats() * 2 + parts->size(),
         [&](std::size_t begin, std::size_t end) {
             std::vector<float> weights(shape.width);
             for (std::size_t row = begin; row < end; ++row) {

@@ -72,7 +72,11 @@ Result<Image> changed(const Shapes& shapes, const Image& image, std::string_view
 }
 
 Result<NodeResult> execute(Call& call) {
-    const Shapes shapes(call, static_cast<std::size_t>(call.integer("kernel_size")));
+    const std::size_t side = call.size("kernel_size");
+    if (side == 0) {
+        return node_error("RuntimeError", "A kernel has at least one element");
+    }
+    const Shapes shapes(call, side);
     auto out = changed(shapes, call.image("image"), call.text("operation"));
     if (!out) {
         return fail(std::move(out.error()));

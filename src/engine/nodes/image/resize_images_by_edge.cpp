@@ -27,12 +27,12 @@ Result<NodeResult> by_width_or_height(Call& call, bool by_width, std::int64_t ed
 
 Result<NodeResult> by_shorter(Call& call) {
     const ImageShape& shape = call.image("images").shape();
-    return by_width_or_height(call, shape.width < shape.height, call.integer("shorter_edge"));
+    return by_width_or_height(call, shape.width < shape.height, call.place("shorter_edge"));
 }
 
 Result<NodeResult> by_longer(Call& call) {
     const ImageShape& shape = call.image("images").shape();
-    return by_width_or_height(call, shape.width > shape.height, call.integer("longer_edge"));
+    return by_width_or_height(call, shape.width > shape.height, call.place("longer_edge"));
 }
 
 }  // namespace

@@ -17,6 +17,9 @@
 namespace comfyd::engine::nodes {
 namespace {
 
+// That the correction of a picture takes: its planes, those of the reference, and more in CIELAB.
+constexpr std::uint64_t kBytesPerPixel = 128;
+
 // One colour channel of one picture, in -1..1.
 struct Plane {
     std::size_t width = 0;
@@ -255,6 +258,10 @@ Result<Image> corrected(
     }
     auto done = call.for_each(shape.batch, [&](std::size_t picture) -> Result<> {
         COMFYD_NO_CONTRACTION
+        const auto space = call.charge(shape.height * shape.width * kBytesPerPixel);
+        if (!space) {
+            return fail(space.error());
+        }
         Planes content = planes_of(images, picture, 3);
         correct(content, planes_of(reference, picture, 3), method);
         float* into = out->row(picture * shape.height);

@@ -215,7 +215,7 @@ Result<NodeResult> execute(Call& call) {
             return fail(std::move(masks.error()));
         }
     }
-    const std::int64_t size = std::max<std::int64_t>(16, call.integer("size") / 16 * 16);
+    const std::int64_t size = std::max<std::int64_t>(16, call.place("size") / 16 * 16);
     std::vector<Image> out;
     for (std::size_t i = 0; i < shape.batch; ++i) {
         const auto picture = pictures(call, *images, i, 1);
@@ -223,9 +223,7 @@ Result<NodeResult> execute(Call& call) {
         if (!picture || !mask) {
             return fail((picture ? mask : picture).error());
         }
-        auto one = prepared(
-            call, *picture, *mask, static_cast<std::size_t>(call.integer("erode_radius")), size
-        );
+        auto one = prepared(call, *picture, *mask, call.size("erode_radius"), size);
         if (!one) {
             return fail(std::move(one.error()));
         }

@@ -221,10 +221,10 @@ Result<NodeResult> execute_composite(Call& call) {
         const int which = from.size(0) != onto.size(0) && from.size(0) != 1 ? 0 : 1;
         return size_mismatch(from.size(which), onto.size(which), static_cast<std::size_t>(which));
     }
-    const Side across = visible_side(call.integer("x") / 8, from.size(3), onto.size(3));
-    const Side down = visible_side(call.integer("y") / 8, from.size(2), onto.size(2));
+    const Side across = visible_side(call.place("x") / 8, from.size(3), onto.size(3));
+    const Side down = visible_side(call.place("y") / 8, from.size(2), onto.size(2));
     const auto feather = static_cast<std::size_t>(
-        std::max<std::int64_t>(0, call.has("feather") ? call.integer("feather") : 0) / 8
+        std::max<std::int64_t>(0, call.has("feather") ? call.place("feather") : 0) / 8
     );
     return with_samples(latent, make_tensor(call, onto.dims(), [&](float* into) {
                             COMFYD_NO_CONTRACTION

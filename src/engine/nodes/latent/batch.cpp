@@ -28,10 +28,10 @@ Result<NodeResult> execute_from_batch(Call& call) {
         return NodeResult{.outputs = {call.value("samples")}};
     }
     const std::size_t first = std::min(
-        batch - 1, static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("batch_index")))
+        batch - 1, static_cast<std::size_t>(std::max<std::int64_t>(0, call.place("batch_index")))
     );
     const std::size_t count = std::min(
-        batch - first, static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("length")))
+        batch - first, static_cast<std::size_t>(std::max<std::int64_t>(0, call.place("length")))
     );
     Latent out = latent;
     auto samples = narrow(call, latent.samples, 0, first, count);
@@ -66,7 +66,7 @@ Result<NodeResult> execute_from_batch(Call& call) {
 
 Result<NodeResult> execute_repeat(Call& call) {
     const auto& latent = call.object<Latent>("samples");
-    const auto amount = static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("amount")));
+    const std::size_t amount = call.size("amount");
     Latent out = latent;
     auto samples = repeat_to_batch(call, latent.samples, latent.samples.size(0) * amount);
     if (!samples) {
@@ -137,7 +137,10 @@ Result<NodeResult> execute_batch_all(Call& call) {
     std::vector<const Latent*> latents;
     for (const Call::Grown& grown : call.grown("latents")) {
         const auto& object = std::get<std::shared_ptr<const Object>>(grown.value);
-        latents.push_back(dynamic_cast<const Latent*>(object.get()));
+        latents.push_back(&dynamic_cast<const Latent&>(*object));
+    }
+    if (latents.empty()) {
+        return node_error("IndexError", "list index out of range");
     }
     return batched(call, latents);
 }
@@ -201,8 +204,7 @@ Result<> flush(const Call& call, Run& run, std::size_t size, std::vector<Value>&
 }
 
 Result<NodeResult> execute_rebatch(Call& call) {
-    const auto size =
-        static_cast<std::size_t>(std::max<std::int64_t>(1, call.integer("batch_size")));
+    const auto size = static_cast<std::size_t>(std::max<std::int64_t>(1, call.place("batch_size")));
     auto out = std::make_shared<List>();
     Run run;
     std::int64_t offset = 0;

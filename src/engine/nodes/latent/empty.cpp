@@ -42,9 +42,7 @@ constexpr Maker kMakers[] = {
 template <std::size_t kIndex>
 Result<NodeResult> execute(Call& call) {
     constexpr Maker kMaker = kMakers[kIndex];
-    const auto size = [&call](const char* name) {
-        return static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer(name)));
-    };
+    const auto size = [&call](const char* name) { return call.size(name); };
     Dims dims{size("batch_size"), kMaker.channels};
     if (kMaker.time == Time::length) {
         dims.push_back((std::max<std::size_t>(1, size("length")) - 1) / kMaker.frames + 1);

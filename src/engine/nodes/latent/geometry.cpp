@@ -5,6 +5,7 @@
 
 #include "engine/call.hpp"
 #include "engine/nodes/latent/latent.hpp"
+#include "engine/pixels/pictures.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
@@ -29,14 +30,10 @@ Result<Tensor> scaled(
     );
 }
 
-std::int64_t rounded(double value) {
-    return static_cast<std::int64_t>(std::nearbyint(value));
-}
-
 Result<NodeResult> execute_upscale(Call& call) {
     const auto& latent = call.object<Latent>("samples");
-    std::int64_t width = call.integer("width");
-    std::int64_t height = call.integer("height");
+    std::int64_t width = call.place("width");
+    std::int64_t height = call.place("height");
     if (width == 0 && height == 0) {
         return NodeResult{.outputs = {call.value("samples")}};
     }
@@ -45,10 +42,10 @@ Result<NodeResult> execute_upscale(Call& call) {
     const auto down = static_cast<double>(latent.samples.size(-2));
     if (width == 0) {
         height = std::max(kLeast, height);
-        width = std::max(kLeast, rounded(across * static_cast<double>(height) / down));
+        width = std::max(kLeast, python_round(across * static_cast<double>(height) / down));
     } else if (height == 0) {
         width = std::max(kLeast, width);
-        height = std::max(kLeast, rounded(down * static_cast<double>(width) / across));
+        height = std::max(kLeast, python_round(down * static_cast<double>(width) / across));
     }
     const Crop crop = call.text("crop") == "center" ? Crop::center : Crop::disabled;
     return with_samples(
@@ -63,7 +60,7 @@ Result<NodeResult> execute_upscale_by(Call& call) {
     const auto& latent = call.object<Latent>("samples");
     const double factor = call.number("scale_by");
     const auto side = [&](int dimension) {
-        return rounded(static_cast<double>(latent.samples.size(dimension)) * factor);
+        return python_round(static_cast<double>(latent.samples.size(dimension)) * factor);
     };
     return with_samples(latent, scaled(call, latent.samples, side(-1), side(-2), Crop::disabled));
 }
@@ -182,13 +179,12 @@ Result<NodeResult> execute_crop(Call& call) {
     if (auto good = check_picture(latent.samples); !good) {
         return fail(std::move(good.error()));
     }
-    auto rows =
-        cut_side(call, latent.samples, 2, call.integer("y") / 8, call.integer("height") / 8);
+    auto rows = cut_side(call, latent.samples, 2, call.place("y") / 8, call.place("height") / 8);
     if (!rows) {
         return fail(std::move(rows.error()));
     }
     return with_samples(
-        latent, cut_side(call, *rows, 3, call.integer("x") / 8, call.integer("width") / 8)
+        latent, cut_side(call, *rows, 3, call.place("x") / 8, call.place("width") / 8)
     );
 }
 
@@ -217,8 +213,8 @@ Result<NodeResult> execute_cut(Call& call) {
     const auto& latent = call.object<Latent>("samples");
     const std::size_t dimension = dimension_of(call.text("dim"), latent.samples);
     const auto size = static_cast<std::int64_t>(latent.samples.dims()[dimension]);
-    std::int64_t index = call.integer("index");
-    std::int64_t amount = call.integer("amount");
+    std::int64_t index = call.place("index");
+    std::int64_t amount = call.place("amount");
     if (index >= 0) {
         index = std::max<std::int64_t>(0, std::min(index, size - 1));
         amount = std::min(size - index, amount);
@@ -248,7 +244,7 @@ Result<NodeResult> execute_cut_to_batch(Call& call) {
     }
     const std::size_t slice = std::min(
         from.dims()[dimension],
-        static_cast<std::size_t>(std::max<std::int64_t>(1, call.integer("slice_size")))
+        static_cast<std::size_t>(std::max<std::int64_t>(1, call.place("slice_size")))
     );
     // Sample by sample, its slices one after the other.
     std::vector<Tensor> slices;

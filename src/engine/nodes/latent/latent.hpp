@@ -17,6 +17,10 @@ class Latent : public Object {
 public:
     explicit Latent(Tensor of) : samples(std::move(of)) {}
     std::string_view type() const override { return "LATENT"; }
+    std::uint64_t bytes() const override {
+        return batch_index ? batch_index->size() * sizeof batch_index->front() : 0;
+    }
+    bool is_empty() const override { return samples.count() == 0; }
 
     Tensor samples;                                        // [batch, channels, ..., height, width]
     std::optional<Tensor> noise_mask;                      // [batch, 1, height, width]

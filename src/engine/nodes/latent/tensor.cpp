@@ -56,7 +56,14 @@ std::size_t Tensor::count() const {
 Result<Tensor> make_tensor(
     const Call& call, Dims dims, const std::function<void(float* into)>& fill
 ) {
-    auto storage = call.new_image({1, 1, count_of(dims), 1});
+    const std::size_t count = count_of(dims);
+    ImageShape shape{1, 1, count, 1};
+    if (count == 0) {
+        Dims sides = dims;
+        std::ranges::replace(sides, std::size_t{0}, std::size_t{1});
+        shape = {0, 1, count_of(sides), 1};
+    }
+    auto storage = call.new_image(shape);
     if (!storage) {
         return fail(std::move(storage.error()));
     }
@@ -95,6 +102,14 @@ Result<Tensor> concatenate(
     const Call& call, const std::vector<Tensor>& tensors, std::size_t dimension
 ) {
     Dims dims = tensors.front().dims();
+    if (dimension >= dims.size()) {
+        return node_error(
+            "IndexError",
+            "Dimension out of range (expected to be in range of [-" + std::to_string(dims.size()) +
+                ", " + std::to_string(dims.size() - 1) + "], but got " + std::to_string(dimension) +
+                ")"
+        );
+    }
     dims[dimension] = 0;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const Dims& other = tensors[i].dims();
@@ -152,6 +167,10 @@ Result<Tensor> remap_planes(
     const std::function<std::size_t(std::size_t y, std::size_t x)>& source
 ) {
     const ImageShape planes = planes_of(tensor);
+    const auto space = call.charge(height * width * sizeof(std::size_t));
+    if (!space) {
+        return fail(space.error());
+    }
     std::vector<std::size_t> from(height * width);
     for (std::size_t i = 0; i < from.size(); ++i) {
         from[i] = source(i / width, i % width);

@@ -1,6 +1,7 @@
 // AddLayer and LayersFromBoundingBoxes: building a stack of layers.
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 #include <utility>
 
@@ -36,7 +37,7 @@ Result<NodeResult> execute_add(Call& call) {
         layer.mask = call.mask("mask");
     }
     const auto integer = [&](std::string_view name) {
-        return call.has(name) ? call.integer(name) : 0;
+        return call.has(name) ? call.place(name) : 0;
     };
     const auto flag = [&](std::string_view name) { return call.has(name) && call.flag(name); };
     layer.name = call.has("name") ? call.text("name") : "";
@@ -49,6 +50,9 @@ Result<NodeResult> execute_add(Call& call) {
     layer.blend = call.has("blend_mode") ? call.text("blend_mode") : "normal";
     layer.rotation =
         call.has("rotation") ? call.number("rotation") * (std::numbers::pi / 180.0) : 0.0;
+    if (!std::isfinite(layer.opacity) || !std::isfinite(layer.rotation)) {
+        return node_error("ValueError", "The opacity and the rotation of a layer are numbers");
+    }
     layer.flip_h = flag("flip_h");
     layer.flip_v = flag("flip_v");
     layers.push_back(std::move(layer));
@@ -173,7 +177,7 @@ Result<Layer> layer_of(
 
 Result<NodeResult> execute_boxes(Call& call) {
     const auto integer = [&](std::string_view name) {
-        return call.has(name) ? call.integer(name) : 0;
+        return call.has(name) ? call.place(name) : 0;
     };
     const std::int64_t width = integer("canvas_width");
     const std::int64_t height = integer("canvas_height");

@@ -15,6 +15,15 @@
 namespace comfyd::engine::nodes {
 namespace {
 
+// That a layer takes on its way to the canvas: as it is, scaled, and turned, which at most makes it
+// as wide and high as both its sides together.
+std::uint64_t bitmap_bytes(const Frame& frame, const Placement& place) {
+    const double sides = place.width + place.height + 2;
+    const double turned = place.rotation != 0.0 ? sides * sides : 0.0;
+    return frame.width() * frame.height() * 4 +
+           static_cast<std::uint64_t>(8.0 * place.width * place.height + 4.0 * turned);
+}
+
 Result<Rgba8> prepare(const Call& call, const Frame& frame, const Placement& place) {
     Rgba8 bitmap = to_bitmap(frame);
     flip(bitmap, place.flip_h, place.flip_v);
@@ -134,6 +143,10 @@ Result<NewImage> compose(
         const Placement& place = composition.placements[index];
         if (!place.visible) {
             continue;
+        }
+        const auto space = call.charge(bitmap_bytes(frames[index], place));
+        if (!space) {
+            return fail(space.error());
         }
         const auto bitmap = prepare(call, frames[index], place);
         if (!bitmap) {

@@ -23,6 +23,7 @@ constexpr float kDim = 0.25F;
 constexpr std::uint8_t kGray = 32;
 constexpr std::size_t kPaletteMax = 5;
 constexpr std::size_t kRegionsMax = 10'000;
+constexpr std::size_t kBodyBytesMax = 20'000;  // more does not fit into a preview
 
 // A box in fractions of the canvas.
 struct Region {
@@ -238,7 +239,7 @@ void draw_region(Rgba8& picture, const Fonts& fonts, const Region& region, std::
     fill_box(picture, {box.left, box.top, box.left + tag_width, box.top + fonts.size + 2}, color);
     const std::uint8_t ink = luminance(color) > 140 ? 0 : 255;
     draw_text(picture, fonts.tag, tag, box.left + 3, box.top + 1, {{ink, ink, ink, 255}, 0});
-    const std::string body = body_of(region);
+    const std::string body = body_of(region).substr(0, kBodyBytesMax);
     if (body.empty() || box.right - box.left <= 8) {
         return;
     }
@@ -269,10 +270,7 @@ Size preview_size(std::size_t width, std::size_t height) {
 // The background, darkened, or gray.
 Result<Rgba8> make_ground(const Call& call) {
     if (!call.has("background")) {
-        const Size size = preview_size(
-            static_cast<std::size_t>(call.integer("width")),
-            static_cast<std::size_t>(call.integer("height"))
-        );
+        const Size size = preview_size(call.size("width"), call.size("height"));
         Rgba8 ground{
             size.width, size.height, std::vector<std::uint8_t>(size.width * size.height * 4, kGray)
         };
@@ -284,6 +282,10 @@ Result<Rgba8> make_ground(const Call& call) {
     const Image& image = call.image("background");
     const ImageShape& shape = image.shape();
     const Size size = preview_size(shape.width, shape.height);
+    const auto space = call.charge(shape.height * shape.width * (shape.channels + 4));
+    if (!space) {
+        return fail(space.error());
+    }
     std::vector<std::uint8_t> bytes(shape.height * shape.row_floats());
     to_bytes(image.data(), bytes.size(), bytes.data());
     Rgba8 ground{
@@ -324,6 +326,9 @@ Result<Image> render(const Call& call, const std::vector<Region>& regions) {
         }
         const Fonts fonts{std::move(*body), std::move(*tag), size};
         for (std::size_t i = 0; i < regions.size(); ++i) {
+            if (auto going = call.check_stopped(); !going) {
+                return fail(std::move(going.error()));
+            }
             draw_region(*ground, fonts, regions[i], i + 1);
         }
     }
@@ -348,8 +353,8 @@ json::array list_of(const Call& call, std::string_view input) {
 }
 
 Result<NodeResult> execute(Call& call) {
-    const std::int64_t width = call.integer("width");
-    const std::int64_t height = call.integer("height");
+    const auto width = static_cast<std::int64_t>(call.size("width"));
+    const auto height = static_cast<std::int64_t>(call.size("height"));
     const auto incoming = call.has("bboxes") ? boxes_from(call.value("bboxes"), width, height)
                                              : Result<json::array>(json::array{});
     if (!incoming) {

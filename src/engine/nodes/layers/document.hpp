@@ -37,6 +37,13 @@ public:
     Layers(std::vector<Layer> items, std::optional<Canvas> size)
         : layers(std::move(items)), canvas(size) {}
     std::string_view type() const override { return "LAYERS"; }
+    std::uint64_t bytes() const override {
+        std::uint64_t sum = 0;
+        for (const Layer& layer : layers) {
+            sum += sizeof layer + layer.name.size() + layer.blend.size();
+        }
+        return sum;
+    }
 
     const std::vector<Layer> layers;
     const std::optional<Canvas> canvas;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,12 @@ constexpr std::array<Color, 8> kColors = {{
 
 using Boxes = std::vector<json::object>;
 
-// One list for each picture; a single list serves all of them.
+bool is_box(const json::object* box) {
+    return box != nullptr && box->contains("x") && box->contains("y") && box->contains("width") &&
+           box->contains("height");
+}
+
+// One list for each of `count` pictures, or a single one that serves all of them.
 Result<std::vector<Boxes>> boxes_of(const Call& call, std::size_t count) {
     const json::value data = to_json(call.value("bboxes")).value_or(nullptr);
     json::array frames;
@@ -51,33 +57,40 @@ Result<std::vector<Boxes>> boxes_of(const Call& call, std::size_t count) {
     } else if (const json::array* items = data.if_array(); items != nullptr && !items->empty()) {
         frames = (*items)[0].is_object() ? json::array{json::value(*items)} : *items;
     }
-    std::vector<Boxes> all(count);
-    for (std::size_t i = 0; i < count && !frames.empty(); ++i) {
-        const std::size_t from = frames.size() == 1 ? 0 : i;
-        const json::array* boxes = from < frames.size() ? frames[from].if_array() : nullptr;
+    std::vector<Boxes> all(std::min(frames.size(), count));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const json::array* boxes = frames[i].if_array();
         for (std::size_t b = 0; boxes != nullptr && b < boxes->size(); ++b) {
-            const json::object* box = (*boxes)[b].if_object();
-            if (box == nullptr || !box->contains("x") || !box->contains("y") ||
-                !box->contains("width") || !box->contains("height") || b >= kBoxesMax) {
+            if (!is_box((*boxes)[b].if_object()) || b >= kBoxesMax) {
                 return node_error("KeyError", "Every box needs x, y, width and height");
             }
-            all[i].push_back(*box);
+            all[i].push_back((*boxes)[b].get_object());
         }
     }
     return all;
+}
+
+const Boxes& boxes_for(const std::vector<Boxes>& all, std::size_t picture) {
+    static const Boxes none;
+    const std::size_t from = all.size() == 1 ? 0 : picture;
+    return from < all.size() ? all[from] : none;
 }
 
 double score_of(const json::object& box) {
     return box.contains("score") ? number_of(box, "score") : 1.0;
 }
 
-Result<> draw_boxes(Rgba8& picture, const Boxes& boxes) {
+Result<> draw_boxes(const Call& call, Rgba8& picture, const Boxes& boxes) {
+    std::optional<Font> font;
     std::vector<std::pair<double, std::size_t>> order;
     for (const json::object& box : boxes) {
         order.emplace_back(score_of(box), order.size());
     }
     std::ranges::sort(order);
     for (const auto& [score, position] : order) {
+        if (auto going = call.check_stopped(); !going) {
+            return going;
+        }
         const json::object& box = boxes[position];
         const double x = number_of(box, "x");
         const double y = number_of(box, "y");
@@ -96,9 +109,12 @@ Result<> draw_boxes(Rgba8& picture, const Boxes& boxes) {
         const Color& color = kColors[index % kColors.size()];
         outline_box(picture, corners, color, kFrameWidth);
         if (named) {
-            const auto font = Font::open(kFontSize);
             if (!font) {
-                return fail(font.error());
+                auto opened = Font::open(kFontSize);
+                if (!opened) {
+                    return fail(std::move(opened.error()));
+                }
+                font = std::move(*opened);
             }
             std::array<char, 32> shown{};
             std::snprintf(shown.data(), shown.size(), " %.2f", score);
@@ -153,7 +169,7 @@ Result<NodeResult> execute(Call& call) {
         return fail(boxes.error());
     }
     const Result<Image> image =
-        given ? Result<Image>(call.image("image")) : blank_for(call, (*boxes)[0]);
+        given ? Result<Image>(call.image("image")) : blank_for(call, boxes_for(*boxes, 0));
     if (!image) {
         return fail(image.error());
     }
@@ -166,8 +182,12 @@ Result<NodeResult> execute(Call& call) {
         return fail(std::move(drawn.error()));
     }
     auto done = call.for_each(shape.batch, [&](std::size_t i) -> Result<> {
+        const auto space = call.charge(shape.height * shape.width * (shape.channels + 4));
+        if (!space) {
+            return fail(space.error());
+        }
         Rgba8 picture = to_bitmap(*image, i);
-        if (auto boxed = draw_boxes(picture, (*boxes)[i]); !boxed) {
+        if (auto boxed = draw_boxes(call, picture, boxes_for(*boxes, i)); !boxed) {
             return boxed;
         }
         float* into = drawn->row(i * shape.height);

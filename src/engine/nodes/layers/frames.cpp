@@ -60,7 +60,8 @@ Result<std::optional<Mask>> alpha_of(const Call& call, const Frame& frame) {
 }
 
 std::uint8_t rounded_byte(float value) {
-    return static_cast<std::uint8_t>(std::clamp(std::nearbyint(value * 255.0F), 0.0F, 255.0F));
+    const float scaled = std::nearbyint(value * 255.0F);
+    return static_cast<std::uint8_t>(scaled > 0.0F ? std::min(scaled, 255.0F) : 0.0F);
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ Rgba8 to_bitmap(const Frame& frame) {
             const float* from = frame.row(y) + x * frame.channels();
             std::uint8_t* into = bitmap.at(x, y);
             for (std::size_t c = 0; c < 3; ++c) {
-                into[c] = rounded_byte(from[c]);
+                into[c] = rounded_byte(from[std::min(c, frame.channels() - 1)]);
             }
             into[3] = frame.alpha ? rounded_byte(frame.alpha->row(y)[x]) : 255;
         }
@@ -135,7 +136,10 @@ Result<json::array> preview_layer(const Call& call, const Frame& frame) {
     const ImageShape shape{1, frame.height(), frame.width(), channels};
     const auto image = make_image(call, shape, [&](std::size_t y, float* into) {
         for (std::size_t x = 0; x < shape.width; ++x) {
-            std::copy_n(frame.row(y) + x * frame.channels(), 3, into + x * channels);
+            for (std::size_t c = 0; c < 3; ++c) {
+                into[x * channels + c] =
+                    frame.row(y)[x * frame.channels() + std::min(c, frame.channels() - 1)];
+            }
             if (frame.alpha) {
                 into[x * 4 + 3] = frame.alpha->row(y)[x];
             }

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kEmptySide = 64;
 constexpr float kOpaque = 0.999F;
+constexpr std::uint64_t kFingerprintBytes = 12;  // for each pixel
 
 // The editor's state as JSON; null when there is none.
 json::value state_of(const Call& call) {
@@ -108,8 +109,9 @@ Result<NodeResult> execute(Call& call) {
     json::array boxes;
     for (const Frame& frame : *frames) {
         auto files = preview_layer(call, frame);
-        if (!files) {
-            return fail(std::move(files.error()));
+        const auto space = call.charge(frame.width() * frame.height() * kFingerprintBytes);
+        if (!files || !space) {
+            return fail(files ? space.error() : files.error());
         }
         previews.insert(previews.end(), files->begin(), files->end());
         fingerprints.emplace_back(fingerprint_of(frame));

@@ -53,8 +53,13 @@ std::size_t fitting(const Font& font, std::string_view word, double width) {
     return cut;
 }
 
+// Leaves off when the run was stopped: a long word on a narrow picture takes very long.
 void wrap_line(
-    const Font& font, std::string_view line, double width, std::vector<std::string>& lines
+    const Call& call,
+    const Font& font,
+    std::string_view line,
+    double width,
+    std::vector<std::string>& lines
 ) {
     const std::size_t before = lines.size();
     std::string current;
@@ -67,7 +72,7 @@ void wrap_line(
         if (word.empty()) {
             continue;
         }
-        while (word.size() > 1 && font.length(word) > width) {
+        while (word.size() > 1 && !call.stopped() && font.length(word) > width) {
             const std::size_t cut = fitting(font, word, width);
             if (cut >= word.size()) {
                 break;
@@ -101,7 +106,9 @@ struct Block {
     int bottom = 0;
 };
 
-Result<Block> set_block(std::string_view text, int size, double width, bool outline) {
+Result<Block> set_block(
+    const Call& call, std::string_view text, int size, double width, bool outline
+) {
     auto font = Font::open(size);
     if (!font) {
         return fail(std::move(font.error()));
@@ -109,11 +116,11 @@ Result<Block> set_block(std::string_view text, int size, double width, bool outl
     Block block{std::move(*font), {}};
     block.stroke = outline ? std::max(1, static_cast<int>(python_round(size * 0.04))) : 0;
     for (const std::string_view line : split(text, "\n")) {
-        wrap_line(block.font, line, width, block.lines);
+        wrap_line(call, block.font, line, width, block.lines);
     }
     const int natural = block.font.extent("A", block.stroke).bottom + block.stroke;
     block.line_height = natural + static_cast<int>(python_round(size * 1.2 - natural));
-    for (std::size_t i = 0; i < block.lines.size(); ++i) {
+    for (std::size_t i = 0; i < block.lines.size() && !call.stopped(); ++i) {
         const Font::Extent extent = block.font.extent(block.lines[i], block.stroke);
         const int offset = static_cast<int>(i) * block.line_height;
         block.top = i == 0 ? extent.top : std::min(block.top, offset + extent.top);
@@ -127,12 +134,15 @@ Result<Block> fit_block(
     const Call& call, std::string_view text, int width, int height, int margin
 ) {
     const double font_size = call.number("font_size");
-    int size = std::max(1, static_cast<int>(python_round(font_size / 100.0 * height)));
+    // Letters that are higher than the picture never fit.
+    const auto wanted = static_cast<int>(python_round(font_size / 100.0 * height));
+    int size = std::clamp(wanted, 1, std::max(1, height));
     const int smallest =
         std::min(size, std::max(10, static_cast<int>(python_round(0.02 * height))));
     const int most = std::max(1, height - 2 * margin);
     while (true) {
-        auto block = set_block(text, size, std::max(1, width - 2 * margin), call.flag("outline"));
+        auto block =
+            set_block(call, text, size, std::max(1, width - 2 * margin), call.flag("outline"));
         if (!block || block->bottom - block->top <= most || size <= smallest) {
             return block;
         }
@@ -149,8 +159,8 @@ Result<Rgba8> render(const Call& call, std::string_view text, const Color& color
     const auto height = static_cast<int>(shape.height);
     const auto margin = static_cast<int>(python_round(0.01 * std::min(width, height)));
     const auto block = fit_block(call, text, width, height, margin);
-    if (!block) {
-        return fail(block.error());
+    if (auto going = call.check_stopped(); !going || !block) {
+        return fail(going ? block.error() : going.error());
     }
     Rgba8 layer{
         shape.width, shape.height, std::vector<std::uint8_t>(shape.width * shape.height * 4)
@@ -187,6 +197,10 @@ Result<NodeResult> execute(Call& call) {
     const auto color = parse_color(call.text("color"));
     if (!color) {
         return node_error("ValueError", "unknown color specifier: '" + call.text("color") + "'");
+    }
+    const auto space = call.charge(images.shape().height * images.shape().width * 4);
+    if (!space) {
+        return fail(space.error());
     }
     const auto layer = render(call, text, *color);
     if (!layer) {

@@ -134,16 +134,12 @@ Result<NodeResult> execute(Call& call) {
     const MaskView source = call.mask_view("source");
     const ImageShape& shape = onto.shape();
     const ImageShape& from = source.shape();
-    const Overlap overlap = overlap_of(shape, from, call.integer("x"), call.integer("y"));
+    const Overlap overlap = overlap_of(shape, from, call.place("x"), call.place("y"));
     auto fits = check_fit(overlap, shape.batch, from.batch);
     if (!fits) {
         return fail(std::move(fits.error()));
     }
-    const Operation operation = std::ranges::find(
-                                    kOperations,
-                                    std::string_view(call.text("operation")),
-                                    [](const auto& known) { return known.first; }
-    )->second;
+    const Operation operation = chosen(kOperations, call.text("operation"));
     const std::size_t step = overlap.source_columns.count == 1 ? 0 : 1;
     return as_output(make_mask(call, shape, [&](std::size_t row, float* into) {
         onto.copy_row(row, into);

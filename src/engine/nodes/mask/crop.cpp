@@ -7,10 +7,10 @@ namespace {
 Result<NodeResult> execute(Call& call) {
     const MaskView mask = call.mask_view("mask");
     const ImageShape& shape = mask.shape();
-    const std::int64_t x = call.integer("x");
-    const std::int64_t y = call.integer("y");
-    const Slice columns = python_slice(x, x + call.integer("width"), shape.width);
-    const Slice rows = python_slice(y, y + call.integer("height"), shape.height);
+    const std::int64_t x = call.place("x");
+    const std::int64_t y = call.place("y");
+    const Slice columns = python_slice(x, x + call.place("width"), shape.width);
+    const Slice rows = python_slice(y, y + call.place("height"), shape.height);
     const Box box{columns.first, rows.first, columns.count, rows.count};
     return NodeResult{.outputs = {MaskView(mask.cut(box))}};
 }

@@ -33,7 +33,7 @@ Result<NodeResult> execute(Call& call) {
     const MaskView mask = call.mask_view("mask");
     const ImageShape& shape = mask.shape();
     const auto lines = [&](const char* side, std::size_t most) {
-        const std::int64_t wanted = std::max<std::int64_t>(0, call.integer(side));
+        const std::int64_t wanted = std::max<std::int64_t>(0, call.place(side));
         return ramp(std::min(static_cast<std::size_t>(wanted), most));
     };
     const std::vector<float> left = lines("left", shape.width);

@@ -68,7 +68,7 @@ COMFYD_KERNEL void shrink_cross(
 Result<NodeResult> execute(Call& call) {
     const Mask& mask = call.mask("mask");
     const ImageShape& shape = mask.shape();
-    const std::int64_t expand = call.integer("expand");
+    const std::int64_t expand = call.place("expand");
     if (expand == 0 || shape.rows() * shape.width == 0) {
         return NodeResult{.outputs = {mask}};
     }

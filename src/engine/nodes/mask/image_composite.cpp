@@ -122,7 +122,7 @@ Result<NodeResult> execute(Call& call) {
         }
         mask = std::move(*scaled);
     }
-    const auto place = place_of(shape, from, call.integer("x"), call.integer("y"));
+    const auto place = place_of(shape, from, call.place("x"), call.place("y"));
     if (!place) {
         return fail(place.error());
     }

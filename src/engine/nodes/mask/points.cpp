@@ -16,12 +16,7 @@ COMFYD_KERNEL void threshold(float* values, std::size_t count, float level) {
 
 Result<NodeResult> execute_solid(Call& call) {
     const auto value = static_cast<float>(call.number("value"));
-    const ImageShape shape{
-        1,
-        static_cast<std::size_t>(call.integer("height")),
-        static_cast<std::size_t>(call.integer("width")),
-        1
-    };
+    const ImageShape shape{1, call.size("height"), call.size("width"), 1};
     return as_output(make_mask(call, shape, [&](std::size_t /*row*/, float* into) {
         std::fill_n(into, shape.width, value);
     }));
@@ -56,7 +51,8 @@ NodeClass invert_mask() {
         .name = "InvertMask",
         .description = "Swaps what is masked with what is not.",
         .execute = &execute_invert,
-        .reads_views = true
+        .reads_views = true,
+        .takes_empty = true
     };
 }
 

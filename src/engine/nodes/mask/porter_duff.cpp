@@ -221,10 +221,7 @@ Result<NodeResult> execute(Call& call) {
     if (!mask) {
         return fail(std::move(mask.error()));
     }
-    const Composite function =
-        std::ranges::find(kModes, std::string_view(call.text("mode")), [](const auto& mode) {
-            return mode.first;
-        })->second;
+    const Composite function = chosen(kModes, call.text("mode"));
     auto image = make_image(call, shape, [&](std::size_t row, float* into) {
         const Row rows{
             .source = source->row(row),

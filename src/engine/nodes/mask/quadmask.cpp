@@ -107,7 +107,7 @@ Result<NodeResult> execute(Call& call) {
         return fail(unit.error());
     }
     const float scale = *unit ? 255.0F : 1.0F;
-    const std::int64_t radius = std::max<std::int64_t>(0, call.integer("dilate_width"));
+    const std::int64_t radius = std::max<std::int64_t>(0, call.place("dilate_width"));
     const auto dilated = widen_dark(call, mask, scale, static_cast<std::size_t>(radius));
     if (!dilated) {
         return fail(dilated.error());

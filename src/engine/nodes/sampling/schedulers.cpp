@@ -15,7 +15,11 @@ namespace comfyd::engine::nodes {
 namespace {
 
 std::size_t steps_of(const Call& call) {
-    return static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("steps")));
+    const std::size_t steps = call.size("steps");
+    if (steps > kSigmasMax) {
+        throw NodeFailure("MemoryError", "The schedule would have too many steps.");
+    }
+    return steps;
 }
 
 NodeResult given(std::vector<float> sigmas) {
@@ -156,11 +160,7 @@ Result<NodeResult> execute_align(Call& call) {
     if (denoise < 1.0) {
         kept = static_cast<std::size_t>(std::nearbyint(static_cast<double>(steps) * denoise));
     }
-    const Levels& levels = std::ranges::find(
-                               kLevels,
-                               std::string_view(call.text("model_type")),
-                               [](const auto& known) { return known.first; }
-    )->second;
+    const Levels& levels = chosen(kLevels, call.text("model_type"));
     std::vector<double> sigmas = steps + 1 == levels.size()
                                      ? std::vector<double>(levels.begin(), levels.end())
                                      : interpolated(levels, steps + 1);

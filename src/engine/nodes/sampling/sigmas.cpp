@@ -10,13 +10,12 @@
 #include "engine/call.hpp"
 #include "engine/nodes/sampling/linspace.hpp"
 #include "engine/nodes/sampling/sampling.hpp"
+#include "engine/pixels/pictures.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
 
 using Values = std::vector<float>;
-
-constexpr std::size_t kSigmasMax = 1'000'000;
 
 Values part(const Values& all, std::size_t first, std::size_t last) {
     first = std::min(first, all.size());
@@ -65,7 +64,7 @@ Result<NodeResult> execute_manual(Call& call) {
 
 Result<NodeResult> execute_split(Call& call) {
     const Values& all = call.object<Sigmas>("sigmas").values;
-    const auto step = static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("step")));
+    const std::size_t step = call.size("step");
     return NodeResult{
         .outputs = {as_value(part(all, 0, step + 1)), as_value(part(all, step, all.size()))}
     };
@@ -75,7 +74,7 @@ Result<NodeResult> execute_split_denoise(Call& call) {
     const Values& all = call.object<Sigmas>("sigmas").values;
     const std::size_t steps = all.empty() ? 0 : all.size() - 1;
     const auto kept = static_cast<std::size_t>(
-        std::max(0.0, std::nearbyint(static_cast<double>(steps) * call.number("denoise")))
+        std::max<std::int64_t>(0, python_round(static_cast<double>(steps) * call.number("denoise")))
     );
     // In Python [:-0] is nothing.
     const std::size_t high = kept == 0 ? 0 : all.size() - std::min(kept, all.size());
@@ -110,8 +109,8 @@ float spaced(float x, const std::string& spacing) {
 
 Result<NodeResult> execute_extend(Call& call) {
     const Values& all = call.object<Sigmas>("sigmas").values;
-    const auto steps = static_cast<std::size_t>(std::max<std::int64_t>(1, call.integer("steps")));
-    if (all.size() > kSigmasMax / std::max<std::size_t>(1, steps)) {
+    const std::size_t steps = std::max<std::size_t>(1, call.size("steps"));
+    if (steps > kSigmasMax || all.size() > kSigmasMax / steps) {
         return node_error("MemoryError", "The schedule would have too many steps.");
     }
     double start = call.number("start_at_sigma");

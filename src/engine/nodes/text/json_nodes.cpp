@@ -17,8 +17,16 @@ Result<NodeResult> execute_extract(Call& call) {
     if (document == nullptr || key == nullptr) {
         return NodeResult{.outputs = {std::string()}};  // ComfyUI catches Python's TypeError
     }
+    const auto room = call.charge(document->size() * kJsonBytesPerByte);
+    if (!room) {
+        return fail(room.error());
+    }
     std::string shown;
-    const JsonMember found = find_json_member(*document, *key, shown);
+    const JsonMember found =
+        find_json_member(*document, *key, [&call] { return call.stopped(); }, shown);
+    if (auto going = call.check_stopped(); !going) {
+        return fail(std::move(going.error()));
+    }
     if (found == JsonMember::too_deep) {
         return node_error(
             "RecursionError", "maximum recursion depth exceeded while decoding a JSON document"
@@ -36,7 +44,7 @@ Result<NodeResult> dump(const Call& call, const char* input) {
                 " is not JSON serializable"
         );
     }
-    const auto indent = static_cast<int>(std::clamp<std::int64_t>(call.integer("indent"), 0, 8));
+    const auto indent = static_cast<int>(std::clamp<std::int64_t>(call.place("indent"), 0, 8));
     return NodeResult{.outputs = {dump_json(*value, indent)}};
 }
 

@@ -31,7 +31,8 @@ std::string repr(const Shown& value) {
 
 class Reader {
 public:
-    explicit Reader(std::string_view text) : text_(text) {}
+    Reader(std::string_view text, const std::function<bool()>& stopped)
+        : text_(text), stopped_(stopped) {}
 
     std::optional<Shown> read_document() {
         auto value = read_value(0);
@@ -60,8 +61,8 @@ private:
 
     std::optional<Shown> read_value(int depth) {
         skip_spaces();
-        if (depth > kDepthMax) {
-            too_deep_ = true;
+        if (depth > kDepthMax || stopped_()) {
+            too_deep_ = depth > kDepthMax;
             return std::nullopt;
         }
         if (accept('"')) {
@@ -273,14 +274,20 @@ private:
     }
 
     std::string_view text_;
+    const std::function<bool()>& stopped_;
     std::size_t at_ = 0;
     bool too_deep_ = false;
 };
 
 }  // namespace
 
-JsonMember find_json_member(std::string_view text, std::string_view key, std::string& shown) {
-    Reader reader(text);
+JsonMember find_json_member(
+    std::string_view text,
+    std::string_view key,
+    const std::function<bool()>& stopped,
+    std::string& shown
+) {
+    Reader reader(text, stopped);
     const auto document = reader.read_document();
     if (!document) {
         return reader.too_deep() ? JsonMember::too_deep : JsonMember::not_json;

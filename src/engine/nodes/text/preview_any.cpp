@@ -28,7 +28,12 @@ Result<NodeResult> execute(Call& call) {
 }  // namespace
 
 NodeClass preview_any() {
-    return {.name = "PreviewAny", .description = "Shows any value as text.", .execute = &execute};
+    return {
+        .name = "PreviewAny",
+        .description = "Shows any value as text.",
+        .execute = &execute,
+        .takes_empty = true
+    };
 }
 
 }  // namespace comfyd::engine::nodes

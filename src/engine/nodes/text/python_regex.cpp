@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::uint32_t kStepsMax = 2'000'000;     // from one position
 constexpr std::uint32_t kMemoryMaxKb = 64 * 1024;  // of one search
-// Positions that are tried before the search asks whether the run was stopped.
-constexpr std::size_t kWindow = 256;
+constexpr std::size_t kPatternBytesMax = 1024 * 1024;
 
 template <auto kFree>
 struct Free {
@@ -33,6 +32,11 @@ std::string message_of(int code) {
     std::array<PCRE2_UCHAR, 256> buffer{};
     pcre2_get_error_message(code, buffer.data(), buffer.size());
     return reinterpret_cast<const char*>(buffer.data());
+}
+
+// Before each item of the pattern, wherever it is tried.
+int look_at_stop(pcre2_callout_block* /*block*/, void* call) {
+    return static_cast<const Call*>(call)->stopped() ? PCRE2_ERROR_CALLOUT : 0;
 }
 
 std::vector<RegexSpan> groups_of(pcre2_match_data* data, std::size_t count) {
@@ -61,14 +65,21 @@ PythonRegex& PythonRegex::operator=(PythonRegex&&) noexcept = default;
 tl::expected<PythonRegex, RegexProblem> PythonRegex::compile(
     std::string_view pattern, RegexFlags flags
 ) {
+    if (pattern.size() > kPatternBytesMax) {
+        return tl::unexpected(RegexProblem{
+            .exception_type = "MemoryError",
+            .text =
+                "A regular expression has at most " + std::to_string(kPatternBytesMax) + " bytes"
+        });
+    }
     auto translated = translate_regex(pattern, flags);
     if (!translated) {
         return tl::unexpected(std::move(translated.error()));
     }
     const CompileContext context(pcre2_compile_context_create(nullptr));
     pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
-    std::uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_ALT_CIRCUMFLEX | PCRE2_USE_OFFSET_LIMIT |
-                            PCRE2_NEVER_BACKSLASH_C;
+    std::uint32_t options =
+        PCRE2_UTF | PCRE2_UCP | PCRE2_ALT_CIRCUMFLEX | PCRE2_AUTO_CALLOUT | PCRE2_NEVER_BACKSLASH_C;
     options |= translated->flags.ignore_case ? PCRE2_CASELESS : 0U;
     options |= translated->flags.multiline ? PCRE2_MULTILINE : 0U;
     options |= translated->flags.dot_all ? PCRE2_DOTALL : 0U;
@@ -110,39 +121,29 @@ Result<std::vector<RegexSpan>> PythonRegex::search(
     }
     pcre2_set_match_limit(context.get(), kStepsMax);
     pcre2_set_heap_limit(context.get(), kMemoryMaxKb);
+    pcre2_set_callout(context.get(), &look_at_stop, const_cast<Call*>(&call));  // only read
     // The search from the beginning has looked whether the text is UTF-8.
-    std::uint32_t options =
+    const std::uint32_t options =
         (start == 0 ? 0U : PCRE2_NO_UTF_CHECK) | (must_advance ? PCRE2_NOTEMPTY_ATSTART : 0U);
-    for (std::size_t from = start; from <= text.size();) {
-        std::size_t last = std::min(from + kWindow, text.size());
-        pcre2_set_offset_limit(context.get(), last);
-        const int found = pcre2_match(
-            compiled_->code.get(),
-            reinterpret_cast<PCRE2_SPTR>(text.data()),
-            text.size(),
-            from,
-            options,
-            data.get(),
-            context.get()
+    const int found = pcre2_match(
+        compiled_->code.get(),
+        reinterpret_cast<PCRE2_SPTR>(text.data()),
+        text.size(),
+        start,
+        options,
+        data.get(),
+        context.get()
+    );
+    if (found >= 0) {
+        return groups_of(data.get(), groups());
+    }
+    if (auto going = call.check_stopped(); !going) {
+        return fail(std::move(going.error()));
+    }
+    if (found != PCRE2_ERROR_NOMATCH) {
+        return node_error(
+            "RuntimeError", "The regular expression cannot be applied: " + message_of(found)
         );
-        if (found >= 0) {
-            return groups_of(data.get(), groups());
-        }
-        if (found != PCRE2_ERROR_NOMATCH) {
-            return node_error(
-                "RuntimeError", "The regular expression cannot be applied: " + message_of(found)
-            );
-        }
-        if (auto stopped = call.check_stopped(); !stopped) {
-            return fail(std::move(stopped.error()));
-        }
-        // The next window begins with a character that this one has not tried.
-        for (++last;
-             last < text.size() && (static_cast<unsigned char>(text[last]) & 0xC0U) == 0x80;) {
-            ++last;
-        }
-        from = last;
-        options = PCRE2_NO_UTF_CHECK;
     }
     return std::vector<RegexSpan>();
 }

@@ -1,5 +1,6 @@
 // Python's re over PCRE2: compile, search, replacement templates. Bounded: one position of the text
-// may cost a limited number of steps, memory is limited, and a cancelled run stops the search.
+// may cost a limited number of steps, memory is limited, and a cancelled run stops the search
+// before the next item of the pattern is tried.
 #pragma once
 
 #include <cstddef>
@@ -60,6 +61,8 @@ public:
     static tl::expected<RegexTemplate, RegexProblem> parse(
         std::string_view text, const PythonRegex& regex
     );
+    // How many bytes append() adds.
+    std::uint64_t size(const std::vector<RegexSpan>& groups) const;
     void append(std::string& out, std::string_view text, const std::vector<RegexSpan>& groups)
         const;
 

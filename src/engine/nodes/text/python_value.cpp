@@ -105,6 +105,13 @@ tl::unexpected<Error> text_too_long() {
     );
 }
 
+Result<Charge> room_for_text(const Call& call, std::uint64_t bytes) {
+    if (bytes > kTextBytesMax) {
+        return text_too_long();
+    }
+    return call.charge(bytes);
+}
+
 std::optional<json::value> to_json(const Value& value) {
     struct Visitor {
         std::optional<json::value> operator()(const Image&) const { return std::nullopt; }

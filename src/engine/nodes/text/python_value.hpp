@@ -1,11 +1,13 @@
 // Values of the engine as Python objects: how they are shown and tested.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/json.hpp"
+#include "engine/call.hpp"
 #include "engine/node.hpp"
 #include "engine/value.hpp"
 
@@ -16,6 +18,11 @@ inline constexpr std::size_t kTextBytesMax = 64 * 1024 * 1024;
 
 // Python's MemoryError, where a text would be longer than that.
 tl::unexpected<Error> text_too_long();
+// Room for a text of so many bytes, asked for before it is made.
+Result<Charge> room_for_text(const Call& call, std::uint64_t bytes);
+
+// What data takes for each byte of the JSON text that it is read from, at most.
+inline constexpr std::uint64_t kJsonBytesPerByte = 32;
 
 // The value as JSON; nullopt for pictures, masks and objects.
 std::optional<json::value> to_json(const Value& value);

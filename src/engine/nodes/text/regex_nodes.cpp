@@ -21,6 +21,37 @@ RegexFlags flags_of(const Call& call) {
     };
 }
 
+// What a replacement takes for each byte that it is written with.
+constexpr std::uint64_t kTemplateBytesPerByte = 40;
+
+// A text that is put together piece by piece, each only when there is room for it.
+struct GrowingText {
+    explicit GrowingText(const Call& of) : call(of) {}
+
+    // False: there is a failure.
+    bool make_room(std::uint64_t bytes) {
+        const std::uint64_t wanted = text.size() + bytes;
+        if (wanted > charged) {
+            // Twice as much as is needed now, as the text itself does it.
+            const std::uint64_t more = std::min<std::uint64_t>(2 * wanted, 2 * kTextBytesMax);
+            auto room = wanted > kTextBytesMax ? text_too_long() : call.charge(more - charged);
+            if (!room) {
+                failure = std::move(room.error());
+                return false;
+            }
+            charge.join(std::move(*room));
+            charged = more;
+        }
+        return true;
+    }
+
+    const Call& call;
+    std::string text{};
+    Charge charge{};
+    std::uint64_t charged = 0;
+    std::optional<Error> failure{};
+};
+
 NodeResult one(Value value) {
     return NodeResult{.outputs = {std::move(value)}};
 }
@@ -55,7 +86,7 @@ std::string_view found_text(std::string_view text, const std::vector<RegexSpan>&
 Result<NodeResult> extract_all(const Call& call, const PythonRegex& regex, std::size_t group) {
     const std::string& text = call.text("string");
     const bool whole = call.text("mode") == "All Matches";
-    std::string joined;
+    GrowingText joined(call);
     std::size_t count = 0;
     std::optional<std::size_t> missing;  // the first match without that group
     auto done = regex.for_each_match(call, text, [&](const std::vector<RegexSpan>& groups) {
@@ -63,9 +94,13 @@ Result<NodeResult> extract_all(const Call& call, const PythonRegex& regex, std::
             missing = count;
             return false;
         }
-        joined += count++ == 0 ? "" : "\n";
-        joined += whole ? found_text(text, groups) : groups[group].of(text);
-        return joined.size() <= kTextBytesMax;
+        const std::string_view part = whole ? found_text(text, groups) : groups[group].of(text);
+        if (!joined.make_room(part.size() + 1)) {
+            return false;
+        }
+        joined.text += count++ == 0 ? "" : "\n";
+        joined.text += part;
+        return true;
     });
     if (!done) {
         return fail(std::move(done.error()));
@@ -76,10 +111,10 @@ Result<NodeResult> extract_all(const Call& call, const PythonRegex& regex, std::
             "sequence item " + std::to_string(*missing) + ": expected str instance, NoneType found"
         );
     }
-    if (joined.size() > kTextBytesMax) {
-        return text_too_long();
+    if (joined.failure) {
+        return fail(std::move(*joined.failure));
     }
-    return one(std::move(joined));
+    return one(std::move(joined.text));
 }
 
 Result<NodeResult> execute_extract(Call& call) {
@@ -90,7 +125,7 @@ Result<NodeResult> execute_extract(Call& call) {
     }
     const std::string& mode = call.text("mode");
     const auto group =
-        static_cast<std::size_t>(std::max<std::int64_t>(0, call.integer("group_index")));
+        static_cast<std::size_t>(std::max<std::int64_t>(0, call.place("group_index")));
     if (mode == "All Matches") {
         return extract_all(call, *regex, 0);
     }
@@ -116,28 +151,35 @@ Result<NodeResult> execute_replace(Call& call) {
     if (!regex) {
         return refused(regex.error());
     }
+    const auto parts = call.charge(call.text("replace").size() * kTemplateBytesPerByte);
+    if (!parts) {
+        return fail(parts.error());
+    }
     const auto with = RegexTemplate::parse(call.text("replace"), *regex);
     if (!with) {
         return refused(with.error());
     }
     const std::string& text = call.text("string");
-    std::int64_t left = call.has("count") ? call.integer("count") : 0;
-    std::string out;
+    std::int64_t left = call.has("count") ? call.place("count") : 0;
+    GrowingText out(call);
     std::size_t copied = 0;
     auto done = regex->for_each_match(call, text, [&](const std::vector<RegexSpan>& groups) {
-        out.append(text, copied, groups[0].begin - copied);
-        with->append(out, text, groups);
+        if (!out.make_room(groups[0].begin - copied + with->size(groups))) {
+            return false;
+        }
+        out.text.append(text, copied, groups[0].begin - copied);
+        with->append(out.text, text, groups);
         copied = groups[0].end;
-        return --left != 0 && out.size() <= kTextBytesMax;
+        return --left != 0;
     });
     if (!done) {
         return fail(std::move(done.error()));
     }
-    out.append(text, copied);
-    if (out.size() > kTextBytesMax) {
-        return text_too_long();
+    if (out.failure || !out.make_room(text.size() - copied)) {
+        return fail(std::move(*out.failure));
     }
-    return one(std::move(out));
+    out.text.append(text, copied);
+    return one(std::move(out.text));
 }
 
 }  // namespace

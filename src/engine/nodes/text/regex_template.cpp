@@ -189,6 +189,17 @@ tl::expected<RegexTemplate, RegexProblem> RegexTemplate::parse(
     return parsed;
 }
 
+std::uint64_t RegexTemplate::size(const std::vector<RegexSpan>& groups) const {
+    std::uint64_t bytes = 0;
+    for (const Part& part : parts_) {
+        bytes += part.literal.size();
+        if (part.group && groups[*part.group].matched) {
+            bytes += groups[*part.group].end - groups[*part.group].begin;
+        }
+    }
+    return bytes;
+}
+
 void RegexTemplate::append(
     std::string& out, std::string_view text, const std::vector<RegexSpan>& groups
 ) const {

@@ -112,6 +112,9 @@ public:
             if (at == text.size()) {
                 return refuse("Single '{' encountered in format string");
             }
+            if (call_.stopped()) {
+                return refuse("The run was cancelled.", "InterruptedError");
+            }
             auto field = read_field(text, at);
             if (!field) {
                 return tl::unexpected(std::move(field.error()));
@@ -120,10 +123,10 @@ public:
             if (!shown) {
                 return shown;
             }
-            out += *shown;
-            if (out.size() > kTextBytesMax) {
+            if (out.size() + shown->size() > kTextBytesMax) {
                 return refuse("The text would be too long.", "MemoryError");
             }
+            out += *shown;
         }
         return out;
     }
@@ -281,6 +284,9 @@ private:
 
 Result<NodeResult> execute(Call& call) {
     auto text = Formatter(call).format(call.text("f_string"), 1);
+    if (auto going = call.check_stopped(); !going) {
+        return fail(std::move(going.error()));
+    }
     if (!text) {
         return node_error(text.error().exception_type, text.error().text);
     }

@@ -6,6 +6,7 @@
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/text.hpp"
 #include "engine/nodes/text/unicode.hpp"
+#include "engine/weight.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
@@ -18,14 +19,28 @@ Result<NodeResult> execute_concatenate(Call& call) {
     const std::string& a = call.text("string_a");
     const std::string& b = call.text("string_b");
     const std::string& delimiter = call.text("delimiter");
-    if (a.size() + b.size() + delimiter.size() > kTextBytesMax) {
-        return text_too_long();
+    const auto room = room_for_text(call, a.size() + b.size() + delimiter.size());
+    if (!room) {
+        return fail(room.error());
     }
     return one(a + delimiter + b);
 }
 
+// For texts that are looked at or changed letter by letter.
+Result<Charge> room_for_letters(const Call& call, std::uint64_t bytes) {
+    return call.charge(bytes * kBytesPerChangedByte);
+}
+// Of a text, or of a list in its place.
+std::uint64_t bytes_of(const Call& call, const char* name) {
+    return weight_of(call.value(name));
+}
+
 Result<NodeResult> execute_substring(Call& call) {
-    return python_part(call.value("string"), call.integer("start"), call.integer("end")).map(one);
+    const auto room = room_for_letters(call, bytes_of(call, "string"));
+    if (!room) {
+        return fail(room.error());
+    }
+    return python_part(call.value("string"), call.place("start"), call.place("end")).map(one);
 }
 
 Result<NodeResult> execute_length(Call& call) {
@@ -35,6 +50,10 @@ Result<NodeResult> execute_length(Call& call) {
 Result<NodeResult> execute_case(Call& call) {
     const std::string& text = call.text("string");
     const std::string& mode = call.text("mode");
+    const auto room = room_for_letters(call, text.size());
+    if (!room) {
+        return fail(room.error());
+    }
     if (mode == "UPPERCASE") {
         return one(to_upper(text));
     }
@@ -56,13 +75,19 @@ Result<NodeResult> execute_replace(Call& call) {
     const std::string& text = call.text("string");
     const std::string& find = call.text("find");
     const std::string& with = call.text("replace");
-    if (replaced_size(text, find, with) > kTextBytesMax) {
-        return text_too_long();
+    const auto room = room_for_text(call, replaced_size(text, find, with));
+    if (!room) {
+        return fail(room.error());
     }
     return one(replace_all(text, find, with));
 }
 
 Result<NodeResult> execute_contains(Call& call) {
+    const auto room =
+        room_for_letters(call, bytes_of(call, "string") + bytes_of(call, "substring"));
+    if (!room) {
+        return fail(room.error());
+    }
     if (call.flag("case_sensitive")) {
         return python_contains(call.value("string"), call.value("substring")).map(one);
     }
@@ -71,6 +96,11 @@ Result<NodeResult> execute_contains(Call& call) {
 }
 
 Result<NodeResult> execute_compare(Call& call) {
+    const auto room =
+        room_for_letters(call, bytes_of(call, "string_a") + bytes_of(call, "string_b"));
+    if (!room) {
+        return fail(room.error());
+    }
     const std::string& mode = call.text("mode");
     const bool as_they_are = call.flag("case_sensitive");
     if (as_they_are && mode == "Equal") {

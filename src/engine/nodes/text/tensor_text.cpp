@@ -17,9 +17,10 @@ constexpr std::size_t kLineWidth = 80;
 std::vector<std::size_t> shown_indexes(std::size_t size, bool summarize) {
     std::vector<std::size_t> indexes;
     for (std::size_t i = 0; i < size; ++i) {
-        if (!summarize || size <= 2 * kEdge || i < kEdge || i >= size - kEdge) {
-            indexes.push_back(i);
+        if (summarize && size > 2 * kEdge && i == kEdge) {
+            i = size - kEdge;
         }
+        indexes.push_back(i);
     }
     return indexes;
 }

@@ -8,6 +8,7 @@
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/text.hpp"
 #include "engine/nodes/text/unicode.hpp"
+#include "engine/weight.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
@@ -29,24 +30,41 @@ Value parameter(const Call& call, const char* name) {
     return list != nullptr && list->size() == 1 ? from_json(list->front()) : value;
 }
 
+Result<NodeResult> changed(const Call& call, std::string (*change)(std::string_view text)) {
+    const std::string& text = call.text("texts");
+    const auto room = call.charge(text.size() * kBytesPerChangedByte);
+    if (!room) {
+        return fail(room.error());
+    }
+    return listed(Value(change(text)));
+}
+
 Result<NodeResult> execute_lower(Call& call) {
-    return listed(Value(to_lower(call.text("texts"))));
+    return changed(call, &to_lower);
 }
 
 Result<NodeResult> execute_upper(Call& call) {
-    return listed(Value(to_upper(call.text("texts"))));
+    return changed(call, &to_upper);
 }
 
 Result<NodeResult> execute_truncate(Call& call) {
-    return listed(python_part(call.value("texts"), 0, call.integer("max_length")));
+    return listed(python_part(call.value("texts"), 0, call.place("max_length")));
+}
+
+Result<NodeResult> joined(const Call& call, const Value& first, const Value& second) {
+    const auto room = call.charge(weight_of(first) + weight_of(second));
+    if (!room) {
+        return fail(room.error());
+    }
+    return listed(python_sum(first, second));
 }
 
 Result<NodeResult> execute_prefix(Call& call) {
-    return listed(python_sum(parameter(call, "prefix"), call.value("texts")));
+    return joined(call, parameter(call, "prefix"), call.value("texts"));
 }
 
 Result<NodeResult> execute_suffix(Call& call) {
-    return listed(python_sum(call.value("texts"), parameter(call, "suffix")));
+    return joined(call, call.value("texts"), parameter(call, "suffix"));
 }
 
 Result<NodeResult> execute_replace(Call& call) {
@@ -62,8 +80,9 @@ Result<NodeResult> execute_replace(Call& call) {
                 " must be str, not " + std::string(python_type(from == nullptr ? find : with))
         );
     }
-    if (replaced_size(text, *from, *to) > kTextBytesMax) {
-        return text_too_long();
+    const auto room = room_for_text(call, replaced_size(text, *from, *to));
+    if (!room) {
+        return fail(room.error());
     }
     return listed(Value(replace_all(text, *from, *to)));
 }

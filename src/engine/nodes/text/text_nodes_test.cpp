@@ -104,7 +104,11 @@ TEST(StringFormat, FieldsAsInPython) {
 
 std::string member(std::string_view text, std::string_view key) {
     std::string out;
-    return nodes::find_json_member(text, key, out) == nodes::JsonMember::found ? out : "-";
+    return nodes::find_json_member(
+               text, key, [] { return false; }, out
+           ) == nodes::JsonMember::found
+               ? out
+               : "-";
 }
 
 TEST(JsonText, ReadsAsPythonDoes) {
@@ -122,7 +126,10 @@ TEST(JsonText, ReadsAsPythonDoes) {
     EXPECT_EQ(member(R"(  {"a":-0.0}  )", "a"), "-0.0");
     std::string out;
     EXPECT_EQ(
-        nodes::find_json_member(std::string(100'000, '['), "a", out), nodes::JsonMember::too_deep
+        nodes::find_json_member(
+            std::string(100'000, '['), "a", [] { return false; }, out
+        ),
+        nodes::JsonMember::too_deep
     );
 }
 

@@ -7,6 +7,9 @@
 
 namespace comfyd::engine::nodes {
 
+// What the functions below take, at most, for each byte of a text that they change.
+inline constexpr std::uint64_t kBytesPerChangedByte = 16;
+
 std::u32string to_points(std::string_view utf8);
 std::string to_utf8(std::u32string_view points);
 void append_utf8(std::string& out, char32_t point);

@@ -23,8 +23,10 @@ ExpressionValue checked(Evaluated value) {
 // branch of an if, the rest of an and) is read with `live_` off.
 class Reader : ExpressionText {
 public:
-    Reader(std::string_view text, const ExpressionNames& names)
-        : ExpressionText(text), names_(names) {}
+    Reader(
+        std::string_view text, const ExpressionNames& names, const std::function<bool()>& stopped
+    )
+        : ExpressionText(text), names_(names), stopped_(stopped) {}
 
     ExpressionValue read() {
         const std::size_t first = text_.find_first_not_of(" \t\n\r\f\v");
@@ -265,6 +267,9 @@ private:
     }
 
     ExpressionValue read_atom() {
+        if (stopped_()) {
+            throw ExpressionFailure{{"InterruptedError", "The run was cancelled."}};
+        }
         skip_spaces();
         if (at_ >= text_.size()) {
             refuse_syntax();
@@ -349,15 +354,18 @@ private:
     }
 
     const ExpressionNames& names_;
+    const std::function<bool()>& stopped_;
     int depth_ = 0;
     bool live_ = true;
 };
 
 }  // namespace
 
-Evaluated evaluate_expression(std::string_view expression, const ExpressionNames& names) {
+Evaluated evaluate_expression(
+    std::string_view expression, const ExpressionNames& names, const std::function<bool()>& stopped
+) {
     try {
-        return Reader(expression, names).read();
+        return Reader(expression, names, stopped).read();
     } catch (ExpressionFailure& failure) {
         return tl::unexpected(std::move(failure.problem));
     }

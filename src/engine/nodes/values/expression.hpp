@@ -31,7 +31,12 @@ using Evaluated = tl::expected<ExpressionValue, ExpressionProblem>;
 
 using ExpressionNames = std::vector<std::pair<std::string, ExpressionValue>>;
 
-Evaluated evaluate_expression(std::string_view expression, const ExpressionNames& names);
+// Asks `stopped` before each step; when it says so, the answer does not matter.
+Evaluated evaluate_expression(
+    std::string_view expression,
+    const ExpressionNames& names,
+    const std::function<bool()>& stopped = [] { return false; }
+);
 
 // How the functions and operators of an expression are called. In expression_operators.cpp and
 // expression_functions.cpp.

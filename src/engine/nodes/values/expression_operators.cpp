@@ -12,8 +12,8 @@ namespace {
 
 using boost::multiprecision::cpp_rational;
 
-constexpr std::size_t kBitsMax = 1U << 20;
-constexpr int kOperandMax = 4'000'000;  // of **
+constexpr std::size_t kBitsMax = 1U << 17;  // so that each step takes milliseconds at most
+constexpr int kOperandMax = 4'000'000;      // of **
 constexpr int kShiftMax = 10'000;
 constexpr double kExactMax = 9007199254740992.0;  // 2^53: whole numbers up to here are floats too
 

@@ -6,6 +6,7 @@
 #include "engine/call.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/values/values.hpp"
+#include "engine/weight.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {
@@ -87,6 +88,14 @@ std::optional<Refusal> accept_any(const json::value& /*literal*/, const Folders&
 
 Result<NodeResult> execute_list(Call& call) {
     auto all = std::make_shared<List>();
+    std::uint64_t bytes = 0;
+    for (const Call::Grown& grown : call.grown("inputs")) {
+        bytes += weight_of(grown.value);
+    }
+    const auto space = call.charge(bytes);
+    if (!space) {
+        return fail(space.error());
+    }
     for (const Call::Grown& grown : call.grown("inputs")) {
         if (const auto* list = std::get_if<std::shared_ptr<const List>>(&grown.value)) {
             all->items.insert(all->items.end(), (*list)->items.begin(), (*list)->items.end());
@@ -103,7 +112,8 @@ NodeClass not_node() {
     return {
         .name = "ComfyNotNode",
         .description = "True where a value is empty, 0 or false.",
-        .execute = &execute_not
+        .execute = &execute_not,
+        .takes_empty = true
     };
 }
 
@@ -111,7 +121,8 @@ NodeClass and_node() {
     return {
         .name = "ComfyAndNode",
         .description = "True where all values are true.",
-        .execute = &execute_and
+        .execute = &execute_and,
+        .takes_empty = true
     };
 }
 
@@ -119,7 +130,8 @@ NodeClass or_node() {
     return {
         .name = "ComfyOrNode",
         .description = "True where any value is true.",
-        .execute = &execute_or
+        .execute = &execute_or,
+        .takes_empty = true
     };
 }
 
@@ -129,6 +141,7 @@ NodeClass switch_node() {
         .description = "Passes one of two inputs on; the other one is not even computed.",
         .execute = &execute_switch,
         .reads_views = true,
+        .takes_empty = true,
         .needed = &needed_by_switch
     };
 }
@@ -150,7 +163,8 @@ NodeClass create_list() {
         .name = "CreateList",
         .description = "Makes one list of values and lists.",
         .execute = &execute_list,
-        .reads_views = true
+        .reads_views = true,
+        .takes_empty = true
     };
 }
 

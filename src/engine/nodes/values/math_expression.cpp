@@ -37,7 +37,10 @@ Result<NodeResult> execute(Call& call) {
         all.push_back(names.back().second);
     }
     names.emplace_back("values", ExpressionValue{std::move(all)});
-    const auto result = evaluate_expression(expression, names);
+    const auto result = evaluate_expression(expression, names, [&call] { return call.stopped(); });
+    if (auto going = call.check_stopped(); !going) {
+        return fail(std::move(going.error()));
+    }
     if (!result) {
         return node_error(result.error().exception_type, result.error().text);
     }

@@ -8,6 +8,7 @@
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/unicode.hpp"
 #include "engine/nodes/values/values.hpp"
+#include "engine/pixels/pictures.hpp"
 #include "workflow/python_text.hpp"
 
 namespace comfyd::engine::nodes {
@@ -96,7 +97,7 @@ Result<NodeResult> execute_resolution(Call& call) {
     const double scale = std::sqrt(pixels / (across * down));
     const auto multiple = static_cast<double>(call.integer("multiple"));
     const auto side = [&](double part) {
-        return static_cast<std::int64_t>(std::nearbyint(part * scale / multiple) * multiple);
+        return python_int(std::nearbyint(part * scale / multiple) * multiple);
     };
     return NodeResult{.outputs = {side(across), side(down)}};
 }

@@ -1,0 +1,35 @@
+// The counters in the names of saved files, "<base>_<counter>_…", by folder: a folder is read once,
+// and what is saved there is remembered.
+//
+// What it says is a hint: others may save there too, so whoever saves takes the first name from
+// there on that is free. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace comfyd::engine {
+
+class Counters {
+public:
+    // One more than the highest counter of `base` in the folder.
+    std::uint64_t next(const std::filesystem::path& folder, const std::string& base);
+    void used(const std::filesystem::path& folder, const std::string& base, std::uint64_t counter);
+
+private:
+    using Highest = std::unordered_map<std::string, std::uint64_t>;  // by base
+
+    static Highest read(const std::filesystem::path& folder);
+    void note(Highest& folder, std::string base, std::uint64_t counter);
+
+    std::mutex mutex_;
+    std::unordered_map<std::string, Highest> folders_;
+    std::size_t noted_ = 0;  // since everything was forgotten
+};
+
+}  // namespace comfyd::engine
