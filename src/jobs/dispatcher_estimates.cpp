@@ -9,7 +9,8 @@
 namespace comfyd::jobs {
 
 int Dispatcher::whole_seconds(double seconds) {
-    return static_cast<int>(std::ceil(seconds));
+    constexpr double kLongest = 1e9;  // fits an int
+    return static_cast<int>(std::ceil(std::min(seconds, kLongest)));
 }
 
 std::optional<scheduler::Expectation> Dispatcher::expect_run(const Attempt& attempt) const {

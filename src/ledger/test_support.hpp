@@ -133,6 +133,7 @@ protected:
 
     jobs::Job accept(jobs::Spec spec) {
         auto job = make_new(std::move(spec), clock_.now());
+        job.warning = jobs::warn(job.change, job.spec);
         const jobs::Job made = job.change.job;
         EXPECT_TRUE(await_value(ledger().accept(std::move(job))).created);
         return made;

@@ -40,7 +40,7 @@ std::string finding(const json::object& prompt, const Catalogue& known) {
     const auto checked = check(prompt, known);
     return checked
                ? ""
-               : std::string(checked.error().details.at("findings").at(0).at("code").as_string());
+               : std::string(checked.error().details.at("findings").at(0).at("reason").as_string());
 }
 
 TEST(ClassNotes, AreReadWithWhatIsNotAsItShouldBeLeftOut) {
