@@ -18,13 +18,14 @@ struct EngineConfig {
     engine::Folders folders;  // the engine's own
     int slots = 1;            // runs at once
     std::string pool = "default";
+    TenantFolders tenants{};
 };
 
 class EngineWorker final : public jobs::Worker {
 public:
     EngineWorker(
         EngineConfig config,
-        engine::Engine& engine,
+        engine::Core& engine,
         Executor core,
         const Clock& clock,
         assets::Store& store,
@@ -46,7 +47,10 @@ public:
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
-    Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
+    Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
+        override;
+    // The engine's input folder holds the file.
+    Task<bool> has_input(std::string name);
     Task<Result<>> free_memory(bool models, bool results) override;
 
 private:

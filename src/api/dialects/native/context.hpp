@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "api/dialects/native/board.hpp"
-#include "api/dialects/native/files.hpp"
 #include "api/dialects/native/hidden.hpp"
 #include "api/dialects/native/native.hpp"
+#include "api/tenant_folder.hpp"
 #include "comfy/replies.hpp"
 
 namespace comfyd::api::native {
@@ -42,14 +42,12 @@ struct Context {
         : services(all),
           parts(std::move(with)),
           board(std::make_shared<Board>()),
-          files(parts.folder),
           hidden(parts.folder) {}
 
     const Services& services;
     NativeParts parts;
     std::shared_ptr<Board> board;  // shared with the hub; core executor
     PromptIds prompt_ids;
-    FileNames files;
     Hidden hidden;
 
     // The number of the tenant's next prompt.
@@ -75,8 +73,5 @@ Task<Result<json::value>> read_json(Call& call, const Services& services);
 Task<Result<std::vector<jobs::Job>>> find_jobs(
     Context& context, std::string tenant, std::string prompt_id
 );
-
-// The tenant's folder below `folder`; its name is safe for any tenant.
-std::filesystem::path tenant_folder(const std::filesystem::path& folder, const std::string& tenant);
 
 }  // namespace comfyd::api::native
