@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/file_names.hpp"
 #include "api/own_ids.hpp"
 #include "assets/intake.hpp"
 #include "assets/links.hpp"
@@ -41,6 +42,7 @@ struct ApiOptions {
     std::map<std::string, workflow::SecurityPolicy> tenant_security{};  // in its place, by tenant
     assets::IntakeLimits inputs{};           // of files that submissions name by address or content
     std::size_t fetches_max = 64;            // requests that fetch such files at the same time
+    bool several_tenants = false;            // share the workers
     std::set<std::string> pools{"default"};  // of all workers, also those that are down
     std::map<std::string, std::string> tenant_pools{};  // where a request names none, by tenant
     workflow::PlanOptions plan{};
@@ -85,6 +87,11 @@ struct Services {
     // Requests that fetch files now; counted by fetch_inputs().
     std::shared_ptr<std::atomic<std::size_t>> fetches =
         std::make_shared<std::atomic<std::size_t>>(0);
+    // The names of files that clients uploaded; null: nothing was.
+    std::shared_ptr<FileNames> files{};  // shared with the tasks that ask it
+    // Whether a worker's own input folder holds the file at this moment; empty: nobody can be
+    // asked.
+    std::function<Task<bool>(std::string tenant, std::string name)> has_input{};
 };
 
 }  // namespace comfyd::api

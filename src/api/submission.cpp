@@ -8,6 +8,7 @@
 
 #include "api/asset_check.hpp"
 #include "api/inputs.hpp"
+#include "api/named_files.hpp"
 #include "api/own_checks.hpp"
 #include "api/parse_apart.hpp"
 #include "api/profile.hpp"
@@ -19,6 +20,7 @@
 #include "workflow/convert.hpp"
 #include "workflow/node_replacement.hpp"
 #include "workflow/parameters.hpp"
+#include "workflow/private_names.hpp"
 #include "workflow/security.hpp"
 
 namespace comfyd::api {
@@ -290,6 +292,7 @@ Task<Result<jobs::Submitted>> submit(
     }
     workflow::apply_replacements(graph, catalogue->replacements(), *catalogue);
     workflow::wrap_file_lists(graph, *catalogue);
+    workflow::forget_folders(graph);
     if (auto references = check_references(graph); !references) {
         co_return fail(std::move(references.error()));
     }
@@ -304,10 +307,22 @@ Task<Result<jobs::Submitted>> submit(
         !secure) {
         co_return fail(std::move(secure.error()));
     }
-    auto checked =
-        workflow::check(graph, *catalogue, workflow::split_pool(submission.spec.requirement).pool);
+    auto files = co_await find_named_files(services, call.caller.tenant, graph, catalogue);
+    if (!files) {
+        co_return fail(std::move(files.error()));
+    }
+    if (!files->own.empty()) {
+        keep_given(submission, *bound, graph, given);
+        place_own_files(graph, files->own);
+    }
+    auto checked = workflow::check(
+        graph, *catalogue, workflow::split_pool(submission.spec.requirement).pool, files->missing
+    );
     if (!checked) {
         co_return fail(std::move(checked.error()));
+    }
+    if (!files->foreign.empty()) {
+        co_return fail(workflow::issues_error(files->foreign));
     }
     auto assets = co_await check_assets(call.caller.tenant, services, std::move(checked->assets));
     if (!assets) {

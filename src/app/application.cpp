@@ -27,7 +27,8 @@
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
-#include "engine/engine.hpp"
+#include "engine/core.hpp"
+#include "engine/nodes/all.hpp"
 #include "events/hub.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
@@ -153,7 +154,7 @@ private:
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
-        auto key = load_link_key(data_ / "links.key");
+        auto key = load_key(data_ / "links.key");
         if (!key) {
             return fail(std::move(key.error()));
         }
@@ -176,9 +177,14 @@ private:
     }
 
     Result<> make_fleet() {
+        auto key = load_key(data_ / "workers.key");
+        if (!key) {
+            return fail(std::move(key.error()));
+        }
+        const fleet::TenantFolders folders{std::move(*key), !config_.keys.empty()};
         worker_client_ = std::make_unique<net::Client>(core_.executor(), net::ClientOptions{});
         fleet_ = std::make_unique<fleet::Fleet>(
-            core_.executor(), clock_, *worker_client_, *assets_, pool_, fleet_options()
+            core_.executor(), clock_, *worker_client_, *assets_, pool_, fleet_options(folders)
         );
         for (const WorkerSetting& worker : config_.workers) {
             fleet::WorkerConfig made{worker.id, worker.url};
@@ -200,18 +206,20 @@ private:
         engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
         engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb)
                                           << 20;
-        engine_ = std::make_unique<engine::Engine>(engine_options);
+        engine_ = std::make_unique<engine::Core>(engine::make_registry(), engine_options);
         fleet::EngineConfig engine_config;
         engine_config.folders = engine_options.folders;
         engine_config.slots = config_.engine_slots;
         engine_config.pool = config_.engine_pool;
         engine_config.process_died = process_died_;
+        engine_config.tenants = folders;
         return fleet_->add_engine(*engine_, std::move(engine_config));
     }
 
     // One setting, the pace of looking at workers, moves the whole family of intervals.
-    fleet::FleetOptions fleet_options() const {
+    fleet::FleetOptions fleet_options(const fleet::TenantFolders& folders) const {
         fleet::FleetOptions options;
+        options.folders = folders;
         options.offload = config_.engine_offload;
         const Millis pace(config_.worker_poll_ms);
         options.poll_interval = pace;
@@ -323,6 +331,7 @@ private:
         options.has_frontend = !config_.frontend_dir.empty();
         options.security = security_policy(config_);
         options.pools = pools_of(config_);
+        options.several_tenants = !config_.keys.empty();
         for (const TenantSetting& tenant : config_.tenants) {
             options.tenant_security[tenant.name] = security_policy(config_, tenant);
             if (!tenant.pool.empty()) {
@@ -365,6 +374,12 @@ private:
                 );
             }
         });
+        services_->files = std::make_shared<api::FileNames>(data_ / "native", pool_);
+        services_->has_input = [this](std::string tenant, std::string name) {
+            return await_on(
+                core_.executor(), fleet_->has_input(std::move(tenant), std::move(name))
+            );
+        };
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_stream_tickets(*router_, *services_);
@@ -462,7 +477,7 @@ private:
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<net::Client> worker_client_;
-    std::unique_ptr<engine::Engine> engine_;
+    std::unique_ptr<engine::Core> engine_;
     std::unique_ptr<fleet::Fleet> fleet_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;

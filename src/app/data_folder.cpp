@@ -63,7 +63,7 @@ Result<> check_database(const fs::path& data, bool accepts_empty) {
     return {};
 }
 
-Result<std::string> load_link_key(const fs::path& file) {
+Result<std::string> load_key(const fs::path& file) {
     constexpr std::size_t kKeyBytes = 32;
     {
         std::ifstream in(file, std::ios::binary);

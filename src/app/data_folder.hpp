@@ -18,7 +18,7 @@ Result<> make_data_folder(const std::filesystem::path& data);
 // accepted.
 Result<> check_database(const std::filesystem::path& data, bool accepts_empty);
 
-// The key that signs download links; made once, so that links survive a restart.
-Result<std::string> load_link_key(const std::filesystem::path& file);
+// A secret of this installation: made once, so that what is made with it survives a restart.
+Result<std::string> load_key(const std::filesystem::path& file);
 
 }  // namespace comfyd::app

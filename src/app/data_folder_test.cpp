@@ -48,9 +48,9 @@ TEST_F(DataFolder, AMissingOrEmptyDatabaseBesideFilesIsRefusedUnlessAccepted) {
 }
 
 TEST_F(DataFolder, TheKeyOfLinksStays) {
-    const auto key = load_link_key(data_ / "links.key");
+    const auto key = load_key(data_ / "links.key");
     ASSERT_TRUE(key);
-    EXPECT_EQ(load_link_key(data_ / "links.key"), *key);
+    EXPECT_EQ(load_key(data_ / "links.key"), *key);
 }
 
 }  // namespace

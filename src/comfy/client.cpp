@@ -64,6 +64,12 @@ std::string submission_body(const Submission& submission) {
     return body;
 }
 
+std::string view_target(const FileName& file) {
+    return "/view?filename=" + net::percent_encode(file.filename) +
+           "&subfolder=" + net::percent_encode(file.subfolder) +
+           "&type=" + net::percent_encode(file.type);
+}
+
 Error protocol_error(const std::string& what, const std::string& why) {
     return Error(Code::protocol_error, what + " was answered with something unreadable: " + why);
 }
@@ -293,11 +299,12 @@ Task<Result<>> Client::free(bool unload_models, bool free_memory) {
 }
 
 Task<Result<FileName>> Client::upload(
-    std::string filename, std::string content_type, std::string bytes
+    std::string folder, std::string filename, std::string content_type, std::string bytes
 ) {
-    const auto make = [filename, content_type, bytes = std::move(bytes)]() mutable {
+    const auto make = [folder, filename, content_type, bytes = std::move(bytes)]() mutable {
         std::vector<net::FormPart> parts;
         parts.push_back({"type", std::nullopt, "", "input"});
+        parts.push_back({"subfolder", std::nullopt, "", folder});
         parts.push_back({"image", filename, content_type, std::move(bytes)});
         return net::make_multipart(parts);
     };
@@ -325,11 +332,21 @@ Task<Result<FileName>> Client::upload(
     co_return FileName{*name, text_of(*answer, "subfolder"), text_of(*answer, "type")};
 }
 
+Task<Result<bool>> Client::has_file(FileName file) {
+    net::ClientRequest request;
+    request.method = "HEAD";
+    request.url = base_url_ + view_target(file);
+    request.timeout = timeouts_.request;
+    auto response = co_await http_.send(std::move(request));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    co_return is_success(response->status);
+}
+
 Task<Result<std::string>> Client::view(FileName file, net::Client::Sink sink) {
     net::ClientRequest request;
-    request.url = base_url_ + "/view?filename=" + net::percent_encode(file.filename) +
-                  "&subfolder=" + net::percent_encode(file.subfolder) +
-                  "&type=" + net::percent_encode(file.type);
+    request.url = base_url_ + view_target(file);
     request.timeout = timeouts_.transfer;
     request.response_bytes_max = std::uint64_t{1} << 40;  // the sink has the limit that matters
     auto response = co_await http_.download(std::move(request), std::move(sink));

@@ -126,10 +126,12 @@ public:
     Task<Result<>> interrupt(std::string prompt_id);
     Task<Result<>> delete_queued(std::string prompt_id);
     Task<Result<>> free(bool unload_models, bool free_memory);
-    // Into the input folder. Returns the name that the server gave the file.
+    // Into a folder of the input folder. Returns the name that the server gave the file.
     Task<Result<FileName>> upload(
-        std::string filename, std::string content_type, std::string bytes
+        std::string folder, std::string filename, std::string content_type, std::string bytes
     );
+    // The server can show the file.
+    Task<Result<bool>> has_file(FileName file);
     // Returns the content type. Code::not_found when the server does not have the file.
     Task<Result<std::string>> view(FileName file, net::Client::Sink sink);
     Task<Result<std::unique_ptr<Events>>> connect_events(std::string client_id);

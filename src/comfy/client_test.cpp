@@ -179,14 +179,15 @@ TEST_F(ClientTest, UploadTakesTheNameThatTheServerGave) {
     reply(
         "POST /prefix/upload/image", 200, R"({"name":"x (1).png","subfolder":"s","type":"input"})"
     );
-    const auto stored = wait(client_->upload("x.png", "image/png", "bytes"));
+    const auto stored = wait(client_->upload("s", "x.png", "image/png", "bytes"));
     ASSERT_TRUE(stored);
     EXPECT_EQ(stored->path(), "s/x (1).png");
     EXPECT_THAT(received("POST /prefix/upload/image"), HasSubstr("filename=\"x.png\""));
+    EXPECT_THAT(received("POST /prefix/upload/image"), HasSubstr("name=\"subfolder\""));
     reply("POST /prefix/upload/image", 200, R"({"subfolder":"s"})");
-    EXPECT_EQ(wait(client_->upload("x.png", "", "bytes")).error().code, Code::protocol_error);
+    EXPECT_EQ(wait(client_->upload("s", "x.png", "", "bytes")).error().code, Code::protocol_error);
     reply("POST /prefix/upload/image", 413, "too large");
-    EXPECT_EQ(wait(client_->upload("x.png", "", "bytes")).error().code, Code::upstream_error);
+    EXPECT_EQ(wait(client_->upload("s", "x.png", "", "bytes")).error().code, Code::upstream_error);
 }
 
 TEST_F(ClientTest, ViewStreamsAFileAndSaysItsType) {

@@ -64,6 +64,7 @@ private:
 Core::Core(Registry registry, EngineOptions options)
     : registry_(std::move(registry)),
       options_(std::move(options)),
+      only_user_{{}, options_.folders},
       memory_(std::make_shared<Memory>(options_.memory_bytes_max)),
       cache_(*memory_),
       pool_(thread_count(options_.threads)) {
@@ -81,8 +82,11 @@ json::object Core::object_info() const {
     return info;
 }
 
-Validation Core::validate(json::object& prompt, const std::vector<std::string>* targets) const {
-    return validate_prompt(prompt, registry_, options_.folders, targets);
+Validation Core::validate(
+    json::object& prompt, const std::vector<std::string>* targets, const Owner* owner
+) const {
+    const Owner& whose = owner != nullptr ? *owner : only_user_;
+    return validate_prompt(prompt, registry_, whose.folders, targets);
 }
 
 Result<RunResult> Core::run(
@@ -90,16 +94,18 @@ Result<RunResult> Core::run(
     json::object extra_data,
     Listener& listener,
     std::stop_token stop,
-    std::vector<std::string> outputs
+    std::vector<std::string> outputs,
+    const Owner* owner
 ) {
+    const Owner& whose = owner != nullptr ? *owner : only_user_;
     if (outputs.empty()) {
-        Validation validation = validate(prompt);
+        Validation validation = validate(prompt, nullptr, owner);
         if (!validation.ok) {
             return fail(refused(std::move(validation)));
         }
         outputs = std::move(validation.outputs_to_execute);
     }
-    auto plan = make_plan(prompt, outputs, registry_, options_.folders);
+    auto plan = make_plan(prompt, outputs, registry_, whose);
     if (!plan) {
         return fail(Code::invalid_workflow, "The workflow was not validated: validate it first.");
     }
@@ -111,7 +117,7 @@ Result<RunResult> Core::run(
     }
     const RunGuard guard(cache_, *plan);
     Executor executor(
-        {registry_, options_.folders, pool_, memory_, cache_, listener},
+        {registry_, whose.folders, pool_, memory_, cache_, listener},
         *plan,
         graph,
         pnginfo,

@@ -1,5 +1,5 @@
-// The engine behind engine.hpp, over any set of node classes. Any thread; it outlives every run()
-// on it.
+// The engine behind engine.hpp, over any set of node classes and for several owners, of whom none
+// learns what the others have or did. Any thread; it outlives every run() on it.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include "engine/cache.hpp"
 #include "engine/engine.hpp"
 #include "engine/memory.hpp"
+#include "engine/owner.hpp"
 #include "engine/pool.hpp"
 #include "engine/registry.hpp"
 
@@ -18,14 +19,18 @@ public:
 
     json::object object_info() const;
     const Registry& registry() const { return registry_; }
-    Validation validate(json::object& prompt, const std::vector<std::string>* targets = nullptr)
-        const;
+    Validation validate(
+        json::object& prompt,
+        const std::vector<std::string>* targets = nullptr,
+        const Owner* owner = nullptr
+    ) const;
     Result<RunResult> run(
         json::object prompt,
         json::object extra_data,
         Listener& listener,
         std::stop_token stop,
-        std::vector<std::string> outputs = {}
+        std::vector<std::string> outputs = {},
+        const Owner* owner = nullptr
     );
     void free_memory() {
         cache_.clear();
@@ -36,6 +41,7 @@ public:
 private:
     Registry registry_;
     EngineOptions options_;
+    Owner only_user_;                 // of runs that name no other
     std::shared_ptr<Memory> memory_;  // shared with every buffer
     Cache cache_;
     Pool pool_;

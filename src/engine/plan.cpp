@@ -43,8 +43,8 @@ std::vector<const workflow::InputDefinition*> inputs_of(
 
 class Planner {
 public:
-    Planner(const json::object& prompt, const Registry& registry, const Folders& folders)
-        : prompt_(prompt), registry_(registry), folders_(folders) {}
+    Planner(const json::object& prompt, const Registry& registry, const Owner& owner)
+        : prompt_(prompt), registry_(registry), owner_(owner) {}
 
     // The node and what it needs, without recursion, since a chain may be as long as the prompt.
     // nullopt: the node could not run, which validation excludes for what outputs need.
@@ -68,7 +68,7 @@ private:
 
     const json::object& prompt_;
     const Registry& registry_;
-    const Folders& folders_;
+    const Owner& owner_;
     Plan plan_;
     // nullopt: cannot run, or is under way; what meets it again then is part of a cycle.
     std::unordered_map<std::string_view, std::optional<std::size_t>> places_;
@@ -172,7 +172,7 @@ void Planner::take_fingerprint(PlannedNode& planned, const json::object& values)
     if (planned.type->node.fingerprint == nullptr) {
         return;
     }
-    auto fingerprint = planned.type->node.fingerprint(values, folders_);
+    auto fingerprint = planned.type->node.fingerprint(values, owner_.folders);
     if (fingerprint) {
         planned.fingerprint = std::move(*fingerprint);
         return;
@@ -191,6 +191,7 @@ Digest Planner::key_of(const PlannedNode& planned, const json::object& values) c
         text += ':';
         text += part;
     };
+    add('o', owner_.name);
     add('c', planned.type->node.name);
     add('f', planned.fingerprint);
     if (planned.type->definition->hides_unique_id()) {
@@ -305,9 +306,9 @@ std::optional<Plan> make_plan(
     const json::object& prompt,
     const std::vector<std::string>& outputs,
     const Registry& registry,
-    const Folders& folders
+    const Owner& owner
 ) {
-    Planner planner(prompt, registry, folders);
+    Planner planner(prompt, registry, owner);
     std::vector<std::size_t> places;
     for (const std::string& output : outputs) {
         const auto place = planner.visit(output);

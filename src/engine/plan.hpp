@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/crypto.hpp"
+#include "engine/owner.hpp"
 #include "engine/registry.hpp"
 
 namespace comfyd::engine {
@@ -37,8 +38,8 @@ struct PlannedNode {
     std::string fingerprint;           // empty: the class has none
     std::optional<std::size_t> parent{};  // the node that added it
     std::size_t depth = 0;                // how many have added one another
-    // Class, fingerprint, literal inputs and the keys of all sources. Node ids do not matter, as in
-    // ComfyUI, except to classes that are told theirs.
+    // Owner, class, fingerprint, literal inputs and the keys of all sources. Node ids do not
+    // matter, as in ComfyUI, except to classes that are told theirs.
     Digest key{};
 };
 
@@ -57,7 +58,7 @@ std::optional<Plan> make_plan(
     const json::object& prompt,
     const std::vector<std::string>& outputs,
     const Registry& registry,
-    const Folders& folders
+    const Owner& owner
 );
 
 // How many nodes one run may add, and how deep.

@@ -144,10 +144,11 @@ Task<Result<json::object>> ComfyAttempt::parse_workflow() {
 }
 
 void ComfyAttempt::on_message(const comfy::Message& message) {
+    if (const auto* executed = std::get_if<comfy::Executed>(&message)) {
+        note_made(*executed);
+    }
     if (listener_.wants_remarks()) {
-        if (auto remark = to_remark(message)) {
-            listener_.on_remark(std::move(*remark));
-        }
+        tell(message);
     }
     measure(message);
     // A custom node may speak from a thread of its own, also while nothing runs.
@@ -191,6 +192,44 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         time_node(tracker_->snapshot().current_node);
         listener_.on_progress(tracker_->snapshot());
     }
+}
+
+void ComfyAttempt::tell(const comfy::Message& message) {
+    auto remark = to_remark(message);
+    if (!remark) {
+        return;
+    }
+    // The others name no files, and are many.
+    if (std::holds_alternative<comfy::Executed>(message) ||
+        std::holds_alternative<comfy::ExecutionError>(message) ||
+        std::holds_alternative<comfy::Unknown>(message)) {
+        workflow::hide_private_folders(remark->data);
+    }
+    listener_.on_remark(std::move(*remark));
+}
+
+void ComfyAttempt::note_made(const comfy::Executed& message) {
+    json::object outputs;
+    outputs[message.node] = message.output;
+    for (UiItem& item : list_results(outputs)) {
+        if (!item.content && made_.size() < kOutputsMax) {
+            made_.push_back(std::move(item));
+        }
+    }
+}
+
+std::optional<comfy::FileName> ComfyAttempt::find_made(
+    const JobId& job, const jobs::WorkerFile& file
+) const {
+    for (const UiItem& item : made_) {
+        const auto owner = owner_of(item.node_id);
+        const comfy::FileName shown = shown_name(item.file);
+        if (owner && owner->job == job && shown.filename == file.name &&
+            shown.subfolder == file.subfolder && shown.type == file.folder) {
+            return item.file;
+        }
+    }
+    return std::nullopt;
 }
 
 void ComfyAttempt::time_node(const std::string& node) {

@@ -82,6 +82,8 @@ public:
     void tell_usage(const Result<jobs::AttemptResult>& result);
 
     const jobs::Assignment& assignment() const { return assignment_; }
+    // Where the worker has a file that the run has told of as the job's; nullopt: it has not.
+    std::optional<comfy::FileName> find_made(const JobId& job, const jobs::WorkerFile& file) const;
     // The worker is done with the prompt; its results are being fetched.
     bool has_left_worker() const { return left_worker_; }
     // After run():
@@ -107,6 +109,8 @@ private:
 
     Task<Result<>> place_inputs(json::object& prompt);
     Task<Result<std::string>> upload(const AssetUse& use);
+    // Lets each node save in the folder of its tenant. True: something was changed.
+    bool place_outputs(json::object& prompt) const;
 
     Task<Result<>> submit(json::object prompt);
     Task<Result<>> submit_text(std::string text);
@@ -126,10 +130,13 @@ private:
     void heard();
     void leave_worker();
     std::optional<NodeOwner> owner_of(const std::string& node) const;
+    std::string tenant_of(const std::string& node) const;
     void time_node(const std::string& node);
     void measure(const comfy::Message& message);
     double seconds_now() const;
     void keep_picture(const comfy::Preview& preview, std::string node);
+    void note_made(const comfy::Executed& message);
+    void tell(const comfy::Message& message);
 
     Result<> read_ending() const;
     Task<Result<jobs::AttemptResult>> collect();
@@ -159,6 +166,7 @@ private:
     std::optional<comfy::HistoryEntry> entry_;
     std::optional<Blockage> blockage_;
     std::vector<std::string> reused_uploads_;  // names of inputs that were not sent again
+    std::vector<UiItem> made_;                 // results that were told of while it ran
     std::vector<UiItem> sent_pictures_;        // results that came as messages, not as files
     std::size_t sent_pictures_bytes_ = 0;
 

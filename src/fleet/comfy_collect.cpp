@@ -25,6 +25,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::collect() {
     jobs::AttemptResult result;
     std::vector<UiItem> items = list_results(entry_->outputs);
     result.ui_outputs = std::move(entry_->outputs);
+    workflow::hide_private_folders(result.ui_outputs);
     std::move(sent_pictures_.begin(), sent_pictures_.end(), std::back_inserter(items));
     std::erase_if(items, [this](const UiItem& item) { return !owner_of(item.node_id); });
     if (items.empty()) {
@@ -108,7 +109,8 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
             co_return make_output(item, added->asset);
         }
         const Code code = type.error().code;
-        const std::string what = "output " + item.file.path() + " of node " + item.node_id + ": ";
+        const std::string what =
+            "output " + shown_name(item.file).path() + " of node " + item.node_id + ": ";
         const bool may_pass = code == Code::not_found || code == Code::connection_failed ||
                               code == Code::request_timeout || code == Code::upstream_error ||
                               code == Code::protocol_error;
@@ -120,7 +122,7 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
                 code == Code::connection_failed || code == Code::request_timeout;
             co_return fail(
                 unreachable ? Code::worker_lost : Code::output_unavailable,
-                what + type.error().message
+                what + workflow::without_private_folders(type.error().message)
             );
         }
         const bool waited = co_await sleep_for(pause);
@@ -136,7 +138,7 @@ assets::NewAsset ComfyAttempt::new_asset(const UiItem& item, std::string content
     assets::NewAsset asset;
     asset.tenant = owner ? owner->tenant : assignment_.tenant;
     asset.content_type = std::move(content_type);
-    asset.file_path = item.file.filename;
+    asset.file_path = shown_name(item.file).filename;
     asset.job = owner ? owner->job : assignment_.job;
     return asset;
 }

@@ -50,7 +50,8 @@ Error to_error(const comfy::ExecutionError& error) {
     const std::string what =
         error.exception_type + ": " + without_trailing_space(error.exception_message);
     const Code code = is_out_of_memory(error) ? Code::out_of_memory : Code::node_execution_error;
-    return {code, where + what, std::move(details)};
+    workflow::hide_private_folders(details);
+    return {code, workflow::without_private_folders(where + what), std::move(details)};
 }
 
 }  // namespace

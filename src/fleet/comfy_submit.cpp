@@ -20,6 +20,12 @@ Error refusal(const Error& error, const std::string& what) {
     return {Code::worker_unavailable, error.message, error.details};
 }
 
+Error as_clients_see(Error error) {
+    error.message = workflow::without_private_folders(std::move(error.message));
+    workflow::hide_private_folders(error.details);
+    return error;
+}
+
 }  // namespace
 
 Task<Result<>> ComfyAttempt::place_inputs(json::object& prompt) {
@@ -34,14 +40,20 @@ Task<Result<>> ComfyAttempt::place_inputs(json::object& prompt) {
     co_return Result<>();
 }
 
+std::string ComfyAttempt::tenant_of(const std::string& node) const {
+    const auto owner = owner_of(node);
+    return owner ? owner->tenant : assignment_.tenant;
+}
+
 Task<Result<std::string>> ComfyAttempt::upload(const AssetUse& use) {
-    const auto owner = owner_of(use.node_id);
-    const std::string tenant = owner ? owner->tenant : assignment_.tenant;
+    const std::string tenant = tenant_of(use.node_id);
     auto asset = co_await find_asset(link_.store, tenant, use);
     if (!asset) {
         co_return fail(std::move(asset.error()));
     }
-    const std::string name = input_name(*asset);
+    const std::string folder = options_.folders.of_inputs(tenant);
+    const std::string file = input_name(*asset);
+    const std::string name = folder + "/" + file;
     if (const auto known = link_.uploaded.find(name); known != link_.uploaded.end()) {
         reused_uploads_.push_back(name);
         co_return known->second;
@@ -50,7 +62,8 @@ Task<Result<std::string>> ComfyAttempt::upload(const AssetUse& use) {
     if (!bytes) {
         co_return fail(std::move(bytes.error()));
     }
-    auto stored = co_await link_.client.upload(name, asset->content_type, std::move(*bytes));
+    auto stored =
+        co_await link_.client.upload(folder, file, asset->content_type, std::move(*bytes));
     if (!stored && stored.error().code == Code::cancelled) {
         co_return fail(std::move(stored.error()));
     }
@@ -69,16 +82,28 @@ Task<Result<std::string>> ComfyAttempt::upload(const AssetUse& use) {
 }
 
 Task<Result<>> ComfyAttempt::submit(json::object prompt) {
-    if (!may_use_assets(assignment_.workflow)) {
-        auto submitted = co_await submit_text(assignment_.workflow);
-        co_return submitted;
+    const bool uses_assets = may_use_assets(assignment_.workflow);
+    if (uses_assets) {
+        auto placed = co_await place_inputs(prompt);
+        if (!placed) {
+            co_return placed;
+        }
     }
-    auto placed = co_await place_inputs(prompt);
-    if (!placed) {
-        co_return placed;
-    }
-    auto submitted = co_await submit_text(json::serialize(prompt));
+    const bool changed = place_outputs(prompt) || uses_assets;
+    auto submitted = co_await submit_text(changed ? json::serialize(prompt) : assignment_.workflow);
     co_return submitted;
+}
+
+bool ComfyAttempt::place_outputs(json::object& prompt) const {
+    bool changed = false;
+    for (auto& [id, node] : prompt) {
+        const std::string tenant = tenant_of(std::string(id.data(), id.size()));
+        const std::string folder = options_.folders.of_outputs(tenant);
+        if (!folder.empty() && node.is_object()) {
+            changed = workflow::save_in_folder(node.get_object(), folder) || changed;
+        }
+    }
+    return changed;
 }
 
 Task<Result<>> ComfyAttempt::submit_text(std::string text) {
@@ -107,7 +132,7 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
         if (code == Code::worker_rejected || comfy::is_refused(answer.error())) {
             sent_ = false;
             co_return fail(
-                code == Code::worker_rejected ? std::move(answer.error())
+                code == Code::worker_rejected ? as_clients_see(std::move(answer.error()))
                                               : refusal(answer.error(), "the workflow")
             );
         }

@@ -12,6 +12,7 @@ namespace {
 
 // One runs while the results of others are fetched; more than that wait for the network.
 constexpr std::size_t kAttemptsPerSlot = 4;
+constexpr std::chrono::seconds kListsMayBeOld{5};
 
 std::string new_client_id(const Clock& clock) {
     return "comfyd-" + Uuid::make(clock.now()).to_string();
@@ -200,7 +201,16 @@ std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
     return group;
 }
 
-Task<Result<std::string>> ComfyWorker::read_file(jobs::WorkerFile file, std::uint64_t bytes_max) {
+Task<Result<std::string>> ComfyWorker::read_file(
+    JobId job, jobs::WorkerFile file, std::uint64_t bytes_max
+) {
+    std::optional<comfy::FileName> made;
+    for (const auto& [prompt, attempt] : attempts_) {
+        made = made ? std::move(made) : attempt->find_made(job, file);
+    }
+    if (!made) {
+        co_return fail(Code::not_found, "there is no such file");
+    }
     std::string bytes;
     // Lives in this frame until view() is done with it.
     const auto take = [&bytes, bytes_max](std::string_view piece) -> Result<> {
@@ -210,12 +220,27 @@ Task<Result<std::string>> ComfyWorker::read_file(jobs::WorkerFile file, std::uin
         bytes += piece;
         return {};
     };
-    comfy::FileName name{std::move(file.name), std::move(file.subfolder), std::move(file.folder)};
-    auto type = co_await link_.client.view(std::move(name), take);
+    auto type = co_await link_.client.view(std::move(*made), take);
     if (!type) {
         co_return fail(std::move(type.error()));
     }
     co_return bytes;
+}
+
+Task<bool> ComfyWorker::has_input(std::string name) {
+    if (state_ != State::up) {
+        co_return false;
+    }
+    const auto slash = name.rfind('/');
+    const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
+    comfy::FileName file{name.substr(start), name.substr(0, start == 0 ? 0 : slash), "input"};
+    auto found = co_await link_.client.has_file(std::move(file));
+    // Only files directly in the folder are in its lists.
+    if (found && *found && start == 0 && Ticks::now() - classes_read_at_ >= kListsMayBeOld) {
+        classes_stale_ = true;
+        check_soon();
+    }
+    co_return found && *found;
 }
 
 Task<Result<>> ComfyWorker::free_memory(bool models, bool results) {

@@ -63,7 +63,10 @@ public:
     ) override;
     bool merges() const override { return merges_; }
     std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
-    Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
+    Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
+        override;
+    // The worker's own input folder holds the file; false also where it cannot be asked.
+    Task<bool> has_input(std::string name);
     Task<Result<>> free_memory(bool models, bool results) override;
 
     // Whether judge() may know: it is up and has the node pack.

@@ -92,15 +92,16 @@ Error rejection(json::object error, json::object node_errors) {
 }
 
 Result<engine::RunResult> run_engine(
-    engine::Engine& engine,
+    engine::Core& engine,
     json::object prompt,
     json::object extra_data,
     const std::vector<std::string>& targets,
     engine::Listener& listener,
-    std::stop_token stop
+    std::stop_token stop,
+    const engine::Owner& owner
 ) {
     try {
-        auto validation = engine.validate(prompt, targets.empty() ? nullptr : &targets);
+        auto validation = engine.validate(prompt, targets.empty() ? nullptr : &targets, &owner);
         if (!validation.ok) {
             return fail(rejection(std::move(validation.error), std::move(validation.node_errors)));
         }
@@ -109,7 +110,8 @@ Result<engine::RunResult> run_engine(
             std::move(extra_data),
             listener,
             std::move(stop),
-            std::move(validation.outputs_to_execute)
+            std::move(validation.outputs_to_execute),
+            &owner
         );
         if (!result && result.error().code == Code::invalid_workflow) {
             result.error().code = Code::worker_rejected;
@@ -120,6 +122,14 @@ Result<engine::RunResult> run_engine(
     } catch (const std::exception& exception) {
         return fail(Code::internal, std::string("the engine failed: ") + exception.what());
     }
+}
+
+engine::Owner owner_of(const EngineLink& link, const std::string& tenant) {
+    const std::string own = link.tenants.of_outputs(tenant);
+    if (own.empty()) {
+        return {{}, link.folders};
+    }
+    return {own, {link.folders.input, link.folders.output / own, link.folders.temp / own}};
 }
 
 }  // namespace
@@ -178,6 +188,11 @@ public:
         );
     }
     void executed(const std::string& node, const json::object& ui) override {
+        boost::asio::post(core_, [self = shared_from_this(), outputs = json::object{{node, ui}}] {
+            for (UiItem& item : list_results(outputs)) {
+                self->made_.push_back(std::move(item));
+            }
+        });
         tell(
             [node](ProgressTracker& tracker) { return tracker.finished(node); },
             [node, ui](Narrator& narrator) { return narrator.executed(node, ui); }
@@ -222,6 +237,8 @@ public:
     }
     // The listener is not called any more.
     void close() { listener_ = nullptr; }
+    // Core executor: the results that were told of.
+    const std::vector<UiItem>& made() const { return made_; }
 
 private:
     template <class Step, class Words>
@@ -255,6 +272,7 @@ private:
     ProgressTracker tracker_;  // this and what follows: core executor
     Narrator narrator_;
     jobs::AttemptListener* listener_;
+    std::vector<UiItem> made_;
 };
 
 EngineAttempt::EngineAttempt(
@@ -263,7 +281,11 @@ EngineAttempt::EngineAttempt(
     jobs::AttemptListener& listener,
     jobs::StopRequest& stop
 )
-    : link_(link), assignment_(std::move(assignment)), listener_(listener), stop_(stop) {}
+    : link_(link),
+      assignment_(std::move(assignment)),
+      listener_(listener),
+      stop_(stop),
+      owner_(owner_of(link, assignment_.tenant)) {}
 
 Task<Result<jobs::AttemptResult>> EngineAttempt::run() {
     TaskGroup work(link_.core);
@@ -313,22 +335,28 @@ Task<Result<jobs::AttemptResult>> EngineAttempt::attempt() {
             co_return fail(std::move(placed.error()));
         }
     }
-    const auto relay =
-        std::make_shared<Relay>(link_.core, *prompt, assignment_.prompt_id, listener_);
+    relay_ = std::make_shared<Relay>(link_.core, *prompt, assignment_.prompt_id, listener_);
     auto result = co_await link_.threads.run([&engine = link_.engine,
                                               prompt = std::move(*prompt),
                                               extra_data = assignment_.extra_data,
                                               targets = assignment_.targets,
-                                              relay,
+                                              relay = relay_,
+                                              owner = owner_,
                                               stop = engine_stop_.get_token()]() mutable {
         return run_engine(
-            engine, std::move(prompt), std::move(extra_data), targets, *relay, std::move(stop)
+            engine,
+            std::move(prompt),
+            std::move(extra_data),
+            targets,
+            *relay,
+            std::move(stop),
+            owner
         );
     });
     if (!result && result.error().code == Code::cancelled) {
-        relay->interrupted();
+        relay_->interrupted();
     }
-    relay->close();
+    relay_->close();
     if (result && listener_.wants_remarks()) {
         listener_.on_remark(jobs::Remark{"execution_success", {}, {}, {}});
     }
@@ -346,7 +374,8 @@ Task<Result<>> EngineAttempt::place_inputs(json::object& prompt) {
         if (!asset) {
             co_return fail(std::move(asset.error()));
         }
-        const std::string name = input_name(*asset);
+        const std::string name =
+            link_.tenants.of_inputs(assignment_.tenant) + "/" + input_name(*asset);
         const fs::path target = link_.folders.input / name;
         auto content = co_await link_.store.content(std::move(*asset));
         if (!content) {
@@ -387,12 +416,7 @@ Task<Result<jobs::Output>> EngineAttempt::store_item(const UiItem& item) {
         }
         co_return make_output(item, added->asset);
     }
-    const auto& folders = link_.folders;
-    const bool is_input = item.file.type == "input";
-    const fs::path& folder = item.file.type == "temp" ? folders.temp
-                             : is_input               ? folders.input
-                                                      : folders.output;
-    const fs::path file = folder / item.file.subfolder / item.file.filename;
+    const fs::path file = path_of(item.file);
     auto name = co_await link_.disk.run([file] { return second_name(file); });
     if (!name) {
         co_return fail(std::move(name.error()));
@@ -403,10 +427,31 @@ Task<Result<jobs::Output>> EngineAttempt::store_item(const UiItem& item) {
         fs::remove(*name, ignored);
         co_return fail(std::move(added.error()));
     }
-    if (!is_input) {
+    if (item.file.type != "input") {
         link_.kept_files.add(file.string());
     }
     co_return make_output(item, added->asset);
+}
+
+fs::path EngineAttempt::path_of(const comfy::FileName& file) const {
+    const auto& folders = owner_.folders;
+    const fs::path& folder = file.type == "temp"    ? folders.temp
+                             : file.type == "input" ? folders.input
+                                                    : folders.output;
+    return folder / file.subfolder / file.filename;
+}
+
+std::optional<fs::path> EngineAttempt::find_made(const jobs::WorkerFile& file) const {
+    if (!relay_) {
+        return std::nullopt;
+    }
+    for (const UiItem& item : relay_->made()) {
+        if (!item.content && item.file.filename == file.name &&
+            item.file.subfolder == file.subfolder && item.file.type == file.folder) {
+            return path_of(item.file);
+        }
+    }
+    return std::nullopt;
 }
 
 Task<> EngineAttempt::forget_old_files() {

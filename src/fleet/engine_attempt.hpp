@@ -14,10 +14,11 @@
 
 #include "assets/store.hpp"
 #include "base/pool.hpp"
-#include "engine/engine.hpp"
+#include "engine/core.hpp"
 #include "fleet/inputs.hpp"
 #include "fleet/outputs.hpp"
 #include "fleet/progress.hpp"
+#include "fleet/tenant_folders.hpp"
 #include "jobs/fleet.hpp"
 
 namespace comfyd::fleet {
@@ -38,8 +39,9 @@ private:
 // What the attempts on one engine share. Owned by the worker, which outlives them.
 struct EngineLink {
     Executor core;
-    engine::Engine& engine;
+    engine::Core& engine;
     engine::Folders folders;
+    TenantFolders tenants;
     assets::Store& store;
     Pool& disk;     // short work
     Pool& threads;  // whole runs
@@ -57,6 +59,8 @@ public:
 
     Task<Result<jobs::AttemptResult>> run();
     const jobs::Assignment& assignment() const { return assignment_; }
+    // Where a file lies that the run has told of; nullopt: it has not.
+    std::optional<std::filesystem::path> find_made(const jobs::WorkerFile& file) const;
     // After run(), with what it returned.
     void tell_usage(const Result<jobs::AttemptResult>& result);
 
@@ -69,6 +73,7 @@ private:
     Task<Result<jobs::AttemptResult>> collect(json::object outputs);
     Task<Result<jobs::Output>> store_item(const UiItem& item);
     Task<> forget_old_files();
+    std::filesystem::path path_of(const comfy::FileName& file) const;
     assets::NewAsset new_asset(const UiItem& item) const;
     Error stop_error(Code why) const;
 
@@ -76,6 +81,8 @@ private:
     jobs::Assignment assignment_;
     jobs::AttemptListener& listener_;
     jobs::StopRequest& stop_;
+    const engine::Owner owner_;
+    std::shared_ptr<Relay> relay_;  // shared with the engine's threads while they run
     std::stop_source engine_stop_;
     std::optional<Result<jobs::AttemptResult>> result_;
     const std::chrono::steady_clock::time_point made_at_ = std::chrono::steady_clock::now();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "engine/files.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -56,7 +57,7 @@ EngineWorker::Seat::~Seat() {
 
 EngineWorker::EngineWorker(
     EngineConfig config,
-    engine::Engine& engine,
+    engine::Core& engine,
     Executor core,
     const Clock& clock,
     assets::Store& store,
@@ -69,7 +70,7 @@ EngineWorker::EngineWorker(
       created_at_(clock.now()),
       last_active_at_(created_at_),
       threads_(static_cast<unsigned>(std::max(config_.slots, 1))),
-      link_{core, engine, config_.folders, store, disk, threads_, {}} {
+      link_{core, engine, config_.folders, config_.tenants, store, disk, threads_, {}} {
     auto classes = workflow::NodeClasses::from_object_info(engine.object_info());
     if (classes) {
         classes_ = std::move(*classes);
@@ -129,20 +130,29 @@ Task<Result<jobs::AttemptResult>> EngineWorker::run(
     return run_attempt(std::move(attempt), std::move(seat));
 }
 
-Task<Result<std::string>> EngineWorker::read_file(jobs::WorkerFile file, std::uint64_t bytes_max) {
-    const auto& folders = config_.folders;
-    const fs::path folder = file.folder == "temp"    ? folders.temp
-                            : file.folder == "input" ? folders.input
-                                                     : folders.output;
-    // The engine made these names itself; whoever asks may have made up others.
-    const fs::path inside = (fs::path(file.subfolder) / file.name).lexically_normal();
-    if (inside.empty() || inside.is_absolute() || *inside.begin() == "..") {
+Task<Result<std::string>> EngineWorker::read_file(
+    JobId job, jobs::WorkerFile file, std::uint64_t bytes_max
+) {
+    std::optional<fs::path> made;
+    for (const EngineAttempt* attempt : attempts_) {
+        if (attempt->assignment().job == job) {
+            made = attempt->find_made(file);
+        }
+    }
+    if (!made) {
         co_return fail(Code::not_found, "there is no such file");
     }
-    auto read = co_await link_.disk.run([path = folder / inside, bytes_max] {
+    auto read = co_await link_.disk.run([path = std::move(*made), bytes_max] {
         return read_whole(path, bytes_max);
     });
     co_return read;
+}
+
+Task<bool> EngineWorker::has_input(std::string name) {
+    const bool found = co_await link_.disk.run([name = std::move(name), folders = config_.folders] {
+        return engine::find_input_file(name + " [input]", folders).has_value();
+    });
+    co_return found;
 }
 
 Task<Result<>> EngineWorker::free_memory(bool, bool results) {

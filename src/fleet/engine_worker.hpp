@@ -20,13 +20,14 @@ struct EngineConfig {
     std::string pool = "default";
     // The process before this one did not end in order: what it ran here may be why.
     bool process_died = false;
+    TenantFolders tenants{};
 };
 
 class EngineWorker final : public jobs::Worker {
 public:
     EngineWorker(
         EngineConfig config,
-        engine::Engine& engine,
+        engine::Core& engine,
         Executor core,
         const Clock& clock,
         assets::Store& store,
@@ -48,7 +49,10 @@ public:
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
-    Task<Result<std::string>> read_file(jobs::WorkerFile file, std::uint64_t bytes_max) override;
+    Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
+        override;
+    // The engine's input folder holds the file.
+    Task<bool> has_input(std::string name);
     Task<Result<>> free_memory(bool models, bool results) override;
 
 private:

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "engine/nodes/all.hpp"
 #include "fleet/test_support.hpp"
 
 namespace comfyd {
@@ -30,7 +31,7 @@ protected:
         engine::EngineOptions options;
         options.folders = folders_;
         options.threads = 2;
-        engine_ = std::make_unique<engine::Engine>(options);
+        engine_ = std::make_unique<engine::Core>(engine::make_registry(), options);
         make_bare_fleet();
         on_core([&] {
             EXPECT_TRUE(
@@ -49,7 +50,7 @@ protected:
     }
 
     engine::Folders folders_;
-    std::unique_ptr<engine::Engine> engine_;
+    std::unique_ptr<engine::Core> engine_;
 };
 
 TEST_F(EngineWorkerTest, IsThereFromTheStart) {

@@ -8,6 +8,11 @@
 #include "fleet/comfy_worker.hpp"
 
 namespace comfyd::fleet {
+namespace {
+
+constexpr int kQuestionsPerSecond = 128;
+
+}  // namespace
 
 Fleet::Fleet(
     Executor core,
@@ -78,7 +83,7 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
     return {};
 }
 
-Result<> Fleet::add_engine(engine::Engine& engine, EngineConfig config) {
+Result<> Fleet::add_engine(engine::Core& engine, EngineConfig config) {
     if (find_member(config.id) != nullptr) {
         return fail(Code::conflict, "there is a worker '" + config.id + "' already");
     }
@@ -135,6 +140,41 @@ Result<> Fleet::set_draining(const std::string& id, bool draining) {
         member->engine->set_draining(draining);
     }
     return {};
+}
+
+bool Fleet::may_ask(const std::string& tenant) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - asking_since_ >= std::chrono::seconds(1)) {
+        asking_since_ = now;
+        asked_.clear();
+    }
+    return ++asked_[tenant] <= kQuestionsPerSecond;
+}
+
+Task<bool> Fleet::has_input(std::string tenant, std::string name) {
+    if (!may_ask(tenant)) {
+        co_return false;
+    }
+    const std::vector<Member> members = members_;
+    bool found = false;  // lives in this frame until every task has ended
+    TaskGroup questions(core_);
+    for (const Member& member : members) {
+        questions.spawn("has input", ask_for_input(member, name, found));
+    }
+    while (questions.size() > 0) {
+        co_await questions.join();
+    }
+    co_return found;
+}
+
+Task<> Fleet::ask_for_input(const Member& member, std::string name, bool& found) {
+    bool has = false;
+    if (member.comfy) {
+        has = co_await member.comfy->has_input(std::move(name));
+    } else {
+        has = co_await member.engine->has_input(std::move(name));
+    }
+    found = found || has;
 }
 
 std::shared_ptr<const workflow::Catalogue> Fleet::catalogue() const {

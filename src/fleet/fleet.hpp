@@ -2,7 +2,9 @@
 // application, which also starts and stops it. Core executor only, but for catalogue().
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,7 +14,6 @@
 
 #include "assets/store.hpp"
 #include "base/pool.hpp"
-#include "engine/engine.hpp"
 #include "fleet/class_cache.hpp"
 #include "fleet/engine_worker.hpp"
 #include "fleet/node_costs.hpp"
@@ -44,7 +45,7 @@ public:
     // id that is taken.
     Result<> add_comfyui(WorkerConfig config);
     // `engine` outlives the fleet.
-    Result<> add_engine(engine::Engine& engine, EngineConfig config);
+    Result<> add_engine(engine::Core& engine, EngineConfig config);
 
     void start();
     // Ends the watching of workers. Attempts are ended by those who started them, before.
@@ -53,6 +54,11 @@ public:
     // A draining worker ends what it runs and gets nothing more. Code::not_found.
     Result<> drain(const std::string& id);
     Result<> resume(const std::string& id);
+
+    // Whether the input folder of a worker holds the file now ("cat.png", "set/cat.png"): its lists
+    // may be minutes old, and do not tell of files in subfolders. A tenant may ask a few times a
+    // second; beyond that the answer is no.
+    Task<bool> has_input(std::string tenant, std::string name);
 
     // What the workers can run, also those that are down for the moment. Any thread.
     std::shared_ptr<const workflow::Catalogue> catalogue() const;
@@ -84,6 +90,8 @@ private:
         std::shared_ptr<jobs::Worker> worker;
     };
 
+    bool may_ask(const std::string& tenant);
+    static Task<> ask_for_input(const Member& member, std::string name, bool& found);
     bool is_left_to_engine(const std::string& requirement) const;
     void changed(const std::string& worker);
     void update_catalogue();
@@ -102,6 +110,8 @@ private:
     bool started_ = false;
     std::vector<Member> members_;
     std::shared_ptr<Changes> changes_;
+    std::chrono::steady_clock::time_point asking_since_{};
+    std::map<std::string, int> asked_;  // by tenant, since then
     mutable std::mutex catalogue_mutex_;
     std::shared_ptr<const workflow::Catalogue> catalogue_;
 };

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::string_view kAssetType = "core/ASSET";
 constexpr std::string_view kHashPrefix = "blake3:";
-constexpr std::size_t kNameHashDigits = 16;
 constexpr std::size_t kExtensionBytesMax = 8;
 
 void find_in(json::value& value, const std::string& node_id, std::vector<AssetUse>& found) {
@@ -104,7 +103,7 @@ std::string input_name(const assets::Asset& asset) {
     if (extension.empty()) {
         extension = extension_for(asset.content_type);
     }
-    return "comfyd_" + std::string(digits.substr(0, kNameHashDigits)) + extension;
+    return std::string(digits) + extension;
 }
 
 Task<Result<assets::Asset>> find_asset(assets::Store& store, std::string tenant, AssetUse use) {

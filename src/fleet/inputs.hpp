@@ -25,7 +25,7 @@ struct AssetUse {
 bool may_use_assets(std::string_view workflow);
 std::vector<AssetUse> find_asset_uses(json::object& prompt);
 
-// A name that no two different files share: comfyd_<16 hex digits of the hash><extension>.
+// A name that no two different files share: <the digits of the hash><extension>.
 std::string input_name(const assets::Asset& asset);
 
 // The asset that the tenant means. Code::missing_asset naming the node.

@@ -8,6 +8,7 @@
 
 #include "base/time.hpp"
 #include "comfy/client.hpp"
+#include "fleet/tenant_folders.hpp"
 
 namespace comfyd::fleet {
 
@@ -40,6 +41,7 @@ struct FleetOptions {
     bool offload = false;
 
     // Files
+    TenantFolders folders{};
     int downloads_max = 4;  // at once, of one job
     int download_tries = 4;
     Millis download_retry{250};  // doubles

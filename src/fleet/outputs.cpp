@@ -4,6 +4,7 @@
 
 #include "comfy/members.hpp"
 #include "net/http.hpp"
+#include "workflow/private_names.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -56,6 +57,14 @@ std::vector<UiItem> list_results(const json::object& outputs) {
     return found;
 }
 
+comfy::FileName shown_name(const comfy::FileName& file) {
+    return {
+        workflow::without_private_folders(file.filename),
+        workflow::without_private_folders(file.subfolder),
+        file.type,
+    };
+}
+
 std::string content_type_for(std::string_view said, std::string_view filename) {
     if (!said.empty() && said != kNoType) {
         return std::string(said);
@@ -79,10 +88,11 @@ jobs::Output make_output(const UiItem& item, const assets::Asset& asset) {
     jobs::Output output;
     output.asset = asset.id;
     output.node_id = item.node_id;
-    output.name = item.file.filename;
-    output.subfolder = item.file.subfolder;
-    output.folder = item.file.type;
-    output.type = output_type(asset.content_type, item.file.filename);
+    comfy::FileName shown = shown_name(item.file);
+    output.type = output_type(asset.content_type, shown.filename);
+    output.name = std::move(shown.filename);
+    output.subfolder = std::move(shown.subfolder);
+    output.folder = std::move(shown.type);
     output.content_type = asset.content_type;
     output.size_bytes = asset.size_bytes;
     output.hash = asset.hash;

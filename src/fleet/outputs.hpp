@@ -25,6 +25,9 @@ inline constexpr std::size_t kOutputsMax = 10'000;
 // called "text"; in the order of the document, at most kOutputsMax.
 std::vector<UiItem> list_results(const json::object& outputs);
 
+// As clients see it: outside of the tenant's own folder.
+comfy::FileName shown_name(const comfy::FileName& file);
+
 // The type that the worker said, unless that says nothing: then by the name's extension.
 std::string content_type_for(std::string_view said, std::string_view filename);
 // image, video, audio, text, latent, file.

@@ -65,12 +65,12 @@ TEST(Inputs, NamesComeFromTheContentAndAreSafe) {
     assets::Asset asset;
     asset.hash = "blake3:0123456789abcdef0123456789abcdef";
     asset.file_path = "My Cat.PNG";
-    EXPECT_EQ(input_name(asset), "comfyd_0123456789abcdef.PNG");
+    EXPECT_EQ(input_name(asset), "0123456789abcdef0123456789abcdef.PNG");
     asset.file_path = "../../etc/passwd./x";
     asset.content_type = "image/jpeg";
-    EXPECT_EQ(input_name(asset), "comfyd_0123456789abcdef.jpg");
+    EXPECT_EQ(input_name(asset), "0123456789abcdef0123456789abcdef.jpg");
     asset.content_type = "application/x-odd";
-    EXPECT_EQ(input_name(asset), "comfyd_0123456789abcdef");
+    EXPECT_EQ(input_name(asset), "0123456789abcdef0123456789abcdef");
 }
 
 }  // namespace

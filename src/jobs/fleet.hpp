@@ -150,10 +150,12 @@ public:
         return nullptr;
     }
 
-    // A result of a prompt that still runs, which nobody has collected yet. Code::not_found,
-    // Code::payload_too_large.
-    virtual Task<Result<std::string>> read_file(WorkerFile file, std::uint64_t bytes_max) {
-        static_cast<void>(file), static_cast<void>(bytes_max);
+    // A result that a job which still runs has told of, and which nobody has collected yet.
+    // Code::not_found, Code::payload_too_large.
+    virtual Task<Result<std::string>> read_file(
+        JobId job, WorkerFile file, std::uint64_t bytes_max
+    ) {
+        static_cast<void>(job), static_cast<void>(file), static_cast<void>(bytes_max);
         co_return fail(Code::not_found, "this worker does not show its files");
     }
     // Gives memory back between prompts: models, and the results that it keeps.

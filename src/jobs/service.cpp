@@ -160,7 +160,7 @@ Task<Result<std::string>> Service::Impl::read_live_file(
     if (!worker) {
         co_return fail(Code::not_found, "the job does not run");
     }
-    auto read = co_await worker->read_file(std::move(file), bytes_max);
+    auto read = co_await worker->read_file(id, std::move(file), bytes_max);
     co_return read;
 }
 

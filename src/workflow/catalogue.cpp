@@ -10,6 +10,7 @@
 #include "workflow/definition_pool.hpp"
 #include "workflow/node_replacement.hpp"
 #include "workflow/object_info_union.hpp"
+#include "workflow/private_names.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -97,7 +98,9 @@ Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
             classes->classes_.size() == kClassesMax) {
             continue;
         }
-        auto definition = shared_definition(view(entry.key()), entry.value().get_object());
+        const json::object& info = entry.value().get_object();
+        const auto plain = without_private_choices(info);
+        auto definition = shared_definition(view(entry.key()), plain ? *plain : info);
         if (definition) {
             classes->index_.emplace((*definition)->name(), definition->get());
             classes->classes_.push_back(std::move(*definition));

@@ -44,8 +44,13 @@ std::optional<AssetReference> as_asset(const json::value& input) {
 // Collects findings over one workflow.
 class Checker {
 public:
-    Checker(const json::object& nodes, const Catalogue& catalogue, std::string_view pool)
-        : nodes_(nodes), catalogue_(catalogue), pool_(pool) {}
+    Checker(
+        const json::object& nodes,
+        const Catalogue& catalogue,
+        std::string_view pool,
+        const std::vector<MissingFile>& missing
+    )
+        : nodes_(nodes), catalogue_(catalogue), pool_(pool), missing_(missing) {}
 
     Result<Checked> run() {
         for (const auto& node : nodes_) {
@@ -241,7 +246,8 @@ private:
         json::object copy = nodes_;  // judging coerces values
         PromptOptions options;
         options.own_checks_known = false;
-        const PromptVerdict verdict = judge_prompt(copy, catalogue_, options);
+        const PromptVerdict verdict =
+            judge_prompt(copy, FileCheckedClasses(catalogue_, missing_), options);
         for (Finding& finding : findings_of(verdict.node_errors)) {
             if (!is_asset(finding.node_id, finding.input)) {
                 add(std::move(finding));
@@ -315,6 +321,7 @@ private:
     const json::object& nodes_;
     const Catalogue& catalogue_;
     std::string_view pool_;
+    const std::vector<MissingFile>& missing_;
     Checked checked_;
     std::set<std::string, std::less<>> missing_classes_;
     std::vector<Finding> findings_;
@@ -339,7 +346,10 @@ const json::object& unwrap(const json::object& workflow) {
 }
 
 Result<Checked> check(
-    const json::object& workflow, const Catalogue& catalogue, std::string_view pool
+    const json::object& workflow,
+    const Catalogue& catalogue,
+    std::string_view pool,
+    const std::vector<MissingFile>& missing
 ) {
     if (is_ui_format(workflow)) {
         return fail(
@@ -363,7 +373,7 @@ Result<Checked> check(
             {{"missing_nodes", json::array()}, {"invalid_connections", json::array()}}
         );
     }
-    return Checker(workflow, catalogue, pool).run();
+    return Checker(workflow, catalogue, pool, missing).run();
 }
 
 }  // namespace comfyd::workflow

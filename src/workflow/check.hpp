@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "workflow/catalogue.hpp"
+#include "workflow/named_files.hpp"
 
 namespace comfyd::workflow {
 
@@ -58,8 +59,12 @@ const json::object& unwrap(const json::object& workflow);
 // "missing_there" and "missing_files").
 // With a pool only its workers count, and the requirement names it; a pool of which no worker is
 // known yet refuses nothing. "other_pools" holds those that could run it.
+// `missing`: inputs that are to be refused because the files that they choose do not exist.
 Result<Checked> check(
-    const json::object& workflow, const Catalogue& catalogue, std::string_view pool = {}
+    const json::object& workflow,
+    const Catalogue& catalogue,
+    std::string_view pool = {},
+    const std::vector<MissingFile>& missing = {}
 );
 
 }  // namespace comfyd::workflow

@@ -208,7 +208,8 @@ Validation validate(
         return made;
     }
     const Graph graph(workflow);
-    made.at(Stage::semantic).issues = find_semantic_issues(workflow, catalogue, syntax.has_unknown);
+    made.at(Stage::semantic).issues =
+        find_semantic_issues(workflow, catalogue, syntax.has_unknown, options.missing_files);
     made.at(Stage::security).issues = find_security_issues(graph, options.security, catalogue);
     if (!made.valid()) {
         for (const Stage stage : {Stage::resource, Stage::optimization}) {

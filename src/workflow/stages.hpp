@@ -13,6 +13,7 @@
 
 #include "workflow/catalogue.hpp"
 #include "workflow/issue.hpp"
+#include "workflow/named_files.hpp"
 #include "workflow/plan.hpp"
 #include "workflow/security.hpp"
 
@@ -23,6 +24,7 @@ struct ValidationOptions {
     PlanOptions plan{};
     std::uint64_t gpu_memory_mb = 0;  // of the largest GPU; 0: not known
     std::string pool{};               // whose workers alone count; empty: all
+    std::vector<MissingFile> missing_files{};
 };
 
 struct StageReport {
@@ -60,7 +62,10 @@ struct SyntaxFindings {
 };
 SyntaxFindings find_syntax_issues(const json::object& workflow, const Catalogue& catalogue);
 std::vector<Issue> find_semantic_issues(
-    const json::object& workflow, const Catalogue& catalogue, bool has_unknown
+    const json::object& workflow,
+    const Catalogue& catalogue,
+    bool has_unknown,
+    const std::vector<MissingFile>& missing_files
 );
 std::vector<Issue> find_resource_issues(
     const json::object& workflow,

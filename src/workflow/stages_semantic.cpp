@@ -325,7 +325,10 @@ std::vector<Issue> find_structure_issues(const json::object& workflow, const Cat
 }  // namespace
 
 std::vector<Issue> find_semantic_issues(
-    const json::object& workflow, const Catalogue& catalogue, bool has_unknown
+    const json::object& workflow,
+    const Catalogue& catalogue,
+    bool has_unknown,
+    const std::vector<MissingFile>& missing_files
 ) {
     if (!catalogue.knows_workers()) {
         return find_structure_issues(workflow, catalogue);
@@ -334,7 +337,8 @@ std::vector<Issue> find_semantic_issues(
     PromptOptions options;
     options.own_checks_known = false;
     const TolerantClasses classes(catalogue);
-    const PromptVerdict verdict = judge_prompt(copy, classes, options);
+    const FileCheckedClasses checked(classes, missing_files);
+    const PromptVerdict verdict = judge_prompt(copy, checked, options);
     Teller teller(workflow, catalogue, verdict.accepted);
     const json::value* type = json::find(verdict.error, "type");
     if (type != nullptr && *type == "prompt_no_outputs" && !has_unknown) {

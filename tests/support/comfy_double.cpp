@@ -197,8 +197,11 @@ std::vector<json::object> ComfyDouble::accepted_prompts() const {
 }
 
 void ComfyDouble::add_input(std::string name, std::string data) {
-    impl_->on_executor([this, name = std::move(name), data = std::move(data)] {
-        impl_->core().files.upload({name, "", "input"}, data, true);
+    const auto slash = name.rfind('/');
+    const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
+    FileRef file{name.substr(start), name.substr(0, start == 0 ? 0 : slash), "input"};
+    impl_->on_executor([this, file = std::move(file), data = std::move(data)] {
+        impl_->core().files.upload(file, data, true);
     });
 }
 

@@ -84,7 +84,7 @@ public:
     std::size_t sockets_open() const;
     // What was posted to /prompt and accepted, oldest first; at most the last 10,000.
     std::vector<json::object> accepted_prompts() const;
-    void add_input(std::string name, std::string data);
+    void add_input(std::string name, std::string data);  // "sub/name.png" in a subfolder
 
 private:
     class Impl;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/dialects/workflows.hpp"
+#include "api/named_files.hpp"
 #include "api/workflow_source.hpp"
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
@@ -11,6 +12,7 @@
 #include "workflow/determinism.hpp"
 #include "workflow/file_inputs.hpp"
 #include "workflow/parameters.hpp"
+#include "workflow/private_names.hpp"
 
 namespace comfyd::api {
 namespace workflow_tools {
@@ -27,6 +29,7 @@ struct Wish {
     bool plan = false;
     bool converted = false;  // from the editor's format
     std::string pool{};
+    NamedFiles files{};
     std::shared_ptr<const workflow::Catalogue> catalogue{};  // that it was read with
 };
 
@@ -94,6 +97,7 @@ Result<Wish> decode(
     const json::object& inner = workflow::unwrap(*document);
     wish.graph = &inner == &*document ? json::object(*document) : json::object(inner);
     workflow::wrap_file_lists(wish.graph, catalogue);
+    workflow::forget_folders(wish.graph);
     if (!workflow::is_ui_format(wish.graph)) {
         auto bound = workflow::bind_parameters(
             wish.graph, *parameters != nullptr ? **parameters : json::object(), options
@@ -114,16 +118,20 @@ workflow::ValidationOptions validation_options(
     options.plan = services.options.plan;
     options.gpu_memory_mb = services.options.gpu_memory_mb;
     options.pool = wish.pool;
+    options.missing_files = wish.files.missing;
     return options;
 }
 
 workflow::Fixed look_at(
     Wish& wish, const workflow::Catalogue& catalogue, const workflow::ValidationOptions& options
 ) {
-    if (wish.auto_fix) {
-        return workflow::validate_and_fix(wish.graph, catalogue, options);
-    }
-    return {workflow::validate(wish.graph, catalogue, options), {}};
+    workflow::Fixed fixed =
+        wish.auto_fix ? workflow::validate_and_fix(wish.graph, catalogue, options)
+                      : workflow::Fixed{workflow::validate(wish.graph, catalogue, options), {}};
+    std::ranges::copy(
+        wish.files.foreign, std::back_inserter(fixed.validation.at(Stage::semantic).issues)
+    );
+    return fixed;
 }
 
 json::array warnings_of(const workflow::Fixed& fixed) {
@@ -194,9 +202,15 @@ Task<Result<Wish>> read_wish(Call& call, const Services& services) {
     }
     auto catalogue = services.catalogue();
     auto wish = decode(call, services, std::move(*body), *catalogue);
-    if (wish) {
-        wish->catalogue = std::move(catalogue);
+    if (!wish) {
+        co_return wish;
     }
+    auto files = co_await find_named_files(services, call.caller.tenant, wish->graph, catalogue);
+    if (!files) {
+        co_return fail(std::move(files.error()));
+    }
+    wish->files = std::move(*files);
+    wish->catalogue = std::move(catalogue);
     co_return wish;
 }
 

@@ -1,5 +1,6 @@
 #include "support/double/files.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
@@ -59,10 +60,11 @@ const std::string* Files::find(const FileRef& file) const {
 const std::string* Files::find_annotated(std::string_view text) const {
     std::string type = "input";
     for (const char* name : {"input", "output", "temp"}) {
-        const std::string suffix = " [" + std::string(name) + "]";
+        const std::string suffix = "[" + std::string(name) + "]";
         if (text.ends_with(suffix)) {
             type = name;
-            text.remove_suffix(suffix.size());
+            // ComfyUI does not look at what stands between the name and the annotation.
+            text.remove_suffix(std::min(text.size(), suffix.size() + 1));
             break;
         }
     }

@@ -5,7 +5,6 @@
 
 #include "api/dialects/native/names.hpp"
 #include "api/parse_apart.hpp"
-#include "base/crypto.hpp"
 #include "comfy/messages.hpp"
 
 namespace comfyd::api::native {
@@ -77,17 +76,6 @@ Task<Result<std::vector<jobs::Job>>> find_jobs(
         ids = own_ids.find(tenant, prompt_id);
     }
     co_return found;
-}
-
-std::filesystem::path tenant_folder(
-    const std::filesystem::path& folder, const std::string& tenant
-) {
-    const bool is_plain =
-        !tenant.empty() && tenant.size() <= 64 &&
-        std::all_of(tenant.begin(), tenant.end(), [](unsigned char c) {
-            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
-        });
-    return folder / (is_plain ? tenant : "=" + to_hex(sha256(tenant)));
 }
 
 }  // namespace comfyd::api::native

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "api/dialects/native/board.hpp"
-#include "api/dialects/native/files.hpp"
 #include "api/dialects/native/hidden.hpp"
 #include "api/dialects/native/native.hpp"
+#include "api/tenant_folder.hpp"
 #include "base/turnstile.hpp"
 #include "comfy/replies.hpp"
 
@@ -24,13 +24,11 @@ struct Context {
         : services(all),
           parts(std::move(with)),
           board(std::make_shared<Board>()),
-          files(parts.folder),
           hidden(parts.folder) {}
 
     const Services& services;
     NativeParts parts;
     std::shared_ptr<Board> board;  // shared with the hub; core executor
-    FileNames files;
     Hidden hidden;
     // Of one tenant at a time: pictures in other forms, and histories, which may be large.
     Turnstile picture_turns{{.inside_max = 2, .waiting_max = 256}};
@@ -60,8 +58,5 @@ Task<Result<json::value>> read_json(Call& call, const Services& services);
 Task<Result<std::vector<jobs::Job>>> find_jobs(
     Context& context, std::string tenant, std::string prompt_id
 );
-
-// The tenant's folder below `folder`; its name is safe for any tenant.
-std::filesystem::path tenant_folder(const std::filesystem::path& folder, const std::string& tenant);
 
 }  // namespace comfyd::api::native

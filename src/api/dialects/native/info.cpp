@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/dialects/native/routes.hpp"
+#include "api/dialects/native/uploads.hpp"
 #include "comfy/members.hpp"
 #include "net/static_files.hpp"
 
@@ -91,48 +92,6 @@ json::object device_of(const jobs::WorkerInfo& worker, std::size_t index) {
     };
 }
 
-// A tenant's own uploads are choices of the inputs that take uploads.
-void add_uploads(json::object& info, const json::array& uploads) {
-    json::value* input = info.if_contains("input");
-    if (input == nullptr || !input->is_object()) {
-        return;
-    }
-    for (auto& [need, group] : input->get_object()) {
-        if (!group.is_object()) {
-            continue;
-        }
-        for (auto& [name, spec] : group.get_object()) {
-            json::array* pair = spec.if_array();
-            json::object* options =
-                pair != nullptr && pair->size() > 1 ? (*pair)[1].if_object() : nullptr;
-            const bool takes = options != nullptr && (options->contains("image_upload") ||
-                                                      options->contains("audio_upload") ||
-                                                      options->contains("video_upload"));
-            const auto folder =
-                options == nullptr ? std::string() : comfy::text_of(*options, "image_folder");
-            if (!takes || (!folder.empty() && folder != "input")) {
-                continue;
-            }
-            json::value* choices =
-                (*pair)[0].is_array() ? &(*pair)[0] : options->if_contains("options");
-            if (choices != nullptr && choices->is_array()) {
-                json::array& list = choices->get_array();
-                list.insert(list.begin(), uploads.begin(), uploads.end());
-            }
-        }
-    }
-}
-
-Task<Result<json::array>> uploads_of(Context& context, std::string tenant) {
-    auto names = co_await context.parts.pool.run([&context, tenant = std::move(tenant)] {
-        return context.files.list(tenant, "input");
-    });
-    if (!names) {
-        co_return fail(std::move(names.error()));
-    }
-    co_return json::array(names->begin(), names->end());
-}
-
 net::Response document(std::string text) {
     net::Response response;
     response.headers.set("Content-Type", "application/json; charset=utf-8");
@@ -144,24 +103,11 @@ net::Response document(std::string text) {
 
 Task<> get_object_info(Call& call, Context& context) {
     const auto catalogue = context.services.catalogue();
-    auto uploads = co_await uploads_of(context, call.caller.tenant);
-    if (!uploads) {
-        co_await send(call, encode_native_error(uploads.error()));
-        co_return;
-    }
+    auto uploads = co_await context.services.files->list(call.caller.tenant, "input");
     auto info = co_await context.parts.pool.run([catalogue] { return catalogue->object_info(); });
-    if (!uploads->empty()) {
-        auto text = co_await context.parts.pool.run([info, uploads = std::move(*uploads)] {
-            auto all = json::parse_object(info->text);
-            if (!all) {
-                return info->text;
-            }
-            for (auto& [name, one] : *all) {
-                if (one.is_object()) {
-                    add_uploads(one.get_object(), uploads);
-                }
-            }
-            return json::serialize_python(*all);
+    if (!uploads.empty()) {
+        auto text = co_await context.parts.pool.run([info, uploads = std::move(uploads)] {
+            return with_uploads(info->text, uploads);
         });
         co_await send(call, document(std::move(text)));
         co_return;
@@ -180,17 +126,8 @@ Task<> get_object_info(Call& call, Context& context) {
 Task<> get_object_info_of(Call& call, Context& context) {
     const auto catalogue = context.services.catalogue();
     auto text = catalogue->object_info(call.path_parameters.at(0));
-    auto uploads = co_await uploads_of(context, call.caller.tenant);
-    auto one = uploads && !uploads->empty() ? json::parse_object(text) : Result<json::object>();
-    if (uploads && !uploads->empty() && one) {
-        for (auto& [name, info] : *one) {
-            if (info.is_object()) {
-                add_uploads(info.get_object(), *uploads);
-            }
-        }
-        text = json::serialize_python(*one);
-    }
-    co_await send(call, document(std::move(text)));
+    const auto uploads = co_await context.services.files->list(call.caller.tenant, "input");
+    co_await send(call, document(uploads.empty() ? std::move(text) : with_uploads(text, uploads)));
 }
 
 Task<> get_system_stats(Call& call, Context& context) {

@@ -5,8 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "api/dialects/native/lookup.hpp"
+#include "api/dialects/native/context.hpp"
 #include "workflow/catalogue.hpp"
+#include "workflow/issue.hpp"
+#include "workflow/named_files.hpp"
 #include "workflow/prompt_rules.hpp"
 #include "workflow/security.hpp"
 
@@ -17,14 +19,13 @@ struct Judgement {
     std::string requirement;  // of the workers, as in jobs::Spec
 };
 
-// Coerces the literals of the prompt in place. `targets`: nullptr: all outputs. `files`: inputs
-// whose files the tenant has; others must be files of a worker. What `policy` forbids is refused
-// before anything else.
+// Coerces the literals of the prompt in place. `targets`: nullptr: all outputs. `missing`: files
+// that neither the tenant nor a worker has. What `policy` forbids is refused before anything else.
 Judgement judge(
     const workflow::Catalogue& catalogue,
     json::object& prompt,
     const std::vector<std::string>* targets,
-    const std::vector<FileReference>& files,
+    const std::vector<workflow::MissingFile>& missing,
     const workflow::SecurityPolicy& policy,
     std::string_view pool  // whose workers alone may run it; empty: any
 );

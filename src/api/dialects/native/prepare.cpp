@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/inputs.hpp"
+#include "api/named_files.hpp"
 #include "api/own_checks.hpp"
 #include "api/parse_apart.hpp"
 #include "api/submission.hpp"
@@ -12,6 +13,7 @@
 #include "workflow/check.hpp"
 #include "workflow/embedded.hpp"
 #include "workflow/node_replacement.hpp"
+#include "workflow/private_names.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -107,32 +109,34 @@ Task<Result<Judgement>> prepare(
     const Services& services = context.services;
     const auto catalogue = services.catalogue();
     workflow::apply_replacements(request.prompt, catalogue->replacements(), *catalogue);
-    auto files = co_await find_references(context, call.caller.tenant, request.prompt);
+    workflow::wrap_file_lists(request.prompt, *catalogue);
+    workflow::forget_folders(request.prompt);
+    auto files = co_await find_named_files(services, call.caller.tenant, request.prompt, catalogue);
     if (!files) {
         co_return fail(std::move(files.error()));
     }
-    workflow::wrap_file_lists(request.prompt, *catalogue);
     const auto sources = workflow::find_file_sources(request.prompt, *catalogue);
     auto pool = decode_pool(call, services, own_options(request.extra_data));
     if (!pool) {
         co_return fail(std::move(pool.error()));
     }
-    auto known = *files;  // for the judge also those that are still to be fetched
-    for (const workflow::FileSource& source : sources) {
-        known.push_back({source.node_id, source.input, source.source, {}});
-    }
     Judgement judgement = judge(
         *catalogue,
         request.prompt,
         request.targets ? &*request.targets : nullptr,
-        known,
+        files->missing,
         security_of(services.options, call.caller.tenant),
         *pool
     );
     if (!judgement.verdict.accepted) {
         co_return judgement;
     }
-    apply_references(request.prompt, *files);
+    if (!files->foreign.empty()) {
+        co_return refuse_for(
+            files->foreign, "prompt_outputs_failed_validation", "Prompt outputs failed validation"
+        );
+    }
+    place_own_files(request.prompt, files->own);
     if (!sources.empty()) {
         auto fetched = co_await fetch_inputs(call, services, sources);
         if (!fetched) {

@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "api/dialects/asset_content.hpp"
-#include "api/dialects/native/lookup.hpp"
 #include "api/dialects/native/names.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "api/multipart_receive.hpp"
+#include "api/tenant_files.hpp"
 #include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "comfy/members.hpp"
+#include "workflow/named_files.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -39,7 +40,7 @@ tl::expected<FileQuery, int> decode_view(const Call& call) {
     if (const auto folder = call.query_value("type"); !folder.empty()) {
         query.folder = std::string(folder);
     }
-    split_annotation(query.name, query.folder);
+    workflow::split_annotation(query.name, query.folder);
     if (query.name.empty() || query.name.front() == '/' ||
         query.name.find("..") != std::string::npos || !is_folder(query.folder)) {
         return tl::unexpected(400);
@@ -223,13 +224,10 @@ tl::expected<Place, int> place_of(const Upload& upload) {
 Task<> keep_and_answer(
     Call& call, Context& context, Place place, assets::Asset asset, bool overwrite
 ) {
-    auto path = co_await context.parts.pool.run([&context,
-                                                 tenant = call.caller.tenant,
-                                                 wanted = place.path(),
-                                                 file = NamedFile{asset.id, asset.hash},
-                                                 overwrite] {
-        return context.files.put(tenant, wanted, file, overwrite);
-    });
+    NamedFile file{asset.id, asset.hash};
+    auto path = co_await context.services.files->put(
+        call.caller.tenant, place.path(), std::move(file), overwrite
+    );
     if (!path) {
         co_await send(call, encode_native_error(path.error()));
         co_return;
@@ -289,7 +287,7 @@ Task<> get_view(Call& call, Context& context) {
         co_await send(call, empty_reply(query.error()));
         co_return;
     }
-    auto found = co_await find_file(context, call.caller.tenant, *query);
+    auto found = co_await find_file(context.services, call.caller.tenant, *query);
     if (!found) {
         co_await send(call, encode_native_error(found.error()));
         co_return;
@@ -354,7 +352,7 @@ Task<> upload_mask(Call& call, Context& context) {
     query.name = comfy::text_of(*reference, "filename");
     query.subfolder = comfy::text_of(*reference, "subfolder");
     query.folder = comfy::maybe_text(*reference, "type").value_or("output");
-    split_annotation(query.name, query.folder);
+    workflow::split_annotation(query.name, query.folder);
     auto mask = co_await context.services.assets.finish(
         std::move(upload.file), new_asset(call, upload, *place)
     );
@@ -362,7 +360,7 @@ Task<> upload_mask(Call& call, Context& context) {
         co_await send(call, encode_native_error(mask.error()));
         co_return;
     }
-    auto found = co_await find_file(context, call.caller.tenant, std::move(query));
+    auto found = co_await find_file(context.services, call.caller.tenant, std::move(query));
     if (!found || !*found) {
         // As ComfyUI: the answer names a file that was not written.
         const json::object body{
@@ -430,12 +428,9 @@ Task<> get_file_names(Call& call, Context& context) {
             }
         }
     }
-    auto uploaded =
-        co_await context.parts.pool.run([&context, tenant = call.caller.tenant, folder] {
-            return context.files.list(tenant, folder);
-        });
-    for (std::size_t i = 0; uploaded && i < uploaded->size(); ++i) {
-        names.emplace_back((*uploaded)[i] + ending);
+    auto uploaded = co_await context.services.files->list(call.caller.tenant, folder);
+    for (const std::string& name : uploaded) {
+        names.emplace_back(name + ending);
     }
     co_await send(call, json_reply(200, names));
 }

@@ -1,6 +1,6 @@
 // The names that clients gave to files which they uploaded: a tenant's own input, temp and output
-// folders, whose files lie in the asset store. Any thread; blocks on the disk: for the pool.
-// Durable: one line per name is appended to a file of the tenant.
+// folders, whose files lie in the asset store. Any thread. Durable: one line per name is appended
+// to a file of the tenant.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,15 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/id.hpp"
+#include "base/pool.hpp"
+#include "base/task.hpp"
 
-namespace comfyd::api::native {
+namespace comfyd::api {
 
 struct NamedFile {
     AssetId asset;
@@ -26,25 +27,30 @@ class FileNames {
 public:
     static constexpr std::size_t kNamesMax = 100'000;  // of one tenant
 
-    explicit FileNames(std::filesystem::path folder) : folder_(std::move(folder)) {}
+    FileNames(std::filesystem::path folder, Pool& disk) : folder_(std::move(folder)), disk_(disk) {}
 
     // `path`: "folder/subfolder/name". As ComfyUI: the same content under a name keeps it, other
     // content gets "name (1).ext", "name (2).ext", …, unless `overwrite`. The path that was taken.
     // Code::storage_*, Code::payload_too_large when the tenant has too many.
-    Result<std::string> put(
-        const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
+    Task<Result<std::string>> put(
+        std::string tenant, std::string path, NamedFile file, bool overwrite
     );
-    Result<std::optional<NamedFile>> find(const std::string& tenant, const std::string& path);
+    Task<std::optional<NamedFile>> find(std::string tenant, std::string path);
     // The paths below "folder/", without it, in the order of their names.
-    Result<std::vector<std::string>> list(const std::string& tenant, std::string_view folder);
+    Task<std::vector<std::string>> list(std::string tenant, std::string folder);
 
 private:
     using Names = std::map<std::string, NamedFile, std::less<>>;
+    // These block on the disk.
     Names& load(const std::string& tenant);
+    Result<std::string> put_now(
+        const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
+    );
 
     std::filesystem::path folder_;
+    Pool& disk_;
     std::mutex mutex_;
     std::unordered_map<std::string, Names> tenants_;
 };
 
-}  // namespace comfyd::api::native
+}  // namespace comfyd::api

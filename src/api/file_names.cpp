@@ -1,12 +1,12 @@
-#include "api/dialects/native/files.hpp"
+#include "api/file_names.hpp"
 
 #include <fstream>
 
-#include "api/dialects/native/context.hpp"
+#include "api/tenant_folder.hpp"
 #include "base/disk.hpp"
 #include "comfy/members.hpp"
 
-namespace comfyd::api::native {
+namespace comfyd::api {
 namespace {
 
 constexpr const char* kFile = "files";
@@ -42,7 +42,7 @@ FileNames::Names& FileNames::load(const std::string& tenant) {
     return known->second;
 }
 
-Result<std::string> FileNames::put(
+Result<std::string> FileNames::put_now(
     const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
 ) {
     const std::lock_guard lock(mutex_);
@@ -75,28 +75,38 @@ Result<std::string> FileNames::put(
     return taken;
 }
 
-Result<std::optional<NamedFile>> FileNames::find(
-    const std::string& tenant, const std::string& path
+Task<Result<std::string>> FileNames::put(
+    std::string tenant, std::string path, NamedFile file, bool overwrite
 ) {
-    const std::lock_guard lock(mutex_);
-    const Names& names = load(tenant);
-    const auto known = names.find(path);
-    return known == names.end() ? std::nullopt : std::optional(known->second);
+    auto taken = co_await disk_.run([this, tenant, path, file, overwrite] {
+        return put_now(tenant, path, file, overwrite);
+    });
+    co_return taken;
 }
 
-Result<std::vector<std::string>> FileNames::list(
-    const std::string& tenant, std::string_view folder
-) {
-    const std::lock_guard lock(mutex_);
-    const std::string prefix = std::string(folder) + "/";
-    const Names& names = load(tenant);
-    std::vector<std::string> found;
-    for (auto name = names.lower_bound(prefix);
-         name != names.end() && name->first.starts_with(prefix);
-         ++name) {
-        found.push_back(name->first.substr(prefix.size()));
-    }
-    return found;
+Task<std::optional<NamedFile>> FileNames::find(std::string tenant, std::string path) {
+    auto found = co_await disk_.run([this, tenant, path]() -> std::optional<NamedFile> {
+        const std::lock_guard lock(mutex_);
+        const Names& names = load(tenant);
+        const auto known = names.find(path);
+        return known == names.end() ? std::nullopt : std::optional(known->second);
+    });
+    co_return found;
 }
 
-}  // namespace comfyd::api::native
+Task<std::vector<std::string>> FileNames::list(std::string tenant, std::string folder) {
+    auto listed = co_await disk_.run([this, tenant, prefix = folder + "/"] {
+        const std::lock_guard lock(mutex_);
+        const Names& names = load(tenant);
+        std::vector<std::string> found;
+        for (auto name = names.lower_bound(prefix);
+             name != names.end() && name->first.starts_with(prefix);
+             ++name) {
+            found.push_back(name->first.substr(prefix.size()));
+        }
+        return found;
+    });
+    co_return listed;
+}
+
+}  // namespace comfyd::api
