@@ -97,6 +97,8 @@ Dispatcher::Live Dispatcher::live(const JobId& id) const {
             run_s * (static_cast<double>(*position) - 1) / static_cast<double>(workers);
         live.estimated_wait_s = whole_seconds(wait_s);
         live.estimated_remaining_s = whole_seconds(wait_s + run_s);
+    } else if (expected_wait && *position == 1) {
+        live.estimated_wait_s = 0;  // whatever it takes then
     }
     return live;
 }
