@@ -7,6 +7,13 @@
 #include "jobs/dispatcher.hpp"
 
 namespace comfyd::jobs {
+namespace {
+
+bool says_how_long(const scheduler::ProfilePtr& profile) {
+    return profile && (!profile->shape.empty() || profile->heuristic_seconds > 0);
+}
+
+}  // namespace
 
 int Dispatcher::whole_seconds(double seconds) {
     constexpr double kLongest = 1e9;  // fits an int
@@ -16,7 +23,7 @@ int Dispatcher::whole_seconds(double seconds) {
 std::optional<scheduler::Expectation> Dispatcher::expect_run(const Attempt& attempt) const {
     const auto known = attempt.worker ? workers_.find(attempt.worker->id()) : workers_.end();
     scheduler::Expectation whole;
-    if (known != workers_.end() && attempt.keys.profile && !attempt.keys.profile->shape.empty()) {
+    if (known != workers_.end() && says_how_long(attempt.keys.profile)) {
         const scheduler::Profile& profile = *attempt.keys.profile;
         const std::string& gpu_type = known->second.gpu_type;
         whole = predictor_.expect_run(profile, gpu_type);
@@ -53,7 +60,7 @@ std::optional<int> Dispatcher::seconds_left(const Attempt& attempt) const {
 }
 
 double Dispatcher::expected_run_s(const scheduler::ProfilePtr& profile) const {
-    if (profile && !profile->shape.empty() && !workers_.empty()) {
+    if (says_how_long(profile) && !workers_.empty()) {
         return predictor_.run_seconds(*profile, workers_.begin()->second.gpu_type);
     }
     return mean_execution_ms_ / 1000;
@@ -90,6 +97,8 @@ Dispatcher::Live Dispatcher::live(const JobId& id) const {
             run_s * (static_cast<double>(*position) - 1) / static_cast<double>(workers);
         live.estimated_wait_s = whole_seconds(wait_s);
         live.estimated_remaining_s = whole_seconds(wait_s + run_s);
+    } else if (expected_wait && *position == 1) {
+        live.estimated_wait_s = 0;  // whatever it takes then
     }
     return live;
 }

@@ -172,6 +172,22 @@ TEST_F(RidersTest, ABurstGathersAndALoneJobDoesNotWait) {
     EXPECT_TRUE(scheduler->next(at(2))) << "again a lone one";
 }
 
+TEST_F(RidersTest, GatheringBeginsWhenTheyComeIntoTheQueue) {
+    make(8, Millis(15));
+    for (const char* id : {"a", "b"}) {
+        scheduler->set_worker(merging_worker(id, "shared"));
+        scheduler->set_models(id, x->models);
+    }
+    add(1, at(0));
+    ASSERT_TRUE(scheduler->next(at(0)));
+    add(1, at(0.002));  // stored by 12 ms
+    EXPECT_FALSE(scheduler->next(at(0.012)));
+    add(3, at(0.004));
+    EXPECT_FALSE(scheduler->next(at(0.024)));
+    EXPECT_EQ(scheduler->wake_at(), at(0.027));
+    EXPECT_EQ(scheduler->next(at(0.027))->riders.size(), 3U);
+}
+
 TEST_F(RidersTest, GatheringEndsWhenThereAreEnoughOrOthersWait) {
     make(4, Millis(15));
     for (const char* id : {"a", "b", "c", "d"}) {

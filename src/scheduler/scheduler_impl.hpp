@@ -142,7 +142,7 @@ private:
     std::size_t gpus_for(const Match& match, Time now) const;
     std::vector<JobId> pick_riders(const Match& match, Time now);
     // Until when a job waits for others that can ride along; nullopt: it does not.
-    std::optional<Time> gathers_until(const Order::Head& head, Time now) const;
+    std::optional<Time> gathers_until(const Order::Head& head, Time now);
     void note_arrival(const JobId& job, const JobKeys& keys);
     void worker_changed(Index worker);
     void remember_to_ask(Index group, Deferred deferred);
@@ -176,6 +176,8 @@ private:
         JobId latest_job{};
         Time latest{};
         Time before{};
+        bool is_new = false;  // the latest has not been looked at yet
+        Time gathers_until{};
     };
     std::unordered_map<Index, Arrivals> arrivals_;
     std::vector<Index> gathering_;  // groups

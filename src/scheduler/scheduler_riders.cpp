@@ -99,23 +99,31 @@ void Scheduler::Impl::note_arrival(const JobId& job, const JobKeys& keys) {
     }
     Arrivals& arrivals = arrivals_[order_.profile_of(job)];
     if (job != arrivals.latest_job && keys.queued_at >= arrivals.latest) {
-        arrivals = Arrivals{job, keys.queued_at, arrivals.latest};
+        arrivals = Arrivals{job, keys.queued_at, arrivals.latest, true, arrivals.gathers_until};
     }
 }
 
-std::optional<Time> Scheduler::Impl::gathers_until(const Order::Head& head, Time now) const {
+// From when they come into the queue: until then they were on their way to the disk, together.
+std::optional<Time> Scheduler::Impl::gathers_until(const Order::Head& head, Time now) {
     const Index profile = order_.group(head.group).profile;
-    const auto arrivals = arrivals_.find(profile);
-    if (arrivals == arrivals_.end() ||
-        arrivals->second.latest - arrivals->second.before >= options_.gather) {
+    const auto found = arrivals_.find(profile);
+    if (found == arrivals_.end() ||
+        found->second.latest - found->second.before >= options_.gather) {
         return std::nullopt;
     }
-    const Time until = order_.queued_at(head.turn.job.job) + options_.gather;
+    Arrivals& arrivals = found->second;
+    const bool is_fresh = now - order_.queued_at(head.turn.job.job) < 2 * options_.gather;
+    if (arrivals.is_new && is_fresh && now >= arrivals.gathers_until) {
+        arrivals.gathers_until = now + options_.gather;
+    }
+    arrivals.is_new = false;
     const auto enough =
         static_cast<std::size_t>(profiles_.expected(profile, profiles_.usual_type()).batch_max);
     const std::size_t alike = order_.alike(profile, WaitClass::batch, enough).size();
     const bool others_wait = order_.size() > alike;
-    return now < until && alike < enough && !others_wait ? std::optional(until) : std::nullopt;
+    return now < arrivals.gathers_until && alike < enough && !others_wait
+               ? std::optional(arrivals.gathers_until)
+               : std::nullopt;
 }
 
 }  // namespace comfyd::scheduler

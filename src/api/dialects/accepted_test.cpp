@@ -14,9 +14,17 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::string_view kGraph =
-    R"({"1": {"class_type": "EmptyImage", "inputs": {"width": 8}},
-        "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0]}}})";
+// With a model: what others take says nothing about it.
+constexpr std::string_view kGraph = R"({
+    "3": {"class_type": "KSampler", "inputs": {"cfg": 8, "denoise": 1, "latent_image": ["5", 0],
+          "model": ["4", 0], "negative": ["7", 0], "positive": ["6", 0], "sampler_name": "euler",
+          "scheduler": "normal", "seed": 1, "steps": 20}},
+    "4": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "sd15.safetensors"}},
+    "5": {"class_type": "EmptyLatentImage", "inputs": {"batch_size": 1, "height": 512, "width": 512}},
+    "6": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["4", 1], "text": "a cat"}},
+    "7": {"class_type": "CLIPTextEncode", "inputs": {"clip": ["4", 1], "text": ""}},
+    "8": {"class_type": "VAEDecode", "inputs": {"samples": ["3", 0], "vae": ["4", 2]}},
+    "9": {"class_type": "SaveImage", "inputs": {"filename_prefix": "x", "images": ["8", 0]}}})";
 
 std::string request(std::string_view more) {
     return R"({"workflow": )" + std::string(kGraph) + (more.empty() ? "" : ", ") +

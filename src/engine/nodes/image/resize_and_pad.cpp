@@ -13,8 +13,8 @@ Result<NodeResult> execute(Call& call) {
     if (shape.width == 0 || shape.height == 0) {
         return node_error("ZeroDivisionError", "division by zero");
     }
-    const std::size_t width = call.size("target_width");
-    const std::size_t height = call.size("target_height");
+    const std::int64_t width = call.place("target_width");
+    const std::int64_t height = call.place("target_height");
     const double factor = std::min(
         static_cast<double>(width) / static_cast<double>(shape.width),
         static_cast<double>(height) / static_cast<double>(shape.height)
@@ -29,7 +29,12 @@ Result<NodeResult> execute(Call& call) {
     if (!scaled) {
         return fail(scaled.error());
     }
-    auto out = call.new_image({shape.batch, height, width, shape.channels});
+    auto out = call.new_image(
+        {shape.batch,
+         static_cast<std::size_t>(height),
+         static_cast<std::size_t>(width),
+         shape.channels}
+    );
     if (!out) {
         return fail(std::move(out.error()));
     }
