@@ -221,7 +221,7 @@ TEST_F(ClientTest, AnswersAreLimitedByKind) {
     reply("POST /prefix/upload/image", 200, R"({"name":"a.png"})" + padding);
     EXPECT_EQ(wait(client_->system_stats()).error().code, Code::payload_too_large);
     EXPECT_EQ(wait(client_->interrupt("p")).error().code, Code::payload_too_large);
-    EXPECT_EQ(wait(client_->upload("a.png", "", "x")).error().code, Code::payload_too_large);
+    EXPECT_EQ(wait(client_->upload("s", "a.png", "", "x")).error().code, Code::payload_too_large);
 
     // Those that hold whole prompts may be larger; they are read on the pool.
     reply(
