@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "base/json.hpp"
-
 #include "base/log_writer.hpp"
 
 namespace comfyd::log {

@@ -255,25 +255,6 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
     co_return assignment;
 }
 
-Result<Change> Dispatcher::start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence)
-    const {
-    auto started = jobs::start(job, attempt.worker->id(), sequence, clock_.now(), attempt.shared);
-    if (const auto expected = expect_run(attempt); started && expected) {
-        started->event.data["estimated_duration_seconds"] = whole_seconds(expected->seconds);
-    }
-    return started;
-}
-
-// REQUIRES: attempt.spec.
-void Dispatcher::follow_progress(Attempt& attempt) {
-    attempt.seconds_left = [this, &attempt] { return seconds_left(attempt); };
-    auto& webhook = attempt.spec->webhook;
-    if (progress_told_ && webhook && webhook->wants(webhook_event_name(EventType::progress))) {
-        attempt.progress_told = [this, &attempt, webhook = std::move(*webhook)](const Event& event
-                                ) { progress_told_(attempt.job, webhook, event); };
-    }
-}
-
 Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome) {
     if (outcome) {
         auto result = std::make_shared<AttemptResult>(std::move(*outcome));

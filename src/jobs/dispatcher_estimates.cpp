@@ -1,4 +1,4 @@
-// How long jobs will wait and run, for those who ask.
+// How long jobs will wait and run, for those who ask and for those who are told of an attempt.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -108,6 +108,25 @@ Dispatcher::Live Dispatcher::outlook(const Job& job, scheduler::ProfilePtr profi
     Live expected = live(job.id);
     scheduler_.remove(job.id);
     return expected;
+}
+
+Result<Change> Dispatcher::start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence)
+    const {
+    auto started = jobs::start(job, attempt.worker->id(), sequence, clock_.now(), attempt.shared);
+    if (const auto expected = expect_run(attempt); started && expected) {
+        started->event.data["estimated_duration_seconds"] = whole_seconds(expected->seconds);
+    }
+    return started;
+}
+
+// REQUIRES: attempt.spec.
+void Dispatcher::follow_progress(Attempt& attempt) {
+    attempt.seconds_left = [this, &attempt] { return seconds_left(attempt); };
+    auto& webhook = attempt.spec->webhook;
+    if (progress_told_ && webhook && webhook->wants(webhook_event_name(EventType::progress))) {
+        attempt.progress_told = [this, &attempt, webhook = std::move(*webhook)](const Event& event
+                                ) { progress_told_(attempt.job, webhook, event); };
+    }
 }
 
 }  // namespace comfyd::jobs
