@@ -1,6 +1,8 @@
 #include "standalone/pictures.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -15,9 +17,19 @@ namespace pictures = engine::pictures;
 
 constexpr std::size_t kPixelsMax = 128ULL * 1024 * 1024;
 constexpr int kPngLevel = 4;
+// A picture that takes longer was made to take long.
+constexpr std::chrono::seconds kTimeMax{10};
 
-Result<pictures::Bitmap> decode(std::string_view file) {
-    auto bitmap = pictures::decode_rgba(file, kPixelsMax);
+std::function<bool()> out_of_time() {
+    const auto end = std::chrono::steady_clock::now() + kTimeMax;
+    return [end] { return std::chrono::steady_clock::now() > end; };
+}
+
+Result<pictures::Bitmap> decode(std::string_view file, const std::function<bool()>& stopped) {
+    auto bitmap = pictures::decode_rgba(file, kPixelsMax, stopped);
+    if (stopped()) {
+        return fail(Code::invalid_argument, "the picture takes too long to read");
+    }
     if (!bitmap) {
         return fail(Code::invalid_argument, "not a picture: " + bitmap.error().text);
     }
@@ -49,7 +61,8 @@ Result<std::string> checked(Encoded encoded) {
 Result<std::string> convert_picture(
     std::string_view file, Channel channel, PictureFormat format, int quality
 ) {
-    auto bitmap = decode(file);
+    const auto stopped = out_of_time();
+    auto bitmap = decode(file, stopped);
     if (!bitmap) {
         return fail(std::move(bitmap.error()));
     }
@@ -75,15 +88,16 @@ Result<std::string> convert_picture(
     }
     pictures::WebpOptions options;
     options.quality = quality;
-    return checked(pictures::encode_webp(pixels, options));
+    return checked(pictures::encode_webp(pixels, options, stopped));
 }
 
 Result<std::string> replace_alpha(std::string_view picture, std::string_view mask) {
-    auto below = decode(picture);
+    const auto stopped = out_of_time();
+    auto below = decode(picture, stopped);
     if (!below) {
         return fail(std::move(below.error()));
     }
-    auto above = decode(mask);
+    auto above = decode(mask, stopped);
     if (!above) {
         return fail(std::move(above.error()));
     }
