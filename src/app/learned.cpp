@@ -60,6 +60,7 @@ Task<> Learned::start() {
 Task<> Learned::stop() {
     tasks_.cancel();
     co_await tasks_.join();
+    co_await lend_copy();
     co_await save();
 }
 
@@ -82,20 +83,23 @@ Task<> Learned::lend_news() {
         if (!goes_on) {
             co_return;
         }
-        if (predictor_.learned() == lent_) {
-            continue;
-        }
-        lent_ = predictor_.learned();
         const auto began = Ticks::now();
-        auto times = predictor_.to_json();
+        co_await lend_copy();
         pause = std::max(kLendEvery, std::chrono::ceil<Millis>(100 * (Ticks::now() - began)));
-        auto copy = co_await pool_.run([times = std::move(times)] {
-            auto made = std::make_shared<scheduler::Predictor>();
-            static_cast<void>(made->restore(times));  // it was written a moment ago
-            return made;
-        });
-        lend(std::move(copy));
     }
+}
+
+Task<> Learned::lend_copy() {
+    if (predictor_.learned() == lent_) {
+        co_return;
+    }
+    lent_ = predictor_.learned();
+    auto copy = co_await pool_.run([times = predictor_.to_json()] {
+        auto made = std::make_shared<scheduler::Predictor>();
+        static_cast<void>(made->restore(times));  // it was written a moment ago
+        return made;
+    });
+    lend(std::move(copy));
 }
 
 Task<> Learned::save() {

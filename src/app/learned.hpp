@@ -33,7 +33,7 @@ public:
 
     // Reads what was written down, and starts to write. Failures are only logged.
     Task<> start();
-    // Writes what is new. REQUIRES: start() has returned.
+    // Lends and writes what is new. REQUIRES: start() has returned.
     Task<> stop();
 
     // What is known of such runs, on the type of GPU of which most is known. A second or two old,
@@ -46,6 +46,7 @@ private:
     Task<> keep();
     Task<> save();
     Task<> lend_news();
+    Task<> lend_copy();
     void lend(std::shared_ptr<const scheduler::Predictor> copy);
     Task<std::optional<json::object>> read(std::string name);
 

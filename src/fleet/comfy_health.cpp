@@ -10,6 +10,9 @@
 namespace comfyd::fleet {
 namespace {
 
+// Whoever asks for new files again and again does not make a worker tell of its classes each time.
+constexpr std::chrono::seconds kListsMayBeOld{5};
+
 // 0.5 .. 1, so that workers that went down together are not asked together.
 double jitter() {
     std::uint16_t bits = 0;
@@ -62,7 +65,8 @@ Task<> ComfyWorker::check_health() {
     const bool idle = attempts_.empty();
     // A worker needs a third of a second for the answer, so preferably when it has nothing else to
     // do.
-    if (classes_stale_ || age >= options_.classes_interval * (idle ? 1 : 2)) {
+    if (classes_stale_ || (lists_stale_ && age >= kListsMayBeOld) ||
+        age >= options_.classes_interval * (idle ? 1 : 2)) {
         auto refreshed = co_await refresh_classes();
         if (!refreshed) {
             log::debug(
@@ -128,7 +132,7 @@ Task<Result<>> ComfyWorker::refresh_classes() {
         co_return fail(std::move(classes.error()));
     }
     classes_read_at_ = Ticks::now();
-    classes_stale_ = false;
+    classes_stale_ = lists_stale_ = false;
     if (classes_ != *classes) {
         classes_ = std::move(*classes);
         merges_ = workflow::worker_supports_merge(*classes_);

@@ -12,7 +12,6 @@ namespace {
 
 // One runs while the results of others are fetched; more than that wait for the network.
 constexpr std::size_t kAttemptsPerSlot = 4;
-constexpr std::chrono::seconds kListsMayBeOld{5};
 
 std::string new_client_id(const Clock& clock) {
     return "comfyd-" + Uuid::make(clock.now()).to_string();
@@ -236,8 +235,8 @@ Task<bool> ComfyWorker::has_input(std::string name) {
     comfy::FileName file{name.substr(start), name.substr(0, start == 0 ? 0 : slash), "input"};
     auto found = co_await link_.client.has_file(std::move(file));
     // Only files directly in the folder are in its lists.
-    if (found && *found && start == 0 && Ticks::now() - classes_read_at_ >= kListsMayBeOld) {
-        classes_stale_ = true;
+    if (found && *found && start == 0 && !lists_stale_) {
+        lists_stale_ = true;
         check_soon();
     }
     co_return found && *found;

@@ -151,6 +151,7 @@ private:
     bool merges_ = false;  // has what merged prompts are made with
     std::vector<std::weak_ptr<MergedRun>> groups_;
     bool classes_stale_ = false;  // it refused a class that it should have
+    bool lists_stale_ = false;    // it has a file that its lists lack
 
     std::map<std::string, ComfyAttempt*, std::less<>>
         attempts_;  // by prompt id; each lives in its run()

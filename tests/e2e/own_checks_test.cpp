@@ -61,7 +61,7 @@ TEST_F(OwnChecks, AreMadeBeforeAPromptIsAccepted) {
 TEST_F(OwnChecks, AreMadeForTheOtherApisToo) {
     serve(true);
     const Reply refused = http().post_json("/api/v2/jobs", {{"workflow", picky("bad")}});
-    EXPECT_EQ(refused.status, 400);
+    EXPECT_EQ(refused.status, 422);
     EXPECT_THAT(refused.body, HasSubstr("custom_validation_failed"));
     EXPECT_THAT(refused.body, HasSubstr("refused: bad"));
     EXPECT_EQ(http().post_json("/api/v2/jobs", {{"workflow", picky("good")}}).status, 201);

@@ -182,29 +182,5 @@ TEST(Server, AFullDiskIsSaidAndReadsGoOn) {
     comfyd.submit(small_picture());
 }
 
-TEST(Server, ExamplesRun) {
-    Comfyd comfyd;
-    TempDir folder;
-    int count = 0;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(std::string(COMFYD_SOURCE) + "/examples")) {
-        if (entry.path().extension() != ".json") {
-            continue;
-        }
-        ++count;
-        Process run(
-            {COMFYD_BINARY,
-             "run",
-             entry.path().string(),
-             "--url",
-             comfyd.url(),
-             "-o",
-             folder / "out"}
-        );
-        EXPECT_EQ(run.wait(), 0) << entry.path() << run.errors();
-    }
-    EXPECT_GE(count, 1);
-}
-
 }  // namespace
 }  // namespace comfyd::support

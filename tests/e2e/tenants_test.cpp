@@ -308,7 +308,7 @@ TEST_P(Tenants, NoInputOfANodeReadsAnothersFile) {
     }
     // A name that another node makes could be anybody's.
     json::object linked = loaded("LoadImage", "image", json::array{"9", 0});
-    linked["9"] = {{"class_type", "PreviewAny"}, {"inputs", {{"source", "red-secret.png"}}}};
+    linked["9"] = {{"class_type", "PrimitiveString"}, {"inputs", {{"value", "red-secret.png"}}}};
     EXPECT_EQ(submit("/prompt", linked).status, 400);
     EXPECT_EQ(worker_ ? worker_->accepted_prompts().size() : 0, ran);
     expect_untouched(its);
