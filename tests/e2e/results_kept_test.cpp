@@ -42,7 +42,7 @@ TEST(ResultsKept, EqualJobsGoToOneWorker) {
         }
     }
     const auto [least, most] =
-        std::minmax(gpus[0]->executions().total, gpus[1]->executions().total);
+        std::minmax({gpus[0]->executions().total, gpus[1]->executions().total});
     EXPECT_EQ(least, 0U);
     EXPECT_EQ(most, 5U);
     gpus = {};
