@@ -103,6 +103,7 @@ public:
     bool gone = false;  // it never began: the job is back in the queue, or ended on the way
     scheduler::JobKeys keys;
     bool is_on_worker = false;        // its run() has been called
+    bool is_ending = false;           // the worker is done with it, its end is being stored
     bool holds_place = false;         // the scheduler counts it as running
     std::shared_ptr<RunGroup> group;  // set: it shares its run with others
     std::optional<SharedRun> shared;  // likewise

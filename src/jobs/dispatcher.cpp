@@ -130,7 +130,7 @@ void Dispatcher::announce(const Job& job, bool is_new) {
 
 std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {
     const auto found = attempts_.find(id);
-    return found == attempts_.end() ? nullptr : found->second->worker;
+    return found == attempts_.end() || found->second->is_ending ? nullptr : found->second->worker;
 }
 
 void Dispatcher::add_ready(const JobId& id, scheduler::JobKeys keys) {

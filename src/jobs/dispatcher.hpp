@@ -96,7 +96,7 @@ public:
     // What was learned of run times, for whoever keeps it over a restart.
     scheduler::Predictor& predictor() { return predictor_; }
 
-    // Where a job runs now; nullptr: nowhere.
+    // Where a job runs now; nullptr: nowhere, or its end is being stored.
     std::shared_ptr<Worker> worker_of(const JobId& id) const;
 
     // Waiting jobs of this rank or a higher one: their priority, or 0 of the batch class. Any

@@ -177,6 +177,7 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
     if (attempt->worker) {
         attempt->is_on_worker = true;
         outcome = co_await attempt->worker->run(std::move(*assignment), *attempt, attempt->stop);
+        attempt->is_ending = true;
         learn(*attempt, outcome);
         give_up_place(*attempt);
         pump();

@@ -158,9 +158,12 @@ Task<Result<std::string>> Service::Impl::read_live_file(
 ) {
     const auto worker = dispatcher_.worker_of(id);  // kept alive until the file is read
     if (!worker) {
-        co_return fail(Code::not_found, "the job does not run");
+        co_return fail(Code::conflict, "the job does not run any more");
     }
     auto read = co_await worker->read_file(id, std::move(file), bytes_max);
+    if (!read && !dispatcher_.worker_of(id)) {
+        co_return fail(Code::conflict, "the job has ended meanwhile");
+    }
     co_return read;
 }
 

@@ -6,6 +6,7 @@
 #include "api/dialects/asset_content.hpp"
 #include "api/dialects/native/names.hpp"
 #include "api/dialects/native/routes.hpp"
+#include "api/job_wait.hpp"
 #include "api/multipart_receive.hpp"
 #include "api/tenant_files.hpp"
 #include "base/disk.hpp"
@@ -19,6 +20,7 @@ namespace {
 constexpr std::uint64_t kPictureBytesMax = 256ULL * 1024 * 1024;
 constexpr std::uint64_t kLiveBytesMax = 256ULL * 1024 * 1024;
 constexpr std::size_t kFieldBytesMax = 64 * 1024;
+constexpr Millis kStoringTimeMax{5'000};
 
 bool is_folder(std::string_view name) {
     return name == "input" || name == "output" || name == "temp";
@@ -112,13 +114,25 @@ Task<> send_form(Call& call, Context& context, PictureRequest request, std::stri
     co_await send(call, made ? bytes_reply(std::move(*made), type, name) : trouble());
 }
 
-Task<Result<std::string>> read_found(Context& context, const FoundFile& found) {
-    if (found.asset) {
-        auto bytes = co_await context.services.assets.read(*found.asset, kPictureBytesMax);
-        co_return bytes;
+// A running job's file is read from its worker, and from the store once the job has ended.
+Task<Result<std::string>> read_found(
+    Context& context, std::string tenant, FileQuery query, FoundFile found
+) {
+    const Services& services = context.services;
+    if (!found.asset) {
+        auto bytes = co_await services.jobs.read_live_file(found.job, found.live, kLiveBytesMax);
+        if (bytes || bytes.error().code != Code::conflict) {
+            co_return bytes;
+        }
+        auto ended = co_await wait_for_end(services, tenant, found.job, kStoringTimeMax);
+        static_cast<void>(ended);
+        auto stored = co_await find_file(services, std::move(tenant), std::move(query));
+        if (!stored || !*stored || !(*stored)->asset) {
+            co_return fail(Code::not_found, "the job has left no such file");
+        }
+        found = std::move(**stored);
     }
-    auto bytes =
-        co_await context.services.jobs.read_live_file(found.job, found.live, kLiveBytesMax);
+    auto bytes = co_await services.assets.read(*found.asset, kPictureBytesMax);
     co_return bytes;
 }
 
@@ -305,7 +319,7 @@ Task<> get_view(Call& call, Context& context) {
         }
         co_return;
     }
-    auto bytes = co_await read_found(context, **found);
+    auto bytes = co_await read_found(context, call.caller.tenant, *query, **found);
     if (!bytes) {
         co_await send(call, empty_reply(404));
         co_return;
@@ -360,7 +374,7 @@ Task<> upload_mask(Call& call, Context& context) {
         co_await send(call, encode_native_error(mask.error()));
         co_return;
     }
-    auto found = co_await find_file(context.services, call.caller.tenant, std::move(query));
+    auto found = co_await find_file(context.services, call.caller.tenant, query);
     if (!found || !*found) {
         // As ComfyUI: the answer names a file that was not written.
         const json::object body{
@@ -369,7 +383,7 @@ Task<> upload_mask(Call& call, Context& context) {
         co_await send(call, json_reply(200, body));
         co_return;
     }
-    auto original = co_await read_found(context, **found);
+    auto original = co_await read_found(context, call.caller.tenant, std::move(query), **found);
     auto alpha = co_await context.services.assets.read(mask->asset, kPictureBytesMax);
     if (!original || !alpha) {
         co_await send(call, trouble());
