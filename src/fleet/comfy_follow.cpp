@@ -120,6 +120,7 @@ Task<Result<ComfyAttempt::Place>> ComfyAttempt::locate() {
 Task<Result<>> ComfyAttempt::follow() {
     heard();
     last_look_ = Ticks::now();
+    bool at_end = false;
     while (!entry_) {
         const auto now = Ticks::now();
         if (next_look() > now) {
@@ -130,7 +131,7 @@ Task<Result<>> ComfyAttempt::follow() {
             }
             continue;
         }
-        const bool at_end = end_marked_ || ending_at_.has_value();
+        at_end = end_marked_ || ending_at_.has_value();
         end_marked_ = look_now_ = false;
         ending_at_.reset();
         auto place = co_await look(at_end);
@@ -148,6 +149,10 @@ Task<Result<>> ComfyAttempt::follow() {
         } else if (auto lost = judge_silence(place.error())) {
             co_return fail(std::move(*lost));
         }
+    }
+    // Found by a look: the last messages may still be on their way, and listeners want them all.
+    if (!at_end && seen_message_ && !end_marked_ && !ending_at_) {
+        co_await wake_.wait_for(options_.settle);
     }
     co_return Result<>();
 }
