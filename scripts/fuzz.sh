@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
 # Throws mutated input at every door through which foreign bytes come in, under AddressSanitizer and UBSan:
-#   scripts/fuzz.sh [SECONDS]   (for each, default 60). A finding stops it and leaves its input in build/fuzz.
+#   scripts/fuzz.sh [SECONDS]        for each, 60 where it is left out; every run tries others
+#   scripts/fuzz.sh --inputs COUNT   for each, always the same ones: what `make test` does
+# A finding stops it and leaves its input in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:-60}
+case "${1:-}" in
+    --inputs) how=(setarch -R) much=(-seed=1 -runs="$2") keep=0 ;;
+    *) how=() much=(-max_total_time="${1:-60}") keep=1 ;;
+esac
 scripts/setup.sh build test
 scripts/build.sh fuzz fuzz
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 run() { # NAME [SEED_FOLDER…]
     local name=$1
     shift
-    mkdir -p "build/fuzz/corpus/$name"
-    if ! (cd build/fuzz && ./fuzz-"$name" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
-        -verbosity=0 -print_final_stats=1 "corpus/$name" "$@" >"$name.log" 2>&1); then
+    [ "$keep" = 1 ] || rm -rf "build/fuzz/fresh/$name"
+    local corpus=$([ "$keep" = 1 ] && echo corpus || echo fresh)/$name
+    mkdir -p "build/fuzz/$corpus"
+    if ! (cd build/fuzz && "${how[@]}" ./fuzz-"$name" "${much[@]}" -rss_limit_mb=2048 -timeout=10 -max_len=65536 \
+        -verbosity=0 -print_final_stats=1 "$corpus" "$@" >"$name.log" 2>&1); then
         cat "build/fuzz/$name.log" >&2
         exit 1
     fi

@@ -22,4 +22,4 @@ fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" --timeout 600
-if [ "$preset" = release ]; then scripts/fuzz.sh "${FUZZ_SECONDS:-5}"; fi
+if [ "$preset" = release ]; then scripts/fuzz.sh --inputs 40000; fi

@@ -51,8 +51,14 @@ void PromptReport::each_source(std::size_t node, Visit visit) const {
     }
 }
 
+// An output may have been told of already, as a node that another output needs.
+const json::array& PromptReport::errors_of(std::size_t node) const {
+    const json::value* told = node_errors_.if_contains(id_of(node));
+    return told != nullptr ? told->get_object().at("errors").get_array() : found_[node];
+}
+
 void PromptReport::add_failed_output(std::size_t output) {
-    for (const json::value& error : found_[output]) {
+    for (const json::value& error : errors_of(output)) {
         if (details_.size() < kDetailsMax) {
             details_ += details_.empty() ? "" : "\n";
             details_ += view(error.at("message").get_string());
@@ -67,7 +73,7 @@ void PromptReport::add_failed_output(std::size_t output) {
     while (!pending.empty()) {
         const std::size_t node = pending.back();
         pending.pop_back();
-        if (states_[node] == State::bad && !found_[node].empty()) {
+        if (states_[node] == State::bad && !errors_of(node).empty()) {
             add_dependent(node, id_of(output));
         }
         // Beyond the limit an output is still listed where it is itself wrong.
@@ -87,9 +93,7 @@ void PromptReport::add_dependent(std::size_t node, std::string_view output) {
     json::value& entry = node_errors_[id_of(node)];
     if (entry.is_null()) {
         json::object fresh;
-        fresh["errors"] = std::move(found_[node]);
-        // What is found is needed no more, but that something was is.
-        found_[node] = json::array{nullptr};
+        fresh["errors"] = std::exchange(found_[node], {});
         fresh["dependent_outputs"] = json::array();
         fresh["class_type"] = (prompt_.begin() + node)->value().at("class_type");
         entry = std::move(fresh);

@@ -38,11 +38,12 @@ private:
     std::string_view id_of(std::size_t node) const;
     template <class Visit>
     void each_source(std::size_t node, Visit visit) const;
+    const json::array& errors_of(std::size_t node) const;
     void add_dependent(std::size_t node, std::string_view output);
 
     const json::object& prompt_;
     std::vector<State> states_;
-    std::vector<json::array> found_;  // by node
+    std::vector<json::array> found_;  // by node, until it is told of in node_errors_
     std::size_t errors_ = 0;
     std::size_t dependents_ = 0;
     std::size_t visits_ = 0;

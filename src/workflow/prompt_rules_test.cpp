@@ -143,6 +143,23 @@ TEST(PromptRules, OnlyThoseThatDependOnAnErrorAreNamed) {
     EXPECT_EQ(verdict.node_errors.at("2").at("dependent_outputs"), json::array{"4"});
 }
 
+TEST(PromptRules, AnOutputThatAnotherOutputNeedsIsToldOfOnce) {
+    // A fuzzer's find: 2 tells of what is wrong with 1, which then fails as an output itself.
+    for (const char* order : {"21", "12"}) {
+        json::object prompt;
+        for (const char id : std::string_view(order)) {
+            prompt[std::string(1, id)] = node("Latent", {{"latent", link(1)}});
+        }
+        const PromptVerdict verdict = judge(prompt);
+        EXPECT_FALSE(verdict.accepted);
+        EXPECT_EQ(verdict.node_errors.at("1").at("errors").as_array().size(), 1U);
+        EXPECT_EQ(verdict.node_errors.at("1").at("dependent_outputs").as_array().size(), 2U);
+        EXPECT_TRUE(
+            text_of(verdict.error.at("details").as_string()).find("latent") != std::string::npos
+        );
+    }
+}
+
 TEST(PromptRules, LinksThatWouldEndAWorkersThreadAreDropped) {
     json::object prompt = parse(R"({
         "1": {"class_type": "Make", "inputs": {"size": 1, "unknown": ["77", 0], "odd": ["78", "x"],
