@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "jobs/webhook_headers.hpp"
 #include "net/client.hpp"
 
 namespace comfyd::api {
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::size_t kUrlBytesMax = 2048;
 constexpr std::size_t kSecretBytesMax = 256;
-constexpr std::size_t kWebhookHeadersMax = 20;
-constexpr std::size_t kWebhookHeaderBytesMax = 4096;
 constexpr std::array<std::string_view, 7> kWebhookEvents{
     "execution.queued",
     "execution.started",
@@ -25,25 +24,6 @@ constexpr std::array<std::string_view, 7> kWebhookEvents{
     "execution.cancelled",
     "execution.warning",
 };
-// These belong to the delivery itself.
-constexpr std::array<std::string_view, 15> kReservedHeaders{
-    "host",
-    "content-length",
-    "content-type",
-    "transfer-encoding",
-    "connection",
-    "upgrade",
-    "x-signature",
-    "x-execution-id",
-    "x-webhook-event",
-    "x-webhook-id",
-    "x-webhook-signature",
-    "x-webhook-timestamp",
-    "webhook-id",
-    "webhook-timestamp",
-    "webhook-signature",
-};
-
 tl::unexpected<Error> wrong(std::string_view field, std::string message) {
     return fail(
         Code::invalid_argument,
@@ -90,44 +70,24 @@ Result<> check_url(std::string_view field, const std::string& url, const Service
     return {};
 }
 
-bool is_header_name(std::string_view name) {
-    constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
-    return !name.empty() && std::all_of(name.begin(), name.end(), [kOthers](char c) {
-        return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-               kOthers.find(c) != std::string_view::npos;
-    });
-}
-
-bool is_header_value(std::string_view value) {
-    return std::all_of(value.begin(), value.end(), [](unsigned char c) {
-        return c == '\t' || (c >= 0x20 && c != 0x7F);
-    });
-}
-
 Result<> check_webhook_headers(const jobs::Webhook& webhook) {
     constexpr std::string_view kField = "webhook_config.headers";
-    if (webhook.headers.size() > kWebhookHeadersMax) {
+    if (webhook.headers.size() > jobs::kWebhookHeadersMax) {
         return wrong(
             kField,
             "'webhook_config.headers' has " + std::to_string(webhook.headers.size()) +
-                " entries, but may have at most " + std::to_string(kWebhookHeadersMax)
+                " entries, but may have at most " + std::to_string(jobs::kWebhookHeadersMax)
         );
     }
     for (const auto& [name, value] : webhook.headers) {
-        const bool reserved = std::any_of(
-            kReservedHeaders.begin(),
-            kReservedHeaders.end(),
-            [&](std::string_view own) { return net::equal_ignoring_case(own, name); }
-        );
-        if (reserved) {
+        if (jobs::is_reserved_webhook_header(name)) {
             return wrong(kField, "'webhook_config.headers' may not set '" + name + "'");
         }
-        if (!is_header_name(name) || !is_header_value(value) ||
-            name.size() + value.size() > kWebhookHeaderBytesMax) {
+        if (!jobs::is_webhook_header(name, value)) {
             return wrong(
                 kField,
                 "'webhook_config.headers' has a header that is not valid or longer than " +
-                    std::to_string(kWebhookHeaderBytesMax) + " bytes"
+                    std::to_string(jobs::kWebhookHeaderBytesMax) + " bytes"
             );
         }
     }

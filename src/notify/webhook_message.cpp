@@ -5,14 +5,12 @@
 #include <cmath>
 
 #include "base/crypto.hpp"
+#include "jobs/webhook_headers.hpp"
 #include "notify/webhooks.hpp"
 
 namespace comfyd::notify {
 namespace {
 
-constexpr std::size_t kOwnHeadersMax = 32;
-constexpr std::size_t kHeaderNameBytesMax = 256;
-constexpr std::size_t kHeaderValueBytesMax = 4096;
 constexpr std::string_view kSecretPrefix =
     "whsec_";  // of Standard Webhooks: what follows is base64
 
@@ -134,52 +132,6 @@ json::object data_of(const jobs::Job& job, const jobs::Event& event, const json:
     return data;
 }
 
-// Headers that a client's own may not replace: they frame the message or prove where it comes from.
-bool is_reserved(std::string_view name) {
-    constexpr std::array<std::string_view, 20> kReserved = {
-        "content-type",
-        "content-length",
-        "content-encoding",
-        "host",
-        "connection",
-        "keep-alive",
-        "transfer-encoding",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-        "x-signature",
-        "x-execution-id",
-        "x-webhook-event",
-        "x-webhook-id",
-        "x-webhook-signature",
-        "x-webhook-timestamp",
-        "webhook-id",
-        "webhook-timestamp",
-        "webhook-signature",
-    };
-    return std::any_of(kReserved.begin(), kReserved.end(), [name](std::string_view reserved) {
-        return net::equal_ignoring_case(name, reserved);
-    });
-}
-
-bool is_token(std::string_view name) {
-    constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-    return !name.empty() && name.size() <= kHeaderNameBytesMax &&
-           std::all_of(name.begin(), name.end(), [&](char c) {
-               return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      kMarks.find(c) != std::string_view::npos;
-           });
-}
-
-// Anything below a space but a tab would let the value end the header and begin another.
-bool is_header_value(std::string_view value) {
-    return value.size() <= kHeaderValueBytesMax &&
-           std::all_of(value.begin(), value.end(), [](char c) {
-               return (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F) || c == '\t';
-           });
-}
-
 std::string signing_key(const std::string& secret) {
     if (secret.starts_with(kSecretPrefix)) {
         auto decoded = from_base64(std::string_view(secret).substr(kSecretPrefix.size()));
@@ -230,10 +182,10 @@ net::Headers webhook_headers(
 ) {
     net::Headers headers;
     headers.set("User-Agent", "comfyd/" COMFYD_VERSION);
-    const std::size_t own_headers = std::min(webhook.headers.size(), kOwnHeadersMax);
+    const std::size_t own_headers = std::min(webhook.headers.size(), jobs::kWebhookHeadersMax);
     for (std::size_t i = 0; i < own_headers; ++i) {
         const auto& [name, value] = webhook.headers[i];
-        if (is_token(name) && is_header_value(value) && !is_reserved(name)) {
+        if (jobs::is_webhook_header(name, value) && !jobs::is_reserved_webhook_header(name)) {
             headers.set(name, value);
         }
     }
