@@ -1,5 +1,6 @@
-// Parsing of what was read: large texts on threads of their own, so that the connections of the
-// same io thread go on meanwhile.
+// Parsing of what a small request brought here from elsewhere: large texts on threads of their own,
+// so that the connections of the same io thread go on meanwhile. (Large requests are on other
+// threads altogether: large_requests.hpp.)
 #pragma once
 
 #include <string>

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "api/gate.hpp"
+#include "api/large_requests.hpp"
 #include "api/openapi.hpp"
 #include "api/route_table.hpp"
+#include "api/routed_exchange.hpp"
 #include "base/log.hpp"
 #include "observe/metrics.hpp"
 
@@ -18,15 +20,13 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr std::string_view kUnmatched = "unmatched";
-constexpr std::string_view kRequestIdHeader = "X-Request-Id";
-constexpr std::string_view kVersionHeader = "X-API-Version";
 constexpr std::size_t kRequestIdBytesMax = 128;
 constexpr const char* kAllowedHeaders =
     "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, If-Match, "
     "If-None-Match, "
     "If-Range, X-Request-Id, X-API-Version, X-Webhook-URL";
-constexpr const char* kRetryAfterSeconds = "2";
 constexpr int kMisdirectedRequest = 421;
+constexpr unsigned kLargeRequestThreads = 2;
 
 bool is_request_id(std::string_view text) {
     return !text.empty() && text.size() <= kRequestIdBytesMax &&
@@ -35,93 +35,6 @@ bool is_request_id(std::string_view text) {
                       c == '-' || c == '_' || c == '.' || c == ':';
            });
 }
-
-// Of the path, or where that names none as asked for.
-std::string_view version_of(const net::Request& request) {
-    constexpr std::string_view kFirst = "1.0";
-    constexpr std::string_view kSecond = "2.0";
-    if (request.path.starts_with("/v2/")) {
-        return kSecond;
-    }
-    const std::string_view asked = request.headers.get(kVersionHeader);
-    return asked == kSecond && !request.path.starts_with("/v1/") ? kSecond : kFirst;
-}
-
-// What every answer of a request gets, whoever sends it, and what the metrics want to know of it.
-class RoutedExchange final : public net::Exchange {
-public:
-    RoutedExchange(net::Exchange& inner, std::string request_id, net::Headers common)
-        : inner_(inner), request_id_(std::move(request_id)), common_(std::move(common)) {}
-
-    const net::Request& request() const override { return inner_.request(); }
-    Task<Result<std::string>> read_body(std::uint64_t bytes_max) override {
-        return inner_.read_body(bytes_max);
-    }
-    Task<Result<std::size_t>> read_some(char* into, std::size_t into_bytes) override {
-        return inner_.read_some(into, into_bytes);
-    }
-    Task<Result<>> send(net::Response response) override {
-        finish(response);
-        return inner_.send(std::move(response));
-    }
-    Task<Result<>> send_file(net::Response head, net::FileBody file) override {
-        finish(head);
-        return inner_.send_file(std::move(head), std::move(file));
-    }
-    Task<Result<>> begin_stream(net::Response head) override {
-        finish(head);
-        answered_at_ = Steady::now();
-        return inner_.begin_stream(std::move(head));
-    }
-    Task<Result<>> write_stream(std::string data) override {
-        return inner_.write_stream(std::move(data));
-    }
-    Task<Result<>> end_stream() override { return inner_.end_stream(); }
-    Task<bool> wait_closed(Millis until) override { return inner_.wait_closed(until); }
-    Task<Result<std::unique_ptr<net::WebSocket>>> upgrade(net::WebSocketOptions options) override {
-        options.headers.set(kRequestIdHeader, request_id_);
-        options.headers.set(kVersionHeader, std::string(version_of(request())));
-        auto socket = co_await inner_.upgrade(std::move(options));
-        if (socket) {
-            status_ = 101;
-            answered_at_ = Steady::now();
-        }
-        co_return socket;
-    }
-    void trust_peer() override { inner_.trust_peer(); }
-    bool answered() const override { return inner_.answered(); }
-    Executor executor() const override { return inner_.executor(); }
-    bool draining() const override { return inner_.draining(); }
-
-    const std::string& request_id() const { return request_id_; }
-    int status() const { return status_; }
-    // When a stream began: its length says nothing about how fast we answer.
-    std::optional<Steady::time_point> answered_at() const { return answered_at_; }
-
-private:
-    void finish(net::Response& response) {
-        status_ = response.status;
-        for (const auto& [name, value] : common_.all()) {
-            if (!response.headers.contains(name)) {
-                response.headers.add(name, value);
-            }
-        }
-        response.headers.set(kRequestIdHeader, request_id_);
-        if (response.status == 401 && !response.headers.contains("WWW-Authenticate")) {
-            response.headers.set("WWW-Authenticate", "Bearer");
-        }
-        if ((response.status == 429 || response.status == 503) &&
-            !response.headers.contains("Retry-After")) {
-            response.headers.set("Retry-After", kRetryAfterSeconds);
-        }
-    }
-
-    net::Exchange& inner_;
-    std::string request_id_;
-    net::Headers common_;
-    int status_ = 0;
-    std::optional<Steady::time_point> answered_at_;
-};
 
 std::string allow_header(const std::vector<const Route*>& routes) {
     std::vector<std::string_view> names;
@@ -268,7 +181,11 @@ private:
             match.parameters,
             std::move(query),
         };
-        co_await match.route->handler(call);
+        if (!match.route->streams_body && LargeRequests::is_large(request)) {
+            co_await large_.run(match.route->handler, call);
+        } else {
+            co_await match.route->handler(call);
+        }
     }
 
     static Task<> refuse(RoutedExchange& exchange, const RouteTable::Match& match, Error error) {
@@ -356,6 +273,7 @@ private:
 
     observe::Metrics& metrics_;
     Clock& clock_;
+    mutable LargeRequests large_{kLargeRequestThreads};
 };
 
 Router::Router(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock)

@@ -62,6 +62,8 @@ struct Route {
     bool is_stream = false;
     bool token_in_query = false;  // the key as ?token=, whatever the rules
     int options_status = 204;
+    // Takes its body in pieces as it comes: it holds up nobody, however large it is.
+    bool streams_body = false;
 };
 
 class Router {

@@ -10,7 +10,6 @@
 #include "api/inputs.hpp"
 #include "api/named_files.hpp"
 #include "api/own_checks.hpp"
-#include "api/parse_apart.hpp"
 #include "api/profile.hpp"
 #include "api/reuse.hpp"
 #include "api/workflow_source.hpp"
@@ -255,13 +254,11 @@ Task<Result<json::object>> read_json_body(
     if (body->find_first_not_of(" \t\r\n") == std::string::npos) {
         co_return fail(Code::invalid_argument, "the request needs a JSON object as its body");
     }
-    auto parsed = co_await parse_apart(services, std::move(*body), [](const std::string& text) {
-        // A workflow is thousands of small values that die together.
-        return json::parse_object(
-            text,
-            boost::json::make_shared_resource<boost::json::monotonic_resource>(text.size() + 256)
-        );
-    });
+    // A workflow is thousands of small values that die together.
+    auto parsed = json::parse_object(
+        *body,
+        boost::json::make_shared_resource<boost::json::monotonic_resource>(body->size() + 256)
+    );
     co_return parsed;
 }
 

@@ -90,11 +90,7 @@ Task<Result<json::object>> read_form(Call& call, const Services& services) {
     if (!bytes) {
         co_return fail(std::move(bytes.error()));
     }
-    const std::string type(call.request.headers.get("Content-Type"));
-    auto body = co_await parse_apart(services, std::move(*bytes), [type](const std::string& text) {
-        return parse_form(type, text);
-    });
-    co_return body;
+    co_return parse_form(call.request.headers.get("Content-Type"), *bytes);
 }
 
 }  // namespace
@@ -115,10 +111,7 @@ Task<Result<json::object>> read_workflow_body(Call& call, const Services& servic
         if (!bytes) {
             co_return fail(std::move(bytes.error()));
         }
-        auto workflow =
-            co_await parse_apart(services, std::move(*bytes), [](const std::string& file) {
-                return workflow::read_workflow_file(file);
-            });
+        auto workflow = workflow::read_workflow_file(*bytes);
         if (!workflow) {
             co_return fail(std::move(workflow.error()));
         }
@@ -187,7 +180,9 @@ Task<Result<json::object>> fetch_workflow(
     if (!bytes) {
         co_return fail(std::move(bytes.error()));
     }
-    auto workflow = workflow::read_workflow_file(*bytes);
+    auto workflow = co_await parse_apart(services, std::move(*bytes), [](const std::string& file) {
+        return workflow::read_workflow_file(file);
+    });
     if (!workflow) {
         Error error = in_field(std::move(workflow.error()), field);
         error.message = "'" + field + "': " + error.message;

@@ -395,7 +395,9 @@ private:
             {pool_, media_, data_ / "native", config_.frontend_dir, convert_picture, replace_alpha}
         );
         const net::ServerLimits limits = server_limits(config_, open_files_);
-        if (limits.connections_max < static_cast<std::size_t>(config_.connections_max)) {
+        // Nobody asked for the default.
+        if (config_.connections_max != Config().connections_max &&
+            limits.connections_max < static_cast<std::size_t>(config_.connections_max)) {
             log::warning(
                 "fewer connections than configured: the system allows few open files",
                 {{"connections", limits.connections_max}, {"open_files", open_files_}}

@@ -54,6 +54,11 @@ Validation validate(
     const json::object& workflow, const Catalogue& catalogue, const ValidationOptions& options = {}
 );
 
+// What a worker says about the workflow, as findings of the semantic stage.
+std::vector<Issue> issues_of(
+    const PromptVerdict& verdict, const json::object& workflow, const Catalogue& catalogue
+);
+
 // The stages by themselves, for validate().
 struct SyntaxFindings {
     std::vector<Issue> issues;

@@ -358,4 +358,16 @@ std::vector<Issue> find_semantic_issues(
     return teller.take();
 }
 
+std::vector<Issue> issues_of(
+    const PromptVerdict& verdict, const json::object& workflow, const Catalogue& catalogue
+) {
+    Teller teller(workflow, catalogue, verdict.accepted);
+    for (const auto& node : verdict.node_errors) {
+        if (const json::object* errors = node.value().if_object()) {
+            teller.tell_node(view(node.key()), *errors);
+        }
+    }
+    return teller.take();
+}
+
 }  // namespace comfyd::workflow

@@ -67,6 +67,20 @@ TEST_F(OwnChecks, AreMadeForTheOtherApisToo) {
     EXPECT_EQ(http().post_json("/api/v2/jobs", {{"workflow", picky("good")}}).status, 201);
 }
 
+TEST_F(OwnChecks, AreMadeWhereAWorkflowIsOnlyLookedAt) {
+    serve(true);
+    const auto valid = [&](const char* word) {
+        return http().post_json("/v2/workflows/validate", {{"workflow", picky(word)}});
+    };
+    const Reply refused = valid("bad");
+    EXPECT_EQ(refused.json_at("/valid"), json::value(false));
+    EXPECT_THAT(refused.body, HasSubstr("refused: bad"));
+    EXPECT_EQ(refused.json_at("/errors/0/node_id"), json::value("7"));
+    EXPECT_EQ(valid("good").json_at("/valid"), json::value(true));
+    EXPECT_EQ(http().post_json("/v2/workflows/plan", {{"workflow", picky("bad")}}).status, 422);
+    EXPECT_TRUE(worker_->accepted_prompts().empty());
+}
+
 TEST_F(OwnChecks, WhatAClassLeavesToComfyUiIsCheckedHere) {
     serve(true);
     const Reply refused = post(picky("good", 11));

@@ -427,14 +427,16 @@ void add_asset_routes(Router& router, const Services& services) {
                          Action action,
                          Access access = Access::key
                      ) {
-        router.add(Route{
+        Route route{
             method,
             pattern,
             [action, &services](Call& call) { return action(call, services); },
             v2::encode_error,
             access,
             operation(operation_id),
-        });
+        };
+        route.streams_body = action == post_asset;
+        router.add(std::move(route));
     };
     add(Method::post, "/api/v2/assets", "postAssets", post_asset);
     add(Method::post, "/api/v2/assets/from-hash", "assetFromHash", post_from_hash);

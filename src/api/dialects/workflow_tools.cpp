@@ -5,6 +5,7 @@
 
 #include "api/dialects/workflows.hpp"
 #include "api/named_files.hpp"
+#include "api/own_checks.hpp"
 #include "api/workflow_source.hpp"
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
@@ -227,6 +228,21 @@ std::vector<Probed> addresses_of(const json::object& graph, const workflow::Cata
     return found;
 }
 
+// As a submission would be: the classes' own checks come last.
+Task<> add_own_checks(const Services& services, const Wish& wish, workflow::Validation& into) {
+    const auto checked =
+        workflow::check(wish.graph, *wish.catalogue, wish.pool, wish.files.missing);
+    if (!into.valid() || !checked) {
+        co_return;
+    }
+    const auto heard =
+        co_await ask_own_checks(services, *wish.catalogue, wish.graph, {}, checked->requirement);
+    if (heard) {
+        auto found = workflow::issues_of(*heard, wish.graph, *wish.catalogue);
+        std::ranges::move(found, std::back_inserter(into.at(Stage::semantic).issues));
+    }
+}
+
 Task<> validate(Call& call, const Services& services) {
     auto wish = co_await read_wish(call, services);
     if (!wish) {
@@ -244,6 +260,7 @@ Task<> validate(Call& call, const Services& services) {
         );
         std::ranges::move(found, std::back_inserter(fixed.validation.at(Stage::security).issues));
     }
+    co_await add_own_checks(services, *wish, fixed.validation);
     co_await answer(call, answer_of(*wish, fixed, *wish->catalogue, services));
 }
 
@@ -253,8 +270,9 @@ Task<> plan(Call& call, const Services& services) {
         co_await refuse(call, services, std::move(wish.error()));
         co_return;
     }
-    const workflow::Fixed fixed =
+    workflow::Fixed fixed =
         look_at(*wish, *wish->catalogue, validation_options(call, services, *wish));
+    co_await add_own_checks(services, *wish, fixed.validation);
     if (!fixed.validation.valid()) {
         co_await refuse(call, services, workflow::issues_error(fixed.validation.errors()));
         co_return;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
-#include "api/parse_apart.hpp"
 #include "comfy/messages.hpp"
 
 namespace comfyd::api::native {
@@ -42,9 +41,7 @@ Task<Result<json::value>> read_json(Call& call, const Services& services) {
     if (!body) {
         co_return fail(std::move(body.error()));
     }
-    auto parsed = co_await parse_apart(services, std::move(*body), [](const std::string& text) {
-        return comfy::parse_python(text);
-    });
+    auto parsed = comfy::parse_python(*body);
     co_return parsed ? std::move(*parsed) : json::value();
 }
 

@@ -48,6 +48,7 @@ private:
         route.access = function == post_free ? Access::operators : Access::key;
         route.is_stream = function == serve_socket;
         route.token_in_query = function == serve_socket || function == get_view;
+        route.streams_body = function == upload_image || function == upload_mask;
         route.options_status = 200;
         router_.add(std::move(route));
     }

@@ -6,7 +6,6 @@
 #include "api/inputs.hpp"
 #include "api/named_files.hpp"
 #include "api/own_checks.hpp"
-#include "api/parse_apart.hpp"
 #include "api/submission.hpp"
 #include "api/workflow_source.hpp"
 #include "comfy/members.hpp"
@@ -57,17 +56,13 @@ Task<Result<tl::expected<json::value, json::object>>> read_body(
         co_return fail(std::move(text.error()));
     }
     if (is_file) {
-        auto prompt = co_await parse_apart(services, std::move(*text), [](const std::string& file) {
-            return workflow::read_workflow_file(file);
-        });
+        auto prompt = workflow::read_workflow_file(*text);
         if (!prompt) {
             co_return Body(tl::unexpected(prompt_error(prompt.error())));
         }
         co_return Body(json::object{{"prompt", std::move(*prompt)}});
     }
-    auto body = co_await parse_apart(services, std::move(*text), [](const std::string& document) {
-        return workflow::read_prompt_body(document);
-    });
+    auto body = workflow::read_prompt_body(*text);
     if (body && body->is_object()) {
         auto opened = co_await open_workflow(call, services, body->get_object(), "prompt");
         if (!opened) {
