@@ -75,9 +75,9 @@ TEST_F(OwnChecks, AreMadeWhereAWorkflowIsOnlyLookedAt) {
     const Reply refused = valid("bad");
     EXPECT_EQ(refused.json_at("/valid"), json::value(false));
     EXPECT_THAT(refused.body, HasSubstr("refused: bad"));
-    EXPECT_EQ(refused.json_at("/errors/0/node_id"), json::value("7"));
+    EXPECT_EQ(refused.json_at("/stages/1/findings/0/node_id"), json::value("7"));
     EXPECT_EQ(valid("good").json_at("/valid"), json::value(true));
-    EXPECT_EQ(http().post_json("/v2/workflows/plan", {{"workflow", picky("bad")}}).status, 422);
+    EXPECT_EQ(http().post_json("/v2/workflows/plan", {{"workflow", picky("bad")}}).status, 400);
     EXPECT_TRUE(worker_->accepted_prompts().empty());
 }
 
