@@ -62,7 +62,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
         .add_option(
             "--listen",
             flags.listen,
-            "Address and port; port 0 takes a free one (default 127.0.0.1:8188)"
+            "Address and port, or unix:/path; port 0 takes a free one (default 127.0.0.1:8188)"
         )
         ->type_name("HOST:PORT");
     command

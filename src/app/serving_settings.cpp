@@ -5,7 +5,11 @@ namespace comfyd::app {
 
 std::vector<Setting> serving_settings() {
     return {
-        text("listen", "Address and port to serve on; port 0 takes a free one.", &Config::listen),
+        text(
+            "listen",
+            "Address and port to serve on, or unix:/path; port 0 takes a free one.",
+            &Config::listen
+        ),
         text(
             "public_url",
             "Prefix of links in answers, where clients reach comfyd by another address.",

@@ -8,7 +8,7 @@
 
 #include "app/edit_distance.hpp"
 #include "app/setting_kinds.hpp"
-#include "net/http.hpp"
+#include "comfy/client.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -325,11 +325,9 @@ Result<> unknown_key(const std::string& key) {
 }
 
 Result<> add_worker(Config& config, WorkerSetting worker) {
-    const auto url = net::Url::parse(worker.url);
-    if (!url || (url->scheme != "http" && url->scheme != "https")) {
-        return invalid(
-            "'" + worker.url + "' is no URL of a worker; it must look like http://host:8188"
-        );
+    auto name = comfy::server_name(worker.url);
+    if (!name) {
+        return invalid(name.error().message);
     }
     if (worker.gpu_second_usd &&
         !(*worker.gpu_second_usd >= 0 && *worker.gpu_second_usd <= kGpuSecondUsdMax)) {
@@ -355,7 +353,7 @@ Result<> add_worker(Config& config, WorkerSetting worker) {
         worker.url.pop_back();
     }
     if (worker.id.empty()) {
-        worker.id = url->host + ":" + std::to_string(url->port);
+        worker.id = std::move(*name);
     }
     for (const WorkerSetting& other : config.workers) {
         if (other.id == worker.id) {

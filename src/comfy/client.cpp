@@ -1,5 +1,6 @@
 #include "comfy/client.hpp"
 
+#include <filesystem>
 #include <utility>
 
 #include "comfy/members.hpp"
@@ -19,6 +20,7 @@ constexpr std::size_t kMessageBytesMax =
 constexpr std::size_t kTextMessageBytesMax = 8 * 1024 * 1024;
 constexpr std::size_t kShownBodyBytesMax = 500;
 constexpr std::chrono::seconds kSocketIdle{60};
+constexpr std::string_view kUnix = "unix:";
 
 bool is_success(int status) {
     return status >= 200 && status < 300;
@@ -127,25 +129,51 @@ Task<Result<Message>> Events::next() {
     co_return message;
 }
 
+Result<std::string> server_name(std::string_view base_url) {
+    if (base_url.starts_with(kUnix)) {
+        const std::filesystem::path socket(base_url.substr(kUnix.size()));
+        if (socket.is_absolute() && socket.has_filename()) {
+            return socket.stem().string();
+        }
+    } else if (const auto url = net::Url::parse(base_url);
+               url && (url->scheme == "http" || url->scheme == "https")) {
+        return url->host + ":" + std::to_string(url->port);
+    }
+    return fail(
+        Code::invalid_argument,
+        "'" + std::string(base_url) +
+            "' is no URL of a worker; it must look like http://host:8188 or unix:/path/of.sock"
+    );
+}
+
 Client::Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts)
     : http_(http), pool_(pool), base_url_(std::move(base_url)), timeouts_(timeouts) {
     while (base_url_.ends_with('/')) {
         base_url_.pop_back();
     }
+    if (base_url_.starts_with(kUnix)) {
+        socket_ = base_url_.substr(kUnix.size());
+        base_url_ = "http://localhost";
+    }
+}
+
+net::ClientRequest Client::make_request(std::string method, std::string_view target) const {
+    net::ClientRequest request;
+    request.method = std::move(method);
+    request.url = base_url_ + std::string(target);
+    request.socket = socket_;
+    return request;
 }
 
 Task<Result<std::string>> Client::get(std::string target, Millis timeout, std::uint64_t bytes_max) {
-    net::ClientRequest request;
-    request.url = base_url_ + target;
+    auto request = make_request("GET", target);
     request.timeout = timeout;
     request.response_bytes_max = bytes_max;
     return fetch(http_, std::move(request), "GET " + target);
 }
 
 Task<Result<std::string>> Client::post(std::string target, std::string body, Millis timeout) {
-    net::ClientRequest request;
-    request.method = "POST";
-    request.url = base_url_ + target;
+    auto request = make_request("POST", target);
     request.headers.set("Content-Type", "application/json");
     request.body = std::move(body);
     request.timeout = timeout;
@@ -227,9 +255,7 @@ Task<Result<Accepted>> Client::validate(Submission submission) {
 Task<Result<Accepted>> Client::post_prompt(
     std::string target, Submission submission, Millis timeout
 ) {
-    net::ClientRequest request;
-    request.method = "POST";
-    request.url = base_url_ + target;
+    auto request = make_request("POST", target);
     request.headers.set("Content-Type", "application/json");
     request.body = submission_body(submission);
     request.timeout = timeout;
@@ -309,9 +335,7 @@ Task<Result<FileName>> Client::upload(
         return net::make_multipart(parts);
     };
     auto form = co_await pool_.run(make);
-    net::ClientRequest request;
-    request.method = "POST";
-    request.url = base_url_ + "/upload/image";
+    auto request = make_request("POST", "/upload/image");
     request.headers.set("Content-Type", std::move(form.content_type));
     request.body = std::move(form.body);
     request.timeout = timeouts_.transfer;
@@ -333,9 +357,7 @@ Task<Result<FileName>> Client::upload(
 }
 
 Task<Result<bool>> Client::has_file(FileName file) {
-    net::ClientRequest request;
-    request.method = "HEAD";
-    request.url = base_url_ + view_target(file);
+    auto request = make_request("HEAD", view_target(file));
     request.timeout = timeouts_.request;
     auto response = co_await http_.send(std::move(request));
     if (!response) {
@@ -345,8 +367,7 @@ Task<Result<bool>> Client::has_file(FileName file) {
 }
 
 Task<Result<std::string>> Client::view(FileName file, net::Client::Sink sink) {
-    net::ClientRequest request;
-    request.url = base_url_ + view_target(file);
+    auto request = make_request("GET", view_target(file));
     request.timeout = timeouts_.transfer;
     request.response_bytes_max = std::uint64_t{1} << 40;  // the sink has the limit that matters
     auto response = co_await http_.download(std::move(request), std::move(sink));
@@ -377,7 +398,8 @@ Task<Result<std::unique_ptr<Events>>> Client::connect_events(std::string client_
     net::WebSocketOptions options;
     options.message_bytes_max = kMessageBytesMax;
     options.idle_timeout = kSocketIdle;
-    auto socket = co_await http_.connect(url->to_string(), std::move(options), timeouts_.connect);
+    auto socket =
+        co_await http_.connect(url->to_string(), std::move(options), timeouts_.connect, socket_);
     if (!socket) {
         co_return fail(std::move(socket.error()));
     }

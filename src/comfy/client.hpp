@@ -103,10 +103,8 @@ private:
 
 class Client {
 public:
-    // `base_url`: "http://host:8188", perhaps with a path prefix.
+    // `base_url`: "http://host:8188", perhaps with a path prefix, or "unix:/path/of.socket".
     Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts);
-
-    const std::string& base_url() const { return base_url_; }
 
     Task<Result<SystemStats>> system_stats();
     // The document as it came; parsing it is for the pool.
@@ -137,6 +135,7 @@ public:
     Task<Result<std::unique_ptr<Events>>> connect_events(std::string client_id);
 
 private:
+    net::ClientRequest make_request(std::string method, std::string_view target) const;
     Task<Result<std::string>> get(std::string target, Millis timeout, std::uint64_t bytes_max);
     // Without members where the server has no such document.
     Task<Result<json::object>> get_if_there(std::string target);
@@ -146,8 +145,13 @@ private:
     net::Client& http_;
     Pool& pool_;
     std::string base_url_;
+    std::string socket_;  // of a server on a unix socket
     ClientTimeouts timeouts_;
 };
+
+// What a server is called when nobody named it: host:port, or of a unix socket its file's name
+// without the extension. Code::invalid_argument: `base_url` is none.
+Result<std::string> server_name(std::string_view base_url);
 
 // Nobody listens there: the process is gone, and nothing was sent.
 bool is_refused(const Error& error);

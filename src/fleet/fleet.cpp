@@ -39,15 +39,12 @@ Fleet::~Fleet() {
 }
 
 Result<> Fleet::add_comfyui(WorkerConfig config) {
-    const auto url = net::Url::parse(config.url);
-    if (!url || (url->scheme != "http" && url->scheme != "https")) {
-        return fail(
-            Code::invalid_argument,
-            "'" + config.url + "' is not the URL of a worker; write http://host:8188"
-        );
+    auto name = comfy::server_name(config.url);
+    if (!name) {
+        return fail(std::move(name.error()));
     }
     if (config.id.empty()) {
-        config.id = url->host + ":" + std::to_string(url->port);
+        config.id = std::move(*name);
     }
     if (config.slots < 1) {
         return fail(Code::invalid_argument, "worker " + config.id + ": slots must be 1 or more");

@@ -13,6 +13,8 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
+constexpr std::string_view kUnix = "unix:";
+
 struct Block4 {
     std::uint32_t network;
     int bits;
@@ -88,8 +90,17 @@ bool is_private_address(const std::string& address) {
 }
 
 Result<Endpoint> Endpoint::parse(std::string_view text) {
-    const std::string help = "'" + std::string(text) +
-                             "' is no address to listen on: write host:port, [::1]:port or :port";
+    const std::string help =
+        "'" + std::string(text) +
+        "' is no address to listen on: write host:port, [::1]:port, :port or unix:/path";
+    if (text.starts_with(kUnix)) {
+        Endpoint endpoint;
+        endpoint.socket = text.substr(kUnix.size());
+        if (!endpoint.socket.starts_with('/')) {
+            return fail(Code::invalid_argument, help);
+        }
+        return endpoint;
+    }
     const auto colon = text.rfind(':');
     if (colon == std::string_view::npos) {
         return fail(Code::invalid_argument, help);
@@ -115,6 +126,9 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
 }
 
 bool Endpoint::is_loopback() const {
+    if (!socket.empty()) {
+        return true;
+    }
     boost::system::error_code error;
     const auto address = ip::make_address(host, error);
     if (error) {
@@ -127,8 +141,15 @@ bool Endpoint::is_loopback() const {
 }
 
 std::string Endpoint::to_string() const {
+    if (!socket.empty()) {
+        return std::string(kUnix) + socket;
+    }
     const bool v6 = host.find(':') != std::string::npos;
     return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+std::string Endpoint::url() const {
+    return socket.empty() ? "http://" + to_string() : to_string();
 }
 
 }  // namespace comfyd::net

@@ -98,6 +98,16 @@ TEST(EndpointParse, Forms) {
     EXPECT_EQ((Endpoint{"127.0.0.1", 80}).to_string(), "127.0.0.1:80");
 }
 
+TEST(EndpointParse, UnixSockets) {
+    const auto endpoint = Endpoint::parse("unix:/run/a:1.sock");
+    ASSERT_TRUE(endpoint);
+    EXPECT_EQ(endpoint->socket, "/run/a:1.sock");
+    EXPECT_TRUE(endpoint->is_loopback());
+    EXPECT_EQ(endpoint->to_string(), "unix:/run/a:1.sock");
+    EXPECT_EQ(endpoint->url(), "unix:/run/a:1.sock");
+    EXPECT_EQ((Endpoint{"::1", 80}).url(), "http://[::1]:80");
+}
+
 TEST(EndpointParse, RefusesTheRest) {
     for (const auto* text :
          {"",
@@ -110,6 +120,8 @@ TEST(EndpointParse, RefusesTheRest) {
           "[::1]",
           "[::1:80",
           "http://a:80",
+          "unix:",
+          "unix:relative.sock",
           "a b:80"}) {
         const auto endpoint = Endpoint::parse(text);
         ASSERT_FALSE(endpoint) << text;

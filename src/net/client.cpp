@@ -99,7 +99,7 @@ public:
 
     Task<Result<ClientResponse>> perform(ClientRequest request, Sink sink);
     Task<Result<std::unique_ptr<WebSocket>>> connect(
-        std::string text, WebSocketOptions options, Millis timeout
+        std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
     );
     void close_idle();
 
@@ -202,10 +202,11 @@ void Client::Impl::close_idle() {
 Task<Result<ClientResponse>> Client::Impl::perform(ClientRequest request, Sink sink) {
     const auto self = shared_from_this();
     const auto deadline = Ticks::now() + request.timeout;
-    const auto url = Url::parse(request.url);
+    auto url = Url::parse(request.url);
     if (!url) {
-        co_return fail(url.error());
+        co_return fail(std::move(url.error()));
     }
+    url->socket = request.socket;
     if (url->scheme != "http" && url->scheme != "https") {
         co_return fail(Code::invalid_argument, "URL scheme must be http or https");
     }
@@ -346,14 +347,15 @@ Task<error_code> Client::Impl::receive(
 }
 
 Task<Result<std::unique_ptr<WebSocket>>> Client::Impl::connect(
-    std::string text, WebSocketOptions options, Millis timeout
+    std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
 ) {
     const auto self = shared_from_this();
     const auto deadline = Ticks::now() + timeout;
-    const auto url = Url::parse(text);
+    auto url = Url::parse(text);
     if (!url) {
-        co_return fail(url.error());
+        co_return fail(std::move(url.error()));
     }
+    url->socket = std::move(unix_socket);
     if (url->scheme != "ws" && url->scheme != "wss") {
         co_return fail(Code::invalid_argument, "URL scheme must be ws or wss");
     }
@@ -387,9 +389,9 @@ Task<Result<ClientResponse>> Client::download(ClientRequest request, Sink sink) 
 }
 
 Task<Result<std::unique_ptr<WebSocket>>> Client::connect(
-    std::string url, WebSocketOptions options, Millis timeout
+    std::string url, WebSocketOptions options, Millis timeout, std::string socket
 ) {
-    return impl_->connect(std::move(url), std::move(options), timeout);
+    return impl_->connect(std::move(url), std::move(options), timeout, std::move(socket));
 }
 
 void Client::close_idle() {

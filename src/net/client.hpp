@@ -24,6 +24,7 @@ struct ClientRequest {
     Millis timeout{30'000};  // for all of it, redirects included
     std::uint64_t response_bytes_max = 64 * 1024 * 1024;
     bool verify_tls = true;
+    std::string socket{};  // path of a unix socket, connected to instead of the URL's host
 };
 
 struct ClientResponse {
@@ -35,7 +36,7 @@ struct ClientResponse {
 // Which addresses a client may connect to. Checked on the resolved address, for every connection,
 // so that neither a name that resolves to a private address nor a redirect gets around it.
 enum class AddressPolicy {
-    any,          // workers that the operator configured
+    any,          // workers that the operator configured; unix sockets, too
     public_only,  // URLs that clients sent: loopback, private, link-local, unique-local, multicast,
                   // unspecified, carrier-grade NAT, documentation and IPv4-mapped forms of them are
                   // refused
@@ -73,7 +74,7 @@ public:
     Task<Result<ClientResponse>> download(ClientRequest request, Sink sink);
 
     Task<Result<std::unique_ptr<WebSocket>>> connect(
-        std::string url, WebSocketOptions options, Millis timeout
+        std::string url, WebSocketOptions options, Millis timeout, std::string socket = {}
     );
 
     // Closes pooled connections.

@@ -4,9 +4,14 @@
 
 #include <boost/asio/ssl/host_name_verification.hpp>
 
+#include "net/socket_name.hpp"
+
 namespace comfyd::net {
 
 std::string origin_name(const Url& url) {
+    if (!url.socket.empty()) {
+        return "unix:" + url.socket;
+    }
     const bool v6 = url.host.find(':') != std::string::npos;
     return (v6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
 }
@@ -73,9 +78,9 @@ void TimeGuard::watch(
 Connector::Connector(Executor executor, const ClientOptions& options)
     : executor_(executor), options_(options) {}
 
-bool Connector::may_connect(const tcp::endpoint& endpoint) const {
+bool Connector::may_connect(const SocketName& name) const {
     return options_.policy == AddressPolicy::any ||
-           !is_private_address(endpoint.address().to_string());
+           (!is_local(name) && !is_private_address(to_tcp(name).address().to_string()));
 }
 
 namespace {
@@ -88,7 +93,7 @@ struct Lookup {
     Signal finished;
     bool done = false;
     error_code error;
-    std::vector<tcp::endpoint> endpoints;
+    std::vector<SocketName> names;
 };
 
 // One failure for names that are not known and for those of private addresses: whoever may not ask
@@ -107,11 +112,18 @@ Millis time_left(Ticks::time_point deadline) {
 
 }  // namespace
 
-Task<Result<std::vector<tcp::endpoint>>> Connector::resolve(Url url, Ticks::time_point deadline) {
+Task<Result<std::vector<SocketName>>> Connector::resolve(Url url, Ticks::time_point deadline) {
+    if (!url.socket.empty()) {
+        const auto name = local_name(url.socket);
+        if (!name) {
+            co_return fail(name.error());
+        }
+        co_return std::vector{*name};
+    }
     error_code error;
     const auto address = asio::ip::make_address(url.host, error);
     if (!error) {
-        co_return std::vector{tcp::endpoint(address, url.port)};
+        co_return std::vector{SocketName(tcp::endpoint(address, url.port))};
     }
     const auto lookup = std::make_shared<Lookup>(executor_);
     lookup->resolver.async_resolve(
@@ -121,7 +133,7 @@ Task<Result<std::vector<tcp::endpoint>>> Connector::resolve(Url url, Ticks::time
             lookup->done = true;
             lookup->error = failure;
             for (const auto& entry : found) {
-                lookup->endpoints.push_back(entry.endpoint());
+                lookup->names.emplace_back(entry.endpoint());
             }
             lookup->finished.notify();
         }
@@ -132,7 +144,7 @@ Task<Result<std::vector<tcp::endpoint>>> Connector::resolve(Url url, Ticks::time
         const bool stop = co_await is_cancelled();
         co_return fail(to_client_error(url, asio::error::operation_aborted, !stop));
     }
-    const bool is_found = !lookup->error && !lookup->endpoints.empty();
+    const bool is_found = !lookup->error && !lookup->names.empty();
     if (!is_found && options_.policy == AddressPolicy::public_only) {
         co_return fail(no_public_address(url));
     }
@@ -143,15 +155,15 @@ Task<Result<std::vector<tcp::endpoint>>> Connector::resolve(Url url, Ticks::time
             origin_name(url) + ": the name cannot be resolved (" + why + ")"
         );
     }
-    co_return std::move(lookup->endpoints);
+    co_return std::move(lookup->names);
 }
 
 Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
     Url url, bool verify_tls, Ticks::time_point deadline
 ) {
-    const auto endpoints = co_await resolve(url, deadline);
-    if (!endpoints) {
-        co_return fail(endpoints.error());
+    const auto names = co_await resolve(url, deadline);
+    if (!names) {
+        co_return fail(names.error());
     }
     error_code no_address;
     asio::ip::make_address(url.host, no_address);
@@ -162,20 +174,23 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
                            origin_name(url) + ": connections to private addresses are not allowed"
                        );
     TimeGuard guard(executor_);
-    for (const auto& endpoint : *endpoints) {
+    for (const auto& name : *names) {
         const bool stop = co_await is_cancelled();
         if (stop) {
             co_return fail(to_client_error(url, asio::error::operation_aborted, false));
         }
-        if (!may_connect(endpoint)) {
+        if (!may_connect(name)) {
             continue;
         }
         auto connection = std::make_shared<ClientConnection>(executor_);
         guard.watch(connection, std::min(deadline, Ticks::now() + options_.connect_timeout));
         error_code error;
         co_await connection->stream.socket().async_connect(
-            endpoint, asio::redirect_error(kAwait, error)
+            name, asio::redirect_error(kAwait, error)
         );
+        if (error == boost::system::errc::no_such_file_or_directory) {
+            error = asio::error::connection_refused;  // nobody listens where there is no socket
+        }
         if (guard.fired() && Ticks::now() < deadline) {
             const auto seconds = std::to_string(options_.connect_timeout.count());
             last = Error(

@@ -44,14 +44,14 @@ public:
     );
 
 private:
-    Task<Result<std::vector<tcp::endpoint>>> resolve(Url url, Ticks::time_point deadline);
+    Task<Result<std::vector<SocketName>>> resolve(Url url, Ticks::time_point deadline);
     Task<Result<>> shake_hands(
         std::shared_ptr<ClientConnection> connection,
         Url url,
         bool verify_tls,
         Ticks::time_point deadline
     );
-    bool may_connect(const tcp::endpoint& endpoint) const;
+    bool may_connect(const SocketName& name) const;
     Result<asio::ssl::context*> tls_context(bool verify);
 
     Executor executor_;
@@ -61,7 +61,7 @@ private:
     std::unique_ptr<asio::ssl::context> tls_trusting_;
 };
 
-std::string origin_name(const Url& url);  // host:port, for messages
+std::string origin_name(const Url& url);  // host:port or unix:path, for messages
 std::string reason_of(const error_code& error);
 // What an operation that failed with `error` says, given why it may have been ended by ourselves.
 Error to_client_error(const Url& url, const error_code& error, bool timed_out);

@@ -44,6 +44,9 @@ struct Url {
     std::string host;    // without brackets for IPv6
     std::uint16_t port = 0;
     std::string target = "/";  // path and query, percent-encoded as it came
+    // A unix socket that is connected to instead of the host. Never read from text: nobody can
+    // name one in a URL.
+    std::string socket{};
 
     static Result<Url> parse(std::string_view text);  // Code::invalid_argument
     bool is_tls() const { return scheme == "https" || scheme == "wss"; }

@@ -1,5 +1,8 @@
 #include "net/server.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <future>
 
@@ -8,7 +11,9 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "net/local_listener.hpp"
 #include "net/server_connection.hpp"
+#include "net/socket_name.hpp"
 
 namespace comfyd::net {
 namespace {
@@ -43,15 +48,15 @@ Result<std::vector<tcp::endpoint>> candidates(const Endpoint& endpoint) {
 
 error_code open_acceptor(Acceptor& acceptor, const tcp::endpoint& endpoint, bool shared) {
     error_code error;
-    acceptor.open(endpoint.protocol(), error);
+    acceptor.open(StreamProtocol(endpoint.protocol()), error);
     if (!error) {
-        acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+        acceptor.set_option(Acceptor::reuse_address(true), error);
     }
     if (!error && shared) {
         acceptor.set_option(ReusePort(true), error);
     }
     if (!error) {
-        acceptor.bind(endpoint, error);
+        acceptor.bind(SocketName(endpoint), error);
     }
     if (!error) {
         acceptor.listen(kBacklog, error);
@@ -83,12 +88,29 @@ error_code open_acceptors(
         if (const auto error = open_acceptor(acceptor, endpoint, shared)) {
             return error;
         }
-        error_code ignored;
-        endpoint = acceptor.local_endpoint(ignored
-        );  // the others must use the port that the first one got
+        endpoint = to_tcp(acceptor.local_endpoint());  // the others must use the first one's port
         into.push_back(std::move(acceptor));
     }
     return {};
+}
+
+// All threads accept from one queue, each through a descriptor of its own.
+Result<std::vector<Acceptor>> open_local_acceptors(
+    const std::vector<asio::io_context*>& contexts, const std::string& path
+) {
+    const auto listener = listen_locally(path, kBacklog);
+    if (!listener) {
+        return fail(listener.error());
+    }
+    std::vector<Acceptor> acceptors;
+    for (auto* context : contexts) {
+        const bool last = context == contexts.back();
+        acceptors.emplace_back(*context);
+        acceptors.back().assign(
+            StreamProtocol(AF_UNIX, 0), last ? *listener : ::fcntl(*listener, F_DUPFD_CLOEXEC, 0)
+        );
+    }
+    return acceptors;
 }
 
 tl::unexpected<Error> cannot_listen(const Endpoint& endpoint, const error_code& error) {
@@ -118,7 +140,7 @@ void Shard::start() {
 Task<> Shard::accept_loop() {
     while (acceptor.is_open()) {
         Socket socket(executor);
-        tcp::endpoint peer;
+        SocketName peer;
         error_code error;
         co_await acceptor.async_accept(socket, peer, asio::redirect_error(kAwait, error));
         if (!acceptor.is_open()) {
@@ -140,14 +162,15 @@ Task<> Shard::accept_loop() {
     }
 }
 
-void Shard::admit(Socket socket, const tcp::endpoint& peer) {
+void Shard::admit(Socket socket, const SocketName& peer) {
     error_code error;
     socket.non_blocking(true, error);
     if (state.connections_open.load(std::memory_order_relaxed) >= state.limits.connections_max) {
         refuse(std::move(socket), "the server has too many connections");
         return;
     }
-    auto address = peer.address();
+    asio::ip::address address =
+        is_local(peer) ? asio::ip::address_v4::loopback() : to_tcp(peer).address();
     if (address.is_v6() && address.to_v6().is_v4_mapped()) {
         address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
     }
@@ -222,6 +245,15 @@ public:
     std::vector<asio::io_context*> contexts;
     ServerState state;
     std::vector<std::shared_ptr<Shard>> shards;  // with what is posted to them
+    std::string local_path;                      // of the unix socket that we listen on
+
+    void serve(std::vector<Acceptor> acceptors) {
+        for (std::size_t i = 0; i < acceptors.size(); ++i) {
+            auto& context = *contexts[i];
+            shards.push_back(std::make_shared<Shard>(context, state, std::move(acceptors[i])));
+            asio::post(context, [shard = shards.back()] { shard->start(); });
+        }
+    }
 };
 
 Server::Server(std::vector<asio::io_context*> contexts, ServerLimits limits, Handler handler)
@@ -235,6 +267,15 @@ Result<Endpoint> Server::listen(const Endpoint& endpoint) {
     COMFYD_ASSERT(impl_->shards.empty());
     // sendfile(2) has no MSG_NOSIGNAL.
     std::signal(SIGPIPE, SIG_IGN);
+    if (!endpoint.socket.empty()) {
+        auto opened = open_local_acceptors(impl_->contexts, endpoint.socket);
+        if (!opened) {
+            return fail(std::move(opened.error()));
+        }
+        impl_->serve(std::move(*opened));
+        impl_->local_path = endpoint.socket;
+        return endpoint;
+    }
     auto endpoints = candidates(endpoint);
     if (!endpoints) {
         return fail(std::move(endpoints.error()));
@@ -246,13 +287,7 @@ Result<Endpoint> Server::listen(const Endpoint& endpoint) {
         if (error) {
             continue;
         }
-        for (std::size_t i = 0; i < acceptors.size(); ++i) {
-            auto& context = *impl_->contexts[i];
-            impl_->shards.push_back(
-                std::make_shared<Shard>(context, impl_->state, std::move(acceptors[i]))
-            );
-            asio::post(context, [shard = impl_->shards.back()] { shard->start(); });
-        }
+        impl_->serve(std::move(acceptors));
         return Endpoint{endpoint.host, candidate.port()};
     }
     return cannot_listen(endpoint, error);
@@ -260,6 +295,9 @@ Result<Endpoint> Server::listen(const Endpoint& endpoint) {
 
 void Server::stop(Millis grace) {
     impl_->state.draining = true;
+    if (!impl_->local_path.empty()) {
+        ::unlink(std::exchange(impl_->local_path, {}).c_str());
+    }
     std::vector<std::future<void>> ends;
     for (const auto& shard : impl_->shards) {
         auto end = std::make_shared<std::promise<void>>();

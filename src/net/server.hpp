@@ -1,7 +1,8 @@
 // The HTTP/1.1 and WebSocket server.
 //
-// N io threads, each with its own io_context and its own SO_REUSEPORT acceptor; a connection stays
-// on the thread that accepted it, and handlers run there as coroutines. Every size, count and time
+// N io threads, each with its own io_context and its own SO_REUSEPORT acceptor (of a unix socket:
+// its own descriptor); a connection stays on the thread that accepted it, and handlers run there as
+// coroutines. Every size, count and time
 // has a limit. The server knows no routes: one handler gets every request.
 #pragma once
 
@@ -44,7 +45,7 @@ struct Request {
     std::string path;         // target without query, still percent-encoded
     std::string query;        // without '?'
     Headers headers;
-    std::string peer;  // address of the client, without port
+    std::string peer;  // address of the client, without port; loopback on a unix socket
     std::string scheme = "http";
 };
 
@@ -121,10 +122,12 @@ struct ServerCounters {
 struct Endpoint {
     std::string host = "127.0.0.1";  // address or name; "localhost" and "::1" work
     std::uint16_t port = 0;          // 0: a free one
-    static Result<Endpoint> parse(std::string_view text
-    );  // "127.0.0.1:8080", "[::1]:8080", ":8080"
+    std::string socket{};            // path of a unix socket, listened on instead
+    // "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/comfyd.sock"
+    static Result<Endpoint> parse(std::string_view text);
     bool is_loopback() const;
-    std::string to_string() const;
+    std::string to_string() const;  // as parse() reads it
+    std::string url() const;        // "http://127.0.0.1:8080", "unix:/run/comfyd.sock"
 };
 
 class Server {

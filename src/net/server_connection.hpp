@@ -60,7 +60,7 @@ struct Shard {
 private:
     Task<> accept_loop();
     Task<> sweep_loop();
-    void admit(Socket socket, const tcp::endpoint& peer);
+    void admit(Socket socket, const SocketName& peer);
     void refuse(Socket socket, std::string_view message);
 };
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -20,8 +21,11 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-using Socket = asio::basic_stream_socket<tcp, Executor>;
-using Acceptor = asio::basic_socket_acceptor<tcp, Executor>;
+// TCP and unix sockets differ in how they are named and in nothing else.
+using StreamProtocol = asio::generic::stream_protocol;
+using SocketName = StreamProtocol::endpoint;
+using Socket = asio::basic_stream_socket<StreamProtocol, Executor>;
+using Acceptor = asio::basic_socket_acceptor<StreamProtocol, Executor>;
 using Resolver = asio::ip::basic_resolver<tcp, Executor>;
 using Ticks = std::chrono::steady_clock;
 using Timer = asio::basic_waitable_timer<Ticks, asio::wait_traits<Ticks>, Executor>;

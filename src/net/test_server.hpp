@@ -15,7 +15,9 @@ namespace comfyd::net::test {
 
 class TestServer {
 public:
-    explicit TestServer(ServerLimits limits = {}, unsigned threads = 2)
+    explicit TestServer(
+        ServerLimits limits = {}, unsigned threads = 2, Endpoint listen = {"127.0.0.1", 0}
+    )
         : threads_(threads), server_(threads_.contexts(), limits, [this](Exchange& exchange) {
               return handle(*this, exchange);
           }) {
@@ -27,7 +29,7 @@ public:
         }
         std::ofstream(path_, std::ios::binary) << file_bytes;
         threads_.start();
-        auto endpoint = server_.listen({"127.0.0.1", 0});
+        auto endpoint = server_.listen(listen);
         EXPECT_TRUE(endpoint) << endpoint.error().message;
         port_ = endpoint->port;
     }

@@ -131,7 +131,7 @@ public:
         return {};
     }
 
-    std::string url() const { return "http://" + endpoint_.to_string(); }
+    std::string url() const { return endpoint_.url(); }
 
     void stop() {
         if (!std::exchange(started_, false)) {

@@ -1,0 +1,60 @@
+#include "base/confinement.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace comfyd {
+namespace {
+
+// Sanitizers reserve terabytes of addresses.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kCountsMemory = false;
+#else
+constexpr bool kCountsMemory = true;
+#endif
+#else
+constexpr bool kCountsMemory = true;
+#endif
+
+int limit(int resource, rlim_t most) {
+    rlimit now{};
+    if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) {
+        return errno;
+    }
+    const rlimit lower{std::min(most, now.rlim_max), std::min(most, now.rlim_max)};
+    return ::setrlimit(static_cast<__rlimit_resource>(resource), &lower) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> confine(const Confinement& limits) {
+    std::vector<std::string> missing;
+    const auto note = [&missing](const char* what, int error) {
+        if (error != 0) {
+            missing.push_back(std::string(what) + ": " + std::strerror(error));
+        }
+    };
+    if (limits.parent != 0) {
+        note("end with the parent", ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 ? 0 : errno);
+        if (::getppid() != limits.parent) {
+            return fail(Code::shutting_down, "the process that started this one has ended");
+        }
+    }
+    note("no new privileges", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
+    note("no memory dumps", limit(RLIMIT_CORE, 0));
+    note("limit of open files", limit(RLIMIT_NOFILE, limits.open_files_max));
+    if (limits.memory_bytes_max != 0 && kCountsMemory) {
+        note("limit of memory", limit(RLIMIT_DATA, limits.memory_bytes_max));
+    }
+    note("limit to own files", restrict_files(limits.folders));
+    note("limit of system calls", restrict_system_calls());
+    return missing;
+}
+
+}  // namespace comfyd

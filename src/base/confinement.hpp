@@ -1,0 +1,33 @@
+// Takes from the calling process, for good, what a program that computes for strangers does not
+// need: other people's files, the network, starting programs, memory without end. What it is asked
+// to compute may then break it, and only it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace comfyd {
+
+struct Confinement {
+    int parent = 0;                      // its pid; the process ends with it. 0: it does not
+    std::uint64_t memory_bytes_max = 0;  // 0: no limit
+    std::uint64_t open_files_max = 1'024;
+    std::vector<std::filesystem::path> folders{};  // all that it may write in; they exist
+};
+
+// Before any thread is started. Returns what this kernel cannot do, in words: the process runs
+// without it. Code::shutting_down: the parent has ended.
+Result<std::vector<std::string>> confine(const Confinement& limits);
+
+// The parts of it, each an errno or 0.
+// Files outside of `folders` cannot be opened but for those of the system, which can be read.
+int restrict_files(const std::vector<std::filesystem::path>& folders);
+// No connections, no sockets but those that listen in the file system, no programs, no look into
+// other processes and no signals to them.
+int restrict_system_calls();
+
+}  // namespace comfyd
