@@ -9,16 +9,13 @@ complain() {
     failed=1
 }
 
-# A room includes only the rooms it links (CMakeLists.txt). jobs/job.hpp is the shared vocabulary; the ledger implements
-# ports of other rooms and so includes their headers.
-declare -A may=(
-    [base]="base" [net]="base net" [workflow]="base workflow" [scheduler]="base scheduler"
-    [simulate]="base scheduler simulate"
-    [events]="base events" [jobs]="base jobs scheduler events" [ledger]="base jobs ledger assets notify"
-    [assets]="base net assets" [engine]="base workflow engine" [comfy]="base net comfy"
-    [fleet]="base net comfy engine workflow jobs assets fleet" [notify]="base net jobs notify" [auth]="base auth"
-    [standalone]="base net comfy engine workflow standalone" [observe]="base observe" [api]="base net comfy jobs workflow events assets auth observe api"
-)
+# A room includes only the rooms that the table lets it know. jobs/job.hpp is the shared vocabulary.
+declare -A may=()
+while read -r room knows; do may[$room]="$room $knows"; done < <(scripts/rooms.sh)
+for folder in src/*/; do
+    room=$(basename "$folder")
+    [ -n "${may[$room]:-}" ] || complain "src/$room is not in src/rooms.txt"
+done
 for room in "${!may[@]}"; do
     while IFS=: read -r file included; do
         # Tests of a room may use what whole-program tests are written with.
@@ -28,6 +25,10 @@ for room in "${!may[@]}"; do
     done < <(grep -rhoH --include='*.?pp' '^#include "[a-z0-9_]*/[^"]*"' "src/$room" 2>/dev/null |
         sed -E 's/#include "([^"]+)"/\1/')
 done
+
+scripts/rooms.sh --markdown | while IFS= read -r row; do
+    grep -qxF "$row" docs/architecture.md || { echo "$row"; break; }
+done | grep -q . && complain "docs/architecture.md does not show src/rooms.txt: run scripts/rooms.sh --write"
 
 beast=$(grep -rl --include='*.cpp' --include='*.hpp' 'boost/beast' src | grep -v '^src/net/' || true)
 [ -z "$beast" ] || complain "only src/net may include Beast: $beast"
