@@ -155,6 +155,23 @@ public:
         co_return sum.take();
     }
 
+    Task<Result<jobs::Purged>> purge(Time, int) override { co_return jobs::Purged{}; }
+    Task<Result<>> discard(JobId id) override {
+        const std::scoped_lock lock(mutex_);
+        const auto found = jobs_.find(id);
+        if (found == jobs_.end()) {
+            co_return fail(Code::not_found, "no such job");
+        }
+        if (!jobs::is_terminal(found->second.state)) {
+            co_return fail(Code::conflict, "it has not ended");
+        }
+        jobs_.erase(id);
+        specs_.erase(id);
+        events_.erase(id);
+        std::erase_if(keys_, [&](const auto& entry) { return entry.second == id; });
+        co_return Result<>();
+    }
+
     jobs::Spec spec(const JobId& id) {
         const std::scoped_lock lock(mutex_);
         return specs_.at(id);
