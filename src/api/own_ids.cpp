@@ -12,7 +12,6 @@ namespace comfyd::api {
 namespace {
 
 constexpr int kPage = 1'000;
-constexpr std::size_t kIdsLoadedMax = 10'000;
 
 // Ids that comfyd makes are of version 7; clients' own are hardly ever.
 bool may_be_ours(const JobId& id) {
@@ -23,10 +22,20 @@ bool may_be_ours(const JobId& id) {
 
 void OwnIds::add(const std::string& tenant, const std::string& own_id, const JobId& job) {
     const std::lock_guard lock(mutex_);
-    auto& jobs = tenants_[tenant].jobs[own_id];
-    const auto at = std::lower_bound(jobs.begin(), jobs.end(), job);
-    if (at == jobs.end() || *at != job) {
-        jobs.insert(at, job);
+    Tenant& of = tenants_[tenant];
+    if (!of.ids.emplace(job, own_id).second) {
+        return;
+    }
+    auto& jobs = of.jobs[own_id];
+    jobs.insert(std::lower_bound(jobs.begin(), jobs.end(), job), job);
+    if (of.ids.size() > kIdsMax) {
+        const auto oldest = of.ids.begin();
+        const auto entry = of.jobs.find(oldest->second);
+        std::erase(entry->second, oldest->first);
+        if (entry->second.empty()) {
+            of.jobs.erase(entry);
+        }
+        of.ids.erase(oldest);
     }
 }
 
@@ -60,7 +69,7 @@ Task<Result<>> load_own_ids(const Services& services, std::string tenant) {
     query.dialect = native::kDialect;
     query.limit = kPage;
     std::vector<jobs::Job> found;
-    while (found.size() < kIdsLoadedMax) {
+    while (found.size() < OwnIds::kIdsMax) {
         auto page = co_await services.jobs.list(query);
         if (!page) {
             co_return fail(std::move(page.error()));

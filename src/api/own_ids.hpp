@@ -1,8 +1,10 @@
 // Ids that clients gave to their prompts themselves, as ComfyUI lets them. Any thread. What was
 // before the process started is read from the ledger when a tenant first asks for an id that is not
-// known.
+// known. Of the latest kIdsMax of a tenant; older ones are forgotten.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -19,6 +21,8 @@ struct Services;
 
 class OwnIds {
 public:
+    static constexpr std::size_t kIdsMax = 10'000;
+
     void add(const std::string& tenant, const std::string& own_id, const JobId& job);
     // Oldest first: a client may use an id again.
     std::vector<JobId> find(const std::string& tenant, const std::string& own_id) const;
@@ -29,6 +33,7 @@ private:
     struct Tenant {
         bool loaded = false;
         std::unordered_map<std::string, std::vector<JobId>> jobs;
+        std::map<JobId, std::string> ids;  // the other way round, oldest first
     };
     mutable std::mutex mutex_;
     std::unordered_map<std::string, Tenant> tenants_;

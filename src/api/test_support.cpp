@@ -142,6 +142,26 @@ Task<Result<jobs::Stats>> MemoryLedger::stats(jobs::StatsQuery query) {
     co_return sum.take();
 }
 
+Task<Result<jobs::Purged>> MemoryLedger::purge(Time, int) {
+    co_return jobs::Purged{};
+}
+
+Task<Result<>> MemoryLedger::discard(JobId id) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = jobs_.find(id);
+    if (found == jobs_.end()) {
+        co_return fail(Code::not_found, "no such job");
+    }
+    if (!jobs::is_terminal(found->second.state)) {
+        co_return fail(Code::conflict, "it has not ended");
+    }
+    jobs_.erase(id);
+    specs_.erase(id);
+    events_.erase(id);
+    std::erase_if(keys_, [&](const auto& entry) { return entry.second == id; });
+    co_return Result<>();
+}
+
 jobs::Spec MemoryLedger::spec(const JobId& id) {
     const std::scoped_lock lock(mutex_);
     return specs_.at(id);

@@ -45,6 +45,8 @@ public:
     Task<Result<jobs::StateCounts>> counts(std::optional<std::string>) override;
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId>, int) override;
     Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override;
+    Task<Result<jobs::Purged>> purge(Time before, int limit) override;
+    Task<Result<>> discard(JobId id) override;
 
     jobs::Spec spec(const JobId& id);
     std::vector<jobs::Event> stored(const JobId& id);

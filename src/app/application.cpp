@@ -19,6 +19,7 @@
 #include "app/gauges.hpp"
 #include "app/learned.hpp"
 #include "app/pictures.hpp"
+#include "app/retention.hpp"
 #include "app/serving.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
@@ -128,6 +129,7 @@ public:
             boost::asio::co_spawn(core_.executor(), bring_down(grace), boost::asio::use_future);
         jobs_stopped.get();
         server_->stop(Millis(3000));
+        wait_for(retention_executor(), retention_->stop());
         wait_for(webhook_executor(), webhooks_->stop());
         io_.stop();
         core_.stop();
@@ -149,6 +151,7 @@ private:
         ledger_ = std::move(*opened);
         assets::StoreOptions store_options;
         store_options.directory = data_ / kAssetsFolder;
+        store_options.young = std::min(store_options.young, kept_for());
         store_options.blob_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
         assets_ = std::make_unique<assets::Store>(store_options, *ledger_, clock_, pool_);
         if (auto ready = assets_->open(); !ready) {
@@ -162,6 +165,13 @@ private:
         return {};
     }
 
+    // From the end of a job on.
+    Millis kept_for() const {
+        using Days = std::chrono::duration<double, std::ratio<86'400>>;
+        return std::chrono::round<Millis>(Days(config_.retention_days));
+    }
+
+    fs::path engine_folder() const { return data_ / "engine"; }
     fs::path running_mark() const { return data_ / "running"; }
 
     // A file that only an orderly stop removes: the next start then knows whether this process
@@ -202,7 +212,7 @@ private:
             return {};
         }
         engine::EngineOptions engine_options;
-        const fs::path folder = data_ / "engine";
+        const fs::path folder = engine_folder();
         engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
         engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb)
                                           << 20;
@@ -284,6 +294,15 @@ private:
         webhooks_ = std::make_unique<notify::Webhooks>(
             webhook_executor(), clock_, *ledger_, *ledger_, webhook_options
         );
+        Retention::Options retention;
+        retention.kept_for = kept_for();
+        retention.engine_folder = engine_folder();
+        retention.tell = [this](const Retention::Removed& removed) {
+            metrics_.purged(removed.jobs, removed.files);
+        };
+        retention_ = std::make_unique<Retention>(
+            retention_executor(), clock_, pool_, *ledger_, *assets_, std::move(retention)
+        );
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), fleet_->node_costs()
         );
@@ -325,7 +344,7 @@ private:
         options.json_body_bytes_max = static_cast<std::uint64_t>(config_.body_mb_max) << 20;
         options.upload_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
         options.allow_private_webhooks = config_.webhooks_allow_private;
-        options.retention = std::chrono::hours(24 * config_.retention_days);
+        options.retention = kept_for();
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
         options.metrics_are_open = config_.metrics_open;
         options.has_frontend = !config_.frontend_dir.empty();
@@ -420,6 +439,7 @@ private:
             webhooks_->start();
             webhooks_->wake();
         });
+        boost::asio::post(retention_executor(), [this] { retention_->start(); });
         co_return Result<>();
     }
 
@@ -464,6 +484,7 @@ private:
         });
     }
 
+    Executor retention_executor() { return io_.contexts().back()->get_executor(); }
     Executor webhook_executor() { return io_.contexts().front()->get_executor(); }
 
     Config config_;
@@ -483,6 +504,7 @@ private:
     std::unique_ptr<fleet::Fleet> fleet_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;
+    std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::Webhooks> webhooks_;
     std::unique_ptr<auth::Keys> keys_;

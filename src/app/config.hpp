@@ -119,7 +119,7 @@ struct Config {
     double gpu_seconds_per_unit = 0.05;
     int gpu_memory_mb = 0;
 
-    int retention_days = 30;
+    double retention_days = 30;
     int shutdown_grace_s = 5;
 };
 

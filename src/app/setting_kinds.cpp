@@ -52,7 +52,10 @@ Setting decimal(
                 std::from_chars(text.data(), text.data() + text.size(), value);
             if (error != std::errc() || end != text.data() + text.size() ||
                 !(value >= min && value <= max)) {
-                return invalid("'" + key + "' must be a number of at least 0, not '" + text + "'");
+                return invalid(
+                    "'" + key + "' must be a number from " + show_number(min) + " to " +
+                    show_number(max) + ", not '" + text + "'"
+                );
             }
             config.*member = value;
             return {};

@@ -292,11 +292,11 @@ std::vector<Setting> running_settings() {
             0,
             1 << 24
         ),
-        number(
+        decimal(
             "retention_days",
-            "Days that clients are told jobs and outputs are kept.",
+            "Days that ended jobs and their outputs are kept; 0.5: half a day.",
             &Config::retention_days,
-            1,
+            0.00001,
             3650
         ),
         number(

@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Millis kYoung = std::chrono::hours(1);
 constexpr std::size_t kReadBytes = 256 * 1024;
 constexpr std::size_t kBufferBytes = 4 * 1024 * 1024;
 constexpr std::size_t kAllBuffersBytes = 128 * 1024 * 1024;
@@ -186,10 +185,11 @@ std::shared_ptr<const std::string> Incoming::take() {
             }};
 }
 
-BlobFiles::BlobFiles(fs::path directory, std::uint64_t bytes_max, Clock& clock)
+BlobFiles::BlobFiles(fs::path directory, std::uint64_t bytes_max, Millis young, Clock& clock)
     : blobs_(directory / "blobs"),
       incoming_(directory / "incoming"),
       bytes_max_(bytes_max),
+      young_(young),
       clock_(clock) {}
 
 Result<> BlobFiles::open() {
@@ -406,7 +406,7 @@ Result<> BlobFiles::sync_folder(const fs::path& folder) const {
 // A time in the future counts as young: clocks are set back at times, and nothing is lost by
 // waiting.
 bool BlobFiles::is_young(Time modified) const {
-    return modified > clock_.now() - kYoung;
+    return modified > clock_.now() - young_;
 }
 
 }  // namespace comfyd::assets

@@ -92,7 +92,8 @@ private:
 
 class BlobFiles {
 public:
-    BlobFiles(std::filesystem::path directory, std::uint64_t bytes_max, Clock& clock);
+    // `young`: for how long a blob that was handed out counts as in use.
+    BlobFiles(std::filesystem::path directory, std::uint64_t bytes_max, Millis young, Clock& clock);
 
     // Makes the folders and empties incoming/.
     Result<> open();
@@ -124,6 +125,7 @@ private:
     std::filesystem::path blobs_;
     std::filesystem::path incoming_;
     std::uint64_t bytes_max_;
+    Millis young_;
     Clock& clock_;
     std::shared_ptr<std::atomic<std::uint64_t>> buffered_ =
         std::make_shared<std::atomic<std::uint64_t>>(0);

@@ -50,14 +50,18 @@ public:
     virtual Task<Result<std::optional<Asset>>> find_by_hash(
         std::string tenant, std::string hash
     ) = 0;
-    // False when there was none. Code::asset_in_use when a job's output.
+    // False when there was none. Code::asset_in_use while a job that has not ended made it, or
+    // takes it, or a named workflow does.
     virtual Task<Result<bool>> remove(AssetId id) = 0;
     // True while any record refers to the blob.
     virtual Task<Result<bool>> is_referenced(std::string hash) = 0;
     // Bytes that are kept with a record; nullopt: of none with this hash.
     virtual Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) = 0;
-    // Records whose expires_at has passed and that are no job's output.
+    // Records whose expires_at has passed, that are no job's output and not in use.
     virtual Task<Result<std::vector<Asset>>> expired(Time now, int limit) = 0;
+    // Blobs that may have lost their last record otherwise than by remove(): with the job that made
+    // them. Told once, and not after a restart. Any thread.
+    virtual std::vector<std::string> take_loose() = 0;
 };
 
 // Receives the bytes of a new blob. Not thread-safe; on destruction without finish() the bytes are
@@ -95,6 +99,8 @@ struct StoreOptions {
     std::filesystem::path directory;  // made when absent
     std::uint64_t blob_bytes_max = 8ULL * 1024 * 1024 * 1024;
     std::uint64_t kept_bytes_max = 32ULL * 1024;  // of an output that is kept with its record
+    // How long a blob without a record stays: somebody may be about to make one.
+    Millis young = std::chrono::hours(1);
 };
 
 // A file, or the bytes themselves.

@@ -174,7 +174,9 @@ Task<Result<Store::Impl::Recorded>> Store::Impl::add(Asset made, bool has_key) {
     co_return Recorded{std::move(made)};
 }
 
-Task<Result<Store::Impl::Recorded>> Store::Impl::record(NewAsset asset, Blob blob) {
+Task<Result<Store::Impl::Recorded>> Store::Impl::record(
+    NewAsset asset, Blob blob, std::shared_ptr<const std::string> bytes
+) {
     const Time now = clock_.now();
     const bool has_key = !asset.idempotency_key.empty();
     Asset made{
@@ -188,6 +190,7 @@ Task<Result<Store::Impl::Recorded>> Store::Impl::record(NewAsset asset, Blob blo
         .created_at = now,
         .expires_at = asset.expires_at,
         .job = asset.job,
+        .bytes = std::move(bytes),
     };
     if (made.job) {
         co_return Recorded{std::move(made)
@@ -272,6 +275,7 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
         co_return fail(std::move(known.error()));
     }
     bool is_there = false;
+    std::shared_ptr<const std::string> kept_bytes;
     if (*known) {
         auto work = guarded([this, hash] { return impl_->files().keep(hash); });
         auto kept = co_await impl_->pool().run(std::move(work));
@@ -285,6 +289,9 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
                 co_return fail(std::move(bytes.error()));
             }
             is_there = bytes->has_value();
+            if (is_there) {
+                kept_bytes = std::make_shared<const std::string>(std::move(**bytes));
+            }
         }
     }
     if (!is_there) {
@@ -297,7 +304,9 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
         asset.content_type = (*known)->content_type;
     }
     Blob blob{.hash = std::move(hash), .size_bytes = (*known)->size_bytes, .is_new = false};
-    auto recorded = co_await impl_->record(std::move(asset), std::move(blob));
+    // With the bytes, should the record that keeps them go in this moment.
+    auto recorded =
+        co_await impl_->record(std::move(asset), std::move(blob), std::move(kept_bytes));
     if (!recorded) {
         co_return fail(std::move(recorded.error()));
     }

@@ -19,7 +19,7 @@ public:
           clock_(clock),
           pool_(pool),
           kept_bytes_max_(options.kept_bytes_max),
-          files_(options.directory, options.blob_bytes_max, clock),
+          files_(options.directory, options.blob_bytes_max, options.young, clock),
           sweeper_(files_, catalogue, clock, pool) {}
 
     BlobFiles& files() { return files_; }
@@ -37,7 +37,10 @@ public:
         Asset asset;
         bool replayed = false;
     };
-    Task<Result<Recorded>> record(NewAsset asset, Blob blob);
+    // `bytes`: of a small content that is to be kept with the record, if it is not yet.
+    Task<Result<Recorded>> record(
+        NewAsset asset, Blob blob, std::shared_ptr<const std::string> bytes = nullptr
+    );
 
 private:
     // What an earlier request with the same key made of these bytes; nullopt: nothing that is

@@ -467,6 +467,37 @@ TEST_F(StoreTest, OutputsOfJobsAreNotRemoved) {
     EXPECT_TRUE(wait_for(store_.get("red", added.asset.id)));
 }
 
+TEST_F(StoreTest, SweepRemovesWhatWentWithItsJob) {
+    NewAsset asset = of("red");
+    asset.job = JobId::make(clock_.now());
+    const std::string large(StoreOptions().kept_bytes_max + 1, 'x');
+    const auto gone = add(large, asset);
+    const auto shared = add("y" + large, asset);
+    const auto other = add("y" + large, of("blue"));
+    for (const auto& added : {gone, shared}) {
+        ASSERT_TRUE(wait_for(catalogue_.add(added.asset)));
+    }
+    clock_.advance(std::chrono::hours(2));
+    EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
+    catalogue_.drop(gone.asset);
+    catalogue_.drop(shared.asset);
+    EXPECT_EQ(wait_for(store_.sweep()).value(), 1) << "long before the next look at every file";
+    EXPECT_FALSE(store_.path_of(gone.asset.hash));
+    EXPECT_TRUE(store_.path_of(other.asset.hash));
+}
+
+TEST_F(StoreTest, ARecordByHashKeepsBytesWhoseRecordGoesInThatMoment) {
+    NewAsset asset = of("red");
+    asset.job = JobId::make(clock_.now());
+    const auto output = add("small", asset);
+    ASSERT_TRUE(wait_for(catalogue_.add(output.asset)));
+    const auto again = wait_for(store_.from_hash(output.asset.hash, of("red")));
+    ASSERT_TRUE(again);
+    catalogue_.drop(output.asset);
+    EXPECT_EQ(wait_for(store_.read(*again, 100)).value(), "small");
+    EXPECT_TRUE(wait_for(store_.has_hash("red", again->hash)).value());
+}
+
 TEST_F(StoreTest, SweepRemovesBlobsThatACrashLeftWithoutARecord) {
     const auto added = add("kept", of("red"));
     catalogue_.is_broken = true;

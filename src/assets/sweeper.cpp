@@ -52,6 +52,9 @@ Task<Result<int>> Sweeper::remove_loose_blobs() {
     std::set<std::string> loose;
     {
         const std::lock_guard lock(mutex_);
+        for (std::string& hash : catalogue_.take_loose()) {
+            loose_.insert(std::move(hash));
+        }
         is_scan_due = !scanned_at_ || clock_.now() - *scanned_at_ >= kScanEvery;
         loose = loose_;
     }

@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 class MemoryCatalogue final : public Catalogue {
 public:
     std::atomic<bool> is_broken{false};
+    std::vector<std::string> loose;  // told by the next take_loose()
     // Called in is_referenced() after the answer is known and before it is given.
     std::function<void()> after_question;
 
@@ -97,6 +98,13 @@ public:
             }
         }
         co_return found;
+    }
+    std::vector<std::string> take_loose() override { return std::exchange(loose, {}); }
+    // As the ledger does with the job that made it.
+    void drop(const Asset& asset) {
+        const std::lock_guard lock(mutex_);
+        assets_.erase(asset.id);
+        loose.push_back(asset.hash);
     }
 
 private:

@@ -51,16 +51,19 @@ std::error_code put(const assets::Content& content, const fs::path& to) {
 }
 
 // Appears under its name whole or not at all; what is there already has the same content by its
-// name.
+// name, and is marked as used: old ones are removed.
 Result<> place_file(const assets::Content& content, const fs::path& to) {
     std::error_code error;
-    if (fs::exists(to, error)) {
+    fs::last_write_time(to, fs::file_time_type::clock::now(), error);
+    if (!error) {
         return {};
     }
     fs::create_directories(to.parent_path(), error);
     const fs::path temporary = unique_beside(to);
     error = put(content, temporary);
     if (!error) {
+        std::error_code ignored;  // an older file lasts as long as its job all the same
+        fs::last_write_time(temporary, fs::file_time_type::clock::now(), ignored);
         fs::rename(temporary, to, error);
     }
     if (error) {

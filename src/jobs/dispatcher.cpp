@@ -235,7 +235,16 @@ void Dispatcher::remember_deadline(const Job& job) {
 }
 
 void Dispatcher::forget(const JobId& id) {
-    deadlines_.erase(id);
+    if (const auto deadline = deadlines_.find(id); deadline != deadlines_.end()) {
+        // Deadlines may be days away: nothing of an ended job waits for them.
+        const auto [first, last] = alarms_.equal_range(deadline->second);
+        const auto alarm =
+            std::find_if(first, last, [&](const auto& entry) { return entry.second == id; });
+        if (alarm != last) {
+            alarms_.erase(alarm);
+        }
+        deadlines_.erase(deadline);
+    }
     secrets_.erase(id);
 }
 

@@ -105,6 +105,9 @@ Task<Result<bool>> Dispatcher::answer_from_store(std::shared_ptr<Attempt> attemp
         co_await change_attempt(attempt, [this, found](const Job& job, std::uint64_t sequence) {
             return complete_from(job, *found, sequence, clock_.now());
         });
+    if (!stored && stored.error().code == Code::output_unavailable) {
+        co_return false;  // they have gone in this moment
+    }
     if (!stored) {
         co_return fail(std::move(stored.error()));
     }

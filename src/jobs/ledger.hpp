@@ -72,6 +72,12 @@ struct WebhookStatus {
     bool dead = false;       // something was given up
 };
 
+// What a step of a purge took.
+struct Purged {
+    int jobs = 0;
+    bool more = false;  // there may be more to do: ask again
+};
+
 class Ledger {
 public:
     virtual ~Ledger() = default;
@@ -103,6 +109,14 @@ public:
     virtual Task<Result<std::vector<Unfinished>>> unfinished(
         std::optional<JobId> after, int limit
     ) = 0;
+
+    // Takes jobs that ended before `before`, the oldest first, each with all that is stored of it:
+    // what was asked for, events, deliveries, keys, records of outputs. A small step, which waits
+    // for writes of others; looks at no more than `limit` jobs. Those stay that are needed still:
+    // a webhook is to be delivered, or an unfinished job or a named workflow takes an output.
+    virtual Task<Result<Purged>> purge(Time before, int limit) = 0;
+    // The same for one job, at once. Code::not_found; Code::conflict when it stays.
+    virtual Task<Result<>> discard(JobId id) = 0;
 };
 
 }  // namespace comfyd::jobs

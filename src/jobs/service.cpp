@@ -91,6 +91,24 @@ Task<Result<View>> Service::Impl::cancel(std::string tenant, JobId id) {
     co_return view;
 }
 
+Task<Result<View>> Service::Impl::remove(std::string tenant, JobId id) {
+    auto found = co_await find(tenant, id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    if (!is_terminal(found->state)) {
+        auto cancelled = co_await cancel(std::move(tenant), id);
+        co_return cancelled;
+    }
+    auto gone = co_await ledger_.discard(id);
+    if (!gone && gone.error().code != Code::conflict) {
+        co_return fail(std::move(gone.error()));
+    }
+    View view;
+    view.job = std::move(*found);
+    co_return view;
+}
+
 Task<Result<>> Service::Impl::cancel_waiting(std::string tenant, JobId id) {
     auto found = co_await find(std::move(tenant), id);
     if (!found) {
@@ -261,6 +279,9 @@ Task<Result<Page>> Service::list(ListQuery query) {
 }
 Task<Result<View>> Service::cancel(std::string tenant, JobId id) {
     return impl_->cancel(std::move(tenant), id);
+}
+Task<Result<View>> Service::remove(std::string tenant, JobId id) {
+    return impl_->remove(std::move(tenant), id);
 }
 Task<Result<>> Service::cancel_waiting(std::string tenant, JobId id) {
     return impl_->cancel_waiting(std::move(tenant), id);

@@ -100,6 +100,9 @@ public:
     Task<Result<Page>> list(ListQuery query);
     // Idempotent: a job that has ended stays as it is.
     Task<Result<View>> cancel(std::string tenant, JobId id);
+    // An ended job goes at once with all that is stored of it, unless it is needed still
+    // (Ledger::purge()); one that has not ended is cancelled. The job as it was.
+    Task<Result<View>> remove(std::string tenant, JobId id);
     // Takes a job out of the queue; one that runs or has ended stays as it is: Code::conflict.
     Task<Result<>> cancel_waiting(std::string tenant, JobId id);
     // failed, cancelled or expired -> queued again. Code::conflict otherwise.

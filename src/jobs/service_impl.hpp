@@ -35,6 +35,7 @@ public:
     Task<Result<Job>> find(std::string tenant, JobId id);
     Task<Result<View>> get(std::string tenant, JobId id);
     Task<Result<View>> cancel(std::string tenant, JobId id);
+    Task<Result<View>> remove(std::string tenant, JobId id);
     Task<Result<>> cancel_waiting(std::string tenant, JobId id);
     Task<Result<View>> retry(std::string tenant, JobId id);
     Task<Result<std::shared_ptr<events::Subscription>>> watch(

@@ -103,7 +103,11 @@ Task<std::optional<Result<Accepted>>> Service::Impl::accept_with_outputs(NewJob&
         co_return std::nullopt;
     }
     job.then = *completed;
-    auto accepted = co_await ledger_.accept(std::move(job));
+    auto accepted = co_await ledger_.accept(job);
+    if (!accepted && accepted.error().code == Code::output_unavailable) {
+        job.then.reset();  // they have gone in this moment: it runs
+        co_return std::nullopt;
+    }
     if (accepted && accepted->created) {
         view.job = completed->job;
         view.estimated_wait_s.reset();

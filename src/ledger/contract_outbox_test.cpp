@@ -203,11 +203,11 @@ TEST_P(CatalogueContract, BlobsAreFoundByTenantAndHash) {
     EXPECT_FALSE(await_value(catalogue().is_referenced("blake3:2")));
 }
 
-TEST_P(CatalogueContract, RemovingKeepsOutputsAndSharedBlobs) {
+TEST_P(CatalogueContract, RemovingKeepsOutputsOfUnfinishedJobsAndSharedBlobs) {
     const auto one = make_asset("blake3:1");
     const auto two = make_asset("blake3:1");
     auto output = make_asset("blake3:2");
-    output.job = JobId::make(clock_.now());
+    output.job = start(accept(simple_spec())).id;
     for (const auto& asset : {one, two, output}) {
         await_value(catalogue().add(asset));
     }

@@ -73,19 +73,71 @@ TEST(CrashChild, DISABLED_Writes) {
     io.run();
 }
 
+// Each job has a record of an output, and some have a delivery that was made.
+Task<> end_forever(SqliteLedger& ledger, const Clock& clock) {
+    while (true) {
+        jobs::NewJob made;
+        made.spec = full_spec();
+        made.spec.webhook.reset();
+        made.change = jobs::make_job(JobId::make(clock.now()), made.spec, clock.now());
+        made.spec.idempotency_key = made.change.job.id.to_string();
+        const auto job = made.change.job;
+        auto accepted = co_await ledger.accept(std::move(made));
+        get(std::move(accepted));
+        auto started = get(jobs::start(job, "worker", 2, clock.now()));
+        auto first = co_await ledger.commit(started);
+        get(std::move(first));
+        jobs::Output output = full_output(clock.now());
+        output.bytes = std::make_shared<const std::string>(output.asset.to_string());
+        output.hash = "blake3:" + *output.bytes;
+        auto completed = get(jobs::complete(started.job, {output}, {}, 3, clock.now()));
+        auto second = co_await ledger.commit(completed);
+        get(std::move(second));
+    }
+}
+
+Task<> purge_forever(SqliteLedger& ledger, const Clock& clock) {
+    while (true) {
+        auto purged = co_await ledger.purge(clock.now() - Millis(50), 8);
+        if (get(std::move(purged)).jobs > 0) {
+            report(JobId{}, 1);
+        }
+    }
+}
+
+TEST(CrashChild, DISABLED_Purges) {
+    const char* path = std::getenv(kPathVariable);
+    ASSERT_NE(path, nullptr);
+    SystemClock clock;
+    SqliteLedger::Options options;
+    options.path = path;
+    options.wal_bytes_soft = 256 * 1024;
+    options.wal_bytes_max = 1024 * 1024;
+    const auto ledger = get(SqliteLedger::open(options, clock));
+    boost::asio::io_context io(1);
+    const auto fail_loudly = [](std::exception_ptr) { std::_Exit(1); };
+    for (int i = 0; i < 8; ++i) {
+        boost::asio::co_spawn(io, end_forever(*ledger, clock), fail_loudly);
+    }
+    boost::asio::co_spawn(io, purge_forever(*ledger, clock), fail_loudly);
+    io.run();
+}
+
 struct Child {
     pid_t id = 0;
     std::FILE* report = nullptr;
 };
 
-Child start_child(const std::filesystem::path& path) {
+Child start_child(
+    const std::filesystem::path& path, const std::string& test = "CrashChild.DISABLED_Writes"
+) {
     std::array<int, 2> pipe{};
     if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
         throw std::runtime_error("no pipe");
     }
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     std::vector<std::string> arguments{
-        self, "--gtest_filter=CrashChild.DISABLED_Writes", "--gtest_also_run_disabled_tests"
+        self, "--gtest_filter=" + test, "--gtest_also_run_disabled_tests"
     };
     std::vector<char*> argv;
     for (auto& argument : arguments) {
@@ -167,6 +219,35 @@ TEST(Crash, EverythingReportedDurableIsThereAfterAKill) {
     ASSERT_TRUE(get(query.bind().next()));
     EXPECT_EQ(query.text(0), "ok");
     EXPECT_GT(durable.size(), 500U);
+}
+
+TEST(Crash, AKillInTheMiddleOfAPurgeLeavesNothingHalfRemoved) {
+    TempFolder folder;
+    const auto path = folder.path() / "ledger.db";
+    for (const int steps : {1, 20, 100}) {
+        collect_and_kill(start_child(path, "CrashChild.DISABLED_Purges"), steps);
+        SystemClock clock;
+        get(SqliteLedger::open({.path = path}, clock)).reset();  // recovers
+        auto db = get(sqlite::Database::open(path, sqlite::Mode::read_write, Millis(0)));
+        const auto count = [&db](const char* sql) { return get(db->integer(sql)); };
+        const auto jobs = count("SELECT count(*) FROM jobs");
+        EXPECT_GT(jobs, 0);
+        EXPECT_EQ(count("SELECT count(*) FROM job_details"), jobs);
+        EXPECT_EQ(count("SELECT count(*) FROM job_specs"), jobs);
+        EXPECT_EQ(count("SELECT count(*) FROM idempotency_keys"), jobs);
+        EXPECT_EQ(count("SELECT sum(count) FROM counters WHERE kind = 0"), jobs);
+        const auto completed = count("SELECT count(*) FROM jobs WHERE state = 3");
+        EXPECT_EQ(count("SELECT count(*) FROM job_results"), completed);
+        EXPECT_EQ(count("SELECT count(*) FROM assets"), completed);
+        EXPECT_EQ(count("SELECT count(*) FROM contents"), completed);
+        EXPECT_EQ(
+            count("SELECT count(*) FROM job_events WHERE number NOT IN (SELECT number FROM jobs)"),
+            0
+        );
+        sqlite::Query check(*db, "PRAGMA integrity_check");
+        ASSERT_TRUE(get(check.bind().next()));
+        EXPECT_EQ(check.text(0), "ok");
+    }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "ledger/sqlite/lock_file.hpp"
 #include "ledger/sqlite/notes.hpp"
 #include "ledger/sqlite/outbox_store.hpp"
+#include "ledger/sqlite/purge.hpp"
 #include "ledger/sqlite/readers.hpp"
 #include "ledger/sqlite/rollups.hpp"
 #include "ledger/sqlite/workflow_store.hpp"
@@ -82,6 +83,8 @@ private:
 
 public:
     Clock& clock;
+    PurgeCursor purge_cursor;  // used by the writer's thread
+    LooseBlobs loose;
     Writer writer;
     Readers readers;
 };
@@ -199,6 +202,18 @@ Task<Result<std::vector<jobs::Unfinished>>> SqliteLedger::unfinished(
     std::optional<JobId> after, int limit
 ) {
     co_return impl_->readers.with([&](Database& db) { return find_unfinished(db, after, limit); });
+}
+
+Task<Result<jobs::Purged>> SqliteLedger::purge(Time before, int limit) {
+    return impl_->writer.write_behind(PurgeJobs{before, limit, impl_->purge_cursor, impl_->loose});
+}
+
+Task<Result<>> SqliteLedger::discard(JobId id) {
+    return impl_->writer.write(DiscardJob{id, impl_->loose}, false);
+}
+
+std::vector<std::string> SqliteLedger::take_loose() {
+    return impl_->loose.take();
 }
 
 Task<Result<jobs::WorkflowSaved>> SqliteLedger::save_workflow(jobs::WorkflowSave save) {

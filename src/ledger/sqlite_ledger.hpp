@@ -97,6 +97,8 @@ public:
     Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override;
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId> after, int limit)
         override;
+    Task<Result<jobs::Purged>> purge(Time before, int limit) override;
+    Task<Result<>> discard(JobId id) override;
 
     Task<Result<jobs::WorkflowSaved>> save_workflow(jobs::WorkflowSave save) override;
     Task<Result<std::optional<jobs::NamedWorkflow>>> find_workflow(jobs::WorkflowName of) override;
@@ -132,6 +134,7 @@ public:
     Task<Result<bool>> is_referenced(std::string hash) override;
     Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override;
     Task<Result<std::vector<assets::Asset>>> expired(Time now, int limit) override;
+    std::vector<std::string> take_loose() override;
 
     Task<Result<std::vector<notify::Delivery>>> due(Time now, int limit) override;
     Task<Result<std::optional<Time>>> next_due() override;

@@ -243,6 +243,8 @@ public:
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId>, int) override {
         co_return broken();
     }
+    Task<Result<jobs::Purged>> purge(Time, int) override { co_return broken(); }
+    Task<Result<>> discard(JobId) override { co_return broken(); }
     Task<Result<Outbox::Counts>> counts() override { co_return broken(); }
 
 private:

@@ -154,6 +154,11 @@ public:
         }
     }
 
+    void purged(int jobs, int files) {
+        purged_jobs_.Increment(jobs);
+        removed_files_.Increment(files);
+    }
+
     void worker_used(std::string_view worker, const WorkerUse& use) {
         const auto add = [worker](CounterByWorker& counter, double by) {
             counter.children
@@ -205,6 +210,18 @@ private:
             .Name("comfyd_jobs_submitted_total")
             .Help("Accepted jobs, by the API that they came by.")
             .Register(registry_);
+    prometheus::Counter& purged_jobs_ =
+        make_counters(
+            registry_, "comfyd_jobs_purged_total", "Ended jobs that were removed after their time."
+        )
+            .Add({});
+    prometheus::Counter& removed_files_ =
+        make_counters(
+            registry_,
+            "comfyd_files_removed_total",
+            "Files that nothing referred to any more, and records of expired uploads."
+        )
+            .Add({});
     prometheus::Family<prometheus::Counter>& finished_family_ =
         prometheus::BuildCounter()
             .Name("comfyd_jobs_finished_total")
@@ -250,6 +267,10 @@ void Metrics::job_submitted(std::string_view dialect) {
 
 void Metrics::job_finished(std::string_view state, double queue_seconds, double execution_seconds) {
     impl_->job_finished(state, queue_seconds, execution_seconds);
+}
+
+void Metrics::purged(int jobs, int files) {
+    impl_->purged(jobs, files);
 }
 
 void Metrics::worker_used(std::string_view worker, const WorkerUse& use) {

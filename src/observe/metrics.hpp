@@ -23,6 +23,9 @@ public:
     // comfyd_jobs_finished_total{state}; comfyd_job_queue_seconds and _execution_seconds where >= 0
     void job_finished(std::string_view state, double queue_seconds, double execution_seconds);
 
+    // comfyd_jobs_purged_total, comfyd_files_removed_total
+    void purged(int jobs, int files);
+
     // comfyd_gpu_seconds_total{worker}, comfyd_model_load_seconds_total{worker},
     // comfyd_images_total{worker}, comfyd_cost_usd_total{worker}
     struct WorkerUse {

@@ -59,11 +59,14 @@ TEST(Metrics, CountsJobs) {
     Metrics metrics;
     metrics.job_submitted("comfy-v2");
     metrics.job_submitted("tasks");
+    metrics.purged(3, 2);
     metrics.job_submitted("comfy-v2");
     metrics.job_finished("completed", 1.5, 12);
     const std::string text = metrics.render(nullptr);
     EXPECT_THAT(text, HasSubstr(R"(comfyd_jobs_submitted_total{dialect="comfy-v2"} 2)"));
     EXPECT_THAT(text, HasSubstr(R"(comfyd_jobs_submitted_total{dialect="tasks"} 1)"));
+    EXPECT_THAT(text, HasSubstr("comfyd_jobs_purged_total 3"));
+    EXPECT_THAT(text, HasSubstr("comfyd_files_removed_total 2"));
     EXPECT_THAT(text, HasSubstr(R"(comfyd_jobs_finished_total{state="completed"} 1)"));
     EXPECT_THAT(text, HasSubstr("comfyd_job_queue_seconds_sum 1.5"));
     EXPECT_THAT(text, HasSubstr("comfyd_job_execution_seconds_sum 12"));

@@ -121,7 +121,7 @@ constexpr std::string_view kOperations = R"json({
   "operationId": "deleteAsset", "tags": ["assets"], "summary": "Delete an asset's record",
   "responses": {
     "204": {"description": "Deleted."},
-    "409": {"description": "asset_in_use: a job's output.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}}},
+    "409": {"description": "asset_in_use: of a job that has not ended, or in use by a named workflow.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}}},
 "getAssetContent": {
   "operationId": "getAssetContent", "tags": ["assets"], "summary": "Download an asset",
   "description": "With an API key, or with the expires and signature of a link from 'url'.",

@@ -108,19 +108,29 @@ Task<> get_task(Call& call, const Services& services) {
     co_await send(call, json_response(200, body));
 }
 
-Task<> cancel_task(Call& call, const Services& services) {
+using Change = Task<Result<jobs::View>> (jobs::Service::*)(std::string, JobId);
+
+Task<> change_task(Call& call, const Services& services, Change change) {
     const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
     if (!id) {
         co_await send(call, error_response(id.error()));
         co_return;
     }
-    auto view = co_await services.jobs.cancel(call.caller.tenant, *id);
+    auto view = co_await (services.jobs.*change)(call.caller.tenant, *id);
     if (!view) {
         co_await send(call, error_response(view.error()));
         co_return;
     }
     const json::object body = encode_task(view->job, execution::links_of(call, services));
     co_await send(call, json_response(200, body));
+}
+
+Task<> cancel_task(Call& call, const Services& services) {
+    return change_task(call, services, &jobs::Service::cancel);
+}
+
+Task<> delete_task(Call& call, const Services& services) {
+    return change_task(call, services, &jobs::Service::remove);
 }
 
 Task<> list_tasks(Call& call, const Services& services) {
@@ -280,8 +290,8 @@ void add_tasks(Router& router, const Services& services) {
     add(Method::post, "/api/v1/tasks", submit_task, operation_submit());
     add(Method::get, "/api/v1/tasks", list_tasks, operation_list());
     add(Method::get, "/api/v1/tasks/{id}", get_task, operation_get());
-    add(Method::del, "/api/v1/tasks/{id}", cancel_task, operation_cancel("deleteTask"));
-    add(Method::post, "/api/v1/tasks/{id}/cancel", cancel_task, operation_cancel("cancelTask"));
+    add(Method::del, "/api/v1/tasks/{id}", delete_task, operation_delete());
+    add(Method::post, "/api/v1/tasks/{id}/cancel", cancel_task, operation_cancel());
     add(Method::get, "/api/v1/tasks/{id}/events", stream_task, operation_events());
     add(Method::get, "/api/v1/workers", list_workers, operation_workers());
     add(Method::get, "/api/v1/workers/metrics", worker_metrics, operation_worker_metrics());

@@ -82,11 +82,20 @@ json::object operation_list() {
     return made;
 }
 
-json::object operation_cancel(std::string_view id) {
-    json::object made = answer("tasks", id, "Cancel a task", "Task");
+json::object operation_cancel() {
+    json::object made = answer("tasks", "cancelTask", "Cancel a task", "Task");
     made["description"] =
         "A waiting task is cancelled at once; a running one is interrupted on its worker. The "
         "record stays readable.";
+    return made;
+}
+
+json::object operation_delete() {
+    json::object made = answer("tasks", "deleteTask", "Delete a task, or cancel it", "Task");
+    made["description"] =
+        "A task that has ended is removed with its outputs and answered as it was; one whose "
+        "callback is still to be delivered is removed after its time. A task that has not ended is "
+        "cancelled and stays readable.";
     return made;
 }
 

@@ -100,6 +100,10 @@ Task<> cancel(Call& call, const Services& services, const Version& version) {
     return act(call, services, version, &jobs::Service::cancel, 200);
 }
 
+Task<> remove_execution(Call& call, const Services& services, const Version& version) {
+    return act(call, services, version, &jobs::Service::remove, 200);
+}
+
 Task<> retry(Call& call, const Services& services, const Version& version) {
     return act(call, services, version, &jobs::Service::retry, 202);
 }
@@ -327,8 +331,8 @@ void add_workflows(Router& router, const Services& services) {
         add(Method::post, "execute", execute, operation_execute(*version));
         add(Method::get, "executions", list, operation_list(*version));
         add(Method::get, "execution/{id}", get, operation_get(*version));
-        add(Method::del, "execution/{id}", cancel, operation_cancel(*version, "delete"));
-        add(Method::post, "execution/{id}/cancel", cancel, operation_cancel(*version, "cancel"));
+        add(Method::del, "execution/{id}", remove_execution, operation_delete(*version));
+        add(Method::post, "execution/{id}/cancel", cancel, operation_cancel(*version));
         add(Method::post, "execution/{id}/retry", retry, operation_retry(*version));
         add(Method::get, "execution/{id}/metrics", metrics, operation_metrics(*version));
         add(Method::get, "execution/{id}/explain", explain, operation_explain(*version));

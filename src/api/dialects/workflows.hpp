@@ -48,7 +48,8 @@ net::Response error_response(
 json::object operation_execute(const Version& version);
 json::object operation_get(const Version& version);
 json::object operation_list(const Version& version);
-json::object operation_cancel(const Version& version, std::string_view id);
+json::object operation_cancel(const Version& version);
+json::object operation_delete(const Version& version);
 json::object operation_retry(const Version& version);
 json::object operation_metrics(const Version& version);
 json::object operation_explain(const Version& version);

@@ -83,13 +83,22 @@ json::object operation_list(const Version& version) {
     })json");
 }
 
-json::object operation_cancel(const Version& version, std::string_view id) {
-    json::object made =
-        execution_operation(version, std::string(id) + "Execution", "Cancel an execution");
+json::object operation_cancel(const Version& version) {
+    json::object made = execution_operation(version, "cancelExecution", "Cancel an execution");
     made["description"] =
         "A waiting execution is cancelled at once; a running one is interrupted on its worker. "
         "Cancelling an "
         "execution that has ended changes nothing. The record stays readable.";
+    return made;
+}
+
+json::object operation_delete(const Version& version) {
+    json::object made =
+        execution_operation(version, "deleteExecution", "Delete an execution, or cancel it");
+    made["description"] =
+        "An execution that has ended is removed with its outputs and answered as it was; one whose "
+        "webhook is still to be delivered is removed after its time. An execution that has not "
+        "ended is cancelled and stays readable.";
     return made;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ledger/sqlite/asset_uses.hpp"
 #include "ledger/sqlite/codec.hpp"
 
 namespace comfyd::ledger::sqlite {
@@ -24,8 +25,12 @@ constexpr char kIsReferenced[] = "SELECT EXISTS (SELECT 1 FROM assets WHERE hash
 constexpr char kExpired[] =
     "SELECT " COMFYD_ASSET_COLUMNS
     " FROM assets INDEXED BY assets_expiring WHERE expires_at IS NOT NULL AND "
-    "job IS NULL AND expires_at <= ? ORDER BY expires_at LIMIT ?";
-constexpr char kIsOutput[] = "SELECT job IS NOT NULL FROM assets WHERE id = ?";
+    "job IS NULL AND expires_at <= ?1 AND NOT EXISTS "
+    "(SELECT 1 FROM asset_uses u WHERE u.asset IN (assets.hash, assets.id)) "
+    "ORDER BY expires_at LIMIT ?2";
+constexpr char kFindHeld[] =
+    "SELECT hash, EXISTS (SELECT 1 FROM jobs WHERE jobs.id = assets.job AND state < 3) "
+    "FROM assets WHERE assets.id = ?";
 constexpr char kRemove[] = "DELETE FROM assets WHERE id = ?";
 constexpr char kFindContent[] =
     "SELECT content FROM assets WHERE hash = ? AND content IS NOT NULL LIMIT 1";
@@ -142,23 +147,7 @@ Result<> add_output(Session& session, const jobs::Job& job, const jobs::Output& 
         .run();
 }
 
-Result<bool> RemoveAsset::operator()(Session& session) {
-    {
-        Query query(session.db, kIsOutput);
-        const auto row = query.bind(id).next();
-        if (!row) {
-            return fail(row.error());
-        }
-        if (!*row) {
-            return false;
-        }
-        if (query.integer(0) != 0) {
-            return fail(
-                Code::asset_in_use,
-                "asset " + id.to_string() + " is the output of a job and stays with it"
-            );
-        }
-    }
+Result<std::optional<std::string>> remove_record(Session& session, const AssetId& id) {
     std::optional<std::int64_t> content;
     std::string hash;
     {
@@ -166,6 +155,9 @@ Result<bool> RemoveAsset::operator()(Session& session) {
         const auto row = query.bind(id).next();
         if (!row) {
             return fail(row.error());
+        }
+        if (!*row) {
+            return std::nullopt;
         }
         content = query.is_null(0) ? std::nullopt : std::optional(query.integer(0));
         hash = query.text(1);
@@ -178,7 +170,40 @@ Result<bool> RemoveAsset::operator()(Session& session) {
             return fail(std::move(gone.error()));
         }
     }
-    return true;
+    return hash;
+}
+
+Result<bool> RemoveAsset::operator()(Session& session) {
+    std::string hash;
+    bool is_held = false;
+    {
+        Query query(session.db, kFindHeld);
+        const auto row = query.bind(id).next();
+        if (!row) {
+            return fail(row.error());
+        }
+        if (!*row) {
+            return false;
+        }
+        hash = query.text(0);
+        is_held = query.integer(1) != 0;
+    }
+    const auto used = is_used(session.db, id, hash);
+    if (!used) {
+        return fail(used.error());
+    }
+    if (is_held || *used) {
+        return fail(
+            Code::asset_in_use,
+            "asset " + id.to_string() +
+                " belongs to a job that has not ended, or a named workflow takes it"
+        );
+    }
+    auto removed = remove_record(session, id);
+    if (!removed) {
+        return fail(std::move(removed.error()));
+    }
+    return removed->has_value();
 }
 
 Result<std::optional<assets::Asset>> find_asset(Database& db, const AssetId& id) {

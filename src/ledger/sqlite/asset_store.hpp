@@ -24,7 +24,9 @@ struct AddAsset {
 };
 // The record of an output, as part of the commit that completes its job.
 Result<> add_output(Session& session, const jobs::Job& job, const jobs::Output& output, Time now);
-// Code::asset_in_use for a job's output.
+// With its bytes, where no other record keeps them. The hash of what was removed.
+Result<std::optional<std::string>> remove_record(Session& session, const AssetId& id);
+// Code::asset_in_use: see assets::Catalogue.
 struct RemoveAsset {
     using Value = bool;
     AssetId id;

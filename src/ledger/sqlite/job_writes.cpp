@@ -78,6 +78,36 @@ Result<> insert_event(
         .run();
 }
 
+// The outputs that a job is answered with may have gone since they were found.
+Result<> check_reused(Session& session, const jobs::Job& job) {
+    if (!job.reused_from) {
+        return {};
+    }
+    for (const jobs::Output& output : job.outputs) {
+        const auto kept = is_blob_referenced(session.db, output.hash);
+        if (!kept) {
+            return fail(kept.error());
+        }
+        if (!*kept) {
+            return fail(
+                Code::output_unavailable,
+                "output '" + output.name + "' of job " + job.reused_from->to_string() +
+                    " is no longer stored"
+            );
+        }
+    }
+    return {};
+}
+
+// Assets are held for as long as a job may run.
+Result<> change_uses(Session& session, const JobId& job, int old_state, jobs::State state) {
+    const bool had_ended = jobs::is_terminal(static_cast<jobs::State>(old_state));
+    if (had_ended == jobs::is_terminal(state)) {
+        return {};
+    }
+    return had_ended ? add_uses_again(session.db, job) : drop_uses(session.db, job);
+}
+
 }  // namespace
 
 AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
@@ -87,6 +117,7 @@ AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
     metadata_ = encode(spec.metadata);
     dialect_data_ = encode(spec.dialect_data);
     queued_data_ = encode(new_.change.event.data);
+    used_assets_ = mentioned_assets(spec.workflow);
     if (spec.profile) {
         profile_ = jobs::encode_profile(*spec.profile);
     }
@@ -114,6 +145,11 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
             return std::move(**earlier);
         }
     }
+    if (new_.then) {
+        if (auto kept = check_reused(session, new_.then->job); !kept) {
+            return fail(std::move(kept.error()));
+        }
+    }
     const std::int64_t number = session.next_number;
     // First, because it is the only statement that another job with this id can refuse.
     if (auto done = insert_job(session, number); !done) {
@@ -127,6 +163,9 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
         if (auto done = insert_key(session); !done) {
             return fail(std::move(done.error()));
         }
+    }
+    if (auto done = add_uses(session.db, job.id, used_assets_); !done) {
+        return fail(std::move(done.error()));
     }
     if (announces_) {
         auto done = add_delivery(session, job.id, new_.change.event.sequence, new_.change.event.at);
@@ -279,7 +318,14 @@ Result<> CommitChange::operator()(Session& session) {
         wanted = event.is_durable() && !query.is_null(5) && wants_event(query.text(5), event.type);
         had_result = query.integer(6) != 0;
     }
+    const bool has_completed = event.type == jobs::EventType::completed;
+    if (auto kept = has_completed ? check_reused(session, job) : Result<>(); !kept) {
+        return kept;
+    }
     if (auto done = update_job(session, number); !done) {
+        return done;
+    }
+    if (auto done = change_uses(session, job.id, old_state, job.state); !done) {
         return done;
     }
     if (auto done = write_result(session, number, had_result); !done) {
@@ -295,7 +341,7 @@ Result<> CommitChange::operator()(Session& session) {
             return done;
         }
     }
-    if (event.type == jobs::EventType::completed) {
+    if (has_completed) {
         for (const jobs::Output& output : job.outputs) {
             if (auto done = add_output(session, job, output, event.at); !done) {
                 return done;

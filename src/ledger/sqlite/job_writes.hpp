@@ -8,6 +8,7 @@
 #include <string>
 
 #include "jobs/ledger.hpp"
+#include "ledger/sqlite/asset_uses.hpp"
 #include "ledger/sqlite/session.hpp"
 
 namespace comfyd::ledger::sqlite {
@@ -33,6 +34,7 @@ private:
     std::optional<std::string> profile_;
     std::optional<std::string> queued_data_;
     std::optional<std::string> webhook_events_;
+    MentionedAssets used_assets_;
     bool announces_ = false;  // the webhook wants to hear of "queued"
 };
 

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "ledger/sqlite/asset_uses.hpp"
+
 namespace comfyd::ledger::sqlite {
 namespace {
 
@@ -214,6 +216,18 @@ CREATE TABLE contents (
 ALTER TABLE assets ADD COLUMN content INTEGER;
 )sql";
 
+// What a purge finds ended jobs by, and which assets unfinished jobs and named workflows mention: a
+// holder is the id of a job or the number of a workflow's version, an asset its id or its hash.
+constexpr std::string_view kVersion8 = R"sql(
+CREATE INDEX jobs_ended ON jobs (finished_at, id) WHERE state >= 3;
+CREATE TABLE asset_uses (
+    holder BLOB NOT NULL,
+    asset BLOB NOT NULL,
+    PRIMARY KEY (holder, asset)
+) WITHOUT ROWID;
+CREATE INDEX asset_uses_by_asset ON asset_uses (asset);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -222,6 +236,7 @@ constexpr Migration kMigrations[] = {
     {5, kVersion5},
     {6, kVersion6},
     {7, kVersion7},
+    {8, kVersion8, note_all_uses},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";
@@ -258,6 +273,11 @@ Result<> run_step(Database& db, const Migration& step) {
     );
     if (!changed) {
         return fail(changed.error());
+    }
+    if (step.then != nullptr) {
+        if (auto done = step.then(db); !done) {
+            return done;
+        }
     }
     return (*transaction)->commit();
 }

@@ -14,6 +14,7 @@ namespace comfyd::ledger::sqlite {
 struct Migration {
     int version;  // 1, 2, 3 …
     std::string_view script;
+    Result<> (*then)(Database& db) = nullptr;  // in the same transaction, what a script cannot do
 };
 
 std::span<const Migration> migrations();

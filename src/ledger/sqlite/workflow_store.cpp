@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/id.hpp"
+#include "ledger/sqlite/asset_uses.hpp"
 
 namespace comfyd::ledger::sqlite {
 namespace {
@@ -33,6 +34,7 @@ constexpr char kInsert[] =
 constexpr char kInsertVersion[] =
     "INSERT INTO workflow_versions (workflow, version, created_at, node_count, content_hash, "
     "description, parameters, workflow_text, prompt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+constexpr char kLastInserted[] = "SELECT last_insert_rowid()";
 constexpr char kTouch[] =
     "UPDATE workflows SET tag = ?, updated_at = ?, last_version = max(last_version, ?) "
     "WHERE number = ?";
@@ -175,7 +177,7 @@ Result<Row> add_row(Session& session, const jobs::WorkflowName& of) {
     if (!added) {
         return fail(std::move(added.error()));
     }
-    const auto number = session.db.integer("SELECT last_insert_rowid()");
+    const auto number = session.db.integer(kLastInserted);
     if (!number) {
         return fail(number.error());
     }
@@ -209,6 +211,15 @@ Result<> add_version(Session& session, Row& row, const jobs::WorkflowVersion& ve
                      .run();
     if (!added) {
         return added;
+    }
+    const auto number = session.db.integer(kLastInserted);
+    if (!number) {
+        return fail(number.error());
+    }
+    for (const std::string* text : {&version.workflow, &version.prompt}) {
+        if (auto noted = add_uses(session.db, *number, mentioned_assets(*text)); !noted) {
+            return noted;
+        }
     }
     row.workflow.latest = row.last_version;
     row.workflow.version_count += 1;
@@ -363,6 +374,9 @@ Result<jobs::NamedWorkflow> RemoveWorkflowVersion::operator()(Session& session) 
                 "': delete the workflow instead"
         );
     }
+    if (auto dropped = drop_uses(session.db, row->number, version); !dropped) {
+        return fail(std::move(dropped.error()));
+    }
     auto removed = Query(session.db, kRemoveVersion).bind(row->number, version).run();
     if (!removed) {
         return fail(std::move(removed.error()));
@@ -381,6 +395,9 @@ Result<> RemoveWorkflow::operator()(Session& session) {
     auto row = get_row(session.db, of, expected_tag);
     if (!row) {
         return fail(std::move(row.error()));
+    }
+    if (auto dropped = drop_all_uses(session.db, row->number); !dropped) {
+        return dropped;
     }
     for (const char* statement : {kRemoveLabels, kRemoveVersions, kRemove}) {
         auto removed = Query(session.db, statement).bind(row->number).run();

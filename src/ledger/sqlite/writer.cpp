@@ -17,15 +17,19 @@ namespace {
 constexpr int kPageBytes = 8 * 1024;
 constexpr std::uint64_t kFrameHeadBytes = 24;
 constexpr char kPageSize[] = "PRAGMA page_size";
+constexpr char kAutoVacuum[] = "PRAGMA auto_vacuum";
+constexpr char kPageCount[] = "PRAGMA page_count";
+constexpr std::int64_t kRewrittenBytesMax = 64LL * 1024 * 1024;
 constexpr char kLastNumber[] = "SELECT max(number) FROM job_details";
 constexpr char kWriteProbe[] = "INSERT OR REPLACE INTO probes (id, at) VALUES (1, ?)";
 
-// page_size only takes effect on a new database. The log file is kept at most this long between
-// uses, because overwriting is faster than appending.
+// page_size and auto_vacuum only take effect on a new database. The log file is kept at most this
+// long between uses, because overwriting is faster than appending.
 std::string settings(const SqliteLedger::Options& options) {
     std::string script =
         "PRAGMA page_size = " + std::to_string(kPageBytes) +
-        ";PRAGMA journal_mode = WAL;PRAGMA synchronous = FULL;PRAGMA cache_size = -8192;"
+        ";PRAGMA auto_vacuum = INCREMENTAL;PRAGMA journal_mode = WAL;PRAGMA synchronous = "
+        "FULL;PRAGMA cache_size = -8192;"
         "PRAGMA temp_store = MEMORY;PRAGMA trusted_schema = OFF;PRAGMA journal_size_limit = " +
         std::to_string(options.wal_bytes_max);
     if (options.database_bytes_max > 0) {
@@ -33,6 +37,21 @@ std::string settings(const SqliteLedger::Options& options) {
         script += ";PRAGMA max_page_count = " + std::to_string(pages);
     }
     return script;
+}
+
+// A database from before pages were given back is rewritten once, where that is quick; a larger one
+// uses its free pages again and stays as long as it is (docs/operations.md).
+Result<> make_shrinkable(Database& db) {
+    const auto vacuum = db.integer(kAutoVacuum);
+    if (!vacuum) {
+        return fail(vacuum.error());
+    }
+    const auto pages = db.integer(kPageCount);
+    if (!pages) {
+        return fail(pages.error());
+    }
+    const bool is_quick = *pages * kPageBytes <= kRewrittenBytesMax;
+    return *vacuum == 0 && is_quick ? db.execute("VACUUM") : Result<>();
 }
 
 int keep_log_length(void* into, sqlite3*, const char*, int pages) {
@@ -83,6 +102,9 @@ Result<> Writer::connect() {
     if (auto migrated = migrate(**db, migrations()); !migrated) {
         return migrated;
     }
+    if (auto made = make_shrinkable(**db); !made) {
+        return made;
+    }
     if (auto prepared = Rollups::prepare(**db); !prepared) {
         return prepared;
     }
@@ -104,7 +126,7 @@ Result<> Writer::connect() {
     return {};
 }
 
-void Writer::enqueue(std::unique_ptr<Operation> operation, bool may_refuse) {
+void Writer::enqueue(std::unique_ptr<Operation> operation, Urgency urgency) {
     std::optional<Error> refusal;
     {
         const std::scoped_lock lock(mutex_);
@@ -119,13 +141,17 @@ void Writer::enqueue(std::unique_ptr<Operation> operation, bool may_refuse) {
                     " bytes is too large to store; the limit is " +
                     std::to_string(kOperationBytesMax)
             );
-        } else if (may_refuse && queue_bytes_ > 0 &&
+        } else if (urgency == Urgency::now_or_refused && queue_bytes_ > 0 &&
                    queue_bytes_ + bytes > options_.queue_bytes_max) {
             refusal =
                 Error(Code::queue_full, "too many jobs wait to be stored; try again in a second");
         } else {
-            queue_bytes_ += bytes;
-            queue_.push_back(std::move(operation));
+            if (urgency == Urgency::behind) {
+                behind_.push_back(std::move(operation));
+            } else {
+                queue_bytes_ += bytes;
+                queue_.push_back(std::move(operation));
+            }
             if (is_waiting_) {
                 is_waiting_ = false;
                 wake_.notify_one();
@@ -166,7 +192,7 @@ bool Writer::wait_for_work(Batch& batch) {
         log_room_.make(log_bytes(log_pages_));
         lock.lock();
     }
-    const auto ready = [this] { return !queue_.empty() || is_stopping_; };
+    const auto ready = [this] { return !queue_.empty() || !behind_.empty() || is_stopping_; };
     is_waiting_ = true;
     if (failure_) {
         wake_.wait_for(lock, options_.probe_interval, ready);
@@ -174,6 +200,12 @@ bool Writer::wait_for_work(Batch& batch) {
         wake_.wait(lock, ready);
     }
     is_waiting_ = false;
+    if (!behind_.empty() && (queue_.empty() || ++batches_before_behind_ > kBatchesBeforeBehind)) {
+        batches_before_behind_ = 0;
+        batch.push_back(std::move(behind_.front()));
+        behind_.pop_front();
+        return true;
+    }
     std::size_t bytes = 0;
     while (!queue_.empty() && batch.size() < kBatchOperationsMax && bytes < kBatchBytesMax) {
         bytes += queue_.front()->bytes();

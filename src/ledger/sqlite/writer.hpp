@@ -6,6 +6,9 @@
 // it was, and is tried again with the next batch. The log is checkpointed while nobody waits, or
 // when it grew too long. SQLite before 3.51.3 can corrupt a database when two connections
 // checkpoint at once; here there is never a second.
+//
+// What is written behind waits until nothing else does, or some batches have gone before it; it is
+// a transaction of its own.
 #pragma once
 
 #include <array>
@@ -31,6 +34,7 @@ namespace comfyd::ledger::sqlite {
 
 inline constexpr std::size_t kBatchOperationsMax = 256;
 inline constexpr std::size_t kBatchBytesMax = 8 * 1024 * 1024;
+inline constexpr int kBatchesBeforeBehind = 8;
 inline constexpr std::size_t kOperationBytesMax = 256 * 1024 * 1024;
 
 class Writer {
@@ -47,6 +51,8 @@ public:
     // Any thread. `may_refuse`: Code::queue_full when too much waits already.
     template <class Work>
     Task<Result<typename Work::Value>> write(Work work, bool may_refuse);
+    template <class Work>
+    Task<Result<typename Work::Value>> write_behind(Work work);
 
     SqliteLedger::Stats stats() const;
     Result<> healthy() const;
@@ -54,7 +60,11 @@ public:
 private:
     using Batch = std::vector<std::unique_ptr<Operation>>;
 
-    void enqueue(std::unique_ptr<Operation> operation, bool may_refuse);
+    enum class Urgency { now, now_or_refused, behind };
+
+    template <class Work>
+    Task<Result<typename Work::Value>> await_write(Work work, Urgency urgency);
+    void enqueue(std::unique_ptr<Operation> operation, Urgency urgency);
     void run();
     bool wait_for_work(Batch& batch);
     void commit(Batch& batch);
@@ -83,6 +93,8 @@ private:
     std::condition_variable wake_;
     std::deque<std::unique_ptr<Operation>> queue_;
     std::size_t queue_bytes_ = 0;
+    std::deque<std::unique_ptr<Operation>> behind_;
+    int batches_before_behind_ = 0;  // since something waits there
     bool is_waiting_ = false;
     bool is_stopping_ = false;
     std::optional<Error> failure_;  // of the latest write
@@ -93,16 +105,26 @@ private:
 
 template <class Work>
 Task<Result<typename Work::Value>> Writer::write(Work work, bool may_refuse) {
+    return await_write(std::move(work), may_refuse ? Urgency::now_or_refused : Urgency::now);
+}
+
+template <class Work>
+Task<Result<typename Work::Value>> Writer::write_behind(Work work) {
+    return await_write(std::move(work), Urgency::behind);
+}
+
+template <class Work>
+Task<Result<typename Work::Value>> Writer::await_write(Work work, Urgency urgency) {
     using Value = typename Work::Value;
     constexpr boost::asio::use_awaitable_t<Executor> kAwait{};
-    auto initiate = [this, may_refuse](auto handler, Work moved) {
+    auto initiate = [this, urgency](auto handler, Work moved) {
         using Handler = decltype(handler);
         const Executor executor = boost::asio::get_associated_executor(handler);
         enqueue(
             std::make_unique<AwaitedOperation<Work, Handler>>(
                 executor, std::move(moved), std::move(handler)
             ),
-            may_refuse
+            urgency
         );
     };
     auto outcome = co_await boost::asio::

@@ -1,6 +1,8 @@
 #include "api/dialects/native/hidden.hpp"
 
 #include <fstream>
+#include <iterator>
+#include <utility>
 
 #include "api/dialects/native/context.hpp"
 #include "base/disk.hpp"
@@ -28,8 +30,22 @@ Result<Hidden::View*> Hidden::load(const std::string& tenant) {
     return &tenants_.emplace(tenant, std::move(view)).first->second;
 }
 
-Result<> Hidden::append(const std::string& tenant, const std::string& lines) {
-    return append_file(tenant_folder(folder_, tenant) / kFile, lines);
+Result<> Hidden::shorten(const std::string& tenant, View& view) {
+    if (view.jobs.size() <= 2 * kJobsMax) {
+        return {};
+    }
+    std::set<JobId> latest(
+        std::prev(view.jobs.end(), static_cast<std::ptrdiff_t>(kJobsMax)), view.jobs.end()
+    );
+    std::string lines;
+    for (const JobId& job : latest) {
+        lines += job.to_string() + "\n";
+    }
+    auto written = write_file(tenant_folder(folder_, tenant) / kFile, lines);
+    if (written) {
+        view.jobs = std::move(latest);
+    }
+    return written;
 }
 
 Result<> Hidden::add(const std::string& tenant, const std::vector<JobId>& jobs) {
@@ -47,11 +63,11 @@ Result<> Hidden::add(const std::string& tenant, const std::vector<JobId>& jobs) 
     if (lines.empty()) {
         return {};
     }
-    if (auto stored = append(tenant, lines); !stored) {
+    if (auto stored = append_file(tenant_folder(folder_, tenant) / kFile, lines); !stored) {
         return stored;
     }
     (*view)->jobs.insert(jobs.begin(), jobs.end());
-    return {};
+    return shorten(tenant, **view);
 }
 
 Result<Hidden::View> Hidden::view(const std::string& tenant) {

@@ -1,12 +1,15 @@
 // Jobs that a tenant took out of its native history. They stay in the ledger and in every other
-// view. Any thread; durable: one line per id is appended to a file of the tenant.
+// view. Any thread; durable: one line per id is appended to a file of the tenant. The latest
+// kJobsMax of a tenant are remembered; by the time that older ones are forgotten they are far back
+// in its history, if they are kept at all.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/error.hpp"
@@ -16,20 +19,23 @@ namespace comfyd::api::native {
 
 class Hidden {
 public:
+    static constexpr std::size_t kJobsMax = 10'000;
+
     explicit Hidden(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
     // Both touch the disk: for the pool. Code::storage_*.
     Result<> add(const std::string& tenant, const std::vector<JobId>& jobs);
     // All that are hidden now.
     struct View {
-        std::unordered_set<JobId> jobs;
+        std::set<JobId> jobs;  // oldest first
         bool contains(const JobId& job) const { return jobs.contains(job); }
     };
     Result<View> view(const std::string& tenant);
 
 private:
     Result<View*> load(const std::string& tenant);
-    Result<> append(const std::string& tenant, const std::string& lines);
+    // Forgets the oldest half when there are too many.
+    Result<> shorten(const std::string& tenant, View& view);
 
     std::filesystem::path folder_;
     std::mutex mutex_;
