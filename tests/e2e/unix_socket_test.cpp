@@ -16,7 +16,7 @@ TEST(UnixSocket, AWorkerOnOneIsAWorkerLikeAnyOther) {
     EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job);
     const Reply workers = comfyd.http().get("/admin/v1/workers");
     EXPECT_EQ(workers.json_at("/workers/0/id"), "gpu");
-    EXPECT_EQ(workers.json_at("/workers/0/url"), address);
+    EXPECT_EQ(workers.json_at("/workers/0/url"), json::value(address));
     EXPECT_EQ(worker.stop(), 0);
 }
 
