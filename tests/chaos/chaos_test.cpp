@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <map>
 #include <random>
 #include <set>
@@ -25,7 +26,9 @@ class Chaos : public testing::Test {
 protected:
     static constexpr int kWorkers = 4;
 
-    Chaos() : seed_(seed_of_run()), random_(seed_) {
+    Chaos() : Chaos(std::vector<std::string>()) {}
+    explicit Chaos(const std::vector<std::string>& more_arguments)
+        : seed_(seed_of_run()), random_(seed_) {
         RecordProperty("seed", static_cast<int>(seed_));
         std::printf("seed %u (COMFYD_CHAOS_SEED repeats it)\n", seed_);
         thread_.start();
@@ -47,6 +50,9 @@ protected:
             doubles_.back()->start();
             options.arguments.insert(options.arguments.end(), {"--worker", doubles_.back()->url()});
         }
+        options.arguments.insert(
+            options.arguments.end(), more_arguments.begin(), more_arguments.end()
+        );
         comfyd_ = std::make_unique<Comfyd>(options);
         url_ = comfyd_->url();
     }
@@ -196,6 +202,69 @@ TEST_F(Chaos, KillingWorkersLosesNothing) {
     });
     std::printf("killed workers %d times while %d jobs came in\n", kills, kJobs);
     expect_all_done(ids);
+}
+
+class ShortLived : public Chaos {
+protected:
+    // Less than two seconds.
+    ShortLived() : Chaos(std::vector<std::string>{"--set", "retention_days=0.00002"}) {}
+
+    // What is shown of a job is all there; or the job has gone meanwhile, and all of it.
+    void expect_whole(const json::value& job) {
+        const std::string path = "/api/v2/jobs/" + std::string(job.at("id").as_string());
+        const json::array* outputs = job.at("outputs").if_array();
+        for (const json::value& output : outputs != nullptr ? *outputs : json::array()) {
+            const std::string link(output.at("url").as_string());
+            const int content = comfyd_->http().get(link.substr(url_.size())).status;
+            if (content != 200) {
+                EXPECT_EQ(comfyd_->http().get(path).status, 404) << "without its output";
+            }
+        }
+    }
+    std::vector<json::value> shown() {
+        std::vector<json::value> jobs;
+        const json::value page = comfyd_->http().get("/api/v2/jobs?limit=100").json_at("/jobs");
+        if (const json::array* listed = page.if_array()) {
+            for (const json::value& entry : *listed) {
+                const Reply job =
+                    comfyd_->http().get("/api/v2/jobs/" + std::string(entry.at("id").as_string()));
+                if (job.status == 200) {
+                    jobs.push_back(job.json());
+                }
+            }
+        }
+        return jobs;
+    }
+    std::size_t files() const {
+        std::size_t count = 0;
+        for (const auto& entry :
+             std::filesystem::recursive_directory_iterator(comfyd_->data() + "/assets")) {
+            count += entry.is_regular_file() ? 1 : 0;
+        }
+        return count;
+    }
+};
+
+TEST_F(ShortLived, KillingComfydWhileItRemovesOldJobsLeavesNothingHalf) {
+    constexpr int kJobs = 300;
+    constexpr int kKills = 12;
+    int kills = 0;
+    std::size_t looked_at = 0;
+    submit_while(kJobs, [&](std::atomic<int>& active) {
+        while (active > 0 || kills < kKills) {
+            pause();
+            comfyd_->restart();
+            ++kills;
+            for (const json::value& job : shown()) {
+                expect_whole(job);
+                ++looked_at;
+            }
+        }
+    });
+    std::printf("killed comfyd %d times and looked at %zu jobs\n", kills, looked_at);
+    EXPECT_TRUE(wait_until([&] { return shown().empty(); }, std::chrono::seconds(120)));
+    EXPECT_TRUE(wait_until([&] { return files() == 0; }, std::chrono::seconds(120)))
+        << files() << " files are left";
 }
 
 }  // namespace
