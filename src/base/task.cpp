@@ -16,6 +16,7 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "base/virtual_time.hpp"
 
 namespace comfyd {
 
@@ -29,12 +30,98 @@ using Timer = asio::basic_waitable_timer<
 namespace {
 
 constexpr asio::use_awaitable_t<Executor> kAwait{};
+constexpr Millis kForEver = Millis::max();
 
 // Cancellation is a value in this program, not an exception: waits return it.
 Task<> run_root(Task<> task) {
     co_await asio::this_coro::throw_if_cancelled(false);
     co_await std::move(task);
 }
+
+}  // namespace
+
+struct VirtualTime::State {
+    struct Wait {
+        Timer* timer;
+        bool is_over = false;
+    };
+    Time now;
+    std::multimap<Time, Wait*> waits{};
+};
+
+class VirtualTime::Service final : public asio::execution_context::service {
+public:
+    static asio::execution_context::id id;
+
+    explicit Service(asio::execution_context& context) : service(context) {}
+    void shutdown() override {}
+
+    std::shared_ptr<State> state;
+};
+asio::execution_context::id VirtualTime::Service::id;
+
+VirtualTime::VirtualTime(asio::io_context& context, Time start)
+    : state_(std::make_shared<State>(start)) {
+    asio::use_service<Service>(context).state = state_;
+}
+
+Time VirtualTime::now() const {
+    return state_->now;
+}
+
+std::optional<Time> VirtualTime::next() const {
+    return state_->waits.empty() ? std::nullopt : std::optional(state_->waits.begin()->first);
+}
+
+void VirtualTime::advance_to(Time then) {
+    COMFYD_ASSERT(then >= state_->now);
+    state_->now = then;
+    auto& waits = state_->waits;
+    while (!waits.empty() && waits.begin()->first <= then) {
+        State::Wait* due = waits.begin()->second;
+        waits.erase(waits.begin());
+        due->is_over = true;
+        due->timer->cancel();
+    }
+}
+
+namespace {
+
+// A wait of some length, in the time of its context. Lives in the frame of the coroutine that
+// waits.
+class Wait {
+public:
+    Wait(Executor executor, Millis duration) : timer(executor, Timer::time_point::max()) {
+        if (duration == kForEver) {
+            return;
+        }
+        if (!asio::has_service<VirtualTime::Service>(executor.context())) {
+            timer.expires_after(duration);
+            return;
+        }
+        time_ = asio::use_service<VirtualTime::Service>(executor.context()).state;
+        entry_ = time_->waits.emplace(time_->now + duration, &virtual_);
+    }
+    ~Wait() {
+        if (time_ && !virtual_.is_over) {
+            time_->waits.erase(entry_);
+        }
+    }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+    // After it: was it long enough, or was the timer cancelled before?
+    bool is_over(const boost::system::error_code& error) const {
+        return !error || virtual_.is_over;
+    }
+
+    Timer timer;
+
+private:
+    VirtualTime::State::Wait virtual_{&timer};
+    std::shared_ptr<VirtualTime::State> time_;  // null: it is the real one
+    std::multimap<Time, VirtualTime::State::Wait*>::iterator entry_;
+};
 
 }  // namespace
 
@@ -125,10 +212,10 @@ Task<bool> sleep_for(Millis duration) {
         co_return false;
     }
     const auto executor = co_await asio::this_coro::executor;
-    Timer timer(executor, duration);
+    Wait wait(executor, duration);
     boost::system::error_code error;
-    co_await timer.async_wait(asio::redirect_error(kAwait, error));
-    co_return !error;
+    co_await wait.timer.async_wait(asio::redirect_error(kAwait, error));
+    co_return wait.is_over(error);
 }
 
 Task<> resume_on(Executor executor) {
@@ -161,13 +248,13 @@ Task<bool> Signal::wait_for(Millis duration) {
     if (stop) {
         co_return false;
     }
-    Timer timer(state->executor, duration);
-    const auto entry = state->waiters.insert(state->waiters.end(), &timer);
+    Wait wait(state->executor, duration);
+    const auto entry = state->waiters.insert(state->waiters.end(), &wait.timer);
     boost::system::error_code error;
-    co_await timer.async_wait(asio::redirect_error(kAwait, error));
+    co_await wait.timer.async_wait(asio::redirect_error(kAwait, error));
     // notify() took our entry out before it cancelled the timer; a timeout or a cancelled task did
     // not.
-    const auto still_there = std::find(state->waiters.begin(), state->waiters.end(), &timer);
+    const auto still_there = std::find(state->waiters.begin(), state->waiters.end(), &wait.timer);
     if (still_there == state->waiters.end()) {
         co_return true;
     }
@@ -176,7 +263,7 @@ Task<bool> Signal::wait_for(Millis duration) {
 }
 
 Task<bool> Signal::wait() {
-    return wait_for(std::chrono::hours(24 * 365));
+    return wait_for(kForEver);
 }
 
 }  // namespace comfyd

@@ -6,6 +6,7 @@
 
 #include "base/hop.hpp"
 #include "base/pool.hpp"
+#include "base/virtual_time.hpp"
 
 namespace comfyd {
 namespace {
@@ -46,6 +47,57 @@ TEST(TaskGroup, CancelEndsWaitsAndJoinReturns) {
     EXPECT_FALSE(ran_out);
     EXPECT_TRUE(joined);
     EXPECT_EQ(group.size(), 0U);
+}
+
+Task<> sleep_and_tell(Millis duration, std::vector<Millis>& told) {
+    const bool ran_out = co_await sleep_for(duration);
+    if (ran_out) {
+        told.push_back(duration);
+    }
+}
+
+Task<> wait_and_tell(Signal& signal, Millis duration, std::vector<bool>& notified) {
+    const bool was_notified = co_await signal.wait_for(duration);
+    notified.push_back(was_notified);
+}
+
+TEST(VirtualTime, WhoWaitsGoesOnWhenItIsMoved) {
+    boost::asio::io_context context;
+    const auto keep = boost::asio::make_work_guard(context);
+    VirtualTime time(context, Time(Millis(1'000)));
+    TaskGroup group(context.get_executor());
+    std::vector<Millis> told;
+    for (const int ms : {300, 100, 200}) {
+        group.spawn("sleeper", sleep_and_tell(Millis(ms), told));
+    }
+    context.poll();
+    EXPECT_EQ(time.next(), Time(Millis(1'100)));
+    time.advance_to(Time(Millis(1'250)));
+    context.poll();
+    EXPECT_EQ(told, (std::vector{Millis(100), Millis(200)}));
+    EXPECT_EQ(time.now(), Time(Millis(1'250)));
+    group.cancel();
+    context.poll();
+    EXPECT_EQ(told.size(), 2U);
+    EXPECT_FALSE(time.next());
+}
+
+TEST(VirtualTime, ASignalEndsAWaitBeforeItsTime) {
+    boost::asio::io_context context;
+    const auto keep = boost::asio::make_work_guard(context);
+    VirtualTime time(context, Time(Millis(0)));
+    TaskGroup group(context.get_executor());
+    Signal signal(context.get_executor());
+    std::vector<bool> notified;
+    group.spawn("short", wait_and_tell(signal, Millis(10), notified));
+    group.spawn("long", wait_and_tell(signal, Millis(20), notified));
+    context.poll();
+    time.advance_to(Time(Millis(10)));
+    context.poll();
+    signal.notify();
+    context.poll();
+    EXPECT_EQ(notified, (std::vector{false, true}));
+    EXPECT_FALSE(time.next());
 }
 
 TEST(Signal, NotifyWakesAllWhoWait) {

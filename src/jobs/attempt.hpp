@@ -19,7 +19,7 @@
 
 namespace comfyd::jobs {
 
-// One try of a job, from its placement to its outcome. Kept by the attempts_ map and by the
+// One try of a job, from its placement to its outcome. Kept by the table of jobs and by the
 // coroutines that work on it.
 class Attempt final : public AttemptListener {
 public:
@@ -33,12 +33,14 @@ public:
         : id(job_id),
           worker(std::move(on_worker)),
           stop(core),
-          change_done(core),
           hub_(event_hub),
           clock_(wall_clock) {}
 
     void on_progress(const Progress& now) override {
         progress = now;
+        if (changing) {
+            return;
+        }
         progress_sequence = ++sequence;
         // Most jobs have no listener; the event is only made for those that have one.
         if (!hub_.has_listeners(id) && !progress_told) {
@@ -62,6 +64,9 @@ public:
     }
 
     void on_preview(std::string bytes, std::string content_type) override {
+        if (changing) {
+            return;
+        }
         ++sequence;
         auto event = make_event(EventType::preview);
         event->preview = std::move(bytes);
@@ -100,14 +105,13 @@ public:
     Job job;                   // as the ledger has it; valid once `begun`
     std::optional<Spec> spec;  // read from the ledger unless the job has just been accepted
     bool begun = false;
-    bool gone = false;  // it never began: the job is back in the queue, or ended on the way
     scheduler::JobKeys keys;
     bool is_on_worker = false;        // its run() has been called
     bool is_ending = false;           // the worker is done with it, its end is being stored
     bool holds_place = false;         // the scheduler counts it as running
     std::shared_ptr<RunGroup> group;  // set: it shares its run with others
     std::optional<SharedRun> shared;  // likewise
-    std::chrono::steady_clock::time_point placed_at{};
+    Time placed_at{};
     double expected_load_s = 0;
     int jobs_together = 1;  // in its run, itself included
     double gpu_part = 1;    // of the time until it gave up its place: see Scheduler::gpu_part()
@@ -120,9 +124,10 @@ public:
     std::shared_ptr<Event> preview_event;
     std::optional<Usage> usage;  // when the worker is done with it
     std::vector<std::shared_ptr<Event>>
-        outputs;            // told when the job's end is committed: before, nobody could fetch them
-    bool changing = false;  // a change of `job` is being committed
-    Signal change_done;     // also when `begun` or `gone` is set
+        outputs;  // told when the job's end is committed: before, nobody could fetch them
+    // A change of `job` is being committed. It has its number already, so nothing with a higher one
+    // is told before it.
+    bool changing = false;
 
 private:
     std::shared_ptr<Event> make_event(EventType type) const {

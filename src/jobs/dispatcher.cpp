@@ -25,7 +25,8 @@ Dispatcher::Dispatcher(
       hub_(hub),
       tasks_(core),
       time_changed_(core),
-      scheduler_(predictor_, options) {}
+      scheduler_(predictor_, options),
+      change_done_(core) {}
 
 Dispatcher::~Dispatcher() = default;
 
@@ -63,7 +64,6 @@ Task<Result<>> Dispatcher::recover() {
         for (Unfinished& entry : *page) {
             Job& job = entry.job;
             after = job.id;
-            remember_deadline(job);
             announce(job, false);
             if (job.state == State::running) {
                 ++reattached;
@@ -92,19 +92,20 @@ Task<Result<>> Dispatcher::recover() {
 
 Task<> Dispatcher::stop(Millis grace) {
     stopping_ = true;
-    const auto give_up = std::chrono::steady_clock::now() + grace;
-    while (!attempts_.empty() && std::chrono::steady_clock::now() < give_up) {
+    const Time give_up = clock_.now() + grace;
+    while (table_.attempt_count() > 0 && clock_.now() < give_up) {
         const bool goes_on = co_await sleep_for(Millis(20));
         if (!goes_on) {
             break;
         }
     }
-    for (auto& [id, attempt] : attempts_) {
+    for (const auto& attempt : table_.attempts()) {
         attempt->stop.stop(Code::shutting_down);
     }
     time_changed_.notify();
     tasks_.cancel();
     co_await tasks_.join();
+    is_over_ = true;
     hub_.end_all(Code::shutting_down);
 }
 
@@ -114,12 +115,11 @@ void Dispatcher::enqueue(
     json::object secret_extra_data,
     std::uint64_t content
 ) {
-    if (!secret_extra_data.empty()) {
-        secrets_[job.id] = std::move(secret_extra_data);
-    }
-    remember_deadline(job);
     announce(job, true);
     put_back(job, std::move(profile), content);
+    if (!secret_extra_data.empty()) {
+        table_.set_secrets(job.id, std::move(secret_extra_data));
+    }
 }
 
 void Dispatcher::announce(const Job& job, bool is_new) {
@@ -129,29 +129,50 @@ void Dispatcher::announce(const Job& job, bool is_new) {
 }
 
 std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {
-    const auto found = attempts_.find(id);
-    return found == attempts_.end() || found->second->is_ending ? nullptr : found->second->worker;
+    const auto attempt = table_.attempt(id);
+    return !attempt || attempt->is_ending ? nullptr : attempt->worker;
 }
 
-void Dispatcher::add_ready(const JobId& id, scheduler::JobKeys keys) {
-    queued_by_rank_[rank_of(keys)].fetch_add(1, std::memory_order_relaxed);
-    scheduler_.add(id, std::move(keys));
-}
-
-void Dispatcher::remove_ready(const JobId& id) {
-    if (scheduler_.contains(id)) {
-        const std::size_t rank = rank_of(scheduler_.keys_of(id));
-        queued_by_rank_[rank].fetch_sub(1, std::memory_order_relaxed);
-        scheduler_.remove(id);
+// Out of what holds it in its place.
+void Dispatcher::leave(const JobId& id) {
+    if (const auto attempt = table_.attempt(id); attempt && !attempt->begun) {
+        give_up_place(*attempt);
+    }
+    scheduler_.remove(id);
+    in_flight_.drop_follower(id);
+    if (const auto held = changing_.find(id); held != changing_.end()) {
+        held->second.reset();
     }
 }
 
-std::size_t Dispatcher::queued_at_least(int rank) const {
-    std::size_t count = 0;
-    for (auto r = static_cast<std::size_t>(rank); r < queued_by_rank_.size(); ++r) {
-        count += queued_by_rank_[r].load(std::memory_order_relaxed);
+void Dispatcher::make_ready(const JobId& id, scheduler::JobKeys keys) {
+    leave(id);
+    table_.put(id, Ready{}, rank_of(keys));
+    if (const auto held = changing_.find(id); held != changing_.end()) {
+        held->second = std::move(keys);
+    } else {
+        scheduler_.add(id, std::move(keys));
     }
-    return count;
+}
+
+void Dispatcher::make_following(const Job& job, scheduler::JobKeys keys) {
+    leave(job.id);
+    table_.put(job.id, Following{}, rank_of(keys));
+    in_flight_.follow(job, std::move(keys));
+}
+
+void Dispatcher::make_retry_waiting(const JobId& id, Time not_before, scheduler::JobKeys keys) {
+    leave(id);
+    const std::size_t rank = rank_of(keys);
+    table_.put(id, std::make_unique<RetryWaiting>(not_before, std::move(keys)), rank);
+    set_alarm(not_before, id);
+}
+
+void Dispatcher::make_attempting(std::shared_ptr<Attempt> attempt) {
+    const JobId id = attempt->id;
+    const std::size_t rank = rank_of(attempt->keys);
+    leave(id);
+    table_.put(id, std::move(attempt), rank);
 }
 
 std::array<std::size_t, scheduler::kWaitClasses> Dispatcher::queued_by_class() const {
@@ -214,42 +235,53 @@ scheduler::JobKeys Dispatcher::make_keys(const Job& job, scheduler::ProfilePtr p
 }
 
 void Dispatcher::put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content) {
+    auto keys = make_keys(job, std::move(profile));
     if (job.state == State::retry_waiting) {
-        const Time due = job.not_before.value_or(clock_.now());
-        waiting_[job.id] = Waiting{due, make_keys(job, std::move(profile))};
-        alarms_.emplace(due, job.id);
-        time_changed_.notify();
-    } else if (!scheduler_.contains(job.id)) {
-        auto keys = make_keys(job, std::move(profile));
+        make_retry_waiting(job.id, job.not_before.value_or(clock_.now()), std::move(keys));
+    } else {
         keys.content = content;
         queue_up(job, std::move(keys));
     }
+    remember_deadline(job);
 }
 
 void Dispatcher::remember_deadline(const Job& job) {
-    if (job.deadline) {
-        deadlines_[job.id] = *job.deadline;
-        alarms_.emplace(*job.deadline, job.id);
-        time_changed_.notify();
+    if (job.deadline && table_.deadline(job.id) != job.deadline) {
+        table_.set_deadline(job.id, *job.deadline);
+        set_alarm(*job.deadline, job.id);
     }
 }
 
+void Dispatcher::set_alarm(Time at, const JobId& id) {
+    alarms_.emplace(at, id);
+    time_changed_.notify();
+}
+
 void Dispatcher::forget(const JobId& id) {
-    if (const auto deadline = deadlines_.find(id); deadline != deadlines_.end()) {
+    if (const auto deadline = table_.deadline(id)) {
         // Deadlines may be days away: nothing of an ended job waits for them.
-        const auto [first, last] = alarms_.equal_range(deadline->second);
+        const auto [first, last] = alarms_.equal_range(*deadline);
         const auto alarm =
             std::find_if(first, last, [&](const auto& entry) { return entry.second == id; });
         if (alarm != last) {
             alarms_.erase(alarm);
         }
-        deadlines_.erase(deadline);
     }
-    secrets_.erase(id);
+    leave(id);
+    table_.remove(id);
+}
+
+void Dispatcher::rest() {
+    rests_until_ = clock_.now() + kStoragePause;
+    time_changed_.notify();
+}
+
+bool Dispatcher::is_resting() const {
+    return rests_until_ && clock_.now() < *rests_until_;
 }
 
 void Dispatcher::pump() {
-    if (stopping_ || pump_paused_) {
+    if (stopping_ || is_resting()) {
         return;
     }
     while (auto decision = scheduler_.next(clock_.now())) {
@@ -298,12 +330,12 @@ std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const
 
 std::vector<events::EventPtr> Dispatcher::latest(const JobId& id) const {
     std::vector<events::EventPtr> latest;
-    if (const auto found = attempts_.find(id); found != attempts_.end()) {
-        if (found->second->progress) {
-            latest.push_back(found->second->progress_event());
+    if (const auto attempt = table_.attempt(id)) {
+        if (attempt->progress) {
+            latest.push_back(attempt->progress_event());
         }
-        if (found->second->preview_event) {
-            latest.push_back(found->second->preview_event);
+        if (attempt->preview_event) {
+            latest.push_back(attempt->preview_event);
         }
     }
     return latest;

@@ -14,12 +14,12 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/task.hpp"
 #include "events/hub.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
+#include "jobs/job_table.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/lone_shapes.hpp"
 #include "jobs/reuse.hpp"
@@ -28,8 +28,6 @@
 #include "scheduler/scheduler.hpp"
 
 namespace comfyd::jobs {
-
-class Attempt;
 
 // The profile of a job; where none was made, one that says what the job requires and no more.
 scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement);
@@ -101,13 +99,15 @@ public:
 
     // Waiting jobs of this rank or a higher one: their priority, or 0 of the batch class. Any
     // thread.
-    std::size_t queued_at_least(int rank) const;
+    std::size_t queued_at_least(int rank) const { return table_.queued_at_least(rank); }
     std::array<std::size_t, scheduler::kWaitClasses> queued_by_class() const;
-    std::size_t queued_count() const { return scheduler_.size() + in_flight_.followers(); }
+    std::size_t queued_count() const { return table_.queued_count(); }
     // The job that this one waits for, because it does the same; nullopt: for none.
     std::optional<JobId> waits_for(const JobId& id) const { return in_flight_.followed_by(id); }
-    std::size_t running_count() const { return attempts_.size(); }
-    std::size_t waiting_count() const { return waiting_.size(); }
+    std::size_t running_count() const { return table_.attempt_count(); }
+    std::size_t waiting_count() const { return table_.retry_waiting_count(); }
+    // stop() has ended: nothing will be told any more.
+    bool is_over() const { return is_over_; }
 
     // Before recover().
     void set_outputs_kept(OutputsKept kept) { outputs_kept_ = std::move(kept); }
@@ -126,6 +126,9 @@ private:
     using Step = std::function<Result<Change>(const Job&, std::uint64_t sequence)>;
 
     void pump();
+    // The ledger failed: nothing is placed for a moment.
+    void rest();
+    bool is_resting() const;
     void update_workers();
     void update_worker(const std::shared_ptr<Worker>& worker);
     // With the priority that the job has by what is known now.
@@ -174,16 +177,23 @@ private:
         std::optional<SharedRun> shared = std::nullopt
     );
     Task<> run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached);
+    // It never began.
+    void give_back(const std::shared_ptr<Attempt>& attempt, const Error& why);
     Task<Result<Assignment>> begin(std::shared_ptr<Attempt> attempt, bool is_reattached);
     Task<> conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome);
     // The process has died in an attempt of this job before.
     Task<bool> has_ended_with_process(JobId id);
     Task<> settle(std::shared_ptr<Attempt> attempt, Step step);
-    Task<Result<>> change_attempt(std::shared_ptr<Attempt> attempt, Step step);
-    Task<Result<>> change_waiting(JobId id, Step step);
+    // The one way in which a job of the ledger changes, one change of a job at a time. Made again
+    // upon what another writer has left. Code::conflict: the job's state does not allow it.
+    Task<Result<Job>> change(JobId id, Step step);
+    Task<Result<Job>> change_held(JobId id, Step step);
+    void hold(const JobId& id);
+    void release(const JobId& id);
     Task<> watch_time();
-    Task<> requeue_later(JobId id);
-    Task<> expire_waiting(JobId id);
+    void ring(const JobId& id, Time now);
+    Task<> requeue_now(JobId id);
+    Task<> expire_now(JobId id);
     static std::size_t rank_of(const scheduler::JobKeys& keys) {
         return keys.batch ? 0 : static_cast<std::size_t>(keys.priority);
     }
@@ -194,10 +204,15 @@ private:
     Task<> finish_follower(JobId id, scheduler::JobKeys keys, std::shared_ptr<const Job> source);
     // True: the job is completed with the outputs of another and need not run.
     Task<Result<bool>> answer_from_store(std::shared_ptr<Attempt> attempt);
-    void add_ready(const JobId& id, scheduler::JobKeys keys);
-    void remove_ready(const JobId& id);
+    // Where a job is from now on, wherever it was.
+    void make_ready(const JobId& id, scheduler::JobKeys keys);
+    void make_following(const Job& job, scheduler::JobKeys keys);
+    void make_retry_waiting(const JobId& id, Time not_before, scheduler::JobKeys keys);
+    void make_attempting(std::shared_ptr<Attempt> attempt);
+    void leave(const JobId& id);
     void put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content = 0);
     void remember_deadline(const Job& job);
+    void set_alarm(Time at, const JobId& id);
     void committed(const Change& change);
     void announce(const Job& job, bool is_new);
     void forget(const JobId& id);
@@ -222,22 +237,17 @@ private:
     std::optional<Time> wake_at_;
     LoneShapes lone_shapes_;
     std::optional<Tenants> tenants_;  // nullopt: jobs are not classified
-    std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_rank_{};
-    struct Waiting {
-        Time not_before;
-        scheduler::JobKeys keys;
-    };
-    std::unordered_map<JobId, Waiting> waiting_;  // retry_waiting
-    std::unordered_map<JobId, std::shared_ptr<Attempt>> attempts_;
+    JobTable table_;
+    // Jobs with a change under way. Nobody places them meanwhile: the keys of a ready one are here.
+    std::unordered_map<JobId, std::optional<scheduler::JobKeys>> changing_;
+    Signal change_done_;
     std::multimap<Time, JobId> alarms_;  // retries and deadlines; may name jobs that are gone
-    std::unordered_map<JobId, Time> deadlines_;
-    std::unordered_map<JobId, json::object> secrets_;  // lost at a restart, by design
-    std::unordered_set<JobId> changing_;               // waiting jobs with a change under way
     InFlight in_flight_;
     OutputsKept outputs_kept_;
     double mean_execution_ms_ = 0;  // of completed jobs, recent ones weigh more
     bool stopping_ = false;
-    bool pump_paused_ = false;  // the ledger failed: try again in a moment
+    bool is_over_ = false;
+    std::optional<Time> rests_until_;
 
     std::function<void(const Event&)> webhook_;
     ProgressTold progress_told_;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
 #include "jobs/dispatcher.hpp"
@@ -11,10 +10,18 @@
 namespace comfyd::jobs {
 namespace {
 
-double random_fraction() {
-    std::uint32_t bits = 0;
-    random_bytes(&bits, sizeof bits);
-    return static_cast<double>(bits) / 4294967296.0;
+// Spreads the retries of jobs that failed together, by the random part of their ids.
+double spread_of(const JobId& id, int attempt) {
+    const auto mixed =
+        std::hash<JobId>()(id) + 0x9E3779B97F4A7C15ULL * static_cast<unsigned>(attempt);
+    return static_cast<double>(mixed >> 32) / 4294967296.0;
+}
+
+// How a stop ends a run. A worker that says so without being asked has ended it in a way of its
+// own.
+bool is_stop(Code code) {
+    return code == Code::cancelled || code == Code::deadline_exceeded ||
+           code == Code::shutting_down;
 }
 
 }  // namespace
@@ -57,20 +64,20 @@ void Dispatcher::launch(const scheduler::Decision& decision) {
 void Dispatcher::launch(
     std::shared_ptr<Attempt> attempt, std::shared_ptr<RunGroup> group, SharedRun shared
 ) {
-    queued_by_rank_[rank_of(attempt->keys)].fetch_sub(1, std::memory_order_relaxed);
     if (group) {
         attempt->group = std::move(group);
         attempt->shared = std::move(shared);
     }
-    attempts_[attempt->id] = attempt;
+    make_attempting(attempt);
     tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
 }
 
 Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
-    if (stopping_ || pump_paused_ || scheduler_.size() > 0) {
+    const Job& queued = job.change.job;
+    const bool is_late = queued.deadline && *queued.deadline <= clock_.now();
+    if (stopping_ || is_resting() || scheduler_.size() > 0 || is_late) {
         co_return std::nullopt;
     }
-    const Job& queued = job.change.job;
     auto keys = make_keys(queued, known_profile(job.spec.profile, job.spec.requirement));
     keys.content = content_of(job.spec);
     scheduler_.add(queued.id, std::move(keys));
@@ -87,20 +94,23 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     attempt->job = started->job;
     attempt->sequence = started->event.sequence;
     attempt->spec = job.spec;
+    hold(attempt->id);  // it can be found as soon as it is stored
     auto accepted = co_await ledger_.accept(std::move(job));
     if (!accepted || !accepted->created || stopping_) {
         give_up_place(*attempt);
+        release(attempt->id);
         pump();
         co_return accepted;  // when stopping, the next start finds the job running and re-attaches
     }
     attempt->begun = true;
+    make_attempting(attempt);
     if (!attempt->spec->secret_extra_data.empty()) {
-        secrets_[attempt->id] = std::move(attempt->spec->secret_extra_data);
+        table_.set_secrets(attempt->id, std::move(attempt->spec->secret_extra_data));
     }
-    attempts_[attempt->id] = attempt;
     remember_deadline(attempt->job);
     announce(attempt->job, true);
     committed(*started);
+    release(attempt->id);
     tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
     co_return accepted;
 }
@@ -116,7 +126,7 @@ void Dispatcher::reattach(
     attempt->group = std::move(group);
     attempt->shared = std::move(shared);
     attempt->keys = make_keys(job, std::move(profile));
-    attempt->placed_at = std::chrono::steady_clock::now();
+    attempt->placed_at = clock_.now();
     if (attempt->worker) {
         // Those of a shared run count already, as one.
         scheduler_.running(job.id, job.worker, attempt->keys, clock_.now());
@@ -130,62 +140,63 @@ void Dispatcher::reattach(
     lead_running(job);
     attempt->job = std::move(job);
     attempt->begun = true;
-    attempts_[attempt->id] = attempt;
+    make_attempting(attempt);
+    remember_deadline(attempt->job);
     tasks_.spawn("attempt", run_attempt(std::move(attempt), true));
 }
 
 Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached) {
     auto assignment = co_await begin(attempt, is_reattached);
-    if (!assignment) {
-        give_up_place(*attempt);
-        if (attempt->group) {
-            attempt->group->leave(attempt->shared->place);
-        }
-        attempt->gone = true;
-        attempts_.erase(attempt->id);
-        attempt->change_done.notify();
-        if (assignment.error().code == Code::not_found ||
-            assignment.error().code == Code::conflict) {
-            // The job ended while it was on its way here; there is nothing to run.
-            log::debug("placed job is no longer waiting", {{"job", attempt->id}});
-            leave_run(attempt->id, nullptr);
-            pump();
+    while (!assignment && attempt->begun && assignment.error().code != Code::not_found) {
+        const bool goes_on = co_await sleep_for(kStoragePause);
+        if (!goes_on) {
             co_return;
         }
-        // Storage trouble: the job goes back to where it was, after a rest instead of spinning.
-        log::warning(
-            "a job could not be started",
-            {{"job", attempt->id}, {"error", assignment.error().message}}
-        );
-        pump_paused_ = true;
-        co_await sleep_for(kStoragePause);
-        pump_paused_ = false;
-        if (stopping_) {
-            co_return;
-        }
-        if (attempt->begun) {
-            reattach(attempt->job, attempt->keys.profile);
-        } else {
-            add_ready(attempt->id, attempt->keys);
-        }
-        pump();
+        assignment = co_await begin(attempt, is_reattached);
+    }
+    if (!assignment && !attempt->begun) {
+        give_back(attempt, assignment.error());
         co_return;
     }
     Result<AttemptResult> outcome = fail(
         Code::worker_lost, "the worker '" + attempt->job.worker + "' is no longer part of the fleet"
     );
-    if (attempt->worker) {
+    if (!assignment) {
+        outcome = fail(std::move(assignment.error()));
+        if (attempt->group) {
+            attempt->group->leave(attempt->shared->place);
+        }
+    } else if (attempt->worker) {
         attempt->is_on_worker = true;
         outcome = co_await attempt->worker->run(std::move(*assignment), *attempt, attempt->stop);
         attempt->is_ending = true;
         learn(*attempt, outcome);
-        give_up_place(*attempt);
-        pump();
     }
+    give_up_place(*attempt);
+    pump();
     co_await conclude(attempt, std::move(outcome));
-    attempts_.erase(attempt->id);
-    if (attempt->job.state == State::running) {
-        leave_run(attempt->id, nullptr);  // its end could not be stored
+    if (table_.attempt(attempt->id) == attempt) {
+        forget(attempt->id);  // its end could not be stored: the next start finds it running
+        leave_run(attempt->id, nullptr);
+    }
+    pump();
+}
+
+void Dispatcher::give_back(const std::shared_ptr<Attempt>& attempt, const Error& why) {
+    give_up_place(*attempt);
+    if (attempt->group) {
+        attempt->group->leave(attempt->shared->place);
+    }
+    const bool is_over = why.code == Code::not_found || why.code == Code::conflict;
+    if (table_.attempt(attempt->id) == attempt && is_over) {
+        log::debug("placed job is no longer waiting", {{"job", attempt->id}});
+        forget(attempt->id);
+        leave_run(attempt->id, nullptr);
+    } else if (table_.attempt(attempt->id) == attempt) {
+        // Storage trouble: the job goes back to where it was, after a rest instead of spinning.
+        log::warning("a job could not be started", {{"job", attempt->id}, {"error", why.message}});
+        rest();
+        make_ready(attempt->id, attempt->keys);
     }
     pump();
 }
@@ -202,16 +213,7 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
         attempt->spec = std::move(*spec);
     }
     if (!attempt->begun) {
-        auto found = co_await ledger_.find(attempt->id);
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        if (!*found) {
-            co_return fail(Code::not_found, "the job is gone");
-        }
-        attempt->job = std::move(**found);
-        attempt->sequence = attempt->job.sequence;
-        if (!attempt->job.reuse_key.empty()) {
+        if (!attempt->spec->reuse_key.empty()) {
             auto answered = co_await answer_from_store(attempt);
             if (!answered) {
                 co_return fail(std::move(answered.error()));
@@ -220,17 +222,21 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
                 co_return fail(Code::conflict, "the job was answered with stored outputs");
             }
         }
-        auto started = co_await change_attempt(
-            attempt,
-            [this, attempt](const Job& job, std::uint64_t sequence) {
+        auto started = co_await change(
+            attempt->id,
+            [this, attempt](const Job& job, std::uint64_t sequence) -> Result<Change> {
+                if (table_.attempt(attempt->id) != attempt) {
+                    return fail(Code::conflict, "the job has ended on its way to the worker");
+                }
                 return start_job(job, *attempt, sequence);
             }
         );
         if (!started) {
             co_return fail(std::move(started.error()));
         }
-        attempt->begun = true;
-        attempt->change_done.notify();
+        if (started->state != State::running) {
+            co_return fail(Code::conflict, "the job's deadline passed on its way to the worker");
+        }
     }
     Assignment assignment;
     assignment.job = attempt->id;
@@ -239,8 +245,8 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
     assignment.tenant = attempt->job.tenant;
     assignment.workflow = std::move(attempt->spec->workflow);
     assignment.extra_data = std::move(attempt->spec->extra_data);
-    if (const auto secret = secrets_.find(attempt->id); secret != secrets_.end()) {
-        for (const auto& entry : secret->second) {
+    if (const json::object* secrets = table_.secrets(attempt->id)) {
+        for (const auto& entry : *secrets) {
             assignment.extra_data[entry.key()] = entry.value();
         }
     }
@@ -265,7 +271,8 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
         co_return;
     }
     const Error& error = outcome.error();
-    if (error.code == Code::shutting_down) {
+    const bool was_asked = attempt->stop.reason == error.code;
+    if (error.code == Code::shutting_down && (was_asked || stopping_)) {
         co_return;  // the next start re-attaches
     }
     if (error.code == Code::cancelled && attempt->job.cancel_requested) {
@@ -274,13 +281,17 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
         });
         co_return;
     }
-    if (error.code == Code::deadline_exceeded) {
+    if (error.code == Code::deadline_exceeded && was_asked) {
         co_await settle(attempt, [this](const Job& job, std::uint64_t sequence) {
             return expire(job, sequence, clock_.now());
         });
         co_return;
     }
     Failure failure = Failure::from(error);
+    if (is_stop(failure.code)) {
+        failure.code = Code::protocol_error;
+        failure.message = "the worker stopped the job without being asked: " + failure.message;
+    }
     if (failure.details.contains(kEndedWithProcess)) {
         const bool again = co_await has_ended_with_process(attempt->id);
         if (again) {
@@ -299,7 +310,8 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
          {"code", to_string(failure.code)},
          {"error", failure.message}}
     );
-    const Millis delay = retry_delay(attempt->job.attempt, random_fraction());
+    const Millis delay =
+        retry_delay(attempt->job.attempt, spread_of(attempt->id, attempt->job.attempt));
     co_await settle(
         attempt,
         [this, failure, delay](const Job& job, std::uint64_t sequence) -> Result<Change> {
@@ -336,11 +348,11 @@ Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
         return change;
     };
     for (;;) {
-        auto done = co_await change_attempt(attempt, counted);
+        auto done = co_await change(attempt->id, counted);
         if (done) {
             break;
         }
-        if (done.error().code == Code::conflict) {
+        if (done.error().code == Code::conflict || done.error().code == Code::not_found) {
             log::error(
                 "the end of an attempt does not fit the job",
                 {{"job", attempt->id}, {"error", done.error().message}}
@@ -359,33 +371,6 @@ Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
     if (attempt->job.state == State::retry_waiting) {
         put_back(attempt->job, attempt->keys.profile);
     }
-}
-
-// One change of an attempt's job at a time: a cancel may come while its end is being committed.
-Task<Result<>> Dispatcher::change_attempt(std::shared_ptr<Attempt> attempt, Step step) {
-    while (attempt->changing) {
-        co_await attempt->change_done.wait();
-    }
-    auto change = step(attempt->job, attempt->sequence + 1);
-    if (!change) {
-        co_return fail(std::move(change.error()));
-    }
-    attempt->changing = true;
-    auto stored = co_await ledger_.commit(*change);
-    attempt->changing = false;
-    attempt->change_done.notify();
-    if (!stored) {
-        co_return fail(std::move(stored.error()));
-    }
-    attempt->job = change->job;
-    attempt->sequence = std::max(attempt->sequence, change->event.sequence);
-    if (change->job.state == State::completed) {
-        for (auto& output : attempt->outputs) {
-            hub_.publish(std::move(output));
-        }
-    }
-    committed(*change);
-    co_return Result<>();
 }
 
 }  // namespace comfyd::jobs

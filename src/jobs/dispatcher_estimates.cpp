@@ -68,8 +68,8 @@ double Dispatcher::expected_run_s(const scheduler::ProfilePtr& profile) const {
 
 Dispatcher::Live Dispatcher::live(const JobId& id) const {
     Live live;
-    if (const auto found = attempts_.find(id); found != attempts_.end()) {
-        const Attempt& attempt = *found->second;
+    if (const auto found = table_.attempt(id)) {
+        const Attempt& attempt = *found;
         live.progress = attempt.progress;
         if (!attempt.job.started_at) {
             return live;
@@ -112,7 +112,11 @@ Dispatcher::Live Dispatcher::outlook(const Job& job, scheduler::ProfilePtr profi
 
 Result<Change> Dispatcher::start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence)
     const {
-    auto started = jobs::start(job, attempt.worker->id(), sequence, clock_.now(), attempt.shared);
+    const Time now = clock_.now();
+    if (job.deadline && *job.deadline <= now) {
+        return expire(job, sequence, now);
+    }
+    auto started = jobs::start(job, attempt.worker->id(), sequence, now, attempt.shared);
     if (const auto expected = expect_run(attempt); started && expected) {
         started->event.data["estimated_duration_seconds"] = whole_seconds(expected->seconds);
     }

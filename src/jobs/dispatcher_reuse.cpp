@@ -16,21 +16,21 @@ void Dispatcher::queue_up(const Job& job, scheduler::JobKeys keys) {
         const bool is_first =
             scheduler_.contains(*leader) && is_more_urgent(keys, scheduler_.keys_of(*leader));
         if (!is_first) {
-            queued_by_rank_[rank_of(keys)].fetch_add(1, std::memory_order_relaxed);
-            in_flight_.follow(job, std::move(keys));
+            make_following(job, std::move(keys));
             return;
         }
         overtake(*leader, job);
     } else if (!job.reuse_key.empty()) {
         in_flight_.lead(job);
     }
-    add_ready(job.id, std::move(keys));
+    make_ready(job.id, std::move(keys));
 }
 
 // The leader waits in the queue, and from now on for the job.
 void Dispatcher::overtake(const JobId& leader, const Job& job) {
     scheduler::JobKeys keys = scheduler_.keys_of(leader);
-    scheduler_.remove(leader);  // it is counted as waiting still
+    leave(leader);
+    table_.put(leader, Following{}, rank_of(keys));
     in_flight_.take_lead(job, std::move(keys));
 }
 
@@ -49,25 +49,16 @@ void Dispatcher::lead_running(const Job& job) {
 
 // The job has ended, or where `ended` is nullptr it is lost to this process.
 void Dispatcher::leave_run(const JobId& id, const Job* ended) {
-    const auto uncount = [this](const scheduler::JobKeys& keys) {
-        queued_by_rank_[rank_of(keys)].fetch_sub(1, std::memory_order_relaxed);
-    };
-    if (const auto keys = in_flight_.drop_follower(id)) {
-        uncount(*keys);
-        return;
-    }
     if (stopping_) {
         return;  // the next start finds them queued
     }
     if (ended != nullptr && can_answer(*ended)) {
         const auto source = std::make_shared<const Job>(*ended);
         for (InFlight::Follower& follower : in_flight_.end(id)) {
-            uncount(follower.keys);
             tasks_.spawn("reuse", finish_follower(follower.job, std::move(follower.keys), source));
         }
     } else if (auto next = in_flight_.pass_on(id)) {
-        uncount(next->keys);
-        add_ready(next->job, std::move(next->keys));
+        make_ready(next->job, std::move(next->keys));
         pump();
     }
 }
@@ -75,20 +66,18 @@ void Dispatcher::leave_run(const JobId& id, const Job* ended) {
 Task<> Dispatcher::finish_follower(
     JobId id, scheduler::JobKeys keys, std::shared_ptr<const Job> source
 ) {
-    auto stored = co_await change_waiting(id, [this, source](const Job& job, std::uint64_t next) {
+    auto stored = co_await change(id, [this, source](const Job& job, std::uint64_t next) {
         return complete_from(job, *source, next, clock_.now());
     });
-    if (stored || stopping_) {
+    if (stored || stopping_ || !table_.is<Following>(id)) {
         co_return;
     }
-    // It is being cancelled, or the disk is full: what becomes of it is seen when its turn comes.
+    // The disk is full: what becomes of it is seen when its turn comes.
     log::info(
         "a job could not be answered at once", {{"job", id}, {"error", stored.error().message}}
     );
-    if (!scheduler_.contains(id) && !attempts_.contains(id)) {
-        add_ready(id, std::move(keys));
-        pump();
-    }
+    make_ready(id, std::move(keys));
+    pump();
 }
 
 Task<Result<bool>> Dispatcher::answer_from_store(std::shared_ptr<Attempt> attempt) {
@@ -101,10 +90,9 @@ Task<Result<bool>> Dispatcher::answer_from_store(std::shared_ptr<Attempt> attemp
         co_return false;
     }
     const auto found = std::make_shared<const Job>(std::move(**source));
-    auto stored =
-        co_await change_attempt(attempt, [this, found](const Job& job, std::uint64_t sequence) {
-            return complete_from(job, *found, sequence, clock_.now());
-        });
+    auto stored = co_await change(attempt->id, [this, found](const Job& job, std::uint64_t next) {
+        return complete_from(job, *found, next, clock_.now());
+    });
     if (!stored && stored.error().code == Code::output_unavailable) {
         co_return false;  // they have gone in this moment
     }

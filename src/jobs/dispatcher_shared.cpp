@@ -72,7 +72,7 @@ void Dispatcher::reattach_groups(std::vector<FoundAgain> found) {
                 group,
                 group ? std::optional(job.shared) : std::nullopt
             );
-            attempts_.at(id)->jobs_together = group ? static_cast<int>(jobs.size()) : 1;
+            table_.attempt(id)->jobs_together = group ? static_cast<int>(jobs.size()) : 1;
         }
         for (std::size_t place = 0; group && place < places; ++place) {
             if (!taken.contains(place)) {

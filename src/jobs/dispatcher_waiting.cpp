@@ -1,4 +1,4 @@
-// Changes of jobs that are not on a worker: cancel, retry, alarms for retries and deadlines.
+// Changes of jobs, and when they are due: cancel, retry, alarms for retries and deadlines.
 #include <algorithm>
 #include <utility>
 
@@ -6,77 +6,116 @@
 #include "jobs/dispatcher.hpp"
 
 namespace comfyd::jobs {
+namespace {
 
-// A change of a job that is not on a worker. Between the read and the commit nobody else may take
-// the job.
-Task<Result<>> Dispatcher::change_waiting(JobId id, Step step) {
-    if (!changing_.insert(id).second) {
-        co_return fail(Code::conflict, "the job is being changed right now; try again");
+// Another writer may be faster so many times in a row; then something is wrong.
+constexpr int kRoundsMax = 100;
+
+tl::unexpected<Error> on_a_worker() {
+    return fail(Code::conflict, "the job is on a worker already");
+}
+
+}  // namespace
+
+void Dispatcher::hold(const JobId& id) {
+    auto& keys = changing_[id];
+    if (scheduler_.contains(id)) {
+        keys = scheduler_.keys_of(id);
+        scheduler_.remove(id);
     }
-    auto found = co_await ledger_.find(id);
-    if (!found || !*found) {
-        changing_.erase(id);
-        co_return found ? fail(Code::not_found, "no job has this id")
-                        : fail(std::move(found.error()));
+}
+
+void Dispatcher::release(const JobId& id) {
+    auto held = changing_.extract(id);
+    if (held.mapped()) {
+        scheduler_.add(id, std::move(*held.mapped()));
+        pump();
     }
-    auto change = step(**found, (*found)->sequence + 1);
-    if (!change) {
-        changing_.erase(id);
-        co_return fail(std::move(change.error()));
+    change_done_.notify();
+}
+
+Task<Result<Job>> Dispatcher::change(JobId id, Step step) {
+    while (changing_.contains(id)) {
+        const bool is_told = co_await change_done_.wait();
+        if (!is_told) {
+            co_return fail(Code::shutting_down, "comfyd is shutting down");
+        }
     }
-    auto stored = co_await ledger_.commit(*change);
-    changing_.erase(id);
-    if (!stored) {
-        co_return fail(std::move(stored.error()));
+    hold(id);
+    auto changed = co_await change_held(id, std::move(step));
+    release(id);
+    co_return changed;
+}
+
+Task<Result<Job>> Dispatcher::change_held(JobId id, Step step) {
+    for (int round = 0; round < kRoundsMax; ++round) {
+        const auto attempt = table_.attempt(id);
+        Job job;
+        if (attempt && attempt->begun && round == 0) {
+            job = attempt->job;
+        } else {
+            auto found = co_await ledger_.find(id);
+            if (!found || !*found) {
+                co_return found ? fail(Code::not_found, "no job has this id")
+                                : fail(std::move(found.error()));
+            }
+            job = std::move(**found);
+        }
+        const auto sequence = std::max(job.sequence, attempt ? attempt->sequence : 0) + 1;
+        auto change = step(job, sequence);
+        if (!change) {
+            co_return fail(std::move(change.error()));
+        }
+        if (attempt) {
+            attempt->sequence = sequence;
+            attempt->changing = true;
+        }
+        auto stored = co_await ledger_.commit(*change);
+        if (attempt) {
+            attempt->changing = false;
+        }
+        if (stored) {
+            if (attempt) {
+                attempt->job = change->job;
+                attempt->begun = attempt->begun || change->job.state == State::running;
+            }
+            if (attempt && change->job.state == State::completed) {
+                for (auto& output : attempt->outputs) {
+                    hub_.publish(std::move(output));
+                }
+            }
+            committed(*change);
+            co_return std::move(change->job);
+        }
+        if (stored.error().code != Code::conflict) {
+            co_return fail(std::move(stored.error()));
+        }
     }
-    committed(*change);
-    co_return Result<>();
+    co_return fail(Code::storage_unavailable, "the job is changed by others all the time");
 }
 
 Task<Result<>> Dispatcher::cancel(JobId id) {
-    const auto request = [this](const Job& job, std::uint64_t sequence) {
+    auto changed = co_await change(id, [this](const Job& job, std::uint64_t sequence) {
         return request_cancel(job, sequence, clock_.now());
-    };
-    if (const auto found = attempts_.find(id); found != attempts_.end()) {
-        auto attempt = found->second;
-        while (!attempt->begun && !attempt->gone) {
-            co_await attempt->change_done.wait();
-        }
-        if (attempt->gone) {
-            auto again = co_await cancel(id);
-            co_return again;
-        }
-        if (attempt->job.cancel_requested) {
-            co_return Result<>();
-        }
-        auto stored = co_await change_attempt(attempt, request);
-        if (stored) {
-            attempt->stop.stop(Code::cancelled);
-        }
-        co_return stored;
+    });
+    if (!changed) {
+        co_return fail(std::move(changed.error()));
     }
-    const bool was_ready = scheduler_.contains(id);
-    const scheduler::JobKeys keys = was_ready ? scheduler_.keys_of(id) : scheduler::JobKeys{};
-    remove_ready(id);
-    const auto waiting = waiting_.extract(id);
-    auto stored = co_await change_waiting(id, request);
-    if (!stored && was_ready) {
-        add_ready(id, keys);
-        pump();
-    } else if (!stored && !waiting.empty()) {
-        waiting_[id] = waiting.mapped();
-        alarms_.emplace(waiting.mapped().not_before, id);
-        time_changed_.notify();
+    if (const auto attempt = table_.attempt(id); attempt && changed->cancel_requested) {
+        attempt->stop.stop(Code::cancelled);
     }
-    co_return stored;
+    co_return Result<>();
 }
 
 Task<Result<>> Dispatcher::cancel_waiting(JobId id) {
-    if (attempts_.contains(id)) {
-        co_return fail(Code::conflict, "the job is on a worker already");
-    }
-    auto stored = co_await cancel(id);
-    co_return stored;
+    auto changed =
+        co_await change(id, [this](const Job& job, std::uint64_t sequence) -> Result<Change> {
+            if (job.state == State::running) {
+                return on_a_worker();
+            }
+            return request_cancel(job, sequence, clock_.now());
+        });
+    co_return changed ? Result<>() : fail(std::move(changed.error()));
 }
 
 Task<Result<>> Dispatcher::retry(JobId id) {
@@ -85,22 +124,17 @@ Task<Result<>> Dispatcher::retry(JobId id) {
         co_return spec ? fail(Code::not_found, "no job has this id")
                        : fail(std::move(spec.error()));
     }
-    auto revived = std::make_shared<Job>();
-    auto stored =
-        co_await change_waiting(id, [this, revived](const Job& job, std::uint64_t sequence) {
-            auto change = revive(job, sequence, clock_.now());
-            if (change) {
-                *revived = change->job;
-            }
-            return change;
-        });
-    if (stored) {
-        enqueue(
-            *revived, known_profile((*spec)->profile, (*spec)->requirement), {}, content_of(**spec)
-        );
-        start_waiting();
+    auto revived = co_await change(id, [this](const Job& job, std::uint64_t sequence) {
+        return revive(job, sequence, clock_.now());
+    });
+    if (!revived) {
+        co_return fail(std::move(revived.error()));
     }
-    co_return stored;
+    enqueue(
+        *revived, known_profile((*spec)->profile, (*spec)->requirement), {}, content_of(**spec)
+    );
+    start_waiting();
+    co_return Result<>();
 }
 
 Task<> Dispatcher::watch_time() {
@@ -109,19 +143,11 @@ Task<> Dispatcher::watch_time() {
         while (!alarms_.empty() && alarms_.begin()->first <= now) {
             const JobId id = alarms_.begin()->second;
             alarms_.erase(alarms_.begin());
-            if (const auto waiting = waiting_.find(id);
-                waiting != waiting_.end() && waiting->second.not_before <= now) {
-                tasks_.spawn("retry", requeue_later(id));
-            }
-            const auto deadline = deadlines_.find(id);
-            if (deadline == deadlines_.end() || deadline->second > now) {
-                continue;
-            }
-            if (const auto attempt = attempts_.find(id); attempt != attempts_.end()) {
-                attempt->second->stop.stop(Code::deadline_exceeded);
-            } else {
-                tasks_.spawn("expiry", expire_waiting(id));
-            }
+            ring(id, now);
+        }
+        if (rests_until_ && *rests_until_ <= now) {
+            rests_until_.reset();
+            pump();
         }
         if (wake_at_ && *wake_at_ <= now) {
             pump();
@@ -130,8 +156,10 @@ Task<> Dispatcher::watch_time() {
         if (!alarms_.empty()) {
             pause = std::min(pause, alarms_.begin()->first - now);
         }
-        if (wake_at_) {
-            pause = std::min(pause, *wake_at_ - now);
+        for (const auto& wake : {wake_at_, rests_until_}) {
+            if (wake) {
+                pause = std::min(pause, *wake - now);
+            }
         }
         pause = std::max(pause, Millis(1));
         co_await time_changed_.wait_for(pause);
@@ -142,45 +170,55 @@ Task<> Dispatcher::watch_time() {
     }
 }
 
-Task<> Dispatcher::requeue_later(JobId id) {
-    const auto waiting = waiting_.extract(id);
-    if (waiting.empty()) {
-        co_return;
+void Dispatcher::ring(const JobId& id, Time now) {
+    const auto deadline = table_.deadline(id);
+    const auto attempt = table_.attempt(id);
+    if (deadline && *deadline <= now) {
+        if (attempt && attempt->begun) {
+            attempt->stop.stop(Code::deadline_exceeded);
+        } else {
+            tasks_.spawn("expiry", expire_now(id));
+        }
+        return;
     }
-    auto job = std::make_shared<Job>();
-    auto stored =
-        co_await change_waiting(id, [this, job](const Job& current, std::uint64_t sequence) {
-            auto change = requeue(current, sequence, clock_.now());
-            if (change) {
-                *job = change->job;
-            }
-            return change;
-        });
-    if (stored) {
-        put_back(*job, waiting.mapped().keys.profile);
-        pump();
-    } else if (stored.error().code != Code::conflict && stored.error().code != Code::not_found) {
-        waiting_[id] = Waiting{clock_.now() + kStoragePause, waiting.mapped().keys};
-        alarms_.emplace(waiting_[id].not_before, id);
-        time_changed_.notify();
+    const RetryWaiting* waiting = table_.retry_waiting(id);
+    if (waiting != nullptr && waiting->not_before <= now) {
+        tasks_.spawn("retry", requeue_now(id));
     }
 }
 
-Task<> Dispatcher::expire_waiting(JobId id) {
-    const bool was_ready = scheduler_.contains(id);
-    const scheduler::JobKeys keys = was_ready ? scheduler_.keys_of(id) : scheduler::JobKeys{};
-    remove_ready(id);
-    waiting_.erase(id);
-    auto stored = co_await change_waiting(id, [this](const Job& job, std::uint64_t sequence) {
-        return expire(job, sequence, clock_.now());
+Task<> Dispatcher::requeue_now(JobId id) {
+    auto changed = co_await change(id, [this](const Job& job, std::uint64_t sequence) {
+        return requeue(job, sequence, clock_.now());
     });
-    const bool is_waiting = was_ready || in_flight_.followed_by(id);
-    if (!stored && is_waiting && stored.error().code != Code::conflict) {
-        if (was_ready) {
-            add_ready(id, keys);
-        }
-        alarms_.emplace(clock_.now() + kStoragePause, id);
-        time_changed_.notify();
+    const RetryWaiting* waiting = table_.retry_waiting(id);
+    if (waiting == nullptr) {
+        co_return;
+    }
+    if (changed) {
+        put_back(*changed, scheduler::ProfilePtr(waiting->keys.profile));
+        pump();
+    } else if (changed.error().code == Code::conflict || changed.error().code == Code::not_found) {
+        forget(id);
+    } else {
+        set_alarm(clock_.now() + kStoragePause, id);
+    }
+}
+
+Task<> Dispatcher::expire_now(JobId id) {
+    auto changed =
+        co_await change(id, [this](const Job& job, std::uint64_t sequence) -> Result<Change> {
+            const Time now = clock_.now();
+            if (job.state == State::running) {
+                return on_a_worker();
+            }
+            if (!job.deadline || *job.deadline > now) {
+                return fail(Code::conflict, "the job was brought back without a deadline");
+            }
+            return expire(job, sequence, now);
+        });
+    if (!changed && table_.contains(id)) {
+        set_alarm(clock_.now() + kStoragePause, id);
     }
 }
 

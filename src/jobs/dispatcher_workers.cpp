@@ -18,8 +18,9 @@ std::string why_unavailable(const WorkerInfo& info) {
                                                                   : "has other work";
 }
 
-double seconds_since(std::chrono::steady_clock::time_point then) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+// The clock may have been set back meanwhile.
+double seconds_between(Time then, Time now) {
+    return std::chrono::duration<double>(std::max(Millis(0), now - then)).count();
 }
 
 }  // namespace
@@ -48,11 +49,10 @@ void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
     known.worker = worker;
     std::vector<std::vector<std::shared_ptr<Attempt>>> runs;  // jobs that share one are together
     for (const JobId& id : known.attempts) {
-        const auto found = attempts_.find(id);
-        if (found == attempts_.end() || !found->second->is_on_worker) {
+        const auto attempt = table_.attempt(id);
+        if (!attempt || !attempt->is_on_worker) {
             continue;
         }
-        const auto& attempt = found->second;
         const auto same = std::ranges::find_if(runs, [&attempt](const auto& run) {
             return attempt->group && run.front()->group == attempt->group;
         });
@@ -136,7 +136,7 @@ std::shared_ptr<Attempt> Dispatcher::make_attempt(
     auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, decision.job, std::move(worker));
     attempt->keys = decision.keys;
     attempt->holds_place = true;
-    attempt->placed_at = std::chrono::steady_clock::now();
+    attempt->placed_at = clock_.now();
     attempt->expected_load_s = decision.numbers.load_s;
     attempt->jobs_together = 1 + static_cast<int>(decision.riders.size());
     workers_[decision.worker].attempts.push_back(decision.job);
@@ -152,11 +152,9 @@ void Dispatcher::give_up_place(Attempt& attempt) {
         std::erase(known->second.attempts, attempt.id);
     }
     attempt.gpu_part = scheduler_.gpu_part(attempt.id, clock_.now());
-    scheduler_.finished(
-        attempt.id,
-        seconds_since(attempt.placed_at) * attempt.gpu_part / attempt.jobs_together,
-        clock_.now()
-    );
+    const Time now = clock_.now();
+    const double seconds = seconds_between(attempt.placed_at, now);
+    scheduler_.finished(attempt.id, seconds * attempt.gpu_part / attempt.jobs_together, now);
 }
 
 double Dispatcher::gpu_part(const Attempt& attempt) const {
@@ -198,7 +196,7 @@ void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outc
         return;  // another of its jobs has told of the run, or each ran alone after all
     }
     scheduler::RunReport report{profile, known->second.gpu_type, known->first, 0, {}};
-    report.seconds = seconds_since(attempt.placed_at);
+    report.seconds = seconds_between(attempt.placed_at, clock_.now());
     report.jobs = whole ? whole->jobs : 1;
     bool has_loaded = attempt.expected_load_s > 0;
     if (whole || attempt.usage) {

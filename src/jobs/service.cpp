@@ -70,24 +70,22 @@ Task<Result<View>> Service::Impl::get(std::string tenant, JobId id) {
 }
 
 Task<Result<View>> Service::Impl::cancel(std::string tenant, JobId id) {
-    // A job that moves on while we look at it is looked at again.
-    for (int round = 0; round < 3; ++round) {
-        auto found = co_await find(tenant, id);
-        if (!found) {
-            co_return fail(std::move(found.error()));
-        }
-        if (is_terminal(found->state)) {
-            break;
-        }
-        auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel(id)));
-        if (done) {
-            break;
-        }
-        if (done.error().code != Code::conflict) {
-            co_return fail(std::move(done.error()));
-        }
+    auto found = co_await find(tenant, id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
     }
+    Result<> done;
+    if (!is_terminal(found->state)) {
+        done = co_await await_on(core_, with_arrivals(dispatcher_.cancel(id)));
+    }
+    if (!done && done.error().code != Code::conflict) {
+        co_return fail(std::move(done.error()));
+    }
+    // Where it was in no state for it, it has ended meanwhile, or was cancelled before.
     auto view = co_await get(std::move(tenant), id);
+    if (view && !done && !is_terminal(view->job.state) && !view->job.cancel_requested) {
+        co_return fail(std::move(done.error()));
+    }
     co_return view;
 }
 
@@ -145,14 +143,19 @@ Task<Result<std::shared_ptr<events::Subscription>>> Service::Impl::watch(
     auto subscription = std::make_shared<events::Subscription>(here, options);
     std::vector<events::EventPtr> latest;
     const bool ended = is_terminal(found->state);
+    bool is_over = false;
     if (!ended) {
         // First listen, then read the past: what is committed in between arrives twice and is
         // told once.
-        latest = co_await call_on(core_, [this, id, subscription] {
+        latest = co_await call_on(core_, [this, id, subscription, &is_over] {
             arrivals_.take_over();
             hub_.attach(id, subscription);
+            is_over = dispatcher_.is_over();
             return dispatcher_.latest(id);
         });
+    }
+    if (is_over) {
+        co_return fail(Code::shutting_down, "comfyd is shutting down");
     }
     auto stored = co_await ledger_.events(id, options.since);
     if (!stored) {

@@ -87,7 +87,7 @@ std::optional<Event> warn(Change& accepted, const Spec& spec) {
 }
 
 json::object SharedRun::to_json() const {
-    return {{"prompt_id", prompt_id}, {"place", place}};
+    return {{"prompt_id", prompt_id}, {"place", static_cast<std::int64_t>(place)}};
 }
 
 std::optional<SharedRun> SharedRun::from_event(const json::object& data) {

@@ -59,7 +59,7 @@ protected:
         return all;
     }
 };
-INSTANTIATE_TEST_SUITE_P(Ledger, StatsContract, testing::ValuesIn(backends()), backend_name);
+INSTANTIATE_TEST_SUITE_P(Ledger, StatsContract, testing::ValuesIn(job_backends()), backend_name);
 
 TEST_P(StatsContract, WithoutJobsThereIsNothing) {
     EXPECT_EQ(stats(jobs::StatsGroup::worker).totals, jobs::Totals());

@@ -36,7 +36,7 @@ protected:
         }
     }
 };
-INSTANTIATE_TEST_SUITE_P(Ledger, JobContract, testing::ValuesIn(backends()), backend_name);
+INSTANTIATE_TEST_SUITE_P(Ledger, JobContract, testing::ValuesIn(job_backends()), backend_name);
 
 TEST_P(JobContract, EveryFieldOfAnAcceptedJobComesBack) {
     const auto spec = full_spec();
@@ -212,7 +212,9 @@ TEST_P(JobContract, AStaleChangeWritesNothing) {
     );
     EXPECT_EQ(describe(find(job.id)), describe(running));
     EXPECT_THAT(sequences(job.id, 0), ElementsAre(1U, 2U));
-    EXPECT_EQ(await_value(outbox().counts()).pending, 1U);
+    if (GetParam().is_whole) {
+        EXPECT_EQ(await_value(outbox().counts()).pending, 1U);
+    }
 }
 
 TEST_P(JobContract, EventsComeInOrderFromWhereOneAsks) {

@@ -142,6 +142,9 @@ protected:
     }
 
     void deliver_random() {
+        if (!GetParam().is_whole) {
+            return;
+        }
         const auto due = await_value(outbox().due(clock_.now(), 10'000));
         std::size_t expected = 0;
         for (const auto* head : heads()) {
@@ -256,7 +259,9 @@ protected:
         for (const auto* head : heads()) {
             soonest = std::min(soonest.value_or(head->next_attempt_at), head->next_attempt_at);
         }
-        ASSERT_EQ(await_value(outbox().next_due()), soonest);
+        if (GetParam().is_whole) {
+            ASSERT_EQ(await_value(outbox().next_due()), soonest);
+        }
     }
 
     void step() {
@@ -301,7 +306,7 @@ protected:
     std::map<JobId, ModelJob> model_;
     std::map<std::pair<std::string, std::string>, ModelKey> keys_;
 };
-INSTANTIATE_TEST_SUITE_P(Ledger, ModelTest, testing::ValuesIn(backends()), backend_name);
+INSTANTIATE_TEST_SUITE_P(Ledger, ModelTest, testing::ValuesIn(job_backends()), backend_name);
 
 TEST_P(ModelTest, BehavesAsTheModelDoes) {
     for (const unsigned seed : {1U, 2U}) {

@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "ledger/memory_ledger.hpp"
 #include "ledger/test_support.hpp"
 
 namespace comfyd::ledger::test {
@@ -43,6 +44,21 @@ private:
     TempFolder folder_;
     Clock& clock_;
     std::unique_ptr<SqliteLedger> ledger_;
+};
+
+class MemoryStorage final : public Storage {
+public:
+    explicit MemoryStorage(Clock& clock) : ledger_(clock) {}
+
+    jobs::Ledger& ledger() override { return ledger_; }
+    assets::Catalogue& catalogue() override { throw std::logic_error("it keeps no assets"); }
+    notify::Outbox& outbox() override { throw std::logic_error("it keeps no deliveries"); }
+    jobs::WorkflowStore& workflows() override { throw std::logic_error("it keeps no workflows"); }
+    jobs::Notebook& notebook() override { throw std::logic_error("it keeps no notes"); }
+    void reopen() override {}
+
+private:
+    MemoryLedger ledger_;
 };
 
 }  // namespace
@@ -196,6 +212,14 @@ jobs::NewJob make_new(jobs::Spec spec, Time now) {
 
 std::vector<Backend> backends() {
     return {{"sqlite", [](Clock& clock) { return std::make_unique<SqliteStorage>(clock); }}};
+}
+
+std::vector<Backend> job_backends() {
+    auto all = backends();
+    all.push_back(
+        {"memory", [](Clock& clock) { return std::make_unique<MemoryStorage>(clock); }, false}
+    );
+    return all;
 }
 
 }  // namespace comfyd::ledger::test

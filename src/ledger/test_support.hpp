@@ -113,10 +113,12 @@ struct Storage {
 struct Backend {
     std::string name;
     std::function<std::unique_ptr<Storage>(Clock& clock)> make;
+    bool is_whole = true;  // false: it keeps jobs alone
 
     friend void PrintTo(const Backend& shown, std::ostream* out) { *out << shown.name; }
 };
-std::vector<Backend> backends();
+std::vector<Backend> backends();  // those that keep everything
+std::vector<Backend> job_backends();
 
 // Base of the tests that every storage must pass.
 class Contract : public testing::TestWithParam<Backend> {

@@ -128,7 +128,8 @@ void Order::unblock(Index group_at) {
     const std::vector<Index> parked = std::move(group.parked);
     group.parked.clear();
     for (const Index lane : parked) {
-        if (lanes_[lane].live && lanes_[lane].parked) {
+        // Its place may have been given to a lane of another group meanwhile.
+        if (lanes_[lane].live && lanes_[lane].parked && lanes_[lane].group == group_at) {
             lanes_[lane].parked = false;
             push_lane(classes_[at(group.wait_class)].all, lane);
         }

@@ -33,6 +33,26 @@ protected:
     Scheduler scheduler{estimates};
 };
 
+// A lane is where the jobs of one kind and one owner wait. Its place is used again when it is
+// empty.
+TEST_F(SchedulerTest, AJobInThePlaceOfOneThatLeftIsNotForgotten) {
+    auto unable = worker("w");
+    unable.abilities.clear();
+    unable.slots = 4;
+    unable.can_run = [](const std::string&) { return false; };
+    scheduler.set_worker(unable);
+    const ProfilePtr plain = profile("");
+    scheduler.add(job_id(1), keys(plain, at(0), 5, "a"));
+    scheduler.add(job_id(2), keys(plain, at(0), 5, "b"));
+    EXPECT_FALSE(scheduler.next(at(0)));
+    scheduler.remove(job_id(1));
+    scheduler.add(job_id(3), keys(plain, at(1), 1, "a"));
+    EXPECT_FALSE(scheduler.next(at(1)));
+    unable.can_run = nullptr;
+    scheduler.set_worker(unable);
+    EXPECT_THAT(drain(at(2)), ElementsAre(job_id(2), job_id(3)));
+}
+
 TEST_F(SchedulerTest, ClassThenPriorityThenAge) {
     scheduler.set_worker(worker("w"));
     const ProfilePtr plain = profile("");

@@ -1,0 +1,83 @@
+// Every unfinished job of the process, each in exactly one place. One table, changed by put() and
+// remove() alone, so that its counts cannot drift from it. Core executor, but for what says
+// otherwise.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/time.hpp"
+#include "jobs/job.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace comfyd::jobs {
+
+class Attempt;
+
+// In the scheduler's queue, or kept out of it for as long as a change of it is under way.
+struct Ready {};
+// An attempt has failed; queued again at this time.
+struct RetryWaiting {
+    Time not_before;
+    scheduler::JobKeys keys;
+};
+// Waits for another one that does the same (reuse.hpp).
+struct Following {};
+// On a worker, or on its way there or from there.
+using Attempting = std::shared_ptr<Attempt>;
+
+class JobTable {
+public:
+    using Place = std::variant<Ready, std::unique_ptr<RetryWaiting>, Following, Attempting>;
+
+    // From wherever it was. `rank` counts where the job is queued: its priority, or 0 of the batch
+    // class.
+    void put(const JobId& id, Place place, std::size_t rank);
+    void remove(const JobId& id);
+
+    bool contains(const JobId& id) const { return entries_.contains(id); }
+    template <class Kind>
+    bool is(const JobId& id) const {
+        const auto found = entries_.find(id);
+        return found != entries_.end() && std::holds_alternative<Kind>(found->second.place);
+    }
+    // nullptr: it is elsewhere.
+    std::shared_ptr<Attempt> attempt(const JobId& id) const;
+    const RetryWaiting* retry_waiting(const JobId& id) const;
+    std::vector<std::shared_ptr<Attempt>> attempts() const;
+
+    // What is known of a job of the table besides; gone with it.
+    void set_deadline(const JobId& id, Time deadline) { entries_.at(id).deadline = deadline; }
+    std::optional<Time> deadline(const JobId& id) const;
+    void set_secrets(const JobId& id, json::object secrets);
+    const json::object* secrets(const JobId& id) const;
+
+    std::size_t queued_count() const { return counts_[0] + counts_[2]; }
+    std::size_t retry_waiting_count() const { return counts_[1]; }
+    std::size_t attempt_count() const { return counts_[3]; }
+    // Queued jobs of this rank or a higher one. Any thread.
+    std::size_t queued_at_least(int rank) const;
+
+private:
+    struct Entry {
+        Place place;
+        std::size_t rank = 0;
+        std::optional<Time> deadline{};
+        std::unique_ptr<json::object> secrets{};  // lost at a restart, by design
+    };
+
+    void count(const Entry& entry, std::size_t by);
+
+    std::unordered_map<JobId, Entry> entries_;
+    std::array<std::size_t, std::variant_size_v<Place>> counts_{};
+    std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_rank_{};
+};
+
+}  // namespace comfyd::jobs

@@ -1,0 +1,97 @@
+// Schedules that once went wrong, written down one by one.
+#include <gtest/gtest.h>
+
+#include <boost/asio/co_spawn.hpp>
+
+#include "simulation/process.hpp"
+#include "simulation/world.hpp"
+
+namespace comfyd::simulation {
+namespace {
+
+class Named : public testing::Test {
+protected:
+    Named() { world.machines.heal(); }
+    ~Named() override {
+        process->die();
+        world.io.poll();
+    }
+
+    void start() {
+        process = std::make_unique<Process>(world);
+        go_on();
+    }
+    void go_on() {
+        world.io.poll();
+        while (!process->storage().is_idle()) {
+            process->storage().let_one_through();
+            world.io.poll();
+        }
+    }
+    template <class T>
+    void store(Task<Result<T>> write) {
+        bool is_done = false;
+        boost::asio::co_spawn(
+            world.io,
+            std::move(write),
+            [&is_done](std::exception_ptr, const Result<T>& done) { is_done = done.has_value(); }
+        );
+        world.io.poll();
+        ASSERT_TRUE(is_done);
+    }
+    jobs::Job accept(const jobs::Spec& spec) {
+        auto made = jobs::make_job(JobId::make(world.time.now()), spec, world.time.now());
+        store(world.stored.accept({made, spec}));
+        return made.job;
+    }
+    const jobs::Job& stored(const JobId& id) { return world.stored.entries().at(id).job; }
+
+    World world{1, false};
+    std::unique_ptr<Process> process;
+};
+
+TEST_F(Named, AJobWhoseDeadlinePassedWhileComfydWasDownIsNotTriedAgain) {
+    const Time now = world.time.now();
+    jobs::Spec spec;
+    spec.requirement = "A";
+    spec.deadline = now + Millis(5'000);
+    const auto started = jobs::start(accept(spec), "w0", 2, now);
+    store(world.stored.commit(*started));
+    jobs::Failure lost;
+    lost.code = Code::worker_lost;
+    const auto waits = jobs::retry_later(started->job, lost, now + Millis(1'000), 3, now);
+    store(world.stored.commit(*waits));
+    world.time.advance_to(now + Millis(60'000));
+    start();
+    EXPECT_EQ(stored(waits->job.id).state, jobs::State::expired);
+    EXPECT_EQ(stored(waits->job.id).attempt, 1);
+}
+
+TEST_F(Named, ACancelThatMeetsOtherWritersIsDoneAllTheSame) {
+    jobs::Spec spec;
+    spec.requirement = "nobody has it";
+    const JobId id = accept(spec).id;
+    start();
+    world.trouble.conflicts = 5;
+    process->cancel(id, false);
+    go_on();
+    EXPECT_EQ(stored(id).state, jobs::State::cancelled);
+    EXPECT_FALSE(world.rules.broken()) << *world.rules.broken();
+}
+
+TEST_F(Named, TheEndOfAnAttemptThatMeetsAnotherWriterIsStored) {
+    jobs::Spec spec;
+    spec.requirement = "A";
+    const JobId id = accept(spec).id;
+    start();
+    ASSERT_EQ(stored(id).state, jobs::State::running);
+    world.trouble.conflicts = 2;
+    for (int i = 0; i < 2; ++i) {  // until it has run, and until its results are fetched
+        world.time.advance_to(world.time.now() + Millis(10'000));
+        go_on();
+    }
+    EXPECT_EQ(stored(id).state, jobs::State::completed);
+}
+
+}  // namespace
+}  // namespace comfyd::simulation

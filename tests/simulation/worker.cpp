@@ -1,0 +1,249 @@
+#include "simulation/worker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace comfyd::simulation {
+namespace {
+
+constexpr Millis kLostAfter{5'000};
+constexpr Code kEndedWell = Code::internal;  // no run ends with it
+
+jobs::Output some_output(Time now) {
+    jobs::Output output;
+    output.asset = AssetId::make(now);
+    output.node_id = "9";
+    output.name = "a.png";
+    output.folder = "output";
+    output.type = "image";
+    return output;
+}
+
+}  // namespace
+
+void Group::take_place(std::size_t place) {
+    if (seen_.insert(place).second) {
+        missing_ -= 1;
+    }
+}
+
+void Group::leave(std::size_t place) {
+    take_place(place);
+    fleet_.look_again();
+}
+
+void Group::join(const JobId& job, std::size_t place) {
+    take_place(place);
+    jobs.insert(job);
+}
+
+std::optional<jobs::RunGroup::Whole> Group::take_whole() {
+    if (is_apart || std::exchange(is_taken_, true)) {
+        return std::nullopt;
+    }
+    return Whole{static_cast<int>(jobs.size()), {}};
+}
+
+jobs::WorkerInfo Worker::info() const {
+    jobs::WorkerInfo info;
+    info.id = machine_.id;
+    info.status = machine_.is_reachable && machine_.is_listed ? "idle" : "down";
+    info.slots = machine_.slots;
+    info.gpu = "GPU";
+    if (!machines_.is_healed()) {
+        info.current_job = JobId::make(machines_.clock.now());  // nobody's
+    }
+    return info;
+}
+
+std::size_t Worker::running() const {
+    std::set<std::string> prompts;
+    for (const Run* run : runs_) {
+        if (run->holds_place) {
+            prompts.insert(prompt_of(*run));
+        }
+    }
+    return prompts.size();
+}
+
+bool Worker::available() const {
+    return machine_.is_reachable && machine_.is_listed && !fleet_.is_cut() &&
+           running() < static_cast<std::size_t>(machine_.slots);
+}
+
+bool Worker::can_run(const std::string& requirement) const {
+    return machine_.classes.find(requirement) != std::string::npos;
+}
+
+std::shared_ptr<jobs::RunGroup> Worker::make_group(std::string prompt_id, std::size_t members) {
+    if (!machine_.merges) {
+        return nullptr;
+    }
+    const bool is_there = machine_.prompts.contains(prompt_id);
+    const bool stays_apart =
+        machine_.kept_apart.contains(prompt_id) || (!is_there && machines_.chance.one_in(4));
+    if (stays_apart) {
+        machine_.kept_apart.insert(prompt_id);
+    }
+    return std::make_shared<Group>(fleet_, std::move(prompt_id), members, stays_apart);
+}
+
+void Worker::look_again() {
+    for (Run* run : runs_) {
+        run->stop.requested.notify();
+    }
+}
+
+const std::string& Worker::prompt_of(const Run& run) {
+    return run.group && !run.group->is_apart ? run.group->prompt_id : run.assignment.prompt_id;
+}
+
+std::optional<Code> Worker::lie() {
+    constexpr Code kLies[] = {
+        Code::worker_unavailable,
+        Code::worker_unavailable,
+        Code::worker_rejected,
+        Code::shutting_down,
+        Code::cancelled,
+        Code::deadline_exceeded,
+        Code::conflict,
+        Code::not_found,
+    };
+    if (machines_.is_healed() || !machines_.chance.one_in(12)) {
+        return std::nullopt;
+    }
+    return kLies[machines_.chance.below(std::size(kLies))];
+}
+
+Task<Result<jobs::AttemptResult>> Worker::run(
+    jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+) {
+    Run run{std::move(assignment), listener, stop};
+    if (!fleet_.is_cut()) {
+        machines_.rules.on_run(run.assignment, machine_.id);
+    }
+    run.group = std::static_pointer_cast<Group>(run.assignment.group);
+    run.began = machines_.clock.now();
+    runs_.push_back(&run);
+    const Code code = co_await follow(run);
+    std::erase(runs_, &run);
+    if (!fleet_.is_cut()) {
+        machines_.rules.on_run_ended(run.assignment, code == kEndedWell);
+        machines_.journal.add([&] {
+            return machine_.id + " ends " + name_of(run.assignment.job) + ": " +
+                   (code == kEndedWell ? "well" : std::string(to_string(code)));
+        });
+        fleet_.tell(machine_.id);
+    }
+    if (code != kEndedWell) {
+        co_return fail(code, "the machine says so");
+    }
+    const jobs::Output output = some_output(machines_.clock.now());
+    listener.on_output(output);
+    if (machines_.chance.one_in(4)) {
+        listener.on_output(output);  // again
+    }
+    co_return jobs::AttemptResult{{output}, {}};
+}
+
+Task<Code> Worker::follow(Run& run) {
+    if (run.group) {
+        run.group->join(run.assignment.job, run.assignment.place);
+        fleet_.look_again();
+    }
+    if (const auto lie_told = lie()) {
+        drop(run);
+        co_return *lie_told;
+    }
+    jobs::Progress progress;
+    for (;;) {
+        Millis pause(0);
+        if (const auto ended = look(run, pause)) {
+            run.holds_place = false;
+            if (*ended == kEndedWell && !fleet_.is_cut() && machines_.chance.one_in(2)) {
+                // Free for the next one, while the results are fetched.
+                fleet_.tell(machine_.id);
+                co_await run.stop.requested.wait_for(machines_.chance.millis(1, 200));
+            }
+            jobs::Usage usage;
+            usage.gpu = machines_.clock.now() - run.began;
+            usage.inference = usage.gpu;
+            run.listener.on_usage(usage);
+            co_return *ended;
+        }
+        progress.value = machines_.chance.below(100) / 100.0;
+        run.listener.on_progress(progress);
+        co_await run.stop.requested.wait_for(pause);
+        const bool is_over = co_await is_cancelled();
+        if (is_over) {
+            co_return Code::shutting_down;
+        }
+    }
+}
+
+std::optional<Code> Worker::look(Run& run, Millis& pause) {
+    const Time now = machines_.clock.now();
+    if (fleet_.is_cut() || run.stop.reason == Code::shutting_down) {
+        return Code::shutting_down;
+    }
+    if (!machine_.is_reachable) {
+        run.lost_at = run.lost_at.value_or(now + kLostAfter);
+        if (now >= *run.lost_at) {
+            if (const auto prompt = machine_.prompts.find(prompt_of(run));
+                prompt != machine_.prompts.end()) {
+                prompt->second.is_given_up = true;
+            }
+            return Code::worker_lost;
+        }
+        pause = *run.lost_at - now;
+        return std::nullopt;
+    }
+    run.lost_at.reset();
+    if (run.stop.reason) {
+        drop(run);
+        return *run.stop.reason;
+    }
+    const bool waits_for_others = run.group && !run.group->is_apart && !run.group->is_complete();
+    auto prompt = machine_.prompts.find(prompt_of(run));
+    if (prompt == machine_.prompts.end() && !waits_for_others) {
+        if (run.is_sent) {
+            return Code::worker_lost;  // the machine was started anew and has forgotten it
+        }
+        const bool is_shared = run.group && !run.group->is_apart;
+        machines_.begin(
+            machine_, prompt_of(run), is_shared ? run.group->jobs : std::set{run.assignment.job}
+        );
+        prompt = machine_.prompts.find(prompt_of(run));
+    }
+    Time due = run.began + run.assignment.timeout;
+    if (prompt != machine_.prompts.end()) {
+        run.is_sent = true;
+        if (now >= prompt->second.ends_at) {
+            return prompt->second.failure.value_or(kEndedWell);
+        }
+        due = std::min(due, prompt->second.ends_at);
+    }
+    if (now >= run.began + run.assignment.timeout) {
+        drop(run);
+        return Code::execution_timeout;
+    }
+    pause = due - now;
+    return std::nullopt;
+}
+
+// The machine is told to let go of it; what it shares with others goes on.
+void Worker::drop(Run& run) {
+    if (run.group) {
+        run.group->jobs.erase(run.assignment.job);
+    }
+    const auto prompt = machine_.prompts.find(prompt_of(run));
+    if (prompt == machine_.prompts.end()) {
+        return;
+    }
+    prompt->second.jobs.erase(run.assignment.job);
+    if (prompt->second.jobs.empty()) {
+        machine_.prompts.erase(prompt);
+    }
+}
+
+}  // namespace comfyd::simulation

@@ -1,0 +1,92 @@
+// One machine as one process drives it.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "jobs/fleet.hpp"
+#include "simulation/machines.hpp"
+
+namespace comfyd::simulation {
+
+// Jobs that share a prompt: it begins when each has come or has left.
+class Group final : public jobs::RunGroup {
+public:
+    Group(Fleet& fleet, std::string shared_prompt, std::size_t members, bool stays_apart)
+        : prompt_id(std::move(shared_prompt)),
+          is_apart(stays_apart),
+          fleet_(fleet),
+          missing_(members) {}
+
+    void leave(std::size_t place) override;
+    bool runs_alone() const override { return is_apart; }
+    std::optional<Whole> take_whole() override;
+
+    void join(const JobId& job, std::size_t place);
+    bool is_complete() const { return missing_ == 0; }
+
+    const std::string prompt_id;
+    const bool is_apart;
+    std::set<JobId> jobs;
+
+private:
+    void take_place(std::size_t place);
+
+    Fleet& fleet_;
+    std::set<std::size_t> seen_;
+    std::size_t missing_;
+    bool is_taken_ = false;
+};
+
+class Worker final : public jobs::Worker {
+public:
+    Worker(Machines& machines, Machine& machine, Fleet& fleet, Executor core)
+        : machines_(machines), machine_(machine), fleet_(fleet), core_(core) {}
+
+    jobs::WorkerInfo info() const override;
+    const std::string& id() const override { return machine_.id; }
+    bool available() const override;
+    bool can_run(const std::string& requirement) const override;
+    double load() const override { return 0; }
+    std::size_t running() const override;
+    std::string abilities() const override { return machine_.classes; }
+    Task<Result<jobs::AttemptResult>> run(
+        jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
+    ) override;
+    bool merges() const override { return machine_.merges; }
+    std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
+
+    const Machine& machine() const { return machine_; }
+    // Something may have changed for the runs here.
+    void look_again();
+
+private:
+    struct Run {
+        jobs::Assignment assignment;
+        jobs::AttemptListener& listener;
+        jobs::StopRequest& stop;
+        std::shared_ptr<Group> group{};
+        bool holds_place = true;
+        bool is_sent = false;
+        Time began{};
+        std::optional<Time> lost_at{};
+    };
+
+    static const std::string& prompt_of(const Run& run);
+    // What is not so, at the very beginning.
+    std::optional<Code> lie();
+    // How it ended; nullopt: it goes on, for at most so long.
+    std::optional<Code> look(Run& run, Millis& pause);
+    Task<Code> follow(Run& run);
+    void drop(Run& run);
+
+    Machines& machines_;
+    Machine& machine_;
+    Fleet& fleet_;
+    Executor core_;
+    std::vector<Run*> runs_;
+};
+
+}  // namespace comfyd::simulation
