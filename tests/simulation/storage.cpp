@@ -196,4 +196,12 @@ Task<Result<std::vector<jobs::Unfinished>>> Storage::unfinished(
     return read(stored_.unfinished(after, limit));
 }
 
+Task<Result<jobs::Purged>> Storage::purge(Time before, int limit) {
+    return read(stored_.purge(before, limit));
+}
+
+Task<Result<>> Storage::discard(JobId id) {
+    return read(stored_.discard(id));
+}
+
 }  // namespace comfyd::simulation

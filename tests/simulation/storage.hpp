@@ -51,6 +51,8 @@ public:
     Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override;
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId> after, int limit)
         override;
+    Task<Result<jobs::Purged>> purge(Time before, int limit) override;
+    Task<Result<>> discard(JobId id) override;
 
 private:
     struct Waiting {
