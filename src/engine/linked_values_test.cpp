@@ -36,9 +36,48 @@ TEST_F(LinkedValues, NoPicturesAreSavedOfAnEmptyBatch) {
                {"inputs", {{"image", json::array{"1", 0}}, {"amount", json::array{"2", 0}}}}}},
              {"4", save_image("3", "repeated")}}
         );
+        if (files == 0) {
+            ASSERT_FALSE(result);
+            EXPECT_THAT(result.error().message, HasSubstr("index 0 is out of bounds"));
+            continue;
+        }
         ASSERT_TRUE(result) << result.error().message;
         EXPECT_EQ(result->outputs.at("4").at("images").as_array().size(), files);
     }
+}
+
+TEST_F(LinkedValues, ThereIsNoGroupOfANegativeNumber) {
+    for (const char* mode : {"First Group", "All Groups"}) {
+        const auto result = run(
+            {{"1", number(-1)},
+             {"2",
+              {{"class_type", "RegexExtract"},
+               {"inputs",
+                {{"string", "xay"},
+                 {"regex_pattern", "(a)"},
+                 {"mode", mode},
+                 {"case_insensitive", false},
+                 {"multiline", true},
+                 {"dotall", true},
+                 {"group_index", json::array{"1", 0}}}}}},
+             {"3", {{"class_type", "PreviewAny"}, {"inputs", {{"source", json::array{"2", 0}}}}}}}
+        );
+        ASSERT_FALSE(result);
+        EXPECT_THAT(result.error().message, HasSubstr("no such group"));
+    }
+}
+
+TEST_F(LinkedValues, BatchesOfANegativeSizeAreNone) {
+    const auto result = run(
+        {{"1", empty_image(8)},
+         {"2", number(-7)},
+         {"3",
+          {{"class_type", "RebatchImages"},
+           {"inputs", {{"images", json::array{"1", 0}}, {"batch_size", json::array{"2", 0}}}}}},
+         {"4", {{"class_type", "PreviewAny"}, {"inputs", {{"source", json::array{"3", 0}}}}}}}
+    );
+    ASSERT_TRUE(result) << result.error().message;
+    EXPECT_EQ(result->outputs.at("4").at("text"), json::value(json::array{"None"}));
 }
 
 TEST_F(LinkedValues, NodesThatNeedPixelsSayThatThereAreNone) {

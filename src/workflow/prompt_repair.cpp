@@ -33,6 +33,7 @@ public:
             visit(node);
         }
         for (auto& node : prompt_) {
+            give_inputs(node.value());
             make_numbers_safe(node.value());
         }
         return std::move(told_);
@@ -74,6 +75,14 @@ private:
                     "' dropped, it links to a node that does not exist"
                 );
             }
+        }
+    }
+
+    // Nothing that runs needs a node without, or it would not be accepted; but ComfyUI looks at the
+    // inputs of every node when it begins, and its thread does not survive a missing one.
+    static void give_inputs(json::value& node) {
+        if (!node.get_object().contains("inputs")) {
+            node.get_object()["inputs"] = json::object();
         }
     }
 

@@ -1,5 +1,7 @@
 #include "workflow/prompt_report.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/text.hpp"
@@ -22,6 +24,10 @@ PromptReport::PromptReport(const json::object& prompt)
 void PromptReport::settle(std::size_t node, bool valid, json::array errors) {
     states_[node] = valid ? State::good : State::bad;
     found_[node] = std::move(errors);
+}
+
+void PromptReport::join(std::size_t node, json::array errors) {
+    std::move(errors.begin(), errors.end(), std::back_inserter(found_[node]));
 }
 
 bool PromptReport::is_long() const {

@@ -20,6 +20,8 @@ public:
 
     // A node is settled once; what is found later about the same node replaces it.
     void settle(std::size_t node, bool valid, json::array errors);
+    // More about a node that is settled and not valid.
+    void join(std::size_t node, json::array errors);
     bool is_settled(std::size_t node) const { return states_[node] != State::open; }
     bool is_valid(std::size_t node) const { return states_[node] == State::good; }
     // So many errors that they are reported without what can be long.

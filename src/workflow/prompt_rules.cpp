@@ -275,8 +275,10 @@ std::optional<Raised> Judge::close(Frame& frame) {
         }
         report_.count_error(frame.errors.size() - before);
     }
-    // A cycle through this node has been recorded below it already.
-    if (!report_.is_settled(frame.node)) {
+    if (report_.is_settled(frame.node)) {
+        // A cycle through this node has been recorded below it already.
+        report_.join(frame.node, std::move(frame.errors));
+    } else {
         const bool valid = frame.valid && frame.errors.empty();
         report_.settle(frame.node, valid, std::move(frame.errors));
     }

@@ -15,6 +15,7 @@ constexpr const char* kClasses = R"({
                        "optional": {"big": ["INT"], "real": ["FLOAT"], "any": ["*"],
                                     "some": ["INT,FLOAT", {"min": 0}]}},
              "output": ["IMAGE", "MASK,LATENT", "*"], "output_node": false},
+    "Loop": {"input": {"required": {"image": ["IMAGE"], "size": ["INT", {"min": 1}]}}, "output": ["IMAGE"]},
     "Pass": {"input": {"required": {"image": ["IMAGE"]}}, "output": ["IMAGE"]},
     "Latent": {"input": {"optional": {"latent": ["SAMPLES , LATENT"], "scheduler": [["a", "b"]],
                                       "kind": ["COMBO", {"options": ["x", "y"]}],
@@ -178,6 +179,32 @@ TEST(PromptRules, LinksThatWouldEndAWorkersThreadAreDropped) {
         "2": {"class_type": "Save", "inputs": {"images": ["1", 0]}},
         "5": {"class_type": "Pass", "inputs": {}},
         "6": {"class_type": "Pass", "inputs": {"image": ["81", 0]}}})"));
+}
+
+TEST(PromptRules, ANodeWithoutInputsThatNothingNeedsGetsSome) {
+    // ComfyUI accepts this as well, and then loses the thread that runs prompts.
+    json::object prompt = parse(R"({
+        "1": {"class_type": "Make", "inputs": {"size": 1}},
+        "2": {"class_type": "Save", "inputs": {"images": ["1", 0]}},
+        "3": {"class_type": "Pass"},
+        "4": {"class_type": "Save", "inputs": {"images": ["3", 0]}}})");
+    const PromptVerdict verdict = judge(prompt);
+    EXPECT_TRUE(verdict.accepted);
+    EXPECT_EQ(verdict.outputs_to_execute, std::vector<std::string>{"2"});
+    EXPECT_EQ(first_error(verdict, "3"), "exception_during_inner_validation");
+    for (const auto& node : prompt) {
+        EXPECT_TRUE(node.value().at("inputs").is_object());
+    }
+}
+
+TEST(PromptRules, ANodeOfACycleHasItsOwnErrorsToo) {
+    const PromptVerdict verdict = judge(R"({
+        "1": {"class_type": "Loop", "inputs": {"image": ["1", 0], "size": 0}},
+        "2": {"class_type": "Save", "inputs": {"images": ["1", 0]}}})");
+    const json::array& errors = verdict.node_errors.at("1").at("errors").as_array();
+    ASSERT_EQ(errors.size(), 2U);
+    EXPECT_EQ(errors[0].at("type"), "dependency_cycle");
+    EXPECT_EQ(errors[1].at("type"), "value_smaller_than_min");
 }
 
 TEST(PromptRules, NumbersThatJsonCannotSayBecomeText) {

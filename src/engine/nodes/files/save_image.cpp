@@ -31,7 +31,11 @@ Result<ImageView> savable(const Call& call) {
                 std::to_string(shape.channels) + "), |u1"
         );
     }
-    return call.image_view("images");
+    const ImageView images = call.image_view("images");
+    if (images.shape().batch == 0) {
+        return node_error("IndexError", "index 0 is out of bounds for dimension 0 with size 0");
+    }
+    return images;
 }
 
 Result<NodeResult> execute_save(Call& call) {

@@ -124,19 +124,26 @@ Result<NodeResult> execute_extract(Call& call) {
                                              : Result<NodeResult>(refused(regex.error()));
     }
     const std::string& mode = call.text("mode");
-    const auto group =
-        static_cast<std::size_t>(std::max<std::int64_t>(0, call.place("group_index")));
+    const std::string& text = call.text("string");
+    const std::int64_t index = call.place("group_index");
+    const auto group = static_cast<std::size_t>(std::max<std::int64_t>(0, index));
     if (mode == "All Matches") {
         return extract_all(call, *regex, 0);
     }
-    if (mode == "All Groups") {
-        const bool possible = regex->groups() > 0 && group <= regex->groups();
-        return possible ? extract_all(call, *regex, group) : Result<NodeResult>(one(std::string()));
+    const bool all_groups = mode == "All Groups";
+    if (all_groups &&
+        (regex->groups() == 0 || index > static_cast<std::int64_t>(regex->groups()))) {
+        return one(std::string());
     }
-    const std::string& text = call.text("string");
+    if (all_groups && index >= 0) {
+        return extract_all(call, *regex, group);
+    }
     const auto groups = regex->search(call, text, 0, false);
     if (!groups) {
         return fail(groups.error());
+    }
+    if (!groups->empty() && index < 0 && mode != "First Match") {
+        return node_error("IndexError", "no such group");
     }
     const std::size_t wanted = mode == "First Match" ? 0 : group;
     if (groups->empty() || wanted >= groups->size()) {

@@ -108,6 +108,7 @@ TEST(RegexExtract, GroupsThatDidNotMatch) {
     );
     EXPECT_EQ(extracted("abc", "b", "First Group", 0), "b");
     EXPECT_EQ(extracted("abc", "b", "All Groups", 0), "");
+    EXPECT_EQ(extracted("abc", "(b)", "All Groups", 2), "");
 }
 
 TEST(Regex, StopsAtTooMuchBacktracking) {

@@ -8,9 +8,9 @@
 namespace comfyd::engine::nodes {
 namespace {
 
-// PyTorch's own settings.
+// PyTorch's own settings, but for the edge, which PreviewAny of ComfyUI sets for its whole process.
 constexpr std::size_t kThreshold = 1000;
-constexpr std::size_t kEdge = 3;
+constexpr std::size_t kEdge = 6;
 constexpr std::size_t kLineWidth = 80;
 
 // The indexes of a dimension that are shown; the gap comes after the first kEdge of them.
