@@ -1,6 +1,6 @@
-// The queue: what waits, what is placed next, what is known of a job. dispatcher_attempts.cpp
-// follows jobs on workers, dispatcher_waiting.cpp changes those that wait, dispatcher_estimates.cpp
-// says how long they will take.
+// The queue: what waits, what is placed next, what is known of a job. What was placed is begun in
+// dispatcher_launch.cpp and followed in dispatcher_attempts.cpp; dispatcher_waiting.cpp has what is
+// asked of jobs and what is due, dispatcher_reuse.cpp those that are answered by another.
 #include "jobs/dispatcher.hpp"
 
 #include <algorithm>
@@ -10,6 +10,20 @@
 #include "jobs/attempt.hpp"
 
 namespace comfyd::jobs {
+
+scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement) {
+    if (!profile) {
+        auto plain = std::make_shared<scheduler::Profile>();
+        plain->requirement = requirement;
+        profile = std::move(plain);
+    }
+    return profile;
+}
+
+std::uint64_t content_of(const Spec& spec) {
+    return std::hash<std::string>{}(spec.workflow);
+}
+
 Dispatcher::Dispatcher(
     Executor core,
     Clock& clock,
@@ -24,27 +38,38 @@ Dispatcher::Dispatcher(
       fleet_(fleet),
       hub_(hub),
       tasks_(core),
-      time_changed_(core),
-      scheduler_(predictor_, options),
-      change_done_(core) {}
+      alarms_(core, clock),
+      placement_(clock, table_, options),
+      scheduler_(placement_.scheduler()),
+      forecast_(clock, table_, placement_),
+      changes_(core, ledger, table_, scheduler_, hub) {
+    changes_.on_committed([this](const Change& change) { committed(change); });
+    changes_.on_queued([this] { pump(); });
+}
 
 Dispatcher::~Dispatcher() = default;
+
+void Dispatcher::update_workers() {
+    for (const auto& worker : fleet_.workers()) {
+        placement_.update(worker);
+    }
+}
 
 void Dispatcher::start() {
     fleet_.on_change([this](const std::set<std::string>& workers) {
         for (const std::string& id : workers) {
-            const auto known = workers_.find(id);
-            const auto worker = known != workers_.end() && known->second.worker
-                                    ? known->second.worker
-                                    : fleet_.find(id);
-            if (worker) {
-                update_worker(worker);
+            const auto known = placement_.find(id);
+            if (const auto worker = known ? known : fleet_.find(id)) {
+                placement_.update(worker);
             }
         }
         pump();
     });
     update_workers();
-    tasks_.spawn("job alarms", watch_time());
+    tasks_.spawn(
+        "job alarms",
+        alarms_.run([this](const JobId& id, Time now) { ring(id, now); }, [this] { pump(); })
+    );
     pump();
 }
 
@@ -102,7 +127,6 @@ Task<> Dispatcher::stop(Millis grace) {
     for (const auto& attempt : table_.attempts()) {
         attempt->stop.stop(Code::shutting_down);
     }
-    time_changed_.notify();
     tasks_.cancel();
     co_await tasks_.join();
     is_over_ = true;
@@ -136,23 +160,16 @@ std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {
 // Out of what holds it in its place.
 void Dispatcher::leave(const JobId& id) {
     if (const auto attempt = table_.attempt(id); attempt && !attempt->begun) {
-        give_up_place(*attempt);
+        placement_.give_up_place(*attempt);
     }
-    scheduler_.remove(id);
+    changes_.unqueue(id);
     in_flight_.drop_follower(id);
-    if (const auto held = changing_.find(id); held != changing_.end()) {
-        held->second.reset();
-    }
 }
 
 void Dispatcher::make_ready(const JobId& id, scheduler::JobKeys keys) {
     leave(id);
     table_.put(id, Ready{}, rank_of(keys));
-    if (const auto held = changing_.find(id); held != changing_.end()) {
-        held->second = std::move(keys);
-    } else {
-        scheduler_.add(id, std::move(keys));
-    }
+    changes_.queue(id, std::move(keys));
 }
 
 void Dispatcher::make_following(const Job& job, scheduler::JobKeys keys) {
@@ -165,7 +182,7 @@ void Dispatcher::make_retry_waiting(const JobId& id, Time not_before, scheduler:
     leave(id);
     const std::size_t rank = rank_of(keys);
     table_.put(id, std::make_unique<RetryWaiting>(not_before, std::move(keys)), rank);
-    set_alarm(not_before, id);
+    alarms_.set(not_before, id);
 }
 
 void Dispatcher::make_attempting(std::shared_ptr<Attempt> attempt) {
@@ -248,49 +265,26 @@ void Dispatcher::put_back(const Job& job, scheduler::ProfilePtr profile, std::ui
 void Dispatcher::remember_deadline(const Job& job) {
     if (job.deadline && table_.deadline(job.id) != job.deadline) {
         table_.set_deadline(job.id, *job.deadline);
-        set_alarm(*job.deadline, job.id);
+        alarms_.set(*job.deadline, job.id);
     }
-}
-
-void Dispatcher::set_alarm(Time at, const JobId& id) {
-    alarms_.emplace(at, id);
-    time_changed_.notify();
 }
 
 void Dispatcher::forget(const JobId& id) {
     if (const auto deadline = table_.deadline(id)) {
-        // Deadlines may be days away: nothing of an ended job waits for them.
-        const auto [first, last] = alarms_.equal_range(*deadline);
-        const auto alarm =
-            std::find_if(first, last, [&](const auto& entry) { return entry.second == id; });
-        if (alarm != last) {
-            alarms_.erase(alarm);
-        }
+        alarms_.clear(*deadline, id);
     }
     leave(id);
     table_.remove(id);
 }
 
-void Dispatcher::rest() {
-    rests_until_ = clock_.now() + kStoragePause;
-    time_changed_.notify();
-}
-
-bool Dispatcher::is_resting() const {
-    return rests_until_ && clock_.now() < *rests_until_;
-}
-
 void Dispatcher::pump() {
-    if (stopping_ || is_resting()) {
+    if (stopping_ || alarms_.is_resting()) {
         return;
     }
     while (auto decision = scheduler_.next(clock_.now())) {
         launch(*decision);
     }
-    if (const auto wake = scheduler_.wake_at(); wake && wake != wake_at_) {
-        time_changed_.notify();
-    }
-    wake_at_ = scheduler_.wake_at();
+    alarms_.set_queue(scheduler_.wake_at());
 }
 
 void Dispatcher::committed(const Change& change) {
@@ -312,9 +306,7 @@ void Dispatcher::committed(const Change& change) {
     }
     forget(change.job.id);
     if (change.job.state == State::completed && !change.job.reused_from) {
-        const double ms =
-            static_cast<double>(change.job.execution_time().value_or(Millis(0)).count());
-        mean_execution_ms_ = mean_execution_ms_ == 0 ? ms : 0.9 * mean_execution_ms_ + 0.1 * ms;
+        forecast_.note_run(change.job);
     }
     if (finished_) {
         finished_(change.job);
@@ -326,6 +318,13 @@ void Dispatcher::committed(const Change& change) {
 
 std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const {
     return scheduler_.explain(id, clock_.now());
+}
+
+Dispatcher::Live Dispatcher::outlook(const Job& job, scheduler::ProfilePtr profile) {
+    scheduler_.add(job.id, make_keys(job, std::move(profile)));
+    Live expected = forecast_.live(job.id);
+    scheduler_.remove(job.id);
+    return expected;
 }
 
 std::vector<events::EventPtr> Dispatcher::latest(const JobId& id) const {

@@ -1,6 +1,9 @@
 // Owns every unfinished job of the process: places queued ones on workers, follows attempts,
 // retries, expires, cancels.
 //
+// Where each job is says its JobTable; Changes changes them in the ledger, Placement tells the
+// scheduler of workers, Alarms wakes it, Forecast says how long things take.
+//
 // Lives on the core executor; every member is called there. Only keys of waiting jobs are in
 // memory; workflows are read back from the ledger when a job is placed. A change becomes visible
 // (events, answers) only after the ledger has it.
@@ -13,18 +16,19 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "base/task.hpp"
 #include "events/hub.hpp"
+#include "jobs/alarms.hpp"
+#include "jobs/changes.hpp"
 #include "jobs/fleet.hpp"
+#include "jobs/forecast.hpp"
 #include "jobs/job.hpp"
 #include "jobs/job_table.hpp"
 #include "jobs/ledger.hpp"
-#include "jobs/lone_shapes.hpp"
+#include "jobs/placement.hpp"
 #include "jobs/reuse.hpp"
 #include "jobs/tenants.hpp"
-#include "scheduler/predictor.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace comfyd::jobs {
@@ -72,14 +76,8 @@ public:
     Task<Result<>> cancel_waiting(JobId id);
     Task<Result<>> retry(JobId id);
 
-    struct Live {
-        std::optional<Progress> progress;
-        std::optional<int> queue_position;
-        std::optional<int> estimated_wait_s;
-        std::optional<int> estimated_remaining_s;
-        std::optional<double> estimate_confidence;  // 0..1, of what is left of a run
-    };
-    Live live(const JobId& id) const;
+    using Live = Forecast::Live;
+    Live live(const JobId& id) const { return forecast_.live(id); }
     // The same of a job that is about to be accepted.
     Live outlook(const Job& job, scheduler::ProfilePtr profile);
     // The latest progress and preview of a running job, as events.
@@ -92,7 +90,7 @@ public:
     // What a worker has loaded is gone.
     void forget_models(const std::string& worker) { scheduler_.forget_models(worker); }
     // What was learned of run times, for whoever keeps it over a restart.
-    scheduler::Predictor& predictor() { return predictor_; }
+    scheduler::Predictor& predictor() { return placement_.predictor(); }
 
     // Where a job runs now; nullptr: nowhere, or its end is being stored.
     std::shared_ptr<Worker> worker_of(const JobId& id) const;
@@ -120,22 +118,13 @@ public:
     }
 
 private:
-    // How long to rest when the ledger fails.
-    static constexpr Millis kStoragePause{500};
-
-    using Step = std::function<Result<Change>(const Job&, std::uint64_t sequence)>;
+    using Step = Changes::Step;
 
     void pump();
-    // The ledger failed: nothing is placed for a moment.
-    void rest();
-    bool is_resting() const;
     void update_workers();
-    void update_worker(const std::shared_ptr<Worker>& worker);
     // With the priority that the job has by what is known now.
     scheduler::JobKeys make_keys(const Job& job, scheduler::ProfilePtr profile) const;
     Task<> recall_usage();
-    // Without a worker when the one that was chosen does not take it after all.
-    std::shared_ptr<Worker> confirm(const scheduler::Decision& decision);
     std::shared_ptr<Attempt> make_attempt(
         const scheduler::Decision& decision, std::shared_ptr<Worker> worker
     );
@@ -143,8 +132,6 @@ private:
     void launch(
         std::shared_ptr<Attempt> attempt, std::shared_ptr<RunGroup> group, SharedRun shared
     );
-    // The worker can run the job and its riders as one prompt, and this has not failed lately.
-    bool may_share(const scheduler::Decision& decision, const Worker& worker) const;
     void put_riders_back(const scheduler::Decision& decision);
     // Jobs that ran as one prompt when the process ended.
     struct FoundAgain {
@@ -155,19 +142,6 @@ private:
     Task<std::optional<SharedRun>> shared_run_of(JobId id);
     void count_running(const std::vector<FoundAgain>& together);
     void reattach_groups(std::vector<FoundAgain> found);
-    // The worker is done with it.
-    void give_up_place(Attempt& attempt);
-    double gpu_part(const Attempt& attempt) const;
-    bool is_load(const Attempt& attempt, Millis measured) const;
-    void learn(const Attempt& attempt, const Result<AttemptResult>& outcome);
-    // Rounded up: nobody is told that something takes no time.
-    static int whole_seconds(double seconds);
-    // With what has to be loaded; nullopt: nothing is known of such runs.
-    std::optional<scheduler::Expectation> expect_run(const Attempt& attempt) const;
-    std::optional<scheduler::Expectation> estimate_rest(const Attempt& attempt) const;
-    std::optional<int> seconds_left(const Attempt& attempt) const;
-    // Of a job that waits, on the kind of GPU that the workers have; 0: not known.
-    double expected_run_s(const scheduler::ProfilePtr& profile) const;
     Result<Change> start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence) const;
     void follow_progress(Attempt& attempt);
     void reattach(
@@ -184,13 +158,6 @@ private:
     // The process has died in an attempt of this job before.
     Task<bool> has_ended_with_process(JobId id);
     Task<> settle(std::shared_ptr<Attempt> attempt, Step step);
-    // The one way in which a job of the ledger changes, one change of a job at a time. Made again
-    // upon what another writer has left. Code::conflict: the job's state does not allow it.
-    Task<Result<Job>> change(JobId id, Step step);
-    Task<Result<Job>> change_held(JobId id, Step step);
-    void hold(const JobId& id);
-    void release(const JobId& id);
-    Task<> watch_time();
     void ring(const JobId& id, Time now);
     Task<> requeue_now(JobId id);
     Task<> expire_now(JobId id);
@@ -212,7 +179,6 @@ private:
     void leave(const JobId& id);
     void put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content = 0);
     void remember_deadline(const Job& job);
-    void set_alarm(Time at, const JobId& id);
     void committed(const Change& change);
     void announce(const Job& job, bool is_new);
     void forget(const JobId& id);
@@ -223,31 +189,18 @@ private:
     Fleet& fleet_;
     events::Hub& hub_;
     TaskGroup tasks_;
-    Signal time_changed_;
+    Alarms alarms_;
 
-    scheduler::Predictor predictor_;
-    scheduler::Scheduler scheduler_;
-    struct Known {
-        std::shared_ptr<Worker> worker;
-        std::string told;             // what the scheduler was told of it last
-        std::vector<JobId> attempts;  // that hold a place there, the oldest first
-        std::string gpu_type;
-    };
-    std::unordered_map<std::string, Known> workers_;  // by id
-    std::optional<Time> wake_at_;
-    LoneShapes lone_shapes_;
-    std::optional<Tenants> tenants_;  // nullopt: jobs are not classified
     JobTable table_;
-    // Jobs with a change under way. Nobody places them meanwhile: the keys of a ready one are here.
-    std::unordered_map<JobId, std::optional<scheduler::JobKeys>> changing_;
-    Signal change_done_;
-    std::multimap<Time, JobId> alarms_;  // retries and deadlines; may name jobs that are gone
+    Placement placement_;
+    scheduler::Scheduler& scheduler_;  // the placement's
+    Forecast forecast_;
+    Changes changes_;
+    std::optional<Tenants> tenants_;  // nullopt: jobs are not classified
     InFlight in_flight_;
     OutputsKept outputs_kept_;
-    double mean_execution_ms_ = 0;  // of completed jobs, recent ones weigh more
     bool stopping_ = false;
     bool is_over_ = false;
-    std::optional<Time> rests_until_;
 
     std::function<void(const Event&)> webhook_;
     ProgressTold progress_told_;

@@ -26,63 +26,17 @@ bool is_stop(Code code) {
 
 }  // namespace
 
-void Dispatcher::launch(const scheduler::Decision& decision) {
-    const auto worker = confirm(decision);
-    if (!worker) {
-        scheduler_.add(decision.job, decision.keys);
-        put_riders_back(decision);
-        return;
-    }
-    std::shared_ptr<RunGroup> group;
-    SharedRun shared;
-    if (may_share(decision, *worker)) {
-        shared.prompt_id = Uuid::make(clock_.now()).to_string();
-        group = worker->make_group(shared.prompt_id, 1 + decision.riders.size());
-    }
-    auto first = make_attempt(decision, worker);
-    first->jobs_together = group ? first->jobs_together : 1;
-    launch(std::move(first), group, shared);
-    if (!group) {
-        put_riders_back(decision);
-        if (!decision.riders.empty()) {
-            // What it takes alone counts now.
-            scheduler_.finished(decision.job, 0, clock_.now());
-            scheduler_.running(decision.job, decision.worker, decision.keys, clock_.now());
-        }
-        return;
-    }
-    log::debug("placed together", {{"job", decision.job}, {"riders", decision.riders.size()}});
-    for (const scheduler::Decision::Rider& rider : decision.riders) {
-        scheduler::Decision own = decision;
-        own.job = rider.job;
-        own.keys = rider.keys;
-        shared.place += 1;
-        launch(make_attempt(own, worker), group, shared);
-    }
-}
-
-void Dispatcher::launch(
-    std::shared_ptr<Attempt> attempt, std::shared_ptr<RunGroup> group, SharedRun shared
-) {
-    if (group) {
-        attempt->group = std::move(group);
-        attempt->shared = std::move(shared);
-    }
-    make_attempting(attempt);
-    tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
-}
-
 Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     const Job& queued = job.change.job;
     const bool is_late = queued.deadline && *queued.deadline <= clock_.now();
-    if (stopping_ || is_resting() || scheduler_.size() > 0 || is_late) {
+    if (stopping_ || alarms_.is_resting() || scheduler_.size() > 0 || is_late) {
         co_return std::nullopt;
     }
     auto keys = make_keys(queued, known_profile(job.spec.profile, job.spec.requirement));
     keys.content = content_of(job.spec);
     scheduler_.add(queued.id, std::move(keys));
     const auto decision = scheduler_.next(clock_.now());
-    const std::shared_ptr<Worker> worker = decision ? confirm(*decision) : nullptr;
+    const std::shared_ptr<Worker> worker = decision ? placement_.confirm(*decision) : nullptr;
     if (!worker) {
         scheduler_.remove(queued.id);
         co_return std::nullopt;
@@ -94,11 +48,11 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     attempt->job = started->job;
     attempt->sequence = started->event.sequence;
     attempt->spec = job.spec;
-    hold(attempt->id);  // it can be found as soon as it is stored
+    changes_.hold(attempt->id);  // it can be found as soon as it is stored
     auto accepted = co_await ledger_.accept(std::move(job));
     if (!accepted || !accepted->created || stopping_) {
-        give_up_place(*attempt);
-        release(attempt->id);
+        placement_.give_up_place(*attempt);
+        changes_.release(attempt->id);
         pump();
         co_return accepted;  // when stopping, the next start finds the job running and re-attaches
     }
@@ -110,7 +64,7 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     remember_deadline(attempt->job);
     announce(attempt->job, true);
     committed(*started);
-    release(attempt->id);
+    changes_.release(attempt->id);
     tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
     co_return accepted;
 }
@@ -126,12 +80,10 @@ void Dispatcher::reattach(
     attempt->group = std::move(group);
     attempt->shared = std::move(shared);
     attempt->keys = make_keys(job, std::move(profile));
-    attempt->placed_at = clock_.now();
     if (attempt->worker) {
         // Those of a shared run count already, as one.
         scheduler_.running(job.id, job.worker, attempt->keys, clock_.now());
-        attempt->holds_place = true;
-        workers_[job.worker].attempts.push_back(job.id);
+        placement_.take_place(*attempt);
     }
     attempt->sequence = next_sequence_block(job.sequence);
     if (job.cancel_requested) {
@@ -148,7 +100,7 @@ void Dispatcher::reattach(
 Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached) {
     auto assignment = co_await begin(attempt, is_reattached);
     while (!assignment && attempt->begun && assignment.error().code != Code::not_found) {
-        const bool goes_on = co_await sleep_for(kStoragePause);
+        const bool goes_on = co_await sleep_for(Alarms::kStoragePause);
         if (!goes_on) {
             co_return;
         }
@@ -170,9 +122,9 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
         attempt->is_on_worker = true;
         outcome = co_await attempt->worker->run(std::move(*assignment), *attempt, attempt->stop);
         attempt->is_ending = true;
-        learn(*attempt, outcome);
+        placement_.learn(*attempt, outcome);
     }
-    give_up_place(*attempt);
+    placement_.give_up_place(*attempt);
     pump();
     co_await conclude(attempt, std::move(outcome));
     if (table_.attempt(attempt->id) == attempt) {
@@ -183,7 +135,7 @@ Task<> Dispatcher::run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattac
 }
 
 void Dispatcher::give_back(const std::shared_ptr<Attempt>& attempt, const Error& why) {
-    give_up_place(*attempt);
+    placement_.give_up_place(*attempt);
     if (attempt->group) {
         attempt->group->leave(attempt->shared->place);
     }
@@ -195,7 +147,7 @@ void Dispatcher::give_back(const std::shared_ptr<Attempt>& attempt, const Error&
     } else if (table_.attempt(attempt->id) == attempt) {
         // Storage trouble: the job goes back to where it was, after a rest instead of spinning.
         log::warning("a job could not be started", {{"job", attempt->id}, {"error", why.message}});
-        rest();
+        alarms_.rest();
         make_ready(attempt->id, attempt->keys);
     }
     pump();
@@ -222,7 +174,7 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
                 co_return fail(Code::conflict, "the job was answered with stored outputs");
             }
         }
-        auto started = co_await change(
+        auto started = co_await changes_.make(
             attempt->id,
             [this, attempt](const Job& job, std::uint64_t sequence) -> Result<Change> {
                 if (table_.attempt(attempt->id) != attempt) {
@@ -260,6 +212,29 @@ Task<Result<Assignment>> Dispatcher::begin(std::shared_ptr<Attempt> attempt, boo
     follow_progress(*attempt);
     attempt->spec.reset();
     co_return assignment;
+}
+
+Result<Change> Dispatcher::start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence)
+    const {
+    const Time now = clock_.now();
+    if (job.deadline && *job.deadline <= now) {
+        return expire(job, sequence, now);
+    }
+    auto started = jobs::start(job, attempt.worker->id(), sequence, now, attempt.shared);
+    if (const auto expected = forecast_.expect_run(attempt); started && expected) {
+        started->event.data["estimated_duration_seconds"] = whole_seconds(expected->seconds);
+    }
+    return started;
+}
+
+// REQUIRES: attempt.spec.
+void Dispatcher::follow_progress(Attempt& attempt) {
+    attempt.seconds_left = [this, &attempt] { return forecast_.seconds_left(attempt); };
+    auto& webhook = attempt.spec->webhook;
+    if (progress_told_ && webhook && webhook->wants(webhook_event_name(EventType::progress))) {
+        attempt.progress_told = [this, &attempt, webhook = std::move(*webhook)](const Event& event
+                                ) { progress_told_(attempt.job, webhook, event); };
+    }
 }
 
 Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome) {
@@ -348,7 +323,7 @@ Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
         return change;
     };
     for (;;) {
-        auto done = co_await change(attempt->id, counted);
+        auto done = co_await changes_.make(attempt->id, counted);
         if (done) {
             break;
         }
@@ -363,7 +338,7 @@ Task<> Dispatcher::settle(std::shared_ptr<Attempt> attempt, Step step) {
             "the end of a job could not be stored yet",
             {{"job", attempt->id}, {"error", done.error().message}}
         );
-        const bool goes_on = co_await sleep_for(kStoragePause);
+        const bool goes_on = co_await sleep_for(Alarms::kStoragePause);
         if (!goes_on) {
             co_return;
         }

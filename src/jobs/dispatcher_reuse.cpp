@@ -66,7 +66,7 @@ void Dispatcher::leave_run(const JobId& id, const Job* ended) {
 Task<> Dispatcher::finish_follower(
     JobId id, scheduler::JobKeys keys, std::shared_ptr<const Job> source
 ) {
-    auto stored = co_await change(id, [this, source](const Job& job, std::uint64_t next) {
+    auto stored = co_await changes_.make(id, [this, source](const Job& job, std::uint64_t next) {
         return complete_from(job, *source, next, clock_.now());
     });
     if (stored || stopping_ || !table_.is<Following>(id)) {
@@ -80,9 +80,11 @@ Task<> Dispatcher::finish_follower(
     pump();
 }
 
+// REQUIRES: attempt->spec.
 Task<Result<bool>> Dispatcher::answer_from_store(std::shared_ptr<Attempt> attempt) {
-    auto source =
-        co_await find_answer(ledger_, outputs_kept_, attempt->job.tenant, attempt->job.reuse_key);
+    auto source = co_await find_answer(
+        ledger_, outputs_kept_, attempt->spec->tenant, attempt->spec->reuse_key
+    );
     if (!source) {
         co_return fail(std::move(source.error()));
     }
@@ -90,9 +92,10 @@ Task<Result<bool>> Dispatcher::answer_from_store(std::shared_ptr<Attempt> attemp
         co_return false;
     }
     const auto found = std::make_shared<const Job>(std::move(**source));
-    auto stored = co_await change(attempt->id, [this, found](const Job& job, std::uint64_t next) {
-        return complete_from(job, *found, next, clock_.now());
-    });
+    auto stored =
+        co_await changes_.make(attempt->id, [this, found](const Job& job, std::uint64_t next) {
+            return complete_from(job, *found, next, clock_.now());
+        });
     if (!stored && stored.error().code == Code::output_unavailable) {
         co_return false;  // they have gone in this moment
     }

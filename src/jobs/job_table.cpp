@@ -25,7 +25,7 @@ void JobTable::put(const JobId& id, Place place, std::size_t rank) {
         count(entry->second, kOneLess);
     }
     entry->second.place = std::move(place);
-    entry->second.rank = rank;
+    entry->second.rank = static_cast<std::uint8_t>(rank);
     count(entry->second, kOneMore);
 }
 
@@ -61,18 +61,35 @@ std::vector<std::shared_ptr<Attempt>> JobTable::attempts() const {
     return all;
 }
 
-std::optional<Time> JobTable::deadline(const JobId& id) const {
+JobTable::Besides& JobTable::besides(const JobId& id) {
+    auto& besides = entries_.at(id).besides;
+    if (!besides) {
+        besides = std::make_unique<Besides>();
+    }
+    return *besides;
+}
+
+const JobTable::Besides* JobTable::find_besides(const JobId& id) const {
     const auto found = entries_.find(id);
-    return found == entries_.end() ? std::nullopt : found->second.deadline;
+    return found == entries_.end() ? nullptr : found->second.besides.get();
+}
+
+void JobTable::set_deadline(const JobId& id, Time deadline) {
+    besides(id).deadline = deadline;
+}
+
+std::optional<Time> JobTable::deadline(const JobId& id) const {
+    const Besides* known = find_besides(id);
+    return known == nullptr ? std::nullopt : known->deadline;
 }
 
 void JobTable::set_secrets(const JobId& id, json::object secrets) {
-    entries_.at(id).secrets = std::make_unique<json::object>(std::move(secrets));
+    besides(id).secrets = std::move(secrets);
 }
 
 const json::object* JobTable::secrets(const JobId& id) const {
-    const auto found = entries_.find(id);
-    return found == entries_.end() ? nullptr : found->second.secrets.get();
+    const Besides* known = find_besides(id);
+    return known == nullptr ? nullptr : &known->secrets;
 }
 
 std::size_t JobTable::queued_at_least(int rank) const {

@@ -48,13 +48,13 @@ public:
         const auto found = entries_.find(id);
         return found != entries_.end() && std::holds_alternative<Kind>(found->second.place);
     }
-    // nullptr: it is elsewhere.
+    // nullptr, here and below: it is elsewhere, or there is none.
     std::shared_ptr<Attempt> attempt(const JobId& id) const;
     const RetryWaiting* retry_waiting(const JobId& id) const;
     std::vector<std::shared_ptr<Attempt>> attempts() const;
 
     // What is known of a job of the table besides; gone with it.
-    void set_deadline(const JobId& id, Time deadline) { entries_.at(id).deadline = deadline; }
+    void set_deadline(const JobId& id, Time deadline);
     std::optional<Time> deadline(const JobId& id) const;
     void set_secrets(const JobId& id, json::object secrets);
     const json::object* secrets(const JobId& id) const;
@@ -66,13 +66,19 @@ public:
     std::size_t queued_at_least(int rank) const;
 
 private:
+    // Most jobs have none of it.
+    struct Besides {
+        std::optional<Time> deadline;
+        json::object secrets;  // lost at a restart, by design
+    };
     struct Entry {
         Place place;
-        std::size_t rank = 0;
-        std::optional<Time> deadline{};
-        std::unique_ptr<json::object> secrets{};  // lost at a restart, by design
+        std::unique_ptr<Besides> besides{};
+        std::uint8_t rank = 0;
     };
 
+    Besides& besides(const JobId& id);
+    const Besides* find_besides(const JobId& id) const;
     void count(const Entry& entry, std::size_t by);
 
     std::unordered_map<JobId, Entry> entries_;

@@ -55,6 +55,7 @@ TEST_F(OwnChecks, AreMadeBeforeAPromptIsAccepted) {
     );
     EXPECT_EQ(post(picky("not among the choices")).status, 200)
         << "the class judges its word itself";
+    EXPECT_TRUE(wait_until([&] { return !worker_->accepted_prompts().empty(); }));
     EXPECT_EQ(worker_->accepted_prompts().size(), 1U) << "asking queues nothing";
 }
 

@@ -93,5 +93,20 @@ TEST_F(Named, TheEndOfAnAttemptThatMeetsAnotherWriterIsStored) {
     EXPECT_EQ(stored(id).state, jobs::State::completed);
 }
 
+TEST_F(Named, AJobThatWaitedIsAnsweredByOneThatHasCompletedMeanwhile) {
+    const Time now = world.time.now();
+    jobs::Spec spec;
+    spec.requirement = "A";
+    spec.reuse_key = "same";
+    const auto started = jobs::start(accept(spec), "w0", 2, now);
+    store(world.stored.commit(*started));
+    const auto completed = jobs::complete(started->job, {}, {{"9", 1}}, 3, now);
+    store(world.stored.commit(*completed));
+    const JobId id = accept(spec).id;
+    start();
+    EXPECT_EQ(stored(id).state, jobs::State::completed);
+    EXPECT_EQ(stored(id).reused_from, completed->job.id);
+}
+
 }  // namespace
 }  // namespace comfyd::simulation

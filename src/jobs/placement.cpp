@@ -1,10 +1,10 @@
-// What the scheduler is told of workers and of the jobs on them.
+#include "jobs/placement.hpp"
+
 #include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
-#include "jobs/dispatcher.hpp"
 
 namespace comfyd::jobs {
 namespace {
@@ -25,28 +25,22 @@ double seconds_between(Time then, Time now) {
 
 }  // namespace
 
-scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement) {
-    if (!profile) {
-        auto plain = std::make_shared<scheduler::Profile>();
-        plain->requirement = requirement;
-        profile = std::move(plain);
-    }
-    return profile;
+std::shared_ptr<Worker> Placement::find(const std::string& worker) const {
+    const auto known = workers_.find(worker);
+    return known == workers_.end() ? nullptr : known->second.worker;
 }
 
-std::uint64_t content_of(const Spec& spec) {
-    return std::hash<std::string>{}(spec.workflow);
+const std::string* Placement::gpu_type(const std::string& worker) const {
+    const auto known = workers_.find(worker);
+    return known == workers_.end() ? nullptr : &known->second.gpu_type;
 }
 
-void Dispatcher::update_workers() {
-    for (const auto& worker : fleet_.workers()) {
-        update_worker(worker);
-    }
+const std::string* Placement::usual_gpu_type() const {
+    return workers_.empty() ? nullptr : &workers_.begin()->second.gpu_type;
 }
 
-void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
-    Known& known = workers_[worker->id()];
-    known.worker = worker;
+// It may have ended some whose results are still being fetched.
+void Placement::give_up_finished(const Known& known) {
     std::vector<std::vector<std::shared_ptr<Attempt>>> runs;  // jobs that share one are together
     for (const JobId& id : known.attempts) {
         const auto attempt = table_.attempt(id);
@@ -58,13 +52,18 @@ void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
         });
         (same == runs.end() ? runs.emplace_back() : *same).push_back(attempt);
     }
-    // It has finished some whose results are still being fetched.
-    const std::size_t running = worker->running();
+    const std::size_t running = known.worker->running();
     for (std::size_t i = 0; i + running < runs.size(); ++i) {
         for (const auto& attempt : runs[i]) {
             give_up_place(*attempt);
         }
     }
+}
+
+void Placement::update(const std::shared_ptr<Worker>& worker) {
+    Known& known = workers_[worker->id()];
+    known.worker = worker;
+    give_up_finished(known);
     const WorkerInfo info = worker->info();
     scheduler::WorkerState state;
     state.id = info.id;
@@ -99,7 +98,7 @@ void Dispatcher::update_worker(const std::shared_ptr<Worker>& worker) {
     scheduler_.set_worker(std::move(state));
 }
 
-std::shared_ptr<Worker> Dispatcher::confirm(const scheduler::Decision& decision) {
+std::shared_ptr<Worker> Placement::confirm(const scheduler::Decision& decision) {
     const auto known = workers_.find(decision.worker);
     if (known != workers_.end() && known->second.worker->available()) {
         log::debug(
@@ -130,20 +129,18 @@ std::shared_ptr<Worker> Dispatcher::confirm(const scheduler::Decision& decision)
     return nullptr;
 }
 
-std::shared_ptr<Attempt> Dispatcher::make_attempt(
-    const scheduler::Decision& decision, std::shared_ptr<Worker> worker
-) {
-    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, decision.job, std::move(worker));
-    attempt->keys = decision.keys;
-    attempt->holds_place = true;
-    attempt->placed_at = clock_.now();
-    attempt->expected_load_s = decision.numbers.load_s;
-    attempt->jobs_together = 1 + static_cast<int>(decision.riders.size());
-    workers_[decision.worker].attempts.push_back(decision.job);
-    return attempt;
+bool Placement::may_share(const scheduler::Decision& decision, const Worker& worker) const {
+    return !decision.riders.empty() && worker.merges() &&
+           !lone_shapes_.contains(decision.keys.profile->shape, clock_.now());
 }
 
-void Dispatcher::give_up_place(Attempt& attempt) {
+void Placement::take_place(Attempt& attempt) {
+    attempt.holds_place = true;
+    attempt.placed_at = clock_.now();
+    workers_[attempt.worker->id()].attempts.push_back(attempt.id);
+}
+
+void Placement::give_up_place(Attempt& attempt) {
     if (!attempt.holds_place) {
         return;
     }
@@ -157,13 +154,13 @@ void Dispatcher::give_up_place(Attempt& attempt) {
     scheduler_.finished(attempt.id, seconds * attempt.gpu_part / attempt.jobs_together, now);
 }
 
-double Dispatcher::gpu_part(const Attempt& attempt) const {
+double Placement::gpu_part(const Attempt& attempt) const {
     return attempt.holds_place ? scheduler_.gpu_part(attempt.id, clock_.now()) : attempt.gpu_part;
 }
 
 // Where the models were believed to be in memory: a loader node that runs again may find them
 // there, and what that takes must not be learned as the time of a load.
-bool Dispatcher::is_load(const Attempt& attempt, Millis measured) const {
+bool Placement::is_load(const Attempt& attempt, Millis measured) const {
     constexpr double kPartOfALoad = 0.25;
     const auto& worker = workers_.at(attempt.worker->id());
     double expected_s = 0;
@@ -173,7 +170,7 @@ bool Dispatcher::is_load(const Attempt& attempt, Millis measured) const {
     return std::chrono::duration<double>(measured).count() >= kPartOfALoad * expected_s;
 }
 
-void Dispatcher::learn(const Attempt& attempt, const Result<AttemptResult>& outcome) {
+void Placement::learn(const Attempt& attempt, const Result<AttemptResult>& outcome) {
     const auto known = workers_.find(attempt.worker->id());
     if (known == workers_.end() || attempt.keys.profile->shape.empty()) {
         return;

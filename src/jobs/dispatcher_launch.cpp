@@ -1,5 +1,5 @@
-// Jobs that run together as one prompt: when they may, and how they are found again after a
-// restart.
+// What the scheduler has decided is begun: jobs alone, or together as one prompt, and how those are
+// found again after a restart.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -10,9 +10,61 @@
 
 namespace comfyd::jobs {
 
-bool Dispatcher::may_share(const scheduler::Decision& decision, const Worker& worker) const {
-    return !decision.riders.empty() && worker.merges() &&
-           !lone_shapes_.contains(decision.keys.profile->shape, clock_.now());
+void Dispatcher::launch(const scheduler::Decision& decision) {
+    const auto worker = placement_.confirm(decision);
+    if (!worker) {
+        scheduler_.add(decision.job, decision.keys);
+        put_riders_back(decision);
+        return;
+    }
+    std::shared_ptr<RunGroup> group;
+    SharedRun shared;
+    if (placement_.may_share(decision, *worker)) {
+        shared.prompt_id = Uuid::make(clock_.now()).to_string();
+        group = worker->make_group(shared.prompt_id, 1 + decision.riders.size());
+    }
+    auto first = make_attempt(decision, worker);
+    first->jobs_together = group ? first->jobs_together : 1;
+    launch(std::move(first), group, shared);
+    if (!group) {
+        put_riders_back(decision);
+        if (!decision.riders.empty()) {
+            // What it takes alone counts now.
+            scheduler_.finished(decision.job, 0, clock_.now());
+            scheduler_.running(decision.job, decision.worker, decision.keys, clock_.now());
+        }
+        return;
+    }
+    log::debug("placed together", {{"job", decision.job}, {"riders", decision.riders.size()}});
+    for (const scheduler::Decision::Rider& rider : decision.riders) {
+        scheduler::Decision own = decision;
+        own.job = rider.job;
+        own.keys = rider.keys;
+        shared.place += 1;
+        launch(make_attempt(own, worker), group, shared);
+    }
+}
+
+std::shared_ptr<Attempt> Dispatcher::make_attempt(
+    const scheduler::Decision& decision, std::shared_ptr<Worker> worker
+) {
+    auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, decision.job, std::move(worker));
+    attempt->keys = decision.keys;
+    attempt->expected_load_s = decision.numbers.load_s;
+    attempt->jobs_together = 1 + static_cast<int>(decision.riders.size());
+    placement_.take_place(*attempt);
+    return attempt;
+}
+
+void Dispatcher::launch(
+    std::shared_ptr<Attempt> attempt, std::shared_ptr<RunGroup> group, SharedRun shared
+) {
+    if (group) {
+        attempt->group = std::move(group);
+        attempt->shared = std::move(shared);
+    }
+    make_attempting(attempt);
+    tasks_.spawn("attempt", run_attempt(std::move(attempt), false));
 }
 
 void Dispatcher::put_riders_back(const scheduler::Decision& decision) {
