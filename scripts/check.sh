@@ -16,7 +16,7 @@ declare -A may=(
     [simulate]="base scheduler simulate"
     [events]="base events" [jobs]="base jobs scheduler events" [ledger]="base jobs ledger assets notify"
     [assets]="base net assets" [engine]="base workflow engine" [comfy]="base net comfy"
-    [fleet]="base net comfy engine workflow jobs assets fleet" [notify]="base net jobs notify" [auth]="base auth"
+    [fleet]="base net comfy workflow jobs assets fleet" [notify]="base net jobs notify" [auth]="base auth"
     [standalone]="base net comfy engine workflow standalone" [observe]="base observe" [api]="base net comfy jobs workflow events assets auth observe api"
 )
 for room in "${!may[@]}"; do

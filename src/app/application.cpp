@@ -16,6 +16,7 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "app/data_folder.hpp"
+#include "app/engine_process.hpp"
 #include "app/gauges.hpp"
 #include "app/learned.hpp"
 #include "app/pictures.hpp"
@@ -27,8 +28,6 @@
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
-#include "engine/core.hpp"
-#include "engine/nodes/all.hpp"
 #include "events/hub.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
@@ -45,6 +44,7 @@ namespace {
 
 // Within this time jobs that can be merged belong to one burst.
 constexpr Millis kGather{15};
+constexpr Millis kEnginePatience{10'000};
 
 namespace fs = std::filesystem;
 
@@ -84,9 +84,6 @@ public:
         }
         if (auto opened = open_storage(); !opened) {
             return opened;
-        }
-        if (auto marked = mark_running(); !marked) {
-            return marked;
         }
         if (auto made = make_fleet(); !made) {
             return made;
@@ -133,8 +130,6 @@ public:
         core_.stop();
         webhooks_.reset();
         ledger_->stop();
-        std::error_code ignored;
-        fs::remove(running_mark(), ignored);
         log::info("stopped", {});
     }
 
@@ -162,20 +157,6 @@ private:
         return {};
     }
 
-    fs::path running_mark() const { return data_ / "running"; }
-
-    // A file that only an orderly stop removes: the next start then knows whether this process
-    // died.
-    Result<> mark_running() {
-        std::error_code error;
-        process_died_ = fs::exists(running_mark(), error);
-        if (process_died_) {
-            log::warning("comfyd did not end in order the last time", {{"data", data_.string()}});
-            return {};
-        }
-        return write_file(running_mark(), std::to_string(::getpid()) + "\n");
-    }
-
     Result<> make_fleet() {
         auto key = load_key(data_ / "workers.key");
         if (!key) {
@@ -201,19 +182,17 @@ private:
         if (!config_.engine_enabled) {
             return {};
         }
-        engine::EngineOptions engine_options;
-        const fs::path folder = data_ / "engine";
-        engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
-        engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb)
-                                          << 20;
-        engine_ = std::make_unique<engine::Core>(engine::make_registry(), engine_options);
-        fleet::EngineConfig engine_config;
-        engine_config.folders = engine_options.folders;
-        engine_config.slots = config_.engine_slots;
-        engine_config.pool = config_.engine_pool;
-        engine_config.process_died = process_died_;
-        engine_config.tenants = folders;
-        return fleet_->add_engine(*engine_, std::move(engine_config));
+        auto classes = engine_classes();
+        if (!classes) {
+            return fail(std::move(classes.error()));
+        }
+        for (int number = 1; number <= std::max(config_.engine_slots, 1); ++number) {
+            auto added = fleet_->add_engine(engine_process(config_, data_, number, *classes));
+            if (!added) {
+                return added;
+            }
+        }
+        return {};
     }
 
     // One setting, the pace of looking at workers, moves the whole family of intervals.
@@ -410,6 +389,10 @@ private:
     Task<Result<>> bring_up() {
         co_await learned_->start();
         fleet_->start();
+        const bool up = co_await fleet_->engines_are_up(kEnginePatience);
+        if (!up) {
+            log::warning("the engine does not start; jobs wait for it", {});
+        }
         auto recovered = co_await service_->recover();
         if (!recovered) {
             co_return fail(std::move(recovered.error()));
@@ -457,6 +440,8 @@ private:
         readings.outbox = outbox.value_or(notify::Outbox::Counts{});
         readings.webhooks = webhooks_->counters();
         readings.server = server_->counters();
+        readings.engine_ends =
+            co_await call_on(core_.executor(), [this] { return fleet_->engine_ends(); });
         co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
         });
@@ -477,7 +462,6 @@ private:
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<net::Client> worker_client_;
-    std::unique_ptr<engine::Core> engine_;
     std::unique_ptr<fleet::Fleet> fleet_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;
@@ -490,7 +474,6 @@ private:
     net::Endpoint endpoint_;
     std::atomic<bool> ready_{false};
     bool started_ = false;
-    bool process_died_ = false;  // the one before this
 };
 
 Application::Application(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
