@@ -313,6 +313,11 @@ Task<> ComfyAttempt::withdraw() {
     if (!sent_) {
         co_return;
     }
+    if (link_.is_engine && !accepted_ && !seen_message_) {
+        // It may be taken after any look for it, and then nobody would stop it.
+        blockage_ = Blockage{"a submission to it was broken off", ""};
+        co_return;
+    }
     orphaned_ = true;
     const auto deadline = Ticks::now() + options_.cancel_grace;
     TaskGroup work(link_.core);

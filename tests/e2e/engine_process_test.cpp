@@ -79,6 +79,15 @@ bool wait_running(Comfyd& comfyd, const std::string& id, int attempt) {
     });
 }
 
+// The engine has the prompt and works on it.
+bool wait_progress(Comfyd& comfyd, const std::string& id, int attempt) {
+    return wait_until([&] {
+        const json::value job = comfyd.job(id);
+        return Comfyd::status_of(job) == "running" && job.at("attempt") == attempt &&
+               !job.at("progress").is_null();
+    });
+}
+
 TEST(EngineProcess, IsAWorkerFromTheStart) {
     Comfyd comfyd;
     const Reply workers = comfyd.http().get("/admin/v1/workers");
@@ -96,7 +105,7 @@ TEST(EngineProcess, ItsEndUsesAnAttemptAndTheSecondOneIsTheLast) {
     const std::string id = comfyd.submit(long_work());
     const std::string next = comfyd.submit(small_picture(7));
     for (const int attempt : {1, 2}) {
-        ASSERT_TRUE(wait_running(comfyd, id, attempt));
+        ASSERT_TRUE(wait_progress(comfyd, id, attempt));
         const pid_t engine = engine_of(comfyd);
         ASSERT_NE(engine, 0);
         ::kill(engine, SIGKILL);
@@ -114,30 +123,32 @@ TEST(EngineProcess, ItsEndUsesAnAttemptAndTheSecondOneIsTheLast) {
     );
 }
 
-// By a pattern over a long text, which is not asked whether it should stop.
-TEST(EngineProcess, AJobPastItsTimeIsEndedWhateverItComputes) {
+// A stopped process stands for one that computes and listens to nobody.
+TEST(EngineProcess, AJobPastItsTimeIsEndedWhateverTheProcessDoes) {
     Comfyd comfyd;
+    const std::string id = comfyd.submit(long_work(), {{"timeout", 3}});
+    ASSERT_TRUE(wait_progress(comfyd, id, 1));
     const pid_t engine = engine_of(comfyd);
-    json::object search;
-    search["1"] = {
-        {"class_type", "RegexMatch"},
-        {"inputs",
-         {{"string", std::string(20'000'000, 'a')},
-          {"regex_pattern", "a*a*b"},
-          {"case_insensitive", false},
-          {"multiline", false},
-          {"dotall", false}}}
-    };
-    search["2"] = {
-        {"class_type", "PreviewAny"}, {"inputs", {{"source", json::array{json::value("1"), 0}}}}
-    };
-    const std::string id = comfyd.submit(search, {{"timeout", 2}});
+    ASSERT_NE(engine, 0);
+    ::kill(engine, SIGSTOP);
     const json::value job = comfyd.wait_finished(id);
     EXPECT_EQ(Comfyd::status_of(job), "failed");
-    EXPECT_EQ(job.at("error").at("code"), "execution_timeout") << json::serialize(job.at("error"));
+    EXPECT_EQ(job.at("error").at("code"), "execution_timeout") << json::serialize(job);
     EXPECT_TRUE(wait_until([&] { return !is_alive(engine); }));
     const json::value next = comfyd.wait_finished(comfyd.submit(small_picture()));
     EXPECT_EQ(Comfyd::status_of(next), "succeeded") << json::serialize(next);
+}
+
+TEST(EngineProcess, ACancelledJobIsEndedWhateverTheProcessDoes) {
+    Comfyd comfyd;
+    const std::string id = comfyd.submit(long_work());
+    ASSERT_TRUE(wait_progress(comfyd, id, 1));
+    const pid_t engine = engine_of(comfyd);
+    ASSERT_NE(engine, 0);
+    ::kill(engine, SIGSTOP);
+    comfyd.http().post_json("/api/v2/jobs/" + id + "/cancel", {});
+    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "canceled");
+    EXPECT_TRUE(wait_until([&] { return !is_alive(engine); }));
 }
 
 TEST(EngineProcess, HasNothingOfTheGatewaysButItsWork) {
