@@ -16,6 +16,7 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "app/data_folder.hpp"
+#include "app/engine_process.hpp"
 #include "app/gauges.hpp"
 #include "app/learned.hpp"
 #include "app/pictures.hpp"
@@ -28,8 +29,6 @@
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
-#include "engine/core.hpp"
-#include "engine/nodes/all.hpp"
 #include "events/hub.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
@@ -46,6 +45,7 @@ namespace {
 
 // Within this time jobs that can be merged belong to one burst.
 constexpr Millis kGather{15};
+constexpr Millis kEnginePatience{10'000};
 
 namespace fs = std::filesystem;
 
@@ -85,9 +85,6 @@ public:
         }
         if (auto opened = open_storage(); !opened) {
             return opened;
-        }
-        if (auto marked = mark_running(); !marked) {
-            return marked;
         }
         if (auto made = make_fleet(); !made) {
             return made;
@@ -135,8 +132,6 @@ public:
         core_.stop();
         webhooks_.reset();
         ledger_->stop();
-        std::error_code ignored;
-        fs::remove(running_mark(), ignored);
         log::info("stopped", {});
     }
 
@@ -171,21 +166,6 @@ private:
         return std::chrono::round<Millis>(Days(config_.retention_days));
     }
 
-    fs::path engine_folder() const { return data_ / "engine"; }
-    fs::path running_mark() const { return data_ / "running"; }
-
-    // A file that only an orderly stop removes: the next start then knows whether this process
-    // died.
-    Result<> mark_running() {
-        std::error_code error;
-        process_died_ = fs::exists(running_mark(), error);
-        if (process_died_) {
-            log::warning("comfyd did not end in order the last time", {{"data", data_.string()}});
-            return {};
-        }
-        return write_file(running_mark(), std::to_string(::getpid()) + "\n");
-    }
-
     Result<> make_fleet() {
         auto key = load_key(data_ / "workers.key");
         if (!key) {
@@ -211,19 +191,18 @@ private:
         if (!config_.engine_enabled) {
             return {};
         }
-        engine::EngineOptions engine_options;
-        const fs::path folder = engine_folder();
-        engine_options.folders = {folder / "input", folder / "output", folder / "temp"};
-        engine_options.memory_bytes_max = static_cast<std::uint64_t>(config_.engine_memory_mb)
-                                          << 20;
-        engine_ = std::make_unique<engine::Core>(engine::make_registry(), engine_options);
-        fleet::EngineConfig engine_config;
-        engine_config.folders = engine_options.folders;
-        engine_config.slots = config_.engine_slots;
-        engine_config.pool = config_.engine_pool;
-        engine_config.process_died = process_died_;
-        engine_config.tenants = folders;
-        return fleet_->add_engine(*engine_, std::move(engine_config));
+        auto classes = engine_classes();
+        if (!classes) {
+            return fail(std::move(classes.error()));
+        }
+        for (int number = 1; number <= std::max(config_.engine_slots, 1); ++number) {
+            engine_folders_.push_back(engine_folder(data_, number));
+            auto added = fleet_->add_engine(engine_process(config_, data_, number, *classes));
+            if (!added) {
+                return added;
+            }
+        }
+        return {};
     }
 
     // One setting, the pace of looking at workers, moves the whole family of intervals.
@@ -296,7 +275,7 @@ private:
         );
         Retention::Options retention;
         retention.kept_for = kept_for();
-        retention.engine_folder = engine_folder();
+        retention.engine_folders = engine_folders_;
         retention.tell = [this](const Retention::Removed& removed) {
             metrics_.purged(removed.jobs, removed.files);
         };
@@ -431,6 +410,10 @@ private:
     Task<Result<>> bring_up() {
         co_await learned_->start();
         fleet_->start();
+        const bool up = co_await fleet_->engines_are_up(kEnginePatience);
+        if (!up) {
+            log::warning("the engine does not start; jobs wait for it", {});
+        }
         auto recovered = co_await service_->recover();
         if (!recovered) {
             co_return fail(std::move(recovered.error()));
@@ -479,6 +462,8 @@ private:
         readings.outbox = outbox.value_or(notify::Outbox::Counts{});
         readings.webhooks = webhooks_->counters();
         readings.server = server_->counters();
+        readings.engine_ends =
+            co_await call_on(core_.executor(), [this] { return fleet_->engine_ends(); });
         co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
         });
@@ -500,7 +485,6 @@ private:
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<net::Client> worker_client_;
-    std::unique_ptr<engine::Core> engine_;
     std::unique_ptr<fleet::Fleet> fleet_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;
@@ -511,10 +495,10 @@ private:
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<api::Router> router_;
     std::unique_ptr<net::Server> server_;
+    std::vector<fs::path> engine_folders_;
     net::Endpoint endpoint_;
     std::atomic<bool> ready_{false};
     bool started_ = false;
-    bool process_died_ = false;  // the one before this
 };
 
 Application::Application(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,14 +1,18 @@
 #include "app/engine_command.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 
 #include "app/cli.hpp"
 #include "app/stop_signals.hpp"
+#include "base/confinement.hpp"
 #include "base/log.hpp"
 #include "net/open_files.hpp"
 #include "standalone/server.hpp"
@@ -45,6 +49,11 @@ Result<standalone::Options> to_options(const EngineFlags& flags) {
     options.frontend = flags.frontend;
     options.threads = flags.threads;
     options.memory_bytes_max = flags.memory_mb << 20;
+    if (flags.supervisor != 0) {
+        constexpr std::size_t kHistoryMax = 64;  // the gateway looks at each once, at its end
+        options.behind_gateway = true;
+        options.history_max = kHistoryMax;
+    }
     std::error_code error;
     if (!flags.frontend.empty() &&
         !std::filesystem::is_regular_file(options.frontend / "index.html", error)) {
@@ -53,6 +62,28 @@ Result<standalone::Options> to_options(const EngineFlags& flags) {
         );
     }
     return options;
+}
+
+// Beside the results of nodes: the program itself, its threads, bodies of requests, the history.
+std::uint64_t memory_reserve() {
+    constexpr std::uint64_t kProgram = 2ULL << 30;
+    constexpr std::uint64_t kThread = 16ULL << 20;
+    return kProgram + kThread * std::thread::hardware_concurrency();
+}
+
+// As the engine of a gateway: it computes what strangers ask for, and nothing that this breaks may
+// be the gateway's. Returns what the kernel cannot do.
+Result<std::vector<std::string>> confine_to(const standalone::Options& options, int supervisor) {
+    std::error_code error;
+    std::filesystem::create_directories(options.data, error);
+    if (!options.listen.socket.empty()) {
+        ::unlink(options.listen.socket.c_str());  // of the engine before this one
+    }
+    Confinement limits;
+    limits.parent = supervisor;
+    limits.memory_bytes_max = options.memory_bytes_max + memory_reserve();
+    limits.folders = {options.data, std::filesystem::path(options.listen.socket).parent_path()};
+    return confine(limits);
 }
 
 }  // namespace
@@ -95,6 +126,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
     command.add_option("--log-level", flags.log_level, "debug, info, warning (default) or error")
         ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
         ->type_name("LEVEL");
+    command.add_option("--supervisor", flags.supervisor)->group("");  // ours alone
     command.footer(
         "Clients of ComfyUI work with it unchanged, `comfyd serve --worker` among them. Queue and "
         "history are in memory, as ComfyUI's are."
@@ -106,6 +138,14 @@ int run_engine(const EngineFlags& flags) {
     if (!options) {
         return complain(options.error());
     }
+    std::vector<std::string> unconfined;
+    if (flags.supervisor != 0) {
+        auto confined = confine_to(*options, flags.supervisor);
+        if (!confined) {
+            return complain(confined.error());
+        }
+        unconfined = std::move(*confined);
+    }
     static const std::map<std::string, log::Level> kLevels{
         {"debug", log::Level::debug},
         {"info", log::Level::info},
@@ -113,13 +153,18 @@ int run_engine(const EngineFlags& flags) {
         {"error", log::Level::error},
     };
     log::configure(kLevels.at(flags.log_level), log::Format::automatic);
+    for (const std::string& missing : unconfined) {
+        log::error("the engine is less confined than it could be", {{"missing", missing}});
+    }
     const StopSignals stop_signals;
     auto server = standalone::Server::start(std::move(*options));
     if (!server) {
         return complain(server.error());
     }
-    std::printf("listening on %s\n", (*server)->url().c_str());
-    std::fflush(stdout);
+    if (flags.supervisor == 0) {
+        std::printf("listening on %s\n", (*server)->url().c_str());
+        std::fflush(stdout);
+    }
     stop_signals.wait();
     (*server)->stop();
     return kExitOk;

@@ -18,6 +18,7 @@ struct EngineFlags {
     unsigned threads = 0;
     std::uint64_t memory_mb = 4096;
     bool allow_remote = false;
+    int supervisor = 0;  // pid of the `comfyd serve` whose engine this is
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);

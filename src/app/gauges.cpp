@@ -19,6 +19,9 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
             static_cast<double>(jobs)
         );
     };
+    set("comfyd_engine_ends_total",
+        "Ends of the engine's processes that nobody had asked for; each is started again.",
+        readings.engine_ends);
     queue("queued", readings.queue.queued);
     queue("running", readings.queue.running);
     queue("retry_waiting", readings.queue.retry_waiting);

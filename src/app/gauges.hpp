@@ -19,6 +19,7 @@ struct Readings {
     notify::Outbox::Counts outbox;
     notify::WebhookCounters webhooks;
     net::ServerCounters server;
+    std::uint64_t engine_ends = 0;
 };
 
 void collect(const Readings& readings, observe::Metrics::Gauges& gauges);

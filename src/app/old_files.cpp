@@ -32,9 +32,6 @@ int remove_old_files(const fs::path& folder, Time before) {
 }  // namespace
 
 int remove_old_engine_files(const fs::path& folder, Time before) {
-    if (folder.empty()) {
-        return 0;
-    }
     int removed = remove_old_files(folder / "output", before);
     removed += remove_old_files(folder / "temp", before);
     std::error_code error;

@@ -82,8 +82,12 @@ Task<Result<Retention::Removed>> Retention::sweep() {
     if (!files) {
         co_return fail(std::move(files.error()));
     }
-    const int left = co_await pool_.run([folder = options_.engine_folder, before] {
-        return remove_old_engine_files(folder, before);
+    const int left = co_await pool_.run([folders = options_.engine_folders, before] {
+        int removed = 0;
+        for (const auto& folder : folders) {
+            removed += remove_old_engine_files(folder, before);
+        }
+        return removed;
     });
     const Removed removed{*jobs, *files + left};
     if (removed.jobs > 0 || removed.files > 0) {

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <vector>
 
 #include "assets/store.hpp"
 #include "base/pool.hpp"
@@ -24,8 +25,8 @@ public:
         int files = 0;  // and records of uploads
     };
     struct Options {
-        Millis kept_for;                             // a job from its end on, an engine's file
-        std::filesystem::path engine_folder{};       // with input, output and temp; empty: none
+        Millis kept_for;  // a job from its end on, an engine's file
+        std::vector<std::filesystem::path> engine_folders{};  // each with input, output and temp
         std::function<void(const Removed&)> tell{};  // of every round that removed something
     };
     // All outlive it.

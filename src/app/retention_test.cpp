@@ -30,7 +30,7 @@ protected:
         EXPECT_TRUE(store_->open());
         Retention::Options kept;
         kept.kept_for = kKept;
-        kept.engine_folder = folder_ / "engine";
+        kept.engine_folders = {folder_ / "engine"};
         kept.tell = [this](const Retention::Removed& removed) { told_ += removed.jobs; };
         retention_ =
             std::make_unique<Retention>(thread_.executor(), clock_, pool_, *ledger_, *store_, kept);

@@ -127,7 +127,7 @@ std::vector<Setting> running_settings() {
         ),
         number(
             "engine.slots",
-            "Workflows that the engine runs at the same time.",
+            "Workflows that the engine runs at the same time, each in a process of its own.",
             &Config::engine_slots,
             1,
             64

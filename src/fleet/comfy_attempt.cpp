@@ -34,6 +34,7 @@ ComfyAttempt::ComfyAttempt(
       stop_(stop),
       owner_of_(std::move(owner_of)),
       wake_(link.core),
+      gone_(link.core),
       last_message_(Ticks::now()),
       last_look_(last_message_),
       silence_{last_message_, last_message_, 0},
@@ -226,7 +227,7 @@ std::optional<comfy::FileName> ComfyAttempt::find_made(
         const comfy::FileName shown = shown_name(item.file);
         if (owner && owner->job == job && shown.filename == file.name &&
             shown.subfolder == file.subfolder && shown.type == file.folder) {
-            return item.file;
+            return on_worker(item.file);
         }
     }
     return std::nullopt;
@@ -259,6 +260,13 @@ void ComfyAttempt::on_machine(const comfy::SystemStats& stats) {
 
 void ComfyAttempt::tell_usage(const Result<jobs::AttemptResult>& result) {
     if (!accepted_ || !meter_) {
+        return;
+    }
+    if (link_.is_engine) {
+        jobs::Usage usage;
+        usage.inference = std::chrono::floor<Millis>(Ticks::now() - made_at_);
+        usage.images = result ? count_images(result->outputs) : 0;
+        listener_.on_usage(usage);
         return;
     }
     meter_->ended(seconds_now());
@@ -299,33 +307,32 @@ void ComfyAttempt::on_socket_lost() {
     wake_.notify();
 }
 
-// Takes the prompt off the worker and waits until it is gone, but no longer than cancel_grace.
+// Takes the prompt off the worker and waits until it is gone, but no longer than cancel_grace,
+// whatever the worker does with our questions.
 Task<> ComfyAttempt::withdraw() {
     if (!sent_) {
         co_return;
     }
+    if (link_.is_engine && !accepted_ && !seen_message_) {
+        // It may be taken after any look for it, and then nobody would stop it.
+        blockage_ = Blockage{"a submission to it was broken off", ""};
+        co_return;
+    }
     orphaned_ = true;
     const auto deadline = Ticks::now() + options_.cancel_grace;
-    Ticks::time_point interrupted_at = Ticks::now() - kInterruptAgain;
-    int absences = 0;
-    int refusals = 0;
-    while (Ticks::now() < deadline) {
-        auto place = co_await push_out(interrupted_at);
-        refusals = !place && comfy::is_refused(place.error()) ? refusals + 1 : 0;
-        absences = place && *place == Place::absent ? absences + 1 : 0;
-        // A submission whose answer never came may still arrive: that takes two looks.
-        if (refusals >= kRefusalsGone || absences >= (accepted_ ? 1 : 2)) {
-            orphaned_ = false;
-            co_return;
-        }
-        if (place && *place == Place::pending) {
-            continue;
-        }
-        co_await wake_.wait_for(absences > 0 ? options_.settle : options_.cancel_poll);
-        const bool abandoned = co_await is_cancelled();
-        if (abandoned) {
-            co_return;
-        }
+    TaskGroup work(link_.core);
+    work.spawn("withdraw", push_until_gone());
+    bool abandoned = false;
+    while (orphaned_ && !abandoned && Ticks::now() < deadline) {
+        co_await gone_.wait_for(std::chrono::ceil<Millis>(deadline - Ticks::now()));
+        abandoned = co_await is_cancelled();
+    }
+    work.cancel();
+    while (work.size() > 0) {
+        co_await work.join();
+    }
+    if (!orphaned_ || abandoned) {
+        co_return;
     }
     log::warning(
         "a prompt does not stop",
@@ -333,6 +340,29 @@ Task<> ComfyAttempt::withdraw() {
     );
     blockage_ =
         Blockage{"prompt " + assignment_.prompt_id + " does not stop", assignment_.prompt_id};
+}
+
+// Until it is cancelled, or the worker has let go of the prompt: then it is no orphan any more.
+Task<> ComfyAttempt::push_until_gone() {
+    Ticks::time_point interrupted_at = Ticks::now() - kInterruptAgain;
+    int absences = 0;
+    int refusals = 0;
+    bool abandoned = false;
+    while (!abandoned) {
+        auto place = co_await push_out(interrupted_at);
+        refusals = !place && comfy::is_refused(place.error()) ? refusals + 1 : 0;
+        absences = place && *place == Place::absent ? absences + 1 : 0;
+        // A submission whose answer never came may still arrive: that takes two looks.
+        if (refusals >= kRefusalsGone || absences >= (accepted_ ? 1 : 2)) {
+            orphaned_ = false;
+            gone_.notify();
+            co_return;
+        }
+        if (!place || *place != Place::pending) {
+            co_await wake_.wait_for(absences > 0 ? options_.settle : options_.cancel_poll);
+        }
+        abandoned = co_await is_cancelled();
+    }
 }
 
 // One look, and what it calls for. Old workers interrupt whatever runs, whichever prompt they are

@@ -45,6 +45,7 @@ struct ComfyLink {
     std::string gpu_type{};  // once it is known
     double gpu_second_usd = 0;
     bool shares_gpu = false;
+    bool is_engine = false;                   // our own: it knows tenants and has no GPU
     std::function<void()> look_at_machine{};  // its memory is in use now
 };
 
@@ -84,6 +85,8 @@ public:
     const jobs::Assignment& assignment() const { return assignment_; }
     // Where the worker has a file that the run has told of as the job's; nullopt: it has not.
     std::optional<comfy::FileName> find_made(const JobId& job, const jobs::WorkerFile& file) const;
+    // The name under which the worker shows a file that it has told of.
+    comfy::FileName on_worker(comfy::FileName file) const;
     // The worker is done with the prompt; its results are being fetched.
     bool has_left_worker() const { return left_worker_; }
     // After run():
@@ -111,6 +114,7 @@ private:
     Task<Result<std::string>> upload(const AssetUse& use);
     // Lets each node save in the folder of its tenant. True: something was changed.
     bool place_outputs(json::object& prompt) const;
+    json::object extra_data() const;
 
     Task<Result<>> submit(json::object prompt);
     Task<Result<>> submit_text(std::string text);
@@ -148,6 +152,7 @@ private:
     assets::NewAsset new_asset(const UiItem& item, std::string content_type) const;
 
     Task<> withdraw();
+    Task<> push_until_gone();
     Task<Result<Place>> push_out(Ticks::time_point& interrupted_at);
     Error stop_error(Code why) const;
 
@@ -158,6 +163,7 @@ private:
     jobs::StopRequest& stop_;
     OwnerOf owner_of_;
     Signal wake_;
+    Signal gone_;  // withdrawn from the worker
 
     std::optional<ProgressTracker> tracker_;
     std::optional<NodeTimes> times_;

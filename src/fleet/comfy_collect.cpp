@@ -97,9 +97,9 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
             co_return fail(std::move(writer.error()));
         }
         assets::BlobWriter* into = writer->get();
-        auto type = co_await link_.client.view(item.file, [into](std::string_view piece) {
-            return into->append(piece);
-        });
+        auto type = co_await link_.client.view(
+            on_worker(item.file), [into](std::string_view piece) { return into->append(piece); }
+        );
         if (type) {
             auto asset = new_asset(item, content_type_for(*type, item.file.filename));
             auto added = co_await link_.store.finish(std::move(*writer), std::move(asset));

@@ -190,6 +190,9 @@ void ComfyWorker::note_failure(const Error& error) {
     const bool gone = comfy::is_refused(error) || failures_ >= options_.health_failures_max;
     if (state_ != State::down && gone) {
         go_down(error.message);
+        if (!comfy::is_refused(error)) {
+            end_process();
+        }
     } else if (state_ != State::up) {
         last_error_ = error.message;
         ++checks_down_;
@@ -213,6 +216,12 @@ void ComfyWorker::go_down(std::string reason) {
     }
     log::info("worker is down", {{"worker", config_.id}, {"error", last_error_}});
     parts_.changed();
+}
+
+void ComfyWorker::end_process() {
+    if (is_engine()) {
+        config_.process->end_child();
+    }
 }
 
 Millis ComfyWorker::next_check() {

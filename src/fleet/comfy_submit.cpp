@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "comfy/members.hpp"
+#include "comfy/owner.hpp"
 #include "fleet/comfy_attempt.hpp"
 
 namespace comfyd::fleet {
@@ -95,6 +96,9 @@ Task<Result<>> ComfyAttempt::submit(json::object prompt) {
 }
 
 bool ComfyAttempt::place_outputs(json::object& prompt) const {
+    if (link_.is_engine) {
+        return false;  // extra_data() says whose they are
+    }
     bool changed = false;
     for (auto& [id, node] : prompt) {
         const std::string tenant = tenant_of(std::string(id.data(), id.size()));
@@ -106,6 +110,24 @@ bool ComfyAttempt::place_outputs(json::object& prompt) const {
     return changed;
 }
 
+json::object ComfyAttempt::extra_data() const {
+    json::object data = assignment_.extra_data;
+    data.erase(comfy::kOwnerKey);
+    if (const std::string owner = options_.folders.of_outputs(assignment_.tenant);
+        link_.is_engine && !owner.empty()) {
+        data[comfy::kOwnerKey] = owner;
+    }
+    return data;
+}
+
+comfy::FileName ComfyAttempt::on_worker(comfy::FileName file) const {
+    const std::string owner = options_.folders.of_outputs(assignment_.tenant);
+    if (link_.is_engine && !owner.empty() && file.type != "input") {
+        file.subfolder = file.subfolder.empty() ? owner : owner + "/" + file.subfolder;
+    }
+    return file;
+}
+
 Task<Result<>> ComfyAttempt::submit_text(std::string text) {
     for (int tried = 0; tried < kSubmissionsMax; ++tried) {
         sent_ = true;
@@ -113,7 +135,7 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
             assignment_.prompt_id,
             link_.client_id,
             text,
-            assignment_.extra_data,
+            extra_data(),
             assignment_.targets,
         });
         if (answer) {

@@ -74,6 +74,8 @@ ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
       last_active_at_(created_at_) {
     link_.gpu_second_usd = config_.gpu_second_usd;
     link_.shares_gpu = !config_.gpu.empty();
+    link_.is_engine = is_engine();
+    classes_ = config_.classes;
     link_.look_at_machine = [this] { look_at_machine(); };
 }
 
@@ -102,6 +104,12 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.gpu = stats_.device;
     info.vram_total = stats_.vram_total;
     info.vram_free = stats_.vram_free;
+    if (is_engine()) {
+        info.url = "engine:";
+        info.version = COMFYD_VERSION;
+        info.gpu = "cpu";
+        info.vram_total = info.vram_free = 0;
+    }
     info.node_classes = classes_ ? classes_->size() : 0;
     info.last_error = last_error_;
     for (const auto& [prompt, attempt] : attempts_) {
@@ -139,14 +147,14 @@ std::size_t ComfyWorker::running() const {
 
 bool ComfyWorker::can_run(const std::string& requirement) const {
     return classes_ != nullptr && workflow::allows_pool(requirement, config_.pool) &&
-           classes_->has_all(requirement) && !parts_.left_to_engine(requirement);
+           classes_->has_all(requirement) && (is_engine() || !parts_.left_to_engine(requirement));
 }
 
 std::string ComfyWorker::abilities() const {
     // Equal classes are one object, and those that a worker had before are kept as long as it has
     // them. What the engine takes over depends on whether there is one.
     return std::to_string(reinterpret_cast<std::uintptr_t>(classes_.get())) +
-           (parts_.left_to_engine("") ? "+engine" : "") + "/" + config_.pool;
+           (!is_engine() && parts_.left_to_engine("") ? "+engine" : "") + "/" + config_.pool;
 }
 
 double ComfyWorker::load() const {
@@ -265,8 +273,17 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_attempt(
     );
     orphans_.erase(assignment.prompt_id);
     const std::uint64_t socket = socket_number_;
+    const std::uint64_t ends = is_engine() ? config_.process->ends() : 0;
     auto result = co_await attempt->run();
     attempt->tell_usage(result);
+    if (!result && result.error().code == Code::worker_lost && is_engine() &&
+        config_.process->ends() != ends) {
+        result = fail(
+            Code::worker_lost,
+            "the engine's process ended while it ran this job",
+            {{std::string(jobs::kEndedWithProcess), true}}
+        );
+    }
     settle(*attempt, result, socket);
     co_return result;
 }
@@ -295,6 +312,7 @@ void ComfyWorker::settle(
     if (attempt.blockage()) {
         blockage_ = attempt.blockage();
         go_down(blockage_->reason);
+        end_process();
     } else if (code && is_workers_fault(*code)) {
         check_soon();
     } else if (code && names_missing_class(result.error())) {

@@ -47,6 +47,10 @@ public:
     // Spawns its loops; the group is cancelled and joined before the worker goes.
     void start(TaskGroup& group);
     void set_draining(bool draining);
+    bool is_draining() const { return draining_; }
+    // Our own, in a child process.
+    bool is_engine() const { return config_.process != nullptr; }
+    bool is_up() const { return state_ == State::up; }
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes() const { return classes_; }
 
@@ -113,6 +117,8 @@ private:
     Task<> clear_orphans();
     void note_failure(const Error& error);
     void go_down(std::string reason);
+    // Where it is ours to end, and does not do what it is told.
+    void end_process();
     Millis next_check();
     void check_soon();
     void look_at_machine();

@@ -12,6 +12,20 @@ namespace {
 
 constexpr int kQuestionsPerSecond = 128;
 
+// An engine is a process of ours on this machine: it comes back at once where it ends, and is ended
+// where it does not do what it is told.
+FleetOptions for_engines(FleetOptions options) {
+    options.backoff_min = Millis(5);
+    options.backoff_max = Millis(250);
+    options.reconnect_delay = Millis(5);
+    options.poll_interval = Millis(200);
+    options.settle = Millis(10);
+    options.refused_span = Millis(0);
+    options.cancel_poll = Millis(10);
+    options.cancel_grace = Millis(500);
+    return options;
+}
+
 }  // namespace
 
 Fleet::Fleet(
@@ -28,8 +42,10 @@ Fleet::Fleet(
       store_(store),
       pool_(pool),
       options_(std::move(options)),
+      engine_options_(for_engines(options_)),
       classes_(pool),
       loops_(core),
+      processes_(core),
       changes_(std::make_shared<Changes>()),
       catalogue_(std::make_shared<workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>())) {
 }
@@ -52,7 +68,30 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
     if (find_member(config.id) != nullptr) {
         return fail(Code::conflict, "there is a worker '" + config.id + "' already");
     }
+    return add(std::move(config), options_);
+}
+
+Result<> Fleet::add_engine(EngineConfig config) {
+    if (find_member(config.id) != nullptr) {
+        return fail(Code::conflict, "there is a worker '" + config.id + "' already");
+    }
+    WorkerConfig worker{config.id, "unix:" + config.socket};
+    worker.pool = config.pool;
+    worker.classes = std::move(config.classes);
+    worker.process = std::make_shared<Supervisor>(
+        core_,
+        std::move(config.command),
+        SupervisorOptions{},
+        [this, id = config.id] { changed(id); }
+    );
+    auto added = add(std::move(worker), engine_options_);
+    update_catalogue();
+    return added;
+}
+
+Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
     const std::string id = config.id;
+    auto process = config.process;
     auto worker = std::make_shared<ComfyWorker>(
         std::move(config),
         ComfyWorkerParts{
@@ -63,7 +102,7 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
             pool_,
             classes_,
             node_costs_,
-            options_,
+            options,
             [this, id] { changed(id); },
             [this, id] {
                 update_catalogue();
@@ -72,7 +111,7 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
             [this](const std::string& requirement) { return is_left_to_engine(requirement); }
         }
     );
-    members_.push_back({worker, nullptr, worker});
+    members_.push_back({worker, std::move(process)});
     if (started_) {
         worker->start(loops_);
     }
@@ -80,34 +119,42 @@ Result<> Fleet::add_comfyui(WorkerConfig config) {
     return {};
 }
 
-Result<> Fleet::add_engine(engine::Core& engine, EngineConfig config) {
-    if (find_member(config.id) != nullptr) {
-        return fail(Code::conflict, "there is a worker '" + config.id + "' already");
-    }
-    const std::string id = config.id;
-    auto worker = std::make_shared<EngineWorker>(
-        std::move(config), engine, core_, clock_, store_, pool_, [this, id] { changed(id); }
-    );
-    members_.push_back({nullptr, worker, worker});
-    update_catalogue();
-    changed(id);
-    return {};
-}
-
 bool Fleet::is_left_to_engine(const std::string& requirement) const {
     return options_.offload && std::ranges::any_of(members_, [&](const Member& member) {
-               return member.engine && !member.engine->is_draining() &&
-                      member.engine->can_run(requirement);
+               return member.process && !member.worker->is_draining() &&
+                      member.worker->can_run(requirement);
            });
 }
 
 void Fleet::start() {
     started_ = true;
     for (const Member& member : members_) {
-        if (member.comfy) {
-            member.comfy->start(loops_);
+        if (member.process) {
+            member.process->start(processes_);
         }
+        member.worker->start(loops_);
     }
+}
+
+Task<bool> Fleet::engines_are_up(Millis patience) {
+    constexpr Millis kLook{5};
+    const auto is_up = [](const Member& member) {
+        return !member.process || member.worker->is_up();
+    };
+    bool up = std::ranges::all_of(members_, is_up);
+    for (Millis waited{0}; !up && waited < patience; waited += kLook) {
+        co_await sleep_for(kLook);
+        up = std::ranges::all_of(members_, is_up);
+    }
+    co_return up;
+}
+
+std::uint64_t Fleet::engine_ends() const {
+    std::uint64_t ends = 0;
+    for (const Member& member : members_) {
+        ends += member.process ? member.process->ends() : 0;
+    }
+    return ends;
 }
 
 Task<> Fleet::stop() {
@@ -116,6 +163,15 @@ Task<> Fleet::stop() {
     // A join that is itself cancelled returns early; the loops end all the same.
     while (loops_.size() > 0) {
         co_await loops_.join();
+    }
+    for (const Member& member : members_) {
+        if (member.process) {
+            co_await member.process->stop();
+        }
+    }
+    processes_.cancel();
+    while (processes_.size() > 0) {
+        co_await processes_.join();
     }
 }
 
@@ -131,11 +187,7 @@ Result<> Fleet::set_draining(const std::string& id, bool draining) {
     if (member == nullptr) {
         return fail(Code::not_found, "there is no worker '" + id + "'");
     }
-    if (member->comfy) {
-        member->comfy->set_draining(draining);
-    } else {
-        member->engine->set_draining(draining);
-    }
+    member->worker->set_draining(draining);
     return {};
 }
 
@@ -165,12 +217,7 @@ Task<bool> Fleet::has_input(std::string tenant, std::string name) {
 }
 
 Task<> Fleet::ask_for_input(const Member& member, std::string name, bool& found) {
-    bool has = false;
-    if (member.comfy) {
-        has = co_await member.comfy->has_input(std::move(name));
-    } else {
-        has = co_await member.engine->has_input(std::move(name));
-    }
+    const bool has = co_await member.worker->has_input(std::move(name));
     found = found || has;
 }
 
@@ -184,9 +231,9 @@ Task<std::optional<workflow::PromptVerdict>> Fleet::judge(
 ) {
     std::shared_ptr<ComfyWorker> chosen;
     for (const Member& member : members_) {
-        if (member.comfy && member.comfy->can_judge() && member.comfy->can_run(requirement) &&
-            (!chosen || member.comfy->load() < chosen->load())) {
-            chosen = member.comfy;
+        if (member.worker->can_judge() && member.worker->can_run(requirement) &&
+            (!chosen || member.worker->load() < chosen->load())) {
+            chosen = member.worker;
         }
     }
     if (!chosen) {
@@ -233,7 +280,7 @@ void Fleet::changed(const std::string& worker) {
 void Fleet::update_catalogue() {
     std::vector<workflow::Catalogue::Entry> entries;
     for (const Member& member : members_) {
-        auto classes = member.comfy ? member.comfy->classes() : member.engine->classes();
+        auto classes = member.worker->classes();
         if (classes) {
             entries.push_back({member.worker->id(), std::move(classes), member.worker->info().pool}
             );

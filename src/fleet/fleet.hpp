@@ -15,7 +15,6 @@
 #include "assets/store.hpp"
 #include "base/pool.hpp"
 #include "fleet/class_cache.hpp"
-#include "fleet/engine_worker.hpp"
 #include "fleet/node_costs.hpp"
 #include "fleet/options.hpp"
 #include "jobs/fleet.hpp"
@@ -44,11 +43,16 @@ public:
     // Before or after start(). Code::invalid_argument for a URL that is none, Code::conflict for an
     // id that is taken.
     Result<> add_comfyui(WorkerConfig config);
-    // `engine` outlives the fleet.
-    Result<> add_engine(engine::Core& engine, EngineConfig config);
+    // Before start(), which starts its process.
+    Result<> add_engine(EngineConfig config);
 
     void start();
-    // Ends the watching of workers. Attempts are ended by those who started them, before.
+    // True when every engine runs; false when one does not within `patience`.
+    Task<bool> engines_are_up(Millis patience);
+    // Ends of the engines' processes that nobody had asked for, since the start.
+    std::uint64_t engine_ends() const;
+    // Ends the engines and the watching of workers. Attempts are ended by those who started them,
+    // before.
     Task<> stop();
 
     // A draining worker ends what it runs and gets nothing more. Code::not_found.
@@ -85,11 +89,11 @@ private:
     };
     // Shared by the fleet and by those who got a worker from workers() or find().
     struct Member {
-        std::shared_ptr<ComfyWorker> comfy;
-        std::shared_ptr<EngineWorker> engine;
-        std::shared_ptr<jobs::Worker> worker;
+        std::shared_ptr<ComfyWorker> worker;
+        std::shared_ptr<Supervisor> process;  // of an engine
     };
 
+    Result<> add(WorkerConfig config, const FleetOptions& options);
     bool may_ask(const std::string& tenant);
     static Task<> ask_for_input(const Member& member, std::string name, bool& found);
     bool is_left_to_engine(const std::string& requirement) const;
@@ -104,9 +108,11 @@ private:
     assets::Store& store_;
     Pool& pool_;
     const FleetOptions options_;
+    const FleetOptions engine_options_;
     ClassCache classes_;
     NodeCosts node_costs_;
     TaskGroup loops_;
+    TaskGroup processes_;  // of engines
     bool started_ = false;
     std::vector<Member> members_;
     std::shared_ptr<Changes> changes_;

@@ -4,11 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "base/supervisor.hpp"
 #include "base/time.hpp"
 #include "comfy/client.hpp"
 #include "fleet/tenant_folders.hpp"
+#include "workflow/catalogue.hpp"
 
 namespace comfyd::fleet {
 
@@ -58,6 +61,19 @@ struct WorkerConfig {
     std::string gpu{};          // workers with the same name share one GPU; empty: it has its own
     std::string pool = "default";
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
+    // Of our own engine: the process that it is. It is ended when it does not end a prompt.
+    std::shared_ptr<Supervisor> process{};
+    // What it can run, known before it has told it.
+    std::shared_ptr<const workflow::NodeClasses> classes{};
+};
+
+// An engine of our own, in a child process: `comfyd engine` on a unix socket.
+struct EngineConfig {
+    std::string id = "engine";
+    std::string socket;    // its path
+    ChildCommand command;  // that listens there
+    std::string pool = "default";
+    std::shared_ptr<const workflow::NodeClasses> classes{};
 };
 
 }  // namespace comfyd::fleet

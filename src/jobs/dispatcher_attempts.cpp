@@ -272,7 +272,8 @@ Task<> Dispatcher::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
         if (again) {
             failure.code = Code::node_execution_error;
             failure.message =
-                "comfyd itself ended twice while it ran this job, so it is not tried again. Its "
+                "the engine's process ended twice while it ran this job, so it is not tried again. "
+                "Its "
                 "workflow may ask for more than this machine has: make it smaller, or give it to "
                 "a ComfyUI worker";
         }

@@ -2,13 +2,26 @@
 
 #include <utility>
 
+#include "engine/nodes/all.hpp"
+
 namespace comfyd::standalone {
+namespace {
+
+engine::Registry all_classes(const engine::EngineOptions& options) {
+    engine::Registry registry = engine::make_registry();
+    if (options.add_classes) {
+        options.add_classes(registry);
+    }
+    return registry;
+}
+
+}  // namespace
 
 Core::Core(Executor on, Options with, engine::EngineOptions engine_options)
     : executor(on),
       options(std::move(with)),
       folders(engine_options.folders),
-      engine(std::move(engine_options)),
+      engine(all_classes(engine_options), engine_options),
       users(options.data / "user" / "default"),
       hub(options.sockets_max, options.socket_bytes_max),
       logs(hub, clock),
@@ -20,6 +33,13 @@ void Core::tell_status() {
     comfy::Status status;
     status.queue_remaining = static_cast<std::int64_t>(remaining());
     hub.broadcast(comfy::encode_text(status));
+}
+
+engine::Owner Core::owner_named(const std::string& name) const {
+    if (name.empty()) {
+        return {{}, folders};
+    }
+    return {name, {folders.input, folders.output / name, folders.temp / name}};
 }
 
 bool Core::interrupt(std::string_view id) {

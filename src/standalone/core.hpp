@@ -12,8 +12,9 @@
 #include "base/pool.hpp"
 #include "base/task.hpp"
 #include "comfy/user_store.hpp"
-#include "engine/engine.hpp"
+#include "engine/core.hpp"
 #include "standalone/hub.hpp"
+#include "standalone/kept_files.hpp"
 #include "standalone/log_book.hpp"
 #include "standalone/queue.hpp"
 #include "standalone/server.hpp"
@@ -28,12 +29,13 @@ struct Core {
     const Options options;
     const engine::Folders folders;
     SystemClock clock;
-    engine::Engine engine;   // any thread
+    engine::Core engine;     // any thread
     comfy::UserStore users;  // any thread
     Hub hub;
     LogBook logs;
     Queue queue;
     History history;
+    KeptFiles kept_files;
     Signal wake;  // of the runner: there may be something to do
 
     struct Run {
@@ -49,6 +51,8 @@ struct Core {
 
     std::size_t remaining() const { return queue.pending().size() + (running ? 1 : 0); }
     void tell_status();
+    // Whose folders and cached results a prompt uses. Any thread.
+    engine::Owner owner_named(const std::string& name) const;
     // Interrupts what runs; with an id only that. False when it does not run.
     bool interrupt(std::string_view id);
     // Takes it out of the queue or interrupts it.

@@ -29,7 +29,13 @@ void add_workflow(json::object& job, const Prompt& prompt, bool details) {
 }  // namespace
 
 json::array Prompt::to_json() const {
-    return {number, id, graph, extra_data, json::array(outputs.begin(), outputs.end())};
+    return {
+        number,
+        id,
+        shown_whole ? graph : json::object(),
+        shown_whole ? extra_data : json::object(),
+        json::array(outputs.begin(), outputs.end())
+    };
 }
 
 json::object HistoryEntry::status_json() const {

@@ -25,10 +25,13 @@ struct Prompt {
     json::object extra_data;
     std::vector<std::string> outputs;  // to execute
     std::string client_id;             // empty: none
+    std::string owner;                 // empty: nobody in particular
     Time created{};
     std::size_t bytes = 0;  // about what it takes
+    bool shown_whole = true;
 
-    // [number, id, graph, extra_data, outputs]
+    // [number, id, graph, extra_data, outputs]; graph and extra_data are empty where it is not
+    // shown whole.
     json::array to_json() const;
 };
 using PromptPtr = std::shared_ptr<const Prompt>;  // the queue, the run and the history

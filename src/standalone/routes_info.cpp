@@ -111,7 +111,7 @@ Task<> get_object_info_of(Call& call, Core& core) {
     const std::string name = call.parameters.at(0);
     auto response = co_await core.pool.run([&core, &name] {
         json::object body;
-        if (core.engine.has_class(name)) {
+        if (core.engine.registry().find(name) != nullptr) {
             json::object all = core.engine.object_info();
             if (json::value* found = all.if_contains(name)) {
                 body[name] = std::move(*found);

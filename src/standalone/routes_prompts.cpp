@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "comfy/members.hpp"
+#include "comfy/owner.hpp"
 #include "comfy/replies.hpp"
 #include "standalone/routes.hpp"
 #include "workflow/prompt_request.hpp"
@@ -40,6 +41,14 @@ void number(Core& core, const workflow::PromptRequest& request, Prompt& prompt) 
     prompt.order = static_cast<double>(signed_number);
 }
 
+// Empty where it may not say, or says none that could be the name of a folder.
+std::string take_owner(const Options& options, json::object& extra_data) {
+    std::string owner = options.behind_gateway ? comfy::text_of(extra_data, comfy::kOwnerKey) : "";
+    extra_data.erase(comfy::kOwnerKey);
+    const bool plain = owner.find_first_of("./") == std::string::npos;
+    return plain ? owner : std::string();
+}
+
 // On a thread of the pool.
 Decision decide(Core& core, const std::string& text, const std::string& usage_source) {
     auto body = workflow::read_prompt_body(text);
@@ -58,8 +67,11 @@ Decision decide(Core& core, const std::string& text, const std::string& usage_so
         prompt->id = Uuid::make(prompt->created).to_string();
     }
     prompt->graph = std::move(request->prompt);
-    engine::Validation verdict =
-        core.engine.validate(prompt->graph, request->targets ? &*request->targets : nullptr);
+    prompt->owner = take_owner(core.options, request->extra_data);
+    const engine::Owner owner = core.owner_named(prompt->owner);
+    engine::Validation verdict = core.engine.validate(
+        prompt->graph, request->targets ? &*request->targets : nullptr, &owner
+    );
     if (verdict.outputs_to_execute.empty()) {
         return refusal(std::move(verdict.error), std::move(verdict.node_errors));
     }
@@ -74,6 +86,7 @@ Decision decide(Core& core, const std::string& text, const std::string& usage_so
     }
     prompt->extra_data["create_time"] = to_unix_ms(prompt->created);
     prompt->bytes = text.size() + 1'024;
+    prompt->shown_whole = !core.options.behind_gateway;  // which has it, and may ask often
     return Accepted{std::move(prompt), std::move(verdict.node_errors)};
 }
 

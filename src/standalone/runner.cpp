@@ -2,7 +2,9 @@
 
 #include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -94,13 +96,15 @@ private:
 };
 
 Result<engine::RunResult> run_engine(
-    engine::Engine& engine,
-    const Prompt& prompt,
-    engine::Listener& listener,
-    const std::stop_token& stop
+    Core& core, const Prompt& prompt, engine::Listener& listener, const std::stop_token& stop
 ) {
+    const engine::Owner owner = core.owner_named(prompt.owner);
     try {
-        return engine.run(prompt.graph, prompt.extra_data, listener, stop, prompt.outputs);
+        return core.engine.run(
+            prompt.graph, prompt.extra_data, listener, stop, prompt.outputs, &owner
+        );
+    } catch (const std::bad_alloc&) {
+        return fail(Code::out_of_memory, "the engine ran out of memory");
     } catch (const std::exception& exception) {
         return fail(Code::internal, std::string("the run failed: ") + exception.what());
     }
@@ -119,6 +123,22 @@ std::string describe_end(const HistoryEntry& entry) {
     return text;
 }
 
+Task<> forget_old_files(Core& core, const Prompt& prompt, const json::object& outputs) {
+    for (std::string& file : files_in(outputs, core.owner_named(prompt.owner).folders)) {
+        core.kept_files.add(std::move(file));
+    }
+    auto old = core.kept_files.take_excess();
+    if (!old.empty()) {
+        co_await core.pool.run([old = std::move(old)] {
+            std::error_code ignored;
+            for (const std::string& file : old) {
+                std::filesystem::remove(file, ignored);
+            }
+            return true;
+        });
+    }
+}
+
 Task<> run_one(Core& core, PromptPtr prompt) {
     core.running = std::make_unique<Core::Run>();
     core.running->prompt = prompt;
@@ -129,7 +149,7 @@ Task<> run_one(Core& core, PromptPtr prompt) {
     story->start();
     auto result = co_await core.worker.run([&core, prompt, story, stop] {
         Relay relay(core.executor, story);
-        return run_engine(core.engine, *prompt, relay, stop);
+        return run_engine(core, *prompt, relay, stop);
     });
     if (!result && result.error().code != Code::cancelled) {
         log::warning(
@@ -142,6 +162,9 @@ Task<> run_one(Core& core, PromptPtr prompt) {
     core.logs.add(describe_end(*entry));
     core.tell_status();
     story->end();
+    if (core.options.behind_gateway) {
+        co_await forget_old_files(core, *prompt, entry->outputs);
+    }
 }
 
 }  // namespace

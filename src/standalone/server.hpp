@@ -39,6 +39,9 @@ struct Options {
     std::uint64_t history_bytes_max = 512ULL * 1024 * 1024;
     std::size_t socket_bytes_max = 64 * 1024 * 1024;       // that wait for one client
     std::function<void(engine::Registry&)> add_classes{};  // beside the engine's own
+    // Its only client is a gateway, which says whose each prompt is (comfy/owner.hpp) and fetches
+    // results when they are made: only the latest ones are kept.
+    bool behind_gateway = false;
 };
 
 class Server {

@@ -266,19 +266,19 @@ protected:
         }));
         return entry;
     }
-    // Inverts a picture so many times.
-    static json::object chain(int nodes, int color) {
-        json::object graph = small_picture(color);
-        graph["2"].as_object()["inputs"].as_object()["image"] = json::array{"1", 0};
-        std::string last = "2";
-        for (int i = 0; i < nodes; ++i) {
-            const std::string id = std::to_string(100 + i);
+    // Says a text of 4 MB, which begins with `number`.
+    static json::object long_text(int number) {
+        json::object graph;
+        json::value text(std::to_string(number) + std::string(64 * 1024, 'x'));
+        for (int i = 1; i <= 6; ++i) {
+            const std::string id = std::to_string(i);
             graph[id] = {
-                {"class_type", "ImageInvert"}, {"inputs", {{"image", json::array{last, 0}}}}
+                {"class_type", "StringConcatenate"},
+                {"inputs", {{"string_a", text}, {"string_b", text}, {"delimiter", ""}}}
             };
-            last = id;
+            text = json::array{json::value(id), 0};
         }
-        graph["3"].as_object()["inputs"].as_object()["images"] = json::array{last, 0};
+        graph["7"] = {{"class_type", "PreviewAny"}, {"inputs", {{"source", text}}}};
         return graph;
     }
 };
@@ -351,7 +351,7 @@ TEST_F(NativeEngine, AClientThatDoesNotReadIsCutOffAndOthersGoOn) {
     std::vector<std::string> ids;
     bool is_cut = false;
     for (int i = 0; i < 20 && !is_cut; ++i) {
-        const std::string id = post_prompt(http(), chain(300, 2 * i), "silent");
+        const std::string id = post_prompt(http(), long_text(i), "silent");
         ids.push_back(post_prompt(http(), small_picture(2 * i + 1), "quick"));
         ASSERT_TRUE(wait_end_of(*quick, ids.back()));
         entry_of(id);

@@ -1,0 +1,91 @@
+#include "app/engine_process.hpp"
+
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "engine/engine.hpp"
+
+namespace comfyd::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// In the engine's folder, or in one that is made for it where the path would be too long for a
+// socket.
+fs::path socket_in(const fs::path& folder) {
+    constexpr std::size_t kPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
+    const fs::path path = folder / "engine.sock";
+    if (path.native().size() <= kPathBytesMax) {
+        return path;
+    }
+    std::string made = fs::temp_directory_path() / "comfyd-XXXXXX";
+    return ::mkdtemp(made.data()) == nullptr ? path : fs::path(made) / "engine.sock";
+}
+
+std::string engine_id(int number) {
+    return number == 1 ? "engine" : "engine-" + std::to_string(number);
+}
+
+// Of our environment the engine gets what says how to compute and to debug, and no secret.
+std::vector<std::string> environment() {
+    std::vector<std::string> chosen;
+    for (const char* name :
+         {"TZ", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
+        if (const char* value = std::getenv(name)) {
+            chosen.push_back(std::string(name) + "=" + value);
+        }
+    }
+    return chosen;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const workflow::NodeClasses>> engine_classes() {
+    const engine::Engine engine(engine::EngineOptions{});
+    return workflow::NodeClasses::from_object_info(engine.object_info());
+}
+
+fs::path engine_folder(const fs::path& data, int number) {
+    return fs::absolute(data / engine_id(number));
+}
+
+fleet::EngineConfig engine_process(
+    const Config& config,
+    const fs::path& data,
+    int number,
+    std::shared_ptr<const workflow::NodeClasses> classes
+) {
+    fleet::EngineConfig engine;
+    engine.id = engine_id(number);
+    const fs::path folder = engine_folder(data, number);
+    engine.socket = socket_in(folder);
+    engine.pool = config.engine_pool;
+    engine.classes = std::move(classes);
+    // One memory for all, so that the setting says what the engine takes.
+    constexpr int kMemoryMbMin = 64;
+    const int memory_mb =
+        std::max(config.engine_memory_mb / std::max(config.engine_slots, 1), kMemoryMbMin);
+    engine.command = {
+        engine.id,
+        "/proc/self/exe",
+        {"engine",
+         "--supervisor",
+         std::to_string(::getpid()),
+         "--listen",
+         "unix:" + engine.socket,
+         "--data",
+         folder,
+         "--memory-mb",
+         std::to_string(memory_mb),
+         "--log-level",
+         "error"},
+        environment()
+    };
+    return engine;
+}
+
+}  // namespace comfyd::app

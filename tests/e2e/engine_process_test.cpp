@@ -1,0 +1,195 @@
+// The engine of `comfyd serve` is a process of its own: what a workflow does to
+// it costs that workflow's job, and nobody else.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+
+#include "support/comfyd.hpp"
+
+namespace comfyd::support {
+namespace {
+
+// Of the process, by /proc; those that have ended and wait for it are none.
+std::vector<pid_t> children_of(pid_t parent) {
+    std::vector<pid_t> children;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        if (entry.path().filename().native().find_first_not_of("0123456789") != std::string::npos) {
+            continue;
+        }
+        std::ifstream in(entry.path() / "stat");
+        const std::string text{
+            std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()
+        };
+        const auto name_end = text.rfind(") ");
+        if (name_end == std::string::npos) {
+            continue;
+        }
+        char state = 0;
+        pid_t of = 0;
+        std::istringstream(text.substr(name_end + 2)) >> state >> of;
+        if (of == parent && state != 'Z') {
+            children.push_back(std::stoi(entry.path().filename()));
+        }
+    }
+    return children;
+}
+
+pid_t engine_of(Comfyd& comfyd) {
+    std::vector<pid_t> children;
+    wait_until([&] {
+        children = children_of(comfyd.process().pid());
+        return children.size() == 1;
+    });
+    return children.size() == 1 ? children.front() : 0;
+}
+
+bool is_alive(pid_t pid) {
+    return ::kill(pid, 0) == 0;
+}
+
+// Blurs for much longer than it takes to see that it runs.
+json::object long_work() {
+    json::object prompt;
+    prompt["1"] = {
+        {"class_type", "EmptyImage"},
+        {"inputs", {{"width", 1024}, {"height", 1024}, {"batch_size", 1}, {"color", 255}}}
+    };
+    std::string before = "1";
+    for (int i = 2; i < 80; ++i) {
+        const json::array image{json::value(before), 0};
+        before = std::to_string(i);
+        prompt[before] = {
+            {"class_type", "ImageBlur"},
+            {"inputs", {{"image", image}, {"blur_radius", 31}, {"sigma", 10.0}}}
+        };
+    }
+    prompt["shown"] = {
+        {"class_type", "PreviewImage"},
+        {"inputs", {{"images", json::array{json::value(before), 0}}}}
+    };
+    return prompt;
+}
+
+bool wait_running(Comfyd& comfyd, const std::string& id, int attempt) {
+    return wait_until([&] {
+        const json::value job = comfyd.job(id);
+        return Comfyd::status_of(job) == "running" && job.at("attempt") == attempt;
+    });
+}
+
+// The engine has the prompt and works on it.
+bool wait_progress(Comfyd& comfyd, const std::string& id, int attempt) {
+    return wait_until([&] {
+        const json::value job = comfyd.job(id);
+        return Comfyd::status_of(job) == "running" && job.at("attempt") == attempt &&
+               !job.at("progress").is_null();
+    });
+}
+
+TEST(EngineProcess, IsAWorkerFromTheStart) {
+    Comfyd comfyd;
+    const Reply workers = comfyd.http().get("/admin/v1/workers");
+    EXPECT_EQ(workers.json_at("/workers/0/id"), "engine");
+    EXPECT_EQ(workers.json_at("/workers/0/url"), "engine:");
+    EXPECT_EQ(workers.json_at("/workers/0/status"), "idle");
+    EXPECT_EQ(workers.json_at("/workers/0/gpu"), "cpu");
+    EXPECT_EQ(workers.json_at("/workers/0/vram_total"), 0);
+    const json::value job = comfyd.wait_finished(comfyd.submit(small_picture()));
+    EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job);
+}
+
+TEST(EngineProcess, ItsEndUsesAnAttemptAndTheSecondOneIsTheLast) {
+    Comfyd comfyd;
+    const std::string id = comfyd.submit(long_work());
+    const std::string next = comfyd.submit(small_picture(7));
+    for (const int attempt : {1, 2}) {
+        ASSERT_TRUE(wait_progress(comfyd, id, attempt));
+        const pid_t engine = engine_of(comfyd);
+        ASSERT_NE(engine, 0);
+        ::kill(engine, SIGKILL);
+        ASSERT_TRUE(wait_until([&] { return !is_alive(engine); }));
+    }
+    const json::value job = comfyd.wait_finished(id);
+    EXPECT_EQ(Comfyd::status_of(job), "failed") << json::serialize(job);
+    EXPECT_EQ(job.at("attempt"), 2);
+    const std::string message(job.at("error").at("message").as_string());
+    EXPECT_NE(message.find("ended twice"), std::string::npos) << message;
+    // Others are not held up by it, and the gateway has noticed nothing.
+    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(next)), "succeeded");
+    EXPECT_NE(
+        comfyd.http().get("/metrics").body.find("comfyd_engine_ends_total 2"), std::string::npos
+    );
+}
+
+// A stopped process stands for one that computes and listens to nobody.
+TEST(EngineProcess, AJobPastItsTimeIsEndedWhateverTheProcessDoes) {
+    Comfyd comfyd;
+    const std::string id = comfyd.submit(long_work(), {{"timeout", 3}});
+    ASSERT_TRUE(wait_progress(comfyd, id, 1));
+    const pid_t engine = engine_of(comfyd);
+    ASSERT_NE(engine, 0);
+    ::kill(engine, SIGSTOP);
+    const json::value job = comfyd.wait_finished(id);
+    EXPECT_EQ(Comfyd::status_of(job), "failed");
+    EXPECT_EQ(job.at("error").at("code"), "execution_timeout") << json::serialize(job);
+    EXPECT_TRUE(wait_until([&] { return !is_alive(engine); }));
+    const json::value next = comfyd.wait_finished(comfyd.submit(small_picture()));
+    EXPECT_EQ(Comfyd::status_of(next), "succeeded") << json::serialize(next);
+}
+
+TEST(EngineProcess, ACancelledJobIsEndedWhateverTheProcessDoes) {
+    Comfyd comfyd;
+    const std::string id = comfyd.submit(long_work());
+    ASSERT_TRUE(wait_progress(comfyd, id, 1));
+    const pid_t engine = engine_of(comfyd);
+    ASSERT_NE(engine, 0);
+    ::kill(engine, SIGSTOP);
+    comfyd.http().post_json("/api/v2/jobs/" + id + "/cancel", {});
+    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "canceled");
+    EXPECT_TRUE(wait_until([&] { return !is_alive(engine); }));
+}
+
+TEST(EngineProcess, HasNothingOfTheGatewaysButItsWork) {
+    Comfyd comfyd({.environment = {{"COMFYD_TEST_SECRET", "do not tell"}}});
+    const std::filesystem::path about = "/proc/" + std::to_string(engine_of(comfyd));
+    EXPECT_EQ(read_file(about / "environ").find("do not tell"), std::string::npos);
+    const std::string status = read_file(about / "status");
+    EXPECT_NE(status.find("NoNewPrivs:\t1"), std::string::npos) << status;
+    EXPECT_NE(status.find("Seccomp:\t2"), std::string::npos) << status;
+}
+
+TEST(EngineProcess, DoesNotOutliveTheGateway) {
+    Comfyd comfyd;
+    const std::string id = comfyd.submit(long_work());
+    ASSERT_TRUE(wait_running(comfyd, id, 1));
+    const pid_t engine = engine_of(comfyd);
+    ASSERT_NE(engine, 0);
+    comfyd.kill();
+    EXPECT_TRUE(wait_until([&] { return !is_alive(engine); }));
+    comfyd.start();
+    // The gateway's end says nothing about the job.
+    ASSERT_TRUE(wait_running(comfyd, id, 1));
+    comfyd.http().post_json("/api/v2/jobs/" + id + "/cancel", {});
+    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "canceled");
+    const pid_t second = engine_of(comfyd);
+    EXPECT_EQ(comfyd.stop(), 0);
+    EXPECT_FALSE(is_alive(second));
+}
+
+TEST(EngineProcess, AnOrderlyStopUsesNoAttempt) {
+    Comfyd comfyd;
+    const std::string id = comfyd.submit(long_work());
+    for (int stops = 0; stops < 3; ++stops) {
+        ASSERT_TRUE(wait_running(comfyd, id, 1));
+        comfyd.stop();
+        comfyd.start();
+    }
+    ASSERT_TRUE(wait_running(comfyd, id, 1));
+    comfyd.http().post_json("/api/v2/jobs/" + id + "/cancel", {});
+    comfyd.wait_finished(id);
+}
+
+}  // namespace
+}  // namespace comfyd::support
