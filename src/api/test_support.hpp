@@ -72,7 +72,6 @@ public:
     const std::string& id() const override { return id_; }
     bool available() const override { return open && !busy_; }
     bool can_run(const std::string&) const override { return true; }
-    double load() const override { return 0; }
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;

@@ -20,7 +20,7 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         );
     };
     set("comfyd_engine_ends_total",
-        "Ends of the engine's processes that nobody had asked for; each is started again.",
+        "Ends of the engine's processes while comfyd runs; each is started again.",
         readings.engine_ends);
     queue("queued", readings.queue.queued);
     queue("running", readings.queue.running);

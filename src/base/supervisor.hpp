@@ -23,7 +23,7 @@ struct SupervisorOptions {
 
 class Supervisor {
 public:
-    // `ended`: a child has ended that was not to.
+    // `ended`: a child has ended, and not by stop().
     Supervisor(
         Executor executor,
         ChildCommand command,

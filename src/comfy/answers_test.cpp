@@ -185,5 +185,14 @@ TEST(Answers, RejectionIsShortened) {
     EXPECT_THAT(describe_rejection(answer), HasSubstr("and 4 more"));
 }
 
+TEST(ServerName, IsHostAndPortOrTheSocketsName) {
+    EXPECT_EQ(server_name("http://gpu1:8188/prefix").value(), "gpu1:8188");
+    EXPECT_EQ(server_name("https://gpu2").value(), "gpu2:443");
+    EXPECT_EQ(server_name("unix:/run/comfyd/gpu3.sock").value(), "gpu3");
+    for (const char* text : {"ftp://x", "gpu1:8188", "unix:gpu.sock", "unix:/run/", "unix:"}) {
+        EXPECT_FALSE(server_name(text)) << text;
+    }
+}
+
 }  // namespace
 }  // namespace comfyd::comfy

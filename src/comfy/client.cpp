@@ -1,6 +1,5 @@
 #include "comfy/client.hpp"
 
-#include <filesystem>
 #include <utility>
 
 #include "comfy/members.hpp"
@@ -127,23 +126,6 @@ Task<Result<Message>> Events::next() {
             return binary ? decode_binary(data) : decode_text(data);
         });
     co_return message;
-}
-
-Result<std::string> server_name(std::string_view base_url) {
-    if (base_url.starts_with(kUnix)) {
-        const std::filesystem::path socket(base_url.substr(kUnix.size()));
-        if (socket.is_absolute() && socket.has_filename()) {
-            return socket.stem().string();
-        }
-    } else if (const auto url = net::Url::parse(base_url);
-               url && (url->scheme == "http" || url->scheme == "https")) {
-        return url->host + ":" + std::to_string(url->port);
-    }
-    return fail(
-        Code::invalid_argument,
-        "'" + std::string(base_url) +
-            "' is no URL of a worker; it must look like http://host:8188 or unix:/path/of.sock"
-    );
 }
 
 Client::Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts)

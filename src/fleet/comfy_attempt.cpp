@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.hpp"
 #include "comfy/members.hpp"
 #include "fleet/remarks.hpp"
 #include "fleet/stopping.hpp"
@@ -11,8 +10,6 @@
 namespace comfyd::fleet {
 namespace {
 
-constexpr Millis kInterruptAgain{2'000};
-constexpr int kRefusalsGone = 3;
 constexpr std::size_t kLargeWorkflowBytes = 256 * 1024;
 constexpr std::size_t kSentPicturesBytesMax = 256 * 1024 * 1024;
 // Its pictures come as preview frames and are never files.
@@ -305,93 +302,6 @@ void ComfyAttempt::keep_picture(const comfy::Preview& preview, std::string node)
 void ComfyAttempt::on_socket_lost() {
     look_now_ = true;
     wake_.notify();
-}
-
-// Takes the prompt off the worker and waits until it is gone, but no longer than cancel_grace,
-// whatever the worker does with our questions.
-Task<> ComfyAttempt::withdraw() {
-    if (!sent_) {
-        co_return;
-    }
-    if (link_.is_engine && !accepted_ && !seen_message_) {
-        // It may be taken after any look for it, and then nobody would stop it.
-        blockage_ = Blockage{"a submission to it was broken off", ""};
-        co_return;
-    }
-    orphaned_ = true;
-    const auto deadline = Ticks::now() + options_.cancel_grace;
-    TaskGroup work(link_.core);
-    work.spawn("withdraw", push_until_gone());
-    bool abandoned = false;
-    while (orphaned_ && !abandoned && Ticks::now() < deadline) {
-        co_await gone_.wait_for(std::chrono::ceil<Millis>(deadline - Ticks::now()));
-        abandoned = co_await is_cancelled();
-    }
-    work.cancel();
-    while (work.size() > 0) {
-        co_await work.join();
-    }
-    if (!orphaned_ || abandoned) {
-        co_return;
-    }
-    log::warning(
-        "a prompt does not stop",
-        {{"job", assignment_.job}, {"worker", link_.worker_id}, {"prompt", assignment_.prompt_id}}
-    );
-    blockage_ =
-        Blockage{"prompt " + assignment_.prompt_id + " does not stop", assignment_.prompt_id};
-}
-
-// Until it is cancelled, or the worker has let go of the prompt: then it is no orphan any more.
-Task<> ComfyAttempt::push_until_gone() {
-    Ticks::time_point interrupted_at = Ticks::now() - kInterruptAgain;
-    int absences = 0;
-    int refusals = 0;
-    bool abandoned = false;
-    while (!abandoned) {
-        auto place = co_await push_out(interrupted_at);
-        refusals = !place && comfy::is_refused(place.error()) ? refusals + 1 : 0;
-        absences = place && *place == Place::absent ? absences + 1 : 0;
-        // A submission whose answer never came may still arrive: that takes two looks.
-        if (refusals >= kRefusalsGone || absences >= (accepted_ ? 1 : 2)) {
-            orphaned_ = false;
-            gone_.notify();
-            co_return;
-        }
-        if (!place || *place != Place::pending) {
-            co_await wake_.wait_for(absences > 0 ? options_.settle : options_.cancel_poll);
-        }
-        abandoned = co_await is_cancelled();
-    }
-}
-
-// One look, and what it calls for. Old workers interrupt whatever runs, whichever prompt they are
-// told: so only ours.
-Task<Result<ComfyAttempt::Place>> ComfyAttempt::push_out(Ticks::time_point& interrupted_at) {
-    auto queue = co_await link_.client.queue();
-    if (!queue) {
-        co_return fail(std::move(queue.error()));
-    }
-    if (queue->is_pending(assignment_.prompt_id)) {
-        accepted_ = true;
-        auto deleted = co_await link_.client.delete_queued(assignment_.prompt_id);
-        if (!deleted) {
-            co_return fail(std::move(deleted.error()));
-        }
-        co_return Place::pending;
-    }
-    if (!queue->is_running(assignment_.prompt_id)) {
-        co_return Place::absent;
-    }
-    accepted_ = true;
-    if (Ticks::now() - interrupted_at >= kInterruptAgain) {
-        interrupted_at = Ticks::now();
-        auto interrupted = co_await link_.client.interrupt(assignment_.prompt_id);
-        if (!interrupted) {
-            co_return fail(std::move(interrupted.error()));
-        }
-    }
-    co_return Place::running;
 }
 
 Error ComfyAttempt::stop_error(Code why) const {

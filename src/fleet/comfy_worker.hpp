@@ -58,7 +58,8 @@ public:
     const std::string& id() const override { return config_.id; }
     bool available() const override;
     bool can_run(const std::string& requirement) const override;
-    double load() const override;
+    // Smaller is to be preferred.
+    double load() const;
     // Attempts whose prompt it has not finished.
     std::size_t running() const override;
     std::string abilities() const override;

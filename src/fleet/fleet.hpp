@@ -49,7 +49,7 @@ public:
     void start();
     // True when every engine runs; false when one does not within `patience`.
     Task<bool> engines_are_up(Millis patience);
-    // Ends of the engines' processes that nobody had asked for, since the start.
+    // Ends of the engines' processes but for those of stop(), since the start.
     std::uint64_t engine_ends() const;
     // Ends the engines and the watching of workers. Attempts are ended by those who started them,
     // before.

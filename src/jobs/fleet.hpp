@@ -84,8 +84,9 @@ struct WorkerFile {
     std::string folder;  // "output", "temp", "input"
 };
 
-// In the details of a failed attempt: it ran in comfyd's own process, which died meanwhile. One
-// that does so again is not tried a third time, because the job itself may be the cause.
+// In the details of a failed attempt: it ran in a process of comfyd's own engine, which died
+// meanwhile. One that does so again is not tried a third time, because the job itself may be the
+// cause.
 inline constexpr std::string_view kEndedWithProcess = "ended_with_process";
 
 struct AttemptResult {
@@ -124,8 +125,6 @@ public:
     // Has every node class of the requirement (a sorted list, one class a line), and is of the pool
     // that it may name.
     virtual bool can_run(const std::string& requirement) const = 0;
-    // Load for the choice between capable workers: smaller is taken first.
-    virtual double load() const = 0;
     // Jobs that keep it from others now; those whose results are only being fetched do not.
     virtual std::size_t running() const { return available() ? 0 : 1; }
     // can_run() answers alike for all workers with the same text and as long as it is the same.
