@@ -49,7 +49,6 @@ public:
     const std::string& id() const override { return machine_.id; }
     bool available() const override;
     bool can_run(const std::string& requirement) const override;
-    double load() const override { return 0; }
     std::size_t running() const override;
     std::string abilities() const override { return machine_.classes; }
     Task<Result<jobs::AttemptResult>> run(
