@@ -24,6 +24,19 @@ std::uint64_t content_of(const Spec& spec) {
     return std::hash<std::string>{}(spec.workflow);
 }
 
+namespace {
+
+void tell_of(Placement& placement, const Fleet& fleet, const std::set<std::string>& workers) {
+    for (const std::string& id : workers) {
+        const auto known = placement.find(id);
+        if (const auto worker = known ? known : fleet.find(id)) {
+            placement.update(worker);
+        }
+    }
+}
+
+}  // namespace
+
 Dispatcher::Dispatcher(
     Executor core,
     Clock& clock,
@@ -57,12 +70,7 @@ void Dispatcher::update_workers() {
 
 void Dispatcher::start() {
     fleet_.on_change([this](const std::set<std::string>& workers) {
-        for (const std::string& id : workers) {
-            const auto known = placement_.find(id);
-            if (const auto worker = known ? known : fleet_.find(id)) {
-                placement_.update(worker);
-            }
-        }
+        tell_of(placement_, fleet_, workers);
         pump();
     });
     update_workers();
@@ -75,6 +83,14 @@ void Dispatcher::start() {
 
 Task<Result<>> Dispatcher::recover() {
     constexpr int kPage = 1000;
+    // The scheduler keeps what it was told of a worker, so it hears of changes also while nothing
+    // is placed yet. From start() on it is told there.
+    const auto is_recovering = std::make_shared<bool>(true);
+    fleet_.on_change([this, is_recovering](const std::set<std::string>& workers) {
+        if (*is_recovering) {
+            tell_of(placement_, fleet_, workers);
+        }
+    });
     update_workers();
     co_await recall_usage();
     std::optional<JobId> after;
@@ -112,6 +128,7 @@ Task<Result<>> Dispatcher::recover() {
     if (queued + reattached > 0) {
         log::info("unfinished jobs are back", {{"queued", queued}, {"running", reattached}});
     }
+    *is_recovering = false;
     co_return Result<>();
 }
 
