@@ -174,11 +174,22 @@ TEST(WorkflowsRoutes, CancelAndRetry) {
     const auto cancelled = api.post(execution(id, "/cancel"), "");
     EXPECT_EQ(cancelled.status, 200);
     EXPECT_EQ(text_of(parse(cancelled.body), "status"), "cancelled");
-    EXPECT_EQ(api.send("DELETE", execution(id)).status, 200);
     const auto retried = api.post(execution(id, "/retry"), "");
     EXPECT_EQ(retried.status, 202);
     EXPECT_EQ(text_of(parse(retried.body), "status"), "queued");
     EXPECT_EQ(text_of(parse(api.send("DELETE", execution(id)).body), "status"), "cancelled");
+    EXPECT_EQ(api.get(execution(id)).status, 200) << "the record of a cancelled one stays";
+}
+
+TEST(WorkflowsRoutes, AnExecutionThatHasEndedIsDeleted) {
+    TestApi api;
+    const std::string id = submit(api);
+    api.post(execution(id, "/cancel"), "");
+    const auto deleted = api.send("DELETE", execution(id));
+    EXPECT_EQ(deleted.status, 200);
+    EXPECT_EQ(text_of(parse(deleted.body), "status"), "cancelled") << "as it was";
+    EXPECT_EQ(api.get(execution(id)).status, 404);
+    EXPECT_EQ(api.send("DELETE", execution(id)).status, 404);
 }
 
 TEST(WorkflowsRoutes, ExplainsWhyAnExecutionWaits) {
