@@ -42,7 +42,7 @@ public:
     }
 
     void post(const std::string& target, const std::string& body) {
-        const std::string request = "POST " + target + " HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+        const std::string request = "POST " + target + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
                                     std::to_string(body.size()) + "\r\n\r\n" + body;
         boost::asio::write(socket_, boost::asio::buffer(request));
         std::string answer;
