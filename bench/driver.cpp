@@ -124,8 +124,9 @@ int streams(const std::string& url, const std::string& job, int count) {
     setrlimit(RLIMIT_NOFILE, &limit);
     boost::asio::io_context context;
     const auto endpoint = endpoint_of(url);
-    const std::string request = "GET /api/v2/jobs/" + job +
-                                "/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
+    const std::string request =
+        "GET /api/v2/jobs/" + job +
+        "/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
     std::vector<boost::asio::ip::tcp::socket> sockets;
     for (int i = 0; i < count; ++i) {
         sockets.emplace_back(context);

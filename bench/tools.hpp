@@ -42,8 +42,10 @@ public:
     }
 
     void post(const std::string& target, const std::string& body) {
-        const std::string request = "POST " + target + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                                    std::to_string(body.size()) + "\r\n\r\n" + body;
+        const std::string request =
+            "POST " + target +
+            " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
+            "\r\n\r\n" + body;
         boost::asio::write(socket_, boost::asio::buffer(request));
         std::string answer;
         const std::size_t head =
