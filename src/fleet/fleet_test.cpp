@@ -38,7 +38,6 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
         EXPECT_TRUE(worker->can_run(workflow::with_pool("EmptyImage\nSaveImage", "default")));
         EXPECT_FALSE(worker->can_run(workflow::with_pool("EmptyImage\nSaveImage", "gold")));
         EXPECT_THAT(worker->abilities(), testing::EndsWith("/default"));
-        EXPECT_EQ(worker->load(), 0);
         EXPECT_EQ(fleet_->find("other"), nullptr);
         EXPECT_EQ(fleet_->workers().size(), 1U);
     });
@@ -102,7 +101,6 @@ TEST_F(FleetRoomTest, AnAttemptCountsFromTheCallOn) {
             const auto task = worker->run(assignment(kPicture), recorder, stop);
             EXPECT_FALSE(worker->available());
             EXPECT_EQ(worker->info().status, "running");
-            EXPECT_GT(worker->load(), 0);
         }
         EXPECT_TRUE(worker->available()) << "a task that is dropped gives its place back";
     });
