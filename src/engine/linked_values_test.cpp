@@ -67,19 +67,6 @@ TEST_F(LinkedValues, ThereIsNoGroupOfANegativeNumber) {
     }
 }
 
-TEST_F(LinkedValues, BatchesOfANegativeSizeAreNone) {
-    const auto result = run(
-        {{"1", empty_image(8)},
-         {"2", number(-7)},
-         {"3",
-          {{"class_type", "RebatchImages"},
-           {"inputs", {{"images", json::array{"1", 0}}, {"batch_size", json::array{"2", 0}}}}}},
-         {"4", {{"class_type", "PreviewAny"}, {"inputs", {{"source", json::array{"3", 0}}}}}}}
-    );
-    ASSERT_TRUE(result) << result.error().message;
-    EXPECT_EQ(result->outputs.at("4").at("text"), json::value(json::array{"None"}));
-}
-
 TEST_F(LinkedValues, NodesThatNeedPixelsSayThatThereAreNone) {
     const auto result = run(
         {{"1", empty_image(8)},

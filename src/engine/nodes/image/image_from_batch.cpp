@@ -32,14 +32,11 @@ Result<NodeResult> pick(Call& call) {
 }
 
 Result<NodeResult> rebatch(Call& call) {
-    auto out = std::make_shared<List>();
-    if (call.place("batch_size") < 0) {
-        return NodeResult{.outputs = {std::shared_ptr<const List>(std::move(out))}};
-    }
     const std::size_t size = call.size("batch_size");
     if (size == 0) {
         return node_error("ValueError", "range() arg 3 must not be zero");
     }
+    auto out = std::make_shared<List>();
     Charge charge;
     std::vector<View> parts;  // of the batch that is not full yet
     std::size_t missing = size;
