@@ -19,7 +19,7 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
             static_cast<double>(jobs)
         );
     };
-    set("comfyd_engine_ends_total",
+    set("comfyd_engine_ends",
         "Ends of the engine's processes while comfyd runs; each is started again.",
         readings.engine_ends);
     queue("queued", readings.queue.queued);

@@ -119,7 +119,7 @@ TEST(EngineProcess, ItsEndUsesAnAttemptAndTheSecondOneIsTheLast) {
     // Others are not held up by it, and the gateway has noticed nothing.
     EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(next)), "succeeded");
     EXPECT_NE(
-        comfyd.http().get("/metrics").body.find("comfyd_engine_ends_total 2"), std::string::npos
+        comfyd.http().get("/metrics").body.find("comfyd_engine_ends 2"), std::string::npos
     );
 }
 
