@@ -17,11 +17,9 @@ namespace pictures = engine::pictures;
 
 constexpr std::size_t kPixelsMax = 128ULL * 1024 * 1024;
 constexpr int kPngLevel = 4;
-// A picture that takes longer was made to take long.
-constexpr std::chrono::seconds kTimeMax{10};
 
-std::function<bool()> out_of_time() {
-    const auto end = std::chrono::steady_clock::now() + kTimeMax;
+std::function<bool()> out_of_time(std::chrono::nanoseconds time_max = kPictureTimeMax) {
+    const auto end = std::chrono::steady_clock::now() + time_max;
     return [end] { return std::chrono::steady_clock::now() > end; };
 }
 
@@ -59,9 +57,13 @@ Result<std::string> checked(Encoded encoded) {
 }  // namespace
 
 Result<std::string> convert_picture(
-    std::string_view file, Channel channel, PictureFormat format, int quality
+    std::string_view file,
+    Channel channel,
+    PictureFormat format,
+    int quality,
+    std::chrono::nanoseconds time_max
 ) {
-    const auto stopped = out_of_time();
+    const auto stopped = out_of_time(time_max);
     auto bitmap = decode(file, stopped);
     if (!bitmap) {
         return fail(std::move(bitmap.error()));
