@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "engine/kernel.hpp"
 
@@ -107,7 +108,10 @@ float torch_exp(float x) {
     u = std::fma(u, s, 0.166666671633720397949219F);
     u = std::fma(u, s, 0.5F);
     u = 1.0F + std::fma(s * s, u, s);
-    return x < -104.0F ? 0.0F : std::ldexp(u, static_cast<int>(q));
+    constexpr float kFar = 104.0F;             // beyond it the result is 0 or infinite
+    const bool is_near = std::abs(x) <= kFar;  // and a number
+    const float far = x < -kFar ? 0.0F : x + std::numeric_limits<float>::infinity();
+    return is_near ? std::ldexp(u, static_cast<int>(is_near ? q : 0.0F)) : far;
 }
 
 float torch_sin(float x) {
@@ -117,7 +121,9 @@ float torch_sin(float x) {
     d = std::fma(half_turns, -0.00011315941810607910156F, d);
     d = std::fma(half_turns, -1.9841872589410058936e-09F, d);
     const float s = d * d;
-    d = (static_cast<int>(half_turns) & 1) != 0 ? -d : d;
+    constexpr float kAllEven = 16'777'216.0F;  // floats from here on
+    const bool is_odd = std::abs(half_turns) < kAllEven && (static_cast<int>(half_turns) & 1) != 0;
+    d = is_odd ? -d : d;
     float u = 2.6083159809786593541503e-06F;
     u = std::fma(u, s, -0.0001981069071916863322258F);
     u = std::fma(u, s, 0.00833307858556509017944336F);

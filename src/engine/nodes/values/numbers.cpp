@@ -92,7 +92,7 @@ Result<NodeResult> execute_resolution(Call& call) {
     // "16:9 (Widescreen)"
     const std::string& ratio = call.text("aspect_ratio");
     const double across = std::atof(ratio.c_str());
-    const double down = std::atof(ratio.c_str() + ratio.find(':') + 1);
+    const double down = std::atof(ratio.c_str() + (ratio.find(':') + 1));
     const double pixels = call.number("megapixels") * 1024 * 1024;
     const double scale = std::sqrt(pixels / (across * down));
     const auto multiple = static_cast<double>(call.integer("multiple"));
