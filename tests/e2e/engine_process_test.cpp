@@ -118,9 +118,7 @@ TEST(EngineProcess, ItsEndUsesAnAttemptAndTheSecondOneIsTheLast) {
     EXPECT_NE(message.find("ended twice"), std::string::npos) << message;
     // Others are not held up by it, and the gateway has noticed nothing.
     EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(next)), "succeeded");
-    EXPECT_NE(
-        comfyd.http().get("/metrics").body.find("comfyd_engine_ends 2"), std::string::npos
-    );
+    EXPECT_NE(comfyd.http().get("/metrics").body.find("comfyd_engine_ends 2"), std::string::npos);
 }
 
 // A stopped process stands for one that computes and listens to nobody.
