@@ -69,6 +69,14 @@ Time VirtualTime::now() const {
     return state_->now;
 }
 
+std::chrono::steady_clock::time_point steady_time_of(asio::io_context& context) {
+    if (!asio::has_service<VirtualTime::Service>(context)) {
+        return std::chrono::steady_clock::now();
+    }
+    const auto& time = asio::use_service<VirtualTime::Service>(context).state;
+    return std::chrono::steady_clock::time_point(time->now.time_since_epoch());
+}
+
 std::optional<Time> VirtualTime::next() const {
     return state_->waits.empty() ? std::nullopt : std::optional(state_->waits.begin()->first);
 }

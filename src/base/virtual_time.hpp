@@ -3,6 +3,7 @@
 // whatever the real one is. Everything on the context's one thread.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,5 +32,8 @@ public:
 private:
     std::shared_ptr<State> state_;  // shared with those who wait
 };
+
+// What sleep_for() and Signal count by on this context: the real steady time, or the virtual one.
+std::chrono::steady_clock::time_point steady_time_of(boost::asio::io_context& context);
 
 }  // namespace comfyd

@@ -5,6 +5,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/virtual_time.hpp"
+
 namespace comfyd::events {
 
 Subscription::Subscription(Executor executor, WatchOptions options)
@@ -73,10 +75,9 @@ void Subscription::end(Code reason) {
 }
 
 Task<Result<EventPtr>> Subscription::next(Millis patience) {
-    using std::chrono::steady_clock;
-    const auto give_up = steady_clock::now() + patience;
+    const auto give_up = steady_time_of(executor_.context()) + patience;
     for (;;) {
-        const auto now = steady_clock::now();
+        const auto now = steady_time_of(executor_.context());
         if (!buffer_.empty()) {
             EventPtr event = std::move(buffer_.front());
             buffer_.pop_front();
