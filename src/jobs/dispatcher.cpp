@@ -109,9 +109,8 @@ Task<Result<>> Dispatcher::recover() {
             if (job.state == State::running) {
                 ++reattached;
                 auto profile = known_profile(entry.profile, entry.requirement);
-                auto shared = co_await shared_run_of(job.id);
-                if (shared) {
-                    shared_runs.push_back({std::move(job), std::move(profile), std::move(*shared)});
+                if (job.shared) {
+                    shared_runs.push_back({std::move(job), std::move(profile)});
                 } else {
                     reattach(std::move(job), std::move(profile));
                 }

@@ -137,18 +137,13 @@ private:
     struct FoundAgain {
         Job job;
         scheduler::ProfilePtr profile;
-        SharedRun shared;
     };
-    Task<std::optional<SharedRun>> shared_run_of(JobId id);
     void count_running(const std::vector<FoundAgain>& together);
     void reattach_groups(std::vector<FoundAgain> found);
     Result<Change> start_job(const Job& job, const Attempt& attempt, std::uint64_t sequence) const;
     void follow_progress(Attempt& attempt);
     void reattach(
-        Job job,
-        scheduler::ProfilePtr profile,
-        std::shared_ptr<RunGroup> group = nullptr,
-        std::optional<SharedRun> shared = std::nullopt
+        Job job, scheduler::ProfilePtr profile, std::shared_ptr<RunGroup> group = nullptr
     );
     Task<> run_attempt(std::shared_ptr<Attempt> attempt, bool is_reattached);
     // It never began.

@@ -69,16 +69,13 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     co_return accepted;
 }
 
-void Dispatcher::reattach(
-    Job job,
-    scheduler::ProfilePtr profile,
-    std::shared_ptr<RunGroup> group,
-    std::optional<SharedRun> shared
-) {
+void Dispatcher::reattach(Job job, scheduler::ProfilePtr profile, std::shared_ptr<RunGroup> group) {
     auto worker = fleet_.find(job.worker);
     auto attempt = std::make_shared<Attempt>(core_, hub_, clock_, job.id, std::move(worker));
-    attempt->group = std::move(group);
-    attempt->shared = std::move(shared);
+    if (group) {
+        attempt->group = std::move(group);
+        attempt->shared = job.shared;
+    }
     attempt->keys = make_keys(job, std::move(profile));
     if (attempt->worker) {
         // Those of a shared run count already, as one.

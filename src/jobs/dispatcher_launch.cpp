@@ -74,19 +74,6 @@ void Dispatcher::put_riders_back(const scheduler::Decision& decision) {
     }
 }
 
-// Its latest start tells.
-Task<std::optional<SharedRun>> Dispatcher::shared_run_of(JobId id) {
-    auto events = co_await ledger_.events(id, 0);
-    if (!events) {
-        log::warning("events of a job cannot be read", {{"job", id}});
-        co_return std::nullopt;
-    }
-    const auto started = std::find_if(events->rbegin(), events->rend(), [](const Event& event) {
-        return event.type == EventType::started;
-    });
-    co_return started == events->rend() ? std::nullopt : SharedRun::from_event(started->data);
-}
-
 void Dispatcher::count_running(const std::vector<FoundAgain>& together) {
     std::vector<scheduler::Decision::Rider> riders;
     for (std::size_t i = 1; i < together.size(); ++i) {
@@ -102,14 +89,14 @@ void Dispatcher::count_running(const std::vector<FoundAgain>& together) {
 void Dispatcher::reattach_groups(std::vector<FoundAgain> found) {
     std::map<std::pair<std::string, std::string>, std::vector<FoundAgain>> by_run;
     for (FoundAgain& job : found) {
-        by_run[{job.job.worker, job.shared.prompt_id}].push_back(std::move(job));
+        by_run[{job.job.worker, job.job.shared->prompt_id}].push_back(std::move(job));
     }
     for (auto& [run, jobs] : by_run) {
         std::size_t places = 0;
         std::set<std::size_t> taken;
         for (const FoundAgain& job : jobs) {
-            places = std::max(places, job.shared.place + 1);
-            taken.insert(job.shared.place);
+            places = std::max(places, job.job.shared->place + 1);
+            taken.insert(job.job.shared->place);
         }
         const auto worker = fleet_.find(run.first);
         const auto group = worker ? worker->make_group(run.second, places) : nullptr;
@@ -118,12 +105,7 @@ void Dispatcher::reattach_groups(std::vector<FoundAgain> found) {
         }
         for (FoundAgain& job : jobs) {
             const JobId id = job.job.id;
-            reattach(
-                std::move(job.job),
-                std::move(job.profile),
-                group,
-                group ? std::optional(job.shared) : std::nullopt
-            );
+            reattach(std::move(job.job), std::move(job.profile), group);
             table_.attempt(id)->jobs_together = group ? static_cast<int>(jobs.size()) : 1;
         }
         for (std::size_t place = 0; group && place < places; ++place) {

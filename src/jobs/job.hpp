@@ -129,6 +129,14 @@ struct Failure {
     static Failure from_json(const json::object& from);
 };
 
+// A prompt that a job shares with others, and which of them it is. Its event `started` tells of it.
+struct SharedRun {
+    std::string prompt_id;
+    std::size_t place = 0;
+
+    json::object to_json() const;
+};
+
 struct Job {
     JobId id;
     std::string tenant;
@@ -145,9 +153,10 @@ struct Job {
     Millis timeout = kTimeoutDefault;
     int attempt = 0;  // number of the latest attempt; 0 before the first
     int max_attempts = kMaxAttemptsDefault;
-    std::string worker;             // of the latest attempt
-    bool cancel_requested = false;  // running, and asked to stop
-    std::uint64_t sequence = 0;     // of the latest durable event
+    std::string worker;                 // of the latest attempt
+    std::optional<SharedRun> shared{};  // likewise; nullopt: it runs alone
+    bool cancel_requested = false;      // running, and asked to stop
+    std::uint64_t sequence = 0;         // of the latest durable event
     int revision = 0;  // counts durable changes; the ledger refuses a change of a stale one
     std::string workflow_id;
     json::object metadata;
@@ -240,16 +249,6 @@ struct Change {
     Job job;
     Event event;
     std::optional<Usage> used{};  // of the attempt that ended with it
-};
-
-// A prompt that a job shares with others, and which of them it is. Told by its event `started`.
-struct SharedRun {
-    std::string prompt_id;
-    std::size_t place = 0;
-
-    json::object to_json() const;
-    // From the data of an event; nullopt: the job ran alone.
-    static std::optional<SharedRun> from_event(const json::object& data);
 };
 
 // The state machine. Each function answers Code::conflict for a job whose state does not allow it,

@@ -90,19 +90,6 @@ json::object SharedRun::to_json() const {
     return {{"prompt_id", prompt_id}, {"place", static_cast<std::int64_t>(place)}};
 }
 
-std::optional<SharedRun> SharedRun::from_event(const json::object& data) {
-    const json::value* shared = json::find(data, "shared_run");
-    if (shared == nullptr || !shared->is_object()) {
-        return std::nullopt;
-    }
-    auto prompt = json::find_string(shared->get_object(), "prompt_id");
-    auto place = json::find_int(shared->get_object(), "place");
-    if (!prompt || !*prompt || !place || !*place || **place < 0) {
-        return std::nullopt;
-    }
-    return SharedRun{std::move(**prompt), static_cast<std::size_t>(**place)};
-}
-
 Result<Change> start(
     const Job& job,
     std::string worker,
@@ -117,6 +104,7 @@ Result<Change> start(
     next.state = State::running;
     next.attempt += 1;
     next.worker = std::move(worker);
+    next.shared = shared;
     next.started_at = now;
     next.failure.reset();
     json::object data{{"worker", next.worker}, {"attempt", next.attempt}};

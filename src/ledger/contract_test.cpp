@@ -63,8 +63,9 @@ TEST_P(JobContract, EveryFieldOfAChangedJobComesBack) {
     job = commit(jobs::retry_later(job, failure, clock_.now() + Millis(1'000), 7, clock_.now()));
     EXPECT_EQ(describe(find(job.id)), describe(job));
     job = commit(jobs::requeue(job, 8, clock_.now()));
-    job = start(job);
+    job = start(job, jobs::SharedRun{"0199-prompt", 3});
     EXPECT_FALSE(find(job.id).failure);
+    EXPECT_EQ(describe(find(job.id)), describe(job));
     const json::object ui{
         {"9", json::object{{"images", json::array{json::object{{"filename", "a"}}}}}}
     };

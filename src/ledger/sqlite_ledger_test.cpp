@@ -156,6 +156,26 @@ TEST_F(SqliteTest, MigrationsRunOnceAndKeepTheData) {
     EXPECT_EQ(sqlite::migrate(*db, one).error().code, Code::schema_too_new);
 }
 
+TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
+    open();
+    const auto alone = accept();
+    const auto shares = accept();
+    const jobs::SharedRun shared{"prompt-of-many", 2};
+    await_value(ledger_->commit(get(jobs::start(alone, "w", 2, clock_.now()))));
+    await_value(ledger_->commit(get(jobs::start(shares, "w", 2, clock_.now(), shared))));
+    ledger_.reset();
+    execute_raw(
+        "ALTER TABLE jobs DROP COLUMN shared_prompt; ALTER TABLE jobs DROP COLUMN shared_place; "
+        "PRAGMA user_version = 8"
+    );
+    open();
+    EXPECT_FALSE(await_value(ledger_->find(alone.id)).value().shared);
+    const auto found = await_value(ledger_->find(shares.id)).value().shared;
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->prompt_id, shared.prompt_id);
+    EXPECT_EQ(found->place, shared.place);
+}
+
 TEST_F(SqliteTest, AFullDatabaseRefusesAndRecovers) {
     options_.database_bytes_max = 1024 * 1024;
     open();

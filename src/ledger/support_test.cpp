@@ -85,6 +85,7 @@ json::object describe(const jobs::Job& job) {
         {"attempt", job.attempt},
         {"max_attempts", job.max_attempts},
         {"worker", job.worker},
+        {"shared", job.shared ? json::value(job.shared->to_json()) : json::value(nullptr)},
         {"cancel_requested", job.cancel_requested},
         {"sequence", job.sequence},
         {"revision", job.revision},

@@ -145,8 +145,10 @@ protected:
         await_value(ledger().commit(made));
         return made.job;
     }
-    jobs::Job start(const jobs::Job& job) {
-        return commit(jobs::start(job, "worker-1", job.sequence + 1, clock_.now()));
+    jobs::Job start(
+        const jobs::Job& job, const std::optional<jobs::SharedRun>& shared = std::nullopt
+    ) {
+        return commit(jobs::start(job, "worker-1", job.sequence + 1, clock_.now(), shared));
     }
     jobs::Job complete(const jobs::Job& job) {
         return commit(jobs::complete(job, {}, {}, job.sequence + 1, clock_.now()));

@@ -108,5 +108,24 @@ TEST_F(Named, AJobThatWaitedIsAnsweredByOneThatHasCompletedMeanwhile) {
     EXPECT_EQ(stored(id).reused_from, completed->job.id);
 }
 
+TEST_F(Named, JobsThatRanAsOneAreFoundAgainThoughTheirEventsCannotBeRead) {
+    const Time now = world.time.now();
+    jobs::Spec spec;
+    spec.requirement = "A";
+    std::set<JobId> together;
+    for (std::size_t place = 0; place < 2; ++place) {
+        const auto started = jobs::start(accept(spec), "w0", 2, now, jobs::SharedRun{"one", place});
+        store(world.stored.commit(*started));
+        together.insert(started->job.id);
+    }
+    Machine& machine = world.machines.all.front();
+    machine.merges = true;
+    world.machines.begin(machine, "one", together);
+    world.trouble.hides_events = true;
+    start();
+    EXPECT_EQ(machine.prompts.size(), 1U);
+    EXPECT_FALSE(world.rules.broken()) << *world.rules.broken();
+}
+
 }  // namespace
 }  // namespace comfyd::simulation

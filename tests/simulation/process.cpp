@@ -107,8 +107,8 @@ void Process::submit(jobs::Spec spec) {
     call(run_submit(std::move(spec)));
 }
 void Process::cancel(const JobId& id, bool only_waiting) {
-    world_.rules.on_cancel_asked(id);
-    call(run_cancel(id, only_waiting));
+    const int revivals = world_.rules.on_cancel_asked(id);
+    call(run_cancel(id, only_waiting, revivals));
 }
 void Process::retry(const JobId& id) {
     world_.rules.on_retry_asked(id);
@@ -151,7 +151,7 @@ Task<> Process::run_submit(jobs::Spec spec) {
     }
 }
 
-Task<> Process::run_cancel(JobId id, bool only_waiting) {
+Task<> Process::run_cancel(JobId id, bool only_waiting, int revivals) {
     Result<> done;
     if (only_waiting) {
         done = co_await service_.cancel_waiting(tenant_of(id), id);
@@ -164,7 +164,7 @@ Task<> Process::run_cancel(JobId id, bool only_waiting) {
             return "answer: cancel of " + name_of(id) + ": " +
                    (done ? "done" : done.error().message);
         });
-        world_.rules.on_cancel_answered(id, done.has_value());
+        world_.rules.on_cancel_answered(id, revivals, done.has_value());
     }
 }
 

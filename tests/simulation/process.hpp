@@ -52,7 +52,7 @@ private:
     Task<> recover();
     Task<> run_stop(Millis grace);
     Task<> run_submit(jobs::Spec spec);
-    Task<> run_cancel(JobId id, bool only_waiting);
+    Task<> run_cancel(JobId id, bool only_waiting, int revivals);
     Task<> run_retry(JobId id);
     Task<> run_look_at(JobId id);
     Task<> run_watch(JobId id, std::uint64_t since);

@@ -49,7 +49,7 @@ void Rules::on_committed(const jobs::Job& before, const jobs::Change& change) {
             );
         }
         known.is_cancel_asked = known.cancels_open > 0;
-        known.is_revived = true;
+        known.revivals += 1;
         return;
     }
     if (change.event.type == EventType::started) {
@@ -93,18 +93,19 @@ void Rules::check_end(const jobs::Change& change) {
     }
 }
 
-void Rules::on_cancel_asked(const JobId& id) {
+int Rules::on_cancel_asked(const JobId& id) {
     Known& known = jobs_[id];
     known.is_cancel_asked = true;
-    known.is_revived = false;
     known.cancels_open += 1;
+    return known.revivals;
 }
 
-void Rules::on_cancel_answered(const JobId& id, bool is_done) {
+void Rules::on_cancel_answered(const JobId& id, int revivals, bool is_done) {
     Known& known = jobs_[id];
     known.cancels_open -= 1;
     const jobs::Job& job = stored_.entries().at(id).job;
-    if (is_done && !is_terminal(job.state) && !job.cancel_requested && !known.is_revived) {
+    const bool is_revived = known.revivals != revivals;
+    if (is_done && !is_terminal(job.state) && !job.cancel_requested && !is_revived) {
         break_one(
             "the cancel of " + name_of(id) + " was answered well, and the job is " +
             std::string(to_string(job.state))

@@ -30,8 +30,9 @@ public:
     void on_committed(const jobs::Job& before, const jobs::Change& change);
 
     // Clients.
-    void on_cancel_asked(const JobId& id);
-    void on_cancel_answered(const JobId& id, bool is_done);
+    // How often it was revived so far: an answer may tell of the time before another one.
+    int on_cancel_asked(const JobId& id);
+    void on_cancel_answered(const JobId& id, int revivals, bool is_done);
     void on_retry_asked(const JobId& id) { jobs_[id].retries_open += 1; }
     void on_retry_answered(const JobId& id) { jobs_[id].retries_open -= 1; }
 
@@ -55,7 +56,7 @@ private:
     struct Known {
         bool is_cancel_asked = false;
         int cancels_open = 0;
-        bool is_revived = false;  // since a cancel was asked for
+        int revivals = 0;
         int retries_open = 0;
         bool is_running = false;  // in this process
         std::set<int> good_attempts;

@@ -185,12 +185,17 @@ void Schedule::act_on_machine() {
 
 void Schedule::act_on_storage() {
     StorageTrouble& trouble = world_.trouble;
-    const int what = world_.chance.below(6);
+    const int what = world_.chance.below(7);
     if (what == 0 || trouble.is_down) {
         trouble.is_down = !trouble.is_down;
         world_.journal.add([&] { return trouble.is_down ? "the disk is away" : "the disk is back"; }
         );
-    } else if (what < 3) {
+    } else if (what == 1 || trouble.hides_events) {
+        trouble.hides_events = !trouble.hides_events;
+        world_.journal.add([&] {
+            return trouble.hides_events ? "events cannot be read" : "events can be read again";
+        });
+    } else if (what < 4) {
         trouble.failures = 1 + world_.chance.below(3);
         world_.journal.add([&] {
             return "the next operations on the disk fail: " + std::to_string(trouble.failures);

@@ -179,7 +179,11 @@ Task<Result<jobs::Page>> Storage::list(jobs::ListQuery query) {
     return read(stored_.list(std::move(query)));
 }
 Task<Result<std::vector<jobs::Event>>> Storage::events(JobId id, std::uint64_t after) {
-    return read(stored_.events(id, after));
+    if (trouble_.hides_events) {
+        co_return fail(Code::storage_unavailable, "a page of the disk cannot be read");
+    }
+    auto events = co_await read(stored_.events(id, after));
+    co_return events;
 }
 Task<Result<jobs::WebhookStatus>> Storage::webhook_status(JobId id) {
     return read(stored_.webhook_status(id));

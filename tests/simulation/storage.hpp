@@ -16,8 +16,9 @@ namespace comfyd::simulation {
 // What the schedule does to the storage, of whatever process.
 struct StorageTrouble {
     bool is_down = false;
-    int failures = 0;   // of the next operations
-    int conflicts = 0;  // likewise: another writer was there before
+    bool hides_events = false;  // of jobs, while all else can be read
+    int failures = 0;           // of the next operations
+    int conflicts = 0;          // likewise: another writer was there before
 };
 
 class Storage final : public jobs::Ledger {

@@ -165,6 +165,11 @@ Result<jobs::Job> read_job(const Query& row) {
     if (!row.is_null(column)) {
         job.reused_from = JobId{row.uuid(column)};
     }
+    ++column;
+    if (!row.is_null(column)) {
+        const std::int64_t place = row.integer(column + 1);
+        job.shared = {std::string(row.text(column)), static_cast<std::size_t>(place)};
+    }
     read_standing(row.text(kJobColumnCount - 1), job);
     return job;
 }

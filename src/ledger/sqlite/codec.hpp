@@ -25,12 +25,13 @@ Result<json::array> decode_array(std::string_view text);
     "j.not_before, j.deadline, j.timeout_ms, j.attempt, j.max_attempts, j.worker, "               \
     "j.cancel_requested, j.sequence, j.revision, j.workflow_id, j.node_count, "                   \
     "j.webhook_events IS NOT NULL, d.metadata, d.dialect_data, r.failure, r.outputs, "            \
-    "r.ui_outputs, r.usage, j.reuse_key, j.reused_from, d.queued_data"
+    "r.ui_outputs, r.usage, j.reuse_key, j.reused_from, j.shared_prompt, j.shared_place, "        \
+    "d.queued_data"
 // j.result is NULL when there is no result, which saves looking for it.
 #define COMFYD_JOB_JOINS                               \
     " CROSS JOIN job_details d ON d.number = j.number" \
     " LEFT JOIN job_results r ON r.number = j.result "
-inline constexpr int kJobColumnCount = 29;
+inline constexpr int kJobColumnCount = 31;
 Result<jobs::Job> read_job(const Query& row);
 
 // The parts of a Spec that have no column of their own. secret_extra_data is not among them.

@@ -37,7 +37,8 @@ constexpr char kFindForChange[] =
 constexpr char kUpdateJob[] =
     "UPDATE jobs SET state = ?, revision = ?, sequence = ?, priority = ?, started_at = ?, "
     "finished_at = ?, not_before = ?, deadline = ?, timeout_ms = ?, attempt = ?, max_attempts = ?, "
-    "cancel_requested = ?, result = ?, worker = ?, reused_from = ? WHERE id = ?";
+    "cancel_requested = ?, result = ?, worker = ?, reused_from = ?, shared_prompt = ?, "
+    "shared_place = ? WHERE id = ?";
 constexpr char kPutResult[] =
     "INSERT OR REPLACE INTO job_results (number, failure, outputs, ui_outputs, usage) "
     "VALUES (?, ?, ?, ?, ?)";
@@ -376,6 +377,8 @@ Result<> CommitChange::update_job(Session& session, std::int64_t number) const {
             result,
             job.worker,
             job.reused_from,
+            job.shared ? std::optional(job.shared->prompt_id) : std::nullopt,
+            job.shared ? std::optional(job.shared->place) : std::nullopt,
             job.id
         )
         .run();

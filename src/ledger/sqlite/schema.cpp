@@ -228,6 +228,16 @@ CREATE TABLE asset_uses (
 CREATE INDEX asset_uses_by_asset ON asset_uses (asset);
 )sql";
 
+// Which prompt a running job shares with others stood in its event alone.
+constexpr std::string_view kVersion9 = R"sql(
+ALTER TABLE jobs ADD COLUMN shared_prompt TEXT;
+ALTER TABLE jobs ADD COLUMN shared_place INTEGER;
+UPDATE jobs SET (shared_prompt, shared_place) = (
+    SELECT json_extract(data, '$.shared_run.prompt_id'), json_extract(data, '$.shared_run.place')
+    FROM job_events WHERE number = jobs.number AND type = 1 ORDER BY sequence DESC LIMIT 1
+) WHERE state = 1;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -237,6 +247,7 @@ constexpr Migration kMigrations[] = {
     {6, kVersion6},
     {7, kVersion7},
     {8, kVersion8, note_all_uses},
+    {9, kVersion9},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";
