@@ -128,7 +128,7 @@ Task<> Learned::save() {
 }
 
 void Learned::lend(std::shared_ptr<const scheduler::Predictor> copy) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     copy_ = std::move(copy);
 }
 
@@ -154,7 +154,7 @@ std::optional<workflow::PastDuration> Learned::past(
 ) const {
     std::shared_ptr<const scheduler::Predictor> copy;
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         copy = copy_;
     }
     if (copy == nullptr) {

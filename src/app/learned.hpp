@@ -7,10 +7,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/mutex.hpp"
 #include "base/pool.hpp"
 #include "base/task.hpp"
 #include "fleet/node_costs.hpp"
@@ -58,8 +58,8 @@ private:
     TaskGroup tasks_;
     std::uint64_t saved_ = 0;  // learned() of both when they were written last
     std::uint64_t lent_ = 0;   // of the predictor when it was lent last
-    mutable std::mutex mutex_;
-    std::shared_ptr<const scheduler::Predictor> copy_;  // guarded by mutex_
+    mutable Mutex mutex_;
+    std::shared_ptr<const scheduler::Predictor> copy_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::app

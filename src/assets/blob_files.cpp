@@ -277,7 +277,7 @@ Result<Blob> BlobFiles::publish(Incoming& incoming) {
     Blob blob{.hash = incoming.hash(), .size_bytes = incoming.size(), .is_new = false};
     const fs::path target = path_of(blob.hash);
     auto reused = [&] {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         return reuse(target, blob.size_bytes);
     }();
     if (reused && !*reused) {
@@ -289,7 +289,7 @@ Result<Blob> BlobFiles::publish(Incoming& incoming) {
         if (futimens(incoming.file_.get(), times) != 0 || fsync(incoming.file_.get()) != 0) {
             return fail(storage_error("write", incoming.path_, errno));
         }
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         reused = reuse(target, blob.size_bytes);  // somebody may have been faster
         if (reused && !*reused) {
             if (::rename(incoming.path_.c_str(), target.c_str()) != 0) {
@@ -343,7 +343,7 @@ Result<bool> BlobFiles::keep(const std::string& hash) {
         return false;
     }
     const fs::path path = path_of(hash);
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
         return errno == ENOENT ? Result<bool>(false) : fail(storage_error("read", path, errno));
@@ -356,7 +356,7 @@ Result<BlobFiles::Removal> BlobFiles::remove_unless_young(const std::string& has
         return Removal::absent;
     }
     const fs::path path = path_of(hash);
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     struct stat status{};
     if (::stat(path.c_str(), &status) != 0) {
         return errno == ENOENT ? Result<Removal>(Removal::absent)

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "assets/blake3.hpp"
 #include "assets/store.hpp"
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::assets {
@@ -131,7 +131,7 @@ private:
         std::make_shared<std::atomic<std::uint64_t>>(0);
     // Held while a blob appears, is made young or is removed, so that none is removed that somebody
     // has just found.
-    std::mutex mutex_;
+    Mutex mutex_;
 };
 
 }  // namespace comfyd::assets

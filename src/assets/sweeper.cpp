@@ -15,7 +15,7 @@ constexpr Millis kScanEvery = std::chrono::hours(24);
 }  // namespace
 
 void Sweeper::add_loose(std::string hash) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     loose_.insert(std::move(hash));
 }
 
@@ -51,7 +51,7 @@ Task<Result<int>> Sweeper::remove_loose_blobs() {
     bool is_scan_due = false;
     std::set<std::string> loose;
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         for (std::string& hash : catalogue_.take_loose()) {
             loose_.insert(std::move(hash));
         }
@@ -93,7 +93,7 @@ Task<Result<int>> Sweeper::scan() {
             removed += *gone ? 1 : 0;
         }
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     scanned_at_ = started_at;
     co_return removed;
 }
@@ -116,7 +116,7 @@ Task<Result<bool>> Sweeper::remove_if_loose(std::string hash) {
     if (!removal) {
         co_return fail(std::move(removal.error()));
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (*removal == BlobFiles::Removal::too_young) {
         loose_.insert(std::move(hash));
     } else {

@@ -4,13 +4,13 @@
 // blob that is young (blob_files.hpp) stays: somebody may be about to make a record over it.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "assets/blob_files.hpp"
 #include "assets/store.hpp"
+#include "base/mutex.hpp"
 #include "base/pool.hpp"
 #include "base/task.hpp"
 
@@ -36,9 +36,9 @@ private:
     Clock& clock_;
     Pool& pool_;
 
-    std::mutex mutex_;
-    std::set<std::string> loose_;
-    std::optional<Time> scanned_at_;
+    Mutex mutex_;
+    std::set<std::string> loose_ COMFYD_GUARDED_BY(mutex_);
+    std::optional<Time> scanned_at_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::assets

@@ -31,7 +31,7 @@ LogWriter::LogWriter(int file, std::size_t waiting_bytes_max, TellDropped tell_d
 LogWriter::~LogWriter() {
     flush(kExitPatience);
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         stopping_ = true;
     }
     changed_.notify_all();
@@ -41,7 +41,7 @@ LogWriter::~LogWriter() {
 void LogWriter::write(std::string line) {
     line += '\n';
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         if (waiting_bytes_ + line.size() > waiting_bytes_max_) {
             ++dropped_;
             return;
@@ -59,19 +59,23 @@ void LogWriter::write(std::string line) {
 }
 
 bool LogWriter::flush(Millis patience) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, [this] { return waiting_bytes_ == 0; });
+    Lock lock(mutex_);
+    return changed_.wait_for(lock, patience, [this]() COMFYD_REQUIRES(mutex_) {
+        return waiting_bytes_ == 0;
+    });
 }
 
 std::uint64_t LogWriter::dropped() const {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     return dropped_;
 }
 
 void LogWriter::run() {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     while (true) {
-        changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+        changed_.wait(lock, [this]() COMFYD_REQUIRES(mutex_) {
+            return stopping_ || !waiting_.empty();
+        });
         if (waiting_.empty() || stopping_) {
             return;
         }
@@ -97,7 +101,7 @@ bool LogWriter::write_whole(std::string_view text) {
         pollfd writable{file_, POLLOUT, 0};
         const int ready = ::poll(&writable, 1, kPollMs);
         if (ready == 0) {
-            const std::scoped_lock lock(mutex_);
+            const Lock lock(mutex_);
             if (stopping_) {
                 return false;
             }

@@ -3,14 +3,13 @@
 // how many once there is room again. Any thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::log {
@@ -38,13 +37,14 @@ private:
     const int file_;
     const std::size_t waiting_bytes_max_;
     const TellDropped tell_dropped_;
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<std::string> waiting_;
-    std::size_t waiting_bytes_ = 0;  // with the line that is being written
-    std::uint64_t dropped_ = 0;
-    std::uint64_t dropped_told_ = 0;
-    bool stopping_ = false;
+    mutable Mutex mutex_;
+    Condition changed_;
+    std::deque<std::string> waiting_ COMFYD_GUARDED_BY(mutex_);
+    std::size_t waiting_bytes_ COMFYD_GUARDED_BY(mutex_
+    ) = 0;  // with the line that is being written
+    std::uint64_t dropped_ COMFYD_GUARDED_BY(mutex_) = 0;
+    std::uint64_t dropped_told_ COMFYD_GUARDED_BY(mutex_) = 0;
+    bool stopping_ COMFYD_GUARDED_BY(mutex_) = false;
     std::thread thread_;
 };
 

@@ -25,7 +25,7 @@ Task<Result<Turnstile::Pass>> Turnstile::enter(std::string key) {
 Result<std::shared_ptr<Turnstile::Waiter>> Turnstile::line_up(
     const std::string& key, Executor executor
 ) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Lane& lane = lanes_[key];
     if (lane.inside < limits_.inside_max) {
         ++lane.inside;
@@ -43,12 +43,12 @@ Result<std::shared_ptr<Turnstile::Waiter>> Turnstile::line_up(
 }
 
 bool Turnstile::is_let_in(const Waiter& waiter) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return waiter.let_in;
 }
 
 bool Turnstile::give_up(const std::string& key, const std::shared_ptr<Waiter>& waiter) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (waiter->let_in) {
         return true;
     }
@@ -59,7 +59,7 @@ bool Turnstile::give_up(const std::string& key, const std::shared_ptr<Waiter>& w
 void Turnstile::leave(const std::string& key) {
     std::shared_ptr<Waiter> next;
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         const auto lane = lanes_.find(key);
         if (lane->second.waiting.empty()) {
             if (--lane->second.inside == 0) {

@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "base/mutex.hpp"
 #include "base/task.hpp"
 
 namespace comfyd {
@@ -53,7 +53,7 @@ private:
         explicit Waiter(Executor on) : executor(on), woken(on) {}
         Executor executor;
         Signal woken;
-        bool let_in = false;  // guarded by mutex_
+        bool let_in = false;  // guarded by the turnstile's mutex
     };
     struct Lane {
         std::size_t inside = 0;
@@ -68,8 +68,9 @@ private:
     void leave(const std::string& key);
 
     Limits limits_;
-    std::mutex mutex_;
-    std::unordered_map<std::string, Lane> lanes_;  // guarded by mutex_; only keys with somebody in
+    Mutex mutex_;
+    std::unordered_map<std::string, Lane> lanes_ COMFYD_GUARDED_BY(mutex_
+    );  // only keys with somebody in
 };
 
 }  // namespace comfyd

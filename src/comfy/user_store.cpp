@@ -118,7 +118,7 @@ Result<json::object> UserStore::settings() const {
 }
 
 Result<> UserStore::change_settings(const json::object& changes) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto all = settings();
     if (!all) {
         return fail(std::move(all.error()));
@@ -197,7 +197,7 @@ Result<UserFile> UserStore::write(std::string_view file, std::string_view bytes,
     if (!place) {
         return fail(std::move(place.error()));
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::error_code error;
     if (fs::is_directory(*place, error)) {
         return fail(Code::conflict, "there is a folder of this name");
@@ -212,7 +212,7 @@ Result<UserFile> UserStore::write(std::string_view file, std::string_view bytes,
 }
 
 Result<> UserStore::remove(std::string_view file) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto place = find(file);
     if (!place) {
         return fail(std::move(place.error()));
@@ -225,7 +225,7 @@ Result<> UserStore::remove(std::string_view file) {
 }
 
 Result<UserFile> UserStore::move(std::string_view from, std::string_view to, bool overwrite) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto source = find(from);
     if (!source) {
         return fail(std::move(source.error()));

@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/mutex.hpp"
 
 namespace comfyd::comfy {
 
@@ -62,7 +62,7 @@ private:
     Result<UserFile> about(const std::filesystem::path& path) const;
 
     std::filesystem::path folder_;
-    mutable std::mutex mutex_;  // of changes
+    mutable Mutex mutex_;  // of changes
 };
 
 // The form of GET /userdata: names, [name, parts…] where `split`, or whole entries where

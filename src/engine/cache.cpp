@@ -15,7 +15,7 @@ std::size_t Cache::KeyHash::operator()(const Digest& key) const noexcept {
 
 std::uint64_t Cache::begin_run(std::vector<Digest> keys) {
     std::vector<SharedResult> dropped;  // freed after the lock
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const std::uint64_t run = next_run_++;
     runs_.emplace(run, std::move(keys));
     std::unordered_set<Digest, KeyHash> kept;
@@ -34,29 +34,29 @@ std::uint64_t Cache::begin_run(std::vector<Digest> keys) {
 }
 
 void Cache::end_run(std::uint64_t run) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     runs_.erase(run);
 }
 
 SharedResult Cache::find(const Digest& key) const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = entries_.find(key);
     return found == entries_.end() ? nullptr : found->second.result;
 }
 
 void Cache::put(const Digest& key, SharedResult result) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     entries_.insert_or_assign(key, Entry{std::move(result), next_age_++});
 }
 
 void Cache::clear() {
     std::unordered_map<Digest, Entry, KeyHash> dropped;  // freed after the lock
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     dropped.swap(entries_);
 }
 
 void Cache::make_room(std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::vector<std::pair<std::uint64_t, Digest>> unused;
     for (const auto& [key, entry] : entries_) {
         // Nobody can take another reference while the lock is held.

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/crypto.hpp"
+#include "base/mutex.hpp"
 #include "engine/invoke.hpp"
 #include "engine/memory.hpp"
 
@@ -45,11 +45,12 @@ private:
     };
 
     const Memory& memory_;
-    mutable std::mutex mutex_;
-    std::unordered_map<Digest, Entry, KeyHash> entries_;
-    std::map<std::uint64_t, std::vector<Digest>> runs_;  // under way: their keys
-    std::uint64_t next_run_ = 1;
-    std::uint64_t next_age_ = 1;
+    mutable Mutex mutex_;
+    std::unordered_map<Digest, Entry, KeyHash> entries_ COMFYD_GUARDED_BY(mutex_);
+    std::map<std::uint64_t, std::vector<Digest>> runs_ COMFYD_GUARDED_BY(mutex_
+    );  // under way: their keys
+    std::uint64_t next_run_ COMFYD_GUARDED_BY(mutex_) = 1;
+    std::uint64_t next_age_ COMFYD_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace comfyd::engine

@@ -42,7 +42,7 @@ Counters::Highest Counters::read(const fs::path& folder) {
 
 std::uint64_t Counters::next(const fs::path& folder, const std::string& base) {
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         if (const auto known = folders_.find(folder.string()); known != folders_.end()) {
             const auto highest = known->second.find(base);
             return highest != known->second.end() ? highest->second + 1 : 1;
@@ -51,7 +51,7 @@ std::uint64_t Counters::next(const fs::path& folder, const std::string& base) {
     Highest found = read(folder);  // may take long: others go on meanwhile
     const auto highest = found.find(base);
     const std::uint64_t counter = highest != found.end() ? highest->second + 1 : 1;
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (noted_ + found.size() > kNotedMax) {
         folders_.clear();
         noted_ = 0;
@@ -62,7 +62,7 @@ std::uint64_t Counters::next(const fs::path& folder, const std::string& base) {
 }
 
 void Counters::used(const fs::path& folder, const std::string& base, std::uint64_t counter) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto known = folders_.find(folder.string());
     if (known != folders_.end()) {
         note(known->second, base, counter);

@@ -8,10 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+#include "base/mutex.hpp"
 
 namespace comfyd::engine {
 
@@ -25,11 +26,11 @@ private:
     using Highest = std::unordered_map<std::string, std::uint64_t>;  // by base
 
     static Highest read(const std::filesystem::path& folder);
-    void note(Highest& folder, std::string base, std::uint64_t counter);
+    void note(Highest& folder, std::string base, std::uint64_t counter) COMFYD_REQUIRES(mutex_);
 
-    std::mutex mutex_;
-    std::unordered_map<std::string, Highest> folders_;
-    std::size_t noted_ = 0;  // since everything was forgotten
+    Mutex mutex_;
+    std::unordered_map<std::string, Highest> folders_ COMFYD_GUARDED_BY(mutex_);
+    std::size_t noted_ COMFYD_GUARDED_BY(mutex_) = 0;  // since everything was forgotten
 };
 
 }  // namespace comfyd::engine

@@ -71,12 +71,12 @@ bool Executor::stopped() const {
 }
 
 Result<RunResult> Executor::run() {
-    make_units();
-    schedule_.emplace(plan_, unit_of_);
-    take_cached();
-    count_readers();
     {
-        const std::lock_guard turn(turn_mutex_);
+        const Lock turn(turn_mutex_);
+        make_units();
+        schedule_.emplace(plan_, unit_of_);
+        take_cached();
+        count_readers();
         std::vector<std::size_t> to_launch;
         for (const std::size_t output : plan_.outputs) {
             join(schedule_->add(output), to_launch);
@@ -85,10 +85,10 @@ Result<RunResult> Executor::run() {
         start(advance());
     }
     {
-        std::unique_lock lock(mutex_);
-        idle_.wait(lock, [this] { return tasks_ == 0; });
+        Lock lock(mutex_);
+        idle_.wait(lock, [this]() COMFYD_REQUIRES(mutex_) { return tasks_ == 0; });
     }
-    const std::lock_guard turn(turn_mutex_);
+    const Lock turn(turn_mutex_);
     if (failure_) {
         return fail(std::move(*failure_));
     }
@@ -126,7 +126,6 @@ void Executor::take_cached() {
     for (auto& [position, id] : by_position) {
         cached.push_back(std::move(id));
     }
-    const std::lock_guard turn(turn_mutex_);
     parts_.listener.cached(cached);
 }
 
@@ -166,7 +165,7 @@ bool Executor::may_launch_ahead(const Unit& unit) const {
 }
 
 void Executor::join(const std::vector<std::size_t>& nodes, std::vector<std::size_t>& to_launch) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (const std::size_t node : nodes) {
         const std::size_t index = unit_of_[node];
         Unit& unit = units_[index];
@@ -193,7 +192,7 @@ void Executor::join(const std::vector<std::size_t>& nodes, std::vector<std::size
 
 void Executor::start(const std::vector<std::size_t>& units) {
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         tasks_ += units.size();
     }
     for (const std::size_t unit : units) {
@@ -214,7 +213,7 @@ void Executor::run_chain(std::size_t unit) {
         }
     }
     // Notified under the lock: run() may destroy this object as soon as it can take it.
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (--tasks_ == 0) {
         idle_.notify_one();
     }
@@ -223,11 +222,11 @@ void Executor::run_chain(std::size_t unit) {
 // A node ahead of its turn must not take the memory that those before it need: one at a time until
 // it is known how much nodes take here, then as many as leave half of the memory free.
 Executor::Admission Executor::admit(std::size_t index) {
-    const std::lock_guard turn(turn_mutex_);
+    const Lock turn(turn_mutex_);
     if (units_[index].teller) {
         return Admission::in_turn;
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const std::uint64_t largest = parts_.memory->largest();
     const std::uint64_t expected = parts_.memory->used() + (ahead_ + 1) * largest;
     if ((ahead_ > 0 && largest == 0) || expected > parts_.memory->max() / 2) {
@@ -241,7 +240,7 @@ Executor::Admission Executor::admit(std::size_t index) {
 std::vector<std::size_t> Executor::run_unit(std::size_t index) {
     const Admission admission = admit(index);
     if (admission == Admission::refused) {
-        const std::lock_guard turn(turn_mutex_);
+        const Lock turn(turn_mutex_);
         return advance();
     }
     Result<Outcome> outcome = fail(Code::cancelled, "The run was cancelled.");
@@ -250,10 +249,10 @@ std::vector<std::size_t> Executor::run_unit(std::size_t index) {
     }
     std::vector<std::size_t> ready = complete(index, std::move(outcome));
     if (admission == Admission::ahead) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         --ahead_;
     }
-    const std::lock_guard turn(turn_mutex_);
+    const Lock turn(turn_mutex_);
     for (const std::size_t unit : advance()) {
         ready.push_back(unit);
     }
@@ -265,7 +264,7 @@ Result<Outcome> Executor::call_node(std::size_t index) {
     const PlannedNode* node = nullptr;
     Result<std::vector<BoundInput>> inputs;
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         const Unit& unit = units_[index];
         node = &plan_.nodes[unit.first];
         if (unit.asked) {
@@ -304,7 +303,7 @@ Result<> Executor::charge_for(const NodeOutputs& outputs) {
             "together. Show less, or raise the engine's memory limit."
         );
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     shown_.join(std::move(*charge));
     return {};
 }
@@ -315,7 +314,7 @@ SharedResult Executor::keep(std::size_t index, NodeOutputs outputs) {
     auto result = std::make_shared<const NodeOutputs>(std::move(outputs));
     const PlannedNode* node = nullptr;
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         node = &plan_.nodes[units_[index].first];
     }
     if (!node->parent) {
@@ -334,7 +333,7 @@ std::vector<std::size_t> Executor::complete(std::size_t index, Result<Outcome> o
     if (outcome && outcome->added.empty()) {
         result = keep(index, std::move(outcome->outputs));
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Unit& unit = units_[index];
     if (outcome && !result) {
         unit.state = State::expanded;

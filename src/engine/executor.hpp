@@ -7,16 +7,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "engine/cache.hpp"
 #include "engine/call.hpp"
 #include "engine/plan.hpp"
@@ -78,7 +77,7 @@ private:
 
     void make_units();
     void count_readers();
-    void take_cached();
+    void take_cached() COMFYD_REQUIRES(turn_mutex_);
     bool asks_first(const Unit& unit) const;
     bool may_launch_ahead(const Unit& unit) const;
     enum class Admission { in_turn, ahead, refused };
@@ -94,23 +93,26 @@ private:
     void release_sources(const Unit& unit, std::vector<SharedResult>& released);
 
     // Under turn_mutex_: tells what is due and says which units may run because of it.
-    std::vector<std::size_t> advance();
+    std::vector<std::size_t> advance() COMFYD_REQUIRES(turn_mutex_);
     enum class Turn { over, waiting };
-    Turn take_turn(std::size_t node, std::vector<std::size_t>& to_launch);
-    void launch(std::size_t unit, std::vector<std::size_t>& to_launch);
-    Turn tell_result(std::size_t node, std::vector<std::size_t>& to_launch);
-    Turn expand(std::size_t node, std::vector<std::size_t>& to_launch);
-    Result<> add_nodes(std::size_t node);
-    void add_units(std::size_t first_node, const Outcome& open);
-    std::vector<std::size_t> resolve(std::size_t unit);
-    void tell_cached(std::size_t node);
-    void retry_if_memory_was_short(std::size_t unit, std::vector<std::size_t>& to_launch);
-    bool ask(std::size_t node, std::vector<std::size_t>& to_launch);
-    Result<std::vector<std::size_t>> missing_sources(std::size_t node);
+    Turn take_turn(std::size_t node, std::vector<std::size_t>& to_launch)
+        COMFYD_REQUIRES(turn_mutex_);
+    void launch(std::size_t unit, std::vector<std::size_t>& to_launch) COMFYD_REQUIRES(turn_mutex_);
+    Turn tell_result(std::size_t node, std::vector<std::size_t>& to_launch)
+        COMFYD_REQUIRES(turn_mutex_);
+    Turn expand(std::size_t node, std::vector<std::size_t>& to_launch) COMFYD_REQUIRES(turn_mutex_);
+    Result<> add_nodes(std::size_t node) COMFYD_REQUIRES(turn_mutex_);
+    void add_units(std::size_t first_node, const Outcome& open) COMFYD_REQUIRES(turn_mutex_);
+    std::vector<std::size_t> resolve(std::size_t unit) COMFYD_REQUIRES(turn_mutex_);
+    void tell_cached(std::size_t node) COMFYD_REQUIRES(turn_mutex_);
+    void retry_if_memory_was_short(std::size_t unit, std::vector<std::size_t>& to_launch)
+        COMFYD_REQUIRES(turn_mutex_);
+    bool ask(std::size_t node, std::vector<std::size_t>& to_launch) COMFYD_REQUIRES(turn_mutex_);
+    Result<std::vector<std::size_t>> missing_sources(std::size_t node) COMFYD_REQUIRES(turn_mutex_);
     enum class Kind { step, content };
-    void tell(std::size_t unit, Kind kind, Event event);
-    void fail_run(Error error);
-    void fail_run(Error error, std::size_t node);
+    void tell(std::size_t unit, Kind kind, Event event) COMFYD_EXCLUDES(turn_mutex_);
+    void fail_run(Error error) COMFYD_REQUIRES(turn_mutex_);
+    void fail_run(Error error, std::size_t node) COMFYD_REQUIRES(turn_mutex_);
 
     bool stopped() const;
     std::size_t source_unit(const PlannedInput& input) const { return unit_of_[input.link.source]; }
@@ -124,17 +126,17 @@ private:
     std::deque<Unit> units_;            // likewise
 
     // Held while the listener is called; taken before mutex_.
-    std::mutex turn_mutex_;
-    std::optional<Schedule> schedule_;
-    json::object outputs_;
-    std::optional<Error> failure_;
+    Mutex turn_mutex_;
+    std::optional<Schedule> schedule_ COMFYD_GUARDED_BY(turn_mutex_);
+    json::object outputs_ COMFYD_GUARDED_BY(turn_mutex_);
+    std::optional<Error> failure_ COMFYD_GUARDED_BY(turn_mutex_);
 
-    std::mutex mutex_;
-    std::condition_variable idle_;
-    std::size_t tasks_ = 0;      // posted or running
-    std::size_t ahead_ = 0;      // running before their turn
-    Charge shown_;               // for the uis that the run keeps
-    const std::size_t planned_;  // nodes of the prompt
+    Mutex mutex_;
+    Condition idle_;
+    std::size_t tasks_ COMFYD_GUARDED_BY(mutex_) = 0;  // posted or running
+    std::size_t ahead_ COMFYD_GUARDED_BY(mutex_) = 0;  // running before their turn
+    Charge shown_ COMFYD_GUARDED_BY(mutex_);           // for the uis that the run keeps
+    const std::size_t planned_;                        // nodes of the prompt
     std::atomic<bool> failed_ = false;
 };
 

@@ -38,7 +38,7 @@ Executor::Turn Executor::expand(std::size_t node, std::vector<std::size_t>& to_l
 }
 
 Result<> Executor::add_nodes(std::size_t node) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Unit& unit = units_[unit_of_[node]];
     const std::size_t first = plan_.nodes.size();
     if (first - planned_ + unit.open->added.size() > kAddedNodesMax) {
@@ -90,7 +90,7 @@ std::vector<std::size_t> Executor::resolve(std::size_t index) {
     std::vector<SharedResult> released;  // freed after the lock
     Outcome outcome;
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         Unit& unit = units_[index];
         outcome = std::move(*unit.open);
         unit.open.reset();

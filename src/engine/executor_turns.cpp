@@ -85,7 +85,7 @@ Executor::Turn Executor::take_turn(std::size_t node, std::vector<std::size_t>& t
 }
 
 void Executor::launch(std::size_t index, std::vector<std::size_t>& to_launch) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (units_[index].state == State::waiting) {
         units_[index].state = State::launched;
         to_launch.push_back(index);
@@ -100,7 +100,7 @@ Executor::Turn Executor::tell_result(std::size_t node, std::vector<std::size_t>&
     std::optional<json::object> ui;
     launch(index, to_launch);
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         if (unit.state == State::launched) {
             return Turn::waiting;
         }
@@ -128,7 +128,7 @@ Executor::Turn Executor::tell_result(std::size_t node, std::vector<std::size_t>&
 
 // Ahead of its turn a node competes for memory with nodes that come before it.
 void Executor::retry_if_memory_was_short(std::size_t index, std::vector<std::size_t>& to_launch) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Unit& unit = units_[index];
     if (unit.failure && unit.failure->code == Code::out_of_memory) {
         unit.failure.reset();
@@ -166,7 +166,7 @@ Result<std::vector<std::size_t>> Executor::missing_sources(std::size_t node) {
     const PlannedNode& planned = plan_.nodes[node];
     Unit& unit = units_[unit_of_[node]];
     // What has been settled stays as it is until this unit has run.
-    auto inputs = bind(planned, [this](const PlannedLink& link) {
+    auto inputs = bind(planned, [this](const PlannedLink& link) COMFYD_REQUIRES(turn_mutex_) {
         const std::size_t source = unit_of_[link.source];
         return schedule_->is_settled(source) ? &units_[source].result->slots[link.slot] : nullptr;
     });
@@ -189,7 +189,7 @@ Result<std::vector<std::size_t>> Executor::missing_sources(std::size_t node) {
 }
 
 void Executor::tell(std::size_t index, Kind kind, Event event) {
-    const std::lock_guard turn(turn_mutex_);
+    const Lock turn(turn_mutex_);
     Unit& unit = units_[index];
     if (unit.teller) {
         event(parts_.listener, plan_.nodes[*unit.teller].id);

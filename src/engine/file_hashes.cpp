@@ -41,7 +41,7 @@ bool FileHashes::is_settled(const Stamp& stamp) const {
 Result<std::string> FileHashes::hash(const std::filesystem::path& path) {
     const Stamp before = stamp_of(path);
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         const Known* known = known_.find(path.native());
         if (known != nullptr && known->stamp == before) {
             return known->hash;
@@ -53,14 +53,14 @@ Result<std::string> FileHashes::hash(const std::filesystem::path& path) {
     }
     std::string hash = to_hex(sha256(*content));
     if (is_settled(before) && stamp_of(path) == before) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         known_.use(path.native()) = {before, hash};
     }
     return hash;
 }
 
 std::size_t FileHashes::remembered() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return known_.size();
 }
 

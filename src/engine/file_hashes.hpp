@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <mutex>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/lru_map.hpp"
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::engine {
@@ -46,8 +46,8 @@ private:
     bool is_settled(const Stamp& stamp) const;
 
     const Clock& clock_;
-    mutable std::mutex mutex_;
-    LruMap<Known> known_{kFilesMax};  // by path; guarded by the mutex
+    mutable Mutex mutex_;
+    LruMap<Known> known_ COMFYD_GUARDED_BY(mutex_){kFilesMax};  // by path; guarded by the mutex
 };
 
 }  // namespace comfyd::engine

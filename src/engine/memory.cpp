@@ -61,7 +61,7 @@ void* Memory::try_take(std::uint64_t bytes) {
 
 // Of exactly this size: pictures of a workflow have few sizes.
 void* Memory::find_spare(std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = std::ranges::find(spares_, bytes, &Spare::bytes);
     if (found == spares_.end()) {
         return nullptr;
@@ -79,7 +79,7 @@ void Memory::give_back(void* block, std::uint64_t bytes) {
         ::operator delete(block, kAlignment);
         return;
     }
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     spares_.push_back({block, bytes});
     spare_bytes_ += bytes;
     while (spare_bytes_ > limit) {
@@ -90,7 +90,7 @@ void Memory::give_back(void* block, std::uint64_t bytes) {
 }
 
 void Memory::drop_spares() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     for (const Spare& spare : spares_) {
         ::operator delete(spare.block, kAlignment);
     }

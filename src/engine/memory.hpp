@@ -12,9 +12,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
+
+#include "base/mutex.hpp"
 
 namespace comfyd::engine {
 
@@ -49,9 +50,9 @@ private:
     const std::uint64_t bytes_max_;
     std::atomic<std::uint64_t> used_ = 0;
     std::atomic<std::uint64_t> largest_ = 0;
-    std::mutex mutex_;          // guards what follows
-    std::deque<Spare> spares_;  // oldest first
-    std::uint64_t spare_bytes_ = 0;
+    Mutex mutex_;
+    std::deque<Spare> spares_ COMFYD_GUARDED_BY(mutex_);  // oldest first
+    std::uint64_t spare_bytes_ COMFYD_GUARDED_BY(mutex_) = 0;
 };
 
 // Bytes that lie elsewhere and count for as long as this lives.

@@ -25,7 +25,7 @@ struct Share {
         if (finished == 0) {
             return false;
         }
-        const std::lock_guard lock(mutex);
+        const Lock lock(mutex);
         done += finished;
         return done == parts;
     }
@@ -33,9 +33,9 @@ struct Share {
     const std::size_t parts;
     const std::function<void(std::size_t)>& part;
     std::atomic<std::size_t> next = 0;
-    std::mutex mutex;
-    std::condition_variable all_done;
-    std::size_t done = 0;
+    Mutex mutex;
+    Condition all_done;
+    std::size_t done COMFYD_GUARDED_BY(mutex) = 0;
 };
 
 }  // namespace
@@ -50,7 +50,7 @@ Pool::Pool(unsigned threads) {
 
 Pool::~Pool() {
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         stopping_ = true;
     }
     wake_.notify_all();
@@ -61,7 +61,7 @@ Pool::~Pool() {
 
 void Pool::post(std::function<void()> task) {
     {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         tasks_.push_back(std::move(task));
     }
     wake_.notify_one();
@@ -79,7 +79,7 @@ void Pool::parallel(std::size_t parts, const std::function<void(std::size_t)>& p
     const std::size_t helpers = std::min(parts, threads_.size()) - 1;
     {
         // In front: work that is under way ends before new nodes begin.
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         for (std::size_t i = 0; i < helpers; ++i) {
             tasks_.emplace_front([share] {
                 if (share->take_all()) {
@@ -90,8 +90,10 @@ void Pool::parallel(std::size_t parts, const std::function<void(std::size_t)>& p
     }
     wake_.notify_all();
     if (!share->take_all()) {
-        std::unique_lock lock(share->mutex);
-        share->all_done.wait(lock, [&] { return share->done == share->parts; });
+        Lock lock(share->mutex);
+        share->all_done.wait(lock, [&share]() COMFYD_REQUIRES(share->mutex) {
+            return share->done == share->parts;
+        });
     }
 }
 
@@ -99,8 +101,10 @@ void Pool::work() {
     while (true) {
         std::function<void()> task;
         {
-            std::unique_lock lock(mutex_);
-            wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+            Lock lock(mutex_);
+            wake_.wait(lock, [this]() COMFYD_REQUIRES(mutex_) {
+                return stopping_ || !tasks_.empty();
+            });
             if (tasks_.empty()) {
                 return;
             }

@@ -4,13 +4,13 @@
 // caller works along and therefore never waits for a thread that is not there.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.hpp"
 
 namespace comfyd::engine {
 
@@ -30,10 +30,10 @@ public:
 private:
     void work();
 
-    std::mutex mutex_;
-    std::condition_variable wake_;
-    std::deque<std::function<void()>> tasks_;
-    bool stopping_ = false;
+    Mutex mutex_;
+    Condition wake_;
+    std::deque<std::function<void()>> tasks_ COMFYD_GUARDED_BY(mutex_);
+    bool stopping_ COMFYD_GUARDED_BY(mutex_) = false;
     std::vector<std::thread> threads_;
 };
 

@@ -223,13 +223,13 @@ std::optional<Pixels> View::whole() const {
     if (rows && (block->picture_step == signed_of(shape_.height) * row || shape_.batch == 1)) {
         return Pixels(shape_, block->buffer, block->first);
     }
-    const std::lock_guard lock(layout_->mutex);
+    const Lock lock(layout_->mutex);
     return layout_->copy;
 }
 
 void View::keep(const Pixels& copy) const {
     COMFYD_ASSERT(copy.shape() == shape_);
-    const std::lock_guard lock(layout_->mutex);
+    const Lock lock(layout_->mutex);
     layout_->copy = copy;
 }
 

@@ -10,11 +10,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "engine/image.hpp"
 
 namespace comfyd::engine {
@@ -75,8 +75,8 @@ private:
     };
     struct Layout {
         std::vector<Block> blocks;
-        mutable std::mutex mutex;
-        mutable std::optional<Pixels> copy;  // guarded by the mutex
+        mutable Mutex mutex;
+        mutable std::optional<Pixels> copy COMFYD_GUARDED_BY(mutex);
     };
 
     View(ImageShape shape, std::vector<Block> blocks);

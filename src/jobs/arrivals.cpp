@@ -12,7 +12,7 @@ void Arrivals::send(Job job, Executor here) {
     by_rank_[static_cast<std::size_t>(job.rank)].fetch_add(1, std::memory_order_relaxed);
     bool must_post = false;
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         must_post = jobs_.empty();
         jobs_.push_back(std::move(job));
     }
@@ -33,7 +33,7 @@ std::size_t Arrivals::count(int rank) const {
 void Arrivals::take_over() {
     std::vector<Job> taken;
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         taken.swap(jobs_);
     }
     for (Job& job : taken) {

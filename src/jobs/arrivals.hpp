@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/mutex.hpp"
 #include "base/task.hpp"
 #include "jobs/dispatcher.hpp"
 #include "jobs/job.hpp"
@@ -40,8 +40,8 @@ private:
     Executor core_;
     Dispatcher& dispatcher_;
     std::array<std::atomic<std::size_t>, kPriorityMax + 1> by_rank_{};
-    std::mutex mutex_;
-    std::vector<Job> jobs_;  // guarded by the mutex
+    Mutex mutex_;
+    std::vector<Job> jobs_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::jobs

@@ -1,29 +1,12 @@
-// The queue: what waits, what is placed next, what is known of a job. What was placed is begun in
-// dispatcher_launch.cpp and followed in dispatcher_attempts.cpp; dispatcher_waiting.cpp has what is
-// asked of jobs and what is due, dispatcher_reuse.cpp those that are answered by another.
 #include "jobs/dispatcher.hpp"
 
-#include <algorithm>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
 
 namespace comfyd::jobs {
-
-scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement) {
-    if (!profile) {
-        auto plain = std::make_shared<scheduler::Profile>();
-        plain->requirement = requirement;
-        profile = std::move(plain);
-    }
-    return profile;
-}
-
-std::uint64_t content_of(const Spec& spec) {
-    return std::hash<std::string>{}(spec.workflow);
-}
-
 namespace {
 
 void tell_of(Placement& placement, const Fleet& fleet, const std::set<std::string>& workers) {
@@ -45,8 +28,7 @@ Dispatcher::Dispatcher(
     events::Hub& hub,
     scheduler::Options options
 )
-    : core_(core),
-      clock_(clock),
+    : clock_(clock),
       ledger_(ledger),
       fleet_(fleet),
       hub_(hub),
@@ -55,9 +37,34 @@ Dispatcher::Dispatcher(
       placement_(clock, table_, options),
       scheduler_(placement_.scheduler()),
       forecast_(clock, table_, placement_),
-      changes_(core, ledger, table_, scheduler_, hub) {
+      ranking_(clock, scheduler_),
+      changes_(core, ledger, table_, scheduler_, hub),
+      whereabouts_(clock, table_, changes_, placement_, alarms_, ranking_),
+      answers_(clock, ledger, table_, changes_, whereabouts_, tasks_, stopping_),
+      starts_(clock, ledger, table_, changes_, forecast_, answers_),
+      ends_(clock, ledger, changes_, whereabouts_, stopping_),
+      attempts_({
+          .core = core,
+          .clock = clock,
+          .hub = hub,
+          .fleet = fleet,
+          .tasks = tasks_,
+          .table = table_,
+          .placement = placement_,
+          .alarms = alarms_,
+          .ranking = ranking_,
+          .whereabouts = whereabouts_,
+          .answers = answers_,
+          .start = starts_,
+          .end = ends_,
+          .look_at_queue = [this] { pump(); },
+      }),
+      shared_runs_(clock, fleet, placement_, ranking_, attempts_),
+      dues_(clock, table_, changes_, whereabouts_, alarms_, tasks_, stopping_) {
     changes_.on_committed([this](const Change& change) { committed(change); });
     changes_.on_queued([this] { pump(); });
+    answers_.on_queued([this] { pump(); });
+    dues_.on_queued([this] { pump(); });
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -76,7 +83,7 @@ void Dispatcher::start() {
     update_workers();
     tasks_.spawn(
         "job alarms",
-        alarms_.run([this](const JobId& id, Time now) { ring(id, now); }, [this] { pump(); })
+        alarms_.run([this](const JobId& id, Time now) { dues_.ring(id, now); }, [this] { pump(); })
     );
     pump();
 }
@@ -92,11 +99,11 @@ Task<Result<>> Dispatcher::recover() {
         }
     });
     update_workers();
-    co_await recall_usage();
+    co_await ranking_.recall_usage(ledger_);
     std::optional<JobId> after;
     std::size_t queued = 0;
     std::size_t reattached = 0;
-    std::vector<FoundAgain> shared_runs;
+    std::vector<SharedRuns::FoundAgain> shared_runs;
     for (;;) {
         auto page = co_await ledger_.unfinished(after, kPage);
         if (!page) {
@@ -112,18 +119,18 @@ Task<Result<>> Dispatcher::recover() {
                 if (job.shared) {
                     shared_runs.push_back({std::move(job), std::move(profile)});
                 } else {
-                    reattach(std::move(job), std::move(profile));
+                    attempts_.reattach(std::move(job), std::move(profile));
                 }
             } else {
                 ++queued;
-                put_back(job, known_profile(entry.profile, entry.requirement));
+                whereabouts_.put_back(job, known_profile(entry.profile, entry.requirement));
             }
         }
         if (page->size() < static_cast<std::size_t>(kPage)) {
             break;
         }
     }
-    reattach_groups(std::move(shared_runs));
+    shared_runs_.reattach(std::move(shared_runs));
     if (queued + reattached > 0) {
         log::info("unfinished jobs are back", {{"queued", queued}, {"running", reattached}});
     }
@@ -156,10 +163,58 @@ void Dispatcher::enqueue(
     std::uint64_t content
 ) {
     announce(job, true);
-    put_back(job, std::move(profile), content);
+    whereabouts_.put_back(job, std::move(profile), content);
     if (!secret_extra_data.empty()) {
         table_.set_secrets(job.id, std::move(secret_extra_data));
     }
+}
+
+Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
+    const Job& queued = job.change.job;
+    const bool is_late = queued.deadline && *queued.deadline <= clock_.now();
+    if (stopping_ || alarms_.is_resting() || scheduler_.size() > 0 || is_late) {
+        co_return std::nullopt;
+    }
+    auto keys = ranking_.keys_of(queued, known_profile(job.spec.profile, job.spec.requirement));
+    keys.content = content_of(job.spec);
+    scheduler_.add(queued.id, std::move(keys));
+    const auto decision = scheduler_.next(clock_.now());
+    const std::shared_ptr<Worker> worker = decision ? placement_.confirm(*decision) : nullptr;
+    if (!worker) {
+        scheduler_.remove(queued.id);
+        co_return std::nullopt;
+    }
+    auto attempt = attempts_.make(*decision, worker);
+    auto started = starts_.start_job(queued, *attempt, queued.sequence + 1);
+    COMFYD_ASSERT(started.has_value());
+    job.then = *started;
+    attempt->job = started->job;
+    attempt->sequence = started->event.sequence;
+    attempt->spec = job.spec;
+    changes_.hold(attempt->id);  // it can be found as soon as it is stored
+    auto accepted = co_await ledger_.accept(std::move(job));
+    if (!accepted || !accepted->created || stopping_) {
+        placement_.give_up_place(*attempt);
+        changes_.release(attempt->id);
+        pump();
+        co_return accepted;  // when stopping, the next start finds the job running and re-attaches
+    }
+    attempt->begun = true;
+    whereabouts_.make_attempting(attempt);
+    if (!attempt->spec->secret_extra_data.empty()) {
+        table_.set_secrets(attempt->id, std::move(attempt->spec->secret_extra_data));
+    }
+    whereabouts_.remember_deadline(attempt->job);
+    announce(attempt->job, true);
+    committed(*started);
+    changes_.release(attempt->id);
+    attempts_.follow(std::move(attempt));
+    co_return accepted;
+}
+
+void Dispatcher::accepted_with_outputs(const Job& queued, const Change& completed) {
+    announce(queued, true);
+    committed(completed);
 }
 
 void Dispatcher::announce(const Job& job, bool is_new) {
@@ -168,44 +223,54 @@ void Dispatcher::announce(const Job& job, bool is_new) {
     }
 }
 
+Task<Result<>> Dispatcher::cancel(JobId id) {
+    auto changed = co_await changes_.make(id, [this](const Job& job, std::uint64_t sequence) {
+        return request_cancel(job, sequence, clock_.now());
+    });
+    if (!changed) {
+        co_return fail(std::move(changed.error()));
+    }
+    if (const auto attempt = table_.attempt(id); attempt && changed->cancel_requested) {
+        attempt->stop.stop(Code::cancelled);
+    }
+    co_return Result<>();
+}
+
+Task<Result<>> Dispatcher::cancel_waiting(JobId id) {
+    auto changed = co_await changes_.make(
+        id,
+        [this](const Job& job, std::uint64_t sequence) -> Result<Change> {
+            if (job.state == State::running) {
+                return fail(Code::conflict, "the job is on a worker already");
+            }
+            return request_cancel(job, sequence, clock_.now());
+        }
+    );
+    co_return changed ? Result<>() : fail(std::move(changed.error()));
+}
+
+Task<Result<>> Dispatcher::retry(JobId id) {
+    auto spec = co_await ledger_.find_spec(id);
+    if (!spec || !*spec) {
+        co_return spec ? fail(Code::not_found, "no job has this id")
+                       : fail(std::move(spec.error()));
+    }
+    auto revived = co_await changes_.make(id, [this](const Job& job, std::uint64_t sequence) {
+        return revive(job, sequence, clock_.now());
+    });
+    if (!revived) {
+        co_return fail(std::move(revived.error()));
+    }
+    enqueue(
+        *revived, known_profile((*spec)->profile, (*spec)->requirement), {}, content_of(**spec)
+    );
+    start_waiting();
+    co_return Result<>();
+}
+
 std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {
     const auto attempt = table_.attempt(id);
     return !attempt || attempt->is_ending ? nullptr : attempt->worker;
-}
-
-// Out of what holds it in its place.
-void Dispatcher::leave(const JobId& id) {
-    if (const auto attempt = table_.attempt(id); attempt && !attempt->begun) {
-        placement_.give_up_place(*attempt);
-    }
-    changes_.unqueue(id);
-    in_flight_.drop_follower(id);
-}
-
-void Dispatcher::make_ready(const JobId& id, scheduler::JobKeys keys) {
-    leave(id);
-    table_.put(id, Ready{}, rank_of(keys));
-    changes_.queue(id, std::move(keys));
-}
-
-void Dispatcher::make_following(const Job& job, scheduler::JobKeys keys) {
-    leave(job.id);
-    table_.put(job.id, Following{}, rank_of(keys));
-    in_flight_.follow(job, std::move(keys));
-}
-
-void Dispatcher::make_retry_waiting(const JobId& id, Time not_before, scheduler::JobKeys keys) {
-    leave(id);
-    const std::size_t rank = rank_of(keys);
-    table_.put(id, std::make_unique<RetryWaiting>(not_before, std::move(keys)), rank);
-    alarms_.set(not_before, id);
-}
-
-void Dispatcher::make_attempting(std::shared_ptr<Attempt> attempt) {
-    const JobId id = attempt->id;
-    const std::size_t rank = rank_of(attempt->keys);
-    leave(id);
-    table_.put(id, std::move(attempt), rank);
 }
 
 std::array<std::size_t, scheduler::kWaitClasses> Dispatcher::queued_by_class() const {
@@ -216,89 +281,12 @@ std::array<std::size_t, scheduler::kWaitClasses> Dispatcher::queued_by_class() c
     return counts;
 }
 
-void Dispatcher::set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify) {
-    for (const auto& [name, options] : tenants) {
-        scheduler_.set_tenant(name, options.terms);
-    }
-    if (classify) {
-        tenants_.emplace(tenants);
-    }
-}
-
-// What tenants with a quota have used in the hours before this start.
-Task<> Dispatcher::recall_usage() {
-    const Time now = clock_.now();
-    const auto names = tenants_ ? tenants_->with_quota() : std::vector<std::string>();
-    for (const std::string& name : names) {
-        StatsQuery query{name, now - std::chrono::hours(23), now, StatsGroup::hour};
-        auto past = co_await ledger_.stats(std::move(query));
-        if (!past) {
-            log::warning(
-                "what a tenant has used is not known",
-                {{"tenant", name}, {"error", past.error().message}}
-            );
-            continue;
-        }
-        for (const Stats::Group& hour : past->groups) {
-            if (const auto begins = parse_rfc3339(hour.key)) {
-                tenants_->add_used(name, *begins, hour.totals.gpu);
-            }
-        }
-    }
-}
-
-scheduler::JobKeys Dispatcher::make_keys(const Job& job, scheduler::ProfilePtr profile) const {
-    scheduler::JobKeys keys;
-    keys.priority = job.priority;
-    keys.batch = job.batch;
-    keys.tenant = job.tenant;
-    keys.fairness_key = job.fairness_key;
-    if (tenants_) {
-        auto known = scheduler_.circumstances(profile);
-        tenants_->describe(job.tenant, clock_.now(), known);
-        keys.grounds = scheduler::grounds_of(known);
-        keys.priority = scheduler::priority_of(job.priority, keys.grounds);
-    }
-    keys.profile = std::move(profile);
-    keys.queued_at = job.created_at;
-    if (job.failure && !job.worker.empty()) {
-        keys.avoid.push_back(job.worker);
-    }
-    return keys;
-}
-
-void Dispatcher::put_back(const Job& job, scheduler::ProfilePtr profile, std::uint64_t content) {
-    auto keys = make_keys(job, std::move(profile));
-    if (job.state == State::retry_waiting) {
-        make_retry_waiting(job.id, job.not_before.value_or(clock_.now()), std::move(keys));
-    } else {
-        keys.content = content;
-        queue_up(job, std::move(keys));
-    }
-    remember_deadline(job);
-}
-
-void Dispatcher::remember_deadline(const Job& job) {
-    if (job.deadline && table_.deadline(job.id) != job.deadline) {
-        table_.set_deadline(job.id, *job.deadline);
-        alarms_.set(*job.deadline, job.id);
-    }
-}
-
-void Dispatcher::forget(const JobId& id) {
-    if (const auto deadline = table_.deadline(id)) {
-        alarms_.clear(*deadline, id);
-    }
-    leave(id);
-    table_.remove(id);
-}
-
 void Dispatcher::pump() {
     if (stopping_ || alarms_.is_resting()) {
         return;
     }
     while (auto decision = scheduler_.next(clock_.now())) {
-        launch(*decision);
+        shared_runs_.launch(*decision);
     }
     alarms_.set_queue(scheduler_.wake_at());
 }
@@ -314,13 +302,13 @@ void Dispatcher::committed(const Change& change) {
     if (change.used && used_) {
         used_(change.job.worker, *change.used);
     }
-    if (change.used && tenants_) {
-        tenants_->add_used(change.job.tenant, change.event.at, change.used->gpu);
+    if (change.used) {
+        ranking_.add_used(change.job, change.event.at, *change.used);
     }
     if (!is_terminal(change.job.state)) {
         return;
     }
-    forget(change.job.id);
+    whereabouts_.forget(change.job.id);
     if (change.job.state == State::completed && !change.job.reused_from) {
         forecast_.note_run(change.job);
     }
@@ -328,7 +316,7 @@ void Dispatcher::committed(const Change& change) {
         finished_(change.job);
     }
     if (!change.job.reuse_key.empty()) {
-        leave_run(change.job.id, &change.job);
+        answers_.run_ended(change.job.id, &change.job);
     }
 }
 
@@ -337,7 +325,7 @@ std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const
 }
 
 Dispatcher::Live Dispatcher::outlook(const Job& job, scheduler::ProfilePtr profile) {
-    scheduler_.add(job.id, make_keys(job, std::move(profile)));
+    scheduler_.add(job.id, ranking_.keys_of(job, std::move(profile)));
     Live expected = forecast_.live(job.id);
     scheduler_.remove(job.id);
     return expected;

@@ -18,7 +18,7 @@ std::string holder_of(const boost::asio::ip::address& address) {
 
 std::string AddressShares::take(const boost::asio::ip::address& address) {
     std::string holder = holder_of(address);
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     std::size_t& held = held_[holder];
     if (max_ != 0 && held >= max_) {
         return {};
@@ -28,7 +28,7 @@ std::string AddressShares::take(const boost::asio::ip::address& address) {
 }
 
 void AddressShares::give_back(const std::string& holder) {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = held_.find(holder);
     if (found != held_.end() && --found->second == 0) {
         held_.erase(found);

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include <boost/asio/ip/address.hpp>
+
+#include "base/mutex.hpp"
 
 namespace comfyd::net {
 
@@ -22,8 +23,8 @@ public:
 
 private:
     const std::size_t max_;
-    std::mutex mutex_;
-    std::unordered_map<std::string, std::size_t> held_;
+    Mutex mutex_;
+    std::unordered_map<std::string, std::size_t> held_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::net

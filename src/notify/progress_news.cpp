@@ -6,7 +6,7 @@
 namespace comfyd::notify {
 
 bool ProgressNews::put(News news, Time now) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto found = entries_.find(news.job.id);
     if (found == entries_.end()) {
         if (entries_.size() >= kJobsMax) {
@@ -26,7 +26,7 @@ bool ProgressNews::put(News news, Time now) {
 }
 
 void ProgressNews::drop(const JobId& job, std::uint64_t sequence) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = entries_.find(job);
     if (found != entries_.end() && found->second.newest &&
         found->second.newest->event.sequence < sequence) {
@@ -37,7 +37,7 @@ void ProgressNews::drop(const JobId& job, std::uint64_t sequence) {
 std::vector<std::shared_ptr<const ProgressNews::News>> ProgressNews::take_due(
     Time now, const Busy& busy
 ) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::vector<std::shared_ptr<const News>> taken;
     for (auto at = entries_.begin(); at != entries_.end();) {
         auto& [job, entry] = *at;
@@ -55,7 +55,7 @@ std::vector<std::shared_ptr<const ProgressNews::News>> ProgressNews::take_due(
 }
 
 std::optional<Time> ProgressNews::next_due() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::optional<Time> soonest;
     for (const auto& [job, entry] : entries_) {
         if (entry.newest) {

@@ -6,11 +6,11 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 #include "jobs/job.hpp"
 
@@ -46,8 +46,9 @@ private:
     };
 
     const Millis interval_;
-    mutable std::mutex mutex_;
-    std::unordered_map<JobId, Entry> entries_;  // guarded by mutex_; of jobs lately told of, too
+    mutable Mutex mutex_;
+    std::unordered_map<JobId, Entry> entries_ COMFYD_GUARDED_BY(mutex_
+    );  // of jobs lately told of, too
 };
 
 }  // namespace comfyd::notify

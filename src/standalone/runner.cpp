@@ -1,15 +1,14 @@
 #include "standalone/runner.hpp"
 
-#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
 #include "base/log.hpp"
+#include "base/mutex.hpp"
 
 namespace comfyd::standalone {
 namespace {
@@ -20,20 +19,20 @@ public:
     static constexpr std::size_t kBytesMax = 64 * 1024 * 1024;
 
     void take(std::size_t bytes) {
-        std::unique_lock lock(mutex_);
-        freed_.wait(lock, [this] { return taken_ < kBytesMax; });
+        Lock lock(mutex_);
+        freed_.wait(lock, [this]() COMFYD_REQUIRES(mutex_) { return taken_ < kBytesMax; });
         taken_ += bytes;
     }
     void give(std::size_t bytes) {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         taken_ -= bytes;
         freed_.notify_all();
     }
 
 private:
-    std::mutex mutex_;
-    std::condition_variable freed_;
-    std::size_t taken_ = 0;
+    Mutex mutex_;
+    Condition freed_;
+    std::size_t taken_ COMFYD_GUARDED_BY(mutex_) = 0;
 };
 
 // Carries what the engine tells, on its threads, to the story on the server's.

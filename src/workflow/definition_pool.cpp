@@ -1,18 +1,20 @@
 #include "workflow/definition_pool.hpp"
 
 #include <functional>
-#include <mutex>
 #include <unordered_map>
+
+#include "base/mutex.hpp"
 
 namespace comfyd::workflow {
 namespace {
 
 struct Pool {
-    std::mutex mutex;
-    std::unordered_multimap<std::size_t, std::weak_ptr<const NodeDefinition>> known;
-    std::size_t sweep_at = 4096;  // size at which the dead are taken out
+    Mutex mutex;
+    std::unordered_multimap<std::size_t, std::weak_ptr<const NodeDefinition>> known
+        COMFYD_GUARDED_BY(mutex);
+    std::size_t sweep_at COMFYD_GUARDED_BY(mutex) = 4096;  // size at which the dead are taken out
 
-    void sweep() {
+    void sweep() COMFYD_REQUIRES(mutex) {
         std::erase_if(known, [](const auto& entry) { return entry.second.expired(); });
         sweep_at = std::max<std::size_t>(4096, known.size() * 2);
     }
@@ -25,7 +27,7 @@ Pool& pool() {
 
 std::shared_ptr<const NodeDefinition> find(
     Pool& in, std::size_t hash, std::string_view name, const json::object& info
-) {
+) COMFYD_REQUIRES(in.mutex) {
     const auto [begin, end] = in.known.equal_range(hash);
     for (auto at = begin; at != end; ++at) {
         auto alive = at->second.lock();
@@ -45,7 +47,7 @@ Result<std::shared_ptr<const NodeDefinition>> shared_definition(
         std::hash<json::object>{}(info) ^ (std::hash<std::string_view>{}(name) << 1U);
     Pool& shared = pool();
     {
-        const std::lock_guard lock(shared.mutex);
+        const Lock lock(shared.mutex);
         if (auto found = find(shared, hash, name, info)) {
             return found;
         }
@@ -54,7 +56,7 @@ Result<std::shared_ptr<const NodeDefinition>> shared_definition(
     if (!made) {
         return made;
     }
-    const std::lock_guard lock(shared.mutex);
+    const Lock lock(shared.mutex);
     if (auto found = find(shared, hash, name, info)) {
         return found;  // another thread was faster
     }
@@ -67,7 +69,7 @@ Result<std::shared_ptr<const NodeDefinition>> shared_definition(
 
 std::size_t shared_definition_count() {
     Pool& shared = pool();
-    const std::lock_guard lock(shared.mutex);
+    const Lock lock(shared.mutex);
     shared.sweep();
     return shared.known.size();
 }

@@ -205,12 +205,12 @@ Result<bool> give_pages_back(Database& db) {
 }  // namespace
 
 void LooseBlobs::add(std::string hash) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     hashes_.push_back(std::move(hash));
 }
 
 std::vector<std::string> LooseBlobs::take() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return std::exchange(hashes_, {});
 }
 

@@ -5,10 +5,10 @@
 // a round and hold up nobody.
 #pragma once
 
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "jobs/ledger.hpp"
 #include "ledger/sqlite/session.hpp"
 
@@ -28,8 +28,8 @@ public:
     std::vector<std::string> take();
 
 private:
-    std::mutex mutex_;
-    std::vector<std::string> hashes_;
+    Mutex mutex_;
+    std::vector<std::string> hashes_ COMFYD_GUARDED_BY(mutex_);
 };
 
 // The last job that a round has looked at.

@@ -82,7 +82,7 @@ Result<> Writer::open() {
 
 void Writer::stop() {
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         is_stopping_ = true;
     }
     wake_.notify_one();
@@ -129,7 +129,7 @@ Result<> Writer::connect() {
 void Writer::enqueue(std::unique_ptr<Operation> operation, Urgency urgency) {
     std::optional<Error> refusal;
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         const std::size_t bytes = operation->bytes();
         if (is_stopping_) {
             refusal =
@@ -185,14 +185,16 @@ void Writer::run() {
 
 // False when stopping and nothing is left. An empty batch: the latest write failed some time ago.
 bool Writer::wait_for_work(Batch& batch) {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     if (queue_.empty() && !is_stopping_) {
         lock.unlock();
         checkpoint_if_long(true);
         log_room_.make(log_bytes(log_pages_));
         lock.lock();
     }
-    const auto ready = [this] { return !queue_.empty() || !behind_.empty() || is_stopping_; };
+    const auto ready = [this]() COMFYD_REQUIRES(mutex_) {
+        return !queue_.empty() || !behind_.empty() || is_stopping_;
+    };
     is_waiting_ = true;
     if (failure_) {
         wake_.wait_for(lock, options_.probe_interval, ready);
@@ -270,7 +272,7 @@ void Writer::note_outcome(const Batch& batch, const Result<>& outcome) {
     bool is_new_failure = false;
     bool is_recovered = false;
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         if (outcome) {
             is_recovered = failure_.has_value();
             failure_.reset();
@@ -360,19 +362,19 @@ void Writer::checkpoint(int mode) {
     }
     // Also after a failure: the next attempt waits until as much has come again.
     checkpointed_pages_ = result == SQLITE_OK ? done : log_pages_;
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     stats_.checkpoints += 1;
 }
 
 SqliteLedger::Stats Writer::stats() const {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     SqliteLedger::Stats stats = stats_;
     stats.queue_depth = queue_.size();
     return stats;
 }
 
 Result<> Writer::healthy() const {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (failure_) {
         return fail(*failure_);
     }

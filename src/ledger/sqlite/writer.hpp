@@ -12,17 +12,16 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "ledger/sqlite/database.hpp"
@@ -89,16 +88,16 @@ private:
     int log_pages_ = 0;           // in the log after the latest commit
     int checkpointed_pages_ = 0;  // of them already in the database
 
-    mutable std::mutex mutex_;
-    std::condition_variable wake_;
-    std::deque<std::unique_ptr<Operation>> queue_;
-    std::size_t queue_bytes_ = 0;
-    std::deque<std::unique_ptr<Operation>> behind_;
-    int batches_before_behind_ = 0;  // since something waits there
-    bool is_waiting_ = false;
-    bool is_stopping_ = false;
-    std::optional<Error> failure_;  // of the latest write
-    SqliteLedger::Stats stats_;
+    mutable Mutex mutex_;
+    Condition wake_;
+    std::deque<std::unique_ptr<Operation>> queue_ COMFYD_GUARDED_BY(mutex_);
+    std::size_t queue_bytes_ COMFYD_GUARDED_BY(mutex_) = 0;
+    std::deque<std::unique_ptr<Operation>> behind_ COMFYD_GUARDED_BY(mutex_);
+    int batches_before_behind_ COMFYD_GUARDED_BY(mutex_) = 0;  // since something waits there
+    bool is_waiting_ COMFYD_GUARDED_BY(mutex_) = false;
+    bool is_stopping_ COMFYD_GUARDED_BY(mutex_) = false;
+    std::optional<Error> failure_ COMFYD_GUARDED_BY(mutex_);  // of the latest write
+    SqliteLedger::Stats stats_ COMFYD_GUARDED_BY(mutex_);
 
     std::thread thread_;
 };

@@ -1,0 +1,10 @@
+// What most files of this room include, parsed once (base/precompiled.hpp says more).
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "api/services.hpp"
+#include "assets/store.hpp"
+#include "base/precompiled.hpp"
+#include "ledger/sqlite_ledger.hpp"
+#include "net/server.hpp"
