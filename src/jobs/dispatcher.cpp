@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/stall_watch.hpp"
 #include "jobs/attempt.hpp"
 
 namespace comfyd::jobs {
@@ -102,6 +103,7 @@ Task<Result<>> Dispatcher::recover() {
         if (!page) {
             co_return fail(std::move(page.error()));
         }
+        const NowDoing doing("bringing jobs back");
         for (Unfinished& entry : *page) {
             Job& job = entry.job;
             after = job.id;
@@ -297,6 +299,7 @@ void Dispatcher::pump() {
     if (stopping_ || alarms_.is_resting()) {
         return;
     }
+    const NowDoing doing("placing jobs");
     while (auto decision = scheduler_.next(clock_.now())) {
         launch(*decision);
     }
@@ -304,6 +307,7 @@ void Dispatcher::pump() {
 }
 
 void Dispatcher::committed(const Change& change) {
+    const NowDoing doing("telling of a change");
     if (hub_.observer() != nullptr) {
         hub_.observer()->on_change(change.job, change.event);
     }
