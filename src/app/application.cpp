@@ -145,6 +145,7 @@ private:
     Result<> open_storage() {
         ledger::SqliteLedger::Options options;
         options.path = data_ / kDatabaseFile;
+        options.reads_apart = {core_.executor(), &pool_};
         auto opened = ledger::SqliteLedger::open(options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
