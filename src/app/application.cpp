@@ -22,6 +22,7 @@
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
 #include "app/serving.hpp"
+#include "app/stall_log.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/keys.hpp"
@@ -29,6 +30,7 @@
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
+#include "base/stall_watch.hpp"
 #include "events/hub.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
@@ -70,6 +72,8 @@ public:
           data_(config_.data),
           open_files_(net::raise_open_files_limit()),
           core_("core"),
+          stall_log_(clock_),
+          stall_watch_(core_.executor(), [this](const Stall& stall) { stalled(stall); }),
           io_(io_thread_count(config_)),
           pool_(4),
           media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)) {}
@@ -96,6 +100,7 @@ public:
             return fail(std::move(endpoint.error()));
         }
         core_.start();
+        stall_watch_.start();
         io_.start();
         started_ = true;
         if (auto recovered = wait_for(core_.executor(), bring_up()); !recovered) {
@@ -129,6 +134,7 @@ public:
         wait_for(retention_executor(), retention_->stop());
         wait_for(webhook_executor(), webhooks_->stop());
         io_.stop();
+        stall_watch_.stop();
         core_.stop();
         webhooks_.reset();
         ledger_->stop();
@@ -139,6 +145,7 @@ private:
     Result<> open_storage() {
         ledger::SqliteLedger::Options options;
         options.path = data_ / kDatabaseFile;
+        options.reads_apart = {core_.executor(), &pool_};
         auto opened = ledger::SqliteLedger::open(options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
@@ -469,6 +476,11 @@ private:
         });
     }
 
+    void stalled(const Stall& stall) {
+        metrics_.core_stalled(std::chrono::duration<double>(stall.length).count());
+        stall_log_.tell(stall);
+    }
+
     Executor retention_executor() { return io_.contexts().back()->get_executor(); }
     Executor webhook_executor() { return io_.contexts().front()->get_executor(); }
 
@@ -478,6 +490,8 @@ private:
     SystemClock clock_;
     observe::Metrics metrics_;
     net::IoThread core_;
+    StallLog stall_log_;
+    StallWatch stall_watch_;
     net::IoThreads io_;
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job

@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/stall_watch.hpp"
 #include "fleet/comfy_worker.hpp"
 
 namespace comfyd::fleet {
@@ -269,6 +270,7 @@ void Fleet::changed(const std::string& worker) {
         return;
     }
     boost::asio::post(core_, [changes = changes_] {
+        const NowDoing doing("telling of changed workers");
         const auto workers = std::exchange(changes->workers, {});
         const auto callbacks = changes->callbacks;
         for (const auto& callback : callbacks) {
@@ -278,6 +280,7 @@ void Fleet::changed(const std::string& worker) {
 }
 
 void Fleet::update_catalogue() {
+    const NowDoing doing("joining the workers' classes");
     std::vector<workflow::Catalogue::Entry> entries;
     for (const Member& member : members_) {
         auto classes = member.worker->classes();

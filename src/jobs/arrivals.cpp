@@ -4,6 +4,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/stall_watch.hpp"
+
 namespace comfyd::jobs {
 
 Arrivals::Arrivals(Executor core, Dispatcher& dispatcher) : core_(core), dispatcher_(dispatcher) {}
@@ -36,6 +38,7 @@ void Arrivals::take_over() {
         const Lock lock(mutex_);
         taken.swap(jobs_);
     }
+    const NowDoing doing("taking over new jobs");
     for (Job& job : taken) {
         by_rank_[static_cast<std::size_t>(job.rank)].fetch_sub(1, std::memory_order_relaxed);
         dispatcher_.enqueue(

@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "base/stall_watch.hpp"
 #include "jobs/attempt.hpp"
 
 namespace comfyd::jobs {
@@ -109,6 +110,7 @@ Task<Result<>> Dispatcher::recover() {
         if (!page) {
             co_return fail(std::move(page.error()));
         }
+        const NowDoing doing("bringing jobs back");
         for (Unfinished& entry : *page) {
             Job& job = entry.job;
             after = job.id;
@@ -285,6 +287,7 @@ void Dispatcher::pump() {
     if (stopping_ || alarms_.is_resting()) {
         return;
     }
+    const NowDoing doing("placing jobs");
     while (auto decision = scheduler_.next(clock_.now())) {
         shared_runs_.launch(*decision);
     }
@@ -292,6 +295,7 @@ void Dispatcher::pump() {
 }
 
 void Dispatcher::committed(const Change& change) {
+    const NowDoing doing("telling of a change");
     if (hub_.observer() != nullptr) {
         hub_.observer()->on_change(change.job, change.event);
     }

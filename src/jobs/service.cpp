@@ -6,6 +6,7 @@
 
 #include "base/hop.hpp"
 #include "base/log.hpp"
+#include "base/stall_watch.hpp"
 #include "jobs/service_impl.hpp"
 
 namespace comfyd::jobs {
@@ -349,6 +350,7 @@ Task<QueueCounts> Service::queue_counts() {
 
 Task<std::vector<WorkerInfo>> Service::workers() {
     auto workers = co_await call_on(impl_->core_, [impl = impl_.get()] {
+        const NowDoing doing("describing workers");
         std::vector<WorkerInfo> infos;
         for (const auto& worker : impl->fleet_.workers()) {
             infos.push_back(worker->info());

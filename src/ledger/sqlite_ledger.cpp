@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <functional>
 #include <system_error>
 #include <utility>
 
+#include "base/pool.hpp"
 #include "ledger/sqlite/asset_store.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/job_writes.hpp"
@@ -76,9 +79,34 @@ public:
         : lock_(std::move(lock)),
           clock(of_now),
           writer(options, of_now),
-          readers(options.path, options.busy_timeout) {}
+          readers(options.path, options.busy_timeout),
+          reads_apart_(options.reads_apart) {}
+
+    template <class Read>
+    Task<std::invoke_result_t<Read&, Database&>> read(Read read) {
+        if (!reads_apart_ || !reads_apart_->of.running_in_this_thread()) {
+            co_return readers.with(std::move(read));
+        }
+        auto outcome = co_await reads_apart_->pool->run([this, read = std::move(read)]() mutable {
+            return read_guarded(read);
+        });
+        co_return outcome;
+    }
 
 private:
+    // What it throws (no memory, above all) must not end a thread of the pool.
+    template <class Read>
+    std::invoke_result_t<Read&, Database&> read_guarded(Read& read) {
+        try {
+            return readers.with(std::ref(read));
+        } catch (const std::exception& exception) {
+            return fail(
+                Code::storage_unavailable,
+                std::string("cannot read the database: ") + exception.what()
+            );
+        }
+    }
+
     std::unique_ptr<LockFile> lock_;  // first, because it is let go of last
 
 public:
@@ -87,6 +115,9 @@ public:
     LooseBlobs loose;
     Writer writer;
     Readers readers;
+
+private:
+    const std::optional<Options::ReadsApart> reads_apart_;
 };
 
 SqliteLedger::SqliteLedger(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -134,21 +165,23 @@ Task<Result<jobs::Accepted>> SqliteLedger::accept(jobs::NewJob job) {
 }
 
 Task<Result<jobs::Accepted>> SqliteLedger::find_key(std::string tenant, std::string key) {
-    co_return impl_->readers.with([&](Database& db) -> Result<jobs::Accepted> {
-        auto found = find_by_key(db, tenant, key, impl_->clock.now());
-        if (!found) {
-            return fail(std::move(found.error()));
+    return impl_->read(
+        [this, tenant = std::move(tenant), key = std::move(key)](Database& db
+        ) -> Result<jobs::Accepted> {
+            auto found = find_by_key(db, tenant, key, impl_->clock.now());
+            if (!found) {
+                return fail(std::move(found.error()));
+            }
+            return *found ? std::move(**found) : jobs::Accepted{};
         }
-        return *found ? std::move(**found) : jobs::Accepted{};
-    });
+    );
 }
 
 Task<Result<std::optional<jobs::Job>>> SqliteLedger::find_reusable(
     std::string tenant, std::string reuse_key
 ) {
-    co_return impl_->readers.with([&](Database& db) {
-        return find_reusable_job(db, tenant, reuse_key);
-    });
+    return impl_->read([tenant = std::move(tenant), reuse_key = std::move(reuse_key)](Database& db
+                       ) { return find_reusable_job(db, tenant, reuse_key); });
 }
 
 Task<Result<>> SqliteLedger::commit(jobs::Change change) {
@@ -156,27 +189,28 @@ Task<Result<>> SqliteLedger::commit(jobs::Change change) {
 }
 
 Task<Result<std::optional<jobs::Job>>> SqliteLedger::find(JobId id) {
-    co_return impl_->readers.with([&](Database& db) { return find_job(db, id); });
+    return impl_->read([id](Database& db) { return find_job(db, id); });
 }
 
 Task<Result<std::optional<jobs::Spec>>> SqliteLedger::find_spec(JobId id) {
-    co_return impl_->readers.with([&](Database& db) { return sqlite::find_spec(db, id); });
+    return impl_->read([id](Database& db) { return sqlite::find_spec(db, id); });
 }
 
 Task<Result<jobs::Page>> SqliteLedger::list(jobs::ListQuery query) {
-    co_return impl_->readers.with([&](Database& db) { return list_jobs(db, query); });
+    return impl_->read([query = std::move(query)](Database& db) { return list_jobs(db, query); });
 }
 
 Task<Result<std::vector<jobs::Event>>> SqliteLedger::events(JobId id, std::uint64_t after) {
-    co_return impl_->readers.with([&](Database& db) { return find_events(db, id, after); });
+    return impl_->read([id, after](Database& db) { return find_events(db, id, after); });
 }
 
 Task<Result<jobs::WebhookStatus>> SqliteLedger::webhook_status(JobId id) {
-    co_return impl_->readers.with([&](Database& db) { return find_webhook_status(db, id); });
+    return impl_->read([id](Database& db) { return find_webhook_status(db, id); });
 }
 
 Task<Result<jobs::StateCounts>> SqliteLedger::counts(std::optional<std::string> tenant) {
-    co_return impl_->readers.with([&](Database& db) { return count_jobs(db, tenant); });
+    return impl_->read([tenant = std::move(tenant)](Database& db) { return count_jobs(db, tenant); }
+    );
 }
 
 // By days, the latest first, so that others get their turn on this thread between them.
@@ -187,7 +221,8 @@ Task<Result<jobs::Stats>> SqliteLedger::stats(jobs::StatsQuery query) {
     jobs::StatsSum sum(query.group_by);
     for (Time last = jobs::hour_of(query.to); last >= first; last -= kSlice) {
         const Time from = std::max(first, last - kSlice + kHour);
-        auto read = impl_->readers.with([&](Database& db) {
+        // Both live in this frame until it has been read.
+        auto read = co_await impl_->read([&query, &sum, from, last](Database& db) {
             return read_rollups(db, query.tenant, from, last, sum);
         });
         if (!read) {
@@ -201,7 +236,7 @@ Task<Result<jobs::Stats>> SqliteLedger::stats(jobs::StatsQuery query) {
 Task<Result<std::vector<jobs::Unfinished>>> SqliteLedger::unfinished(
     std::optional<JobId> after, int limit
 ) {
-    co_return impl_->readers.with([&](Database& db) { return find_unfinished(db, after, limit); });
+    return impl_->read([after, limit](Database& db) { return find_unfinished(db, after, limit); });
 }
 
 Task<Result<jobs::Purged>> SqliteLedger::purge(Time before, int limit) {
@@ -222,13 +257,14 @@ Task<Result<jobs::WorkflowSaved>> SqliteLedger::save_workflow(jobs::WorkflowSave
 
 Task<Result<std::optional<jobs::NamedWorkflow>>> SqliteLedger::find_workflow(jobs::WorkflowName of
 ) {
-    co_return impl_->readers.with([&](Database& db) { return sqlite::find_workflow(db, of); });
+    return impl_->read([of = std::move(of)](Database& db) { return sqlite::find_workflow(db, of); }
+    );
 }
 
 Task<Result<std::optional<jobs::WorkflowVersion>>> SqliteLedger::find_workflow_version(
     jobs::WorkflowName of, int version
 ) {
-    co_return impl_->readers.with([&](Database& db) {
+    return impl_->read([of = std::move(of), version](Database& db) {
         return sqlite::find_workflow_version(db, of, version);
     });
 }
@@ -236,7 +272,7 @@ Task<Result<std::optional<jobs::WorkflowVersion>>> SqliteLedger::find_workflow_v
 Task<Result<jobs::WorkflowPage>> SqliteLedger::list_workflows(
     std::string tenant, std::string after, int limit
 ) {
-    co_return impl_->readers.with([&](Database& db) {
+    return impl_->read([tenant = std::move(tenant), after = std::move(after), limit](Database& db) {
         return sqlite::list_workflows(db, tenant, after, limit);
     });
 }
@@ -244,7 +280,7 @@ Task<Result<jobs::WorkflowPage>> SqliteLedger::list_workflows(
 Task<Result<jobs::WorkflowVersionPage>> SqliteLedger::list_workflow_versions(
     jobs::WorkflowName of, std::optional<int> before, int limit
 ) {
-    co_return impl_->readers.with([&](Database& db) {
+    return impl_->read([of = std::move(of), before, limit](Database& db) {
         return sqlite::list_workflow_versions(db, of, before, limit);
     });
 }
@@ -279,7 +315,7 @@ Task<Result<>> SqliteLedger::write_note(std::string name, std::string text) {
 }
 
 Task<Result<std::optional<std::string>>> SqliteLedger::read_note(std::string name) {
-    co_return impl_->readers.with([&](Database& db) { return find_note(db, name); });
+    return impl_->read([name = std::move(name)](Database& db) { return find_note(db, name); });
 }
 
 Task<Result<>> SqliteLedger::add(assets::Asset asset) {
@@ -287,14 +323,15 @@ Task<Result<>> SqliteLedger::add(assets::Asset asset) {
 }
 
 Task<Result<std::optional<assets::Asset>>> SqliteLedger::find(AssetId id) {
-    co_return impl_->readers.with([&](Database& db) { return find_asset(db, id); });
+    return impl_->read([id](Database& db) { return find_asset(db, id); });
 }
 
 Task<Result<std::optional<assets::Asset>>> SqliteLedger::find_by_hash(
     std::string tenant, std::string hash
 ) {
-    co_return impl_->readers.with([&](Database& db) { return find_asset_by_hash(db, tenant, hash); }
-    );
+    return impl_->read([tenant = std::move(tenant), hash = std::move(hash)](Database& db) {
+        return find_asset_by_hash(db, tenant, hash);
+    });
 }
 
 Task<Result<bool>> SqliteLedger::remove(AssetId id) {
@@ -302,24 +339,26 @@ Task<Result<bool>> SqliteLedger::remove(AssetId id) {
 }
 
 Task<Result<bool>> SqliteLedger::is_referenced(std::string hash) {
-    co_return impl_->readers.with([&](Database& db) { return is_blob_referenced(db, hash); });
+    return impl_->read([hash = std::move(hash)](Database& db) {
+        return is_blob_referenced(db, hash);
+    });
 }
 
 Task<Result<std::optional<std::string>>> SqliteLedger::kept_bytes(std::string hash) {
-    co_return impl_->readers.with([&](Database& db) { return find_kept_bytes(db, hash); });
-}
-
-Task<Result<std::vector<assets::Asset>>> SqliteLedger::expired(Time now, int limit) {
-    co_return impl_->readers.with([&](Database& db) { return find_expired_assets(db, now, limit); }
+    return impl_->read([hash = std::move(hash)](Database& db) { return find_kept_bytes(db, hash); }
     );
 }
 
+Task<Result<std::vector<assets::Asset>>> SqliteLedger::expired(Time now, int limit) {
+    return impl_->read([now, limit](Database& db) { return find_expired_assets(db, now, limit); });
+}
+
 Task<Result<std::vector<notify::Delivery>>> SqliteLedger::due(Time now, int limit) {
-    co_return impl_->readers.with([&](Database& db) { return find_due(db, now, limit); });
+    return impl_->read([now, limit](Database& db) { return find_due(db, now, limit); });
 }
 
 Task<Result<std::optional<Time>>> SqliteLedger::next_due() {
-    co_return impl_->readers.with([](Database& db) { return find_next_due(db); });
+    return impl_->read([](Database& db) { return find_next_due(db); });
 }
 
 Task<Result<>> SqliteLedger::delivered(notify::Delivery delivery, Time now) {
@@ -347,7 +386,7 @@ Task<Result<>> SqliteLedger::give_up(notify::Delivery delivery, Time now, std::s
 }
 
 Task<Result<notify::Outbox::Counts>> SqliteLedger::counts() {
-    co_return impl_->readers.with([](Database& db) { return count_deliveries(db); });
+    return impl_->read([](Database& db) { return count_deliveries(db); });
 }
 
 }  // namespace comfyd::ledger

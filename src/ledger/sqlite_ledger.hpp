@@ -3,8 +3,9 @@
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
 // it outlives it. Writes are grouped: a thread of its own commits whatever has queued up with one
 // fsync (synchronous=FULL), then resumes all who waited, each on its own executor. Reads run at
-// once on the calling thread and see every write that returned before them. After a failure of
-// storage nothing is half-written, reads go on, and the next write is tried again.
+// once on the calling thread, but for that of reads_apart, and see every write that returned before
+// them. After a failure of storage nothing is half-written, reads go on, and the next write is
+// tried again.
 #pragma once
 
 #include <array>
@@ -25,6 +26,10 @@
 #include "jobs/workflow_store.hpp"
 #include "notify/outbox.hpp"
 
+namespace comfyd {
+class Pool;
+}
+
 namespace comfyd::ledger {
 
 class SqliteLedger final : public jobs::Ledger,
@@ -43,6 +48,12 @@ public:
             64ULL * 1024 * 1024;       // of writes that wait; new jobs above it: Code::queue_full
         Millis probe_interval{1'000};  // between attempts to write after a failure
         Millis busy_timeout{5'000};    // for other programs that hold the file, such as a backup
+        // An executor that waits for no disk: what is read there is read on the pool.
+        struct ReadsApart {
+            Executor of;
+            Pool* pool;  // outlives the ledger's users
+        };
+        std::optional<ReadsApart> reads_apart{};
     };
 
     // How long writes took from request to durable.

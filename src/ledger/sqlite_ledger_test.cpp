@@ -7,9 +7,14 @@
 
 #include <deque>
 #include <fstream>
+#include <future>
 #include <sstream>
 #include <thread>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "base/pool.hpp"
 #include "ledger/sqlite/database.hpp"
 #include "ledger/sqlite/fault_vfs.hpp"
 #include "ledger/sqlite/schema.hpp"
@@ -60,6 +65,46 @@ protected:
     SqliteLedger::Options options_;
     std::unique_ptr<SqliteLedger> ledger_;
 };
+
+TEST_F(SqliteTest, AnExecutorThatMayNotWaitReadsOnThePool) {
+    boost::asio::io_context core;
+    boost::asio::io_context other;
+    Pool pool(1);
+    std::promise<void> go_on;
+    options_.reads_apart = {core.get_executor(), &pool};
+    open();
+    const auto job = accept();
+    const auto read_on = [&](boost::asio::io_context& context) {
+        return boost::asio::co_spawn(context, ledger_->find(job.id), boost::asio::use_future);
+    };
+    // While the pool has other work nothing is read for the core, and it is not held up by that.
+    auto busy = boost::asio::co_spawn(
+        other,
+        pool.run([waits = go_on.get_future().share()] {
+            waits.wait();
+            return true;
+        }),
+        boost::asio::use_future
+    );
+    other.poll();
+    auto on_core = read_on(core);
+    core.poll();
+    EXPECT_EQ(on_core.wait_for(Millis(0)), std::future_status::timeout);
+
+    auto elsewhere = read_on(other);
+    other.restart();
+    other.poll();
+    ASSERT_EQ(elsewhere.wait_for(Millis(0)), std::future_status::ready);
+    EXPECT_TRUE(get(elsewhere.get()));
+
+    go_on.set_value();
+    core.restart();
+    core.run();
+    EXPECT_EQ(get(on_core.get())->id, job.id);
+    other.restart();
+    other.run();
+    EXPECT_TRUE(busy.get());
+}
 
 TEST_F(SqliteTest, FilesAreForTheirOwnerOnly) {
     open();

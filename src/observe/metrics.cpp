@@ -53,11 +53,18 @@ prometheus::Histogram::BucketBoundaries job_buckets() {
     return {0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200};
 }
 
-prometheus::Histogram& make_job_histogram(
-    prometheus::Registry& registry, const char* name, const char* help
+prometheus::Histogram::BucketBoundaries stall_buckets() {
+    return {0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+}
+
+prometheus::Histogram& make_histogram(
+    prometheus::Registry& registry,
+    const char* name,
+    const char* help,
+    prometheus::Histogram::BucketBoundaries buckets
 ) {
     return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(
-        {}, job_buckets()
+        {}, std::move(buckets)
     );
 }
 
@@ -159,6 +166,8 @@ public:
         removed_files_.Increment(files);
     }
 
+    void core_stalled(double seconds) { core_stall_seconds_.Observe(seconds); }
+
     void worker_used(std::string_view worker, const WorkerUse& use) {
         const auto add = [worker](CounterByWorker& counter, double by) {
             counter.children
@@ -227,11 +236,23 @@ private:
             .Name("comfyd_jobs_finished_total")
             .Help("Ended jobs, by final state.")
             .Register(registry_);
-    prometheus::Histogram& queue_seconds_ = make_job_histogram(
-        registry_, "comfyd_job_queue_seconds", "Time that ended jobs waited for a worker."
+    prometheus::Histogram& queue_seconds_ = make_histogram(
+        registry_,
+        "comfyd_job_queue_seconds",
+        "Time that ended jobs waited for a worker.",
+        job_buckets()
     );
-    prometheus::Histogram& execution_seconds_ = make_job_histogram(
-        registry_, "comfyd_job_execution_seconds", "Time that ended jobs ran on a worker."
+    prometheus::Histogram& execution_seconds_ = make_histogram(
+        registry_,
+        "comfyd_job_execution_seconds",
+        "Time that ended jobs ran on a worker.",
+        job_buckets()
+    );
+    prometheus::Histogram& core_stall_seconds_ = make_histogram(
+        registry_,
+        "comfyd_core_stall_seconds",
+        "How long the core was held up, each time that it was longer than 20 ms.",
+        stall_buckets()
     );
     Children<RequestKey, prometheus::Counter> requests_;
     Children<std::string, prometheus::Histogram> request_seconds_;
@@ -271,6 +292,10 @@ void Metrics::job_finished(std::string_view state, double queue_seconds, double 
 
 void Metrics::purged(int jobs, int files) {
     impl_->purged(jobs, files);
+}
+
+void Metrics::core_stalled(double seconds) {
+    impl_->core_stalled(seconds);
 }
 
 void Metrics::worker_used(std::string_view worker, const WorkerUse& use) {

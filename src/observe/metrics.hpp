@@ -26,6 +26,9 @@ public:
     // comfyd_jobs_purged_total, comfyd_files_removed_total
     void purged(int jobs, int files);
 
+    // comfyd_core_stall_seconds
+    void core_stalled(double seconds);
+
     // comfyd_gpu_seconds_total{worker}, comfyd_model_load_seconds_total{worker},
     // comfyd_images_total{worker}, comfyd_cost_usd_total{worker}
     struct WorkerUse {

@@ -72,6 +72,17 @@ TEST(Metrics, CountsJobs) {
     EXPECT_THAT(text, HasSubstr("comfyd_job_execution_seconds_sum 12"));
 }
 
+TEST(Metrics, MeasuresStallsOfTheCore) {
+    Metrics metrics;
+    EXPECT_THAT(metrics.render(nullptr), HasSubstr("comfyd_core_stall_seconds_count 0"));
+    metrics.core_stalled(0.03);
+    metrics.core_stalled(0.5);
+    const std::string text = metrics.render(nullptr);
+    EXPECT_THAT(text, HasSubstr("# TYPE comfyd_core_stall_seconds histogram"));
+    EXPECT_THAT(text, HasSubstr(R"(comfyd_core_stall_seconds_bucket{le="0.05"} 1)"));
+    EXPECT_THAT(text, HasSubstr("comfyd_core_stall_seconds_sum 0.53"));
+}
+
 TEST(Metrics, GaugesLiveForOneScrape) {
     Metrics metrics;
     const std::string first = metrics.render([](Metrics::Gauges& gauges) {
