@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/on_executor.hpp"
 #include "base/virtual_time.hpp"
 
 namespace comfyd::events {
@@ -24,6 +25,7 @@ void Subscription::count_in(std::shared_ptr<std::atomic<std::size_t>> open) {
 }
 
 void Subscription::prime(std::vector<EventPtr> past) {
+    COMFYD_ON(executor_);
     primed_ = true;
     for (EventPtr& event : past) {
         deliver(std::move(event));
@@ -34,6 +36,7 @@ void Subscription::prime(std::vector<EventPtr> past) {
 }
 
 void Subscription::push(EventPtr event) {
+    COMFYD_ON(executor_);
     if (primed_) {
         deliver(std::move(event));
     } else if (held_.size() < kBufferMax) {
@@ -68,6 +71,7 @@ void Subscription::deliver(EventPtr event) {
 }
 
 void Subscription::end(Code reason) {
+    COMFYD_ON(executor_);
     if (!ended_) {
         ended_ = reason;
         changed_.notify();
@@ -109,6 +113,7 @@ Task<Result<EventPtr>> Subscription::next(Millis patience) {
 }
 
 void Hub::attach(const JobId& job, std::shared_ptr<Subscription> subscription) {
+    COMFYD_ON(core_);
     if (by_job_.size() >= tidy_at_) {
         forget_the_gone();
     }
@@ -133,6 +138,7 @@ void Hub::forget_the_gone() {
 }
 
 void Hub::publish(EventPtr event) {
+    COMFYD_ON(core_);
     const auto found = by_job_.find(event->job);
     if (found == by_job_.end()) {
         return;
@@ -155,6 +161,7 @@ void Hub::publish(EventPtr event) {
 }
 
 void Hub::end_all(Code reason) {
+    COMFYD_ON(core_);
     for (auto& [job, listeners] : by_job_) {
         for (const auto& weak : listeners) {
             if (auto subscription = weak.lock()) {

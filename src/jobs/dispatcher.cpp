@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "base/on_executor.hpp"
 #include "base/stall_watch.hpp"
 #include "jobs/attempt.hpp"
 
@@ -29,7 +30,8 @@ Dispatcher::Dispatcher(
     events::Hub& hub,
     scheduler::Options options
 )
-    : clock_(clock),
+    : core_(core),
+      clock_(clock),
       ledger_(ledger),
       fleet_(fleet),
       hub_(hub),
@@ -77,6 +79,7 @@ void Dispatcher::update_workers() {
 }
 
 void Dispatcher::start() {
+    COMFYD_ON(core_);
     fleet_.on_change([this](const std::set<std::string>& workers) {
         tell_of(placement_, fleet_, workers);
         pump();
@@ -90,6 +93,7 @@ void Dispatcher::start() {
 }
 
 Task<Result<>> Dispatcher::recover() {
+    COMFYD_ON(core_);
     constexpr int kPage = 1000;
     // The scheduler keeps what it was told of a worker, so it hears of changes also while nothing
     // is placed yet. From start() on it is told there.
@@ -141,6 +145,7 @@ Task<Result<>> Dispatcher::recover() {
 }
 
 Task<> Dispatcher::stop(Millis grace) {
+    COMFYD_ON(core_);
     stopping_ = true;
     const Time give_up = clock_.now() + grace;
     while (table_.attempt_count() > 0 && clock_.now() < give_up) {
@@ -172,6 +177,7 @@ void Dispatcher::enqueue(
 }
 
 Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
+    COMFYD_ON(core_);
     const Job& queued = job.change.job;
     const bool is_late = queued.deadline && *queued.deadline <= clock_.now();
     if (stopping_ || alarms_.is_resting() || scheduler_.size() > 0 || is_late) {
@@ -220,12 +226,14 @@ void Dispatcher::accepted_with_outputs(const Job& queued, const Change& complete
 }
 
 void Dispatcher::announce(const Job& job, bool is_new) {
+    COMFYD_ON(core_);
     if (hub_.observer() != nullptr) {
         hub_.observer()->on_job(job, is_new);
     }
 }
 
 Task<Result<>> Dispatcher::cancel(JobId id) {
+    COMFYD_ON(core_);
     auto changed = co_await changes_.make(id, [this](const Job& job, std::uint64_t sequence) {
         return request_cancel(job, sequence, clock_.now());
     });
@@ -239,6 +247,7 @@ Task<Result<>> Dispatcher::cancel(JobId id) {
 }
 
 Task<Result<>> Dispatcher::cancel_waiting(JobId id) {
+    COMFYD_ON(core_);
     auto changed = co_await changes_.make(
         id,
         [this](const Job& job, std::uint64_t sequence) -> Result<Change> {
@@ -252,6 +261,7 @@ Task<Result<>> Dispatcher::cancel_waiting(JobId id) {
 }
 
 Task<Result<>> Dispatcher::retry(JobId id) {
+    COMFYD_ON(core_);
     auto spec = co_await ledger_.find_spec(id);
     if (!spec || !*spec) {
         co_return spec ? fail(Code::not_found, "no job has this id")
@@ -284,6 +294,7 @@ std::array<std::size_t, scheduler::kWaitClasses> Dispatcher::queued_by_class() c
 }
 
 void Dispatcher::pump() {
+    COMFYD_ON(core_);
     if (stopping_ || alarms_.is_resting()) {
         return;
     }
@@ -295,6 +306,7 @@ void Dispatcher::pump() {
 }
 
 void Dispatcher::committed(const Change& change) {
+    COMFYD_ON(core_);
     const NowDoing doing("telling of a change");
     if (hub_.observer() != nullptr) {
         hub_.observer()->on_change(change.job, change.event);
@@ -329,6 +341,7 @@ std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const
 }
 
 Dispatcher::Live Dispatcher::outlook(const Job& job, scheduler::ProfilePtr profile) {
+    COMFYD_ON(core_);
     scheduler_.add(job.id, ranking_.keys_of(job, std::move(profile)));
     Live expected = forecast_.live(job.id);
     scheduler_.remove(job.id);

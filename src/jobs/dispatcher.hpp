@@ -124,6 +124,7 @@ private:
     void committed(const Change& change);
     void announce(const Job& job, bool is_new);
 
+    Executor core_;
     Clock& clock_;
     Ledger& ledger_;
     Fleet& fleet_;

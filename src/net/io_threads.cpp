@@ -6,11 +6,13 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "base/on_executor.hpp"
 
 namespace comfyd::net {
 namespace {
 
 void run_until_stopped(boost::asio::io_context& context, const std::string& name) {
+    this_thread_runs_an_executor = true;
     while (true) {
         try {
             context.run();
