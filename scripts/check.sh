@@ -33,6 +33,11 @@ done | grep -q . && complain "docs/architecture.md does not show src/rooms.txt: 
 beast=$(grep -rl --include='*.cpp' --include='*.hpp' 'boost/beast' src | grep -v '^src/net/' || true)
 [ -z "$beast" ] || complain "only src/net may include Beast: $beast"
 
+# Pages name files by their place in src.
+while IFS=: read -r page file; do
+    [ -f "src/$file" ] || [ -f "$file" ] || complain "$page names $file, which is not there"
+done < <(grep -oE '`[a-z_]+/[a-z_0-9/]+\.[ch]pp`' ./*.md docs/*.md | tr -d '`')
+
 # One co_await per statement, into a named variable: compilers get the other forms wrong.
 while IFS= read -r line; do
     complain "co_await inside a condition or argument list: $line"
