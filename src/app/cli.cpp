@@ -15,6 +15,7 @@
 #include "app/edit_distance.hpp"
 #include "app/engine_command.hpp"
 #include "app/explain_command.hpp"
+#include "app/picture_command.hpp"
 #include "app/run_command.hpp"
 #include "app/simulate_command.hpp"
 #include "app/stop_signals.hpp"
@@ -255,6 +256,9 @@ int run_command_line(int argc, char** argv) {
         "engine", "Serve model-free nodes as a ComfyUI server of its own, without a queue on disk"
     );
     add_engine_flags(*engine_command, engine_flags);
+    PictureFlags picture_flags;
+    CLI::App* picture_command = program.add_subcommand("picture");
+    add_picture_flags(*picture_command, picture_flags);
 
     SimulateFlags simulate_flags;
     CLI::App* simulate_command = program.add_subcommand(
@@ -300,6 +304,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);
+    }
+    if (picture_command->parsed()) {
+        return run_picture(picture_flags);
     }
     if (simulate_command->parsed()) {
         return run_simulate(std::move(simulate_flags));

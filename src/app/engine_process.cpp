@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/child_environment.hpp"
 #include "engine/engine.hpp"
 
 namespace comfyd::app {
@@ -28,18 +29,6 @@ fs::path socket_in(const fs::path& folder) {
 
 std::string engine_id(int number) {
     return number == 1 ? "engine" : "engine-" + std::to_string(number);
-}
-
-// Of our environment the engine gets what says how to compute and to debug, and no secret.
-std::vector<std::string> environment() {
-    std::vector<std::string> chosen;
-    for (const char* name :
-         {"TZ", "ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
-        if (const char* value = std::getenv(name)) {
-            chosen.push_back(std::string(name) + "=" + value);
-        }
-    }
-    return chosen;
 }
 
 }  // namespace
@@ -83,7 +72,7 @@ fleet::EngineConfig engine_process(
          std::to_string(memory_mb),
          "--log-level",
          "error"},
-        environment()
+        child_environment()
     };
     return engine;
 }

@@ -1,41 +1,77 @@
 #include "app/pictures.hpp"
 
-#include "standalone/pictures.hpp"
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "app/child_environment.hpp"
+#include "app/picture_command.hpp"
+#include "base/filter_process.hpp"
+#include "base/log.hpp"
 
 namespace comfyd::app {
 namespace {
 
-standalone::Channel channel_of(const api::PictureRequest& request) {
+// The child gives up after ten seconds of its own.
+constexpr FilterLimits kLimits{Millis(20'000), 1ULL << 30};
+
+Result<std::string> make(std::vector<std::string> arguments, std::string_view input) {
+    arguments.insert(arguments.begin(), {"picture", "--supervisor", std::to_string(::getpid())});
+    const ChildCommand command{
+        "the process that reads a picture",
+        "/proc/self/exe",
+        std::move(arguments),
+        child_environment()
+    };
+    auto output = run_filter(command, input, kLimits);
+    if (!output && output.error().code != Code::worker_unavailable) {
+        log::warning("a picture was not made", {{"error", output.error().message}});
+        return fail(Code::invalid_argument, "the picture cannot be read");
+    }
+    if (!output) {
+        return output;
+    }
+    if (output->starts_with(kPictureMade)) {
+        output->erase(0, kPictureMade.size());
+        return output;
+    }
+    const bool is_refused = output->starts_with(kPictureRefused);
+    return fail(
+        Code::invalid_argument,
+        is_refused ? output->substr(kPictureRefused.size()) : "the picture cannot be read"
+    );
+}
+
+const char* name_of(api::PictureRequest::Channel channel) {
     using Channel = api::PictureRequest::Channel;
-    switch (request.channel) {
+    switch (channel) {
         case Channel::rgb:
-            return standalone::Channel::rgb;
+            return "rgb";
         case Channel::alpha:
-            return standalone::Channel::alpha;
+            return "alpha";
         case Channel::rgba:
             break;
     }
-    return standalone::Channel::rgba;
-}
-
-standalone::PictureFormat format_of(const api::PictureRequest& request) {
-    if (request.format == "png") {
-        return standalone::PictureFormat::png;
-    }
-    return request.format == "jpeg" ? standalone::PictureFormat::jpeg
-                                    : standalone::PictureFormat::webp;
+    return "rgba";
 }
 
 }  // namespace
 
 Result<std::string> convert_picture(const api::PictureRequest& request) {
-    return standalone::convert_picture(
-        request.bytes, channel_of(request), format_of(request), request.quality
+    return make(
+        {"--channel",
+         name_of(request.channel),
+         "--format",
+         request.format,
+         "--quality",
+         std::to_string(request.quality)},
+        request.bytes
     );
 }
 
 Result<std::string> replace_alpha(const std::string& picture, const std::string& mask) {
-    return standalone::replace_alpha(picture, mask);
+    return make({"--mask-at", std::to_string(picture.size())}, picture + mask);
 }
 
 }  // namespace comfyd::app

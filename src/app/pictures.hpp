@@ -1,5 +1,5 @@
-// Pictures in other forms, for clients that ask for them: the engine's codecs behind the ports of
-// the API. Any thread; computes for long: for the pool.
+// Pictures in other forms, for clients that ask for them: each is made by a child process of its
+// own (app/picture_command.hpp). Any thread; takes long: for the pool.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace comfyd::app {
 
-// Code::invalid_argument for what is no picture.
+// Code::invalid_argument for what is no picture, or one that ends or holds up whoever reads it.
 Result<std::string> convert_picture(const api::PictureRequest& request);
 // `picture` with the alpha of `mask`, which is stretched where the sizes differ; PNG.
 Result<std::string> replace_alpha(const std::string& picture, const std::string& mask);

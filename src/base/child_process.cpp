@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.hpp"
+#include "base/spawn_plan.hpp"
 
 namespace comfyd {
 namespace {
@@ -27,48 +27,6 @@ using Descriptor = asio::posix::basic_stream_descriptor<Executor>;
 
 constexpr asio::use_awaitable_t<Executor> kAwait{};
 constexpr std::size_t kLineBytesMax = 4096;
-
-std::vector<char*> pointers_to(std::vector<std::string>& texts) {
-    std::vector<char*> pointers;
-    for (std::string& text : texts) {
-        pointers.push_back(text.data());
-    }
-    pointers.push_back(nullptr);
-    return pointers;
-}
-
-// How the child begins: in a process group of its own, so that a Ctrl-C on our terminal is ours to
-// pass on, with every signal as a new program expects it, and with no file but the standard three.
-class SpawnPlan {
-public:
-    explicit SpawnPlan(int output) {
-        posix_spawn_file_actions_init(&actions);
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-        posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-        posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
-        posix_spawnattr_init(&attributes);
-        sigset_t none;
-        sigset_t all;
-        sigemptyset(&none);
-        sigfillset(&all);
-        posix_spawnattr_setsigmask(&attributes, &none);
-        posix_spawnattr_setsigdefault(&attributes, &all);
-        posix_spawnattr_setpgroup(&attributes, 0);
-        posix_spawnattr_setflags(
-            &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
-        );
-    }
-    ~SpawnPlan() {
-        posix_spawn_file_actions_destroy(&actions);
-        posix_spawnattr_destroy(&attributes);
-    }
-    SpawnPlan(const SpawnPlan&) = delete;
-    SpawnPlan& operator=(const SpawnPlan&) = delete;
-
-    posix_spawn_file_actions_t actions{};
-    posix_spawnattr_t attributes{};
-};
 
 std::string describe(int status) {
     if (WIFSIGNALED(status)) {
@@ -189,19 +147,12 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(
     }
     Descriptor output(executor, pipe[0]);
     Descriptor child_side(executor, pipe[1]);  // closed when we return
-    std::vector<std::string> arguments = command.arguments;
-    arguments.insert(arguments.begin(), command.program);
-    std::vector<std::string> environment = command.environment;
-    const SpawnPlan plan(pipe[1]);
+    SpawnPlan plan;
+    posix_spawn_file_actions_addopen(&plan.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&plan.actions, pipe[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&plan.actions, pipe[1], STDERR_FILENO);
     pid_t pid = 0;
-    const int failed = ::posix_spawn(
-        &pid,
-        command.program.c_str(),
-        &plan.actions,
-        &plan.attributes,
-        pointers_to(arguments).data(),
-        pointers_to(environment).data()
-    );
+    const int failed = plan.spawn(command, pid);
     if (failed != 0) {
         return cannot_start(command, failed);
     }

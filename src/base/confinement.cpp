@@ -49,6 +49,9 @@ Result<std::vector<std::string>> confine(const Confinement& limits) {
     note("no new privileges", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
     note("no memory dumps", limit(RLIMIT_CORE, 0));
     note("limit of open files", limit(RLIMIT_NOFILE, limits.open_files_max));
+    if (limits.cpu_seconds_max != 0) {
+        note("limit of computing time", limit(RLIMIT_CPU, limits.cpu_seconds_max));
+    }
     if (limits.memory_bytes_max != 0 && kCountsMemory) {
         note("limit of memory", limit(RLIMIT_DATA, limits.memory_bytes_max));
     }

@@ -15,6 +15,7 @@ namespace comfyd {
 struct Confinement {
     int parent = 0;                      // its pid; the process ends with it. 0: it does not
     std::uint64_t memory_bytes_max = 0;  // 0: no limit
+    std::uint64_t cpu_seconds_max = 0;   // likewise
     std::uint64_t open_files_max = 1'024;
     std::vector<std::filesystem::path> folders{};  // all that it may write in; they exist
 };

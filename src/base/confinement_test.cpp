@@ -105,6 +105,16 @@ TEST_F(ConfinementTest, HasNoNetworkAndStartsNothing) {
     EXPECT_EQ(answer, 0);
 }
 
+TEST_F(ConfinementTest, ComputingTimeHasAnEnd) {
+    limits_.cpu_seconds_max = 7;
+    const int answer = run_confined([] {
+        rlimit limit{};
+        return ::getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max == 7 ? 0 : 1;
+    });
+    SKIP_WHERE_IMPOSSIBLE(answer);
+    EXPECT_EQ(answer, 0);
+}
+
 TEST_F(ConfinementTest, MemoryAndFilesHaveAnEnd) {
     limits_.memory_bytes_max = 256ULL << 20;
     limits_.open_files_max = 100;

@@ -1,0 +1,29 @@
+// How a child process begins: in a process group of its own, so that a Ctrl-C on our terminal is
+// ours to pass on, with every signal as a new program expects it, and with no file but the standard
+// three. Which these are says whoever starts it, through `actions`.
+#pragma once
+
+#include <spawn.h>
+#include <sys/types.h>
+
+#include "base/child_process.hpp"
+
+namespace comfyd {
+
+class SpawnPlan {
+public:
+    SpawnPlan();
+    ~SpawnPlan();
+    SpawnPlan(const SpawnPlan&) = delete;
+    SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+    // Once. An errno, or 0.
+    int spawn(const ChildCommand& command, pid_t& pid);
+
+    posix_spawn_file_actions_t actions{};
+
+private:
+    posix_spawnattr_t attributes_{};
+};
+
+}  // namespace comfyd
