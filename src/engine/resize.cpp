@@ -400,7 +400,9 @@ Result<Image> resize(
     const ImageShape& shape = image.shape();
     const Cut cut = cut_for(shape, width, height, crop);
     const bool is_empty = width == 0 || height == 0;
-    if (cut.width == 0 || cut.height == 0 || (is_empty && method != ResizeMethod::area)) {
+    const bool is_cut_to_nothing = cut.width == 0 || cut.height == 0;
+    if ((is_cut_to_nothing && method != ResizeMethod::lanczos) ||
+        (is_empty && method != ResizeMethod::area)) {
         return sizes_refused(
             method,
             {shape.batch, cut.height, cut.width, shape.channels},
@@ -419,6 +421,12 @@ Result<Image> resize(
         return fail(std::move(out.error()));
     }
     if (is_empty) {
+        return std::move(*out).finish();
+    }
+    if (is_cut_to_nothing) {  // of which Pillow makes black
+        for (std::size_t row = 0; row < shape.batch * height; ++row) {
+            std::fill_n(out->row(row), width * shape.channels, 0.0F);
+        }
         return std::move(*out).finish();
     }
     Job job{call, image, cut, std::move(*out)};

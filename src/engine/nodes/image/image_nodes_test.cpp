@@ -1,6 +1,6 @@
 // What the recordings do not show: pictures of one pixel, values that are no numbers or far too
 // large, and refusals.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <functional>
@@ -294,6 +294,31 @@ TEST_F(ImageNodes, LinkedNumbersOfAGridMayBeAnything) {
     EXPECT_EQ(made(-1, 4, 0), "Width and height must be >= 0");
     EXPECT_EQ(made(2, 0, 0), "height and width must be > 0");
     EXPECT_EQ(made(2, INT64_MIN, INT64_MIN), "Width and height must be >= 0");
+}
+
+TEST_F(ImageNodes, LanczosMakesBlackOfACutWithoutRows) {
+    const auto scaled = [&](const char* method, std::int64_t width, std::int64_t height) {
+        return Inputs{
+            {"image", plain({2, 16, 16, 3}, 0.5F)},
+            {"upscale_method", std::string(method)},
+            {"width", width},
+            {"height", height},
+            {"crop", std::string("center")}
+        };
+    };
+    // The middle of the picture that has the shape of the result: 16 / 19 rows, or columns.
+    for (const auto& [width, height] : {std::pair<std::int64_t, std::int64_t>{57, 3}, {3, 57}}) {
+        const Image black = picture(image_scale(), scaled("lanczos", width, height));
+        EXPECT_EQ(black.shape().width, static_cast<std::size_t>(width));
+        EXPECT_EQ(black.shape().height, static_cast<std::size_t>(height));
+        for (std::size_t i = 0; i < black.shape().floats(); ++i) {
+            ASSERT_EQ(black.data()[i], 0.0F);
+        }
+    }
+    EXPECT_THAT(
+        refusal(image_scale(), scaled("bilinear", 57, 3)),
+        testing::HasSubstr("greater than 0, but got input (H: 0, W: 16)")
+    );
 }
 
 TEST_F(ImageNodes, OnlyAreaScalesToNothing) {
