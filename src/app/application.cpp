@@ -179,9 +179,14 @@ private:
             return fail(std::move(key.error()));
         }
         const fleet::TenantFolders folders{std::move(*key), !config_.keys.empty()};
-        worker_client_ = std::make_unique<net::Client>(core_.executor(), net::ClientOptions{});
+        std::vector<fleet::Lane> lanes;
+        for (auto* context : io_.contexts()) {
+            const Executor io = context->get_executor();
+            worker_clients_.push_back(std::make_unique<net::Client>(io, net::ClientOptions{}));
+            lanes.push_back({io, *worker_clients_.back()});
+        }
         fleet_ = std::make_unique<fleet::Fleet>(
-            core_.executor(), clock_, *worker_client_, *assets_, pool_, fleet_options(folders)
+            core_.executor(), clock_, std::move(lanes), *assets_, pool_, fleet_options(folders)
         );
         for (const WorkerSetting& worker : config_.workers) {
             fleet::WorkerConfig made{worker.id, worker.url};
@@ -437,7 +442,10 @@ private:
         co_await service_->stop(grace);
         co_await learned_->stop();
         co_await fleet_->stop();
-        worker_client_->close_idle();
+        for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
+            net::Client* client = worker_clients_[i].get();
+            boost::asio::post(*io_.contexts()[i], [client] { client->close_idle(); });
+        }
         co_return true;
     }
 
@@ -498,7 +506,7 @@ private:
     std::unique_ptr<ledger::SqliteLedger> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
-    std::unique_ptr<net::Client> worker_client_;
+    std::vector<std::unique_ptr<net::Client>> worker_clients_;  // one for each io thread
     std::unique_ptr<fleet::Fleet> fleet_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;

@@ -32,17 +32,27 @@ Digest digest_of(const ClassCache::Told& told) {
 Task<Result<Classes>> ClassCache::read(Told told) {
     const auto kept = std::make_shared<const Told>(std::move(told));  // us and the pool's thread
     const auto digest = co_await pool_.run([kept] { return digest_of(*kept); });
-    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
-    if (const auto found = known_.find(digest); found != known_.end()) {
-        if (auto classes = found->second.lock()) {
-            co_return classes;
-        }
+    if (auto known = find(digest)) {
+        co_return known;
     }
     auto classes = co_await pool_.run([kept] { return parse(*kept); });
-    if (classes) {
-        known_[digest] = *classes;
+    if (!classes) {
+        co_return classes;
     }
-    co_return classes;
+    // Those of an equal worker may have come meanwhile: the first stay.
+    const std::scoped_lock lock(mutex_);
+    auto first = known_[digest].lock();
+    if (!first) {
+        known_[digest] = first = std::move(*classes);
+    }
+    co_return first;
+}
+
+Classes ClassCache::find(const Digest& digest) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    const auto found = known_.find(digest);
+    return found == known_.end() ? nullptr : found->second.lock();
 }
 
 }  // namespace comfyd::fleet

@@ -1,9 +1,10 @@
 // Node classes by the document that they were read from, so that workers with equal documents share
-// one object. Core executor; hashing and parsing run on the pool.
+// one object. Any thread; hashing and parsing run on the pool.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/crypto.hpp"
@@ -26,7 +27,10 @@ public:
     Task<Result<std::shared_ptr<const workflow::NodeClasses>>> read(Told told);
 
 private:
+    std::shared_ptr<const workflow::NodeClasses> find(const Digest& digest);
+
     Pool& pool_;
+    std::mutex mutex_;
     std::map<Digest, std::weak_ptr<const workflow::NodeClasses>> known_;
 };
 

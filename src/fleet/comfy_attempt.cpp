@@ -30,8 +30,8 @@ ComfyAttempt::ComfyAttempt(
       listener_(listener),
       stop_(stop),
       owner_of_(std::move(owner_of)),
-      wake_(link.core),
-      gone_(link.core),
+      wake_(link.executor),
+      gone_(link.executor),
       last_message_(Ticks::now()),
       last_look_(last_message_),
       silence_{last_message_, last_message_, 0},
@@ -39,7 +39,7 @@ ComfyAttempt::ComfyAttempt(
 
 // The work runs as a task of its own, so that a stop interrupts whatever it waits for.
 Task<Result<jobs::AttemptResult>> ComfyAttempt::run() {
-    TaskGroup work(link_.core);
+    TaskGroup work(link_.executor);
     work.spawn("attempt", execute());
     const std::optional<Code> why = co_await wait_for_end(result_, stop_, assignment_.timeout);
     if (why) {
@@ -284,7 +284,7 @@ void ComfyAttempt::leave_worker() {
         if (meter_) {
             meter_->ended(seconds_now());
         }
-        link_.prompt_ended();
+        link_.prompt_left(assignment_.prompt_id);
     }
 }
 

@@ -1,5 +1,5 @@
-// One try of a job on one ComfyUI worker, from its inputs to its outputs. Owned by ComfyWorker::run
-// for its length; core executor only.
+// One try of a job on one ComfyUI worker, from its inputs to its outputs. Owned by
+// ComfyMachine::run for its length; the machine's executor only.
 //
 // The worker's messages only say when to look: how a prompt ended is read from the worker's
 // history, and the queue and the history are also polled, so that a silent or broken WebSocket
@@ -30,7 +30,7 @@ namespace comfyd::fleet {
 
 // What the attempts on one worker share with it. Owned by the worker, which outlives them.
 struct ComfyLink {
-    Executor core;
+    Executor executor;
     comfy::Client client;
     assets::Store& store;
     Pool& pool;
@@ -40,7 +40,7 @@ struct ComfyLink {
     // File name -> input value, of files that need not be sent again. Emptied when the worker may
     // have restarted.
     std::map<std::string, std::string> uploaded;
-    std::function<void()> prompt_ended;  // the worker can take another one
+    std::function<void(std::string prompt_id)> prompt_left;  // the worker can take another one
     NodeCosts& costs;
     std::string gpu_type{};  // once it is known
     double gpu_second_usd = 0;

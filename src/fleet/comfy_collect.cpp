@@ -35,7 +35,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::collect() {
     if (items.size() == 1) {
         co_await collect_some(items, outputs);
     } else {
-        TaskGroup downloads(link_.core);
+        TaskGroup downloads(link_.executor);
         const auto count = std::min(items.size(), static_cast<std::size_t>(options_.downloads_max));
         for (std::size_t i = 0; i < count; ++i) {
             // Both vectors live in this frame until every task has ended.

@@ -4,7 +4,7 @@
 
 #include "base/crypto.hpp"
 #include "base/log.hpp"
-#include "fleet/comfy_worker.hpp"
+#include "fleet/comfy_machine.hpp"
 #include "workflow/merge.hpp"
 
 namespace comfyd::fleet {
@@ -22,7 +22,7 @@ double jitter() {
 
 }  // namespace
 
-Task<> ComfyWorker::watch_health() {
+Task<> ComfyMachine::watch_health() {
     while (true) {
         check_wanted_ = false;
         co_await check_health();
@@ -36,24 +36,25 @@ Task<> ComfyWorker::watch_health() {
     }
 }
 
-Task<> ComfyWorker::check_health() {
+Task<> ComfyMachine::check_health() {
     checked_at_ = Ticks::now();
     auto stats = co_await link_.client.system_stats();
     if (!stats) {
         note_failure(stats.error());
         co_return;
     }
-    stats_ = std::move(*stats);
-    link_.gpu_type = stats_.device;
+    known_.stats = std::move(*stats);
+    report();
+    link_.gpu_type = known_.stats.device;
     for (const auto& [prompt, attempt] : attempts_) {
-        attempt->on_machine(stats_);
+        attempt->on_machine(known_.stats);
     }
     failures_ = 0;
     if (!reachable_) {
         reachable_ = true;
         reachable_changed_.notify();
     }
-    if (state_ != State::up) {
+    if (known_.state != State::up) {
         auto up = co_await come_up();
         if (!up) {
             note_failure(up.error());
@@ -70,14 +71,13 @@ Task<> ComfyWorker::check_health() {
         auto refreshed = co_await refresh_classes();
         if (!refreshed) {
             log::debug(
-                "node classes not read",
-                {{"worker", config_.id}, {"error", refreshed.error().message}}
+                "node classes not read", {{"worker", id_}, {"error", refreshed.error().message}}
             );
         }
     }
 }
 
-Task<Result<>> ComfyWorker::come_up() {
+Task<Result<>> ComfyMachine::come_up() {
     if (blockage_) {
         auto free = co_await check_blockage();
         if (!free) {
@@ -96,23 +96,22 @@ Task<Result<>> ComfyWorker::come_up() {
     if (stop) {
         co_return Result<>();
     }
-    state_ = State::up;
-    last_error_.clear();
+    known_.state = State::up;
+    known_.last_error.clear();
     checks_down_ = 0;
-    failed_in_a_row_ = 0;
     log::info(
         "worker is up",
-        {{"worker", config_.id},
-         {"version", stats_.version},
-         {"device", stats_.device},
-         {"node_classes", classes_->size()},
+        {{"worker", id_},
+         {"version", known_.stats.version},
+         {"device", known_.stats.device},
+         {"node_classes", known_.classes->size()},
          {"websocket", socket_number_ != 0}}
     );
-    parts_.changed();
+    report();
     co_return Result<>();
 }
 
-Task<Result<>> ComfyWorker::refresh_classes() {
+Task<Result<>> ComfyMachine::refresh_classes() {
     auto document = co_await link_.client.object_info();
     if (!document) {
         co_return fail(std::move(document.error()));
@@ -133,16 +132,16 @@ Task<Result<>> ComfyWorker::refresh_classes() {
     }
     classes_read_at_ = Ticks::now();
     classes_stale_ = lists_stale_ = false;
-    if (classes_ != *classes) {
-        classes_ = std::move(*classes);
-        merges_ = workflow::worker_supports_merge(*classes_);
-        parts_.classes_changed();
+    if (known_.classes != *classes) {
+        known_.classes = std::move(*classes);
+        known_.merges = workflow::worker_supports_merge(*known_.classes);
+        report();
     }
     co_return Result<>();
 }
 
 // A blocked worker answers as if nothing were wrong; only its queue shows whether it works again.
-Task<Result<>> ComfyWorker::check_blockage() {
+Task<Result<>> ComfyMachine::check_blockage() {
     auto queue = co_await link_.client.queue();
     if (!queue) {
         co_return fail(std::move(queue.error()));
@@ -158,7 +157,7 @@ Task<Result<>> ComfyWorker::check_blockage() {
 }
 
 // Prompts that were given up while the worker could not be reached must not keep it busy.
-Task<> ComfyWorker::clear_orphans() {
+Task<> ComfyMachine::clear_orphans() {
     if (orphans_.empty()) {
         co_return;
     }
@@ -175,35 +174,35 @@ Task<> ComfyWorker::clear_orphans() {
             removed = co_await link_.client.interrupt(prompt);
         }
         if (!removed) {
-            log::debug(
-                "orphan not removed", {{"worker", config_.id}, {"error", removed.error().message}}
-            );
+            log::debug("orphan not removed", {{"worker", id_}, {"error", removed.error().message}});
         }
     }
 }
 
-void ComfyWorker::note_failure(const Error& error) {
+void ComfyMachine::note_failure(const Error& error) {
     if (error.code == Code::cancelled) {
         return;
     }
     ++failures_;
     const bool gone = comfy::is_refused(error) || failures_ >= options_.health_failures_max;
-    if (state_ != State::down && gone) {
+    if (known_.state != State::down && gone) {
         go_down(error.message);
         if (!comfy::is_refused(error)) {
-            end_process();
+            parts_.end_process();
         }
-    } else if (state_ != State::up) {
-        last_error_ = error.message;
+    } else if (known_.state != State::up) {
+        known_.last_error = error.message;
         ++checks_down_;
+        report();
     }
 }
 
-void ComfyWorker::go_down(std::string reason) {
-    const bool was_down = state_ == State::down;
-    state_ = State::down;
-    last_error_ = std::move(reason);
+void ComfyMachine::go_down(std::string reason) {
+    const bool was_down = known_.state == State::down;
+    known_.state = State::down;
+    known_.last_error = std::move(reason);
     link_.uploaded.clear();
+    report();
     if (was_down) {
         return;
     }
@@ -214,18 +213,11 @@ void ComfyWorker::go_down(std::string reason) {
             events_->abort();
         }
     }
-    log::info("worker is down", {{"worker", config_.id}, {"error", last_error_}});
-    parts_.changed();
+    log::info("worker is down", {{"worker", id_}, {"error", known_.last_error}});
 }
 
-void ComfyWorker::end_process() {
-    if (is_engine()) {
-        config_.process->end_child();
-    }
-}
-
-Millis ComfyWorker::next_check() {
-    if (state_ == State::up) {
+Millis ComfyMachine::next_check() {
+    if (known_.state == State::up) {
         return failures_ > 0 ? options_.health_retry : options_.health_interval;
     }
     constexpr int kDoublingsMax = 20;
@@ -237,22 +229,22 @@ Millis ComfyWorker::next_check() {
     return Millis(static_cast<std::int64_t>(wait * jitter()));
 }
 
-void ComfyWorker::check_soon() {
+void ComfyMachine::check_soon() {
     check_wanted_ = true;
     check_.notify();
 }
 
 // Short runs would fall between the regular checks; but each look is answered by the interpreter
 // that samples.
-void ComfyWorker::look_at_machine() {
-    if (state_ == State::up && Ticks::now() - checked_at_ >= options_.busy_look) {
+void ComfyMachine::look_at_machine() {
+    if (known_.state == State::up && Ticks::now() - checked_at_ >= options_.busy_look) {
         check_soon();
     }
 }
 
 // The new socket comes only after the old one is gone: a worker that notices the end of an old
 // socket late would silence a new one of the same id.
-Task<> ComfyWorker::keep_socket() {
+Task<> ComfyMachine::keep_socket() {
     while (true) {
         while (!reachable_) {
             co_await reachable_changed_.wait();
@@ -275,9 +267,7 @@ Task<> ComfyWorker::keep_socket() {
             }
             check_soon();
         } else {
-            log::debug(
-                "no WebSocket", {{"worker", config_.id}, {"error", connected.error().message}}
-            );
+            log::debug("no WebSocket", {{"worker", id_}, {"error", connected.error().message}});
         }
         co_await sleep_for(options_.reconnect_delay);
         const bool stop = co_await is_cancelled();
@@ -287,24 +277,22 @@ Task<> ComfyWorker::keep_socket() {
     }
 }
 
-Task<> ComfyWorker::read_socket() {
+Task<> ComfyMachine::read_socket() {
     while (true) {
         auto message = co_await events_->next();
         if (!message) {
-            log::debug(
-                "WebSocket ended", {{"worker", config_.id}, {"error", message.error().message}}
-            );
+            log::debug("WebSocket ended", {{"worker", id_}, {"error", message.error().message}});
             co_return;
         }
         dispatch(*message);
     }
 }
 
-void ComfyWorker::dispatch(const comfy::Message& message) {
+void ComfyMachine::dispatch(const comfy::Message& message) {
     const auto* unknown = std::get_if<comfy::Unknown>(&message);
     if (std::holds_alternative<comfy::Malformed>(message) || (unknown && !unknown->data)) {
         ++messages_skipped_;
-        log::debug("message skipped", {{"worker", config_.id}, {"skipped", messages_skipped_}});
+        log::debug("message skipped", {{"worker", id_}, {"skipped", messages_skipped_}});
         return;
     }
     const std::string_view prompt = comfy::prompt_id_of(message);

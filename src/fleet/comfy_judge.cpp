@@ -3,7 +3,7 @@
 
 #include "base/log.hpp"
 #include "comfy/members.hpp"
-#include "fleet/comfy_worker.hpp"
+#include "fleet/comfy_machine.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -29,15 +29,12 @@ bool put_stand_in(
 
 }  // namespace
 
-bool ComfyWorker::can_judge() const {
-    return state_ == State::up && classes_ != nullptr && classes_->notes().told;
-}
-
-Task<std::optional<workflow::PromptVerdict>> ComfyWorker::judge(
+Task<std::optional<workflow::PromptVerdict>> ComfyMachine::judge(
     json::object prompt, std::vector<std::string> targets
 ) {
+    const auto self = shared_from_this();
     for (const AssetUse& use : find_asset_uses(prompt)) {
-        if (!put_stand_in(use, prompt, *classes_)) {
+        if (!put_stand_in(use, prompt, *known_.classes)) {
             co_return std::nullopt;
         }
     }
@@ -54,8 +51,7 @@ Task<std::optional<workflow::PromptVerdict>> ComfyWorker::judge(
     const json::object* error = comfy::object_of(answer.error().details, "error");
     if (answer.error().code != Code::worker_rejected || error == nullptr) {
         log::debug(
-            "worker did not judge a prompt",
-            {{"worker", config_.id}, {"error", answer.error().message}}
+            "worker did not judge a prompt", {{"worker", id_}, {"error", answer.error().message}}
         );
         co_return std::nullopt;
     }

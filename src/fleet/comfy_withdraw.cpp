@@ -26,7 +26,7 @@ Task<> ComfyAttempt::withdraw() {
     }
     orphaned_ = true;
     const auto deadline = Ticks::now() + options_.cancel_grace;
-    TaskGroup work(link_.core);
+    TaskGroup work(link_.executor);
     work.spawn("withdraw", push_until_gone());
     bool abandoned = false;
     while (orphaned_ && !abandoned && Ticks::now() < deadline) {

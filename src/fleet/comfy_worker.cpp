@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.hpp"
-#include "comfy/members.hpp"
+#include <boost/asio/post.hpp>
+
+#include "base/cancellable_hop.hpp"
+#include "base/hop.hpp"
 #include "fleet/merged_run.hpp"
 
 namespace comfyd::fleet {
@@ -12,31 +14,13 @@ namespace {
 
 // One runs while the results of others are fetched; more than that wait for the network.
 constexpr std::size_t kAttemptsPerSlot = 4;
-
-std::string new_client_id(const Clock& clock) {
-    return "comfyd-" + Uuid::make(clock.now()).to_string();
-}
-
-// The worker lacks a node class that we thought it had. Servers before 0.12 have no word of their
-// own for it.
-bool names_missing_class(const Error& error) {
-    const json::object* answer = comfy::object_of(error.details, "error");
-    const std::string type = answer == nullptr ? "" : comfy::text_of(*answer, "type");
-    return error.code == Code::worker_rejected &&
-           (type == "missing_node_type" || type == "invalid_prompt");
-}
-
-// The worker itself failed, not what it was asked to do.
-bool is_workers_fault(Code code) {
-    return code == Code::worker_lost || code == Code::worker_unavailable ||
-           code == Code::out_of_memory;
-}
+constexpr Millis kLongWait = std::chrono::hours(1);
 
 }  // namespace
 
-ComfyWorker::Seat::Seat(ComfyWorker& worker, ComfyAttempt* attempt)
-    : worker_(&worker), prompt_id_(attempt->assignment().prompt_id) {
-    worker_->attempts_[prompt_id_] = attempt;
+ComfyWorker::Seat::Seat(ComfyWorker& worker, const jobs::Assignment& assignment)
+    : worker_(&worker), prompt_id_(assignment.prompt_id) {
+    worker_->taken_[prompt_id_] = Taken{assignment.job};
     worker_->last_active_at_ = worker_->parts_.clock.now();
 }
 
@@ -45,7 +29,7 @@ ComfyWorker::Seat::Seat(Seat&& other) noexcept
 
 ComfyWorker::Seat::~Seat() {
     if (worker_ != nullptr) {
-        worker_->attempts_.erase(prompt_id_);
+        worker_->taken_.erase(prompt_id_);
         worker_->last_active_at_ = worker_->parts_.clock.now();
         worker_->parts_.changed();
     }
@@ -54,34 +38,82 @@ ComfyWorker::Seat::~Seat() {
 ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
     : config_(std::move(config)),
       parts_(std::move(parts)),
-      options_(parts_.options),
-      link_{
-          parts_.core,
-          comfy::Client(parts_.http, parts_.pool, config_.url, options_.timeouts),
-          parts_.store,
-          parts_.pool,
-          options_,
-          config_.id,
-          new_client_id(parts_.clock),
-          {},
-          parts_.changed,
-          parts_.costs,
-      },
-      check_(parts_.core),
-      reachable_changed_(parts_.core),
-      socket_changed_(parts_.core),
+      door_(std::make_shared<Door>(this)),
+      machine_(std::make_shared<ComfyMachine>(config_, machine_parts())),
       created_at_(parts_.clock.now()),
       last_active_at_(created_at_) {
-    link_.gpu_second_usd = config_.gpu_second_usd;
-    link_.shares_gpu = !config_.gpu.empty();
-    link_.is_engine = is_engine();
-    classes_ = config_.classes;
-    link_.look_at_machine = [this] { look_at_machine(); };
+    known_.classes = config_.classes;
 }
 
-void ComfyWorker::start(TaskGroup& group) {
-    group.spawn("worker health", watch_health());
-    group.spawn("worker socket", keep_socket());
+ComfyWorker::~ComfyWorker() {
+    door_->worker = nullptr;
+}
+
+template <class... Said>
+std::function<void(Said...)> ComfyWorker::door_to(void (ComfyWorker::*enter)(Said...)) {
+    return [core = parts_.core, door = door_, enter](Said... said) {
+        boost::asio::post(core, [door, enter, ... said = std::move(said)]() mutable {
+            if (door->worker != nullptr) {
+                (door->worker->*enter)(std::move(said)...);
+            }
+        });
+    };
+}
+
+ComfyMachineParts ComfyWorker::machine_parts() {
+    return {
+        parts_.lane,
+        parts_.clock,
+        parts_.http,
+        parts_.store,
+        parts_.pool,
+        parts_.classes,
+        parts_.costs,
+        parts_.options,
+        door_to(&ComfyWorker::take),
+        door_to(&ComfyWorker::left),
+        door_to(&ComfyWorker::end_process),
+    };
+}
+
+void ComfyWorker::take(MachineReport report) {
+    const bool has_other_classes = report.classes != known_.classes;
+    const bool has_other_state = report.state != known_.state;
+    known_ = std::move(report);
+    if (has_other_state && is_up()) {
+        failed_in_a_row_ = 0;
+    }
+    if (has_other_classes) {
+        parts_.classes_changed();
+    } else if (has_other_state) {
+        parts_.changed();
+    }
+}
+
+void ComfyWorker::left(std::string prompt_id) {
+    if (const auto found = taken_.find(prompt_id); found != taken_.end()) {
+        found->second.has_left = true;
+        parts_.changed();
+    }
+}
+
+void ComfyWorker::end_process() {
+    if (is_engine()) {
+        config_.process->end_child();
+    }
+}
+
+void ComfyWorker::start() {
+    boost::asio::post(machine_->executor(), [machine = machine_] { machine->start(); });
+}
+
+void ComfyWorker::cancel() {
+    boost::asio::post(machine_->executor(), [machine = machine_] { machine->cancel(); });
+}
+
+Task<> ComfyWorker::join() {
+    const auto machine = machine_;
+    co_await await_on(machine->executor(), machine->join());
 }
 
 void ComfyWorker::set_draining(bool draining) {
@@ -93,28 +125,28 @@ jobs::WorkerInfo ComfyWorker::info() const {
     jobs::WorkerInfo info;
     info.id = config_.id;
     info.url = config_.url;
-    if (state_ != State::up) {
-        info.status = state_ == State::starting ? "starting" : "down";
+    if (!is_up()) {
+        info.status = known_.state == MachineReport::State::starting ? "starting" : "down";
     } else if (draining_) {
         info.status = "draining";
     } else {
         info.status = running() > 0 ? "running" : "idle";
     }
-    info.version = stats_.version;
-    info.gpu = stats_.device;
-    info.vram_total = stats_.vram_total;
-    info.vram_free = stats_.vram_free;
+    info.version = known_.stats.version;
+    info.gpu = known_.stats.device;
+    info.vram_total = known_.stats.vram_total;
+    info.vram_free = known_.stats.vram_free;
     if (is_engine()) {
         info.url = "engine:";
         info.version = COMFYD_VERSION;
         info.gpu = "cpu";
         info.vram_total = info.vram_free = 0;
     }
-    info.node_classes = classes_ ? classes_->size() : 0;
-    info.last_error = last_error_;
-    for (const auto& [prompt, attempt] : attempts_) {
-        if (!attempt->has_left_worker()) {
-            info.current_job = attempt->assignment().job;
+    info.node_classes = known_.classes ? known_.classes->size() : 0;
+    info.last_error = known_.last_error;
+    for (const auto& [prompt, taken] : taken_) {
+        if (!taken.has_left) {
+            info.current_job = taken.job;
         }
     }
     info.created_at = created_at_;
@@ -130,14 +162,12 @@ jobs::WorkerInfo ComfyWorker::info() const {
 
 bool ComfyWorker::available() const {
     const auto slots = static_cast<std::size_t>(config_.slots);
-    return state_ == State::up && !draining_ && running() < slots &&
-           attempts_.size() < slots * kAttemptsPerSlot;
+    return is_up() && !draining_ && running() < slots && taken_.size() < slots * kAttemptsPerSlot;
 }
 
 std::size_t ComfyWorker::running() const {
-    const auto prompts = std::ranges::count_if(attempts_, [](const auto& entry) {
-        return !entry.second->has_left_worker();
-    });
+    const auto prompts =
+        std::ranges::count_if(taken_, [](const auto& entry) { return !entry.second.has_left; });
     const auto groups = std::ranges::count_if(groups_, [](const auto& entry) {
         const auto group = entry.lock();
         return group && group->holds_worker();
@@ -146,14 +176,15 @@ std::size_t ComfyWorker::running() const {
 }
 
 bool ComfyWorker::can_run(const std::string& requirement) const {
-    return classes_ != nullptr && workflow::allows_pool(requirement, config_.pool) &&
-           classes_->has_all(requirement) && (is_engine() || !parts_.left_to_engine(requirement));
+    return known_.classes != nullptr && workflow::allows_pool(requirement, config_.pool) &&
+           known_.classes->has_all(requirement) &&
+           (is_engine() || !parts_.left_to_engine(requirement));
 }
 
 std::string ComfyWorker::abilities() const {
     // Equal classes are one object, and those that a worker had before are kept as long as it has
     // them. What the engine takes over depends on whether there is one.
-    return std::to_string(reinterpret_cast<std::uintptr_t>(classes_.get())) +
+    return std::to_string(reinterpret_cast<std::uintptr_t>(known_.classes.get())) +
            (!is_engine() && parts_.left_to_engine("") ? "+engine" : "") + "/" + config_.pool;
 }
 
@@ -181,11 +212,83 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
     jobs::StopRequest& stop,
     OwnerOf owner_of
 ) {
-    auto attempt = std::make_unique<ComfyAttempt>(
-        link_, std::move(assignment), listener, stop, std::move(owner_of)
+    Seat seat(*this, assignment);
+    auto order = std::make_shared<AttemptOrder>(
+        machine_->executor(),
+        std::move(assignment),
+        std::make_shared<AttemptRelay>(parts_.core, listener),
+        std::move(owner_of)
     );
-    Seat seat(*this, attempt.get());
-    return run_attempt(std::move(attempt), std::move(seat));
+    return run_seated(std::move(order), stop, std::move(seat));
+}
+
+Task<Result<jobs::AttemptResult>> ComfyWorker::run_seated(
+    std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, Seat seat
+) {
+    const Seat held = std::move(seat);  // released when this frame ends
+    const std::uint64_t ends = is_engine() ? config_.process->ends() : 0;
+    auto result = co_await run_away(std::move(order), stop);
+    if (!result && result.error().code == Code::worker_lost && is_engine() &&
+        config_.process->ends() != ends) {
+        result = fail(
+            Code::worker_lost,
+            "the engine's process ended while it ran this job",
+            {{std::string(jobs::kEndedWithProcess), true}}
+        );
+    }
+    count(result);
+    co_return result;
+}
+
+// Lets the machine run it, and passes a stop on to there.
+Task<Result<jobs::AttemptResult>> ComfyWorker::run_away(
+    std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop
+) {
+    std::optional<Result<jobs::AttemptResult>> result;  // lives here until the task has ended
+    TaskGroup away(parts_.core);
+    away.spawn("attempt on a worker", carry_out(order, result, stop.requested));
+    bool is_told = false;
+    bool abandoned = false;
+    while (!result && !abandoned) {
+        if (stop.reason && !is_told) {
+            is_told = true;
+            boost::asio::post(machine_->executor(), [order, why = *stop.reason] {
+                order->stop.stop(why);
+            });
+        }
+        co_await stop.requested.wait_for(kLongWait);
+        abandoned = co_await is_cancelled();
+    }
+    if (!result) {
+        away.cancel();
+    }
+    // A join that is itself cancelled returns early; the task ends all the same.
+    while (away.size() > 0) {
+        co_await away.join();
+    }
+    if (!result) {
+        co_return fail(Code::internal, "the attempt ended without a result");
+    }
+    co_return std::move(*result);
+}
+
+Task<> ComfyWorker::carry_out(
+    std::shared_ptr<AttemptOrder> order,
+    std::optional<Result<jobs::AttemptResult>>& result,
+    Signal& done
+) {
+    result = co_await await_cancellable_on(machine_->executor(), machine_->run(std::move(order)));
+    done.notify();
+}
+
+void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
+    const std::optional<Code> code = result ? std::nullopt : std::optional(result.error().code);
+    if (!code) {
+        ++completed_;
+    } else if (*code != Code::cancelled && *code != Code::shutting_down) {
+        ++failed_;
+    }
+    failed_in_a_row_ = code && is_workers_fault(*code) ? failed_in_a_row_ + 1 : 0;
 }
 
 std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
@@ -194,7 +297,8 @@ std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
     MergedRun::Parts parts{
         parts_.core,
         parts_.clock,
-        [this] { return classes_; },
+        parts_.pool,
+        [this] { return known_.classes; },
         [this](
             jobs::Assignment assignment,
             jobs::AttemptListener& listener,
@@ -211,121 +315,25 @@ std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
 Task<Result<std::string>> ComfyWorker::read_file(
     JobId job, jobs::WorkerFile file, std::uint64_t bytes_max
 ) {
-    std::optional<comfy::FileName> made;
-    for (const auto& [prompt, attempt] : attempts_) {
-        made = made ? std::move(made) : attempt->find_made(job, file);
-    }
-    if (!made) {
-        co_return fail(Code::not_found, "there is no such file");
-    }
-    std::string bytes;
-    // Lives in this frame until view() is done with it.
-    const auto take = [&bytes, bytes_max](std::string_view piece) -> Result<> {
-        if (bytes.size() + piece.size() > bytes_max) {
-            return fail(Code::payload_too_large, "the file is too large to be shown while it runs");
-        }
-        bytes += piece;
-        return {};
-    };
-    auto type = co_await link_.client.view(std::move(*made), take);
-    if (!type) {
-        co_return fail(std::move(type.error()));
-    }
-    co_return bytes;
+    return await_on(machine_->executor(), machine_->read_file(job, std::move(file), bytes_max));
 }
 
 Task<bool> ComfyWorker::has_input(std::string name) {
-    if (state_ != State::up) {
-        co_return false;
-    }
-    const auto slash = name.rfind('/');
-    const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
-    comfy::FileName file{name.substr(start), name.substr(0, start == 0 ? 0 : slash), "input"};
-    auto found = co_await link_.client.has_file(std::move(file));
-    // Only files directly in the folder are in its lists.
-    if (found && *found && start == 0 && !lists_stale_) {
-        lists_stale_ = true;
-        check_soon();
-    }
-    co_return found && *found;
+    return await_on(machine_->executor(), machine_->has_input(std::move(name)));
 }
 
 Task<Result<>> ComfyWorker::free_memory(bool models, bool results) {
-    return link_.client.free(models, results);
+    return await_on(machine_->executor(), machine_->free_memory(models, results));
 }
 
-Task<Result<jobs::AttemptResult>> ComfyWorker::run_attempt(
-    std::unique_ptr<ComfyAttempt> attempt, Seat seat
-) {
-    const Seat held = std::move(seat);  // released before the attempt goes, when this frame ends
-    const auto& assignment = attempt->assignment();
-    if (state_ != State::up && !assignment.reattach) {
-        co_return fail(
-            Code::worker_unavailable, "worker " + config_.id + " is down: " + last_error_
-        );
-    }
-    log::debug(
-        "attempt starts",
-        {{"job", assignment.job},
-         {"worker", config_.id},
-         {"attempt", assignment.attempt},
-         {"prompt", assignment.prompt_id}}
-    );
-    orphans_.erase(assignment.prompt_id);
-    const std::uint64_t socket = socket_number_;
-    const std::uint64_t ends = is_engine() ? config_.process->ends() : 0;
-    auto result = co_await attempt->run();
-    attempt->tell_usage(result);
-    if (!result && result.error().code == Code::worker_lost && is_engine() &&
-        config_.process->ends() != ends) {
-        result = fail(
-            Code::worker_lost,
-            "the engine's process ended while it ran this job",
-            {{std::string(jobs::kEndedWithProcess), true}}
-        );
-    }
-    settle(*attempt, result, socket);
-    co_return result;
+bool ComfyWorker::can_judge() const {
+    return is_up() && known_.classes != nullptr && known_.classes->notes().told;
 }
 
-// What an attempt's end says about the worker. `socket`: the WebSocket at its start.
-void ComfyWorker::settle(
-    const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
+Task<std::optional<workflow::PromptVerdict>> ComfyWorker::judge(
+    json::object prompt, std::vector<std::string> targets
 ) {
-    const auto& assignment = attempt.assignment();
-    const std::optional<Code> code = result ? std::nullopt : std::optional(result.error().code);
-    log::debug(
-        "attempt ended",
-        {{"job", assignment.job},
-         {"worker", config_.id},
-         {"result", code ? to_string(*code) : "success"}}
-    );
-    if (!code) {
-        ++completed_;
-    } else if (*code != Code::cancelled && *code != Code::shutting_down) {
-        ++failed_;
-    }
-    failed_in_a_row_ = code && is_workers_fault(*code) ? failed_in_a_row_ + 1 : 0;
-    if (attempt.is_orphaned()) {
-        orphans_.insert(assignment.prompt_id);
-    }
-    if (attempt.blockage()) {
-        blockage_ = attempt.blockage();
-        go_down(blockage_->reason);
-        end_process();
-    } else if (code && is_workers_fault(*code)) {
-        check_soon();
-    } else if (code && names_missing_class(result.error())) {
-        classes_stale_ = true;
-        check_soon();
-    }
-    if (!code && attempt.was_silent() && socket != 0 && socket == socket_number_ && events_) {
-        // An earlier socket of our id took this one with it when the worker noticed its end. A new
-        // id has no past.
-        log::warning("worker's WebSocket is silent, it gets a new one", {{"worker", config_.id}});
-        link_.client_id = new_client_id(parts_.clock);
-        events_->abort();
-    }
+    return await_on(machine_->executor(), machine_->judge(std::move(prompt), std::move(targets)));
 }
 
 }  // namespace comfyd::fleet

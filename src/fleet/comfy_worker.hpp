@@ -1,21 +1,16 @@
-// One ComfyUI server of the fleet: whether it is there, what it can run, its WebSocket, and the
-// attempts on it. Owned by the Fleet; core executor only.
-//
-// It goes down when its connection is refused or several checks in a row fail, and comes up when it
-// answers again and has told its node classes. It has at most one WebSocket at a time, under one
-// client id.
+// One ComfyUI server of the fleet, as the core knows it: what it can run, what it is given and
+// whether it can take more. The server itself is driven by its ComfyMachine, on one of the io
+// threads; what that tells arrives here by posts. Owned by the Fleet; core executor only.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "fleet/class_cache.hpp"
-#include "fleet/comfy_attempt.hpp"
+#include "fleet/comfy_machine.hpp"
 #include "fleet/options.hpp"
 #include "jobs/fleet.hpp"
 #include "net/client.hpp"
@@ -26,8 +21,9 @@ namespace comfyd::fleet {
 // What a worker needs of its surroundings, all of which outlive it.
 struct ComfyWorkerParts {
     Executor core;
+    Executor lane;      // that its machine lives on
+    net::Client& http;  // of the lane
     const Clock& clock;
-    net::Client& http;
     assets::Store& store;
     Pool& pool;
     ClassCache& classes;
@@ -43,16 +39,19 @@ class MergedRun;
 class ComfyWorker final : public jobs::Worker {
 public:
     ComfyWorker(WorkerConfig config, ComfyWorkerParts parts);
+    ~ComfyWorker() override;
 
-    // Spawns its loops; the group is cancelled and joined before the worker goes.
-    void start(TaskGroup& group);
+    void start();
+    // Ends the watching; join() returns when it has ended.
+    void cancel();
+    Task<> join();
     void set_draining(bool draining);
     bool is_draining() const { return draining_; }
     // Our own, in a child process.
     bool is_engine() const { return config_.process != nullptr; }
-    bool is_up() const { return state_ == State::up; }
+    bool is_up() const { return known_.state == MachineReport::State::up; }
     // nullptr until it first told them; kept while it is down.
-    std::shared_ptr<const workflow::NodeClasses> classes() const { return classes_; }
+    std::shared_ptr<const workflow::NodeClasses> classes() const { return known_.classes; }
 
     jobs::WorkerInfo info() const override;
     const std::string& id() const override { return config_.id; }
@@ -66,7 +65,7 @@ public:
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
-    bool merges() const override { return merges_; }
+    bool merges() const override { return known_.merges; }
     std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
         override;
@@ -83,13 +82,18 @@ public:
     );
 
 private:
-    enum class State { starting, up, down };
-    using Ticks = std::chrono::steady_clock;
-
+    // Where posts of the machine arrive; they may come after our end.
+    struct Door {
+        ComfyWorker* worker;
+    };
+    struct Taken {
+        JobId job;
+        bool has_left = false;  // the machine is done with the prompt; results are being fetched
+    };
     // Holds the place of an attempt from the call of run() to its end.
     class Seat {
     public:
-        Seat(ComfyWorker& worker, ComfyAttempt* attempt);
+        Seat(ComfyWorker& worker, const jobs::Assignment& assignment);
         ~Seat();
         Seat(Seat&& other) noexcept;
         Seat& operator=(Seat&&) = delete;
@@ -99,69 +103,43 @@ private:
         std::string prompt_id_;
     };
 
+    ComfyMachineParts machine_parts();
+    // A call that the machine can post, with what it says.
+    template <class... Said>
+    std::function<void(Said...)> door_to(void (ComfyWorker::*enter)(Said...));
+    void take(MachineReport report);
+    void left(std::string prompt_id);
+    // Where it is ours to end, and does not do what it is told.
+    void end_process();
+
     Task<Result<jobs::AttemptResult>> run_prompt(
         jobs::Assignment assignment,
         jobs::AttemptListener& listener,
         jobs::StopRequest& stop,
         OwnerOf owner_of
     );
-    Task<Result<jobs::AttemptResult>> run_attempt(std::unique_ptr<ComfyAttempt> attempt, Seat seat);
-    void settle(
-        const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
+    Task<Result<jobs::AttemptResult>> run_seated(
+        std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, Seat seat
     );
-
-    Task<> watch_health();
-    Task<> check_health();
-    Task<Result<>> come_up();
-    Task<Result<>> refresh_classes();
-    Task<Result<>> check_blockage();
-    Task<> clear_orphans();
-    void note_failure(const Error& error);
-    void go_down(std::string reason);
-    // Where it is ours to end, and does not do what it is told.
-    void end_process();
-    Millis next_check();
-    void check_soon();
-    void look_at_machine();
-
-    Task<> keep_socket();
-    Task<> read_socket();
-    void dispatch(const comfy::Message& message);
+    Task<Result<jobs::AttemptResult>> run_away(
+        std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop
+    );
+    Task<> carry_out(
+        std::shared_ptr<AttemptOrder> order,
+        std::optional<Result<jobs::AttemptResult>>& result,
+        Signal& done
+    );
+    void count(const Result<jobs::AttemptResult>& result);
 
     WorkerConfig config_;
     ComfyWorkerParts parts_;
-    const FleetOptions& options_;
-    ComfyLink link_;
+    std::shared_ptr<Door> door_;
+    std::shared_ptr<ComfyMachine> machine_;  // shared with what runs on its executor
 
-    State state_ = State::starting;
+    MachineReport known_;
     bool draining_ = false;
-    std::string last_error_;
-    int failures_ = 0;     // of checks, in a row
-    int checks_down_ = 0;  // since it went down
-    std::optional<Blockage> blockage_;
-    std::set<std::string> orphans_;  // prompts that may be on it and that nobody waits for
-    Signal check_;
-    bool check_wanted_ = false;
-    Ticks::time_point checked_at_{};
-
-    std::unique_ptr<comfy::Events> events_;
-    std::uint64_t socket_number_ = 0;  // of the WebSocket; 0: none
-    std::uint64_t sockets_made_ = 0;
-    bool reachable_ = false;
-    Signal reachable_changed_;
-    Signal socket_changed_;
-    std::uint64_t messages_skipped_ = 0;  // unknown or malformed
-
-    comfy::SystemStats stats_;
-    std::shared_ptr<const workflow::NodeClasses> classes_;
-    Ticks::time_point classes_read_at_{};
-    bool merges_ = false;  // has what merged prompts are made with
+    std::map<std::string, Taken> taken_;  // by prompt id
     std::vector<std::weak_ptr<MergedRun>> groups_;
-    bool classes_stale_ = false;  // it refused a class that it should have
-    bool lists_stale_ = false;    // it has a file that its lists lack
-
-    std::map<std::string, ComfyAttempt*, std::less<>>
-        attempts_;  // by prompt id; each lives in its run()
     Time created_at_;
     Time last_active_at_;
     std::uint64_t completed_ = 0;

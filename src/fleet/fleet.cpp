@@ -32,20 +32,19 @@ FleetOptions for_engines(FleetOptions options) {
 Fleet::Fleet(
     Executor core,
     const Clock& clock,
-    net::Client& http,
+    std::vector<Lane> lanes,
     assets::Store& store,
     Pool& pool,
     FleetOptions options
 )
     : core_(core),
       clock_(clock),
-      http_(http),
+      lanes_(std::move(lanes)),
       store_(store),
       pool_(pool),
       options_(std::move(options)),
       engine_options_(for_engines(options_)),
       classes_(pool),
-      loops_(core),
       processes_(core),
       changes_(std::make_shared<Changes>()),
       catalogue_(std::make_shared<workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>())) {
@@ -93,12 +92,14 @@ Result<> Fleet::add_engine(EngineConfig config) {
 Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
     const std::string id = config.id;
     auto process = config.process;
+    const Lane& lane = lanes_[members_.size() % lanes_.size()];
     auto worker = std::make_shared<ComfyWorker>(
         std::move(config),
         ComfyWorkerParts{
             core_,
+            lane.executor,
+            lane.http,
             clock_,
-            http_,
             store_,
             pool_,
             classes_,
@@ -114,7 +115,7 @@ Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
     );
     members_.push_back({worker, std::move(process)});
     if (started_) {
-        worker->start(loops_);
+        worker->start();
     }
     changed(id);
     return {};
@@ -133,7 +134,7 @@ void Fleet::start() {
         if (member.process) {
             member.process->start(processes_);
         }
-        member.worker->start(loops_);
+        member.worker->start();
     }
 }
 
@@ -160,10 +161,11 @@ std::uint64_t Fleet::engine_ends() const {
 
 Task<> Fleet::stop() {
     started_ = false;
-    loops_.cancel();
-    // A join that is itself cancelled returns early; the loops end all the same.
-    while (loops_.size() > 0) {
-        co_await loops_.join();
+    for (const Member& member : members_) {
+        member.worker->cancel();
+    }
+    for (const Member& member : members_) {
+        co_await member.worker->join();
     }
     for (const Member& member : members_) {
         if (member.process) {

@@ -25,13 +25,19 @@ namespace comfyd::fleet {
 
 class ComfyWorker;
 
+// An io thread that workers are driven on.
+struct Lane {
+    Executor executor;
+    net::Client& http;  // of this executor, with AddressPolicy::any
+};
+
 class Fleet final : public jobs::Fleet {
 public:
-    // `http`: of the core executor, with AddressPolicy::any.
+    // `lanes`: at least one; the workers are spread over them.
     Fleet(
         Executor core,
         const Clock& clock,
-        net::Client& http,
+        std::vector<Lane> lanes,
         assets::Store& store,
         Pool& pool,
         FleetOptions options
@@ -104,14 +110,13 @@ private:
 
     Executor core_;
     const Clock& clock_;
-    net::Client& http_;
+    const std::vector<Lane> lanes_;
     assets::Store& store_;
     Pool& pool_;
     const FleetOptions options_;
     const FleetOptions engine_options_;
     ClassCache classes_;
     NodeCosts node_costs_;
-    TaskGroup loops_;
     TaskGroup processes_;  // of engines
     bool started_ = false;
     std::vector<Member> members_;

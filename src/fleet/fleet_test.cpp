@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+
 #include "fleet/test_support.hpp"
 
 namespace comfyd::fleet {
@@ -42,6 +46,52 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
         EXPECT_EQ(fleet_->workers().size(), 1U);
     });
     EXPECT_EQ(comfy_->sockets_open(), 1U);
+}
+
+// The core does nothing from the first message of a run until its picture is stored.
+TEST_F(FleetRoomTest, ARunGoesOnWhileTheCoreIsHeldUp) {
+    support::DoubleOptions options;
+    options.output_bytes = 100'000;  // a file, not bytes that wait for the end of the job
+    start(options);
+    const auto is_stored = [&] {
+        const auto blobs = files_.folder.path() / "assets" / "blobs";
+        const auto entries = std::filesystem::recursive_directory_iterator(blobs);
+        return std::ranges::any_of(entries, [](const auto& entry) {
+            return entry.is_regular_file();
+        });
+    };
+    std::atomic<bool> was_stored{false};
+    auto run =
+        begin(assignment(kPicture), "gpu", [&] { was_stored = support::wait_until(is_stored); });
+    EXPECT_TRUE(end(*run));
+    EXPECT_TRUE(was_stored);
+    EXPECT_EQ(run->recorder.outputs(), 1U);
+    EXPECT_EQ(worker_info().completed, 1U);
+}
+
+TEST_F(FleetRoomTest, WorkersAreSpreadOverTheLanes) {
+    comfy_ =
+        std::make_unique<support::ComfyDouble>(double_thread_.context(), support::DoubleOptions());
+    comfy_->start();
+    net::IoThread other_io("other-io");
+    net::Client other_http(other_io.executor(), net::ClientOptions{});
+    http_ = std::make_unique<net::Client>(io_.executor(), net::ClientOptions{});
+    on_core([&] {
+        std::vector<Lane> lanes{{io_.executor(), *http_}, {other_io.executor(), other_http}};
+        fleet_ = std::make_unique<Fleet>(
+            core_.executor(), clock_, std::move(lanes), *store_, pool_, options_
+        );
+        EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = comfy_->url()}));
+        EXPECT_TRUE(fleet_->add_comfyui({.id = "second", .url = comfy_->url()}));
+        fleet_->start();
+    });
+    ASSERT_TRUE(wait_for_status("idle"));
+    EXPECT_EQ(worker_info("second").status, "starting");  // its thread does not run yet
+    other_io.start();
+    EXPECT_TRUE(support::wait_until([&] { return worker_info("second").status == "idle"; }));
+    wait(fleet_->stop());
+    on_core([&] { fleet_.reset(); });
+    other_io.stop();
 }
 
 TEST_F(FleetRoomTest, WorkersThatAreNotThereAreDownAndSayWhy) {

@@ -25,18 +25,6 @@ Error stopped(Code why) {
     return {why, "the job was stopped while it ran together with others"};
 }
 
-class WorkerClasses final : public workflow::PromptClasses {
-public:
-    explicit WorkerClasses(std::shared_ptr<const workflow::NodeClasses> classes)
-        : classes_(std::move(classes)) {}
-    const workflow::NodeDefinition* find(std::string_view class_type) const override {
-        return classes_ ? classes_->find(class_type) : nullptr;
-    }
-
-private:
-    std::shared_ptr<const workflow::NodeClasses> classes_;
-};
-
 }  // namespace
 
 MergedRun::MergedRun(Parts parts, std::string prompt_id, std::size_t members)
@@ -74,7 +62,7 @@ Task<Result<jobs::AttemptResult>> MergedRun::join(
     if (!outcome) {
         outcome = co_await run_alone(place);
     }
-    me.presence = Presence::gone;
+    go(me);
     pass_turn();
     if (--inside_ == 0) {
         while (work_.size() > 0) {
@@ -108,7 +96,7 @@ std::optional<Result<jobs::AttemptResult>> MergedRun::outcome_of(
             return std::nullopt;
         }
     }
-    me.presence = Presence::gone;
+    go(me);
     gather();
     return fail(stopped(*why));
 }
@@ -186,46 +174,51 @@ Task<> MergedRun::drive() {
 Task<Result<jobs::AttemptResult>> MergedRun::run_merged() {
     jobs::Assignment assignment = merged_assignment();
     if (!assignment.reattach) {
-        if (auto merged = merge_workflows(); !merged) {
-            co_return fail(std::move(merged.error()));
+        auto prompt = co_await merge_workflows();
+        if (!prompt) {
+            co_return fail(std::move(prompt.error()));
         }
-        assignment.workflow = json::serialize(merged_->prompt);
+        assignment.workflow = std::move(*prompt);
     }
     log::debug("jobs run together", {{"prompt", prompt_id_}, {"jobs", count_here()}});
-    auto result =
-        co_await parts_.run(std::move(assignment), *this, stop_, [this](const std::string& node) {
-            return owner_of(node);
-        });
+    owners_ = make_owners();
+    auto result = co_await parts_.run(
+        std::move(assignment),
+        *this,
+        stop_,
+        [owners = owners_](const std::string& node) { return owners->find(node); }
+    );
     co_return result;
 }
 
-Result<> MergedRun::merge_workflows() {
-    std::vector<workflow::MergeInput> inputs;
+Task<Result<std::string>> MergedRun::merge_workflows() {
+    std::vector<ToMerge> to_merge;
     for (std::size_t place = 0; place < members_.size(); ++place) {
         Member& member = members_[place];
         if (member.presence != Presence::here) {
             continue;
         }
-        auto parsed = json::parse_object(member.assignment.workflow);
-        if (!parsed) {
-            return fail(std::move(parsed.error()));
+        ToMerge own{place, member.assignment.workflow, {}};
+        const json::value* info = json::find(member.assignment.extra_data, "extra_pnginfo");
+        if (info != nullptr && info->is_object()) {
+            own.extra_pnginfo = info->get_object();
         }
-        member.workflow = std::move(*parsed);
+        to_merge.push_back(std::move(own));
+    }
+    auto done = co_await parts_.pool.run([to_merge = std::move(to_merge),
+                                          classes = parts_.classes()]() mutable {
+        return merge_prompts(std::move(to_merge), std::move(classes));
+    });
+    if (!done) {
+        co_return fail(std::move(done.error()));
+    }
+    for (auto& [place, workflow] : done->workflows) {
+        Member& member = members_[place];
+        member.workflow = std::move(workflow);
         member.narrator.emplace(member.assignment.prompt_id, parts_.clock);
-        workflow::MergeInput input;
-        input.workflow = &*member.workflow;
-        input.place = place;
-        if (const json::value* info = json::find(member.assignment.extra_data, "extra_pnginfo")) {
-            input.extra_pnginfo = info->if_object();
-        }
-        inputs.push_back(input);
     }
-    auto merged = workflow::merge(inputs, WorkerClasses(parts_.classes()));
-    if (!merged) {
-        return fail(std::move(merged.error()));
-    }
-    merged_ = std::move(*merged);
-    return {};
+    merged_ = std::make_shared<const workflow::Merged>(std::move(done->merged));
+    co_return std::move(done->prompt);
 }
 
 jobs::Assignment MergedRun::merged_assignment() const {
@@ -245,22 +238,28 @@ jobs::Assignment MergedRun::merged_assignment() const {
 }
 
 std::vector<workflow::JobNode> MergedRun::origins_of(const std::string& node) const {
-    if (merged_) {
-        const auto found = merged_->origins.find(node);
-        return found == merged_->origins.end() ? std::vector<workflow::JobNode>() : found->second;
-    }
-    const auto own = workflow::own_node(node);  // found again: only what its ids tell is known
-    return own ? std::vector{*own} : std::vector<workflow::JobNode>();
+    return find_origins(merged_.get(), node);
 }
 
-std::optional<NodeOwner> MergedRun::owner_of(const std::string& node) const {
-    for (const workflow::JobNode& origin : origins_of(node)) {
-        if (origin.job < members_.size() && members_[origin.job].presence == Presence::here) {
-            const jobs::Assignment& assignment = members_[origin.job].assignment;
-            return NodeOwner{assignment.tenant, assignment.job};
+std::shared_ptr<NodeOwners> MergedRun::make_owners() const {
+    std::vector<NodeOwner> members;
+    for (const Member& member : members_) {
+        members.push_back({member.assignment.tenant, member.assignment.job});
+    }
+    auto owners = std::make_shared<NodeOwners>(merged_, std::move(members));
+    for (std::size_t place = 0; place < members_.size(); ++place) {
+        if (members_[place].presence != Presence::here) {
+            owners->let_go(place);
         }
     }
-    return std::nullopt;
+    return owners;
+}
+
+void MergedRun::go(Member& member) {
+    member.presence = Presence::gone;
+    if (owners_) {
+        owners_->let_go(static_cast<std::size_t>(&member - members_.data()));
+    }
 }
 
 void MergedRun::share_out(Result<jobs::AttemptResult> outcome) {

@@ -15,8 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/pool.hpp"
 #include "base/task.hpp"
 #include "fleet/comfy_attempt.hpp"
+#include "fleet/merged_prompt.hpp"
 #include "fleet/remarks.hpp"
 #include "jobs/fleet.hpp"
 #include "workflow/catalogue.hpp"
@@ -36,6 +38,7 @@ public:
     struct Parts {
         Executor core;
         const Clock& clock;
+        Pool& pool;
         std::function<std::shared_ptr<const workflow::NodeClasses>()> classes;
         Run run;
     };
@@ -81,13 +84,15 @@ private:
 
     Task<> drive();
     Task<Result<jobs::AttemptResult>> run_merged();
-    Result<> merge_workflows();
+    // Returns the text of the prompt.
+    Task<Result<std::string>> merge_workflows();
     jobs::Assignment merged_assignment() const;
     void share_out(Result<jobs::AttemptResult> outcome);
     void share_usage();
     // The member that a node of the prompt belongs to, and what the member calls the node.
     std::vector<workflow::JobNode> origins_of(const std::string& node) const;
-    std::optional<NodeOwner> owner_of(const std::string& node) const;
+    std::shared_ptr<NodeOwners> make_owners() const;
+    void go(Member& member);
 
     void on_progress(const jobs::Progress& progress) override;
     void on_preview(std::string bytes, std::string content_type) override;
@@ -102,7 +107,8 @@ private:
     bool separated_ = false;  // the merged run failed, or there was none
     std::size_t turn_ = 0;    // phase alone: whose it is
     std::size_t inside_ = 0;  // calls of join() that have not returned
-    std::optional<workflow::Merged> merged_;
+    std::shared_ptr<const workflow::Merged> merged_;
+    std::shared_ptr<NodeOwners> owners_;  // once it runs
     std::optional<jobs::Usage> usage_;
     std::optional<Whole> whole_;
     jobs::StopRequest stop_;

@@ -37,6 +37,7 @@ public:
 double NodeCosts::seconds(std::string_view class_type, double work, std::string_view gpu_type)
     const {
     const double units = std::max(work, kWorkMin);
+    const std::scoped_lock lock(mutex_);
     if (const Sizes* sizes = classes_.find(class_key(class_type, gpu_type))) {
         const auto above = sizes->lower_bound(size_of(units));
         // The nearest size, the larger of two that are equally near.
@@ -60,6 +61,7 @@ void NodeCosts::learn(
     }
     const double units = std::max(work, kWorkMin);
     const double log_rate = std::log(std::max(seconds, kSecondsMin) / units);
+    const std::scoped_lock lock(mutex_);
     Sizes& sizes = classes_.use(class_key(class_type, gpu_type));
     if (sizes.size() < kSizesMax || sizes.contains(size_of(units))) {
         sizes[size_of(units)].add(log_rate);
@@ -68,7 +70,13 @@ void NodeCosts::learn(
     ++learned_;
 }
 
+std::uint64_t NodeCosts::learned() const {
+    const std::scoped_lock lock(mutex_);
+    return learned_;
+}
+
 json::object NodeCosts::to_json() const {
+    const std::scoped_lock lock(mutex_);
     json::array classes;
     for (const auto& [key, sizes] : classes_.entries() | std::views::reverse) {
         json::array list;
@@ -114,6 +122,7 @@ Result<> NodeCosts::restore(const json::object& from) {
             "what was learned of nodes is of another version of comfyd; it is learned anew"
         );
     }
+    const std::scoped_lock lock(mutex_);
     classes_.clear();
     gpu_types_.clear();
     each_learned(

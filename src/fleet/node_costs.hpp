@@ -1,12 +1,13 @@
 // How long nodes of a class take, learned from finished ones: what progress is weighed by. Kept by
 // type of GPU, class and size of the work (by powers of two of workflow::node_work); of the latest
 // few the median counts. What is not known is taken from another size of the same class, then from
-// the work alone. Pure but for what it has learned; owned by the fleet, core executor only.
-// Bounded: what was learned longest ago is forgotten.
+// the work alone. Owned by the fleet, shared by the attempts on all workers: any thread. Bounded:
+// what was learned longest ago is forgotten.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,7 +31,7 @@ public:
     void learn(std::string_view class_type, double work, std::string_view gpu_type, double seconds);
 
     // Rises with every time that was learned.
-    std::uint64_t learned() const { return learned_; }
+    std::uint64_t learned() const;
 
     json::object to_json() const;
     // Entries that are not as they should be are left out; Code::invalid_argument for a document of
@@ -47,6 +48,7 @@ private:
 
     static Sizes read_sizes(const json::value& from);
 
+    mutable std::mutex mutex_;
     LruMap<Sizes> classes_;  // by "gpu type\tclass"
     LruMap<RecentMedian<kRecentMany>> gpu_types_;
     std::uint64_t learned_ = 0;

@@ -1,9 +1,10 @@
-// What the fleet's tests are written with: a core thread, a store over records in memory, doubles
-// of ComfyUI, and a fleet with short times. Test code only.
+// What the fleet's tests are written with: a core thread, an io thread, a store over records in
+// memory, doubles of ComfyUI, and a fleet with short times. Test code only.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -27,7 +28,13 @@ namespace comfyd::fleet {
 // Keeps what an attempt tells. Written on the core thread, read by the test.
 class Recorder final : public jobs::AttemptListener {
 public:
+    // Before the attempt; called on the core thread.
+    std::function<void()> at_first_progress;
+
     void on_progress(const jobs::Progress& progress) override {
+        if (auto call = std::exchange(at_first_progress, nullptr)) {
+            call();
+        }
         const std::lock_guard lock(mutex_);
         progress_.push_back(progress);
     }
@@ -111,11 +118,15 @@ protected:
     using RunResult = Result<jobs::AttemptResult>;
 
     template <class Function>
-    auto on_core(Function function) {
+    static auto on(Executor executor, Function function) {
         std::packaged_task<decltype(function())()> task(std::move(function));
         auto done = task.get_future();
-        boost::asio::post(core_.executor(), [&task] { task(); });
+        boost::asio::post(executor, [&task] { task(); });
         return done.get();
+    }
+    template <class Function>
+    auto on_core(Function function) {
+        return on(core_.executor(), std::move(function));
     }
     template <class Value>
     Value wait(Task<Value> task) {
@@ -125,11 +136,13 @@ protected:
 
     FleetTest()
         : core_("core"),
+          io_("io"),
           double_thread_("double"),
           pool_(files_.pool),
           store_(&files_.store),
           options_(quick_options()) {
         core_.start();
+        io_.start();
         double_thread_.start();
     }
 
@@ -138,13 +151,9 @@ protected:
             wait(fleet_->stop());
             on_core([&] { fleet_.reset(); });
         }
-        on_core([&] {
-            if (http_) {
-                http_->close_idle();
-            }
-            http_.reset();
-        });
+        on(io_.executor(), [&] { http_.reset(); });
         comfy_.reset();
+        io_.stop();
         core_.stop();
         double_thread_.stop();
     }
@@ -159,9 +168,15 @@ protected:
     }
     void make_bare_fleet() {
         on_core([&] {
-            http_ = std::make_unique<net::Client>(core_.executor(), net::ClientOptions{});
-            fleet_ =
-                std::make_unique<Fleet>(core_.executor(), clock_, *http_, *store_, pool_, options_);
+            http_ = std::make_unique<net::Client>(io_.executor(), net::ClientOptions{});
+            fleet_ = std::make_unique<Fleet>(
+                core_.executor(),
+                clock_,
+                std::vector{Lane{io_.executor(), *http_}},
+                *store_,
+                pool_,
+                options_
+            );
         });
     }
     // … and its worker is up.
@@ -197,8 +212,13 @@ protected:
         std::future<RunResult> result = promise.get_future();
         jobs::Assignment assignment;
     };
-    std::unique_ptr<Run> begin(jobs::Assignment assignment, const std::string& worker = "gpu") {
+    std::unique_ptr<Run> begin(
+        jobs::Assignment assignment,
+        const std::string& worker = "gpu",
+        std::function<void()> at_first_progress = {}
+    ) {
         auto run = std::make_unique<Run>(core_.executor());
+        run->recorder.at_first_progress = std::move(at_first_progress);
         run->assignment = assignment;
         on_core([&] {
             run->group.spawn("run", attempt(*run, fleet_->find(worker), std::move(assignment)));
@@ -247,6 +267,7 @@ protected:
     support::TempDir folder_;
     SystemClock clock_;
     net::IoThread core_;
+    net::IoThread io_;  // where the workers' sockets live
     net::IoThread double_thread_;
     StoreForTests files_;  // after the threads: its pool posts to them until it is gone
     Pool& pool_;

@@ -317,7 +317,7 @@ TEST_F(ImageNodes, LanczosMakesBlackOfACutWithoutRows) {
     }
     EXPECT_THAT(
         refusal(image_scale(), scaled("bilinear", 57, 3)),
-        testing::HasSubstr("greater than 0, but got input (H: 0, W: 16)")
+        ::testing::HasSubstr("greater than 0, but got input (H: 0, W: 16)")
     );
 }
 

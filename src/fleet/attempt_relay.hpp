@@ -1,0 +1,59 @@
+// Brings what an attempt tells from the executor of its machine to the core, where its listener is.
+// What is told while the core has not come round yet goes along with the first: one post for all.
+//
+// Called on the machine's executor. All of it has reached the listener before anything that is
+// posted to the core after it, above all the attempt's own result.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "jobs/fleet.hpp"
+
+namespace comfyd::fleet {
+
+class AttemptRelay final : public jobs::AttemptListener,
+                           public std::enable_shared_from_this<AttemptRelay> {
+public:
+    // Made on the core, by a shared pointer.
+    AttemptRelay(Executor core, jobs::AttemptListener& listener);
+
+    void on_progress(const jobs::Progress& progress) override { tell(progress); }
+    void on_preview(std::string bytes, std::string content_type) override {
+        tell(Preview{std::move(bytes), std::move(content_type)});
+    }
+    void on_output(const jobs::Output& output) override { tell(output); }
+    void on_usage(const jobs::Usage& usage) override { tell(usage); }
+    // As it was when the core last took what there was.
+    bool wants_remarks() const override { return wants_remarks_.load(std::memory_order_relaxed); }
+    void on_remark(jobs::Remark remark) override { tell(std::move(remark)); }
+
+private:
+    struct Preview {
+        std::string bytes;
+        std::string content_type;
+    };
+    using Word = std::variant<jobs::Progress, Preview, jobs::Output, jobs::Usage, jobs::Remark>;
+
+    void tell(Word word);
+    void pass_on();
+    void hear(jobs::Progress& progress) { listener_.on_progress(progress); }
+    void hear(Preview& preview) {
+        listener_.on_preview(std::move(preview.bytes), std::move(preview.content_type));
+    }
+    void hear(jobs::Output& output) { listener_.on_output(output); }
+    void hear(jobs::Usage& usage) { listener_.on_usage(usage); }
+    void hear(jobs::Remark& remark) { listener_.on_remark(std::move(remark)); }
+
+    Executor core_;
+    jobs::AttemptListener& listener_;
+    std::atomic<bool> wants_remarks_;
+    std::mutex mutex_;
+    std::vector<Word> words_;  // not empty: a post is under way
+};
+
+}  // namespace comfyd::fleet
