@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "workflow/asset_ref.hpp"
 #include "workflow/check_errors.hpp"
-#include "workflow/worker_lack.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -17,42 +17,17 @@ bool is_link(const json::value& input) {
            (*items)[1].is_number();
 }
 
-std::optional<AssetReference> as_asset(const json::value& input) {
-    const auto* object = input.if_object();
-    if (object == nullptr) {
-        return std::nullopt;
-    }
-    const json::value* type = json::find(*object, "__type");
-    const json::value* about = json::find(*object, "info");
-    if (type == nullptr || !type->is_string() || type->get_string() != "core/ASSET" ||
-        about == nullptr || !about->is_object()) {
-        return std::nullopt;
-    }
-    AssetReference reference;
-    const auto read = [&](std::string_view key, std::string& into) {
-        const json::value* found = json::find(about->get_object(), key);
-        if (found != nullptr && found->is_string()) {
-            into = std::string(found->get_string());
-        }
-    };
-    read("id", reference.id);
-    read("hash", reference.hash);
-    read("file_path", reference.file_path);
-    return reference;
-}
-
 // Collects findings over one workflow.
 class Checker {
 public:
     Checker(
         const json::object& nodes,
         const Catalogue& catalogue,
-        std::string_view pool,
         const std::vector<MissingFile>& missing
     )
-        : nodes_(nodes), catalogue_(catalogue), pool_(pool), missing_(missing) {}
+        : nodes_(nodes), catalogue_(catalogue), missing_(missing) {}
 
-    Result<Checked> run() {
+    Result<> run() {
         for (const auto& node : nodes_) {
             check_node(node.key(), node.value());
         }
@@ -75,12 +50,7 @@ public:
         if (!findings_.empty()) {
             return fail(findings_error(findings_, missing_classes_));
         }
-        checked_.requirement = with_pool(catalogue_.requirement_of(nodes_), pool_);
-        if (const auto lack = find_lack(catalogue_, checked_.requirement)) {
-            return fail(lack->to_error());
-        }
-        checked_.node_count = static_cast<int>(nodes_.size());
-        return std::move(checked_);
+        return {};
     }
 
 private:
@@ -157,14 +127,6 @@ private:
             const std::string name(input.key());
             if (const auto* items = input.value().if_array()) {
                 check_link(id, class_type, name, *items, input.value());
-            } else if (const json::object* value = input.value().if_object()) {
-                collect_assets(id, name, input.value());
-                const json::value* list = json::find(*value, "__value__");
-                for (std::size_t i = 0;
-                     list != nullptr && list->is_array() && i < list->get_array().size();
-                     ++i) {
-                    collect_assets(id, name, list->get_array()[i]);
-                }
             }
         }
         if (known == nullptr) {
@@ -181,14 +143,6 @@ private:
                      input.name}
                 );
             }
-        }
-    }
-
-    void collect_assets(std::string_view id, const std::string& input, const json::value& value) {
-        if (auto asset = as_asset(value)) {
-            asset->node_id = std::string(id);
-            asset->input = input;
-            checked_.assets.push_back(std::move(*asset));
         }
     }
 
@@ -257,9 +211,14 @@ private:
 
     // The file will be put in its place before the workflow runs.
     bool is_asset(const std::string& id, const std::string& input) const {
-        return std::ranges::any_of(checked_.assets, [&](const AssetReference& asset) {
-            return asset.node_id == id && asset.input == input;
-        });
+        const json::value* inputs = json::find(nodes_.at(id).get_object(), "inputs");
+        const json::value* value =
+            inputs != nullptr ? json::find(inputs->get_object(), input) : nullptr;
+        bool found = false;
+        if (value != nullptr) {
+            each_asset_ref_in(*value, [&found](const json::value&) { found = true; });
+        }
+        return found;
     }
 
     // Iterative depth-first search: a workflow may be a chain of thousands of nodes.
@@ -320,9 +279,7 @@ private:
 
     const json::object& nodes_;
     const Catalogue& catalogue_;
-    std::string_view pool_;
     const std::vector<MissingFile>& missing_;
-    Checked checked_;
     std::set<std::string, std::less<>> missing_classes_;
     std::vector<Finding> findings_;
     bool has_output_ = false;
@@ -345,10 +302,9 @@ const json::object& unwrap(const json::object& workflow) {
     return workflow;
 }
 
-Result<Checked> check(
+Result<> check_nodes(
     const json::object& workflow,
     const Catalogue& catalogue,
-    std::string_view pool,
     const std::vector<MissingFile>& missing
 ) {
     if (is_ui_format(workflow)) {
@@ -373,7 +329,33 @@ Result<Checked> check(
             {{"missing_nodes", json::array()}, {"invalid_connections", json::array()}}
         );
     }
-    return Checker(workflow, catalogue, pool, missing).run();
+    return Checker(workflow, catalogue, missing).run();
+}
+
+tl::expected<std::string, WorkerLack> find_requirement(
+    const json::object& workflow, const Catalogue& catalogue, std::string_view pool
+) {
+    std::string requirement = with_pool(catalogue.requirement_of(workflow), pool);
+    if (auto lack = find_lack(catalogue, requirement)) {
+        return tl::unexpected(std::move(*lack));
+    }
+    return requirement;
+}
+
+Result<Checked> check(
+    const json::object& workflow,
+    const Catalogue& catalogue,
+    std::string_view pool,
+    const std::vector<MissingFile>& missing
+) {
+    if (auto checked = check_nodes(workflow, catalogue, missing); !checked) {
+        return fail(std::move(checked.error()));
+    }
+    auto requirement = find_requirement(workflow, catalogue, pool);
+    if (!requirement) {
+        return fail(requirement.error().to_error());
+    }
+    return Checked{std::move(*requirement), static_cast<int>(workflow.size())};
 }
 
 }  // namespace comfyd::workflow

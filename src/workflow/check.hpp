@@ -11,25 +11,15 @@
 #include "base/json.hpp"
 #include "workflow/catalogue.hpp"
 #include "workflow/named_files.hpp"
+#include "workflow/worker_lack.hpp"
 
 namespace comfyd::workflow {
 
 inline constexpr std::size_t kNodesMax = 10'000;
 
-// A place in a workflow that refers to an uploaded asset:
-// {"__type":"core/ASSET","info":{"id","hash","file_path"}}.
-struct AssetReference {
-    std::string node_id;
-    std::string input;
-    std::string id;         // may be empty when only the hash is given
-    std::string hash;       // likewise
-    std::string file_path;  // likewise
-};
-
 struct Checked {
     std::string requirement;  // as Catalogue::requirement_of: sorted, unique, one need a line
     int node_count = 0;
-    std::vector<AssetReference> assets;
 };
 
 // One finding. `code` is ComfyUI's word where it has one: missing_node_type,
@@ -65,6 +55,16 @@ Result<Checked> check(
     const Catalogue& catalogue,
     std::string_view pool = {},
     const std::vector<MissingFile>& missing = {}
+);
+// The parts of it: whether each node is good, and whether a worker has all that the nodes need
+// (which is then given).
+Result<> check_nodes(
+    const json::object& workflow,
+    const Catalogue& catalogue,
+    const std::vector<MissingFile>& missing = {}
+);
+tl::expected<std::string, WorkerLack> find_requirement(
+    const json::object& workflow, const Catalogue& catalogue, std::string_view pool
 );
 
 }  // namespace comfyd::workflow

@@ -6,6 +6,7 @@
 #include <boost/json/monotonic_resource.hpp>
 
 #include "base/text.hpp"
+#include "workflow/asset_ref.hpp"
 #include "workflow/check.hpp"
 #include "workflow/models.hpp"
 #include "workflow/nearest.hpp"
@@ -45,12 +46,6 @@ public:
 private:
     const Catalogue& catalogue_;
 };
-
-bool is_asset(const json::value& value) {
-    const json::object* members = value.if_object();
-    const json::value* type = members != nullptr ? json::find(*members, "__type") : nullptr;
-    return type != nullptr && *type == "core/ASSET";
-}
 
 // Nodes that are not in the form of one become nodes of which nothing is known.
 json::object readable_copy(const json::object& workflow) {
@@ -129,7 +124,7 @@ private:
             return;
         }
         const json::value* given = inputs_ != nullptr ? inputs_->if_contains(input) : nullptr;
-        if (given != nullptr && is_asset(*given)) {
+        if (given != nullptr && is_asset_ref(*given)) {
             return;  // the file will be put in its place before it runs
         }
         const std::string details(error.at("details").as_string());
