@@ -263,7 +263,9 @@ private:
         if (!heard) {
             co_return Decision<void>();
         }
-        co_return take_verdict(std::move(*heard), submission_.manner, verdict_);
+        co_return take_verdict(
+            std::move(*heard), submission_.manner, graph_, *catalogue_, verdict_
+        );
     }
 
     Task<Decision<void>> find_reuse() {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "workflow/check.hpp"
-#include "workflow/check_errors.hpp"
+#include "workflow/stages.hpp"
 
 namespace comfyd::admission {
 namespace {
@@ -28,6 +28,30 @@ tl::unexpected<Refusal> refuse(workflow::PromptVerdict verdict) {
     refusal.prompt_error = std::move(verdict.error);
     refusal.node_errors = std::move(verdict.node_errors);
     return tl::unexpected(std::move(refusal));
+}
+
+std::optional<Refusal> check_every_node(
+    const json::object& graph,
+    const workflow::Catalogue& catalogue,
+    Manner manner,
+    const std::vector<workflow::MissingFile>& missing
+) {
+    Refusal refusal;
+    refusal.why = Why::invalid;
+    if (workflow::is_ui_format(graph)) {
+        refusal.error = workflow::ui_format_error();
+    } else {
+        refusal.issues = workflow::find_faults(graph, catalogue, missing);
+        if (refusal.issues.empty()) {
+            return std::nullopt;
+        }
+        refusal.error = workflow::issues_error(refusal.issues);
+    }
+    if (manner == Manner::comfyui) {
+        refusal.prompt_error =
+            workflow::make_prompt_error("invalid_prompt", refusal.error.message, "");
+    }
+    return refusal;
 }
 
 }  // namespace
@@ -65,8 +89,8 @@ Decision<workflow::PromptVerdict> judge_nodes(
 ) {
     // Where nothing is known of any class, the worker that comes will judge it.
     if (submission.manner == Manner::strict || !catalogue.knows_workers()) {
-        if (auto checked = workflow::check_nodes(graph, catalogue, missing); !checked) {
-            return refuse(Why::invalid, std::move(checked.error()), {});
+        if (auto refused = check_every_node(graph, catalogue, submission.manner, missing)) {
+            return tl::unexpected(std::move(*refused));
         }
         workflow::PromptVerdict verdict;
         verdict.accepted = true;
@@ -85,14 +109,19 @@ Decision<workflow::PromptVerdict> judge_nodes(
 }
 
 Decision<void> take_verdict(
-    workflow::PromptVerdict heard, Manner manner, workflow::PromptVerdict& verdict
+    workflow::PromptVerdict heard,
+    Manner manner,
+    const json::object& graph,
+    const workflow::Catalogue& catalogue,
+    workflow::PromptVerdict& verdict
 ) {
     if (manner == Manner::strict) {
-        const auto findings = workflow::findings_of(heard.node_errors);
-        if (!findings.empty()) {
-            return refuse(Why::invalid, workflow::findings_error(findings, {}), {});
+        auto issues = workflow::issues_of(heard, graph, catalogue);
+        if (issues.empty()) {
+            return {};
         }
-        return {};
+        Error error = workflow::issues_error(issues);
+        return refuse(Why::invalid, std::move(error), std::move(issues));
     }
     if (!heard.accepted) {
         return refuse(std::move(heard));

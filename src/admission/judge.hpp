@@ -29,7 +29,11 @@ Decision<workflow::PromptVerdict> judge_nodes(
 
 // What a worker says counts for more: it knows all that we know and the checks of its classes.
 Decision<void> take_verdict(
-    workflow::PromptVerdict heard, Manner manner, workflow::PromptVerdict& verdict
+    workflow::PromptVerdict heard,
+    Manner manner,
+    const json::object& graph,
+    const workflow::Catalogue& catalogue,
+    workflow::PromptVerdict& verdict
 );
 
 // What the graph needs of a worker, as in jobs::Spec.

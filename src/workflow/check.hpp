@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "workflow/catalogue.hpp"
+#include "workflow/issue.hpp"
 #include "workflow/named_files.hpp"
 #include "workflow/worker_lack.hpp"
 
@@ -22,28 +23,17 @@ struct Checked {
     int node_count = 0;
 };
 
-// One finding. `code` is ComfyUI's word where it has one: missing_node_type,
-// required_input_missing, bad_linked_input, dependency_cycle, prompt_no_outputs, …
-struct Finding {
-    std::string code;
-    std::string message;
-    std::string node_id;
-    std::string class_type;
-    std::string input;
-};
-
 // True for the editor's own save format ({"nodes": [...], "links": [...]}), which cannot be
 // executed as it is.
 bool is_ui_format(const json::object& workflow);
+
+Error ui_format_error();
 
 // Accepts {"prompt": {...}}, {"workflow": {...}} and {"output": {...}} wrappers around an
 // API-format map; returns the map itself.
 const json::object& unwrap(const json::object& workflow);
 
-// All findings, not just the first, in Error::details:
-//   {"findings": [{code, reason, message, node_id, class_type, input}],
-//    "node_errors": {node_id: [{field, reason}]},
-//    "missing_nodes": [class…], "invalid_connections": [{node_id, input, reason}]}
+// All findings, not just the first, as of issues_error().
 // Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class and each
 // chosen file exists somewhere, but no worker has them all; details also hold "nearest_worker",
 // "missing_there" and "missing_files").
@@ -56,13 +46,15 @@ Result<Checked> check(
     std::string_view pool = {},
     const std::vector<MissingFile>& missing = {}
 );
-// The parts of it: whether each node is good, and whether a worker has all that the nodes need
-// (which is then given).
-Result<> check_nodes(
+
+// The parts of it. What an output needs is judged as ComfyUI does, and all of it must be good; of
+// the rest only the structure counts (loose_ends.hpp).
+std::vector<Issue> find_faults(
     const json::object& workflow,
     const Catalogue& catalogue,
     const std::vector<MissingFile>& missing = {}
 );
+// What the nodes need of a worker, where one has it all.
 tl::expected<std::string, WorkerLack> find_requirement(
     const json::object& workflow, const Catalogue& catalogue, std::string_view pool
 );
