@@ -2,7 +2,6 @@
 #include <cmath>
 #include <utility>
 
-#include "api/reuse.hpp"
 #include "api/submission.hpp"
 #include "api/webhook_fields.hpp"
 
@@ -176,6 +175,15 @@ Result<std::string> decode_pool(
             "'; the pools are " + names,
         {{"field", "pool"}, {"pools", json::array(known.begin(), known.end())}}
     );
+}
+
+Result<> decode_reuse(const json::object& from, jobs::Spec& spec) {
+    const auto reuse = json::find_bool(from, "reuse");
+    if (!reuse) {
+        return fail(reuse.error());
+    }
+    spec.reuse = *reuse;
+    return {};
 }
 
 // Structured-field strings come in quotes, plain keys without; both are in use.

@@ -1,5 +1,5 @@
 // Files that submissions name by address or content, in every dialect, over real sockets.
-#include "api/inputs.hpp"
+#include "admission/inputs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 Arrangement on_loopback() {
     Arrangement arrangement;
-    arrangement.options.security.allow_private_hosts = true;
+    arrangement.admission.security.allow_private_hosts = true;
     return arrangement;
 }
 
@@ -152,7 +152,7 @@ TEST(Inputs, PrivateAddressesAreRefusedUnlessAllowed) {
     EXPECT_EQ(server.asked("/cat.png"), 0);
 
     Arrangement named;  // by an operator, who means it
-    named.options.security.allowed_domains = {"127.0.0.1"};
+    named.admission.security.allowed_domains = {"127.0.0.1"};
     TestApi careful(std::move(named));
     EXPECT_EQ(careful.post("/api/v2/jobs", job_with(server.url("/cat.png"))).status, 201);
     server.redirect("/hop.png", server.url("/cat.png", "localhost"));
@@ -173,8 +173,8 @@ TEST(Inputs, WhatCannotBeHadIsSaidAtTheNode) {
     endless.body = picture(64 * 1024);
     server.put("/endless", endless);
     Arrangement arrangement = on_loopback();
-    arrangement.options.inputs.bytes_max = 1024 * 1024;
-    arrangement.options.inputs.timeout = Millis(200);
+    arrangement.admission.inputs.bytes_max = 1024 * 1024;
+    arrangement.admission.inputs.timeout = Millis(200);
     TestApi api(std::move(arrangement));
     const auto code = [&](const std::string& source) {
         const json::object found = finding(api.post("/api/v2/jobs", job_with(source)));
@@ -198,7 +198,7 @@ TEST(Inputs, TooLargeStopsEarly) {
     endless.body = picture(64 * 1024);
     server.put("/endless", endless);
     Arrangement arrangement = on_loopback();
-    arrangement.options.inputs.bytes_max = 1024 * 1024;
+    arrangement.admission.inputs.bytes_max = 1024 * 1024;
     TestApi api(std::move(arrangement));
     const auto response = api.post("/api/v2/jobs", job_with(server.url("/endless")));
     EXPECT_EQ(finding(response).at("code"), "FILE_TOO_LARGE");
@@ -313,7 +313,7 @@ TEST(Inputs, RequestsThatFetchAreCounted) {
     FileServer server;
     server.put("/cat.png", "image/png", picture());
     Arrangement arrangement = on_loopback();
-    arrangement.options.fetches_max = 0;
+    arrangement.admission.fetches_max = 0;
     TestApi api(std::move(arrangement));
     const auto response = api.post("/api/v2/jobs", job_with(server.url("/cat.png")));
     EXPECT_EQ(response.status, 429) << response.body;

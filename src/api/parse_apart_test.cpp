@@ -1,4 +1,4 @@
-#include "api/parse_apart.hpp"
+#include "admission/parse_apart.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,11 @@ namespace {
 
 // Answers with where a text of `size` bytes was parsed.
 Task<> tell_where(Call& call, const Services& services, std::size_t size) {
-    auto parsed_on =
-        co_await parse_apart(services, std::string(size, 'x'), [](const std::string& text) {
-            return std::pair(std::this_thread::get_id(), text.size());
-        });
+    auto parsed_on = co_await admission::parse_apart(
+        services,
+        std::string(size, 'x'),
+        [](const std::string& text) { return std::pair(std::this_thread::get_id(), text.size()); }
+    );
     net::Response response;
     response.body = parsed_on.first == std::this_thread::get_id() ? "here" : "apart";
     response.body += " " + std::to_string(parsed_on.second);
@@ -25,7 +26,8 @@ TEST(ParseApart, LargeTextsDoNotOccupyTheThreadOfTheConnection) {
     const Services* services = nullptr;
     test::Arrangement setup;
     setup.add_routes = [&services](Router& router) {
-        for (const std::size_t size : {std::size_t{10}, kLargeTextBytes, kLargeTextBytes + 1}) {
+        for (const std::size_t size :
+             {std::size_t{10}, admission::kLargeTextBytes, admission::kLargeTextBytes + 1}) {
             Route route;
             route.pattern = "/where/" + std::to_string(size);
             route.handler = [&services, size](Call& call) {

@@ -1,4 +1,4 @@
-#include "api/reuse.hpp"
+#include "admission/reuse.hpp"
 
 #include <gtest/gtest.h>
 
@@ -174,7 +174,7 @@ class TenantReuse : public ApiReuse {
 protected:
     static Arrangement with_default() {
         Arrangement arrangement = with_classes();
-        arrangement.options.reuse_tenants = {"local"};
+        arrangement.admission.reuse_tenants = {"local"};
         return arrangement;
     }
     TenantReuse() : ApiReuse(with_default()) {}

@@ -1,42 +1,19 @@
-// The steps that every submit shares, whatever the dialect: decode, check the workflow and its
-// assets, and hand the job to the service.
+// The steps that every submit shares, whatever the dialect: decode, let it be admitted
+// (admission/admit.hpp), and hand the job to the service.
 #pragma once
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <string>
 
+#include "admission/submission.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "jobs/job.hpp"
 
 namespace comfyd::api {
 
-// What a dialect decoded from its request; submit() fills in the rest of the Spec (tenant,
-// requirement, hashes).
-struct Submission {
-    // Without workflow, node_count, tenant and request_hash; of the requirement only the pool.
-    jobs::Spec spec;
-    json::object workflow;    // API format, the editor's save format, or a wrapper around either
-    json::object parameters;  // as for workflow::bind_parameters(), may be empty
-    // A deadline that is counted from now: unlike spec.deadline it is the same in a repeated
-    // request.
-    std::optional<Millis> time_to_live{};
-    // False where the dialect's contract refuses the editor's save format
-    // (Code::workflow_format_ui).
-    bool converts_editor_format = true;
-    // Put right what is plainly a slip; what was done follows the spec's own warnings, and all are
-    // kept as dialect_data["warnings"].
-    bool auto_fix = false;
-    // Not empty: what was asked for, where the workflow was found by a name. Requests with the same
-    // idempotency key are told from each other by this, for the name may mean another one by now.
-    json::object request{};
-    // Where the workflow is to be had, in the place of it, and the field that says so; as
-    // take_workflow() finds them.
-    std::string workflow_source{};
-    std::string workflow_field{};
-};
+using admission::Submission;
 
 // Reads and parses the JSON body, of at most `bytes_max` bytes where the dialect has a limit below
 // that of the server. Code::malformed_json, Code::payload_too_large, Code::invalid_argument.
@@ -46,25 +23,15 @@ Task<Result<json::object>> read_json_body(
     std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max()
 );
 
-// What the editor itself would send of its save format. All failures of workflow::convert_ui().
-Result<json::object> convert_editor_format(
-    const json::object& graph, const workflow::Catalogue& catalogue, Time now
-);
-
-// The job that an earlier request with the same idempotency key made, for those who fetch files
-// before they submit: `submission.request` says what was asked for. nullopt: there is none.
-// Code::idempotency_key_reuse.
-Task<Result<std::optional<jobs::Submitted>>> find_replay(
-    const Call& call, const Services& services, const Submission& submission
-);
-
-// Checks, fetches the files that it names by address or content, and submits. All failures of
-// workflow::bind_parameters, workflow::check_security and workflow::check, those of fetch_inputs()
-// and inputs_error(), Code::missing_asset, and those of jobs::Service::submit. Seeds that were
-// chosen for "random" are kept as dialect_data["chosen_parameters"]. A request whose idempotency
-// key has led to a job before fetches nothing.
+// Admits it for the caller, and submits. The errors of admission::admit() and those of
+// jobs::Service::submit().
 Task<Result<jobs::Submitted>> submit(
     const Call& call, const Services& services, Submission submission
+);
+
+// Hands over a job that was admitted. Failures of jobs::Service::submit().
+Task<Result<jobs::Submitted>> submit_admitted(
+    const Call& call, const Services& services, jobs::Spec spec
 );
 
 // The members that several dialects share, typed and bounded: priority, class, fairness_key,
@@ -85,6 +52,9 @@ Result<> decode_turn(const Call& call, const json::object& from, jobs::Spec& spe
 Result<std::string> decode_pool(
     const Call& call, const Services& services, const json::object& from
 );
+
+// The member "reuse". Part of decode_common(). Code::invalid_argument.
+Result<> decode_reuse(const json::object& from, jobs::Spec& spec);
 
 // Header Idempotency-Key; empty: none. Code::invalid_argument.
 Result<std::string> decode_idempotency_key(const Call& call);

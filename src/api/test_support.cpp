@@ -326,18 +326,19 @@ TestApi::TestApi(Arrangement setup)
       service(core_.executor(), clock, ledger, fleet, hub_, setup.jobs),
       store_(assets::StoreOptions{.directory = directory_}, records, clock, pool_),
       services{
-          service,
-          store_,
+          {service,
+           store_,
+           clock,
+           [catalogue = setup.catalogue] { return catalogue; },
+           setup.admission},
           signer,
           workflows,
-          [catalogue = setup.catalogue] { return catalogue; },
           [this]() -> Result<> {
               return ready ? Result<>() : fail(Code::worker_unavailable, "no worker is up");
           },
           [this]() -> Task<std::string> { return render(metrics); },
           [this](std::string worker, bool) { return drain(std::move(worker), fleet.worker->id()); },
           metrics,
-          clock,
           setup.options,
       },
       router(keys, metrics, clock),

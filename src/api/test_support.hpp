@@ -106,6 +106,7 @@ private:
 struct Arrangement {
     std::vector<auth::ApiKey> keys;
     ApiOptions options;
+    admission::Rules admission;
     Router::Rules rules;
     net::ServerLimits limits;
     jobs::ServiceOptions jobs;

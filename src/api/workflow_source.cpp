@@ -4,8 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "api/inputs.hpp"
-#include "api/parse_apart.hpp"
+#include "admission/workflow_file.hpp"
 #include "workflow/embedded.hpp"
 #include "workflow/file_inputs.hpp"
 #include "workflow/node_links.hpp"
@@ -86,7 +85,7 @@ Result<json::object> parse_form(std::string_view content_type, const std::string
 }
 
 Task<Result<json::object>> read_form(Call& call, const Services& services) {
-    auto bytes = co_await call.exchange.read_body(kWorkflowFileBytesMax);
+    auto bytes = co_await call.exchange.read_body(admission::kWorkflowFileBytesMax);
     if (!bytes) {
         co_return fail(std::move(bytes.error()));
     }
@@ -107,7 +106,7 @@ bool is_workflow_file(const net::Request& request) {
 
 Task<Result<json::object>> read_workflow_body(Call& call, const Services& services) {
     if (is_workflow_file(call.request)) {
-        auto bytes = co_await call.exchange.read_body(kWorkflowFileBytesMax);
+        auto bytes = co_await call.exchange.read_body(admission::kWorkflowFileBytesMax);
         if (!bytes) {
             co_return fail(std::move(bytes.error()));
         }
@@ -172,25 +171,6 @@ Result<> take_workflow(
     return {};
 }
 
-Task<Result<json::object>> fetch_workflow(
-    const Call& call, const Services& services, std::string source, std::string field
-) {
-    auto bytes =
-        co_await fetch_bytes(call, services, std::move(source), field, kWorkflowFileBytesMax);
-    if (!bytes) {
-        co_return fail(std::move(bytes.error()));
-    }
-    auto workflow = co_await parse_apart(services, std::move(*bytes), [](const std::string& file) {
-        return workflow::read_workflow_file(file);
-    });
-    if (!workflow) {
-        Error error = in_field(std::move(workflow.error()), field);
-        error.message = "'" + field + "': " + error.message;
-        co_return fail(std::move(error));
-    }
-    co_return workflow;
-}
-
 Task<Result<>> open_workflow(
     const Call& call, const Services& services, json::object& body, std::string member
 ) {
@@ -198,7 +178,9 @@ Task<Result<>> open_workflow(
     if (given == nullptr || !given->is_string() || !workflow::is_file_source(text_of(*given))) {
         co_return Result<>();
     }
-    auto workflow = co_await fetch_workflow(call, services, std::string(text_of(*given)), member);
+    auto workflow = co_await admission::fetch_workflow(
+        services, call.caller.tenant, std::string(text_of(*given)), member
+    );
     if (!workflow) {
         co_return fail(std::move(workflow.error()));
     }

@@ -1,10 +1,9 @@
 // Where the workflow of a request comes from: an object of its body, a picture or a file that holds
 // it, or a text that says where such a file is to be had ("https://…", "data:image/png;base64,…",
-// "asset:<id>", "blake3:<hash>"), by the rules of inputs.hpp. For every dialect; runs on the
-// connection's executor.
+// "asset:<id>", "blake3:<hash>"), by the rules of admission/inputs.hpp. For every dialect; runs on
+// the connection's executor.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,8 +12,6 @@
 #include "api/submission.hpp"
 
 namespace comfyd::api {
-
-inline constexpr std::uint64_t kWorkflowFileBytesMax = 64 * 1024 * 1024;
 
 // Reads a request whose body is, or holds, a workflow, as an object with a member "workflow":
 //   JSON                        as it is
@@ -32,12 +29,6 @@ bool is_workflow_file(const net::Request& request);
 // Code::invalid_argument, Code::invalid_workflow.
 Result<> take_workflow(
     json::object& body, std::string_view member, std::string_view field, Submission& into
-);
-
-// Opens the file that `source` names and finds the workflow in it. Failures of fetch_inputs() and
-// inputs_error(), and of workflow::read_workflow_file(), with the field.
-Task<Result<json::object>> fetch_workflow(
-    const Call& call, const Services& services, std::string source, std::string field
 );
 
 // Puts the workflow in the place of a member that says where it is to be had; others stay.

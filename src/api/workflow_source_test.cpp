@@ -38,7 +38,7 @@ std::string data_url(const std::string& bytes) {
 
 Arrangement on_loopback() {
     Arrangement arrangement;
-    arrangement.options.security.allow_private_hosts = true;
+    arrangement.admission.security.allow_private_hosts = true;
     return arrangement;
 }
 

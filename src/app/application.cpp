@@ -326,6 +326,53 @@ private:
         });
     }
 
+    admission::Rules admission_rules() {
+        admission::Rules rules;
+        rules.retention = kept_for();
+        rules.security = security_policy(config_);
+        rules.several_tenants = !config_.keys.empty();
+        for (const TenantSetting& tenant : config_.tenants) {
+            rules.tenant_security[tenant.name] = security_policy(config_, tenant);
+            if (tenant.reuse) {
+                rules.reuse_tenants.insert(tenant.name);
+            }
+        }
+        rules.inputs.bytes_max = static_cast<std::uint64_t>(config_.inputs_total_mb) << 20;
+        rules.inputs.timeout = std::chrono::seconds(config_.inputs_timeout_s);
+        rules.inputs.ca_file = config_.inputs_ca_file;
+        rules.reuse_never_nodes = config_.reuse_never_nodes;
+        rules.reuse_generation = config_.reuse_generation;
+        rules.plan.gpu_second_usd = config_.gpu_second_usd;
+        rules.plan.seconds_per_unit = config_.gpu_seconds_per_unit;
+        rules.plan.model_sizes = workflow::known_sizes(config_.models);
+        rules.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
+            return learned_->past(graph, plan);
+        };
+        return rules;
+    }
+
+    admission::Desk desk() {
+        return {
+            *service_,
+            *assets_,
+            clock_,
+            [this] { return fleet_->catalogue(); },
+            admission_rules(),
+            [this](json::object prompt, std::vector<std::string> targets, std::string requirement) {
+                return await_on(
+                    core_.executor(),
+                    fleet_->judge(std::move(prompt), std::move(targets), std::move(requirement))
+                );
+            },
+            [this](std::string tenant, std::string name) {
+                return await_on(
+                    core_.executor(), fleet_->has_input(std::move(tenant), std::move(name))
+                );
+            },
+            std::make_shared<admission::FileNames>(data_ / "native", pool_)
+        };
+    }
+
     void make_api() {
         keys_ = std::make_unique<auth::Keys>(api_keys(config_));
         router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
@@ -335,61 +382,28 @@ private:
         options.json_body_bytes_max = static_cast<std::uint64_t>(config_.body_mb_max) << 20;
         options.upload_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
         options.allow_private_webhooks = config_.webhooks_allow_private;
-        options.retention = kept_for();
         options.streams_max = static_cast<std::size_t>(config_.streams_max);
         options.metrics_are_open = config_.metrics_open;
         options.has_frontend = !config_.frontend_dir.empty();
-        options.security = security_policy(config_);
         options.pools = pools_of(config_);
-        options.several_tenants = !config_.keys.empty();
         for (const TenantSetting& tenant : config_.tenants) {
-            options.tenant_security[tenant.name] = security_policy(config_, tenant);
             if (!tenant.pool.empty()) {
                 options.tenant_pools[tenant.name] = tenant.pool;
             }
-            if (tenant.reuse) {
-                options.reuse_tenants.insert(tenant.name);
-            }
         }
-        options.inputs.bytes_max = static_cast<std::uint64_t>(config_.inputs_total_mb) << 20;
-        options.inputs.timeout = std::chrono::seconds(config_.inputs_timeout_s);
-        options.inputs.ca_file = config_.inputs_ca_file;
-        options.reuse_never_nodes = config_.reuse_never_nodes;
-        options.reuse_generation = config_.reuse_generation;
-        options.plan.gpu_second_usd = config_.gpu_second_usd;
-        options.plan.seconds_per_unit = config_.gpu_seconds_per_unit;
-        options.plan.model_sizes = workflow::known_sizes(config_.models);
-        options.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
-            return learned_->past(graph, plan);
-        };
         options.gpu_memory_mb = static_cast<std::uint64_t>(config_.gpu_memory_mb);
         services_.reset(new api::Services{
-            *service_,
-            *assets_,
+            desk(),
             *links_,
             *ledger_,
-            [this] { return fleet_->catalogue(); },
             [this] { return ready(); },
             [this] { return metrics_text(); },
             [this](std::string worker, bool draining) {
                 return set_draining(std::move(worker), draining);
             },
             metrics_,
-            clock_,
-            options,
-            [this](json::object prompt, std::vector<std::string> targets, std::string requirement) {
-                return await_on(
-                    core_.executor(),
-                    fleet_->judge(std::move(prompt), std::move(targets), std::move(requirement))
-                );
-            }
+            options
         });
-        services_->files = std::make_shared<api::FileNames>(data_ / "native", pool_);
-        services_->has_input = [this](std::string tenant, std::string name) {
-            return await_on(
-                core_.executor(), fleet_->has_input(std::move(tenant), std::move(name))
-            );
-        };
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_stream_tickets(*router_, *services_);

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "api/profile.hpp"
+#include "admission/profile.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::app {
@@ -160,7 +160,7 @@ std::optional<workflow::PastDuration> Learned::past(
     if (copy == nullptr) {
         return std::nullopt;
     }
-    scheduler::Profile profile = api::profile_of(plan);
+    scheduler::Profile profile = admission::profile_of(plan);
     for (const workflow::Graph::Node& node : graph.nodes()) {
         profile.requirement.append(node.class_type).append(1, '\n');
     }

@@ -8,7 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "api/profile.hpp"
+#include "admission/profile.hpp"
 #include "workflow/catalogue.hpp"
 
 namespace comfyd::app {
@@ -73,7 +73,7 @@ protected:
 };
 
 TEST_F(LearnedTest, SurvivesARestart) {
-    const auto profile = api::profile_of(plan_);
+    const auto profile = admission::profile_of(plan_);
     {
         Life life(notes_);
         life.predictor.learn({profile, "L40S", "w1", 7, {}});
@@ -97,7 +97,7 @@ TEST_F(LearnedTest, WritesOnlyWhatIsNew) {
 TEST_F(LearnedTest, PlansAreToldOfTheTypeThatIsKnownBest) {
     Life life(notes_);
     EXPECT_FALSE(life.learned.past(graph_, plan_)) << "nothing was learned yet";
-    life.predictor.learn({api::profile_of(plan_), "L40S", "w1", 7, {}});
+    life.predictor.learn({admission::profile_of(plan_), "L40S", "w1", 7, {}});
     life.run(life.learned.stop());
     const auto past = life.learned.past(graph_, plan_);
     ASSERT_TRUE(past);
@@ -115,7 +115,7 @@ TEST_F(LearnedTest, AFailingDiskOrADamagedNoteStopsNothing) {
     }
     notes_.broken = true;
     Life life(notes_);
-    life.predictor.learn({api::profile_of(plan_), "L40S", "w1", 7, {}});
+    life.predictor.learn({admission::profile_of(plan_), "L40S", "w1", 7, {}});
     life.run(life.learned.stop());
     EXPECT_GT(notes_.writes, 0);
     EXPECT_TRUE(life.learned.past(graph_, plan_));

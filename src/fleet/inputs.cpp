@@ -4,41 +4,13 @@
 #include <array>
 #include <utility>
 
-#include "comfy/members.hpp"
+#include "workflow/asset_ref.hpp"
 
 namespace comfyd::fleet {
 namespace {
 
-constexpr std::string_view kAssetType = "core/ASSET";
 constexpr std::string_view kHashPrefix = "blake3:";
 constexpr std::size_t kExtensionBytesMax = 8;
-
-void find_in(json::value& value, const std::string& node_id, std::vector<AssetUse>& found) {
-    if (json::array* list = value.if_array()) {
-        for (json::value& element : *list) {
-            find_in(element, node_id, found);
-        }
-        return;
-    }
-    json::object* fields = value.if_object();
-    if (fields == nullptr) {
-        return;
-    }
-    const json::object* info = comfy::object_of(*fields, "info");
-    if (info != nullptr && comfy::text_of(*fields, "__type") == kAssetType) {
-        found.push_back(AssetUse{
-            &value,
-            node_id,
-            comfy::text_of(*info, "id"),
-            comfy::text_of(*info, "hash"),
-            comfy::text_of(*info, "file_path"),
-        });
-        return;
-    }
-    for (auto& [key, element] : *fields) {
-        find_in(element, node_id, found);
-    }
-}
 
 bool is_plain(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -78,19 +50,25 @@ std::string_view extension_for(std::string_view content_type) {
 }  // namespace
 
 bool may_use_assets(std::string_view workflow) {
-    // A slash may be escaped in JSON, so the name alone is looked for.
-    return workflow.find("ASSET") != std::string_view::npos;
+    return workflow::may_hold_asset_refs(workflow);
 }
 
 std::vector<AssetUse> find_asset_uses(json::object& prompt) {
     std::vector<AssetUse> found;
-    for (auto& [id, node] : prompt) {
-        json::object* fields = node.if_object();
-        const auto inputs = fields == nullptr ? nullptr : fields->if_contains("inputs");
-        if (inputs != nullptr && inputs->is_object()) {
-            find_in(*inputs, std::string(id.data(), id.size()), found);
+    workflow::each_asset_ref(
+        prompt,
+        [&found](std::string_view node_id, std::string_view, json::value& place) {
+            if (auto asset = workflow::AssetRef::read(place)) {
+                found.push_back(AssetUse{
+                    &place,
+                    std::string(node_id),
+                    std::move(asset->id),
+                    std::move(asset->hash),
+                    std::move(asset->file_path),
+                });
+            }
         }
-    }
+    );
     return found;
 }
 

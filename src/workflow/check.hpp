@@ -10,50 +10,30 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "workflow/catalogue.hpp"
+#include "workflow/issue.hpp"
 #include "workflow/named_files.hpp"
+#include "workflow/worker_lack.hpp"
 
 namespace comfyd::workflow {
 
 inline constexpr std::size_t kNodesMax = 10'000;
 
-// A place in a workflow that refers to an uploaded asset:
-// {"__type":"core/ASSET","info":{"id","hash","file_path"}}.
-struct AssetReference {
-    std::string node_id;
-    std::string input;
-    std::string id;         // may be empty when only the hash is given
-    std::string hash;       // likewise
-    std::string file_path;  // likewise
-};
-
 struct Checked {
     std::string requirement;  // as Catalogue::requirement_of: sorted, unique, one need a line
     int node_count = 0;
-    std::vector<AssetReference> assets;
-};
-
-// One finding. `code` is ComfyUI's word where it has one: missing_node_type,
-// required_input_missing, bad_linked_input, dependency_cycle, prompt_no_outputs, …
-struct Finding {
-    std::string code;
-    std::string message;
-    std::string node_id;
-    std::string class_type;
-    std::string input;
 };
 
 // True for the editor's own save format ({"nodes": [...], "links": [...]}), which cannot be
 // executed as it is.
 bool is_ui_format(const json::object& workflow);
 
+Error ui_format_error();
+
 // Accepts {"prompt": {...}}, {"workflow": {...}} and {"output": {...}} wrappers around an
 // API-format map; returns the map itself.
 const json::object& unwrap(const json::object& workflow);
 
-// All findings, not just the first, in Error::details:
-//   {"findings": [{code, reason, message, node_id, class_type, input}],
-//    "node_errors": {node_id: [{field, reason}]},
-//    "missing_nodes": [class…], "invalid_connections": [{node_id, input, reason}]}
+// All findings, not just the first, as of issues_error().
 // Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class and each
 // chosen file exists somewhere, but no worker has them all; details also hold "nearest_worker",
 // "missing_there" and "missing_files").
@@ -65,6 +45,18 @@ Result<Checked> check(
     const Catalogue& catalogue,
     std::string_view pool = {},
     const std::vector<MissingFile>& missing = {}
+);
+
+// The parts of it. What an output needs is judged as ComfyUI does, and all of it must be good; of
+// the rest only the structure counts (loose_ends.hpp).
+std::vector<Issue> find_faults(
+    const json::object& workflow,
+    const Catalogue& catalogue,
+    const std::vector<MissingFile>& missing = {}
+);
+// What the nodes need of a worker, where one has it all.
+tl::expected<std::string, WorkerLack> find_requirement(
+    const json::object& workflow, const Catalogue& catalogue, std::string_view pool
 );
 
 }  // namespace comfyd::workflow

@@ -10,7 +10,7 @@
 
 #include "base/text.hpp"
 #include "workflow/check.hpp"
-#include "workflow/check_errors.hpp"
+#include "workflow/issue.hpp"
 #include "workflow/ui/instances.hpp"
 #include "workflow/ui/primitive.hpp"
 #include "workflow/ui/reading.hpp"
@@ -59,15 +59,28 @@ public:
             }
         }
         if (!findings_.empty()) {
-            return fail(findings_error(findings_, missing_));
+            return fail(issues_error(findings_));
         }
         drop_dead_links();
         return std::move(prompt_);
     }
 
 private:
-    void add(Finding finding) {
+    void add(
+        std::string_view reason,
+        std::string message,
+        const std::string& node_id,
+        const std::string& class_type,
+        std::string_view input
+    ) {
         if (findings_.size() < kFindingsMax) {
+            Issue finding;
+            finding.code = issue_code(reason);
+            finding.reason = reason;
+            finding.message = std::move(message);
+            finding.node_id = node_id;
+            finding.class_type = class_type;
+            finding.input = input;
             findings_.push_back(std::move(finding));
         }
     }
@@ -76,19 +89,16 @@ private:
         const ui::Node& node = instances_[at].graph->nodes[place];
         const std::string id = instances_[at].prefix + node.id;
         if (node.kind == ui::NodeKind::unknown) {
-            missing_.insert(node.type);
             const bool is_group =
                 node.type.starts_with("workflow>") || node.type.starts_with("workflow/");
-            add(
-                {"missing_node_type",
-                 "no worker has the node class '" + node.type + "' (node " + id + ")" +
-                     (is_group ? ", a group node of older editors: open and save the workflow in a "
-                                 "current one"
-                               : ""),
-                 id,
-                 node.type,
-                 "class_type"}
-            );
+            add("missing_node_type",
+                "no worker has the node class '" + node.type + "' (node " + id + ")" +
+                    (is_group ? ", a group node of older editors: open and save the workflow in a "
+                                "current one"
+                              : ""),
+                id,
+                node.type,
+                "class_type");
             return;
         }
         if (node.kind != ui::NodeKind::runs) {
@@ -174,13 +184,11 @@ private:
                 wrong = "is linked in a circle or through too many nodes";
                 break;
         }
-        add(
-            {"bad_linked_input",
-             "input '" + name + "' of node " + id + " (" + node.type + ") " + wrong,
-             id,
-             node.type,
-             name}
-        );
+        add("bad_linked_input",
+            "input '" + name + "' of node " + id + " (" + node.type + ") " + wrong,
+            id,
+            node.type,
+            name);
     }
 
     // By the name for search and replace, else by the title.
@@ -263,8 +271,7 @@ private:
     ui::Resolver resolver_;
     const ConvertOptions& options_;
     json::object prompt_;
-    std::vector<Finding> findings_;
-    std::set<std::string, std::less<>> missing_;
+    std::vector<Issue> findings_;
     bool has_names_ = false;
     std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> by_search_name_;
     std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> by_title_;

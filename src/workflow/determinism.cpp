@@ -24,6 +24,7 @@ constexpr std::string_view kChance = "it chooses by chance, without a seed";
 constexpr std::string_view kOtherFiles = "it reads files of the worker, whose content is not known";
 constexpr std::string_view kKeeps = "it leaves files on the worker beside its outputs";
 constexpr std::string_view kAddress = "what an address leads to may change";
+constexpr std::string_view kUnreadLink = "it has a link whose output is not counted from 0";
 
 struct Known {
     std::string_view class_type;
@@ -219,6 +220,13 @@ private:
     const std::vector<std::string>& never_nodes_;
 };
 
+// ComfyUI takes output -1 for the last one; the source of such a link is not in the key.
+bool has_unread_link(const Graph& graph, Graph::Position at) {
+    return std::ranges::any_of(*graph[at].inputs, [&](const auto& input) {
+        return input.value().is_array() && graph.link(at, view(input.key())) == nullptr;
+    });
+}
+
 std::vector<Graph::Position> outputs_of(
     const Graph& graph, const PromptClasses& classes, const std::vector<std::string>& targets
 ) {
@@ -251,7 +259,11 @@ std::optional<NotReusable> why_not_reusable(
         if (!needed[at]) {
             continue;
         }
-        if (const std::string_view reason = judge.judge(graph[at]); !reason.empty()) {
+        std::string_view reason = judge.judge(graph[at]);
+        if (reason.empty() && has_unread_link(graph, at)) {
+            reason = kUnreadLink;
+        }
+        if (!reason.empty()) {
             return NotReusable{
                 std::string(graph[at].id), std::string(graph[at].class_type), std::string(reason)
             };

@@ -66,6 +66,15 @@ TEST_F(Determinism, TheKeyIsTheSameForTheSame) {
     EXPECT_EQ(key(one), key(titled));
 }
 
+// What such a link leads to would not be in the key.
+TEST_F(Determinism, LinksThatCountFromTheEndAreNotReused) {
+    auto odd = graph("Sampler", R"({"seed": 7, "text": "a"})");
+    odd.at("2").at("inputs").at("images") = json::array{"1", -1};
+    const auto made = make_reuse_key(odd, classes_, options_);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().node_id, "2");
+}
+
 TEST_F(Determinism, OutputsAreToldByNodeIds) {
     const auto one = graph("Sampler", R"({"seed": 7, "text": "a"})");
     auto renamed = one;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "workflow/asset_ref.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -76,20 +77,9 @@ void put_value(std::string& to, const json::value& value) {
 }
 
 // What an asset reference refers to; empty: it is none.
-std::string_view asset_identity(const json::value& value) {
-    const json::object* members = value.if_object();
-    const json::value* type = members != nullptr ? json::find(*members, "__type") : nullptr;
-    const json::value* about = members != nullptr ? json::find(*members, "info") : nullptr;
-    if (type == nullptr || *type != "core/ASSET" || about == nullptr || !about->is_object()) {
-        return {};
-    }
-    for (const char* name : {"hash", "id"}) {
-        const json::value* found = json::find(about->get_object(), name);
-        if (found != nullptr && found->is_string()) {
-            return view(found->get_string());
-        }
-    }
-    return {};
+std::string asset_identity(const json::value& value) {
+    auto asset = AssetRef::read(value);
+    return !asset ? std::string() : std::move(asset->hash.empty() ? asset->id : asset->hash);
 }
 
 class Writer {
@@ -169,7 +159,7 @@ private:
         } else {
             put_value(batch_, value);
         }
-        if (const std::string_view asset = asset_identity(value); !asset.empty()) {
+        if (const std::string asset = asset_identity(value); !asset.empty()) {
             content_ += 'h';
             put_text(content_, asset);
             return;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+
+#include "workflow/models.hpp"
 
 namespace comfyd::workflow {
 namespace {
@@ -27,6 +30,16 @@ constexpr std::array kCodes{
     CodeWord{"invalid_node", "SCHEMA_VALIDATION_ERROR"},
     CodeWord{"custom_validation_failed", "CUSTOM_VALIDATION_FAILED"},
 };
+
+constexpr std::string_view kMissingClass = "missing_node_type";
+constexpr std::array<std::string_view, 4> kAboutLinks{
+    "bad_linked_input", "required_input_missing", "return_type_mismatch", "dependency_cycle"
+};
+
+bool names_unknown_model(const Issue& issue) {
+    return issue.reason == "value_not_in_list" &&
+           model_kind(issue.class_type, issue.input).has_value();
+}
 
 }  // namespace
 
@@ -127,30 +140,48 @@ json::object Issue::to_json() const {
 Error issues_error(const std::vector<Issue>& issues) {
     json::array findings;
     json::object node_errors;
+    std::set<std::string> missing_classes;
+    json::array invalid_connections;
     for (const Issue& issue : issues) {
         findings.emplace_back(issue.to_json());
+        if (issue.reason == kMissingClass && !issue.class_type.empty()) {
+            missing_classes.insert(issue.class_type);
+        }
+        if (std::ranges::find(kAboutLinks, issue.reason) != kAboutLinks.end()) {
+            invalid_connections.emplace_back(json::object{
+                {"node_id", issue.node_id}, {"input", issue.input}, {"reason", issue.message}
+            });
+        }
         if (!issue.node_id.empty()) {
             json::value& errors = node_errors[issue.node_id];
             if (!errors.is_array()) {
                 errors.emplace_array();
             }
-            errors.get_array().emplace_back(
-                json::object{{"field", issue.input}, {"reason", issue.code}}
-            );
+            errors.get_array().emplace_back(json::object{
+                {"field", issue.input},
+                {"reason", issue.reason.empty() ? issue.code : std::string_view(issue.reason)}
+            });
         }
     }
-    std::string message = "the workflow is refused: " + issues.front().message;
+    const bool is_forbidden = issues.front().stage == Stage::security;
+    std::string message =
+        (is_forbidden ? "the workflow is refused: " : "the workflow cannot run: ") +
+        issues.front().message;
     if (issues.size() > 1) {
         message += " (and " + std::to_string(issues.size() - 1) + " more)";
     }
-    return Error(
+    Error error(
         Code::invalid_workflow,
         std::move(message),
         {{"findings", std::move(findings)},
          {"node_errors", std::move(node_errors)},
-         {"missing_nodes", json::array()},
-         {"invalid_connections", json::array()}}
+         {"missing_nodes", json::array(missing_classes.begin(), missing_classes.end())},
+         {"invalid_connections", std::move(invalid_connections)}}
     );
+    if (std::ranges::all_of(issues, names_unknown_model)) {
+        error.details["suggested_action"] = "check_model_availability";
+    }
+    return error;
 }
 
 }  // namespace comfyd::workflow

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "workflow/asset_ref.hpp"
 #include "workflow/file_inputs.hpp"
 #include "workflow/private_names.hpp"
 #include "workflow/python_text.hpp"
@@ -50,8 +51,7 @@ void each_text(Value& value, const Visit& visit) {
             each_text(item, visit);
         }
     } else if (auto* members = value.if_object()) {
-        const json::value* type = members->if_contains("__type");
-        if (type != nullptr && *type == "core/ASSET") {
+        if (is_asset_ref(value)) {
             return;
         }
         for (auto& member : *members) {

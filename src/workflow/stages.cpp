@@ -13,6 +13,7 @@ namespace {
 Issue schema_issue(std::string_view id, std::string message, std::string_view expected) {
     Issue issue;
     issue.code = "SCHEMA_VALIDATION_ERROR";
+    issue.reason = "invalid_node";
     issue.message = std::move(message);
     issue.node_id = id;
     issue.expected = expected;
@@ -112,6 +113,14 @@ private:
                 schema_issue(id, where + " has no class_type", "the name of a node class");
             issue.input = "class_type";
             issue.got = type != nullptr ? shortened(*type) : json::value();
+            add(std::move(issue));
+            found_.has_unknown = true;
+        } else if (view(type->get_string()).find_first_of("\n\t") != std::string_view::npos) {
+            // What a workflow needs of a worker is written down in lines.
+            Issue issue = schema_issue(
+                id, where + " has a line break or tab in its class_type", "the name of a node class"
+            );
+            issue.input = "class_type";
             add(std::move(issue));
             found_.has_unknown = true;
         } else if (catalogue_.knows_workers() &&

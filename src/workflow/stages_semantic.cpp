@@ -6,7 +6,8 @@
 #include <boost/json/monotonic_resource.hpp>
 
 #include "base/text.hpp"
-#include "workflow/check.hpp"
+#include "workflow/asset_ref.hpp"
+#include "workflow/loose_ends.hpp"
 #include "workflow/models.hpp"
 #include "workflow/nearest.hpp"
 #include "workflow/stages.hpp"
@@ -46,12 +47,6 @@ private:
     const Catalogue& catalogue_;
 };
 
-bool is_asset(const json::value& value) {
-    const json::object* members = value.if_object();
-    const json::value* type = members != nullptr ? json::find(*members, "__type") : nullptr;
-    return type != nullptr && *type == "core/ASSET";
-}
-
 // Nodes that are not in the form of one become nodes of which nothing is known.
 json::object readable_copy(const json::object& workflow) {
     json::object copy(
@@ -78,7 +73,19 @@ json::object readable_copy(const json::object& workflow) {
     return copy;
 }
 
-// Makes findings of ComfyUI's errors.
+bool holds_asset_ref(const json::value& value) {
+    bool found = false;
+    each_asset_ref_in(value, [&found](const json::value&) { found = true; });
+    return found;
+}
+
+// A worker may have said it.
+std::string text_of(const json::object& in, std::string_view key) {
+    const json::value* found = json::find(in, key);
+    return found != nullptr && found->is_string() ? std::string(view(found->get_string())) : "";
+}
+
+// Makes findings of ComfyUI's errors, perhaps of a worker's: what is not in their form is left out.
 class Teller {
 public:
     Teller(const json::object& workflow, const Catalogue& catalogue, bool accepted)
@@ -90,13 +97,19 @@ public:
         const json::value* inputs = node != nullptr ? node->if_contains("inputs") : nullptr;
         inputs_ = inputs != nullptr && inputs->is_object() ? &inputs->get_object() : nullptr;
         id_ = id;
-        class_type_ = about.at("class_type").as_string();
+        class_type_ = text_of(about, "class_type");
         definition_ = catalogue_.find(class_type_);
-        for (const json::value& error : about.at("errors").as_array()) {
+        const json::value* errors = json::find(about, "errors");
+        if (errors == nullptr || !errors->is_array()) {
+            return;
+        }
+        for (const json::value& error : errors->get_array()) {
             if (issues_.size() >= kIssuesMax) {
                 return;
             }
-            tell_error(error.as_object());
+            if (error.is_object()) {
+                tell_error(error.get_object());
+            }
         }
     }
     void add(Issue issue) { issues_.push_back(std::move(issue)); }
@@ -120,24 +133,25 @@ private:
     }
 
     void tell_error(const json::object& error) {
-        const std::string reason(error.at("type").as_string());
-        const json::object& extra = error.at("extra_info").as_object();
-        const json::value* name = json::find(extra, "input_name");
-        const std::string input(name != nullptr && name->is_string() ? name->as_string() : "");
+        static const json::object kNothing;
+        const std::string reason = text_of(error, "type");
+        const json::value* more = json::find(error, "extra_info");
+        const json::object& extra =
+            more != nullptr && more->is_object() ? more->get_object() : kNothing;
+        const std::string input = text_of(extra, "input_name");
         if (reason.starts_with("exception_during")) {
             tell_exception(reason, error);
             return;
         }
         const json::value* given = inputs_ != nullptr ? inputs_->if_contains(input) : nullptr;
-        if (given != nullptr && is_asset(*given)) {
+        if (given != nullptr && holds_asset_ref(*given)) {
             return;  // the file will be put in its place before it runs
         }
-        const std::string details(error.at("details").as_string());
+        const std::string details = text_of(error, "details");
         Issue issue = start(
             reason,
             input,
-            std::string(error.at("message").as_string()) +
-                (details.empty() || details == input ? "" : ": " + details)
+            text_of(error, "message") + (details.empty() || details == input ? "" : ": " + details)
         );
         if (given != nullptr) {
             issue.got = shortened(*given);
@@ -234,10 +248,10 @@ private:
             const json::array* link = input.value().if_array();
             const bool is_known = definition_ != nullptr &&
                                   definition_->find_input(view(input.key()), *inputs_) != nullptr;
-            if (link == nullptr || link->size() != 2 || !is_known) {
+            if (link == nullptr || !is_known) {
                 continue;
             }
-            const std::string problem = problem_of(*link);
+            const std::string problem = link_problem(*link, workflow_, catalogue_);
             if (!problem.empty() && issues_.size() < kIssuesMax) {
                 Issue issue = start("bad_linked_input", view(input.key()), problem);
                 issue.expected = "[\"node id\", output number]";
@@ -247,36 +261,10 @@ private:
             }
         }
         if (!told) {
-            Issue issue = start(
-                reason,
-                "",
-                std::string(error.at("message").as_string()) + ": " +
-                    std::string(error.at("details").as_string())
-            );
+            Issue issue =
+                start(reason, "", text_of(error, "message") + ": " + text_of(error, "details"));
             issues_.push_back(std::move(issue));
         }
-    }
-
-    std::string problem_of(const json::array& link) const {
-        if (!link[0].is_string()) {
-            return "the first part of a link must be the id of a node as text";
-        }
-        const auto source = workflow_.find(link[0].get_string());
-        if (source == workflow_.end()) {
-            return "it is linked to node " + json::serialize(shortened(link[0])) +
-                   ", which does not exist";
-        }
-        const json::object* node = source->value().if_object();
-        const json::value* type = node != nullptr ? node->if_contains("class_type") : nullptr;
-        const NodeDefinition* known = type != nullptr && type->is_string()
-                                          ? catalogue_.find(view(type->get_string()))
-                                          : nullptr;
-        const std::size_t outputs = known != nullptr ? known->outputs().size() : 64;
-        if (!slot_index(link[1], outputs)) {
-            return "it is linked to output " + json::serialize(shortened(link[1])) + " of node " +
-                   std::string(link[0].get_string()) + ", which has " + std::to_string(outputs);
-        }
-        return {};
     }
 
     const json::object& workflow_;
@@ -291,37 +279,6 @@ private:
     const NodeDefinition* definition_ = nullptr;
 };
 
-// Nothing is known of any class: only the structure can be looked at.
-std::vector<Issue> find_structure_issues(const json::object& workflow, const Catalogue& catalogue) {
-    std::vector<Issue> issues;
-    const auto checked = check(workflow, catalogue);
-    if (checked) {
-        return issues;
-    }
-    const json::value* findings = json::find(checked.error().details, "findings");
-    if (findings == nullptr) {
-        return issues;
-    }
-    for (const json::value& finding : findings->as_array()) {
-        const json::object& from = finding.as_object();
-        const std::string_view reason = view(from.at("reason").as_string());
-        if (issues.size() == kIssuesMax || reason == "invalid_node" ||
-            reason == "missing_node_type") {
-            continue;  // the syntax stage has told of them
-        }
-        Issue issue;
-        issue.stage = Stage::semantic;
-        issue.code = issue_code(reason);
-        issue.reason = reason;
-        issue.message = from.at("message").as_string();
-        issue.node_id = from.at("node_id").as_string();
-        issue.class_type = from.at("class_type").as_string();
-        issue.input = from.at("input").as_string();
-        issues.push_back(std::move(issue));
-    }
-    return issues;
-}
-
 }  // namespace
 
 std::vector<Issue> find_semantic_issues(
@@ -331,7 +288,7 @@ std::vector<Issue> find_semantic_issues(
     const std::vector<MissingFile>& missing_files
 ) {
     if (!catalogue.knows_workers()) {
-        return find_structure_issues(workflow, catalogue);
+        return find_loose_ends(workflow, catalogue);
     }
     json::object copy = readable_copy(workflow);
     PromptOptions options;

@@ -106,19 +106,6 @@ TEST(Check, TheEditorsFormatIsNamed) {
     EXPECT_EQ(refused.error().code, Code::workflow_format_ui);
 }
 
-TEST(Check, AssetReferencesAreCollected) {
-    const auto checked = check(
-        parse(R"({"1": {"class_type": "LoadImage", "inputs": {
-            "image": {"__type": "core/ASSET", "info": {"id": "x", "hash": "blake3:y"}}}}})"),
-        Catalogue({})
-    );
-    ASSERT_TRUE(checked);
-    ASSERT_EQ(checked->assets.size(), 1U);
-    EXPECT_EQ(checked->assets[0].node_id, "1");
-    EXPECT_EQ(checked->assets[0].input, "image");
-    EXPECT_EQ(checked->assets[0].hash, "blake3:y");
-}
-
 TEST(Check, WrappersAreOpened) {
     const json::object wrapped = parse((std::string(R"({"prompt": )") + kGood + "}").c_str());
     EXPECT_EQ(unwrap(wrapped).size(), 2U);

@@ -47,6 +47,23 @@ protected:
     }
 };
 
+// /prompt_sync takes the word in the body, and where ComfyUI's clients can put it.
+TEST_F(Reuse, PromptSyncTakesPart) {
+    start();
+    const auto run_sync = [this](json::object more) {
+        more["prompt"] = text_to_image("a");
+        const Reply reply = http().post_json("/prompt_sync", more);
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        const json::value id = reply.json_at("/prompt_id");
+        return http().get("/api/v2/jobs/" + std::string(id.as_string())).json();
+    };
+    EXPECT_FALSE(is_reused(run_sync(kReuse)));
+    EXPECT_TRUE(is_reused(run_sync(kReuse)));
+    EXPECT_TRUE(is_reused(run_sync({{"extra_data", {{"comfyd", {{"reuse", true}}}}}})));
+    EXPECT_FALSE(is_reused(run_sync({})));
+    EXPECT_EQ(runs(), 2U);
+}
+
 TEST_F(Reuse, AFinishedJobAnswersTheNextOne) {
     start();
     const json::object workflow = text_to_image("a");

@@ -37,10 +37,7 @@ Result<> decode_extra_data(const json::object& body, jobs::Spec& spec) {
                     {{"field", "extra_data"}}
                 );
             }
-            spec.secret_extra_data[member.key()] = member.value();
-        } else if (key == "extra_pnginfo") {
-            spec.extra_data[member.key()] = member.value();
-        } else {
+        } else if (key != "extra_pnginfo") {
             return fail(
                 Code::invalid_argument,
                 "'extra_data' may hold api_key_comfy_org, auth_token_comfy_org and extra_pnginfo, "
@@ -49,6 +46,7 @@ Result<> decode_extra_data(const json::object& body, jobs::Spec& spec) {
                 {{"field", "extra_data"}}
             );
         }
+        spec.extra_data[member.key()] = member.value();
     }
     return {};
 }
@@ -99,15 +97,12 @@ Result<Submission> decode_submission(
     }
     // Made in one piece: assigning the workflow to a member would copy it out of its arena.
     return Submission{
-        std::move(spec),
-        is_elsewhere ? json::object() : std::move(workflow->get_object()),
-        *inputs == nullptr ? json::object() : **inputs,
-        std::nullopt,
-        false,  // the contract: 422 workflow_format_ui
-        false,
-        {},
-        is_elsewhere ? std::string(workflow->get_string()) : std::string(),
-        "workflow",
+        .spec = std::move(spec),
+        .workflow = is_elsewhere ? json::object() : std::move(workflow->get_object()),
+        .parameters = *inputs == nullptr ? json::object() : **inputs,
+        .converts_editor_format = false,  // the contract: 422 workflow_format_ui
+        .workflow_source = is_elsewhere ? std::string(workflow->get_string()) : std::string(),
+        .workflow_field = "workflow",
     };
 }
 

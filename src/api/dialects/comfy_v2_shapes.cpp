@@ -157,7 +157,7 @@ json::object encode_job(const jobs::View& view, const Scope& scope) {
         {"created_at", to_rfc3339(job.created_at)},
         {"started_at", is_queued ? json::value(nullptr) : time_or_null(job.started_at)},
         {"completed_at", time_or_null(job.finished_at)},
-        {"expires_at", to_rfc3339(kept_from + scope.services.options.retention)},
+        {"expires_at", to_rfc3339(kept_from + scope.services.rules.retention)},
         {"queue_position", or_null(view.queue_position)},
         {"progress", view.progress ? json::value(view.progress->to_json()) : json::value(nullptr)},
         {"outputs", std::move(outputs)},

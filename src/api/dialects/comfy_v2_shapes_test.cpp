@@ -73,7 +73,7 @@ TEST_F(Shapes, AQueuedJobHasEveryRequiredMember) {
     EXPECT_EQ(job.at("urls").at("cancel"), json::value(path + "/cancel"));
     EXPECT_EQ(
         job.at("expires_at"),
-        json::value(to_rfc3339(view.job.created_at + api.services.options.retention))
+        json::value(to_rfc3339(view.job.created_at + api.services.rules.retention))
     );
 }
 

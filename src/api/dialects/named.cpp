@@ -26,9 +26,8 @@ Task<Result<jobs::WorkflowSaved>> save(Call& call, const Services& services, Cho
         co_return fail(std::move(opened.error()));
     }
     const auto catalogue = services.catalogue();
-    auto version = make_version(
-        std::move(*body), *catalogue, security_of(services.options, call.caller.tenant)
-    );
+    auto version =
+        make_version(std::move(*body), *catalogue, services.rules.security_of(call.caller.tenant));
     if (!version) {
         co_return fail(std::move(version.error()));
     }

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <utility>
 
+#include "admission/admit.hpp"
 #include "api/dialects/native/context.hpp"
 #include "api/dialects/native/names.hpp"
-#include "api/dialects/native/prepare.hpp"
+#include "api/dialects/native/refusal.hpp"
+#include "api/dialects/native/request.hpp"
 #include "api/job_wait.hpp"
-#include "api/profile.hpp"
 #include "api/sse.hpp"
+#include "api/submission.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api {
@@ -49,9 +51,21 @@ net::Response respond(const Trouble& trouble, const Services& services) {
 
 struct Wish {
     Options options;
-    workflow::PromptRequest request;
+    bool front = false;
     json::object common;  // for decode_common()
+    Submission submission;
 };
+
+// What a client may say of its turn among ComfyUI's own words too, where the body does not.
+json::object common_of(json::object common, const json::object& own) {
+    for (const char* name : {"pool", "fairness_key", "class", "reuse"}) {
+        const json::value* said = json::find(own, name);
+        if (said != nullptr && json::find(common, name) == nullptr) {
+            common[name] = *said;
+        }
+    }
+    return common;
+}
 
 Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
     auto read = co_await native::read_body(call, services);
@@ -66,19 +80,17 @@ Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
     if (members == nullptr) {
         co_return trouble(Error(Code::invalid_argument, "the body must be a JSON object"));
     }
-    Wish wish;
     auto options = decode_options(*members, call.query_value("timeout"));
     if (!options) {
         co_return trouble(std::move(options.error()));
     }
-    wish.options = *options;
     auto common = execution::common_members(*members);
     if (!common) {
         co_return trouble(std::move(common.error()));
     }
-    wish.common = std::move(*common);
-    wish.common.erase("timeout");
-    auto request = native::read_request(std::move(*body), services);
+    common->erase("timeout");
+    const auto catalogue = services.catalogue();
+    auto request = native::read_request(std::move(*body), *catalogue, services.clock.now());
     if (!request) {
         co_return trouble(from_native(Code::invalid_argument, request.error()));
     }
@@ -88,15 +100,13 @@ Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
             "'prompt_id' cannot be chosen here: leave it out, or use /prompt"
         ));
     }
-    wish.request = std::move(*request);
-    if (const json::value* pool = json::find(wish.common, "pool")) {
-        json::value& own = wish.request.extra_data["comfyd"];
-        if (!own.is_object()) {
-            own.emplace_object();
-        }
-        own.get_object()["pool"] = *pool;
-    }
-    co_return wish;
+    const bool front = request->front;
+    co_return Wish{
+        *options,
+        front,
+        common_of(std::move(*common), native::own_options(request->extra_data)),
+        native::make_submission(call, std::move(*request), catalogue)
+    };
 }
 
 Task<Result<>> check_workers(const Services& services) {
@@ -112,34 +122,6 @@ Task<Result<>> check_workers(const Services& services) {
     co_return Result<>();
 }
 
-jobs::Spec make_spec(
-    const Call& call, workflow::PromptRequest& request, native::Judgement& judgement
-) {
-    jobs::Spec spec;
-    spec.tenant = call.caller.tenant;
-    spec.dialect = native::kDialect;
-    spec.priority = request.front ? kFrontPriority : jobs::kPriorityDefault;
-    spec.node_count = static_cast<int>(request.prompt.size());
-    spec.requirement = std::move(judgement.requirement);
-    spec.extra_data = std::move(request.extra_data);
-    spec.extra_data.erase("client_id");
-    for (const char* key : {"auth_token_comfy_org", "api_key_comfy_org"}) {
-        if (const auto found = spec.extra_data.find(key); found != spec.extra_data.end()) {
-            spec.secret_extra_data[key] = std::move(found->value());
-            spec.extra_data.erase(found);
-        }
-    }
-    const auto& outputs = judgement.verdict.outputs_to_execute;
-    spec.dialect_data["outputs"] = json::array(outputs.begin(), outputs.end());
-    if (!request.client_id.empty()) {
-        spec.dialect_data["client_id"] = request.client_id;
-    }
-    if (request.targets || !judgement.verdict.node_errors.empty()) {
-        spec.targets = outputs;
-    }
-    return spec;
-}
-
 struct Accepted {
     JobId job;
     json::object node_errors;  // of outputs that are not run
@@ -147,35 +129,33 @@ struct Accepted {
 
 Task<Outcome<Accepted>> accept(Call& call, native::Context& context, Wish& wish) {
     const Services& services = context.services;
-    workflow::PromptRequest& request = wish.request;
-    auto prepared = co_await native::prepare(call, context, request);
-    if (!prepared) {
-        co_return trouble(std::move(prepared.error()));
-    }
-    native::Judgement& judgement = *prepared;
-    if (!judgement.verdict.accepted) {
-        co_return trouble(
-            from_native(Code::invalid_workflow, judgement.verdict.error),
-            std::move(judgement.verdict.node_errors)
-        );
-    }
-    jobs::Spec spec = make_spec(call, request, judgement);
-    spec.profile = make_profile(request.prompt, services.catalogue(), services.options.plan, spec);
-    wish.common["pool"] = std::string(workflow::split_pool(spec.requirement).pool);
-    auto common = decode_common(call, services, wish.common, spec);
+    jobs::Spec& wanted = wish.submission.spec;
+    wanted.priority = wish.front ? kFrontPriority : jobs::kPriorityDefault;
+    auto common = decode_common(call, services, wish.common, wanted);
     if (!common) {
         co_return trouble(std::move(common.error()));
     }
-    spec.idempotency_key.clear();  // the answer is the result, which a repetition would not get
-    spec.timeout = std::max(spec.timeout, wish.options.timeout);
+    wanted.idempotency_key.clear();  // the answer is the result, which a repetition would not get
+    wanted.timeout = std::max(wanted.timeout, wish.options.timeout);
+    auto admitted = co_await admission::admit(services, std::move(wish.submission));
+    if (!admitted && admitted.error().why == admission::Refusal::Why::failed) {
+        co_return trouble(std::move(admitted.error().error));
+    }
+    if (!admitted) {
+        auto refused = native::encode_refusal(std::move(admitted.error()));
+        co_return trouble(
+            from_native(Code::invalid_workflow, refused.error), std::move(refused.node_errors)
+        );
+    }
+    jobs::Spec& spec = admitted->spec;
+    const auto& outputs = admitted->outputs;
+    spec.dialect_data["outputs"] = json::array(outputs.begin(), outputs.end());
     spec.dialect_data["number"] = context.next_number(call.caller.tenant);
-    spec.workflow = json::serialize(request.prompt);
-    auto submitted = co_await services.jobs.submit(std::move(spec));
+    auto submitted = co_await submit_admitted(call, services, std::move(spec));
     if (!submitted) {
         co_return trouble(std::move(submitted.error()));
     }
-    services.metrics.job_submitted(std::string(native::kDialect));
-    co_return Accepted{submitted->view.job.id, std::move(judgement.verdict.node_errors)};
+    co_return Accepted{submitted->view.job.id, std::move(admitted->node_errors)};
 }
 
 Trouble out_of_time(const JobId& id, const Options& options) {

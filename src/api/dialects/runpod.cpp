@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "admission/admit.hpp"
 #include "api/job_wait.hpp"
 #include "api/sse.hpp"
 #include "comfy/members.hpp"
@@ -57,7 +58,8 @@ Task<Result<jobs::Submitted>> accept(Call& call, const Services& services, std::
         co_return fail(in_own_words(std::move(common.error())));
     }
     if (!decoded->submission.request.empty()) {
-        auto earlier = co_await find_replay(call, services, decoded->submission);
+        spec.tenant = call.caller.tenant;
+        auto earlier = co_await admission::find_replay(services, decoded->submission);
         if (!earlier || *earlier) {
             co_return earlier ? Result<jobs::Submitted>(std::move(**earlier))
                               : fail(std::move(earlier.error()));

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "admission/inputs.hpp"
+#include "admission/workflow_file.hpp"
 #include "api/dialects/runpod.hpp"
-#include "api/inputs.hpp"
 #include "api/workflow_source.hpp"
 #include "comfy/members.hpp"
 #include "workflow/check.hpp"
@@ -14,7 +15,7 @@ namespace {
 
 // Expired after the job can no longer be asked for or retried.
 Time image_expiry(const Services& services, Millis time_to_live) {
-    return services.clock.now() + std::max(services.options.retention, time_to_live) +
+    return services.clock.now() + std::max(services.rules.retention, time_to_live) +
            std::chrono::hours(24);
 }
 
@@ -38,15 +39,16 @@ Task<Result<>> fetch_images(
     if (sources.empty()) {
         co_return Result<>();
     }
-    auto fetched = co_await fetch_inputs(call, services, std::move(sources));
+    auto fetched =
+        co_await admission::fetch_inputs(services, call.caller.tenant, std::move(sources));
     if (!fetched) {
         co_return fail(std::move(fetched.error()));
     }
     if (!fetched->issues.empty()) {
-        co_return fail(inputs_error(fetched->issues));
+        co_return fail(admission::inputs_error(fetched->issues));
     }
     for (std::size_t i = 0; i < into.size(); ++i) {
-        into[i].hash = comfy::text_of(fetched->references[i].at("info").as_object(), "hash");
+        into[i].hash = std::move(fetched->assets[i].hash);
     }
     co_return Result<>();
 }
@@ -82,8 +84,11 @@ Task<Result<>> open_workflow_of(const Call& call, const Services& services, Deco
         co_return filled;
     }
     if (!submission.workflow_source.empty()) {
-        auto workflow = co_await fetch_workflow(
-            call, services, std::move(submission.workflow_source), submission.workflow_field
+        auto workflow = co_await admission::fetch_workflow(
+            services,
+            call.caller.tenant,
+            std::move(submission.workflow_source),
+            submission.workflow_field
         );
         if (!workflow) {
             co_return fail(std::move(workflow.error()));

@@ -9,6 +9,7 @@
 #include "api/workflow_source.hpp"
 #include "base/crypto.hpp"
 #include "comfy/members.hpp"
+#include "workflow/asset_ref.hpp"
 #include "workflow/file_inputs.hpp"
 
 namespace comfyd::api::runpod {
@@ -259,10 +260,7 @@ bool chooses_file(
 json::object reference_to(const StoredImage& image) {
     const std::size_t slash = image.name.rfind('/');
     const std::string file = slash == std::string::npos ? image.name : image.name.substr(slash + 1);
-    return {
-        {"__type", "core/ASSET"},
-        {"info", {{"hash", image.hash}, {"file_path", file}, {"name", image.name}}},
-    };
+    return workflow::AssetRef{.hash = image.hash, .file_path = file, .name = image.name}.to_json();
 }
 
 }  // namespace
@@ -297,7 +295,7 @@ Result<Decoded> decode_request(json::object body) {
     }
     decoded.images = std::move(*images);
     if (const json::value* key = json::find(*input, "comfy_org_api_key")) {
-        spec.secret_extra_data["api_key_comfy_org"] = *key;
+        spec.extra_data["api_key_comfy_org"] = *key;
     }
     if (const json::value* webhook = json::find(body, "webhook")) {
         decoded.common["webhook_url"] = *webhook;

@@ -48,7 +48,7 @@ TEST(RunPod, ReadsPolicyAndInput) {
     EXPECT_EQ(full->submission.spec.timeout, Millis(5000));
     EXPECT_EQ(full->submission.time_to_live, std::chrono::hours(24 * 7));
     EXPECT_EQ(full->submission.spec.priority, kLowPriority);
-    EXPECT_EQ(full->submission.spec.secret_extra_data.at("api_key_comfy_org"), "k");
+    EXPECT_EQ(full->submission.spec.extra_data.at("api_key_comfy_org"), "k");
     EXPECT_EQ(full->submission.spec.dialect_data.at("return"), "url");
     EXPECT_EQ(full->common.at("webhook_url"), "https://example.com/h");
 

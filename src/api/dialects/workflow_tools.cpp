@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "admission/named_files.hpp"
+#include "admission/own_checks.hpp"
 #include "api/dialects/workflows.hpp"
-#include "api/named_files.hpp"
-#include "api/own_checks.hpp"
 #include "api/workflow_source.hpp"
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
@@ -30,7 +30,7 @@ struct Wish {
     bool plan = false;
     bool converted = false;  // from the editor's format
     std::string pool{};
-    NamedFiles files{};
+    admission::NamedFiles files{};
     std::shared_ptr<const workflow::Catalogue> catalogue{};  // that it was read with
 };
 
@@ -115,8 +115,8 @@ workflow::ValidationOptions validation_options(
     const Call& call, const Services& services, const Wish& wish
 ) {
     workflow::ValidationOptions options;
-    options.security = security_of(services.options, call.caller.tenant);
-    options.plan = services.options.plan;
+    options.security = services.rules.security_of(call.caller.tenant);
+    options.plan = services.rules.plan;
     options.gpu_memory_mb = services.options.gpu_memory_mb;
     options.pool = wish.pool;
     options.missing_files = wish.files.missing;
@@ -152,7 +152,7 @@ json::object plan_json(
     const workflow::Graph graph(wish.graph);
     json::object made = validation.plan->to_json(graph);
     const auto why_not = workflow::why_not_reusable(
-        graph, validation.plan->needed, catalogue, services.options.reuse_never_nodes
+        graph, validation.plan->needed, catalogue, services.rules.reuse_never_nodes
     );
     made["reusable"] = !why_not;
     if (why_not) {
@@ -206,7 +206,8 @@ Task<Result<Wish>> read_wish(Call& call, const Services& services) {
     if (!wish) {
         co_return wish;
     }
-    auto files = co_await find_named_files(services, call.caller.tenant, wish->graph, catalogue);
+    auto files =
+        co_await admission::find_named_files(services, call.caller.tenant, wish->graph, catalogue);
     if (!files) {
         co_return fail(std::move(files.error()));
     }
@@ -235,8 +236,9 @@ Task<> add_own_checks(const Services& services, const Wish& wish, workflow::Vali
     if (!into.valid() || !checked) {
         co_return;
     }
-    const auto heard =
-        co_await ask_own_checks(services, *wish.catalogue, wish.graph, {}, checked->requirement);
+    const auto heard = co_await admission::ask_own_checks(
+        services, *wish.catalogue, wish.graph, {}, checked->requirement
+    );
     if (heard) {
         auto found = workflow::issues_of(*heard, wish.graph, *wish.catalogue);
         std::ranges::move(found, std::back_inserter(into.at(Stage::semantic).issues));
@@ -255,8 +257,8 @@ Task<> validate(Call& call, const Services& services) {
         auto found = co_await probe_urls(
             call.exchange.executor(),
             addresses_of(wish->graph, *wish->catalogue),
-            services.options.security,
-            services.options.inputs.ca_file
+            services.rules.security_of(call.caller.tenant),
+            services.rules.inputs.ca_file
         );
         std::ranges::move(found, std::back_inserter(fixed.validation.at(Stage::security).issues));
     }

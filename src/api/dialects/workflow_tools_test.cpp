@@ -162,8 +162,8 @@ struct SecuredTools : WorkflowTools {
     SecuredTools() : WorkflowTools(arranged()) {}
     static Arrangement arranged() {
         Arrangement setup;
-        setup.options.security.denied_nodes = {"Load*"};
-        setup.options.security.allowed_domains = {"127.0.0.1", "[::1]"};
+        setup.admission.security.denied_nodes = {"Load*"};
+        setup.admission.security.allowed_domains = {"127.0.0.1", "[::1]"};
         return setup;
     }
 };
@@ -172,7 +172,7 @@ struct TenantsTools : WorkflowTools {
     TenantsTools() : WorkflowTools(arranged()) {}
     static Arrangement arranged() {
         Arrangement setup;
-        setup.options.tenant_security["local"].denied_nodes = {"Load*"};
+        setup.admission.tenant_security["local"].denied_nodes = {"Load*"};
         return setup;
     }
 };
@@ -220,7 +220,7 @@ struct PrivateTools : WorkflowTools {
     PrivateTools() : WorkflowTools(arranged()) {}
     static Arrangement arranged() {
         Arrangement setup;
-        setup.options.security.allow_private_hosts = true;
+        setup.admission.security.allow_private_hosts = true;
         return setup;
     }
 };

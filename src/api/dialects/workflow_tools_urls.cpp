@@ -3,8 +3,8 @@
 #include <chrono>
 #include <map>
 
+#include "admission/inputs.hpp"
 #include "api/dialects/workflow_tools.hpp"
-#include "api/inputs.hpp"
 #include "net/client.hpp"
 
 namespace comfyd::api::workflow_tools {
@@ -60,7 +60,7 @@ Issue issue_about(const workflow::UrlInput& input, std::string_view code, std::s
 net::AddressPolicy addresses_for(const std::string& url, const workflow::SecurityPolicy& policy) {
     workflow::InputUrl parts;
     const bool any = workflow::read_input_url(url, parts) &&
-                     judge_host(policy, parts.host) == assets::HostRule::any;
+                     admission::judge_host(policy, parts.host) == assets::HostRule::any;
     return any ? net::AddressPolicy::any : net::AddressPolicy::public_only;
 }
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "workflow/check.hpp"
-#include "workflow/check_errors.hpp"
+#include "workflow/issue.hpp"
 #include "workflow/ui/reading.hpp"
 
 namespace comfyd::workflow::ui {
@@ -430,10 +430,13 @@ Result<Document> read_document(const json::object& workflow, const PromptClasses
 }
 
 Error document_error(std::string message, std::string node_id, std::string class_type) {
-    return findings_error(
-        {{"invalid_workflow", std::move(message), std::move(node_id), std::move(class_type), ""}},
-        {}
-    );
+    Issue issue;
+    issue.reason = "invalid_workflow";
+    issue.code = issue_code(issue.reason);
+    issue.message = std::move(message);
+    issue.node_id = std::move(node_id);
+    issue.class_type = std::move(class_type);
+    return issues_error({std::move(issue)});
 }
 
 }  // namespace comfyd::workflow::ui

@@ -10,10 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "admission/tenant_folder.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/hidden.hpp"
 #include "api/dialects/native/native.hpp"
-#include "api/tenant_folder.hpp"
 #include "base/turnstile.hpp"
 #include "comfy/replies.hpp"
 

@@ -20,7 +20,7 @@ Result<Hidden::View*> Hidden::load(const std::string& tenant) {
         return &known->second;
     }
     View view;
-    std::ifstream in(tenant_folder(folder_, tenant) / kFile);
+    std::ifstream in(admission::tenant_folder(folder_, tenant) / kFile);
     for (std::string line; std::getline(in, line);) {
         // A line that was cut off by a crash is none.
         if (const auto id = JobId::parse(line)) {
@@ -41,7 +41,7 @@ Result<> Hidden::shorten(const std::string& tenant, View& view) {
     for (const JobId& job : latest) {
         lines += job.to_string() + "\n";
     }
-    auto written = write_file(tenant_folder(folder_, tenant) / kFile, lines);
+    auto written = write_file(admission::tenant_folder(folder_, tenant) / kFile, lines);
     if (written) {
         view.jobs = std::move(latest);
     }
@@ -63,7 +63,8 @@ Result<> Hidden::add(const std::string& tenant, const std::vector<JobId>& jobs) 
     if (lines.empty()) {
         return {};
     }
-    if (auto stored = append_file(tenant_folder(folder_, tenant) / kFile, lines); !stored) {
+    if (auto stored = append_file(admission::tenant_folder(folder_, tenant) / kFile, lines);
+        !stored) {
         return stored;
     }
     (*view)->jobs.insert(jobs.begin(), jobs.end());

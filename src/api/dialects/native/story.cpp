@@ -6,6 +6,7 @@
 #include "api/dialects/native/names.hpp"
 #include "comfy/jobs_list.hpp"
 #include "comfy/members.hpp"
+#include "workflow/asset_ref.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -55,28 +56,12 @@ json::object error_data(
 }
 
 // The prompt as the client sent it: references to stored files become the names again.
-void restore_names(json::value& value) {
-    if (json::array* list = value.if_array()) {
-        for (json::value& element : *list) {
-            restore_names(element);
+void restore_names(json::value& prompt) {
+    workflow::each_asset_ref_in(prompt, [](json::value& value) {
+        if (auto asset = workflow::AssetRef::read(value); asset && !asset->name.empty()) {
+            value = json::value(std::move(asset->name));
         }
-        return;
-    }
-    json::object* fields = value.if_object();
-    if (fields == nullptr) {
-        return;
-    }
-    if (comfy::text_of(*fields, "__type") == "core/ASSET") {
-        const json::object* info = comfy::object_of(*fields, "info");
-        auto name = info == nullptr ? std::nullopt : comfy::maybe_text(*info, "name");
-        if (name) {
-            value = json::value(std::move(*name));
-        }
-        return;
-    }
-    for (auto& [key, element] : *fields) {
-        restore_names(element);
-    }
+    });
 }
 
 json::value prompt_of(const jobs::Spec& spec) {
@@ -84,7 +69,7 @@ json::value prompt_of(const jobs::Spec& spec) {
     if (!prompt) {
         return json::object();
     }
-    if (spec.workflow.find("ASSET") != std::string::npos) {
+    if (workflow::may_hold_asset_refs(spec.workflow)) {
         restore_names(*prompt);
     }
     return std::move(*prompt);

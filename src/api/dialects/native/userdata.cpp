@@ -22,7 +22,7 @@ constexpr std::uint64_t kBytesMax = 2ULL * 1024 * 1024 * 1024;  // likewise
 constexpr const char* kSettings = "comfy.settings.json";
 
 fs::path user_folder(const Context& context, const std::string& tenant) {
-    return tenant_folder(context.parts.folder, tenant) / "user";
+    return admission::tenant_folder(context.parts.folder, tenant) / "user";
 }
 
 // "true" and the like; `otherwise` where the query does not say.

@@ -3,12 +3,12 @@
 #include <charconv>
 #include <utility>
 
+#include "admission/tenant_files.hpp"
 #include "api/dialects/asset_content.hpp"
 #include "api/dialects/native/names.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "api/job_wait.hpp"
 #include "api/multipart_receive.hpp"
-#include "api/tenant_files.hpp"
 #include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "comfy/members.hpp"
@@ -33,11 +33,11 @@ bool has_query(const Call& call, std::string_view name) {
 }
 
 // What the request names, or the status that refuses it.
-tl::expected<FileQuery, int> decode_view(const Call& call) {
+tl::expected<admission::FileQuery, int> decode_view(const Call& call) {
     if (!has_query(call, "filename")) {
         return tl::unexpected(404);
     }
-    FileQuery query;
+    admission::FileQuery query;
     query.name = std::string(call.query_value("filename"));
     if (const auto folder = call.query_value("type"); !folder.empty()) {
         query.folder = std::string(folder);
@@ -116,7 +116,7 @@ Task<> send_form(Call& call, Context& context, PictureRequest request, std::stri
 
 // A running job's file is read from its worker, and from the store once the job has ended.
 Task<Result<std::string>> read_found(
-    Context& context, std::string tenant, FileQuery query, FoundFile found
+    Context& context, std::string tenant, admission::FileQuery query, admission::FoundFile found
 ) {
     const Services& services = context.services;
     if (!found.asset) {
@@ -126,7 +126,7 @@ Task<Result<std::string>> read_found(
         }
         auto ended = co_await wait_for_end(services, tenant, found.job, kStoringTimeMax);
         static_cast<void>(ended);
-        auto stored = co_await find_file(services, std::move(tenant), std::move(query));
+        auto stored = co_await admission::find_file(services, std::move(tenant), std::move(query));
         if (!stored || !*stored || !(*stored)->asset) {
             co_return fail(Code::not_found, "the job has left no such file");
         }
@@ -238,7 +238,7 @@ tl::expected<Place, int> place_of(const Upload& upload) {
 Task<> keep_and_answer(
     Call& call, Context& context, Place place, assets::Asset asset, bool overwrite
 ) {
-    NamedFile file{asset.id, asset.hash};
+    admission::NamedFile file{asset.id, asset.hash};
     auto path = co_await context.services.files->put(
         call.caller.tenant, place.path(), std::move(file), overwrite
     );
@@ -301,7 +301,7 @@ Task<> get_view(Call& call, Context& context) {
         co_await send(call, empty_reply(query.error()));
         co_return;
     }
-    auto found = co_await find_file(context.services, call.caller.tenant, *query);
+    auto found = co_await admission::find_file(context.services, call.caller.tenant, *query);
     if (!found) {
         co_await send(call, encode_native_error(found.error()));
         co_return;
@@ -362,7 +362,7 @@ Task<> upload_mask(Call& call, Context& context) {
         co_await send(call, trouble());
         co_return;
     }
-    FileQuery query;
+    admission::FileQuery query;
     query.name = comfy::text_of(*reference, "filename");
     query.subfolder = comfy::text_of(*reference, "subfolder");
     query.folder = comfy::maybe_text(*reference, "type").value_or("output");
@@ -374,7 +374,7 @@ Task<> upload_mask(Call& call, Context& context) {
         co_await send(call, encode_native_error(mask.error()));
         co_return;
     }
-    auto found = co_await find_file(context.services, call.caller.tenant, query);
+    auto found = co_await admission::find_file(context.services, call.caller.tenant, query);
     if (!found || !*found) {
         // As ComfyUI: the answer names a file that was not written.
         const json::object body{

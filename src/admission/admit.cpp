@@ -1,0 +1,349 @@
+#include "admission/admit.hpp"
+
+#include <array>
+#include <random>
+#include <utility>
+
+#include "admission/asset_check.hpp"
+#include "admission/extra_data.hpp"
+#include "admission/inputs.hpp"
+#include "admission/judge.hpp"
+#include "admission/named_files.hpp"
+#include "admission/own_checks.hpp"
+#include "admission/profile.hpp"
+#include "admission/request_hash.hpp"
+#include "admission/reuse.hpp"
+#include "admission/workflow_file.hpp"
+#include "base/log.hpp"
+#include "workflow/autofix.hpp"
+#include "workflow/check.hpp"
+#include "workflow/convert.hpp"
+#include "workflow/node_replacement.hpp"
+#include "workflow/parameters.hpp"
+#include "workflow/private_names.hpp"
+
+namespace comfyd::admission {
+namespace {
+
+using Why = Refusal::Why;
+
+// nullopt: no job has come of this key yet, or there is no key.
+Task<Result<std::optional<jobs::Submitted>>> find_held(
+    const Desk& desk, const Submission& submission, json::object given
+) {
+    const jobs::Spec& spec = submission.spec;
+    if (spec.idempotency_key.empty()) {
+        co_return std::nullopt;
+    }
+    auto found = co_await desk.jobs.find_submitted(
+        spec.tenant, spec.idempotency_key, request_hash(submission, std::move(given))
+    );
+    co_return found;
+}
+
+// One submission on its way.
+class Way {
+public:
+    Way(const Desk& desk, Submission submission)
+        : desk_(desk),
+          submission_(std::move(submission)),
+          spec_(submission_.spec),
+          graph_(submission_.workflow.storage()) {}
+
+    Task<Decision<Admitted>> go() {
+        using Step = Task<Decision<void>> (Way::*)();
+        static constexpr std::array<Step, 6> kSteps{
+            &Way::bring_workflow,
+            &Way::put_in_form,
+            &Way::judge,
+            &Way::bring_files,
+            &Way::ask_worker,
+            &Way::find_reuse,
+        };
+        settle_extra_data(spec_);
+        for (const Step step : kSteps) {
+            auto done = co_await (this->*step)();
+            if (!done) {
+                co_return tl::unexpected(std::move(done.error()));
+            }
+            if (admitted_.earlier) {
+                co_return std::move(admitted_);
+            }
+        }
+        complete();
+        co_return std::move(admitted_);
+    }
+
+private:
+    // Brings the workflow here, unless the request has been answered before.
+    Task<Decision<void>> bring_workflow() {
+        if (!submission_.workflow_source.empty()) {
+            given_["workflow"] = submission_.workflow_source;
+            given_["parameters"] = submission_.parameters;
+        }
+        if (!given_.empty() || !submission_.request.empty()) {
+            auto earlier = co_await find_held(desk_, submission_, given_);
+            if (!earlier) {
+                co_return refuse(std::move(earlier.error()));
+            }
+            admitted_.earlier = std::move(*earlier);
+        }
+        if (!submission_.workflow_source.empty() && !admitted_.earlier) {
+            auto workflow = co_await fetch_workflow(
+                desk_, spec_.tenant, submission_.workflow_source, submission_.workflow_field
+            );
+            if (!workflow) {
+                co_return refuse(std::move(workflow.error()));
+            }
+            submission_.workflow = std::move(*workflow);
+        }
+        co_return Decision<void>();
+    }
+
+    // The nodes as a worker takes them, with all values set.
+    Task<Decision<void>> put_in_form() {
+        catalogue_ = submission_.catalogue ? submission_.catalogue : desk_.catalogue();
+        const bool is_prompt = submission_.manner == Manner::comfyui;
+        const json::object& inner =
+            is_prompt ? submission_.workflow : workflow::unwrap(submission_.workflow);
+        const bool is_wrapped = &inner != &submission_.workflow;
+        // What is declared beside the nodes is needed once more.
+        graph_ = is_wrapped ? json::object(inner, submission_.workflow.storage())
+                            : json::object(std::move(submission_.workflow));
+        if (!is_prompt) {
+            if (auto converted = convert(); !converted) {
+                co_return refuse(std::move(converted.error()));
+            }
+        }
+        workflow::apply_replacements(graph_, catalogue_->replacements(), *catalogue_);
+        workflow::wrap_file_lists(graph_, *catalogue_);
+        workflow::forget_folders(graph_);
+        if (!is_prompt) {
+            auto bound = bind(is_wrapped);
+            if (!bound) {
+                co_return refuse(std::move(bound.error()));
+            }
+            bound_ = std::move(*bound);
+        }
+        put_right();
+        co_return Decision<void>();
+    }
+
+    // Puts what the editor would send in the place of its save format. It decides for "a {red|blue}
+    // car" by chance, so requests with a key are told from each other by `given_`, which was sent,
+    // and not by what was made of it.
+    Result<> convert() {
+        if (!submission_.converts_editor_format || !catalogue_->knows_workers() ||
+            !workflow::is_ui_format(graph_)) {
+            return {};
+        }
+        auto converted = convert_editor_format(graph_, *catalogue_, desk_.clock.now());
+        if (!converted) {
+            return fail(std::move(converted.error()));
+        }
+        if (!spec_.idempotency_key.empty() && given_.empty()) {
+            given_["workflow"] = std::move(graph_);
+            given_["parameters"] = submission_.parameters;
+        }
+        graph_ = std::move(*converted);
+        return {};
+    }
+
+    // The editor's format has nothing that could be bound; it is refused when it is judged.
+    Result<workflow::Bound> bind(bool is_wrapped) {
+        if (workflow::is_ui_format(graph_)) {
+            return workflow::Bound{};
+        }
+        workflow::BindOptions options;
+        options.declared =
+            is_wrapped ? workflow::declared_parameters(submission_.workflow) : nullptr;
+        return workflow::bind_parameters(graph_, submission_.parameters, options);
+    }
+
+    // Depends on what the workers have.
+    void put_right() {
+        if (!submission_.auto_fix || !catalogue_->knows_workers()) {
+            return;
+        }
+        keep_given();
+        for (const workflow::Fix& fix : workflow::validate_and_fix(graph_, *catalogue_).fixes) {
+            spec_.warnings.emplace_back(fix.to_json());
+        }
+    }
+
+    // As for convert(): what comes next may make something else of the same request at another
+    // time.
+    void keep_given() {
+        if (!spec_.idempotency_key.empty() && given_.empty()) {
+            given_["workflow"] = graph_;
+            bound_.forget_chosen(given_.at("workflow").get_object());
+        }
+    }
+
+    Task<Decision<void>> judge() {
+        auto allowed = judge_security(graph_, desk_.rules.security_of(spec_.tenant), *catalogue_);
+        if (!allowed) {
+            co_return allowed;
+        }
+        auto files = co_await find_named_files(desk_, spec_.tenant, graph_, catalogue_);
+        if (!files) {
+            co_return refuse(std::move(files.error()));
+        }
+        auto verdict = judge_nodes(graph_, *catalogue_, submission_, files->missing);
+        if (!verdict) {
+            co_return tl::unexpected(std::move(verdict.error()));
+        }
+        verdict_ = std::move(*verdict);
+        for (const std::string& repair : verdict_.repairs) {
+            log::info("a prompt was made safe", {{"tenant", spec_.tenant}, {"what", repair}});
+        }
+        if (!files->foreign.empty()) {
+            Error error = workflow::issues_error(files->foreign);
+            co_return refuse(Why::invalid, std::move(error), std::move(files->foreign));
+        }
+        if (!files->own.empty()) {
+            keep_given();
+            place_own_files(graph_, files->own);
+        }
+        const std::string pool(workflow::split_pool(spec_.requirement).pool);
+        auto requirement = judge_need(graph_, *catalogue_, pool);
+        if (!requirement) {
+            co_return tl::unexpected(std::move(requirement.error()));
+        }
+        spec_.requirement = std::move(*requirement);
+        co_return Decision<void>();
+    }
+
+    // Last of what is judged here: a workflow that cannot run is not worth a download.
+    Task<Decision<void>> bring_files() {
+        auto missing = co_await find_missing_assets(desk_, spec_.tenant, graph_);
+        if (!missing) {
+            co_return refuse(std::move(missing.error()));
+        }
+        if (!missing->empty()) {
+            Error error = inputs_error(*missing);
+            co_return refuse(Why::unavailable, std::move(error), std::move(*missing));
+        }
+        const auto sources = workflow::find_file_sources(graph_, *catalogue_);
+        if (sources.empty()) {
+            co_return Decision<void>();
+        }
+        keep_given();
+        auto earlier = co_await find_held(desk_, submission_, given_);
+        if (!earlier) {
+            co_return refuse(std::move(earlier.error()));
+        }
+        if (*earlier) {
+            admitted_.earlier = std::move(*earlier);
+            co_return Decision<void>();
+        }
+        auto fetched = co_await fetch_inputs(desk_, spec_.tenant, sources);
+        if (!fetched) {
+            co_return refuse(std::move(fetched.error()));
+        }
+        if (!fetched->issues.empty()) {
+            Error error = inputs_error(fetched->issues);
+            co_return refuse(Why::unavailable, std::move(error), std::move(fetched->issues));
+        }
+        for (std::size_t i = 0; i < sources.size(); ++i) {
+            workflow::place_file(graph_, sources[i], fetched->assets[i].to_json());
+        }
+        co_return Decision<void>();
+    }
+
+    // The classes' own checks, as a worker makes them before anything is queued.
+    Task<Decision<void>> ask_worker() {
+        auto heard = co_await ask_own_checks(
+            desk_,
+            *catalogue_,
+            graph_,
+            submission_.targets.value_or(std::vector<std::string>()),
+            spec_.requirement
+        );
+        if (!heard) {
+            co_return Decision<void>();
+        }
+        co_return take_verdict(
+            std::move(*heard), submission_.manner, graph_, *catalogue_, verdict_
+        );
+    }
+
+    Task<Decision<void>> find_reuse() {
+        if (submission_.targets || !verdict_.node_errors.empty()) {
+            spec_.targets = verdict_.outputs_to_execute;
+        }
+        if (!wants_reuse(desk_.rules, spec_)) {
+            co_return Decision<void>();
+        }
+        auto found = co_await find_reuse_key(desk_, *catalogue_, graph_, spec_);
+        if (!found) {
+            co_return refuse(std::move(found.error()));
+        }
+        reuse_ = std::move(*found);
+        co_return Decision<void>();
+    }
+
+    void complete() {
+        spec_.node_count = static_cast<int>(graph_.size());
+        spec_.profile = make_profile(graph_, catalogue_, desk_.rules.plan, spec_);
+        spec_.workflow = json::serialize(graph_);
+        if (!spec_.idempotency_key.empty()) {
+            bound_.forget_chosen(graph_);
+            spec_.request_hash =
+                request_hash(submission_, std::move(given_.empty() ? graph_ : given_));
+        }
+        spec_.reuse_key = std::move(reuse_.key);
+        if (reuse_.why_not && spec_.reuse) {
+            spec_.dialect_data["not_reusable"] = reuse_.why_not->to_json();
+        }
+        if (auto chosen = bound_.chosen(); !chosen.empty()) {
+            spec_.dialect_data["chosen_parameters"] = std::move(chosen);
+        }
+        if (!spec_.warnings.empty()) {
+            spec_.dialect_data["warnings"] = spec_.warnings;
+        }
+        if (submission_.time_to_live) {
+            spec_.deadline = desk_.clock.now() + *submission_.time_to_live;
+        }
+        admitted_.spec = std::move(spec_);
+        admitted_.outputs = std::move(verdict_.outputs_to_execute);
+        admitted_.node_errors = std::move(verdict_.node_errors);
+    }
+
+    const Desk& desk_;
+    Submission submission_;
+    jobs::Spec& spec_;  // of the submission
+    std::shared_ptr<const workflow::Catalogue> catalogue_;
+    json::object graph_;  // what will run
+    json::object given_;  // what was sent, where that is something else
+    workflow::Bound bound_;
+    workflow::PromptVerdict verdict_;
+    ReuseKey reuse_;
+    Admitted admitted_;
+};
+
+}  // namespace
+
+Task<Decision<Admitted>> admit(const Desk& desk, Submission submission) {
+    Way way(desk, std::move(submission));
+    auto admitted = co_await way.go();
+    co_return admitted;
+}
+
+Task<Result<std::optional<jobs::Submitted>>> find_replay(
+    const Desk& desk, const Submission& submission
+) {
+    return find_held(desk, submission, {});
+}
+
+Result<json::object> convert_editor_format(
+    const json::object& graph, const workflow::Catalogue& catalogue, Time now
+) {
+    std::random_device device;
+    workflow::ConvertOptions options;
+    options.choose = [&device](std::size_t count) { return device() % count; };
+    options.now = now;
+    return workflow::convert_ui(graph, catalogue, options);
+}
+
+}  // namespace comfyd::admission

@@ -1,0 +1,69 @@
+// What admission works with: the rules of the operator, and whom it asks. Owned by
+// app/application; outlives all requests. Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "admission/file_names.hpp"
+#include "assets/intake.hpp"
+#include "assets/store.hpp"
+#include "base/pool.hpp"
+#include "base/time.hpp"
+#include "jobs/service.hpp"
+#include "workflow/catalogue.hpp"
+#include "workflow/plan.hpp"
+#include "workflow/security.hpp"
+
+namespace comfyd::admission {
+
+struct Rules {
+    workflow::SecurityPolicy security{};                                // of every submission
+    std::map<std::string, workflow::SecurityPolicy> tenant_security{};  // in its place, by tenant
+    assets::IntakeLimits inputs{};  // of files that submissions name by address or content
+    std::size_t fetches_max = 64;   // requests that fetch such files at the same time
+    Millis retention{std::chrono::hours(24 * 30)};  // of jobs that have ended
+    bool several_tenants = false;                   // share the workers
+    workflow::PlanOptions plan{};
+    std::set<std::string> reuse_tenants{};  // whose jobs may reuse outputs unless they say no
+    std::vector<std::string> reuse_never_nodes{};  // as in workflow::ReuseOptions
+    std::string reuse_generation{};                // likewise
+
+    const workflow::SecurityPolicy& security_of(const std::string& tenant) const {
+        const auto own = tenant_security.find(tenant);
+        return own == tenant_security.end() ? security : own->second;
+    }
+};
+
+struct Desk {
+    jobs::Service& jobs;
+    assets::Store& assets;
+    Clock& clock;
+    std::function<std::shared_ptr<const workflow::Catalogue>()> catalogue;  // any thread
+    Rules rules{};
+    // What a worker that can run it says to a prompt, with the checks that only it can make.
+    // nullopt: none can say, or none did in time. Empty: there are no such workers.
+    std::function<Task<std::optional<workflow::PromptVerdict>>(
+        json::object prompt, std::vector<std::string> targets, std::string requirement
+    )>
+        ask_worker{};
+    // Whether a worker's own input folder holds the file at this moment; empty: nobody can be
+    // asked.
+    std::function<Task<bool>(std::string tenant, std::string name)> has_input{};
+    // The names of files that clients uploaded; null: nothing was.
+    std::shared_ptr<FileNames> files{};  // shared with the tasks that ask it
+    // Requests that fetch files now; counted by fetch_inputs().
+    std::shared_ptr<std::atomic<std::size_t>> fetches =
+        std::make_shared<std::atomic<std::size_t>>(0);
+    // For parse_apart(). Few threads: what is parsed takes far more memory than its text.
+    std::shared_ptr<Pool> parsing = std::make_shared<Pool>(2);
+};
+
+}  // namespace comfyd::admission

@@ -1,0 +1,115 @@
+#include "admission/file_names.hpp"
+
+#include <fstream>
+
+#include "admission/tenant_folder.hpp"
+#include "base/disk.hpp"
+#include "base/json.hpp"
+
+namespace comfyd::admission {
+namespace {
+
+constexpr const char* kFile = "files";
+constexpr int kRenamesMax = 10'000;
+
+std::string text_of(const json::object& entry, std::string_view key) {
+    const json::value* found = json::find(entry, key);
+    return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
+}
+
+// "a/b.png", 2 -> "a/b (2).png"
+std::string numbered(const std::string& path, int number) {
+    const auto slash = path.rfind('/');
+    const auto dot = path.rfind('.');
+    const bool has_extension =
+        dot != std::string::npos && (slash == std::string::npos || dot > slash + 1);
+    const auto end = has_extension ? dot : path.size();
+    return path.substr(0, end) + " (" + std::to_string(number) + ")" + path.substr(end);
+}
+
+}  // namespace
+
+FileNames::Names& FileNames::load(const std::string& tenant) {
+    const auto [known, is_new] = tenants_.try_emplace(tenant);
+    if (!is_new) {
+        return known->second;
+    }
+    std::ifstream in(tenant_folder(folder_, tenant) / kFile);
+    for (std::string line; std::getline(in, line);) {
+        const auto entry = json::parse_object(line);
+        const auto asset = entry ? AssetId::parse(text_of(*entry, "asset")) : std::nullopt;
+        if (asset) {
+            known->second[text_of(*entry, "path")] = {*asset, text_of(*entry, "hash")};
+        }
+    }
+    return known->second;
+}
+
+Result<std::string> FileNames::put_now(
+    const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
+) {
+    const std::lock_guard lock(mutex_);
+    Names& names = load(tenant);
+    std::string taken = path;
+    for (int number = 1; !overwrite; ++number) {
+        const auto known = names.find(taken);
+        if (known == names.end()) {
+            break;
+        }
+        if (known->second.hash == file.hash) {
+            return taken;
+        }
+        if (number > kRenamesMax) {
+            return fail(Code::payload_too_large, "there are too many files of this name");
+        }
+        taken = numbered(path, number);
+    }
+    if (names.size() >= kNamesMax && !names.contains(taken)) {
+        return fail(Code::payload_too_large, "there are too many uploaded files");
+    }
+    const json::object line{
+        {"path", taken}, {"asset", file.asset.to_string()}, {"hash", file.hash}
+    };
+    auto stored = append_file(tenant_folder(folder_, tenant) / kFile, json::serialize(line) + "\n");
+    if (!stored) {
+        return fail(std::move(stored.error()));
+    }
+    names[taken] = file;
+    return taken;
+}
+
+Task<Result<std::string>> FileNames::put(
+    std::string tenant, std::string path, NamedFile file, bool overwrite
+) {
+    auto taken = co_await disk_.run([this, tenant, path, file, overwrite] {
+        return put_now(tenant, path, file, overwrite);
+    });
+    co_return taken;
+}
+
+Task<std::optional<NamedFile>> FileNames::find(std::string tenant, std::string path) {
+    auto found = co_await disk_.run([this, tenant, path]() -> std::optional<NamedFile> {
+        const std::lock_guard lock(mutex_);
+        const Names& names = load(tenant);
+        const auto known = names.find(path);
+        return known == names.end() ? std::nullopt : std::optional(known->second);
+    });
+    co_return found;
+}
+
+Task<std::vector<std::string>> FileNames::list(std::string tenant, std::string folder) {
+    auto listed = co_await disk_.run([this, tenant, prefix = folder + "/"] {
+        const std::lock_guard lock(mutex_);
+        const Names& names = load(tenant);
+        std::vector<std::string> found;
+        for (auto name = names.lower_bound(prefix);
+             name != names.end() && name->first.starts_with(prefix);
+             ++name) {
+            found.push_back(name->first.substr(prefix.size()));
+        }
+        return found;
+    });
+    co_return listed;
+}
+
+}  // namespace comfyd::admission

@@ -1,0 +1,56 @@
+// The names that clients gave to files which they uploaded: a tenant's own input, temp and output
+// folders, whose files lie in the asset store. Any thread. Durable: one line per name is appended
+// to a file of the tenant.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/id.hpp"
+#include "base/pool.hpp"
+#include "base/task.hpp"
+
+namespace comfyd::admission {
+
+struct NamedFile {
+    AssetId asset;
+    std::string hash;
+};
+
+class FileNames {
+public:
+    static constexpr std::size_t kNamesMax = 100'000;  // of one tenant
+
+    FileNames(std::filesystem::path folder, Pool& disk) : folder_(std::move(folder)), disk_(disk) {}
+
+    // `path`: "folder/subfolder/name". As ComfyUI: the same content under a name keeps it, other
+    // content gets "name (1).ext", "name (2).ext", …, unless `overwrite`. The path that was taken.
+    // Code::storage_*, Code::payload_too_large when the tenant has too many.
+    Task<Result<std::string>> put(
+        std::string tenant, std::string path, NamedFile file, bool overwrite
+    );
+    Task<std::optional<NamedFile>> find(std::string tenant, std::string path);
+    // The paths below "folder/", without it, in the order of their names.
+    Task<std::vector<std::string>> list(std::string tenant, std::string folder);
+
+private:
+    using Names = std::map<std::string, NamedFile, std::less<>>;
+    // These block on the disk.
+    Names& load(const std::string& tenant);
+    Result<std::string> put_now(
+        const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
+    );
+
+    std::filesystem::path folder_;
+    Pool& disk_;
+    std::mutex mutex_;
+    std::unordered_map<std::string, Names> tenants_;
+};
+
+}  // namespace comfyd::admission
