@@ -34,7 +34,7 @@
 #include "events/hub.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
-#include "ledger/sqlite_ledger.hpp"
+#include "ledger/storage.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
@@ -143,10 +143,10 @@ public:
 
 private:
     Result<> open_storage() {
-        ledger::SqliteLedger::Options options;
-        options.path = data_ / kDatabaseFile;
+        ledger::OpenOptions options;
         options.reads_apart = {core_.executor(), &pool_};
-        auto opened = ledger::SqliteLedger::open(options, clock_);
+        const std::string url = "sqlite:" + (data_ / kDatabaseFile).string();
+        auto opened = ledger::open_storage(url, options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
         }
@@ -465,7 +465,7 @@ private:
         readings.queue = queue;
         readings.workers = std::move(workers);
         readings.jobs = counts.value_or(jobs::StateCounts{});
-        readings.ledger = ledger_->stats();
+        readings.ledger = ledger_->storage_stats();
         readings.outbox = outbox.value_or(notify::Outbox::Counts{});
         readings.webhooks = webhooks_->counters();
         readings.server = server_->counters();
@@ -495,7 +495,7 @@ private:
     net::IoThreads io_;
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job
-    std::unique_ptr<ledger::SqliteLedger> ledger_;
+    std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<net::Client> worker_client_;
