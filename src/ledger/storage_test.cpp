@@ -4,7 +4,7 @@
 
 #include "ledger/test_support.hpp"
 
-namespace comfyd::ledger {
+namespace comfyd::ledger::test {
 namespace {
 
 using testing::HasSubstr;
@@ -34,4 +34,4 @@ TEST(OpenStorage, OtherUrlsAreRefusedWithTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace comfyd::ledger
+}  // namespace comfyd::ledger::test
