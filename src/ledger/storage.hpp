@@ -63,6 +63,11 @@ class Storage : public jobs::Ledger,
                 public assets::Catalogue,
                 public notify::Outbox {
 public:
+    using assets::Catalogue::find;
+    using jobs::Ledger::counts;
+    using jobs::Ledger::find;
+    using notify::Outbox::counts;
+
     // Ends it as its destruction would, but the object stays: later calls answer
     // Code::shutting_down. Blocks; not on an executor whose reads are in progress on other threads.
     virtual void stop() = 0;
