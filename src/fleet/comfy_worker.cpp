@@ -94,11 +94,12 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.id = config_.id;
     info.url = config_.url;
     if (state_ != State::up) {
-        info.status = state_ == State::starting ? "starting" : "down";
+        info.status =
+            state_ == State::starting ? jobs::WorkerStatus::starting : jobs::WorkerStatus::down;
     } else if (draining_) {
-        info.status = "draining";
+        info.status = jobs::WorkerStatus::draining;
     } else {
-        info.status = running() > 0 ? "running" : "idle";
+        info.status = running() > 0 ? jobs::WorkerStatus::running : jobs::WorkerStatus::idle;
     }
     info.version = stats_.version;
     info.gpu = stats_.device;

@@ -110,7 +110,8 @@ json::object encode_error(const Error& error) {
 json::object encode_health(
     const EndpointCounts& counts, const std::vector<jobs::WorkerInfo>& workers
 ) {
-    const auto count = [&workers](std::string_view status) {
+    using enum jobs::WorkerStatus;
+    const auto count = [&workers](jobs::WorkerStatus status) {
         return std::count_if(workers.begin(), workers.end(), [status](const auto& worker) {
             return worker.status == status;
         });
@@ -123,12 +124,12 @@ json::object encode_health(
           {"inQueue", counts.in_queue},
           {"retried", counts.retried}}},
         {"workers",
-         {{"idle", count("idle")},
-          {"initializing", count("starting")},
-          {"ready", count("idle") + count("running")},
-          {"running", count("running")},
-          {"throttled", count("draining")},
-          {"unhealthy", count("down")}}},
+         {{"idle", count(idle)},
+          {"initializing", count(starting)},
+          {"ready", count(idle) + count(running)},
+          {"running", count(running)},
+          {"throttled", count(draining)},
+          {"unhealthy", count(down)}}},
     };
 }
 
