@@ -137,7 +137,6 @@ TEST(TasksWorkers, EveryStatusIsKnown) {
     auto draining = worker(jobs::WorkerStatus::draining);
     draining.current_job = fixture::kJob;
     EXPECT_EQ(worker_status(draining), "running");
-    EXPECT_EQ(worker_status(worker("")), "pending");
 }
 
 TEST(TasksWorkers, ShowsAWorker) {
