@@ -48,7 +48,7 @@ FileNames::Names& FileNames::load(const std::string& tenant) {
 Result<std::string> FileNames::put_now(
     const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
 ) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Names& names = load(tenant);
     std::string taken = path;
     for (int number = 1; !overwrite; ++number) {
@@ -89,7 +89,7 @@ Task<Result<std::string>> FileNames::put(
 
 Task<std::optional<NamedFile>> FileNames::find(std::string tenant, std::string path) {
     auto found = co_await disk_.run([this, tenant, path]() -> std::optional<NamedFile> {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         const Names& names = load(tenant);
         const auto known = names.find(path);
         return known == names.end() ? std::nullopt : std::optional(known->second);
@@ -99,7 +99,7 @@ Task<std::optional<NamedFile>> FileNames::find(std::string tenant, std::string p
 
 Task<std::vector<std::string>> FileNames::list(std::string tenant, std::string folder) {
     auto listed = co_await disk_.run([this, tenant, prefix = folder + "/"] {
-        const std::lock_guard lock(mutex_);
+        const Lock lock(mutex_);
         const Names& names = load(tenant);
         std::vector<std::string> found;
         for (auto name = names.lower_bound(prefix);

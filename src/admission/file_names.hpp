@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/id.hpp"
+#include "base/mutex.hpp"
 #include "base/pool.hpp"
 #include "base/task.hpp"
 
@@ -42,15 +42,15 @@ public:
 private:
     using Names = std::map<std::string, NamedFile, std::less<>>;
     // These block on the disk.
-    Names& load(const std::string& tenant);
+    Names& load(const std::string& tenant) COMFYD_REQUIRES(mutex_);
     Result<std::string> put_now(
         const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
     );
 
     std::filesystem::path folder_;
     Pool& disk_;
-    std::mutex mutex_;
-    std::unordered_map<std::string, Names> tenants_;
+    Mutex mutex_;
+    std::unordered_map<std::string, Names> tenants_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::admission

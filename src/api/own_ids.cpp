@@ -21,7 +21,7 @@ bool may_be_ours(const JobId& id) {
 }  // namespace
 
 void OwnIds::add(const std::string& tenant, const std::string& own_id, const JobId& job) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Tenant& of = tenants_[tenant];
     if (!of.ids.emplace(job, own_id).second) {
         return;
@@ -40,7 +40,7 @@ void OwnIds::add(const std::string& tenant, const std::string& own_id, const Job
 }
 
 std::vector<JobId> OwnIds::find(const std::string& tenant, const std::string& own_id) const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto known = tenants_.find(tenant);
     if (known == tenants_.end()) {
         return {};
@@ -50,13 +50,13 @@ std::vector<JobId> OwnIds::find(const std::string& tenant, const std::string& ow
 }
 
 bool OwnIds::is_loaded(const std::string& tenant) const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const auto known = tenants_.find(tenant);
     return known != tenants_.end() && known->second.loaded;
 }
 
 void OwnIds::set_loaded(const std::string& tenant) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     tenants_[tenant].loaded = true;
 }
 

@@ -5,12 +5,12 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "base/task.hpp"
 #include "jobs/job.hpp"
 
@@ -35,8 +35,8 @@ private:
         std::unordered_map<std::string, std::vector<JobId>> jobs;
         std::map<JobId, std::string> ids;  // the other way round, oldest first
     };
-    mutable std::mutex mutex_;
-    std::unordered_map<std::string, Tenant> tenants_;
+    mutable Mutex mutex_;
+    std::unordered_map<std::string, Tenant> tenants_ COMFYD_GUARDED_BY(mutex_);
 };
 
 // Those of the tenant's newest native jobs; once.

@@ -180,7 +180,9 @@ jobs::ListQuery MemoryLedger::query() {
 jobs::WorkerInfo ScriptedWorker::info() const {
     jobs::WorkerInfo info;
     info.id = id_;
-    info.status = down ? "down" : available() ? "idle" : "running";
+    info.status = down          ? jobs::WorkerStatus::down
+                  : available() ? jobs::WorkerStatus::idle
+                                : jobs::WorkerStatus::running;
     return info;
 }
 

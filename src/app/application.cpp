@@ -19,6 +19,7 @@
 #include "app/engine_process.hpp"
 #include "app/gauges.hpp"
 #include "app/learned.hpp"
+#include "app/part_options.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
 #include "app/serving.hpp"
@@ -34,7 +35,7 @@
 #include "events/hub.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
-#include "ledger/sqlite_ledger.hpp"
+#include "ledger/storage.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
@@ -45,8 +46,6 @@
 namespace comfyd::app {
 namespace {
 
-// Within this time jobs that can be merged belong to one burst.
-constexpr Millis kGather{15};
 constexpr Millis kEnginePatience{10'000};
 
 namespace fs = std::filesystem;
@@ -143,17 +142,17 @@ public:
 
 private:
     Result<> open_storage() {
-        ledger::SqliteLedger::Options options;
-        options.path = data_ / kDatabaseFile;
+        ledger::OpenOptions options;
         options.reads_apart = {core_.executor(), &pool_};
-        auto opened = ledger::SqliteLedger::open(options, clock_);
+        const std::string url = "sqlite:" + (data_ / kDatabaseFile).string();
+        auto opened = ledger::open_storage(url, options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
         assets::StoreOptions store_options;
         store_options.directory = data_ / kAssetsFolder;
-        store_options.young = std::min(store_options.young, kept_for());
+        store_options.young = std::min(store_options.young, kept_for(config_));
         store_options.blob_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
         assets_ = std::make_unique<assets::Store>(store_options, *ledger_, clock_, pool_);
         if (auto ready = assets_->open(); !ready) {
@@ -165,12 +164,6 @@ private:
         }
         links_ = std::make_unique<assets::LinkSigner>(std::move(*key));
         return {};
-    }
-
-    // From the end of a job on.
-    Millis kept_for() const {
-        using Days = std::chrono::duration<double, std::ratio<86'400>>;
-        return std::chrono::round<Millis>(Days(config_.retention_days));
     }
 
     Result<> make_fleet() {
@@ -186,16 +179,15 @@ private:
             lanes.push_back({io, *worker_clients_.back()});
         }
         fleet_ = std::make_unique<fleet::Fleet>(
-            core_.executor(), clock_, std::move(lanes), *assets_, pool_, fleet_options(folders)
+            core_.executor(),
+            clock_,
+            std::move(lanes),
+            *assets_,
+            pool_,
+            fleet_options(config_, folders)
         );
         for (const WorkerSetting& worker : config_.workers) {
-            fleet::WorkerConfig made{worker.id, worker.url};
-            made.gpu_second_usd = worker.gpu_second_usd.value_or(config_.gpu_second_usd);
-            made.gpu = worker.gpu;
-            made.slots = worker.slots;
-            made.pool = worker.pool;
-            made.model_memory_bytes = worker.model_memory_bytes;
-            auto added = fleet_->add_comfyui(std::move(made));
+            auto added = fleet_->add_comfyui(worker_config(config_, worker));
             if (!added) {
                 return added;
             }
@@ -217,26 +209,6 @@ private:
         return {};
     }
 
-    // One setting, the pace of looking at workers, moves the whole family of intervals.
-    fleet::FleetOptions fleet_options(const fleet::TenantFolders& folders) const {
-        fleet::FleetOptions options;
-        options.folders = folders;
-        options.offload = config_.engine_offload;
-        const Millis pace(config_.worker_poll_ms);
-        options.poll_interval = pace;
-        options.poll_interval_slow = 5 * pace;
-        options.settle = pace;
-        options.health_interval = 5 * pace;
-        options.health_retry = pace;
-        options.busy_look = 3 * pace;
-        options.backoff_min = pace / 2;
-        options.reconnect_delay = pace / 2;
-        options.lost_after = std::chrono::seconds(config_.worker_lost_after_s);
-        options.dead_after = std::chrono::seconds(config_.worker_dead_after_s);
-        options.refused_span = std::min(options.refused_span, options.lost_after);
-        return options;
-    }
-
     Task<Result<bool>> are_kept(std::string tenant, std::vector<jobs::Output> outputs) {
         for (const jobs::Output& output : outputs) {
             auto kept = co_await assets_->has_hash(tenant, output.hash);
@@ -249,44 +221,27 @@ private:
 
     void make_service() {
         hub_ = std::make_unique<events::Hub>(core_.executor());
-        jobs::ServiceOptions options;
-        options.queue_max = static_cast<std::size_t>(config_.queue_max);
-        options.scheduling.policy = config_.scheduler_policy;
-        options.scheduling.merge_max = config_.scheduler_merge_max;
-        options.scheduling.gather = kGather;
-        for (const TenantSetting& tenant : config_.tenants) {
-            options.tenants[tenant.name] = {
-                {tenant.weight, static_cast<std::size_t>(tenant.running_max)},
-                tenant.tier,
-                tenant.gpu_seconds_per_day
-            };
-        }
-        options.classify = config_.scheduler_classify;
+        jobs::ServiceOptions options = service_options(config_);
         options.outputs_kept = [this](std::string tenant, std::vector<jobs::Output> outputs) {
             return are_kept(std::move(tenant), std::move(outputs));
         };
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
         );
-        notify::WebhookOptions webhook_options;
-        webhook_options.allow_private_addresses = config_.webhooks_allow_private;
-        webhook_options.ca_file = config_.webhooks_ca_file;
-        webhook_options.attempt_timeout = std::chrono::seconds(config_.webhooks_timeout_s);
-        webhook_options.first_retry = Millis(config_.webhooks_first_retry_ms);
-        webhook_options.give_up_after = std::chrono::hours(config_.webhooks_give_up_h);
-        webhook_options.own_body = [this](jobs::Job job, jobs::Event event) {
+        notify::WebhookOptions webhooks = webhook_options(config_);
+        webhooks.own_body = [this](jobs::Job job, jobs::Event event) {
             return api::runpod::webhook_body(*services_, std::move(job), std::move(event));
         };
-        webhook_options.show_result =
+        webhooks.show_result =
             [this](const jobs::Job& job, const std::vector<jobs::Output>& outputs, Time at) {
                 namespace shown = api::execution;
                 return shown::encode_result(outputs, shown::links_at(*services_, job, at));
             };
         webhooks_ = std::make_unique<notify::Webhooks>(
-            webhook_executor(), clock_, *ledger_, *ledger_, webhook_options
+            webhook_executor(), clock_, *ledger_, *ledger_, webhooks
         );
         Retention::Options retention;
-        retention.kept_for = kept_for();
+        retention.kept_for = kept_for(config_);
         retention.engine_folders = engine_folders_;
         retention.tell = [this](const Retention::Removed& removed) {
             metrics_.purged(removed.jobs, removed.files);
@@ -327,24 +282,7 @@ private:
     }
 
     admission::Rules admission_rules() {
-        admission::Rules rules;
-        rules.retention = kept_for();
-        rules.security = security_policy(config_);
-        rules.several_tenants = !config_.keys.empty();
-        for (const TenantSetting& tenant : config_.tenants) {
-            rules.tenant_security[tenant.name] = security_policy(config_, tenant);
-            if (tenant.reuse) {
-                rules.reuse_tenants.insert(tenant.name);
-            }
-        }
-        rules.inputs.bytes_max = static_cast<std::uint64_t>(config_.inputs_total_mb) << 20;
-        rules.inputs.timeout = std::chrono::seconds(config_.inputs_timeout_s);
-        rules.inputs.ca_file = config_.inputs_ca_file;
-        rules.reuse_never_nodes = config_.reuse_never_nodes;
-        rules.reuse_generation = config_.reuse_generation;
-        rules.plan.gpu_second_usd = config_.gpu_second_usd;
-        rules.plan.seconds_per_unit = config_.gpu_seconds_per_unit;
-        rules.plan.model_sizes = workflow::known_sizes(config_.models);
+        admission::Rules rules = app::admission_rules(config_);
         rules.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
             return learned_->past(graph, plan);
         };
@@ -377,21 +315,6 @@ private:
         keys_ = std::make_unique<auth::Keys>(api_keys(config_));
         router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
         router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
-        api::ApiOptions options;
-        options.public_url = config_.public_url;
-        options.json_body_bytes_max = static_cast<std::uint64_t>(config_.body_mb_max) << 20;
-        options.upload_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
-        options.allow_private_webhooks = config_.webhooks_allow_private;
-        options.streams_max = static_cast<std::size_t>(config_.streams_max);
-        options.metrics_are_open = config_.metrics_open;
-        options.has_frontend = !config_.frontend_dir.empty();
-        options.pools = pools_of(config_);
-        for (const TenantSetting& tenant : config_.tenants) {
-            if (!tenant.pool.empty()) {
-                options.tenant_pools[tenant.name] = tenant.pool;
-            }
-        }
-        options.gpu_memory_mb = static_cast<std::uint64_t>(config_.gpu_memory_mb);
         services_.reset(new api::Services{
             desk(),
             *links_,
@@ -402,7 +325,7 @@ private:
                 return set_draining(std::move(worker), draining);
             },
             metrics_,
-            options
+            api_options(config_)
         });
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
@@ -487,7 +410,7 @@ private:
         readings.queue = queue;
         readings.workers = std::move(workers);
         readings.jobs = counts.value_or(jobs::StateCounts{});
-        readings.ledger = ledger_->stats();
+        readings.ledger = ledger_->storage_stats();
         readings.outbox = outbox.value_or(notify::Outbox::Counts{});
         readings.webhooks = webhooks_->counters();
         readings.server = server_->counters();
@@ -517,7 +440,7 @@ private:
     net::IoThreads io_;
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job
-    std::unique_ptr<ledger::SqliteLedger> ledger_;
+    std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::vector<std::unique_ptr<net::Client>> worker_clients_;  // one for each io thread

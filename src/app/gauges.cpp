@@ -50,7 +50,7 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         {"starting", 0}, {"idle", 0}, {"running", 0}, {"draining", 0}, {"down", 0}
     };
     for (const jobs::WorkerInfo& worker : readings.workers) {
-        ++by_status[worker.status];
+        ++by_status[std::string(to_string(worker.status))];
         const auto of_worker = [&](const char* name, const char* help, double value) {
             gauges.set(name, help, {{"worker", worker.id}}, value);
         };
@@ -58,7 +58,7 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
             "comfyd_worker_up",
             "1 while the worker answers.",
             {{"worker", worker.id}, {"pool", worker.pool}},
-            worker.status == "down" ? 0 : 1
+            worker.status == jobs::WorkerStatus::down ? 0 : 1
         );
         of_worker(
             "comfyd_worker_completed_jobs",

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "jobs/service.hpp"
-#include "ledger/sqlite_ledger.hpp"
+#include "ledger/storage.hpp"
 #include "net/server.hpp"
 #include "notify/webhooks.hpp"
 #include "observe/metrics.hpp"
@@ -15,7 +15,7 @@ struct Readings {
     jobs::QueueCounts queue;
     std::vector<jobs::WorkerInfo> workers;
     jobs::StateCounts jobs;
-    ledger::SqliteLedger::Stats ledger;
+    ledger::StorageStats ledger;
     notify::Outbox::Counts outbox;
     notify::WebhookCounters webhooks;
     net::ServerCounters server;

@@ -6,5 +6,5 @@
 #include "api/services.hpp"
 #include "assets/store.hpp"
 #include "base/precompiled.hpp"
-#include "ledger/sqlite_ledger.hpp"
+#include "ledger/storage.hpp"
 #include "net/server.hpp"

@@ -1,8 +1,7 @@
 #include "base/id.hpp"
 
-#include <mutex>
-
 #include "base/crypto.hpp"
+#include "base/mutex.hpp"
 
 namespace comfyd {
 namespace {
@@ -36,16 +35,16 @@ void set_version(Uuid& id, int version) {
 Uuid Uuid::make(Time now) {
     // Within one millisecond the 12 bits after the version count up; when they run out the
     // millisecond itself is advanced (RFC 9562, section 6.2, method 1).
-    static std::mutex mutex;
-    static std::uint64_t last_ms = 0;
-    static std::uint32_t counter = 0;
+    static Mutex mutex;
+    static std::uint64_t last_ms COMFYD_GUARDED_BY(mutex) = 0;
+    static std::uint32_t counter COMFYD_GUARDED_BY(mutex) = 0;
 
     Uuid id;
     random_bytes(id.bytes.data(), id.bytes.size());
     std::uint64_t ms = static_cast<std::uint64_t>(to_unix_ms(now));
     std::uint32_t count = 0;
     {
-        const std::scoped_lock lock(mutex);
+        const Lock lock(mutex);
         if (ms > last_ms) {
             last_ms = ms;
             counter = id.bytes[7] & 0x7FU;  // a random start keeps ids hard to guess

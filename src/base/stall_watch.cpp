@@ -64,7 +64,7 @@ void StallWatch::start() {
 void StallWatch::stop() {
     beat_->is_stopped.store(true);
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         is_stopping_ = true;
     }
     stop_wanted_.notify_all();
@@ -74,10 +74,12 @@ void StallWatch::stop() {
 }
 
 void StallWatch::run() {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     while (!is_stopping_) {
         look();
-        stop_wanted_.wait_for(lock, kEvery, [this] { return is_stopping_; });
+        stop_wanted_.wait_for(lock, kEvery, [this]() COMFYD_REQUIRES(mutex_) {
+            return is_stopping_;
+        });
     }
 }
 

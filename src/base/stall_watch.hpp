@@ -5,12 +5,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "base/mutex.hpp"
 #include "base/task.hpp"
 
 namespace comfyd {
@@ -56,9 +55,9 @@ private:
 
     Executor watched_;
     std::shared_ptr<Beat> beat_;  // shared with the post that is under way
-    std::mutex mutex_;
-    std::condition_variable stop_wanted_;
-    bool is_stopping_ = false;
+    Mutex mutex_;
+    Condition stop_wanted_;
+    bool is_stopping_ COMFYD_GUARDED_BY(mutex_) = false;
     std::thread thread_;
 };
 

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/mutex.hpp"
 
 namespace comfyd::engine {
 namespace {
@@ -286,7 +286,7 @@ Result<> Call::for_rows(
 }
 
 Result<> Call::for_each(std::size_t count, const std::function<Result<>(std::size_t)>& body) const {
-    std::mutex mutex;
+    Mutex mutex;
     std::size_t failed_at = count;
     std::optional<Error> failure;
     std::atomic<bool> skip = false;
@@ -297,7 +297,7 @@ Result<> Call::for_each(std::size_t count, const std::function<Result<>(std::siz
         Result<> result = guarded(body, i);
         if (!result) {
             skip.store(true, std::memory_order_relaxed);
-            const std::lock_guard lock(mutex);
+            const Lock lock(mutex);
             if (i < failed_at) {
                 failed_at = i;
                 failure = std::move(result.error());

@@ -14,7 +14,7 @@ AttemptRelay::AttemptRelay(Executor core, jobs::AttemptListener& listener)
 void AttemptRelay::tell(Word word) {
     bool is_first = false;
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         is_first = words_.empty();
         words_.push_back(std::move(word));
     }
@@ -27,7 +27,7 @@ void AttemptRelay::pass_on() {
     const NowDoing doing("hearing what a worker says");
     std::vector<Word> words;
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         words.swap(words_);
     }
     for (Word& word : words) {

@@ -7,11 +7,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "jobs/fleet.hpp"
 
 namespace comfyd::fleet {
@@ -52,8 +52,8 @@ private:
     Executor core_;
     jobs::AttemptListener& listener_;
     std::atomic<bool> wants_remarks_;
-    std::mutex mutex_;
-    std::vector<Word> words_;  // not empty: a post is under way
+    Mutex mutex_;
+    std::vector<Word> words_ COMFYD_GUARDED_BY(mutex_);  // not empty: a post is under way
 };
 
 }  // namespace comfyd::fleet

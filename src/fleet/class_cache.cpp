@@ -40,7 +40,7 @@ Task<Result<Classes>> ClassCache::read(Told told) {
         co_return classes;
     }
     // Those of an equal worker may have come meanwhile: the first stay.
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     auto first = known_[digest].lock();
     if (!first) {
         known_[digest] = first = std::move(*classes);
@@ -49,7 +49,7 @@ Task<Result<Classes>> ClassCache::read(Told told) {
 }
 
 Classes ClassCache::find(const Digest& digest) {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     const auto found = known_.find(digest);
     return found == known_.end() ? nullptr : found->second.lock();

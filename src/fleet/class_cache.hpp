@@ -4,10 +4,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/crypto.hpp"
+#include "base/mutex.hpp"
 #include "base/pool.hpp"
 #include "workflow/catalogue.hpp"
 
@@ -30,8 +30,8 @@ private:
     std::shared_ptr<const workflow::NodeClasses> find(const Digest& digest);
 
     Pool& pool_;
-    std::mutex mutex_;
-    std::map<Digest, std::weak_ptr<const workflow::NodeClasses>> known_;
+    Mutex mutex_;
+    std::map<Digest, std::weak_ptr<const workflow::NodeClasses>> known_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::fleet

@@ -45,7 +45,7 @@ TEST_F(ComfyAttemptTest, RunsAWorkflowAndStoresItsPicture) {
     const auto info = worker_info();
     EXPECT_EQ(info.completed, 1U);
     EXPECT_EQ(info.failed, 0U);
-    EXPECT_EQ(info.status, "idle");
+    EXPECT_EQ(info.status, jobs::WorkerStatus::idle);
 }
 
 TEST_F(ComfyAttemptTest, SendsItsOwnIdsAndExtraData) {
@@ -127,7 +127,7 @@ TEST_F(ComfyAttemptTest, ARefusedWorkflowSaysWhere) {
     EXPECT_THAT(result.error().message, HasSubstr("node 1 (LoadImage)"));
     EXPECT_TRUE(result.error().details.contains("error"));
     EXPECT_TRUE(result.error().details.at("node_errors").as_object().contains("1"));
-    EXPECT_EQ(worker_info().status, "idle") << "the worker is not to blame";
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::idle) << "the worker is not to blame";
 }
 
 TEST_F(ComfyAttemptTest, InputFilesAreUploadedOnce) {
@@ -261,10 +261,10 @@ TEST_F(ComfyAttemptTest, ACrashIsNoticedAndTheWorkerComesBack) {
     const auto result = end(*made);
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::worker_lost);
-    ASSERT_TRUE(wait_for_status("down"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::down));
     EXPECT_FALSE(worker_info().last_error.empty());
     comfy_->start();
-    ASSERT_TRUE(wait_for_status("idle"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     const auto again = run(assignment(kPicture));
     ASSERT_TRUE(again) << again.error().message;
 }
@@ -295,7 +295,7 @@ TEST_F(ComfyAttemptTest, AnUnreachableWorkerIsGivenUpAndItsPromptTakenOffLater) 
     EXPECT_EQ(comfy_->queue_remaining(), 1U);
     comfy_->set_faults({});
     EXPECT_TRUE(support::wait_until([&] { return comfy_->queue_remaining() == 0; }));
-    EXPECT_TRUE(wait_for_status("idle"));
+    EXPECT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
 }
 
 TEST_F(ComfyAttemptTest, AnUnansweredSubmissionIsNotRepeated) {
@@ -359,14 +359,16 @@ TEST_F(ComfyAttemptTest, CancelStopsARunningPrompt) {
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::cancelled);
     EXPECT_EQ(comfy_->queue_remaining(), 0U);
-    EXPECT_EQ(worker_info().status, "idle");
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::idle);
     EXPECT_TRUE(run(assignment(kPicture)));
 }
 
 TEST_F(ComfyAttemptTest, CancelTakesAWaitingPromptOutAndLeavesTheRunningOneAlone) {
     start();
     on_core([&] { EXPECT_TRUE(fleet_->add_comfyui({.id = "same", .url = comfy_->url()})); });
-    ASSERT_TRUE(support::wait_until([&] { return worker_info("same").status == "idle"; }));
+    ASSERT_TRUE(support::wait_until([&] {
+        return worker_info("same").status == jobs::WorkerStatus::idle;
+    }));
     auto other = begin(assignment(picture_with("hang_interruptible")));
     ASSERT_TRUE(support::wait_until([&] { return executions(other->assignment.prompt_id) == 1; }));
     auto waiting = begin(assignment(kPicture), "same");
@@ -382,7 +384,9 @@ TEST_F(ComfyAttemptTest, CancelTakesAWaitingPromptOutAndLeavesTheRunningOneAlone
 TEST_F(ComfyAttemptTest, OldWorkersAreInterruptedOnlyForOurOwnPrompt) {
     start({.version = "0.3.45"});
     on_core([&] { EXPECT_TRUE(fleet_->add_comfyui({.id = "same", .url = comfy_->url()})); });
-    ASSERT_TRUE(support::wait_until([&] { return worker_info("same").status == "idle"; }));
+    ASSERT_TRUE(support::wait_until([&] {
+        return worker_info("same").status == jobs::WorkerStatus::idle;
+    }));
     auto other = begin(assignment(picture_with("slow=150")));
     ASSERT_TRUE(support::wait_until([&] { return executions(other->assignment.prompt_id) == 1; }));
     auto waiting = begin(assignment(kPicture), "same");
@@ -400,7 +404,7 @@ TEST_F(ComfyAttemptTest, TheTimeoutInterrupts) {
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::execution_timeout);
     EXPECT_EQ(comfy_->queue_remaining(), 0U);
-    EXPECT_EQ(worker_info().status, "idle");
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::idle);
 }
 
 TEST_F(ComfyAttemptTest, APromptThatDoesNotStopTakesTheWorkerDown) {
@@ -411,11 +415,11 @@ TEST_F(ComfyAttemptTest, APromptThatDoesNotStopTakesTheWorkerDown) {
     const auto result = run(std::move(job));
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::execution_timeout);
-    EXPECT_EQ(worker_info().status, "down");
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::down);
     EXPECT_THAT(worker_info().last_error, HasSubstr("does not stop"));
     comfy_->crash();
     comfy_->start();
-    EXPECT_TRUE(wait_for_status("idle")) << "a restart heals it";
+    EXPECT_TRUE(wait_for_status(jobs::WorkerStatus::idle)) << "a restart heals it";
 }
 
 TEST_F(ComfyAttemptTest, ADeadExecutionThreadIsRecognised) {
@@ -426,7 +430,7 @@ TEST_F(ComfyAttemptTest, ADeadExecutionThreadIsRecognised) {
     const auto result = run(assignment(kPicture));
     ASSERT_FALSE(result);
     EXPECT_EQ(result.error().code, Code::worker_lost);
-    EXPECT_EQ(worker_info().status, "down");
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::down);
     EXPECT_THAT(worker_info().last_error, HasSubstr("dead"));
 }
 

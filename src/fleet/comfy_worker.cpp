@@ -126,11 +126,12 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.id = config_.id;
     info.url = config_.url;
     if (!is_up()) {
-        info.status = known_.state == MachineReport::State::starting ? "starting" : "down";
+        info.status = known_.state == MachineReport::State::starting ? jobs::WorkerStatus::starting
+                                                                     : jobs::WorkerStatus::down;
     } else if (draining_) {
-        info.status = "draining";
+        info.status = jobs::WorkerStatus::draining;
     } else {
-        info.status = running() > 0 ? "running" : "idle";
+        info.status = running() > 0 ? jobs::WorkerStatus::running : jobs::WorkerStatus::idle;
     }
     info.version = known_.stats.version;
     info.gpu = known_.stats.device;

@@ -225,7 +225,7 @@ Task<> Fleet::ask_for_input(const Member& member, std::string name, bool& found)
 }
 
 std::shared_ptr<const workflow::Catalogue> Fleet::catalogue() const {
-    const std::lock_guard lock(catalogue_mutex_);
+    const Lock lock(catalogue_mutex_);
     return catalogue_;
 }
 
@@ -294,12 +294,13 @@ void Fleet::update_catalogue() {
     const auto same = [](const auto& a, const auto& b) {
         return a.worker == b.worker && a.classes == b.classes;
     };
-    const auto& known = catalogue_->workers();  // only this executor writes it
+    const auto before = catalogue();
+    const auto& known = before->workers();
     if (std::equal(known.begin(), known.end(), entries.begin(), entries.end(), same)) {
         return;
     }
     auto made = std::make_shared<const workflow::Catalogue>(std::move(entries));
-    const std::lock_guard lock(catalogue_mutex_);
+    const Lock lock(catalogue_mutex_);
     catalogue_ = std::move(made);
 }
 

@@ -6,13 +6,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "assets/store.hpp"
+#include "base/mutex.hpp"
 #include "base/pool.hpp"
 #include "fleet/class_cache.hpp"
 #include "fleet/node_costs.hpp"
@@ -123,8 +123,8 @@ private:
     std::shared_ptr<Changes> changes_;
     std::chrono::steady_clock::time_point asking_since_{};
     std::map<std::string, int> asked_;  // by tenant, since then
-    mutable std::mutex catalogue_mutex_;
-    std::shared_ptr<const workflow::Catalogue> catalogue_;
+    mutable Mutex catalogue_mutex_;
+    std::shared_ptr<const workflow::Catalogue> catalogue_ COMFYD_GUARDED_BY(catalogue_mutex_);
 };
 
 }  // namespace comfyd::fleet

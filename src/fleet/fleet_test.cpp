@@ -15,7 +15,7 @@ using FleetRoomTest = FleetTest;
 
 TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
     make_fleet();
-    EXPECT_EQ(worker_info().status, "starting");
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::starting);
     EXPECT_FALSE(fleet_->catalogue()->knows_workers());
     std::atomic<int> changes{0};
     on_core([&] {
@@ -25,7 +25,7 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
         });
         fleet_->start();
     });
-    ASSERT_TRUE(wait_for_status("idle"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     const auto info = worker_info();
     EXPECT_EQ(info.version, "0.33.0");
     EXPECT_GT(info.node_classes, 5U);
@@ -85,10 +85,14 @@ TEST_F(FleetRoomTest, WorkersAreSpreadOverTheLanes) {
         EXPECT_TRUE(fleet_->add_comfyui({.id = "second", .url = comfy_->url()}));
         fleet_->start();
     });
-    ASSERT_TRUE(wait_for_status("idle"));
-    EXPECT_EQ(worker_info("second").status, "starting");  // its thread does not run yet
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
+    EXPECT_EQ(
+        worker_info("second").status, jobs::WorkerStatus::starting
+    );  // its thread does not run yet
     other_io.start();
-    EXPECT_TRUE(support::wait_until([&] { return worker_info("second").status == "idle"; }));
+    EXPECT_TRUE(support::wait_until([&] {
+        return worker_info("second").status == jobs::WorkerStatus::idle;
+    }));
     wait(fleet_->stop());
     on_core([&] { fleet_.reset(); });
     other_io.stop();
@@ -100,7 +104,7 @@ TEST_F(FleetRoomTest, WorkersThatAreNotThereAreDownAndSayWhy) {
         EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = "http://127.0.0.1:1"}));
         fleet_->start();
     });
-    ASSERT_TRUE(wait_for_status("down"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::down));
     EXPECT_THAT(worker_info().last_error, testing::HasSubstr("refused"));
     EXPECT_EQ(run(assignment(kPicture)).error().code, Code::worker_unavailable);
 }
@@ -134,7 +138,7 @@ TEST_F(FleetRoomTest, ADrainingWorkerGetsNothingMore) {
         EXPECT_TRUE(fleet_->drain("gpu"));
         EXPECT_FALSE(fleet_->find("gpu")->available());
     });
-    EXPECT_EQ(worker_info().status, "draining");
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::draining);
     on_core([&] {
         EXPECT_TRUE(fleet_->resume("gpu"));
         EXPECT_TRUE(fleet_->find("gpu")->available());
@@ -150,7 +154,7 @@ TEST_F(FleetRoomTest, AnAttemptCountsFromTheCallOn) {
         {
             const auto task = worker->run(assignment(kPicture), recorder, stop);
             EXPECT_FALSE(worker->available());
-            EXPECT_EQ(worker->info().status, "running");
+            EXPECT_EQ(worker->info().status, jobs::WorkerStatus::running);
         }
         EXPECT_TRUE(worker->available()) << "a task that is dropped gives its place back";
     });
@@ -160,18 +164,18 @@ TEST_F(FleetRoomTest, ALateWorkerIsNoticed) {
     make_fleet();
     comfy_->stop();
     on_core([&] { fleet_->start(); });
-    ASSERT_TRUE(wait_for_status("down"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::down));
     comfy_->start();
-    ASSERT_TRUE(wait_for_status("idle"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     EXPECT_EQ(worker_info().last_error, "");
 }
 
 TEST_F(FleetRoomTest, TheSocketComesBackAfterARestart) {
     start();
     comfy_->crash();
-    ASSERT_TRUE(wait_for_status("down"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::down));
     comfy_->start();
-    ASSERT_TRUE(wait_for_status("idle"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     EXPECT_TRUE(support::wait_until([&] { return comfy_->sockets_open() == 1; }));
     EXPECT_TRUE(fleet_->catalogue()->knows_workers());
 }
@@ -183,7 +187,7 @@ TEST_F(FleetRoomTest, SlowAnswersAreTolerated) {
     comfy_->set_faults(faults);
     const auto result = run(assignment(kPicture));
     ASSERT_TRUE(result) << result.error().message;
-    EXPECT_EQ(worker_info().status, "idle");
+    EXPECT_EQ(worker_info().status, jobs::WorkerStatus::idle);
 }
 
 constexpr const char* kPicky = R"json({
@@ -221,7 +225,7 @@ TEST_F(FleetRoomTest, AnotherFileStandsForOneThatIsStillToBeSent) {
     make_fleet(std::move(options));
     comfy_->add_input("any.png", "bytes");
     on_core([&] { fleet_->start(); });
-    ASSERT_TRUE(wait_for_status("idle"));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     const json::object asset{{"__type", "core/ASSET"}, {"info", {{"hash", "blake3:00"}}}};
     json::object prompt{
         {"1", {{"class_type", "LoadImage"}, {"inputs", {{"image", asset}}}}},
@@ -253,7 +257,9 @@ TEST_F(FleetRoomTest, AnOlderWorkerHasNoNewNames) {
 TEST_F(FleetRoomTest, EqualWorkersShareTheirClasses) {
     start();
     on_core([&] { EXPECT_TRUE(fleet_->add_comfyui({.id = "twin", .url = comfy_->url()})); });
-    ASSERT_TRUE(support::wait_until([&] { return worker_info("twin").status == "idle"; }));
+    ASSERT_TRUE(support::wait_until([&] {
+        return worker_info("twin").status == jobs::WorkerStatus::idle;
+    }));
     const auto catalogue = fleet_->catalogue();
     ASSERT_EQ(catalogue->workers().size(), 2U);
     EXPECT_EQ(catalogue->workers()[0].classes, catalogue->workers()[1].classes);

@@ -37,7 +37,7 @@ public:
 double NodeCosts::seconds(std::string_view class_type, double work, std::string_view gpu_type)
     const {
     const double units = std::max(work, kWorkMin);
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (const Sizes* sizes = classes_.find(class_key(class_type, gpu_type))) {
         const auto above = sizes->lower_bound(size_of(units));
         // The nearest size, the larger of two that are equally near.
@@ -61,7 +61,7 @@ void NodeCosts::learn(
     }
     const double units = std::max(work, kWorkMin);
     const double log_rate = std::log(std::max(seconds, kSecondsMin) / units);
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     Sizes& sizes = classes_.use(class_key(class_type, gpu_type));
     if (sizes.size() < kSizesMax || sizes.contains(size_of(units))) {
         sizes[size_of(units)].add(log_rate);
@@ -71,12 +71,12 @@ void NodeCosts::learn(
 }
 
 std::uint64_t NodeCosts::learned() const {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     return learned_;
 }
 
 json::object NodeCosts::to_json() const {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     json::array classes;
     for (const auto& [key, sizes] : classes_.entries() | std::views::reverse) {
         json::array list;
@@ -122,13 +122,13 @@ Result<> NodeCosts::restore(const json::object& from) {
             "what was learned of nodes is of another version of comfyd; it is learned anew"
         );
     }
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     classes_.clear();
     gpu_types_.clear();
     each_learned(
         json::find(from, "classes"),
         2,
-        [this](std::string_view key, const json::array& fields) {
+        [this](std::string_view key, const json::array& fields) COMFYD_REQUIRES(mutex_) {
             Sizes sizes = read_sizes(fields[1]);
             if (!sizes.empty()) {
                 classes_.use(key) = std::move(sizes);
@@ -138,9 +138,8 @@ Result<> NodeCosts::restore(const json::object& from) {
     each_learned(
         json::find(from, "gpu_types"),
         2,
-        [this](std::string_view key, const json::array& fields) {
-            gpu_types_.use(key) = read_samples<kRecentMany>(fields[1]);
-        }
+        [this](std::string_view key, const json::array& fields)
+            COMFYD_REQUIRES(mutex_) { gpu_types_.use(key) = read_samples<kRecentMany>(fields[1]); }
     );
     return {};
 }

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/lru_map.hpp"
+#include "base/mutex.hpp"
 #include "base/recent_median.hpp"
 
 namespace comfyd::fleet {
@@ -48,10 +48,10 @@ private:
 
     static Sizes read_sizes(const json::value& from);
 
-    mutable std::mutex mutex_;
-    LruMap<Sizes> classes_;  // by "gpu type\tclass"
-    LruMap<RecentMedian<kRecentMany>> gpu_types_;
-    std::uint64_t learned_ = 0;
+    mutable Mutex mutex_;
+    LruMap<Sizes> classes_ COMFYD_GUARDED_BY(mutex_);  // by "gpu type\tclass"
+    LruMap<RecentMedian<kRecentMany>> gpu_types_ COMFYD_GUARDED_BY(mutex_);
+    std::uint64_t learned_ COMFYD_GUARDED_BY(mutex_) = 0;
 };
 
 // What is expected of each node of a prompt, for a ProgressTracker, and the place where the times

@@ -183,9 +183,9 @@ protected:
     void start(support::DoubleOptions options = {}) {
         make_fleet(std::move(options));
         on_core([&] { fleet_->start(); });
-        ASSERT_TRUE(wait_for_status("idle"));
+        ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     }
-    bool wait_for_status(const std::string& status) {
+    bool wait_for_status(jobs::WorkerStatus status) {
         return support::wait_until([&] { return worker_info().status == status; });
     }
     jobs::WorkerInfo worker_info(const std::string& id = "gpu") {

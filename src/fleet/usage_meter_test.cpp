@@ -210,7 +210,7 @@ protected:
             EXPECT_TRUE(fleet_->add_comfyui(std::move(config)));
             fleet_->start();
         });
-        ASSERT_TRUE(wait_for_status("idle"));
+        ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     }
 };
 

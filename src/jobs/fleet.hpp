@@ -94,10 +94,19 @@ struct AttemptResult {
     json::object ui_outputs;
 };
 
+enum class WorkerStatus {
+    starting,
+    idle,
+    running,
+    draining,  // takes no more jobs
+    down,      // does not answer
+};
+std::string_view to_string(WorkerStatus status);
+
 struct WorkerInfo {
     std::string id;
-    std::string url;      // "engine:" for the embedded one
-    std::string status;   // starting, idle, running, draining, down
+    std::string url;  // "engine:" for the embedded one
+    WorkerStatus status = WorkerStatus::starting;
     std::string version;  // ComfyUI's
     std::string gpu;      // name of the first device
     std::uint64_t vram_total = 0;

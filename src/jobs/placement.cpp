@@ -11,11 +11,12 @@ namespace {
 
 // Why it takes no jobs, as `explain` says it.
 std::string why_unavailable(const WorkerInfo& info) {
-    if (info.status == "down") {
+    if (info.status == WorkerStatus::down) {
         return info.last_error.empty() ? "is down" : "is down: " + info.last_error;
     }
-    return info.status == "draining" || info.status == "starting" ? "is " + info.status
-                                                                  : "has other work";
+    const bool is_closed =
+        info.status == WorkerStatus::draining || info.status == WorkerStatus::starting;
+    return is_closed ? "is " + std::string(to_string(info.status)) : "has other work";
 }
 
 // The clock may have been set back meanwhile.
@@ -86,7 +87,7 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
     if (told == known.told && !state.abilities.empty()) {
         return;
     }
-    if (info.status == "down" || info.status == "starting") {
+    if (info.status == WorkerStatus::down || info.status == WorkerStatus::starting) {
         scheduler_.forget_models(info.id);
     }
     known.told = std::move(told);

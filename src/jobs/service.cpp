@@ -191,7 +191,7 @@ Task<Result<std::string>> Service::Impl::read_live_file(
 
 Task<> Service::Impl::free_idle_workers(bool models, bool results) {
     for (const auto& worker : fleet_.workers()) {
-        if (worker->info().status != "idle") {
+        if (worker->info().status != WorkerStatus::idle) {
             continue;
         }
         auto freed = co_await worker->free_memory(models, results);

@@ -110,7 +110,7 @@ void accept_jobs(benchmark::State& state) {
         submit_all(fixture, count, static_cast<int>(state.range(0)));
     }
     state.SetItemsProcessed(state.iterations() * count);
-    const auto stats = fixture.ledger->stats();
+    const auto stats = fixture.ledger->storage_stats();
     state.counters["batch"] =
         static_cast<double>(stats.commits) / static_cast<double>(stats.batches);
     state.counters["checkpoints"] = static_cast<double>(stats.checkpoints);

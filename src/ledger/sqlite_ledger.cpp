@@ -66,13 +66,6 @@ Result<> make_private_file(const std::filesystem::path& path) {
 
 }  // namespace
 
-void SqliteLedger::Latency::add(std::chrono::steady_clock::duration duration) {
-    const double seconds = std::chrono::duration<double>(duration).count();
-    const auto bucket = std::lower_bound(kBoundsSeconds.begin(), kBoundsSeconds.end(), seconds);
-    counts[static_cast<std::size_t>(bucket - kBoundsSeconds.begin())] += 1;
-    sum_seconds += seconds;
-}
-
 class SqliteLedger::Impl {
 public:
     Impl(const Options& options, Clock& of_now, std::unique_ptr<LockFile> lock)
@@ -117,7 +110,7 @@ public:
     Readers readers;
 
 private:
-    const std::optional<Options::ReadsApart> reads_apart_;
+    const std::optional<ReadsApart> reads_apart_;
 };
 
 SqliteLedger::SqliteLedger(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -153,7 +146,7 @@ void SqliteLedger::stop() {
     impl_->writer.stop();
 }
 
-SqliteLedger::Stats SqliteLedger::stats() const {
+StorageStats SqliteLedger::storage_stats() const {
     return impl_->writer.stats();
 }
 Result<> SqliteLedger::healthy() const {

@@ -1,15 +1,10 @@
-// Durable storage in one SQLite file: jobs, asset records, webhook deliveries and named workflows.
-//
-// Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
-// it outlives it. Writes are grouped: a thread of its own commits whatever has queued up with one
-// fsync (synchronous=FULL), then resumes all who waited, each on its own executor. Reads run at
-// once on the calling thread, but for that of reads_apart, and see every write that returned before
-// them. After a failure of storage nothing is half-written, reads go on, and the next write is
-// tried again.
+// Storage in one SQLite file. Writes are grouped: a thread of its own commits whatever has queued
+// up with one fsync (synchronous=FULL), then resumes all who waited, each on its own executor.
+// Reads run at once on the calling thread, but for that of reads_apart, and see every write that
+// returned before them. After a failure of storage nothing is half-written, reads go on, and the
+// next write is tried again.
 #pragma once
 
-#include <array>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -17,26 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "assets/store.hpp"
-#include "base/error.hpp"
-#include "base/task.hpp"
-#include "base/time.hpp"
-#include "jobs/ledger.hpp"
-#include "jobs/notebook.hpp"
-#include "jobs/workflow_store.hpp"
-#include "notify/outbox.hpp"
-
-namespace comfyd {
-class Pool;
-}
+#include "ledger/storage.hpp"
 
 namespace comfyd::ledger {
 
-class SqliteLedger final : public jobs::Ledger,
-                           public jobs::WorkflowStore,
-                           public jobs::Notebook,
-                           public assets::Catalogue,
-                           public notify::Outbox {
+class SqliteLedger final : public Storage {
 public:
     struct Options {
         std::filesystem::path
@@ -48,34 +28,7 @@ public:
             64ULL * 1024 * 1024;       // of writes that wait; new jobs above it: Code::queue_full
         Millis probe_interval{1'000};  // between attempts to write after a failure
         Millis busy_timeout{5'000};    // for other programs that hold the file, such as a backup
-        // An executor that waits for no disk: what is read there is read on the pool.
-        struct ReadsApart {
-            Executor of;
-            Pool* pool;  // outlives the ledger's users
-        };
         std::optional<ReadsApart> reads_apart{};
-    };
-
-    // How long writes took from request to durable.
-    struct Latency {
-        static constexpr std::array<double, 12> kBoundsSeconds{
-            0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0
-        };
-        std::array<std::uint64_t, kBoundsSeconds.size() + 1> counts{
-        };  // not cumulative; the last: above all bounds
-        double sum_seconds = 0;
-
-        void add(std::chrono::steady_clock::duration duration);
-    };
-    struct Stats {
-        std::uint64_t commits = 0;  // operations made durable
-        std::uint64_t batches = 0;  // transactions, and fsyncs
-        std::uint64_t failed_batches = 0;
-        std::uint64_t last_batch_size = 0;
-        std::uint64_t queue_depth = 0;
-        std::uint64_t wal_bytes = 0;
-        std::uint64_t checkpoints = 0;
-        Latency latency;
     };
 
     // Makes, migrates or recovers the database. Code::storage_unavailable (also when another
@@ -85,13 +38,10 @@ public:
     // Finishes what is queued, checkpoints and closes.
     ~SqliteLedger() override;
 
-    // As the destructor, but the object stays: later calls answer Code::shutting_down. Blocks; not
-    // on an executor whose reads are in progress on other threads.
-    void stop();
-
-    Stats stats() const;       // any thread
-    Result<> healthy() const;  // outcome of the latest write; while it failed, one is tried every
-                               // probe_interval. Any thread
+    void stop() override;
+    // While the latest write failed, one is tried every probe_interval.
+    Result<> healthy() const override;
+    StorageStats storage_stats() const override;
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override;
     Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override;

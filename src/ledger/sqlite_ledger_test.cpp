@@ -308,7 +308,7 @@ TEST_P(FaultTest, AFailedWriteLeavesNothingAndLaterOnesWork) {
         EXPECT_TRUE(ledger_->healthy());
     }
     EXPECT_EQ(queued(), 4U);
-    EXPECT_GT(ledger_->stats().failed_batches, 0U);
+    EXPECT_GT(ledger_->storage_stats().failed_batches, 0U);
     ledger_.reset();
     EXPECT_EQ(integrity(), "ok");
     open();
@@ -435,7 +435,7 @@ TEST_F(QueueTest, ManyWritesShareATransaction) {
     }
     io_->restart();
     io_->run();
-    const auto stats = ledger_->stats();
+    const auto stats = ledger_->storage_stats();
     EXPECT_EQ(count(std::nullopt), 2'000);
     EXPECT_EQ(stats.commits, 2'000U);
     EXPECT_LT(stats.batches, 500U);
@@ -459,7 +459,7 @@ TEST_F(QueueTest, TheLogIsKeptShort) {
     io_->restart();
     io_->run();
     EXPECT_EQ(count(std::nullopt), 1'000);
-    EXPECT_GT(ledger_->stats().checkpoints, 1U);
+    EXPECT_GT(ledger_->storage_stats().checkpoints, 1U);
     // A batch more than the limit, because a batch is never split.
     EXPECT_LT(std::filesystem::file_size(options_.path.string() + "-wal"), 32U * 1024 * 1024);
 }

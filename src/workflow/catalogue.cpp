@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "workflow/definition_pool.hpp"
 #include "workflow/node_replacement.hpp"
@@ -176,9 +177,9 @@ struct Catalogue::Together {
 
     // The one that is alive for these sources, or a new one.
     static std::shared_ptr<Together> of(std::vector<std::shared_ptr<const NodeClasses>> sources) {
-        static std::mutex mutex;
-        static std::vector<std::weak_ptr<Together>> known;
-        const std::lock_guard lock(mutex);
+        static Mutex mutex;
+        static std::vector<std::weak_ptr<Together>> known COMFYD_GUARDED_BY(mutex);
+        const Lock lock(mutex);
         std::erase_if(known, [](const auto& one) { return one.expired(); });
         for (const auto& candidate : known) {
             auto alive = candidate.lock();

@@ -47,7 +47,8 @@ std::optional<jobs::RunGroup::Whole> Group::take_whole() {
 jobs::WorkerInfo Worker::info() const {
     jobs::WorkerInfo info;
     info.id = machine_.id;
-    info.status = machine_.is_reachable && machine_.is_listed ? "idle" : "down";
+    info.status = machine_.is_reachable && machine_.is_listed ? jobs::WorkerStatus::idle
+                                                              : jobs::WorkerStatus::down;
     info.slots = machine_.slots;
     info.gpu = "GPU";
     if (!machines_.is_healed()) {

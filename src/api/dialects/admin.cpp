@@ -12,7 +12,7 @@ json::object encode_worker(const jobs::WorkerInfo& worker) {
     return {
         {"id", worker.id},
         {"url", worker.url},
-        {"status", worker.status},
+        {"status", to_string(worker.status)},
         {"version", worker.version},
         {"gpu", worker.gpu},
         {"vram_total", worker.vram_total},

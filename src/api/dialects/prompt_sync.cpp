@@ -112,7 +112,8 @@ Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
 Task<Result<>> check_workers(const Services& services) {
     const auto workers = co_await services.jobs.workers();
     const bool any = std::any_of(workers.begin(), workers.end(), [](const auto& worker) {
-        return worker.status == "starting" || worker.status == "idle" || worker.status == "running";
+        using enum jobs::WorkerStatus;
+        return worker.status == starting || worker.status == idle || worker.status == running;
     });
     if (!any) {
         co_return fail(

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/submission.hpp"
+#include "base/mutex.hpp"
 #include "jobs/fleet.hpp"
 
 namespace comfyd::api {
@@ -140,11 +140,11 @@ private:
         std::string progress;
         int attempt = 0;  // whose result was given; 0: none
     };
-    Given& touch(const JobId& job);
+    Given& touch(const JobId& job) COMFYD_REQUIRES(mutex_);
 
-    std::mutex mutex_;
-    std::list<Given> by_use_;  // latest first
-    std::unordered_map<JobId, std::list<Given>::iterator> jobs_;
+    Mutex mutex_;
+    std::list<Given> by_use_ COMFYD_GUARDED_BY(mutex_);  // latest first
+    std::unordered_map<JobId, std::list<Given>::iterator> jobs_ COMFYD_GUARDED_BY(mutex_);
 };
 
 json::object operation_run();

@@ -110,7 +110,8 @@ json::object encode_error(const Error& error) {
 json::object encode_health(
     const EndpointCounts& counts, const std::vector<jobs::WorkerInfo>& workers
 ) {
-    const auto count = [&workers](std::string_view status) {
+    using enum jobs::WorkerStatus;
+    const auto count = [&workers](jobs::WorkerStatus status) {
         return std::count_if(workers.begin(), workers.end(), [status](const auto& worker) {
             return worker.status == status;
         });
@@ -123,12 +124,12 @@ json::object encode_health(
           {"inQueue", counts.in_queue},
           {"retried", counts.retried}}},
         {"workers",
-         {{"idle", count("idle")},
-          {"initializing", count("starting")},
-          {"ready", count("idle") + count("running")},
-          {"running", count("running")},
-          {"throttled", count("draining")},
-          {"unhealthy", count("down")}}},
+         {{"idle", count(idle)},
+          {"initializing", count(starting)},
+          {"ready", count(idle) + count(running)},
+          {"running", count(running)},
+          {"throttled", count(draining)},
+          {"unhealthy", count(down)}}},
     };
 }
 
@@ -230,7 +231,7 @@ StreamCursors::Given& StreamCursors::touch(const JobId& job) {
 }
 
 bool StreamCursors::give_progress(const JobId& job, const std::string& text) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Given& given = touch(job);
     const bool is_new = given.progress != text;
     given.progress = text;
@@ -238,7 +239,7 @@ bool StreamCursors::give_progress(const JobId& job, const std::string& text) {
 }
 
 bool StreamCursors::give_result(const JobId& job, int attempt) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     Given& given = touch(job);
     const bool is_new = given.attempt != attempt;
     given.attempt = attempt;

@@ -179,9 +179,9 @@ TEST(RunPod, ShowsJobs) {
 
 TEST(RunPod, ShowsHealth) {
     jobs::WorkerInfo idle;
-    idle.status = "idle";
+    idle.status = jobs::WorkerStatus::idle;
     jobs::WorkerInfo down;
-    down.status = "down";
+    down.status = jobs::WorkerStatus::down;
     const json::object health = encode_health({1, 2, 3, 4, 5}, {idle, idle, down});
     EXPECT_EQ(
         text(health.at("jobs")),

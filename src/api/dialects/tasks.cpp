@@ -223,7 +223,7 @@ Task<> queue_metrics(Call& call, const Services& services) {
 // Without their own words: everybody may ask.
 Result<> check_workers(
     const std::vector<jobs::WorkerInfo>& workers,
-    std::initializer_list<std::string_view> good,
+    std::initializer_list<jobs::WorkerStatus> good,
     std::string_view otherwise
 ) {
     const bool any = std::any_of(workers.begin(), workers.end(), [good](const auto& worker) {
@@ -235,7 +235,8 @@ Result<> check_workers(
 Task<> health(Call& call, const Services& services) {
     const auto queue = co_await services.jobs.queue_counts();
     const auto workers = co_await services.jobs.workers();
-    const auto up = check_workers(workers, {"idle", "running", "draining"}, "no worker is up");
+    using enum jobs::WorkerStatus;
+    const auto up = check_workers(workers, {idle, running, draining}, "no worker is up");
     json::object body{
         {"status", up ? "healthy" : "unhealthy"},
         {"version", COMFYD_VERSION},
@@ -254,7 +255,8 @@ Task<> ready(Call& call, const Services& services) {
     auto checked = services.ready();
     if (checked) {
         const auto workers = co_await services.jobs.workers();
-        checked = check_workers(workers, {"idle", "running"}, "no worker takes jobs");
+        using enum jobs::WorkerStatus;
+        checked = check_workers(workers, {idle, running}, "no worker takes jobs");
     }
     if (!checked) {
         json::object body = encode_error(checked.error());

@@ -170,13 +170,14 @@ json::object encode_error(const Error& error) {
 }
 
 std::string_view worker_status(const jobs::WorkerInfo& worker) {
-    if (worker.status == "starting" || worker.status == "idle" || worker.status == "running") {
-        return worker.status;
+    switch (worker.status) {
+        case jobs::WorkerStatus::draining:
+            return worker.current_job ? "running" : "stopped";
+        case jobs::WorkerStatus::down:
+            return "error";
+        default:
+            return to_string(worker.status);
     }
-    if (worker.status == "draining") {
-        return worker.current_job ? "running" : "stopped";
-    }
-    return worker.status == "down" ? "error" : "pending";
 }
 
 json::object encode_worker(const jobs::WorkerInfo& worker, bool shows_job) {
@@ -216,7 +217,7 @@ json::object encode_worker_metrics(const std::vector<jobs::WorkerInfo>& workers)
         {"total_workers", workers.size()},
         {"idle_workers", count("idle")},
         {"running_workers", count("running")},
-        {"starting_workers", count("starting") + count("pending")},
+        {"starting_workers", count("starting")},
         {"failed_workers", count("error")},
         {"stopped_workers", count("stopped")},
     };

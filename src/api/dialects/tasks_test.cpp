@@ -118,30 +118,29 @@ TEST(Tasks, MessagesSpeakOfTasks) {
     );
 }
 
-jobs::WorkerInfo worker(std::string status) {
+jobs::WorkerInfo worker(jobs::WorkerStatus status) {
     jobs::WorkerInfo info;
     info.id = "gpu-1";
     info.url = "http://10.0.0.5:8188";
-    info.status = std::move(status);
+    info.status = status;
     info.created_at = fixture::kCreated;
     info.last_active_at = fixture::kCreated;
     return info;
 }
 
 TEST(TasksWorkers, EveryStatusIsKnown) {
-    EXPECT_EQ(worker_status(worker("starting")), "starting");
-    EXPECT_EQ(worker_status(worker("idle")), "idle");
-    EXPECT_EQ(worker_status(worker("running")), "running");
-    EXPECT_EQ(worker_status(worker("down")), "error");
-    EXPECT_EQ(worker_status(worker("draining")), "stopped");
-    auto draining = worker("draining");
+    EXPECT_EQ(worker_status(worker(jobs::WorkerStatus::starting)), "starting");
+    EXPECT_EQ(worker_status(worker(jobs::WorkerStatus::idle)), "idle");
+    EXPECT_EQ(worker_status(worker(jobs::WorkerStatus::running)), "running");
+    EXPECT_EQ(worker_status(worker(jobs::WorkerStatus::down)), "error");
+    EXPECT_EQ(worker_status(worker(jobs::WorkerStatus::draining)), "stopped");
+    auto draining = worker(jobs::WorkerStatus::draining);
     draining.current_job = fixture::kJob;
     EXPECT_EQ(worker_status(draining), "running");
-    EXPECT_EQ(worker_status(worker("")), "pending");
 }
 
 TEST(TasksWorkers, ShowsAWorker) {
-    auto busy = worker("running");
+    auto busy = worker(jobs::WorkerStatus::running);
     busy.current_job = fixture::kJob;
     const auto body = encode_worker(busy, true);
     EXPECT_EQ(body.at("id"), "gpu-1");
@@ -150,7 +149,7 @@ TEST(TasksWorkers, ShowsAWorker) {
     EXPECT_EQ(body.at("current_task_id").as_string(), fixture::kJob.to_string());
     EXPECT_TRUE(body.at("health_status").as_bool());
     EXPECT_EQ(encode_worker(busy, false).at("current_task_id"), "");
-    auto embedded = worker("down");
+    auto embedded = worker(jobs::WorkerStatus::down);
     embedded.url = "engine:";
     EXPECT_EQ(encode_worker(embedded, true).at("port"), 0);
     EXPECT_FALSE(encode_worker(embedded, true).at("health_status").as_bool());
@@ -159,12 +158,12 @@ TEST(TasksWorkers, ShowsAWorker) {
 TEST(TasksWorkers, Counts) {
     EXPECT_EQ(
         text(encode_worker_metrics(
-            {worker("idle"),
-             worker("idle"),
-             worker("running"),
-             worker("starting"),
-             worker("down"),
-             worker("draining")}
+            {worker(jobs::WorkerStatus::idle),
+             worker(jobs::WorkerStatus::idle),
+             worker(jobs::WorkerStatus::running),
+             worker(jobs::WorkerStatus::starting),
+             worker(jobs::WorkerStatus::down),
+             worker(jobs::WorkerStatus::draining)}
         )),
         R"({"failed_workers":1,"idle_workers":2,"running_workers":1,"starting_workers":1,)"
         R"("stopped_workers":1,"total_workers":6})"

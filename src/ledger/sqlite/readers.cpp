@@ -19,7 +19,7 @@ Result<> Readers::open() {
 
 Result<std::unique_ptr<Database>> Readers::borrow() {
     {
-        const std::scoped_lock lock(mutex_);
+        const Lock lock(mutex_);
         if (is_closed_) {
             return fail(Code::shutting_down, "comfyd is stopping; send the request again later");
         }
@@ -40,14 +40,14 @@ Result<std::unique_ptr<Database>> Readers::borrow() {
 }
 
 void Readers::give_back(std::unique_ptr<Database> db, bool is_broken) {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (!is_broken && !is_closed_) {
         idle_.push_back(std::move(db));
     }
 }
 
 void Readers::close() {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     is_closed_ = true;
     idle_.clear();
 }

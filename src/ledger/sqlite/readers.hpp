@@ -4,11 +4,11 @@
 
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "base/time.hpp"
 #include "ledger/sqlite/database.hpp"
 
@@ -41,9 +41,9 @@ private:
 
     const std::filesystem::path path_;
     const Millis busy_timeout_;
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Database>> idle_;
-    bool is_closed_ = false;
+    Mutex mutex_;
+    std::vector<std::unique_ptr<Database>> idle_ COMFYD_GUARDED_BY(mutex_);
+    bool is_closed_ COMFYD_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace comfyd::ledger::sqlite

@@ -366,9 +366,9 @@ void Writer::checkpoint(int mode) {
     stats_.checkpoints += 1;
 }
 
-SqliteLedger::Stats Writer::stats() const {
+StorageStats Writer::stats() const {
     const Lock lock(mutex_);
-    SqliteLedger::Stats stats = stats_;
+    StorageStats stats = stats_;
     stats.queue_depth = queue_.size();
     return stats;
 }

@@ -53,7 +53,7 @@ public:
     template <class Work>
     Task<Result<typename Work::Value>> write_behind(Work work);
 
-    SqliteLedger::Stats stats() const;
+    StorageStats stats() const;
     Result<> healthy() const;
 
 private:
@@ -97,7 +97,7 @@ private:
     bool is_waiting_ COMFYD_GUARDED_BY(mutex_) = false;
     bool is_stopping_ COMFYD_GUARDED_BY(mutex_) = false;
     std::optional<Error> failure_ COMFYD_GUARDED_BY(mutex_);  // of the latest write
-    SqliteLedger::Stats stats_ COMFYD_GUARDED_BY(mutex_);
+    StorageStats stats_ COMFYD_GUARDED_BY(mutex_);
 
     std::thread thread_;
 };

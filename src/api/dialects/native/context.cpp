@@ -9,7 +9,7 @@
 namespace comfyd::api::native {
 
 std::int64_t Context::next_number(const std::string& tenant) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return numbers_[tenant]++;
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +13,7 @@
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/hidden.hpp"
 #include "api/dialects/native/native.hpp"
+#include "base/mutex.hpp"
 #include "base/turnstile.hpp"
 #include "comfy/replies.hpp"
 
@@ -38,8 +38,8 @@ struct Context {
     std::int64_t next_number(const std::string& tenant);
 
 private:
-    std::mutex mutex_;
-    std::unordered_map<std::string, std::int64_t> numbers_;
+    Mutex mutex_;
+    std::unordered_map<std::string, std::int64_t> numbers_ COMFYD_GUARDED_BY(mutex_);
 };
 
 using comfy::empty_reply;

@@ -49,7 +49,7 @@ Result<> Hidden::shorten(const std::string& tenant, View& view) {
 }
 
 Result<> Hidden::add(const std::string& tenant, const std::vector<JobId>& jobs) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto view = load(tenant);
     if (!view) {
         return fail(std::move(view.error()));
@@ -72,7 +72,7 @@ Result<> Hidden::add(const std::string& tenant, const std::vector<JobId>& jobs) 
 }
 
 Result<Hidden::View> Hidden::view(const std::string& tenant) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     auto view = load(tenant);
     if (!view) {
         return fail(std::move(view.error()));

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -14,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/id.hpp"
+#include "base/mutex.hpp"
 
 namespace comfyd::api::native {
 
@@ -33,13 +33,13 @@ public:
     Result<View> view(const std::string& tenant);
 
 private:
-    Result<View*> load(const std::string& tenant);
+    Result<View*> load(const std::string& tenant) COMFYD_REQUIRES(mutex_);
     // Forgets the oldest half when there are too many.
     Result<> shorten(const std::string& tenant, View& view);
 
     std::filesystem::path folder_;
-    std::mutex mutex_;
-    std::unordered_map<std::string, View> tenants_;
+    Mutex mutex_;
+    std::unordered_map<std::string, View> tenants_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::api::native

@@ -9,6 +9,7 @@
 #include "api/dialects/asset_content.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "base/disk.hpp"
+#include "base/mutex.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -96,13 +97,13 @@ Result<json::object> load_settings(const fs::path& folder) {
 }
 
 // Settings are read, changed and written under one lock: two pages may save at once.
-std::mutex& settings_mutex() {
-    static std::mutex mutex;
+Mutex& settings_mutex() {
+    static Mutex mutex;
     return mutex;
 }
 
 Result<> merge_settings(const fs::path& folder, const json::object& changes) {
-    const std::lock_guard lock(settings_mutex());
+    const Lock lock(settings_mutex());
     auto settings = load_settings(folder);
     if (!settings) {
         return fail(std::move(settings.error()));

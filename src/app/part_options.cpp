@@ -1,0 +1,120 @@
+#include "app/part_options.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "app/serving.hpp"
+#include "workflow/model_sizes.hpp"
+
+namespace comfyd::app {
+namespace {
+
+// Within this time jobs that can be merged belong to one burst.
+constexpr Millis kGather{15};
+
+}  // namespace
+
+Millis kept_for(const Config& config) {
+    using Days = std::chrono::duration<double, std::ratio<86'400>>;
+    return std::chrono::round<Millis>(Days(config.retention_days));
+}
+
+fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker) {
+    fleet::WorkerConfig made{worker.id, worker.url};
+    made.gpu_second_usd = worker.gpu_second_usd.value_or(config.gpu_second_usd);
+    made.gpu = worker.gpu;
+    made.slots = worker.slots;
+    made.pool = worker.pool;
+    made.model_memory_bytes = worker.model_memory_bytes;
+    return made;
+}
+
+// One setting, the pace of looking at workers, moves the whole family of intervals.
+fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders) {
+    fleet::FleetOptions options;
+    options.folders = folders;
+    options.offload = config.engine_offload;
+    const Millis pace(config.worker_poll_ms);
+    options.poll_interval = pace;
+    options.poll_interval_slow = 5 * pace;
+    options.settle = pace;
+    options.health_interval = 5 * pace;
+    options.health_retry = pace;
+    options.busy_look = 3 * pace;
+    options.backoff_min = pace / 2;
+    options.reconnect_delay = pace / 2;
+    options.lost_after = std::chrono::seconds(config.worker_lost_after_s);
+    options.dead_after = std::chrono::seconds(config.worker_dead_after_s);
+    options.refused_span = std::min(options.refused_span, options.lost_after);
+    return options;
+}
+
+jobs::ServiceOptions service_options(const Config& config) {
+    jobs::ServiceOptions options;
+    options.queue_max = static_cast<std::size_t>(config.queue_max);
+    options.scheduling.policy = config.scheduler_policy;
+    options.scheduling.merge_max = config.scheduler_merge_max;
+    options.scheduling.gather = kGather;
+    for (const TenantSetting& tenant : config.tenants) {
+        options.tenants[tenant.name] = {
+            {tenant.weight, static_cast<std::size_t>(tenant.running_max)},
+            tenant.tier,
+            tenant.gpu_seconds_per_day
+        };
+    }
+    options.classify = config.scheduler_classify;
+    return options;
+}
+
+notify::WebhookOptions webhook_options(const Config& config) {
+    notify::WebhookOptions options;
+    options.allow_private_addresses = config.webhooks_allow_private;
+    options.ca_file = config.webhooks_ca_file;
+    options.attempt_timeout = std::chrono::seconds(config.webhooks_timeout_s);
+    options.first_retry = Millis(config.webhooks_first_retry_ms);
+    options.give_up_after = std::chrono::hours(config.webhooks_give_up_h);
+    return options;
+}
+
+admission::Rules admission_rules(const Config& config) {
+    admission::Rules rules;
+    rules.retention = kept_for(config);
+    rules.security = security_policy(config);
+    rules.several_tenants = !config.keys.empty();
+    for (const TenantSetting& tenant : config.tenants) {
+        rules.tenant_security[tenant.name] = security_policy(config, tenant);
+        if (tenant.reuse) {
+            rules.reuse_tenants.insert(tenant.name);
+        }
+    }
+    rules.inputs.bytes_max = static_cast<std::uint64_t>(config.inputs_total_mb) << 20;
+    rules.inputs.timeout = std::chrono::seconds(config.inputs_timeout_s);
+    rules.inputs.ca_file = config.inputs_ca_file;
+    rules.reuse_never_nodes = config.reuse_never_nodes;
+    rules.reuse_generation = config.reuse_generation;
+    rules.plan.gpu_second_usd = config.gpu_second_usd;
+    rules.plan.seconds_per_unit = config.gpu_seconds_per_unit;
+    rules.plan.model_sizes = workflow::known_sizes(config.models);
+    return rules;
+}
+
+api::ApiOptions api_options(const Config& config) {
+    api::ApiOptions options;
+    options.public_url = config.public_url;
+    options.json_body_bytes_max = static_cast<std::uint64_t>(config.body_mb_max) << 20;
+    options.upload_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
+    options.allow_private_webhooks = config.webhooks_allow_private;
+    options.streams_max = static_cast<std::size_t>(config.streams_max);
+    options.metrics_are_open = config.metrics_open;
+    options.has_frontend = !config.frontend_dir.empty();
+    options.pools = pools_of(config);
+    for (const TenantSetting& tenant : config.tenants) {
+        if (!tenant.pool.empty()) {
+            options.tenant_pools[tenant.name] = tenant.pool;
+        }
+    }
+    options.gpu_memory_mb = static_cast<std::uint64_t>(config.gpu_memory_mb);
+    return options;
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,24 @@
+// What the configuration means for the parts of the program: their options, as far as they follow
+// from it alone. Pure.
+#pragma once
+
+#include "admission/desk.hpp"
+#include "api/services.hpp"
+#include "app/config.hpp"
+#include "fleet/fleet.hpp"
+#include "jobs/service.hpp"
+#include "notify/webhooks.hpp"
+
+namespace comfyd::app {
+
+// How long a job is kept from its end on.
+Millis kept_for(const Config& config);
+
+fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
+fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders);
+jobs::ServiceOptions service_options(const Config& config);
+notify::WebhookOptions webhook_options(const Config& config);
+admission::Rules admission_rules(const Config& config);
+api::ApiOptions api_options(const Config& config);
+
+}  // namespace comfyd::app

@@ -1,0 +1,37 @@
+#include "ledger/storage.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "ledger/sqlite_ledger.hpp"
+
+namespace comfyd::ledger {
+
+void Latency::add(std::chrono::steady_clock::duration duration) {
+    const double seconds = std::chrono::duration<double>(duration).count();
+    const auto bound = std::ranges::lower_bound(kBoundsSeconds, seconds);
+    ++counts[static_cast<std::size_t>(bound - kBoundsSeconds.begin())];
+    sum_seconds += seconds;
+}
+
+Result<std::unique_ptr<Storage>> open_storage(
+    std::string_view url, const OpenOptions& options, Clock& clock
+) {
+    constexpr std::string_view kSqlite = "sqlite:";
+    if (!url.starts_with(kSqlite)) {
+        return fail(
+            Code::config_invalid,
+            "no ledger can be opened by '" + std::string(url) + "': it begins with sqlite:"
+        );
+    }
+    SqliteLedger::Options sqlite;
+    sqlite.path = url.substr(kSqlite.size());
+    sqlite.reads_apart = options.reads_apart;
+    auto opened = SqliteLedger::open(std::move(sqlite), clock);
+    if (!opened) {
+        return fail(std::move(opened.error()));
+    }
+    return std::unique_ptr<Storage>(std::move(*opened));
+}
+
+}  // namespace comfyd::ledger
