@@ -122,25 +122,34 @@ Result<> NodeCosts::restore(const json::object& from) {
             "what was learned of nodes is of another version of comfyd; it is learned anew"
         );
     }
-    const Lock lock(mutex_);
-    classes_.clear();
-    gpu_types_.clear();
+    std::vector<std::pair<std::string, Sizes>> classes;
     each_learned(
         json::find(from, "classes"),
         2,
-        [this](std::string_view key, const json::array& fields) COMFYD_REQUIRES(mutex_) {
+        [&classes](std::string_view key, const json::array& fields) {
             Sizes sizes = read_sizes(fields[1]);
             if (!sizes.empty()) {
-                classes_.use(key) = std::move(sizes);
+                classes.emplace_back(key, std::move(sizes));
             }
         }
     );
+    std::vector<std::pair<std::string, RecentMedian<kRecentMany>>> gpu_types;
     each_learned(
         json::find(from, "gpu_types"),
         2,
-        [this](std::string_view key, const json::array& fields)
-            COMFYD_REQUIRES(mutex_) { gpu_types_.use(key) = read_samples<kRecentMany>(fields[1]); }
+        [&gpu_types](std::string_view key, const json::array& fields) {
+            gpu_types.emplace_back(key, read_samples<kRecentMany>(fields[1]));
+        }
     );
+    const Lock lock(mutex_);
+    classes_.clear();
+    for (auto& [key, sizes] : classes) {
+        classes_.use(key) = std::move(sizes);
+    }
+    gpu_types_.clear();
+    for (auto& [key, samples] : gpu_types) {
+        gpu_types_.use(key) = std::move(samples);
+    }
     return {};
 }
 
