@@ -6,6 +6,7 @@
 
 #include "admission/profile.hpp"
 #include "base/log.hpp"
+#include "base/stall_watch.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -17,6 +18,11 @@ constexpr char kNodes[] = "learned-nodes";
 
 void complain(const char* what, const Error& error) {
     log::warning(what, {{"error", error.message}});
+}
+
+json::object copy_of(const scheduler::Predictor& predictor) {
+    const NowDoing doing("copying what was learned");
+    return predictor.to_json();
 }
 
 }  // namespace
@@ -94,7 +100,7 @@ Task<> Learned::lend_copy() {
         co_return;
     }
     lent_ = predictor_.learned();
-    auto copy = co_await pool_.run([times = predictor_.to_json()] {
+    auto copy = co_await pool_.run([times = copy_of(predictor_)] {
         auto made = std::make_shared<scheduler::Predictor>();
         static_cast<void>(made->restore(times));  // it was written a moment ago
         return made;
@@ -111,10 +117,8 @@ Task<> Learned::save() {
         std::string times;
         std::string nodes;
     };
-    auto times = predictor_.to_json();
-    auto nodes = node_costs_.to_json();
-    auto written = co_await pool_.run([times = std::move(times), nodes = std::move(nodes)] {
-        return Written{json::serialize(times), json::serialize(nodes)};
+    auto written = co_await pool_.run([times = copy_of(predictor_), &nodes = node_costs_] {
+        return Written{json::serialize(times), json::serialize(nodes.to_json())};
     });
     auto times_kept = co_await notebook_.write_note(kTimes, std::move(written.times));
     auto nodes_kept = co_await notebook_.write_note(kNodes, std::move(written.nodes));
