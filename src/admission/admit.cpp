@@ -1,11 +1,11 @@
 #include "admission/admit.hpp"
 
 #include <array>
-#include <random>
 #include <utility>
 
 #include "admission/asset_check.hpp"
 #include "admission/extra_data.hpp"
+#include "admission/form.hpp"
 #include "admission/inputs.hpp"
 #include "admission/judge.hpp"
 #include "admission/named_files.hpp"
@@ -16,11 +16,7 @@
 #include "admission/workflow_file.hpp"
 #include "base/log.hpp"
 #include "workflow/autofix.hpp"
-#include "workflow/check.hpp"
-#include "workflow/convert.hpp"
-#include "workflow/node_replacement.hpp"
 #include "workflow/parameters.hpp"
-#include "workflow/private_names.hpp"
 
 namespace comfyd::admission {
 namespace {
@@ -103,61 +99,28 @@ private:
     // The nodes as a worker takes them, with all values set.
     Task<Decision<void>> put_in_form() {
         catalogue_ = submission_.catalogue ? submission_.catalogue : desk_.catalogue();
-        const bool is_prompt = submission_.manner == Manner::comfyui;
-        const json::object& inner =
-            is_prompt ? submission_.workflow : workflow::unwrap(submission_.workflow);
-        const bool is_wrapped = &inner != &submission_.workflow;
-        // What is declared beside the nodes is needed once more.
-        graph_ = is_wrapped ? json::object(inner, submission_.workflow.storage())
-                            : json::object(std::move(submission_.workflow));
-        if (!is_prompt) {
-            if (auto converted = convert(); !converted) {
-                co_return refuse(std::move(converted.error()));
+        if (submission_.manner == Manner::comfyui) {
+            graph_ = std::move(submission_.workflow);
+            settle_nodes(graph_, *catalogue_);
+        } else {
+            auto form = admission::put_in_form(
+                std::move(submission_.workflow),
+                submission_.parameters,
+                *catalogue_,
+                desk_.clock.now(),
+                submission_.converts_editor_format
+            );
+            if (!form) {
+                co_return refuse(std::move(form.error()));
             }
-        }
-        workflow::apply_replacements(graph_, catalogue_->replacements(), *catalogue_);
-        workflow::wrap_file_lists(graph_, *catalogue_);
-        workflow::forget_folders(graph_);
-        if (!is_prompt) {
-            auto bound = bind(is_wrapped);
-            if (!bound) {
-                co_return refuse(std::move(bound.error()));
+            if (form->editor_format) {
+                keep_given(std::move(*form->editor_format));
             }
-            bound_ = std::move(*bound);
+            graph_ = std::move(form->graph);
+            bound_ = std::move(form->bound);
         }
         put_right();
         co_return Decision<void>();
-    }
-
-    // Puts what the editor would send in the place of its save format. It decides for "a {red|blue}
-    // car" by chance, so requests with a key are told from each other by `given_`, which was sent,
-    // and not by what was made of it.
-    Result<> convert() {
-        if (!submission_.converts_editor_format || !catalogue_->knows_workers() ||
-            !workflow::is_ui_format(graph_)) {
-            return {};
-        }
-        auto converted = convert_editor_format(graph_, *catalogue_, desk_.clock.now());
-        if (!converted) {
-            return fail(std::move(converted.error()));
-        }
-        if (!spec_.idempotency_key.empty() && given_.empty()) {
-            given_["workflow"] = std::move(graph_);
-            given_["parameters"] = submission_.parameters;
-        }
-        graph_ = std::move(*converted);
-        return {};
-    }
-
-    // The editor's format has nothing that could be bound; it is refused when it is judged.
-    Result<workflow::Bound> bind(bool is_wrapped) {
-        if (workflow::is_ui_format(graph_)) {
-            return workflow::Bound{};
-        }
-        workflow::BindOptions options;
-        options.declared =
-            is_wrapped ? workflow::declared_parameters(submission_.workflow) : nullptr;
-        return workflow::bind_parameters(graph_, submission_.parameters, options);
     }
 
     // Depends on what the workers have.
@@ -171,12 +134,18 @@ private:
         }
     }
 
-    // As for convert(): what comes next may make something else of the same request at another
-    // time.
+    // Requests with a key are told from each other by what was sent, where what is made of it may
+    // be something else at another time.
     void keep_given() {
         if (!spec_.idempotency_key.empty() && given_.empty()) {
             given_["workflow"] = graph_;
             bound_.forget_chosen(given_.at("workflow").get_object());
+        }
+    }
+    void keep_given(json::object workflow) {
+        if (!spec_.idempotency_key.empty() && given_.empty()) {
+            given_["workflow"] = std::move(workflow);
+            given_["parameters"] = submission_.parameters;
         }
     }
 
@@ -334,16 +303,6 @@ Task<Result<std::optional<jobs::Submitted>>> find_replay(
     const Desk& desk, const Submission& submission
 ) {
     return find_held(desk, submission, {});
-}
-
-Result<json::object> convert_editor_format(
-    const json::object& graph, const workflow::Catalogue& catalogue, Time now
-) {
-    std::random_device device;
-    workflow::ConvertOptions options;
-    options.choose = [&device](std::size_t count) { return device() % count; };
-    options.now = now;
-    return workflow::convert_ui(graph, catalogue, options);
 }
 
 }  // namespace comfyd::admission

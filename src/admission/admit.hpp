@@ -24,9 +24,4 @@ Task<Result<std::optional<jobs::Submitted>>> find_replay(
     const Desk& desk, const Submission& submission
 );
 
-// What the editor itself would send of its save format. All failures of workflow::convert_ui().
-Result<json::object> convert_editor_format(
-    const json::object& graph, const workflow::Catalogue& catalogue, Time now
-);
-
 }  // namespace comfyd::admission

@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "admission/form.hpp"
 #include "admission/named_files.hpp"
 #include "admission/own_checks.hpp"
 #include "api/dialects/workflows.hpp"
 #include "api/workflow_source.hpp"
 #include "workflow/autofix.hpp"
 #include "workflow/check.hpp"
-#include "workflow/convert.hpp"
 #include "workflow/determinism.hpp"
 #include "workflow/file_inputs.hpp"
-#include "workflow/parameters.hpp"
-#include "workflow/private_names.hpp"
 
 namespace comfyd::api {
 namespace workflow_tools {
@@ -33,18 +31,6 @@ struct Wish {
     admission::NamedFiles files{};
     std::shared_ptr<const workflow::Catalogue> catalogue{};  // that it was read with
 };
-
-Result<json::object> take_graph(
-    json::object workflow, const workflow::Catalogue& catalogue, Wish& wish
-) {
-    // Without classes the editor's format cannot be read; the syntax stage says so.
-    const json::object& inner = workflow::unwrap(workflow);
-    if (workflow::is_ui_format(inner) && catalogue.knows_workers()) {
-        wish.converted = true;
-        return workflow::convert_ui(inner, catalogue);
-    }
-    return workflow;
-}
 
 // The body with the workflow in it, wherever that was to be had.
 Task<Result<json::object>> read_request(Call& call, const Services& services) {
@@ -89,25 +75,19 @@ Result<Wish> decode(
     if (auto taken = take_workflow(body, "workflow", "workflow", submission); !taken) {
         return fail(std::move(taken.error()));
     }
-    auto document = take_graph(std::move(submission.workflow), catalogue, wish);
-    if (!document) {
-        return fail(std::move(document.error()));
+    // Without classes the editor's format cannot be read; the syntax stage says so.
+    auto form = admission::put_in_form(
+        std::move(submission.workflow),
+        *parameters != nullptr ? **parameters : json::object(),
+        catalogue,
+        services.clock.now()
+    );
+    if (!form) {
+        return fail(std::move(form.error()));
     }
-    workflow::BindOptions options;
-    options.declared = workflow::declared_parameters(*document);
-    const json::object& inner = workflow::unwrap(*document);
-    wish.graph = &inner == &*document ? json::object(*document) : json::object(inner);
-    workflow::wrap_file_lists(wish.graph, catalogue);
-    workflow::forget_folders(wish.graph);
-    if (!workflow::is_ui_format(wish.graph)) {
-        auto bound = workflow::bind_parameters(
-            wish.graph, *parameters != nullptr ? **parameters : json::object(), options
-        );
-        if (!bound) {
-            return fail(std::move(bound.error()));
-        }
-        wish.bound = std::move(*bound);
-    }
+    wish.graph = std::move(form->graph);
+    wish.bound = std::move(form->bound);
+    wish.converted = form->editor_format.has_value();
     return wish;
 }
 

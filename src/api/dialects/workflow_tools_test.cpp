@@ -62,6 +62,22 @@ json::array findings(const json::object& answer) {
     return all;
 }
 
+// As a submission would be: by the name that a worker has for an old class.
+TEST_F(WorkflowTools, OldClassesAreLookedAtAsWhatReplacesThem) {
+    workflow::ClassNotes notes;
+    notes.replacements = parse(R"({"OldLoad": [{"new_node_id": "Load"}]})");
+    const auto classes =
+        *workflow::NodeClasses::from_object_info(*json::parse(kClasses), std::move(notes));
+    const auto catalogue = std::make_shared<const workflow::Catalogue>(
+        std::vector<workflow::Catalogue::Entry>{{"worker", classes}}
+    );
+    api.services.catalogue = [catalogue] { return catalogue; };
+    std::string graph = workflow();
+    graph.replace(graph.find("\"Load\""), 6, "\"OldLoad\"");
+    EXPECT_EQ(validate(body(graph)).at("valid"), true);
+    EXPECT_EQ(api.post("/api/v2/jobs", body(graph)).status / 100, 2);
+}
+
 TEST_F(WorkflowTools, AGoodWorkflowIsValidAndNothingIsRun) {
     const json::object answer = validate(body(workflow(), R"("plan": true)"));
     EXPECT_EQ(answer.at("valid"), true) << json::serialize(answer);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "admission/admit.hpp"
+#include "admission/form.hpp"
 #include "admission/workflow_file.hpp"
 #include "api/dialects/native/names.hpp"
 #include "api/workflow_source.hpp"
