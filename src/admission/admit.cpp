@@ -15,8 +15,8 @@
 #include "admission/reuse.hpp"
 #include "admission/workflow_file.hpp"
 #include "base/log.hpp"
-#include "workflow/autofix.hpp"
-#include "workflow/parameters.hpp"
+#include "workflow/parameters/parameters.hpp"
+#include "workflow/rules/autofix.hpp"
 
 namespace comfyd::admission {
 namespace {

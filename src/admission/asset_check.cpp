@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "assets/blake3.hpp"
-#include "workflow/asset_ref.hpp"
+#include "workflow/files/asset_ref.hpp"
 
 namespace comfyd::admission {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "admission/desk.hpp"
-#include "workflow/issue.hpp"
+#include "workflow/rules/issue.hpp"
 
 namespace comfyd::admission {
 

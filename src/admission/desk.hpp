@@ -18,9 +18,9 @@
 #include "base/pool.hpp"
 #include "base/time.hpp"
 #include "jobs/service.hpp"
-#include "workflow/catalogue.hpp"
-#include "workflow/plan.hpp"
-#include "workflow/security.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/plan/plan.hpp"
+#include "workflow/rules/security.hpp"
 
 namespace comfyd::admission {
 

@@ -3,11 +3,11 @@
 #include <random>
 #include <utility>
 
-#include "workflow/check.hpp"
-#include "workflow/convert.hpp"
-#include "workflow/file_inputs.hpp"
-#include "workflow/node_replacement.hpp"
-#include "workflow/private_names.hpp"
+#include "workflow/catalogue/node_replacement.hpp"
+#include "workflow/convert/convert.hpp"
+#include "workflow/files/file_inputs.hpp"
+#include "workflow/files/private_names.hpp"
+#include "workflow/rules/check.hpp"
 
 namespace comfyd::admission {
 

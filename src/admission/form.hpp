@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/time.hpp"
-#include "workflow/catalogue.hpp"
-#include "workflow/parameters.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/parameters/parameters.hpp"
 
 namespace comfyd::admission {
 

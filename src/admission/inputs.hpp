@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "admission/desk.hpp"
-#include "workflow/asset_ref.hpp"
-#include "workflow/file_inputs.hpp"
-#include "workflow/issue.hpp"
+#include "workflow/files/asset_ref.hpp"
+#include "workflow/files/file_inputs.hpp"
+#include "workflow/rules/issue.hpp"
 
 namespace comfyd::admission {
 

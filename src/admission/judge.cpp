@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "workflow/check.hpp"
-#include "workflow/stages.hpp"
+#include "workflow/rules/check.hpp"
+#include "workflow/rules/stages.hpp"
 
 namespace comfyd::admission {
 namespace {

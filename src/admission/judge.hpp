@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "admission/submission.hpp"
-#include "workflow/named_files.hpp"
-#include "workflow/security.hpp"
+#include "workflow/files/named_files.hpp"
+#include "workflow/rules/security.hpp"
 
 namespace comfyd::admission {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "admission/tenant_files.hpp"
-#include "workflow/private_names.hpp"
+#include "workflow/files/private_names.hpp"
 
 namespace comfyd::admission {
 namespace {

@@ -1,16 +1,16 @@
 // The files that a submission names by a name: each is the tenant's own, or one that the operator
 // put on a worker, or it does not exist. What tenants have on the workers besides is named by
-// nobody (workflow/private_names.hpp), so a name that is another tenant's is refused as one that
-// nobody has. For every dialect; runs on the connection's executor.
+// nobody (workflow/files/private_names.hpp), so a name that is another tenant's is refused as one
+// that nobody has. For every dialect; runs on the connection's executor.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "admission/desk.hpp"
-#include "workflow/asset_ref.hpp"
-#include "workflow/issue.hpp"
-#include "workflow/named_files.hpp"
+#include "workflow/files/asset_ref.hpp"
+#include "workflow/files/named_files.hpp"
+#include "workflow/rules/issue.hpp"
 
 namespace comfyd::admission {
 

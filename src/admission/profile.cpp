@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/lru_map.hpp"
-#include "workflow/fingerprint.hpp"
-#include "workflow/merge.hpp"
-#include "workflow/models.hpp"
+#include "workflow/catalogue/models.hpp"
+#include "workflow/merge/merge.hpp"
+#include "workflow/plan/fingerprint.hpp"
 
 namespace comfyd::admission {
 namespace {

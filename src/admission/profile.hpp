@@ -6,8 +6,8 @@
 
 #include "base/json.hpp"
 #include "jobs/job.hpp"
-#include "workflow/catalogue.hpp"
-#include "workflow/plan.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/plan/plan.hpp"
 
 namespace comfyd::admission {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "workflow/asset_ref.hpp"
+#include "workflow/files/asset_ref.hpp"
 
 namespace comfyd::admission {
 namespace {

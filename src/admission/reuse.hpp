@@ -9,7 +9,7 @@
 #include "base/json.hpp"
 #include "base/task.hpp"
 #include "jobs/job.hpp"
-#include "workflow/determinism.hpp"
+#include "workflow/plan/determinism.hpp"
 
 namespace comfyd::admission {
 

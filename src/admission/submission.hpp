@@ -11,10 +11,10 @@
 #include "base/json.hpp"
 #include "base/time.hpp"
 #include "jobs/service.hpp"
-#include "workflow/catalogue.hpp"
-#include "workflow/issue.hpp"
-#include "workflow/prompt_rules.hpp"
-#include "workflow/worker_lack.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/catalogue/worker_lack.hpp"
+#include "workflow/rules/issue.hpp"
+#include "workflow/rules/prompt_rules.hpp"
 
 namespace comfyd::admission {
 

@@ -4,7 +4,7 @@
 
 #include "admission/inputs.hpp"
 #include "admission/parse_apart.hpp"
-#include "workflow/embedded.hpp"
+#include "workflow/files/embedded.hpp"
 
 namespace comfyd::admission {
 

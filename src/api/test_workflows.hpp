@@ -12,7 +12,7 @@
 
 #include "base/json.hpp"
 #include "jobs/workflow_store.hpp"
-#include "workflow/catalogue.hpp"
+#include "workflow/catalogue/catalogue.hpp"
 
 namespace comfyd::api::test {
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "admission/workflow_file.hpp"
-#include "workflow/embedded.hpp"
-#include "workflow/file_inputs.hpp"
-#include "workflow/node_links.hpp"
+#include "workflow/files/embedded.hpp"
+#include "workflow/files/file_inputs.hpp"
+#include "workflow/graph/node_links.hpp"
 
 namespace comfyd::api {
 namespace {

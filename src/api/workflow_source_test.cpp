@@ -8,7 +8,7 @@
 #include "api/test_support.hpp"
 #include "assets/test_support.hpp"
 #include "base/crypto.hpp"
-#include "workflow/picture_test_support.hpp"
+#include "workflow/files/picture_test_support.hpp"
 
 namespace comfyd::api {
 namespace {

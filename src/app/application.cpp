@@ -10,9 +10,9 @@
 #include <boost/asio/use_future.hpp>
 
 #include "api/dialects/dialects.hpp"
-#include "api/dialects/execution.hpp"
+#include "api/dialects/execution/execution.hpp"
 #include "api/dialects/native/native.hpp"
-#include "api/dialects/runpod.hpp"
+#include "api/dialects/runpod/runpod.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "app/data_folder.hpp"

@@ -7,7 +7,7 @@
 #include "app/settings.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
-#include "workflow/catalogue.hpp"
+#include "workflow/catalogue/catalogue.hpp"
 
 namespace comfyd::app {
 

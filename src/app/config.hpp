@@ -17,8 +17,8 @@
 #include "base/log.hpp"
 #include "base/time.hpp"
 #include "scheduler/scheduler.hpp"
-#include "workflow/model_sizes.hpp"
-#include "workflow/security.hpp"
+#include "workflow/catalogue/model_sizes.hpp"
+#include "workflow/rules/security.hpp"
 
 namespace comfyd::app {
 

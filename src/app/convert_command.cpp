@@ -12,10 +12,10 @@
 #include "app/read_file.hpp"
 #include "app/server_address.hpp"
 #include "base/time.hpp"
-#include "workflow/catalogue.hpp"
-#include "workflow/check.hpp"
-#include "workflow/convert.hpp"
-#include "workflow/embedded.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/convert/convert.hpp"
+#include "workflow/files/embedded.hpp"
+#include "workflow/rules/check.hpp"
 
 namespace comfyd::app {
 namespace {

@@ -16,7 +16,7 @@
 #include "fleet/node_costs.hpp"
 #include "jobs/notebook.hpp"
 #include "scheduler/predictor.hpp"
-#include "workflow/plan.hpp"
+#include "workflow/plan/plan.hpp"
 
 namespace comfyd::app {
 

@@ -9,7 +9,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "admission/profile.hpp"
-#include "workflow/catalogue.hpp"
+#include "workflow/catalogue/catalogue.hpp"
 
 namespace comfyd::app {
 namespace {

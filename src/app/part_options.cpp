@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "app/serving.hpp"
-#include "workflow/model_sizes.hpp"
+#include "workflow/catalogue/model_sizes.hpp"
 
 namespace comfyd::app {
 namespace {

@@ -9,7 +9,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "api/dialects/named.hpp"
+#include "api/dialects/named/named.hpp"
 #include "app/cli.hpp"
 #include "app/convert_command.hpp"
 #include "app/server_address.hpp"
@@ -17,8 +17,8 @@
 #include "comfy/members.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
-#include "workflow/check.hpp"
-#include "workflow/parameters.hpp"
+#include "workflow/parameters/parameters.hpp"
+#include "workflow/rules/check.hpp"
 
 namespace comfyd::app {
 namespace {

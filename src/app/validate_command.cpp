@@ -13,10 +13,10 @@
 #include "app/convert_command.hpp"
 #include "app/object_info.hpp"
 #include "app/server_address.hpp"
-#include "workflow/autofix.hpp"
-#include "workflow/check.hpp"
-#include "workflow/convert.hpp"
-#include "workflow/parameters.hpp"
+#include "workflow/convert/convert.hpp"
+#include "workflow/parameters/parameters.hpp"
+#include "workflow/rules/autofix.hpp"
+#include "workflow/rules/check.hpp"
 
 namespace comfyd::app {
 namespace {

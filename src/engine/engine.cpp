@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/core.hpp"
 #include "engine/nodes/all.hpp"
+#include "engine/run/core.hpp"
 
 namespace comfyd::engine {
 

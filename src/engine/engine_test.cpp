@@ -10,7 +10,7 @@
 #include <stop_token>
 #include <thread>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/schema.hpp"
 #include "engine/test_support.hpp"
 

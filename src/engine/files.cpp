@@ -17,8 +17,8 @@
 
 #include "base/crypto.hpp"
 #include "base/disk.hpp"
-#include "engine/counters.hpp"
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/run/counters.hpp"
 
 namespace comfyd::engine {
 namespace {

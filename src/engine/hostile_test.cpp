@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "engine/call.hpp"
-#include "engine/kernel.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/test_support.hpp"
 
 namespace comfyd::engine {

@@ -6,8 +6,8 @@
 
 #include <random>
 
-#include "engine/call.hpp"
-#include "engine/png.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/pictures/png.hpp"
 #include "engine/test_support.hpp"
 
 namespace comfyd::engine {

@@ -1,6 +1,6 @@
 #include "engine/pixels.hpp"
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 
 namespace comfyd::engine {
 

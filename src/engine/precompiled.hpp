@@ -2,6 +2,6 @@
 #pragma once
 
 #include "base/precompiled.hpp"
-#include "engine/call.hpp"
-#include "engine/kernel.hpp"
-#include "engine/node.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/kernel.hpp"
+#include "engine/nodes/node.hpp"

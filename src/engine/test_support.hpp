@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "engine/core.hpp"
 #include "engine/nodes/all.hpp"
+#include "engine/run/core.hpp"
 
 namespace comfyd::engine::testing {
 

@@ -9,7 +9,7 @@
 #include "base/crypto.hpp"
 #include "base/mutex.hpp"
 #include "base/pool.hpp"
-#include "workflow/catalogue.hpp"
+#include "workflow/catalogue/catalogue.hpp"
 
 namespace comfyd::fleet {
 

@@ -5,7 +5,7 @@
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "fleet/comfy_machine.hpp"
-#include "workflow/merge.hpp"
+#include "workflow/merge/merge.hpp"
 
 namespace comfyd::fleet {
 namespace {

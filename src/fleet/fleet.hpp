@@ -19,7 +19,7 @@
 #include "fleet/options.hpp"
 #include "jobs/fleet.hpp"
 #include "net/client.hpp"
-#include "workflow/catalogue.hpp"
+#include "workflow/catalogue/catalogue.hpp"
 
 namespace comfyd::fleet {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "workflow/asset_ref.hpp"
+#include "workflow/files/asset_ref.hpp"
 
 namespace comfyd::fleet {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "base/json.hpp"
 #include "fleet/comfy_attempt.hpp"
-#include "workflow/catalogue.hpp"
-#include "workflow/merge.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/merge/merge.hpp"
 
 namespace comfyd::fleet {
 

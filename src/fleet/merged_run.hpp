@@ -21,8 +21,8 @@
 #include "fleet/merged_prompt.hpp"
 #include "fleet/remarks.hpp"
 #include "jobs/fleet.hpp"
-#include "workflow/catalogue.hpp"
-#include "workflow/merge.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/merge/merge.hpp"
 
 namespace comfyd::fleet {
 

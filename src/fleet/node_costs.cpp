@@ -5,8 +5,8 @@
 #include <ranges>
 
 #include "base/learned_json.hpp"
-#include "workflow/graph.hpp"
-#include "workflow/plan.hpp"
+#include "workflow/graph/graph.hpp"
+#include "workflow/plan/plan.hpp"
 
 namespace comfyd::fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/time.hpp"
 #include "comfy/client.hpp"
 #include "fleet/tenant_folders.hpp"
-#include "workflow/catalogue.hpp"
+#include "workflow/catalogue/catalogue.hpp"
 
 namespace comfyd::fleet {
 

@@ -4,7 +4,7 @@
 
 #include "comfy/members.hpp"
 #include "net/http.hpp"
-#include "workflow/private_names.hpp"
+#include "workflow/files/private_names.hpp"
 
 namespace comfyd::fleet {
 namespace {

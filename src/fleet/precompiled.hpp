@@ -5,4 +5,4 @@
 #include "comfy/client.hpp"
 #include "comfy/members.hpp"
 #include "jobs/fleet.hpp"
-#include "workflow/catalogue.hpp"
+#include "workflow/catalogue/catalogue.hpp"

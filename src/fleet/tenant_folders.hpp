@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "workflow/private_names.hpp"
+#include "workflow/files/private_names.hpp"
 
 namespace comfyd::fleet {
 

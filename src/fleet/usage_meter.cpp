@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "comfy/members.hpp"
-#include "workflow/models.hpp"
+#include "workflow/catalogue/models.hpp"
 
 namespace comfyd::fleet {
 namespace {

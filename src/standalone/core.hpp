@@ -12,7 +12,7 @@
 #include "base/pool.hpp"
 #include "base/task.hpp"
 #include "comfy/user_store.hpp"
-#include "engine/core.hpp"
+#include "engine/run/core.hpp"
 #include "standalone/hub.hpp"
 #include "standalone/kept_files.hpp"
 #include "standalone/log_book.hpp"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/pictures/encode.hpp"
+#include "engine/pictures/png.hpp"
 #include "engine/pictures/reader.hpp"
-#include "engine/png.hpp"
 
 namespace comfyd::standalone {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/png.hpp"
+#include "engine/pictures/png.hpp"
 
 namespace comfyd::standalone {
 namespace {

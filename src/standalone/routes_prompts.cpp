@@ -7,8 +7,8 @@
 #include "comfy/owner.hpp"
 #include "comfy/replies.hpp"
 #include "standalone/routes.hpp"
-#include "workflow/prompt_request.hpp"
-#include "workflow/prompt_rules.hpp"
+#include "workflow/rules/prompt_request.hpp"
+#include "workflow/rules/prompt_rules.hpp"
 
 namespace comfyd::standalone {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "workflow/parameters.hpp"
-#include "workflow/plan.hpp"
-#include "workflow/stages.hpp"
+#include "workflow/parameters/parameters.hpp"
+#include "workflow/plan/plan.hpp"
+#include "workflow/rules/stages.hpp"
 
 namespace {
 

@@ -6,10 +6,10 @@
 #include <iterator>
 #include <string>
 
-#include "workflow/catalogue.hpp"
-#include "workflow/check.hpp"
-#include "workflow/convert.hpp"
-#include "workflow/embedded.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/convert/convert.hpp"
+#include "workflow/files/embedded.hpp"
+#include "workflow/rules/check.hpp"
 
 namespace {
 

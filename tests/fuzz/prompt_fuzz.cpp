@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "workflow/catalogue.hpp"
-#include "workflow/prompt_request.hpp"
-#include "workflow/prompt_rules.hpp"
+#include "workflow/catalogue/catalogue.hpp"
+#include "workflow/rules/prompt_request.hpp"
+#include "workflow/rules/prompt_rules.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "support/temp_dir.hpp"
 
 namespace comfyd::support {

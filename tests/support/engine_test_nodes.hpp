@@ -3,7 +3,7 @@
 // them; the product does not have them.
 #pragma once
 
-#include "engine/registry.hpp"
+#include "engine/nodes/registry.hpp"
 
 namespace comfyd::support {
 

@@ -11,8 +11,8 @@
 #include "net/io_threads.hpp"
 #include "support/comfy_double.hpp"
 #include "support/http.hpp"
-#include "workflow/embedded.hpp"
-#include "workflow/merge.hpp"
+#include "workflow/files/embedded.hpp"
+#include "workflow/merge/merge.hpp"
 
 namespace comfyd::support {
 namespace {

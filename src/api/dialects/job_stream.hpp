@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "api/dialects/execution.hpp"
+#include "api/dialects/execution/execution.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 

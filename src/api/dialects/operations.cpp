@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/dialects/dialects.hpp"
-#include "api/dialects/named.hpp"
+#include "api/dialects/named/named.hpp"
 #include "api/dialects/pages.hpp"
 
 namespace comfyd::api {

@@ -3,7 +3,7 @@
 
 #include <future>
 
-#include "api/dialects/workflows.hpp"
+#include "api/dialects/workflows/workflows.hpp"
 #include "api/test_support.hpp"
 
 namespace comfyd::api {

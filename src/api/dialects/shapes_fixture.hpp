@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/dialects/execution.hpp"
+#include "api/dialects/execution/execution.hpp"
 #include "jobs/service.hpp"
 
 namespace comfyd::api::fixture {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "api/dialects/dialects.hpp"
-#include "api/dialects/execution.hpp"
+#include "api/dialects/execution/execution.hpp"
 #include "api/dialects/literal.hpp"
-#include "api/dialects/workflows.hpp"
+#include "api/dialects/workflows/workflows.hpp"
 
 namespace comfyd::api {
 namespace {

@@ -3,7 +3,7 @@
 // list and its description in schema.json.
 #pragma once
 
-#include "engine/registry.hpp"
+#include "engine/nodes/registry.hpp"
 
 namespace comfyd::engine {
 

@@ -6,8 +6,8 @@
 
 #include "engine/pictures/apng.hpp"
 #include "engine/pictures/encode.hpp"
+#include "engine/pictures/png.hpp"
 #include "engine/pictures/reader.hpp"
-#include "engine/png.hpp"
 #include "engine/test_support.hpp"
 
 namespace comfyd::engine::pictures {

@@ -4,7 +4,7 @@
 
 #include "engine/pictures/formats.hpp"
 #include "engine/pictures/frame_converter.hpp"
-#include "engine/png.hpp"
+#include "engine/pictures/png.hpp"
 
 namespace comfyd::engine::pictures {
 namespace {

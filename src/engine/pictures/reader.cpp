@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/pictures/formats.hpp"
 #include "engine/pictures/png_chunks.hpp"
 

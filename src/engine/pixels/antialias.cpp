@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 
 namespace comfyd::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/torch_math.hpp"
 #include "engine/pixels/values.hpp"
 

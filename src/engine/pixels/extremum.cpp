@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/values.hpp"
 
 // The loop that follows may be turned into vector code although its arrays overlap.

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/power.hpp"
 #include "engine/pixels/values.hpp"
 

@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/call.hpp"
-#include "engine/node.hpp"
-#include "engine/resize.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/pictures/resize.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine {
 

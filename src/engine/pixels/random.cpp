@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 
 namespace comfyd::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <random>
 
-#include "engine/value.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine {
 

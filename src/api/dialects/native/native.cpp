@@ -5,7 +5,7 @@
 
 #include "api/dialects/native/openapi.hpp"
 #include "api/dialects/native/routes.hpp"
-#include "api/dialects/prompt_sync.hpp"
+#include "api/dialects/prompt_sync/prompt_sync.hpp"
 
 namespace comfyd::api {
 namespace {

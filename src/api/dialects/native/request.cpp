@@ -8,8 +8,8 @@
 #include "api/workflow_source.hpp"
 #include "comfy/jobs_list.hpp"
 #include "comfy/members.hpp"
-#include "workflow/check.hpp"
-#include "workflow/embedded.hpp"
+#include "workflow/files/embedded.hpp"
+#include "workflow/rules/check.hpp"
 
 namespace comfyd::api::native {
 namespace {

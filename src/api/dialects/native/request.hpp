@@ -4,7 +4,7 @@
 
 #include "admission/submission.hpp"
 #include "api/dialects/native/context.hpp"
-#include "workflow/prompt_request.hpp"
+#include "workflow/rules/prompt_request.hpp"
 
 namespace comfyd::api::native {
 

@@ -6,7 +6,7 @@
 #include "api/dialects/native/names.hpp"
 #include "comfy/jobs_list.hpp"
 #include "comfy/members.hpp"
-#include "workflow/asset_ref.hpp"
+#include "workflow/files/asset_ref.hpp"
 
 namespace comfyd::api::native {
 namespace {

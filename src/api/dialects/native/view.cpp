@@ -12,7 +12,7 @@
 #include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "comfy/members.hpp"
-#include "workflow/named_files.hpp"
+#include "workflow/files/named_files.hpp"
 
 namespace comfyd::api::native {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "engine/call.hpp"
 #include "engine/nodes/audio/audio.hpp"
 #include "engine/nodes/audio/sound.hpp"
+#include "engine/nodes/call.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -6,12 +6,12 @@
 #include <array>
 #include <utility>
 
-#include "engine/call.hpp"
 #include "engine/nodes/audio/audio.hpp"
 #include "engine/nodes/audio/codec.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/load.hpp"
 #include "engine/nodes/files/save.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

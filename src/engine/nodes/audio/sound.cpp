@@ -5,7 +5,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

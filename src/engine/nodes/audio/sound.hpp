@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "engine/node.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine {
 

@@ -1,7 +1,7 @@
 // The node classes that prepare pictures and captions for training.
 #pragma once
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -4,8 +4,8 @@
 #include <system_error>
 
 #include "base/json.hpp"
-#include "engine/node.hpp"
-#include "workflow/python_text.hpp"
+#include "engine/nodes/node.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/dataset/dataset.hpp"
 #include "engine/pixels/pictures.hpp"
 #include "engine/pixels/random.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
 #include "engine/files.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/dataset/dataset.hpp"
 #include "engine/nodes/dataset/folders.hpp"
 #include "engine/nodes/text/unicode.hpp"

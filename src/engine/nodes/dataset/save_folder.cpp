@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
 #include "engine/files.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/dataset/dataset.hpp"
 #include "engine/nodes/dataset/folders.hpp"
 #include "engine/nodes/text/python_value.hpp"
-#include "engine/png.hpp"
+#include "engine/pictures/png.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/files.hpp"
-#include "engine/value.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

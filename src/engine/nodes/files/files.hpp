@@ -1,7 +1,7 @@
 // The classes that load, save and preview.
 #pragma once
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "engine/engine.hpp"
-#include "engine/node.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine {
 

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "base/time.hpp"
-#include "engine/call.hpp"
 #include "engine/file_hashes.hpp"
 #include "engine/files.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/load.hpp"
 #include "engine/pictures/reader.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -4,12 +4,12 @@
 #include <array>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/load.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/pictures/reader.hpp"
-#include "engine/resize.hpp"
+#include "engine/pictures/resize.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

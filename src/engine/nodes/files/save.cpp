@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/crypto.hpp"
-#include "engine/call.hpp"
-#include "engine/node.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

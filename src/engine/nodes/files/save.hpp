@@ -10,8 +10,8 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "engine/files.hpp"
-#include "engine/png.hpp"
-#include "engine/value.hpp"
+#include "engine/pictures/png.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine {
 

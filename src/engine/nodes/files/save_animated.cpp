@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/call.hpp"
 #include "engine/files.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/pictures/apng.hpp"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/nodes/image/clip.hpp"

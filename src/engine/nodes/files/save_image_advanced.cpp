@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/call.hpp"
 #include "engine/files.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/exr.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/save.hpp"

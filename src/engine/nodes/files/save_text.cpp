@@ -2,8 +2,8 @@
 #include <array>
 #include <string_view>
 
-#include "engine/call.hpp"
 #include "engine/files.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/files.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/nodes/text/python_value.hpp"

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/convolve.hpp"
 #include "engine/pixels/torch_math.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

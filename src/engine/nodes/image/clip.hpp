@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/value.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

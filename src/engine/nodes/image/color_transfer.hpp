@@ -1,8 +1,8 @@
 // The two families of ColorTransfer: by the statistics of CIELAB colours, and by histograms.
 #pragma once
 
-#include "engine/call.hpp"
-#include "engine/node.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/color_transfer.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/lab.hpp"
 #include "engine/pixels/torch_math.hpp"
 

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/image/image.hpp"
 
 namespace comfyd::engine::nodes {

@@ -1,7 +1,7 @@
 // The classes that make pictures from pictures, and what is measured on pictures.
 #pragma once
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -1,5 +1,5 @@
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/pictures.hpp"
 #include "engine/pixels/random.hpp"
 #include "engine/pixels/values.hpp"

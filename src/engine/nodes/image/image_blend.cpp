@@ -2,11 +2,11 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/call.hpp"
-#include "engine/kernel.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
+#include "engine/pictures/resize.hpp"
 #include "engine/pixels/pictures.hpp"
-#include "engine/resize.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/extremum.hpp"
 #include "engine/pixels/values.hpp"
 

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
-#include "engine/kernel.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/image/image.hpp"
 
 namespace comfyd::engine::nodes {

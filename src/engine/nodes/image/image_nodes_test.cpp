@@ -6,8 +6,8 @@
 #include <functional>
 #include <limits>
 
-#include "engine/node_test_support.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/node_test_support.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/image/image.hpp"
-#include "engine/resize.hpp"
+#include "engine/pictures/resize.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -4,8 +4,8 @@
 #include <numbers>
 #include <vector>
 
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/pictures.hpp"
 #include "engine/pixels/torch_math.hpp"
 

@@ -1,7 +1,7 @@
 #include <string_view>
 
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/extremum.hpp"
 
 namespace comfyd::engine::nodes {

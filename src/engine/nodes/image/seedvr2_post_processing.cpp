@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/clip.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/antialias.hpp"
 #include "engine/pixels/lab.hpp"
 #include "engine/pixels/torch_math.hpp"

@@ -2,10 +2,10 @@
 #include <memory>
 #include <string>
 
-#include "engine/call.hpp"
-#include "engine/kernel.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/image/clip.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/values.hpp"
 
 namespace comfyd::engine::nodes {

@@ -2,8 +2,8 @@
 #include <array>
 #include <string>
 
-#include "engine/kernel.hpp"
 #include "engine/nodes/image/image.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/pictures.hpp"
 #include "engine/pixels/values.hpp"
 

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "engine/call.hpp"
-#include "engine/kernel.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/nodes/latent/latent.hpp"
 
 namespace comfyd::engine::nodes {

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/latent/latent.hpp"
 
 namespace comfyd::engine::nodes {

@@ -2,7 +2,7 @@
 #include <array>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/latent/latent.hpp"
 
 namespace comfyd::engine::nodes {

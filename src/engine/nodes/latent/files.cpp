@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/load.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/nodes/latent/latent.hpp"

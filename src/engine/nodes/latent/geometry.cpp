@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/latent/latent.hpp"
 #include "engine/pixels/pictures.hpp"
 

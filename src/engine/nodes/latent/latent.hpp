@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/node.hpp"
 #include "engine/nodes/latent/tensor.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

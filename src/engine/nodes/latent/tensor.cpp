@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

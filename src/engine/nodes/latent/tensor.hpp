@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/call.hpp"
-#include "engine/resize.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/pictures/resize.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/layers/boxes.hpp"
 #include "engine/nodes/layers/document.hpp"
 #include "engine/nodes/layers/layers.hpp"

@@ -8,10 +8,10 @@
 #include <numbers>
 #include <utility>
 
-#include "engine/call.hpp"
-#include "engine/node.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/pictures/resize.hpp"
 #include "engine/pixels.hpp"
-#include "engine/resize.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "engine/value.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 #include "engine/nodes/text/python_value.hpp"
 
 namespace comfyd::engine::nodes {

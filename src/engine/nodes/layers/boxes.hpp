@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "engine/value.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

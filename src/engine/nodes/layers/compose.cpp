@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "engine/call.hpp"
-#include "engine/node.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/layers/bitmap.hpp"
 #include "engine/nodes/layers/blend.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

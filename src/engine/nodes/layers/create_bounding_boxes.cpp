@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/layers/boxes.hpp"
 #include "engine/nodes/layers/drawing.hpp"
 #include "engine/nodes/layers/layers.hpp"
 #include "engine/nodes/text/python_value.hpp"
+#include "engine/pictures/resize.hpp"
 #include "engine/pixels.hpp"
-#include "engine/resize.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/value.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/layers/boxes.hpp"
 #include "engine/nodes/layers/drawing.hpp"
 #include "engine/nodes/layers/layers.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "base/crypto.hpp"
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/nodes/mask/support.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

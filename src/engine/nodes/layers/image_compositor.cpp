@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/nodes/layers/blend.hpp"
 #include "engine/nodes/layers/compose.hpp"

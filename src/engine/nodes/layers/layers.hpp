@@ -1,7 +1,7 @@
 // The classes that stack pictures, and that draw boxes and texts on them.
 #pragma once
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/nodes/mask/mask.hpp"
 #include "engine/nodes/mask/support.hpp"
 

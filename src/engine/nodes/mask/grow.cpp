@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/nodes/mask/mask.hpp"
 #include "engine/nodes/mask/support.hpp"
 

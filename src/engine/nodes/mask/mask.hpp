@@ -1,7 +1,7 @@
 // The node classes about masks, and about pictures by masks.
 #pragma once
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -1,7 +1,7 @@
 // Masks whose every pixel is computed for itself: SolidMask, InvertMask, ThresholdMask.
 #include <algorithm>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/nodes/mask/mask.hpp"
 #include "engine/nodes/mask/support.hpp"
 

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/files/save.hpp"
 #include "engine/nodes/mask/mask.hpp"
 

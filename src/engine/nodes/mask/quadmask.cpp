@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/nodes/mask/mask.hpp"
 #include "engine/nodes/mask/support.hpp"
 

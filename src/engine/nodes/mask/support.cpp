@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/kernel.hpp"
+#include "engine/nodes/kernel.hpp"
 #include "engine/pixels/pictures.hpp"
 
 namespace comfyd::engine::nodes {

@@ -7,9 +7,9 @@
 #include <functional>
 #include <string>
 
-#include "engine/call.hpp"
-#include "engine/node.hpp"
-#include "engine/resize.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/pictures/resize.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/node.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

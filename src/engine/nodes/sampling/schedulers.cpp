@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/sampling/linspace.hpp"
 #include "engine/nodes/sampling/sampling.hpp"
 

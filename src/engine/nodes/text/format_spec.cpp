@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/nodes/text/unicode.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/nodes/text/unicode.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

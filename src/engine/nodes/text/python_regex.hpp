@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/text/regex_syntax.hpp"
 
 namespace comfyd::engine::nodes {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "engine/node.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

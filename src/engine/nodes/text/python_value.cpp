@@ -5,7 +5,7 @@
 
 #include "base/json_escape.hpp"
 #include "base/text.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "base/json.hpp"
-#include "engine/call.hpp"
-#include "engine/node.hpp"
-#include "engine/value.hpp"
+#include "engine/nodes/call.hpp"
+#include "engine/nodes/node.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -3,7 +3,7 @@
 
 #include "engine/nodes/text/regex_characters.hpp"
 #include "engine/nodes/text/regex_translator.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes::regex {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/text/python_regex.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/text.hpp"

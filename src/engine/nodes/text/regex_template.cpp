@@ -3,7 +3,7 @@
 
 #include "engine/nodes/text/python_regex.hpp"
 #include "engine/nodes/text/unicode.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

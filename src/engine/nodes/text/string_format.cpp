@@ -3,12 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/text/format_spec.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/text.hpp"
 #include "engine/nodes/text/unicode.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

@@ -1,12 +1,12 @@
 // The plain string nodes: Python's str methods.
 #include <string>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/text/python_sequence.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/text.hpp"
 #include "engine/nodes/text/unicode.hpp"
-#include "engine/weight.hpp"
+#include "engine/values/weight.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

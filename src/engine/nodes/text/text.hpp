@@ -1,7 +1,7 @@
 // The node classes about texts: strings, regular expressions, JSON.
 #pragma once
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/value.hpp"
+#include "engine/values/value.hpp"
 
 namespace comfyd::engine::nodes {
 

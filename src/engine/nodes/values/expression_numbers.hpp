@@ -6,7 +6,7 @@
 
 #include "base/json.hpp"
 #include "engine/nodes/values/expression.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 

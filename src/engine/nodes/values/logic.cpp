@@ -3,10 +3,10 @@
 #include <optional>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/values/values.hpp"
-#include "engine/weight.hpp"
+#include "engine/values/weight.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

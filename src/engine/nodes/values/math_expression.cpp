@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/text/unicode.hpp"
 #include "engine/nodes/values/expression.hpp"
 #include "engine/nodes/values/values.hpp"

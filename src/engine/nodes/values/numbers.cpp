@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/text/python_value.hpp"
 #include "engine/nodes/text/unicode.hpp"
 #include "engine/nodes/values/values.hpp"
 #include "engine/pixels/pictures.hpp"
-#include "workflow/python_text.hpp"
+#include "workflow/graph/python_text.hpp"
 
 namespace comfyd::engine::nodes {
 namespace {

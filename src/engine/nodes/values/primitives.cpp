@@ -1,7 +1,7 @@
 // Values that the person who builds the workflow types in.
 #include <utility>
 
-#include "engine/call.hpp"
+#include "engine/nodes/call.hpp"
 #include "engine/nodes/values/values.hpp"
 
 namespace comfyd::engine::nodes {

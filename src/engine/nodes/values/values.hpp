@@ -1,7 +1,7 @@
 // The node classes about plain values: primitives, numbers, logic, lists.
 #pragma once
 
-#include "engine/node.hpp"
+#include "engine/nodes/node.hpp"
 
 namespace comfyd::engine::nodes {
 

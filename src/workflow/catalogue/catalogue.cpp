@@ -1,0 +1,369 @@
+#include "workflow/catalogue/catalogue.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/crypto.hpp"
+#include "base/mutex.hpp"
+#include "base/text.hpp"
+#include "workflow/catalogue/definition_pool.hpp"
+#include "workflow/catalogue/node_replacement.hpp"
+#include "workflow/catalogue/object_info_union.hpp"
+#include "workflow/files/private_names.hpp"
+
+namespace comfyd::workflow {
+namespace {
+
+constexpr std::size_t kClassesMax = 50'000;
+
+template <class Visit>
+bool each_line(std::string_view lines, Visit visit) {
+    while (!lines.empty()) {
+        const auto end = lines.find('\n');
+        if (!visit(lines.substr(0, end))) {
+            return false;
+        }
+        if (end == std::string_view::npos) {
+            break;
+        }
+        lines.remove_prefix(end + 1);
+    }
+    return true;
+}
+
+bool fits_a_line(std::string_view text) {
+    return text.find_first_of("\n\t") == std::string_view::npos;
+}
+
+bool offers(const NodeDefinition& definition, std::string_view input, std::string_view value) {
+    const json::value choice(boost::json::string_view(value.data(), value.size()));
+    return std::ranges::any_of(definition.all_inputs(), [&](const InputDefinition* candidate) {
+        return candidate->name == input && candidate->offers(choice);
+    });
+}
+
+}  // namespace
+
+NeedLine NeedLine::read(std::string_view line) {
+    const auto first = line.find('\t');
+    if (first == std::string_view::npos) {
+        return {line, {}, {}};
+    }
+    const auto second = line.find('\t', first + 1);
+    return {
+        line.substr(0, first),
+        line.substr(first + 1, second == line.npos ? line.npos : second - first - 1),
+        second == line.npos ? std::string_view() : line.substr(second + 1)
+    };
+}
+
+constexpr std::string_view kPoolLine = "\tpool\t";  // no class has an empty name
+
+std::string with_pool(std::string_view requirement, std::string_view pool) {
+    const std::string_view rest = split_pool(requirement).rest;
+    if (pool.empty()) {
+        return std::string(rest);
+    }
+    return std::string(kPoolLine) + std::string(pool) + (rest.empty() ? "" : "\n") +
+           std::string(rest);
+}
+
+PoolNeed split_pool(std::string_view requirement) {
+    if (!requirement.starts_with(kPoolLine)) {
+        return {{}, requirement};
+    }
+    const auto end = std::min(requirement.find('\n'), requirement.size());
+    return {
+        requirement.substr(kPoolLine.size(), end - kPoolLine.size()),
+        requirement.substr(std::min(end + 1, requirement.size()))
+    };
+}
+
+bool allows_pool(std::string_view requirement, std::string_view pool) {
+    const std::string_view wanted = split_pool(requirement).pool;
+    return wanted.empty() || wanted == pool;
+}
+
+Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
+    const json::value& object_info, ClassNotes notes
+) {
+    if (!object_info.is_object()) {
+        return fail(Code::protocol_error, "/object_info is not a JSON object");
+    }
+    auto classes = std::make_shared<NodeClasses>();
+    classes->notes_ = std::move(notes);
+    for (const auto& entry : object_info.get_object()) {
+        if (!entry.value().is_object() || !fits_a_line(view(entry.key())) ||
+            classes->classes_.size() == kClassesMax) {
+            continue;
+        }
+        const json::object& info = entry.value().get_object();
+        const auto plain = without_private_choices(info);
+        auto definition = shared_definition(view(entry.key()), plain ? *plain : info);
+        if (definition) {
+            classes->index_.emplace((*definition)->name(), definition->get());
+            classes->classes_.push_back(std::move(*definition));
+        }
+    }
+    return classes;
+}
+
+const NodeDefinition* NodeClasses::find(std::string_view class_type) const {
+    const auto found = index_.find(class_type);
+    return found == index_.end() ? nullptr : found->second;
+}
+
+bool NodeClasses::has(const NeedLine& need) const {
+    const NodeDefinition* definition = find(need.class_type);
+    return definition != nullptr &&
+           (need.input.empty() || offers(*definition, need.input, need.value));
+}
+
+bool NodeClasses::has_all(std::string_view requirement) const {
+    return each_line(split_pool(requirement).rest, [this](std::string_view line) {
+        return has(NeedLine::read(line));
+    });
+}
+
+// What the workers are together, made once.
+struct Catalogue::Together {
+    std::vector<std::shared_ptr<const NodeClasses>> sources;  // each once
+
+    std::once_flag merged_once;
+    std::vector<MergedClass> classes;
+    std::unordered_map<std::string_view, const MergedClass*> index;
+    json::object replacements;
+    std::once_flag written_once;
+    std::shared_ptr<const ObjectInfo> document;
+
+    void merge() {
+        std::call_once(merged_once, [this] {
+            classes = merge_classes(sources);
+            index.reserve(classes.size());
+            for (const MergedClass& merged : classes) {
+                index.emplace(merged.definition->name(), &merged);
+            }
+            for (const auto& source : sources) {
+                join_replacements(replacements, source->notes().replacements);
+            }
+        });
+    }
+
+    const MergedClass* find(std::string_view class_type) {
+        merge();
+        const auto found = index.find(class_type);
+        return found == index.end() ? nullptr : found->second;
+    }
+
+    const std::shared_ptr<const ObjectInfo>& write() {
+        merge();
+        std::call_once(written_once, [this] {
+            auto made = std::make_shared<ObjectInfo>();
+            made->text = "{";
+            for (const MergedClass& merged : classes) {
+                made->text += made->text.size() > 1 ? "," : "";
+                made->text += json::serialize(json::value(merged.definition->name()));
+                made->text += ':';
+                made->text += json::serialize(merged.definition->info());
+            }
+            made->text += '}';
+            made->etag = to_hex(sha256(made->text)).substr(0, 32);
+            document = std::move(made);
+        });
+        return document;
+    }
+
+    // The one that is alive for these sources, or a new one.
+    static std::shared_ptr<Together> of(std::vector<std::shared_ptr<const NodeClasses>> sources) {
+        static Mutex mutex;
+        static std::vector<std::weak_ptr<Together>> known COMFYD_GUARDED_BY(mutex);
+        const Lock lock(mutex);
+        std::erase_if(known, [](const auto& one) { return one.expired(); });
+        for (const auto& candidate : known) {
+            auto alive = candidate.lock();
+            if (alive != nullptr && alive->sources == sources) {
+                return alive;
+            }
+        }
+        auto made = std::make_shared<Together>();
+        made->sources = std::move(sources);
+        known.push_back(made);
+        return made;
+    }
+};
+
+Catalogue::Catalogue(std::vector<Entry> workers) : workers_(std::move(workers)) {
+    std::vector<std::shared_ptr<const NodeClasses>> sources;
+    std::set<const NodeClasses*> seen;
+    for (const Entry& worker : workers_) {
+        if (seen.insert(worker.classes.get()).second) {
+            sources.push_back(worker.classes);
+        }
+    }
+    together_ = Together::of(std::move(sources));
+}
+
+const NodeDefinition* Catalogue::find(std::string_view class_type) const {
+    const MergedClass* found = together_->find(class_type);
+    return found == nullptr ? nullptr : found->definition.get();
+}
+
+// Of the first worker that has the class and tells; nullptr: none does.
+const ClassNotes* Catalogue::notes_of(std::string_view class_type) const {
+    const auto found = std::ranges::find_if(together_->sources, [&](const auto& classes) {
+        return classes->notes().told && classes->find(class_type) != nullptr;
+    });
+    return found == together_->sources.end() ? nullptr : &(*found)->notes();
+}
+
+const OwnCheck* Catalogue::own_check(const NodeDefinition& definition) const {
+    const ClassNotes* notes = notes_of(definition.name());
+    if (notes == nullptr) {
+        return nullptr;
+    }
+    const auto found = notes->own_checks.find(definition.name());
+    return found == notes->own_checks.end() ? nullptr : &found->second;
+}
+
+bool Catalogue::tells_own_checks(const NodeDefinition& definition) const {
+    return notes_of(definition.name()) != nullptr;
+}
+
+bool Catalogue::needs_worker_to_judge(const json::object& workflow) const {
+    return std::ranges::any_of(workflow, [&](const auto& entry) {
+        const json::object* node = entry.value().if_object();
+        const json::value* type = node != nullptr ? json::find(*node, "class_type") : nullptr;
+        const NodeDefinition* definition =
+            type != nullptr && type->is_string() ? find(view(type->get_string())) : nullptr;
+        const OwnCheck* check = definition != nullptr ? own_check(*definition) : nullptr;
+        if (check == nullptr || check->all_inputs || check->link_types) {
+            return check != nullptr;
+        }
+        return std::ranges::any_of(definition->all_inputs(), [&](const InputDefinition* input) {
+            return !input->takes_upload() && std::ranges::count(check->inputs, input->name) > 0;
+        });
+    });
+}
+
+const json::object& Catalogue::replacements() const {
+    together_->merge();
+    return together_->replacements;
+}
+
+std::shared_ptr<const ObjectInfo> Catalogue::object_info() const {
+    return together_->write();
+}
+
+std::string Catalogue::object_info(std::string_view class_type) const {
+    json::object document;
+    if (const NodeDefinition* definition = find(class_type)) {
+        document[definition->name()] = definition->info();
+    }
+    return json::serialize(document);
+}
+
+std::string Catalogue::requirement_of(const json::object& workflow) const {
+    std::set<std::string> lines;
+    for (const auto& entry : workflow) {
+        const json::object* node = entry.value().if_object();
+        const json::value* type = node != nullptr ? json::find(*node, "class_type") : nullptr;
+        if (type == nullptr || !type->is_string()) {
+            continue;
+        }
+        const std::string class_type(view(type->get_string()));
+        if (!fits_a_line(class_type)) {
+            continue;
+        }
+        lines.insert(class_type);
+        const MergedClass* merged = together_->find(class_type);
+        const json::value* inputs = json::find(*node, "inputs");
+        if (merged == nullptr || inputs == nullptr || !inputs->is_object()) {
+            continue;
+        }
+        for (const std::string& input : merged->differing_inputs) {
+            const json::value* value = inputs->get_object().if_contains(input);
+            const std::string_view text =
+                value != nullptr && value->is_string() ? view(value->get_string()) : "";
+            if (text.empty() || !fits_a_line(text)) {
+                continue;
+            }
+            const auto has = [&](const auto& variant) { return offers(*variant, input, text); };
+            if (std::ranges::any_of(merged->variants, has) &&
+                !std::ranges::all_of(merged->variants, has)) {
+                lines.insert(class_type + "\t" + input + "\t" + std::string(text));
+            }
+        }
+    }
+    std::string requirement;
+    for (const std::string& line : lines) {
+        requirement += requirement.empty() ? "" : "\n";
+        requirement += line;
+    }
+    return requirement;
+}
+
+bool Catalogue::can_run(std::string_view requirement) const {
+    const PoolNeed need = split_pool(requirement);
+    if (!need.pool.empty()) {
+        return std::ranges::any_of(workers_, [&](const Entry& worker) {
+            return worker.pool == need.pool && worker.classes->has_all(need.rest);
+        });
+    }
+    return std::ranges::any_of(together_->sources, [&](const auto& classes) {
+        return classes->has_all(requirement);
+    });
+}
+
+std::vector<std::string> Catalogue::pools_for(std::string_view requirement) const {
+    std::set<std::string> pools;
+    for (const Entry& worker : workers_) {
+        if (!pools.contains(worker.pool) && worker.classes->has_all(requirement)) {
+            pools.insert(worker.pool);
+        }
+    }
+    return {pools.begin(), pools.end()};
+}
+
+bool Catalogue::has_pool(std::string_view pool) const {
+    return std::ranges::any_of(workers_, [&](const Entry& worker) { return worker.pool == pool; });
+}
+
+std::optional<Catalogue::Nearest> Catalogue::nearest(std::string_view requirement) const {
+    const PoolNeed wanted = split_pool(requirement);
+    std::optional<Nearest> best;
+    for (const Entry& worker : workers_) {
+        if (!wanted.pool.empty() && worker.pool != wanted.pool) {
+            continue;
+        }
+        Nearest candidate{worker.worker, {}, {}, {}};
+        each_line(wanted.rest, [&](std::string_view line) {
+            const NeedLine need = NeedLine::read(line);
+            if (worker.classes->has(need)) {
+                return true;
+            }
+            if (need.input.empty()) {
+                candidate.missing.emplace_back(line);
+                candidate.missing_classes.emplace_back(line);
+                return true;
+            }
+            candidate.missing.push_back(
+                "'" + std::string(need.value) + "' for " + std::string(need.class_type) + "." +
+                std::string(need.input)
+            );
+            candidate.missing_files.emplace_back(json::object{
+                {"class_type", std::string(need.class_type)},
+                {"input", std::string(need.input)},
+                {"value", std::string(need.value)}
+            });
+            return true;
+        });
+        if (!best || candidate.missing.size() < best->missing.size()) {
+            best = std::move(candidate);
+        }
+    }
+    return best;
+}
+
+}  // namespace comfyd::workflow

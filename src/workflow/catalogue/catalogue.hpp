@@ -1,0 +1,132 @@
+// What the fleet can run: the node classes of every worker, as one immutable snapshot that any
+// thread may read. Equal classes of several workers are one object; what is made of all of them
+// together is made when it is first asked for, and shared by snapshots with the same classes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "workflow/catalogue/class_notes.hpp"
+#include "workflow/catalogue/definition.hpp"
+#include "workflow/rules/prompt_rules.hpp"
+
+namespace comfyd::workflow {
+
+// What a prompt needs of a worker, one need a line: "class", or "class\tinput\tvalue" where a
+// choice such as a model file is not the same on all workers.
+struct NeedLine {
+    std::string_view class_type;
+    std::string_view input;  // empty: the class alone
+    std::string_view value;
+
+    static NeedLine read(std::string_view line);
+};
+
+inline constexpr std::string_view kDefaultPool = "default";
+
+// The pool whose workers alone may run a prompt is the first line of its requirement, where there
+// is one; empty: any worker.
+std::string with_pool(std::string_view requirement, std::string_view pool);
+struct PoolNeed {
+    std::string_view pool;
+    std::string_view rest;  // of the requirement
+};
+PoolNeed split_pool(std::string_view requirement);
+// The requirement names this pool or none.
+bool allows_pool(std::string_view requirement, std::string_view pool);
+
+// The node classes of one worker, from its /object_info. Equal documents share one object.
+class NodeClasses {
+public:
+    // Entries that are not as they should be are left out; a document that is no object is refused
+    // (Code::protocol_error).
+    static Result<std::shared_ptr<const NodeClasses>> from_object_info(
+        const json::value& object_info, ClassNotes notes = {}
+    );
+
+    const NodeDefinition* find(std::string_view class_type) const;
+    std::size_t size() const { return classes_.size(); }
+    // In the order of the document.
+    const std::vector<std::shared_ptr<const NodeDefinition>>& all() const { return classes_; }
+
+    const ClassNotes& notes() const { return notes_; }
+
+    bool has(const NeedLine& need) const;
+    // `requirement`: lines as in NeedLine. A pool is not the business of classes.
+    bool has_all(std::string_view requirement) const;
+
+private:
+    std::vector<std::shared_ptr<const NodeDefinition>> classes_;
+    std::unordered_map<std::string_view, const NodeDefinition*> index_;  // names of classes_
+    ClassNotes notes_;
+};
+
+// An answer of GET /object_info.
+struct ObjectInfo {
+    std::string text;
+    std::string etag;  // without quotes; the same for the same text
+};
+
+class Catalogue : public PromptClasses {
+public:
+    struct Entry {
+        std::string worker;
+        std::shared_ptr<const NodeClasses> classes;
+        std::string pool{kDefaultPool};
+    };
+    explicit Catalogue(std::vector<Entry> workers);
+
+    // False until the first worker said what it has: then only the syntax of a workflow can be
+    // checked.
+    bool knows_workers() const { return !workers_.empty(); }
+    const std::vector<Entry>& workers() const { return workers_; }
+
+    // The class as the workers that have it take it together: every choice that one of them
+    // offers, required only what all require.
+    const NodeDefinition* find(std::string_view class_type) const override;
+    // As the first worker tells that has the class and the node pack.
+    const OwnCheck* own_check(const NodeDefinition& definition) const override;
+    bool tells_own_checks(const NodeDefinition& definition) const override;
+    // Some node has a check of its own that only a worker can make. Files that clients upload are
+    // checked here.
+    bool needs_worker_to_judge(const json::object& workflow) const;
+    // As GET /node_replacements of one server that is all workers.
+    const json::object& replacements() const;
+    // As GET /object_info of one server that is all workers. Never nullptr.
+    std::shared_ptr<const ObjectInfo> object_info() const;
+    // As GET /object_info/{class}: {} where there is none.
+    std::string object_info(std::string_view class_type) const;
+
+    // What the nodes of a workflow need of a worker (sorted, unique): their classes, and the
+    // choices that only some of the workers with the class offer.
+    std::string requirement_of(const json::object& workflow) const;
+    // Some worker, of its pool where it names one, has it all.
+    bool can_run(std::string_view requirement) const;
+    // The pools that have a worker which could run it, were the pool not asked for; sorted.
+    std::vector<std::string> pools_for(std::string_view requirement) const;
+    bool has_pool(std::string_view pool) const;
+    // What the worker that comes nearest, of its pool where it names one, lacks.
+    struct Nearest {
+        std::string worker;
+        std::vector<std::string> missing;          // in words
+        std::vector<std::string> missing_classes;  // those of them that are classes
+        json::array missing_files;                 // the others: {"class_type","input","value"}
+    };
+    std::optional<Nearest> nearest(std::string_view requirement) const;
+
+private:
+    struct Together;
+    const ClassNotes* notes_of(std::string_view class_type) const;
+
+    std::vector<Entry> workers_;
+    std::shared_ptr<Together> together_;
+};
+
+}  // namespace comfyd::workflow

@@ -1,0 +1,263 @@
+#include "workflow/catalogue/catalogue.hpp"
+
+#include <gtest/gtest.h>
+
+#include "workflow/catalogue/definition_pool.hpp"
+#include "workflow/catalogue/object_info_union.hpp"
+#include "workflow/catalogue/test_catalogue.hpp"
+#include "workflow/rules/check.hpp"
+
+namespace comfyd::workflow {
+namespace {
+
+json::object parse(std::string_view text) {
+    return *json::parse_object(text);
+}
+
+std::shared_ptr<const NodeClasses> classes(std::string_view object_info) {
+    return *NodeClasses::from_object_info(*json::parse(object_info));
+}
+
+// A worker with these checkpoints.
+std::shared_ptr<const NodeClasses> worker(
+    std::string_view checkpoints, std::string_view more = ""
+) {
+    return classes(
+        R"({"Load": {"input": {"required": {"ckpt": [)" + std::string(checkpoints) +
+        R"(, {"x": 1}], "how": [["fast"]]}}, "output": ["MODEL"]},
+            "Save": {"input": {"required": {"model": ["MODEL"]}}, "output": [], "output_node": true})" +
+        std::string(more) + "}"
+    );
+}
+
+json::object workflow(const char* checkpoint) {
+    json::object made = parse(R"({
+        "1": {"class_type": "Load", "inputs": {"how": "fast"}},
+        "2": {"class_type": "Save", "inputs": {"model": ["1", 0]}}})");
+    made.at("1").at("inputs").as_object()["ckpt"] = checkpoint;
+    return made;
+}
+
+Catalogue two_workers() {
+    return Catalogue(
+        {{"a", worker(R"(["both", "a only"])")}, {"b", worker(R"(["b only", "both"])")}}
+    );
+}
+
+TEST(Catalogue, EqualClassesAreOneObject) {
+    const std::size_t before = shared_definition_count();
+    std::vector<std::shared_ptr<const NodeClasses>> workers;
+    for (int i = 0; i < 100; ++i) {
+        workers.push_back(worker(R"(["m)" + std::to_string(i) + R"("])"));
+    }
+    EXPECT_EQ(workers[0]->find("Save"), workers[99]->find("Save"));
+    EXPECT_NE(workers[0]->find("Load"), workers[99]->find("Load"));
+    EXPECT_EQ(shared_definition_count(), before + 101);
+    workers.clear();
+    EXPECT_EQ(shared_definition_count(), before);
+}
+
+TEST(Catalogue, MalformedEntriesAreLeftOut) {
+    const auto some = classes(R"({"Good": {}, "number": 7, "tab\there": {}, "line\n": {},
+                                  "wrong": {"input": 5}, "list": []})");
+    EXPECT_EQ(some->size(), 1U);
+    EXPECT_NE(some->find("Good"), nullptr);
+    EXPECT_FALSE(NodeClasses::from_object_info(json::value("text")));
+    EXPECT_FALSE(NodeClasses::from_object_info(json::value(json::array())));
+}
+
+TEST(Catalogue, NeedsAreReadLineByLine) {
+    const auto one = worker(R"(["both", "a only"])");
+    EXPECT_TRUE(one->has_all(""));
+    EXPECT_TRUE(one->has_all("Load\nSave"));
+    EXPECT_FALSE(one->has_all("Load\nOther"));
+    EXPECT_TRUE(one->has_all("Load\nLoad\tckpt\ta only\nSave"));
+    EXPECT_FALSE(one->has_all("Load\nLoad\tckpt\tb only\nSave"));
+    EXPECT_FALSE(one->has_all("Load\tnothing\tboth"));
+    EXPECT_FALSE(one->has_all("Load\tckpt"));
+    EXPECT_FALSE(one->has_all("Other\tckpt\tboth"));
+}
+
+TEST(Catalogue, OnlyChoicesThatDifferAreNeeds) {
+    const Catalogue fleet = two_workers();
+    EXPECT_EQ(fleet.requirement_of(workflow("both")), "Load\nSave");
+    EXPECT_EQ(fleet.requirement_of(workflow("a only")), "Load\nLoad\tckpt\ta only\nSave");
+    EXPECT_EQ(fleet.requirement_of(workflow("unknown")), "Load\nSave");
+    EXPECT_TRUE(fleet.workers()[0].classes->has_all(fleet.requirement_of(workflow("a only"))));
+    EXPECT_FALSE(fleet.workers()[1].classes->has_all(fleet.requirement_of(workflow("a only"))));
+    const Catalogue alike({{"a", worker(R"(["m"])")}, {"b", worker(R"(["m"])")}});
+    EXPECT_EQ(alike.requirement_of(workflow("m")), "Load\nSave");
+}
+
+TEST(Catalogue, APoolIsTheFirstLineOfARequirement) {
+    EXPECT_EQ(with_pool("Load\nSave", ""), "Load\nSave");
+    const std::string gold = with_pool("Load\nSave", "gold");
+    EXPECT_EQ(split_pool(gold).pool, "gold");
+    EXPECT_EQ(split_pool(gold).rest, "Load\nSave");
+    EXPECT_EQ(with_pool(gold, "silver"), with_pool("Load\nSave", "silver"));
+    EXPECT_EQ(with_pool(gold, ""), "Load\nSave");
+    EXPECT_EQ(split_pool(with_pool("", "gold")).pool, "gold");
+    EXPECT_TRUE(allows_pool(gold, "gold"));
+    EXPECT_FALSE(allows_pool(gold, "default"));
+    EXPECT_TRUE(allows_pool("Load\nSave", "default"));
+}
+
+TEST(Catalogue, OnlyWorkersOfThePoolCount) {
+    const Catalogue fleet(
+        {{"one", worker(R"(["both", "a only"])"), "gold"},
+         {"two", worker(R"(["both", "b only"])"), "default"}}
+    );
+    const std::string wanted = fleet.requirement_of(workflow("b only"));
+    EXPECT_TRUE(fleet.workers()[1].classes->has_all(with_pool(wanted, "gold")));
+    EXPECT_TRUE(fleet.can_run(wanted));
+    EXPECT_TRUE(fleet.can_run(with_pool(wanted, "default")));
+    EXPECT_FALSE(fleet.can_run(with_pool(wanted, "gold")));
+    EXPECT_EQ(fleet.pools_for(with_pool(wanted, "gold")), std::vector<std::string>{"default"});
+    EXPECT_TRUE(fleet.has_pool("gold"));
+    EXPECT_FALSE(fleet.has_pool("silver"));
+    const auto nearest = fleet.nearest(with_pool(wanted, "gold"));
+    ASSERT_TRUE(nearest);
+    EXPECT_EQ(nearest->worker, "one");
+    EXPECT_EQ(nearest->missing_files.at(0).at("value"), "b only");
+    EXPECT_FALSE(fleet.nearest(with_pool(wanted, "silver")));
+    const auto refused = check(workflow("b only"), fleet, "gold");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::no_capable_worker);
+    EXPECT_EQ(refused.error().details.at("other_pools"), json::value(json::array{"default"}));
+    EXPECT_EQ(
+        check(workflow("b only"), fleet, "default")->requirement, with_pool(wanted, "default")
+    );
+    EXPECT_TRUE(check(workflow("b only"), fleet, "silver"));  // waits for a worker of it
+}
+
+TEST(Catalogue, ChoicesInsideDynamicInputsAreNeedsToo) {
+    const auto with = [](const char* codec) {
+        return classes(
+            std::string(R"({"Save": {"output_node": true, "input": {"required": {
+                "format": ["COMFY_DYNAMICCOMBO_V3", {"options": [{"key": "mp4", "inputs": {
+                    "required": {"codec": ["COMBO", {"options": ["raw", ")") +
+            codec + R"("]}]}}}]}]}}}})"
+        );
+    };
+    const Catalogue fleet({{"a", with("h264")}, {"b", with("av1")}});
+    const json::object prompt = parse(R"({"1": {"class_type": "Save", "inputs": {
+        "format": "mp4", "format.codec": "av1"}}})");
+    EXPECT_EQ(fleet.requirement_of(prompt), "Save\nSave\tformat.codec\tav1");
+    ASSERT_TRUE(check(prompt, fleet));
+    EXPECT_FALSE(fleet.workers()[0].classes->has_all(check(prompt, fleet)->requirement));
+    EXPECT_TRUE(fleet.workers()[1].classes->has_all(check(prompt, fleet)->requirement));
+}
+
+TEST(Catalogue, FilesThatAreUploadedAreNoNeeds) {
+    const auto with = [](const char* file) {
+        return classes(
+            std::string(R"({"Load": {"output_node": true, "input": {"required": {"image": [[")") +
+            file + R"("], {"image_upload": true}]}}}})"
+        );
+    };
+    const Catalogue fleet({{"a", with("x.png")}, {"b", with("y.png")}});
+    const json::object prompt =
+        parse(R"({"1": {"class_type": "Load", "inputs": {"image": "x.png"}}})");
+    EXPECT_EQ(fleet.requirement_of(prompt), "Load");
+    EXPECT_TRUE(check(prompt, fleet));
+}
+
+TEST(Catalogue, OneServerThatIsAllWorkers) {
+    const Catalogue fleet(
+        {{"a", worker(R"(["both", "a only"])")},
+         {"b", worker(R"(["b only", "both"])", R"(, "Extra": {"output": []})")}}
+    );
+    const auto document = fleet.object_info();
+    const json::object all = parse(document->text);
+    EXPECT_EQ(all.size(), 3U);
+    EXPECT_EQ(
+        all.at("Load").at("input").at("required").at("ckpt").at(0),
+        (json::array{"both", "a only", "b only"})
+    );
+    EXPECT_EQ(all.at("Load").at("input").at("required").at("ckpt").at(1), (json::object{{"x", 1}}));
+    EXPECT_EQ(document->etag.size(), 32U);
+    EXPECT_EQ(parse(fleet.object_info("Extra")), (json::object{{"Extra", all.at("Extra")}}));
+    EXPECT_EQ(fleet.object_info("Nothing"), "{}");
+    EXPECT_EQ(Catalogue({}).object_info()->text, "{}");
+}
+
+TEST(Catalogue, TheDocumentIsMadeOnceForTheSameClasses) {
+    const auto a = worker(R"(["a"])");
+    const auto b = worker(R"(["b"])");
+    const Catalogue first({{"1", a}, {"2", b}});
+    const Catalogue second({{"1", a}, {"2", b}, {"3", a}});
+    EXPECT_EQ(first.object_info(), second.object_info());
+    EXPECT_NE(first.object_info()->etag, Catalogue({{"1", a}}).object_info()->etag);
+}
+
+TEST(Catalogue, WorkersOfDifferentVersionsAreTakenTogether) {
+    const json::object older = parse(R"({
+        "input": {"required": {"n": ["INT", {"min": 1, "max": 8, "default": 2}], "old": ["INT"],
+                               "t": ["IMAGE"]},
+                  "hidden": {"id": "UNIQUE_ID"}},
+        "output": ["IMAGE"]})");
+    const json::object newer = parse(R"({
+        "input": {"required": {"n": ["INT", {"min": 0, "max": 4}], "t": ["MASK"]},
+                  "optional": {"fresh": ["FLOAT"]}},
+        "input_order": {"required": ["n", "t"], "optional": ["fresh"]},
+        "output": ["LATENT", "MASK"]})");
+    const json::object merged = merge_infos({&older, &newer});
+    const json::object& inputs = merged.at("input").as_object();
+    EXPECT_EQ(inputs.at("required").at("n").at(1).at("min"), 0);
+    EXPECT_EQ(inputs.at("required").at("n").at(1).at("max"), 8);
+    EXPECT_EQ(inputs.at("required").at("t").at(0), "MASK,IMAGE");
+    EXPECT_EQ(inputs.at("required").as_object().size(), 2U);
+    EXPECT_TRUE(inputs.at("optional").as_object().contains("old"));
+    EXPECT_TRUE(inputs.at("optional").as_object().contains("fresh"));
+    EXPECT_EQ(merged.at("input_order").at("required"), (json::array{"n", "t"}));
+    EXPECT_EQ(merged.at("input_order").at("optional").as_array().size(), 2U);
+    EXPECT_EQ(merged.at("output").at(0), "LATENT,IMAGE");
+    EXPECT_EQ(merged.at("output").as_array().size(), 2U);
+}
+
+TEST(CheckValues, AChoiceThatNoWorkerOffersIsRefused) {
+    const Catalogue fleet = two_workers();
+    const auto checked = check(workflow("b only"), fleet);
+    ASSERT_TRUE(checked) << checked.error().message;
+    EXPECT_EQ(checked->requirement, "Load\nLoad\tckpt\tb only\nSave");
+    const auto refused = check(workflow("nobody's"), fleet);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::invalid_workflow);
+    const json::value& finding = refused.error().details.at("findings").at(0);
+    EXPECT_EQ(finding.at("code"), "VALUE_NOT_IN_LIST");
+    EXPECT_EQ(finding.at("reason"), "value_not_in_list");
+    EXPECT_EQ(finding.at("node_id"), "1");
+    EXPECT_EQ(finding.at("input"), "ckpt");
+}
+
+TEST(CheckValues, FilesThatNoWorkerHasTogetherAreNamed) {
+    json::object both = workflow("a only");
+    both["3"] = parse(R"({"class_type": "Load", "inputs": {"how": "fast", "ckpt": "b only"}})");
+    const auto refused = check(both, two_workers());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::no_capable_worker);
+    EXPECT_NE(refused.error().message.find("'b only' for Load.ckpt"), std::string::npos)
+        << refused.error().message;
+    EXPECT_EQ(refused.error().details.at("missing_nodes"), json::array());
+}
+
+TEST(CheckValues, AnAssetStandsForAnyChoice) {
+    json::object prompt = workflow("both");
+    prompt.at("1").at("inputs").as_object()["ckpt"] =
+        parse(R"({"__type": "core/ASSET", "info": {"id": "x"}})");
+    const auto checked = check(prompt, two_workers());
+    EXPECT_TRUE(checked) << checked.error().message;
+}
+
+TEST(CheckValues, RequiredInputsOfDynamicOnesAreChecked) {
+    const Catalogue fleet({{"a", classes(R"({"Save": {"output_node": true, "input": {"required": {
+        "mode": ["COMFY_DYNAMICCOMBO_V3", {"options": [
+            {"key": "k", "inputs": {"required": {"n": ["INT"]}}}]}]}}}})")}});
+    const auto refused =
+        check(parse(R"({"1": {"class_type": "Save", "inputs": {"mode": "k"}}})"), fleet);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().details.at("findings").at(0).at("input"), "mode.n");
+}
+
+}  // namespace
+}  // namespace comfyd::workflow
