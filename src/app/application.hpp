@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "app/config.hpp"
+#include "app/config/config.hpp"
 #include "base/error.hpp"
 
 namespace comfyd::app {

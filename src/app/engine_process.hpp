@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "app/config.hpp"
+#include "app/config/config.hpp"
 #include "fleet/options.hpp"
 
 namespace comfyd::app {

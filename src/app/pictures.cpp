@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/child_environment.hpp"
-#include "app/picture_command.hpp"
+#include "app/commands/picture_command.hpp"
 #include "base/filter_process.hpp"
 #include "base/log.hpp"
 

@@ -1,5 +1,5 @@
 // Pictures in other forms, for clients that ask for them: each is made by a child process of its
-// own (app/picture_command.hpp). Any thread; takes long: for the pool.
+// own (app/commands/picture_command.hpp). Any thread; takes long: for the pool.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "app/server_address.hpp"
+#include "app/commands/server_address.hpp"
 
 #include <cstdlib>
 

@@ -4,7 +4,7 @@
 
 #include "admission/desk.hpp"
 #include "api/services.hpp"
-#include "app/config.hpp"
+#include "app/config/config.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
 #include "notify/webhooks.hpp"

@@ -1,4 +1,4 @@
-#include "app/picture_command.hpp"
+#include "app/commands/picture_command.hpp"
 
 #include <cstdio>
 #include <iostream>
@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/cli.hpp"
+#include "app/commands/cli.hpp"
 #include "base/confinement.hpp"
 #include "standalone/pictures.hpp"
 

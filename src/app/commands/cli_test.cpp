@@ -1,4 +1,4 @@
-#include "app/cli.hpp"
+#include "app/commands/cli.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "app/record_trace.hpp"
+#include "app/commands/record_trace.hpp"
 
 #include <algorithm>
 #include <map>

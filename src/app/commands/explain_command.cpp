@@ -1,4 +1,4 @@
-#include "app/explain_command.hpp"
+#include "app/commands/explain_command.hpp"
 
 #include <cstdio>
 #include <utility>
@@ -7,8 +7,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "app/cli.hpp"
-#include "app/server_address.hpp"
+#include "app/commands/cli.hpp"
+#include "app/commands/server_address.hpp"
 #include "comfy/members.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"

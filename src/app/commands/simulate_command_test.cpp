@@ -1,4 +1,4 @@
-#include "app/simulate_command.hpp"
+#include "app/commands/simulate_command.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "app/run_command.hpp"
+#include "app/commands/run_command.hpp"
 
 #include <unistd.h>
 
@@ -10,9 +10,9 @@
 #include <boost/asio/use_future.hpp>
 
 #include "api/dialects/named/named.hpp"
-#include "app/cli.hpp"
-#include "app/convert_command.hpp"
-#include "app/server_address.hpp"
+#include "app/commands/cli.hpp"
+#include "app/commands/convert_command.hpp"
+#include "app/commands/server_address.hpp"
 #include "base/json.hpp"
 #include "comfy/members.hpp"
 #include "net/client.hpp"

@@ -1,4 +1,4 @@
-#include "app/setting_kinds.hpp"
+#include "app/config/setting_kinds.hpp"
 
 #include <yaml-cpp/yaml.h>
 

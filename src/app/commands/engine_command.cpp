@@ -1,4 +1,4 @@
-#include "app/engine_command.hpp"
+#include "app/commands/engine_command.hpp"
 
 #include <unistd.h>
 
@@ -10,8 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/cli.hpp"
-#include "app/stop_signals.hpp"
+#include "app/commands/cli.hpp"
+#include "app/commands/stop_signals.hpp"
 #include "base/confinement.hpp"
 #include "base/log.hpp"
 #include "net/open_files.hpp"

@@ -1,4 +1,4 @@
-#include "app/convert_command.hpp"
+#include "app/commands/convert_command.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/cli.hpp"
-#include "app/object_info.hpp"
-#include "app/read_file.hpp"
-#include "app/server_address.hpp"
+#include "app/commands/cli.hpp"
+#include "app/commands/object_info.hpp"
+#include "app/commands/read_file.hpp"
+#include "app/commands/server_address.hpp"
 #include "base/time.hpp"
 #include "workflow/catalogue/catalogue.hpp"
 #include "workflow/convert/convert.hpp"

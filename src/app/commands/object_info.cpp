@@ -1,11 +1,11 @@
-#include "app/object_info.hpp"
+#include "app/commands/object_info.hpp"
 
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "app/read_file.hpp"
+#include "app/commands/read_file.hpp"
 #include "net/client.hpp"
 #include "net/io_threads.hpp"
 

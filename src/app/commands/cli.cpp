@@ -1,4 +1,4 @@
-#include "app/cli.hpp"
+#include "app/commands/cli.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,16 +10,16 @@
 #include <CLI/CLI.hpp>
 
 #include "app/application.hpp"
-#include "app/config.hpp"
-#include "app/convert_command.hpp"
-#include "app/edit_distance.hpp"
-#include "app/engine_command.hpp"
-#include "app/explain_command.hpp"
-#include "app/picture_command.hpp"
-#include "app/run_command.hpp"
-#include "app/simulate_command.hpp"
-#include "app/stop_signals.hpp"
-#include "app/validate_command.hpp"
+#include "app/commands/convert_command.hpp"
+#include "app/commands/engine_command.hpp"
+#include "app/commands/explain_command.hpp"
+#include "app/commands/picture_command.hpp"
+#include "app/commands/run_command.hpp"
+#include "app/commands/simulate_command.hpp"
+#include "app/commands/stop_signals.hpp"
+#include "app/commands/validate_command.hpp"
+#include "app/config/config.hpp"
+#include "app/config/edit_distance.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::app {

@@ -1,4 +1,4 @@
-#include "app/settings.hpp"
+#include "app/config/settings.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "app/edit_distance.hpp"
-#include "app/setting_kinds.hpp"
+#include "app/config/edit_distance.hpp"
+#include "app/config/setting_kinds.hpp"
 #include "comfy/client.hpp"
 
 namespace comfyd::app {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/config.hpp"
+#include "app/config/config.hpp"
 #include "base/error.hpp"
 
 namespace comfyd::app {

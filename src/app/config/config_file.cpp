@@ -1,4 +1,4 @@
-#include "app/config_file.hpp"
+#include "app/config/config_file.hpp"
 
 #include <yaml-cpp/yaml.h>
 
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <utility>
 
-#include "app/settings.hpp"
+#include "app/config/settings.hpp"
 
 namespace comfyd::app {
 namespace {

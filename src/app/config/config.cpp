@@ -1,10 +1,10 @@
-#include "app/config.hpp"
+#include "app/config/config.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "app/config_file.hpp"
-#include "app/settings.hpp"
+#include "app/config/config_file.hpp"
+#include "app/config/settings.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
 #include "workflow/catalogue/catalogue.hpp"

@@ -1,4 +1,4 @@
-#include "app/validate_command.hpp"
+#include "app/commands/validate_command.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

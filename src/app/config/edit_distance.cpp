@@ -1,4 +1,4 @@
-#include "app/edit_distance.hpp"
+#include "app/config/edit_distance.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,9 +1,9 @@
-#include "app/part_options.hpp"
+#include "app/config/part_options.hpp"
 
 #include <algorithm>
 #include <chrono>
 
-#include "app/serving.hpp"
+#include "app/config/serving.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
 
 namespace comfyd::app {

@@ -1,4 +1,4 @@
-#include "app/validate_command.hpp"
+#include "app/commands/validate_command.hpp"
 
 #include <cmath>
 #include <cstdio>
@@ -8,11 +8,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/cli.hpp"
-#include "app/config.hpp"
-#include "app/convert_command.hpp"
-#include "app/object_info.hpp"
-#include "app/server_address.hpp"
+#include "app/commands/cli.hpp"
+#include "app/commands/convert_command.hpp"
+#include "app/commands/object_info.hpp"
+#include "app/commands/server_address.hpp"
+#include "app/config/config.hpp"
 #include "workflow/convert/convert.hpp"
 #include "workflow/parameters/parameters.hpp"
 #include "workflow/rules/autofix.hpp"

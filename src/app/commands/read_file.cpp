@@ -1,4 +1,4 @@
-#include "app/read_file.hpp"
+#include "app/commands/read_file.hpp"
 
 #include <filesystem>
 #include <fstream>

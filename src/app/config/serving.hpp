@@ -1,7 +1,7 @@
 // What the configuration means for the server: who may connect, how many and by which name. Pure.
 #pragma once
 
-#include "app/config.hpp"
+#include "app/config/config.hpp"
 #include "net/host_rules.hpp"
 #include "net/server.hpp"
 

@@ -1,4 +1,4 @@
-#include "app/serving.hpp"
+#include "app/config/serving.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The settings of who may connect, by which name, with which key, and how much at a time.
-#include "app/setting_kinds.hpp"
+#include "app/config/setting_kinds.hpp"
 
 namespace comfyd::app {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/settings.hpp"
+#include "app/config/settings.hpp"
 
 namespace comfyd::app {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "app/config.hpp"
+#include "app/config/config.hpp"
 
 namespace comfyd::app {
 

@@ -1,4 +1,4 @@
-#include "app/simulate_command.hpp"
+#include "app/commands/simulate_command.hpp"
 
 #include <unistd.h>
 
@@ -11,8 +11,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/cli.hpp"
-#include "app/record_trace.hpp"
+#include "app/commands/cli.hpp"
+#include "app/commands/record_trace.hpp"
 #include "simulate/policy.hpp"
 #include "simulate/report.hpp"
 
