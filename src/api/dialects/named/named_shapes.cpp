@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "admission/form.hpp"
 #include "api/dialects/named/named.hpp"
 #include "base/crypto.hpp"
 #include "workflow/convert/convert.hpp"
@@ -139,6 +140,7 @@ Result<> check_graph(
     const workflow::Catalogue& catalogue,
     const workflow::SecurityPolicy& security
 ) {
+    admission::settle_nodes(graph, catalogue);
     workflow::BindOptions options;
     options.declared = &declared;
     if (auto bound = workflow::bind_parameters(graph, {}, options); !bound) {

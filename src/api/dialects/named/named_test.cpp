@@ -95,6 +95,20 @@ protected:
     TestApi api;
 };
 
+TEST_F(NamedWorkflows, OldClassesAreTakenForWhatReplacesThem) {
+    workflow::ClassNotes notes;
+    notes.replacements = parse(R"({"OldLoad": [{"new_node_id": "Load"}]})");
+    const auto classes =
+        *workflow::NodeClasses::from_object_info(*json::parse(kClasses), std::move(notes));
+    const auto catalogue = std::make_shared<const workflow::Catalogue>(
+        std::vector<workflow::Catalogue::Entry>{{"worker", classes}}
+    );
+    api.services.catalogue = [catalogue] { return catalogue; };
+    std::string graph = workflow();
+    graph.replace(graph.find("\"Load\""), 6, "\"OldLoad\"");
+    EXPECT_EQ(put("old", body(graph)).status / 100, 2);
+}
+
 TEST_F(NamedWorkflows, AWorkflowIsStoredOnceForEachContent) {
     const auto first = put("portrait", body(workflow(), kDeclared));
     ASSERT_EQ(first.status, 201) << first.body;
