@@ -59,6 +59,8 @@ public:
     Incoming& operator=(const Incoming&) = delete;
 
     Result<> append(std::string_view piece) override;
+    // append() of so many bytes would not touch the disk.
+    bool may_buffer(std::size_t bytes) const;
     std::uint64_t size() const { return size_; }
     // All of the content, also what is in memory still.
     std::string hash();
@@ -73,7 +75,6 @@ public:
 private:
     friend class BlobFiles;
     Result<> count(std::string_view piece);
-    bool may_buffer(std::size_t bytes) const;
     // Makes the file and moves what is in memory there.
     Result<> spill();
     Result<> write(std::string_view piece);

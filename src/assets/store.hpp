@@ -115,6 +115,9 @@ public:
     Result<> open();
 
     Result<std::unique_ptr<BlobWriter>> write();
+    // As the writer's own append(), but for a caller that waits for no disk: what does not fit in
+    // memory is hashed and written on the pool. `writer` is one of write().
+    Task<Result<>> append(BlobWriter& writer, std::string bytes);
     struct Added {
         Asset asset;
         bool created_new = false;  // the bytes were not there before

@@ -211,6 +211,17 @@ Result<std::unique_ptr<BlobWriter>> Store::write() {
     return std::unique_ptr<BlobWriter>(std::move(*incoming));
 }
 
+Task<Result<>> Store::append(BlobWriter& writer, std::string bytes) {
+    auto* incoming = dynamic_cast<Incoming*>(&writer);
+    COMFYD_ASSERT(incoming != nullptr);
+    if (incoming->may_buffer(bytes.size())) {
+        co_return incoming->append(bytes);
+    }
+    auto work = guarded([incoming, bytes = std::move(bytes)] { return incoming->append(bytes); });
+    auto appended = co_await impl_->pool().run(std::move(work));
+    co_return appended;
+}
+
 Task<Result<Store::Added>> Store::finish(std::unique_ptr<BlobWriter> writer, NewAsset asset) {
     auto* incoming = dynamic_cast<Incoming*>(writer.get());
     COMFYD_ASSERT(incoming != nullptr);

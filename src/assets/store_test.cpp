@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
 #include <thread>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "assets/blake3.hpp"
 #include "assets/blob_files.hpp"
@@ -444,6 +448,43 @@ TEST_F(StoreTest, OutputsInMemoryAreBounded) {
     EXPECT_EQ(blobs().size(), 1U);
     held.clear();
     EXPECT_TRUE(add(bytes, asset).asset.bytes) << "there is room again";
+}
+
+TEST_F(StoreTest, WhatDoesNotFitInMemoryIsWrittenOnThePool) {
+    boost::asio::io_context here;
+    std::promise<void> go_on;
+    Pool pool(1);
+    Store store({folder_.path() / "other"}, catalogue_, clock_, pool);
+    ASSERT_TRUE(store.open());
+    auto writer = *store.write();
+    auto busy = boost::asio::co_spawn(
+        here,
+        pool.run([waits = go_on.get_future().share()] {
+            waits.wait();
+            return true;
+        }),
+        boost::asio::use_future
+    );
+    const auto append = [&](std::size_t bytes) {
+        return boost::asio::co_spawn(
+            here, store.append(*writer, std::string(bytes, 'x')), boost::asio::use_future
+        );
+    };
+    auto small = append(1000);
+    here.poll();
+    ASSERT_EQ(small.wait_for(Millis(0)), std::future_status::ready);
+    EXPECT_TRUE(small.get());
+
+    auto large = append(5 * 1024 * 1024);
+    here.poll();
+    EXPECT_EQ(large.wait_for(Millis(0)), std::future_status::timeout);
+    go_on.set_value();
+    here.run();
+    EXPECT_TRUE(busy.get());
+    EXPECT_TRUE(large.get());
+    const auto added = wait_for(store.finish(std::move(writer), of("local")));
+    ASSERT_TRUE(added);
+    EXPECT_EQ(added->asset.size_bytes, 5U * 1024 * 1024 + 1000);
 }
 
 TEST_F(StoreTest, LargeOutputsAreFiles) {

@@ -348,11 +348,13 @@ Task<Result<bool>> Client::has_file(FileName file) {
     co_return is_success(response->status);
 }
 
-Task<Result<std::string>> Client::view(FileName file, net::Client::Sink sink) {
+Task<Result<std::string>> Client::view(
+    FileName file, net::Client::Sink sink, net::Client::Absorb absorb
+) {
     auto request = make_request("GET", view_target(file));
     request.timeout = timeouts_.transfer;
     request.response_bytes_max = std::uint64_t{1} << 40;  // the sink has the limit that matters
-    auto response = co_await http_.download(std::move(request), std::move(sink));
+    auto response = co_await http_.download(std::move(request), std::move(sink), std::move(absorb));
     if (!response) {
         co_return fail(std::move(response.error()));
     }

@@ -131,7 +131,9 @@ public:
     // The server can show the file.
     Task<Result<bool>> has_file(FileName file);
     // Returns the content type. Code::not_found when the server does not have the file.
-    Task<Result<std::string>> view(FileName file, net::Client::Sink sink);
+    Task<Result<std::string>> view(
+        FileName file, net::Client::Sink sink, net::Client::Absorb absorb = {}
+    );
     Task<Result<std::unique_ptr<Events>>> connect_events(std::string client_id);
 
 private:

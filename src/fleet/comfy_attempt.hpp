@@ -149,6 +149,8 @@ private:
     );
     Task<Result<jobs::Output>> fetch(const UiItem& item);
     Task<Result<jobs::Output>> fetch_file(const UiItem& item);
+    // Writes what has been received, once it is so much.
+    Task<Result<>> put_away(assets::BlobWriter& writer, std::string& received, std::size_t bytes);
     assets::NewAsset new_asset(const UiItem& item, std::string content_type) const;
 
     Task<> withdraw();

@@ -7,6 +7,8 @@
 namespace comfyd::fleet {
 namespace {
 
+constexpr std::size_t kPieceBytes = 512 * 1024;  // that go to the disk at once
+
 // A name or a type that the store refuses was chosen by the worker, not by whoever sent the job.
 Error as_workers_fault(Error error, const UiItem& item) {
     if (error.code != Code::invalid_argument) {
@@ -96,10 +98,23 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
         if (!writer) {
             co_return fail(std::move(writer.error()));
         }
-        assets::BlobWriter* into = writer->get();
+        // Both live in this frame until view() is done with them.
+        assets::BlobWriter& into = **writer;
+        std::string received;
         auto type = co_await link_.client.view(
-            on_worker(item.file), [into](std::string_view piece) { return into->append(piece); }
+            on_worker(item.file),
+            [&received](std::string_view piece) -> Result<> {
+                received += piece;
+                return {};
+            },
+            [this, &into, &received] { return put_away(into, received, kPieceBytes); }
         );
+        if (type) {
+            auto rest = co_await put_away(into, received, 0);
+            if (!rest) {
+                type = fail(std::move(rest.error()));
+            }
+        }
         if (type) {
             auto asset = new_asset(item, content_type_for(*type, item.file.filename));
             auto added = co_await link_.store.finish(std::move(*writer), std::move(asset));
@@ -131,6 +146,16 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
         }
         pause *= 2;
     }
+}
+
+Task<Result<>> ComfyAttempt::put_away(
+    assets::BlobWriter& writer, std::string& received, std::size_t bytes
+) {
+    if (received.size() < bytes) {
+        co_return Result<>();
+    }
+    auto appended = co_await link_.store.append(writer, std::exchange(received, {}));
+    co_return appended;
 }
 
 assets::NewAsset ComfyAttempt::new_asset(const UiItem& item, std::string content_type) const {

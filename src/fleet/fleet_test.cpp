@@ -69,6 +69,19 @@ TEST_F(FleetRoomTest, ARunGoesOnWhileTheCoreIsHeldUp) {
     EXPECT_EQ(worker_info().completed, 1U);
 }
 
+TEST_F(FleetRoomTest, LargeOutputsArriveWhole) {
+    support::DoubleOptions options;
+    options.output_bytes = 6'000'000;  // more than is held in memory
+    start(options);
+    const auto result = run(assignment(kPicture));
+    ASSERT_TRUE(result) << result.error().message;
+    const jobs::Output& output = result->outputs.at(0);
+    EXPECT_GE(output.size_bytes, 6'000'000U);
+    const auto path = store_->path_of(output.hash);
+    ASSERT_TRUE(path);
+    EXPECT_EQ(std::filesystem::file_size(*path), output.size_bytes);
+}
+
 TEST_F(FleetRoomTest, WorkersAreSpreadOverTheLanes) {
     comfy_ =
         std::make_unique<support::ComfyDouble>(double_thread_.context(), support::DoubleOptions());

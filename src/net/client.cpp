@@ -97,7 +97,7 @@ public:
           connector_(executor, options_),
           prune_(executor) {}
 
-    Task<Result<ClientResponse>> perform(ClientRequest request, Sink sink);
+    Task<Result<ClientResponse>> perform(ClientRequest request, Sink sink, Absorb absorb);
     Task<Result<std::unique_ptr<WebSocket>>> connect(
         std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
     );
@@ -109,16 +109,21 @@ private:
         Ticks::time_point since;
     };
 
-    // `request`, `url` and `sink` live in perform().
+    // `request`, `url`, `sink` and `absorb` live in perform().
     Task<Attempt> attempt(
         ConnectionPtr connection,
         const ClientRequest& request,
         const Url& url,
         const Sink& sink,
+        const Absorb& absorb,
         Ticks::time_point deadline
     );
     Task<error_code> receive(
-        ClientConnection& connection, ResponseParser& parser, ReadBuffer& buffer, Attempt& into
+        ClientConnection& connection,
+        ResponseParser& parser,
+        ReadBuffer& buffer,
+        const Absorb& absorb,
+        Attempt& into
     );
     ConnectionPtr take_idle(const std::string& origin);
     void keep(const std::string& origin, ConnectionPtr connection);
@@ -199,7 +204,9 @@ void Client::Impl::close_idle() {
     prune_.cancel();
 }
 
-Task<Result<ClientResponse>> Client::Impl::perform(ClientRequest request, Sink sink) {
+Task<Result<ClientResponse>> Client::Impl::perform(
+    ClientRequest request, Sink sink, Absorb absorb
+) {
     const auto self = shared_from_this();
     const auto deadline = Ticks::now() + request.timeout;
     auto url = Url::parse(request.url);
@@ -226,7 +233,7 @@ Task<Result<ClientResponse>> Client::Impl::perform(ClientRequest request, Sink s
             }
             connection = std::move(*opened);
         }
-        auto tried = co_await attempt(connection, request, *url, sink, deadline);
+        auto tried = co_await attempt(connection, request, *url, sink, absorb, deadline);
         if (tried.reusable) {
             keep(origin, connection);
         }
@@ -245,6 +252,7 @@ Task<Attempt> Client::Impl::attempt(
     const ClientRequest& request,
     const Url& url,
     const Sink& sink,
+    const Absorb& absorb,
     Ticks::time_point deadline
 ) {
     Attempt tried;
@@ -277,7 +285,7 @@ Task<Attempt> Client::Impl::attempt(
         response = ClientResponse();
         parser.emplace(response, request.response_bytes_max, sink);
         parser->skip(request.method == "HEAD");
-        error = co_await receive(*connection, *parser, buffer, tried);
+        error = co_await receive(*connection, *parser, buffer, absorb, tried);
     } while (!error && response.status / 100 == 1 && response.status != 101);
     if (parser->failure()) {
         tried.result = fail(std::move(*parser->failure()));
@@ -303,7 +311,11 @@ Task<Attempt> Client::Impl::attempt(
 }
 
 Task<error_code> Client::Impl::receive(
-    ClientConnection& connection, ResponseParser& parser, ReadBuffer& buffer, Attempt& into
+    ClientConnection& connection,
+    ResponseParser& parser,
+    ReadBuffer& buffer,
+    const Absorb& absorb,
+    Attempt& into
 ) {
     std::size_t head_bytes = 0;
     error_code error;
@@ -325,6 +337,13 @@ Task<error_code> Client::Impl::receive(
             }
             if (!error && used > 0 && !buffer.empty()) {
                 continue;
+            }
+        }
+        if (absorb) {
+            auto absorbed = co_await absorb();
+            if (!absorbed) {
+                parser.failure() = std::move(absorbed.error());
+                co_return http::error::body_limit;
             }
         }
         const bool stop = co_await is_cancelled();
@@ -381,11 +400,11 @@ Client::~Client() {
 }
 
 Task<Result<ClientResponse>> Client::send(ClientRequest request) {
-    return impl_->perform(std::move(request), Sink());
+    return impl_->perform(std::move(request), Sink(), Absorb());
 }
 
-Task<Result<ClientResponse>> Client::download(ClientRequest request, Sink sink) {
-    return impl_->perform(std::move(request), std::move(sink));
+Task<Result<ClientResponse>> Client::download(ClientRequest request, Sink sink, Absorb absorb) {
+    return impl_->perform(std::move(request), std::move(sink), std::move(absorb));
 }
 
 Task<Result<std::unique_ptr<WebSocket>>> Client::connect(

@@ -71,7 +71,10 @@ public:
     // returns ends the transfer. The response's own body stays empty. `sink` gets nothing unless
     // the status is 2xx.
     using Sink = std::function<Result<>(std::string_view piece)>;
-    Task<Result<ClientResponse>> download(ClientRequest request, Sink sink);
+    // Awaited between two reads, where given: nothing more is read until it is done with what the
+    // sink took. A failure it returns ends the transfer, too.
+    using Absorb = std::function<Task<Result<>>()>;
+    Task<Result<ClientResponse>> download(ClientRequest request, Sink sink, Absorb absorb = {});
 
     Task<Result<std::unique_ptr<WebSocket>>> connect(
         std::string url, WebSocketOptions options, Millis timeout, std::string socket = {}

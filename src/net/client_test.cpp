@@ -180,6 +180,40 @@ TEST_F(ClientTest, DownloadsIntoASink) {
     EXPECT_EQ(refused.error().code, Code::storage_full);
 }
 
+// Adds up what has been taken since the last time, and fails once that was enough.
+Task<Result<>> absorb_until(std::string& taken, std::string& absorbed, std::size_t enough) {
+    co_await sleep_for(Millis(0));
+    absorbed += std::exchange(taken, {});
+    if (absorbed.size() >= enough) {
+        co_return fail(Code::storage_full, "no space");
+    }
+    co_return Result<>();
+}
+
+TEST_F(ClientTest, ADownloadWaitsForWhatItsReceiverDoesWithIt) {
+    TestServer server;
+    std::string taken;
+    std::string absorbed;
+    const auto take = [&](std::string_view piece) -> Result<> {
+        taken += piece;
+        return {};
+    };
+    const auto request = make_get(server.url("/file"));
+    const auto whole = loop_.run(client_.download(request, take, [&] {
+        return absorb_until(taken, absorbed, server.file_bytes.size() + 1);
+    }));
+    ASSERT_TRUE(whole) << whole.error().message;
+    EXPECT_EQ(absorbed + taken, server.file_bytes);
+
+    absorbed.clear();
+    taken.clear();
+    const auto refused =
+        loop_.run(client_.download(request, take, [&] { return absorb_until(taken, absorbed, 1); })
+        );
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::storage_full);
+}
+
 TEST_F(ClientTest, SaysWhyItCannotConnect) {
     const auto nobody = send(make_get("http://127.0.0.1:1/"));
     ASSERT_FALSE(nobody);
