@@ -6,6 +6,13 @@
 #include "engine/values/weight.hpp"
 
 namespace comfyd::engine {
+namespace {
+
+// Of what the nodes of a run show, counted twice. It is one answer of the history, of which a
+// gateway takes 64 MiB.
+constexpr std::uint64_t kShownBytesMax = 112ULL << 20;
+
+}  // namespace
 
 // What a running node says reaches the listener at once when it has its turn, and waits otherwise.
 class Executor::Voice : public Listener {
@@ -304,6 +311,13 @@ Result<> Executor::charge_for(const NodeOutputs& outputs) {
         );
     }
     const Lock lock(mutex_);
+    if (shown_.bytes() + charge->bytes() > kShownBytesMax) {
+        return node_error(
+            "MemoryError",
+            "The nodes of this run show more than " + std::to_string(kShownBytesMax >> 21) +
+                " MiB together."
+        );
+    }
     shown_.join(std::move(*charge));
     return {};
 }

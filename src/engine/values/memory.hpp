@@ -69,6 +69,7 @@ public:
 
     // Counts for both. REQUIRES: of the same memory, where there is one.
     void join(Charge other);
+    std::uint64_t bytes() const { return bytes_; }
 
 private:
     Charge(std::shared_ptr<Memory> memory, std::uint64_t bytes)

@@ -148,6 +148,31 @@ TEST_F(TextsMemory, WhatIsShownCountsUntilTheRunEnds) {
     EXPECT_EQ(core->memory().used(), 0);
 }
 
+class TextsShown : public TextsMemory {
+protected:
+    TextsShown() : TextsMemory(4096 * kMegabyte) {}
+};
+
+// However much results of nodes may take: all that is shown is written into answers, whole.
+TEST_F(TextsShown, WhatARunShowsHasAnEndOfItsOwn) {
+    const json::object twice = node(
+        "StringConcatenate", {{"string_a", nullptr}, {"string_b", nullptr}, {"delimiter", ""}}
+    );
+    json::object prompt = doubled(kMegabyte, 5, twice);  // 32 MiB
+    for (int id = 100; id < 120; ++id) {  // not the same text, and so not the same node
+        const int text = id + 100;
+        prompt[std::to_string(text)] = node(
+            "StringConcatenate",
+            {{"string_a", link(6)}, {"string_b", std::to_string(id)}, {"delimiter", ""}}
+        );
+        prompt[std::to_string(id)] = node("PreviewAny", {{"source", link(text)}});
+    }
+    const auto result = run(std::move(prompt));
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::node_execution_error);
+    EXPECT_THAT(result.error().message, HasSubstr("show more than 56 MiB together"));
+}
+
 TEST_F(TextsMemory, NothingIsCountedWhenAllIsForgotten) {
     json::object prompt = doubled(
         1000,
