@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 
 #include "base/virtual_time.hpp"
@@ -106,6 +107,7 @@ TEST_F(StallWatchTest, AStoppedOneTellsNothing) {
 
 TEST(StallWatchThread, BeatsUntilItIsStopped) {
     boost::asio::io_context context;
+    const auto until_a_beat_comes = boost::asio::make_work_guard(context);
     StallWatch watch(context.get_executor(), [](const Stall&) {});
     watch.start();
     EXPECT_EQ(context.run_one(), 1U);  // a beat
