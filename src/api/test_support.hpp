@@ -71,7 +71,7 @@ public:
     jobs::WorkerInfo info() const override;
     const std::string& id() const override { return id_; }
     bool available() const override { return open && !busy_; }
-    bool can_run(const std::string&) const override { return true; }
+    bool can_run(const Requirement&) const override { return true; }
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;

@@ -296,7 +296,7 @@ private:
             clock_,
             [this] { return fleet_->catalogue(); },
             admission_rules(),
-            [this](json::object prompt, std::vector<std::string> targets, std::string requirement) {
+            [this](json::object prompt, std::vector<std::string> targets, Requirement requirement) {
                 return await_on(
                     core_.executor(),
                     fleet_->judge(std::move(prompt), std::move(targets), std::move(requirement))

@@ -27,6 +27,7 @@ ComfyAttempt::ComfyAttempt(
     : link_(link),
       options_(link.options),
       assignment_(std::move(assignment)),
+      prompt_id_(assignment_.prompt.to_string()),
       listener_(listener),
       stop_(stop),
       owner_of_(std::move(owner_of)),
@@ -284,7 +285,7 @@ void ComfyAttempt::leave_worker() {
         if (meter_) {
             meter_->ended(seconds_now());
         }
-        link_.prompt_left(assignment_.prompt_id);
+        link_.prompt_left(assignment_.prompt);
     }
 }
 

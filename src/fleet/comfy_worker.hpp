@@ -31,7 +31,7 @@ struct ComfyWorkerParts {
     const FleetOptions& options;
     std::function<void()> changed;          // it may be available or capable now, or not any more
     std::function<void()> classes_changed;  // likewise, and it has other node classes
-    std::function<bool(const std::string& requirement)> left_to_engine;
+    std::function<bool(const Requirement& requirement)> left_to_engine;
 };
 
 class MergedRun;
@@ -56,7 +56,7 @@ public:
     jobs::WorkerInfo info() const override;
     const std::string& id() const override { return config_.id; }
     bool available() const override;
-    bool can_run(const std::string& requirement) const override;
+    bool can_run(const Requirement& requirement) const override;
     // Smaller is to be preferred.
     double load() const;
     // Attempts whose prompt it has not finished.
@@ -66,7 +66,7 @@ public:
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return known_.merges; }
-    std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
+    std::shared_ptr<jobs::RunGroup> make_group(PromptId prompt, std::size_t members) override;
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
         override;
     // The worker's own input folder holds the file; false also where it cannot be asked.
@@ -100,7 +100,7 @@ private:
 
     private:
         ComfyWorker* worker_;
-        std::string prompt_id_;
+        PromptId prompt_;
     };
 
     ComfyMachineParts machine_parts();
@@ -108,7 +108,7 @@ private:
     template <class... Said>
     std::function<void(Said...)> door_to(void (ComfyWorker::*enter)(Said...));
     void take(MachineReport report);
-    void left(std::string prompt_id);
+    void left(const PromptId& prompt);
     // Where it is ours to end, and does not do what it is told.
     void end_process();
 
@@ -138,7 +138,7 @@ private:
 
     MachineReport known_;
     bool draining_ = false;
-    std::map<std::string, Taken> taken_;  // by prompt id
+    std::map<PromptId, Taken> taken_;
     std::vector<std::weak_ptr<MergedRun>> groups_;
     Time created_at_;
     Time last_active_at_;

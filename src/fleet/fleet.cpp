@@ -110,7 +110,7 @@ Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
                 update_catalogue();
                 changed(id);
             },
-            [this](const std::string& requirement) { return is_left_to_engine(requirement); }
+            [this](const Requirement& requirement) { return is_left_to_engine(requirement); }
         }
     );
     members_.push_back({worker, std::move(process)});
@@ -121,7 +121,7 @@ Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
     return {};
 }
 
-bool Fleet::is_left_to_engine(const std::string& requirement) const {
+bool Fleet::is_left_to_engine(const Requirement& requirement) const {
     return options_.offload && std::ranges::any_of(members_, [&](const Member& member) {
                return member.process && !member.worker->is_draining() &&
                       member.worker->can_run(requirement);
@@ -230,7 +230,7 @@ std::shared_ptr<const workflow::Catalogue> Fleet::catalogue() const {
 }
 
 Task<std::optional<workflow::PromptVerdict>> Fleet::judge(
-    json::object prompt, std::vector<std::string> targets, std::string requirement
+    json::object prompt, std::vector<std::string> targets, Requirement requirement
 ) {
     std::shared_ptr<ComfyWorker> chosen;
     for (const Member& member : members_) {

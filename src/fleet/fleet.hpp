@@ -76,7 +76,7 @@ public:
     // What a worker that can run it says to a prompt before it is queued, its classes' own checks
     // included. nullopt: no capable worker has the node pack, or it did not answer in time.
     Task<std::optional<workflow::PromptVerdict>> judge(
-        json::object prompt, std::vector<std::string> targets, std::string requirement
+        json::object prompt, std::vector<std::string> targets, Requirement requirement
     );
 
     // What was learned of nodes, for whoever keeps it over a restart.
@@ -102,7 +102,7 @@ private:
     Result<> add(WorkerConfig config, const FleetOptions& options);
     bool may_ask(const std::string& tenant);
     static Task<> ask_for_input(const Member& member, std::string name, bool& found);
-    bool is_left_to_engine(const std::string& requirement) const;
+    bool is_left_to_engine(const Requirement& requirement) const;
     void changed(const std::string& worker);
     void update_catalogue();
     const Member* find_member(const std::string& id) const;

@@ -92,7 +92,7 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
     }
     known.told = std::move(told);
     known.gpu_type = state.gpu_type;
-    state.can_run = [seen = std::weak_ptr<Worker>(worker)](const std::string& requirement) {
+    state.can_run = [seen = std::weak_ptr<Worker>(worker)](const Requirement& requirement) {
         const auto asked = seen.lock();
         return asked && asked->can_run(requirement);
     };

@@ -143,11 +143,11 @@ jobs::Spec Schedule::make_spec() {
         spec.warnings.emplace_back("not as asked");
     }
     spec.with_estimates = chance.one_in(8);
-    spec.requirement = chance.one_in(3) ? "B" : "A";
+    spec.requirement = Requirement::of({{chance.one_in(3) ? "B" : "A"}});
     if (chance.one_in(2)) {
         auto profile = std::make_shared<scheduler::Profile>();
         profile->requirement = spec.requirement;
-        profile->shape = "shape " + spec.requirement;
+        profile->shape = "shape " + spec.requirement.encoded();
         profile->heuristic_seconds = 1;
         profile->can_be_merged = true;
         spec.profile = std::move(profile);

@@ -72,11 +72,12 @@ bool Worker::available() const {
            running() < static_cast<std::size_t>(machine_.slots);
 }
 
-bool Worker::can_run(const std::string& requirement) const {
-    return machine_.classes.find(requirement) != std::string::npos;
+bool Worker::can_run(const Requirement& requirement) const {
+    return machine_.classes.find(requirement.encoded()) != std::string::npos;
 }
 
-std::shared_ptr<jobs::RunGroup> Worker::make_group(std::string prompt_id, std::size_t members) {
+std::shared_ptr<jobs::RunGroup> Worker::make_group(PromptId prompt, std::size_t members) {
+    const std::string prompt_id = prompt.to_string();
     if (!machine_.merges) {
         return nullptr;
     }
@@ -86,7 +87,7 @@ std::shared_ptr<jobs::RunGroup> Worker::make_group(std::string prompt_id, std::s
     if (stays_apart) {
         machine_.kept_apart.insert(prompt_id);
     }
-    return std::make_shared<Group>(fleet_, std::move(prompt_id), members, stays_apart);
+    return std::make_shared<Group>(fleet_, prompt_id, members, stays_apart);
 }
 
 void Worker::look_again() {
@@ -95,8 +96,9 @@ void Worker::look_again() {
     }
 }
 
-const std::string& Worker::prompt_of(const Run& run) {
-    return run.group && !run.group->is_apart ? run.group->prompt_id : run.assignment.prompt_id;
+std::string Worker::prompt_of(const Run& run) {
+    return run.group && !run.group->is_apart ? run.group->prompt_id
+                                             : run.assignment.prompt.to_string();
 }
 
 std::optional<Code> Worker::lie() {

@@ -48,14 +48,14 @@ public:
     jobs::WorkerInfo info() const override;
     const std::string& id() const override { return machine_.id; }
     bool available() const override;
-    bool can_run(const std::string& requirement) const override;
+    bool can_run(const Requirement& requirement) const override;
     std::size_t running() const override;
     std::string abilities() const override { return machine_.classes; }
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return machine_.merges; }
-    std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
+    std::shared_ptr<jobs::RunGroup> make_group(PromptId prompt, std::size_t members) override;
 
     const Machine& machine() const { return machine_; }
     // Something may have changed for the runs here.
@@ -73,7 +73,7 @@ private:
         std::optional<Time> lost_at{};
     };
 
-    static const std::string& prompt_of(const Run& run);
+    static std::string prompt_of(const Run& run);
     // What is not so, at the very beginning.
     std::optional<Code> lie();
     // How it ended; nullopt: it goes on, for at most so long.

@@ -124,7 +124,8 @@ Task<Result<std::string>> read_found(
         if (bytes || bytes.error().code != Code::conflict) {
             co_return bytes;
         }
-        auto ended = co_await wait_for_end(services, tenant, found.job, kStoringTimeMax);
+        auto ended =
+            co_await wait_for_end(services, tenant, found.job, Deadline::in(kStoringTimeMax));
         static_cast<void>(ended);
         auto stored = co_await admission::find_file(services, std::move(tenant), std::move(query));
         if (!stored || !*stored || !(*stored)->asset) {
