@@ -26,7 +26,7 @@
 #include "app/stall_log.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
-#include "auth/keys.hpp"
+#include "auth/authenticator.hpp"
 #include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
@@ -322,8 +322,8 @@ private:
     }
 
     void make_api() {
-        keys_ = std::make_unique<auth::Keys>(api_keys(config_));
-        router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
+        authenticator_ = auth::make_authenticator({api_keys(config_)});
+        router_ = std::make_unique<api::Router>(*authenticator_, metrics_, clock_);
         router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         services_.reset(new api::Services{
             desk(),
@@ -460,7 +460,7 @@ private:
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::Notifier> notifier_;
-    std::unique_ptr<auth::Keys> keys_;
+    std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<api::Router> router_;
     std::unique_ptr<net::Server> server_;
