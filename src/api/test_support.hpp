@@ -105,6 +105,7 @@ private:
 
 struct Arrangement {
     std::vector<auth::ApiKey> keys;
+    std::shared_ptr<const auth::Authenticator> authenticator;  // empty: over the keys
     ApiOptions options;
     admission::Rules admission;
     Router::Rules rules;
@@ -158,7 +159,7 @@ private:
 
 public:
     ManualClock clock;
-    auth::Keys keys;
+    std::shared_ptr<const auth::Authenticator> authenticator;
     MemoryLedger ledger;
     assets::test::MemoryCatalogue records;
     MemoryWorkflows workflows;

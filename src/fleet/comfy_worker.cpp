@@ -121,6 +121,18 @@ void ComfyWorker::set_draining(bool draining) {
     parts_.changed();
 }
 
+void ComfyWorker::give_back() {
+    gives_back_ = true;
+    for (const auto& [prompt, taken] : taken_) {
+        const auto order = taken.order.lock();
+        if (order && !taken.has_left) {
+            boost::asio::post(machine_->executor(), [order] {
+                order->stop.stop(Code::worker_unavailable);
+            });
+        }
+    }
+}
+
 jobs::WorkerInfo ComfyWorker::info() const {
     jobs::WorkerInfo info;
     info.id = config_.id;
@@ -163,7 +175,8 @@ jobs::WorkerInfo ComfyWorker::info() const {
 
 bool ComfyWorker::available() const {
     const auto slots = static_cast<std::size_t>(config_.slots);
-    return is_up() && !draining_ && running() < slots && taken_.size() < slots * kAttemptsPerSlot;
+    return is_up() && !draining_ && !gives_back_ && running() < slots &&
+           taken_.size() < slots * kAttemptsPerSlot;
 }
 
 std::size_t ComfyWorker::running() const {
@@ -213,14 +226,23 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
     jobs::StopRequest& stop,
     OwnerOf owner_of
 ) {
+    if (gives_back_) {
+        return refuse();
+    }
     Seat seat(*this, assignment);
+    Taken& taken = taken_.at(assignment.prompt_id);
     auto order = std::make_shared<AttemptOrder>(
         machine_->executor(),
         std::move(assignment),
         std::make_shared<AttemptRelay>(parts_.core, listener),
         std::move(owner_of)
     );
+    taken.order = order;
     return run_seated(std::move(order), stop, std::move(seat));
+}
+
+Task<Result<jobs::AttemptResult>> ComfyWorker::refuse() const {
+    co_return fail(Code::worker_unavailable, "worker " + config_.id + " has left the fleet");
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::run_seated(

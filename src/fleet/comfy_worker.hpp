@@ -47,6 +47,11 @@ public:
     Task<> join();
     void set_draining(bool draining);
     bool is_draining() const { return draining_; }
+    // No attempt is on its way to it, here, or about to be given to its jobs.
+    bool is_idle() const { return taken_.empty() && running() == 0; }
+    // From now on it refuses attempts, and those that its prompts are still of end with
+    // Code::worker_unavailable, their prompts taken back: another worker may do them.
+    void give_back();
     // Our own, in a child process.
     bool is_engine() const { return config_.process != nullptr; }
     bool is_up() const { return known_.state == MachineReport::State::up; }
@@ -89,6 +94,7 @@ private:
     struct Taken {
         JobId job;
         bool has_left = false;  // the machine is done with the prompt; results are being fetched
+        std::weak_ptr<AttemptOrder> order{};
     };
     // Holds the place of an attempt from the call of run() to its end.
     class Seat {
@@ -118,6 +124,7 @@ private:
         jobs::StopRequest& stop,
         OwnerOf owner_of
     );
+    Task<Result<jobs::AttemptResult>> refuse() const;
     Task<Result<jobs::AttemptResult>> run_seated(
         std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, Seat seat
     );
@@ -138,6 +145,7 @@ private:
 
     MachineReport known_;
     bool draining_ = false;
+    bool gives_back_ = false;
     std::map<PromptId, Taken> taken_;
     std::vector<std::weak_ptr<MergedRun>> groups_;
     Time created_at_;

@@ -176,7 +176,8 @@ public:
     virtual ~Fleet() = default;
     virtual std::vector<std::shared_ptr<Worker>> workers() const = 0;
     virtual std::shared_ptr<Worker> find(const std::string& id) const = 0;
-    // Called whenever workers may have become available or capable, with their ids.
+    // Called whenever workers may have become available or capable, have come or have left, with
+    // their ids. Under the id of one that has left there may be another.
     using OnChange = std::function<void(const std::set<std::string>& workers)>;
     virtual void on_change(OnChange callback) = 0;
 };

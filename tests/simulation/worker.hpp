@@ -57,7 +57,11 @@ public:
     bool merges() const override { return machine_.merges; }
     std::shared_ptr<jobs::RunGroup> make_group(PromptId prompt, std::size_t members) override;
 
-    const Machine& machine() const { return machine_; }
+    Machine& machine() const { return machine_; }
+    // Nothing is here, and the machine runs nothing that will be asked for again.
+    bool is_done() const;
+    // There is another one of its machine.
+    void retire() { is_retired_ = true; }
     // Something may have changed for the runs here.
     void look_again();
 
@@ -86,6 +90,7 @@ private:
     Fleet& fleet_;
     Executor core_;
     std::vector<Run*> runs_;
+    bool is_retired_ = false;
 };
 
 }  // namespace comfyd::simulation

@@ -45,7 +45,7 @@ private:
         };
         route.encode_error = encode_native_error;
         route.operation = document_route(method, route.pattern);
-        route.access = function == post_free ? Access::operators : Access::key;
+        route.access = function == post_free ? Access::admin : Access::jobs;
         route.is_stream = function == serve_socket;
         route.token_in_query = function == serve_socket || function == get_view;
         route.streams_body = function == upload_image || function == upload_mask;
