@@ -47,4 +47,11 @@ json::object server_features(std::uint64_t upload_bytes_max) {
     };
 }
 
+json::object log_panel(json::array lines) {
+    json::object panel;
+    panel["entries"] = std::move(lines);
+    panel["size"] = {{"cols", 80}, {"rows", 24}};
+    return panel;
+}
+
 }  // namespace comfyd::comfy

@@ -24,4 +24,7 @@ net::Response error_reply(int status, std::string_view text);
 // GET /features, and the data of the message feature_flags.
 json::object server_features(std::uint64_t upload_bytes_max);
 
+// GET /internal/logs/raw, and the data of the message logs. `lines`: {"t", "m"}.
+json::object log_panel(json::array lines);
+
 }  // namespace comfyd::comfy

@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "base/disk.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
 
 namespace comfyd::comfy {
 namespace {
@@ -54,6 +54,26 @@ void collect(const fs::path& folder, const fs::path& root, int depth, std::vecto
     }
 }
 
+// As GET /v2/userdata tells of it.
+struct Entry {
+    UserFile file;
+    bool is_folder = false;
+
+    std::string name() const { return fs::path(file.path).filename().string(); }
+    std::pair<bool, std::string> order() const { return {!is_folder, lower(name())}; }
+    json::object to_json() const {
+        json::object object;
+        object["name"] = name();
+        object["path"] = file.path;
+        object["type"] = is_folder ? "directory" : "file";
+        if (!is_folder) {
+            object["size"] = file.size;
+            object["modified"] = static_cast<double>(file.modified) / 1'000;  // seconds, here only
+        }
+        return object;
+    }
+};
+
 }  // namespace
 
 json::object UserFile::to_json() const {
@@ -96,25 +116,64 @@ Result<UserFile> UserStore::about(const fs::path& path) const {
     return describe(path, folder_);
 }
 
-Result<json::object> UserStore::settings() const {
-    const fs::path path = folder_ / kSettingsFile;
+bool UserStore::exists() const {
     std::error_code error;
-    if (!fs::exists(path, error)) {
+    return fs::is_directory(folder_, error);
+}
+
+Result<> UserStore::check_name(std::string_view name) const {
+    auto place = place_of(name);
+    return place ? Result<>() : fail(std::move(place.error()));
+}
+
+Result<> UserStore::check_share(std::uint64_t added) const {
+    constexpr UserLimits kUnlimited;
+    if (limits_.files_max == kUnlimited.files_max && limits_.bytes_max == kUnlimited.bytes_max) {
+        return {};
+    }
+    std::size_t files = 1;
+    std::uint64_t bytes = added;
+    std::error_code error;
+    for (fs::recursive_directory_iterator entry(folder_, error), end; !error && entry != end;
+         entry.increment(error)) {
+        std::error_code unreadable;
+        if (entry->is_regular_file(unreadable)) {
+            const auto size = entry->file_size(unreadable);
+            ++files;
+            bytes += unreadable ? 0 : size;
+        }
+        if (files > limits_.files_max || bytes > limits_.bytes_max) {
+            return fail(Code::storage_full, "this user has too many or too large files stored");
+        }
+    }
+    return {};
+}
+
+Result<json::object> UserStore::settings() const {
+    auto text = read_file(folder_ / kSettingsFile, limits_.settings_bytes_max);
+    if (!text && text.error().code == Code::not_found) {
         return json::object();
     }
-    if (fs::file_size(path, error) > kSettingsBytesMax || error) {
-        return fail(Code::storage_unavailable, "the settings are too large");
+    if (!text) {
+        return fail(std::move(text.error()));
     }
-    std::ifstream in(path, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    auto parsed = json::parse_object(text);
-    if (!in || !parsed) {
-        return fail(
-            Code::storage_unavailable,
-            "the settings in '" + path.string() + "' cannot be read: repair or remove that file"
+    auto parsed = json::parse_object(*text);
+    if (!parsed) {
+        log::warning(
+            "settings are damaged and not used", {{"file", (folder_ / kSettingsFile).string()}}
         );
+        return json::object();
     }
     return parsed;
+}
+
+void UserStore::put_damaged_aside() const {
+    const fs::path path = folder_ / kSettingsFile;
+    const auto text = read_file(path, limits_.settings_bytes_max);
+    if (text && !json::parse_object(*text)) {
+        std::error_code ignored;
+        fs::rename(path, path.string() + ".damaged", ignored);
+    }
 }
 
 Result<> UserStore::change_settings(const json::object& changes) {
@@ -123,12 +182,15 @@ Result<> UserStore::change_settings(const json::object& changes) {
     if (!all) {
         return fail(std::move(all.error()));
     }
+    if (all->empty()) {
+        put_damaged_aside();
+    }
     for (const auto& [key, value] : changes) {
         (*all)[key] = value;
     }
     const std::string text = json::serialize(*all);
-    if (text.size() > kSettingsBytesMax) {
-        return fail(Code::payload_too_large, "the settings would be too large");
+    if (text.size() > limits_.settings_bytes_max) {
+        return fail(Code::payload_too_large, "the settings are too large");
     }
     return write_file(folder_ / kSettingsFile, text);
 }
@@ -154,28 +216,26 @@ Result<json::array> UserStore::entries(std::string_view folder) const {
         return fail(std::move(place.error()));
     }
     std::error_code error;
-    if (!fs::is_directory(*place, error)) {
+    if (!fs::exists(*place, error)) {
         return folder.empty() ? Result<json::array>(json::array())
                               : fail(Code::not_found, "there is no such folder");
     }
-    json::array list;
-    for (fs::directory_iterator entry(*place, error), end; !error && entry != end;
+    if (!fs::is_directory(*place, error)) {
+        return fail(Code::invalid_argument, "this is no folder");
+    }
+    std::vector<Entry> found;
+    for (fs::recursive_directory_iterator entry(*place, error), end; !error && entry != end;
          entry.increment(error)) {
-        if (list.size() >= kListedMax) {
+        if (found.size() >= kListedMax || entry.depth() > kDepthMax) {
             break;
         }
-        const UserFile file = describe(entry->path(), folder_);
         std::error_code unreadable;
-        json::object object;
-        object["name"] = entry->path().filename().string();
-        object["path"] = file.path;
-        const bool is_folder = entry->is_directory(unreadable);
-        object["type"] = is_folder ? "directory" : "file";
-        if (!is_folder) {
-            object["size"] = file.size;
-            object["modified"] = file.modified;
-        }
-        list.push_back(std::move(object));
+        found.push_back({describe(entry->path(), folder_), entry->is_directory(unreadable)});
+    }
+    std::ranges::sort(found, {}, &Entry::order);
+    json::array list;
+    for (const Entry& entry : found) {
+        list.push_back(entry.to_json());
     }
     return list;
 }
@@ -204,6 +264,9 @@ Result<UserFile> UserStore::write(std::string_view file, std::string_view bytes,
     }
     if (!overwrite && fs::exists(*place, error)) {
         return fail(Code::conflict, "File already exists");
+    }
+    if (auto fits = check_share(bytes.size()); !fits) {
+        return fail(std::move(fits.error()));
     }
     if (auto written = write_file(*place, bytes); !written) {
         return fail(std::move(written.error()));

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,30 +28,44 @@ struct UserFile {
     json::object to_json() const;
 };
 
+struct UserLimits {
+    std::uint64_t settings_bytes_max = 16 * 1024 * 1024;
+    // Of all files together.
+    std::size_t files_max = std::numeric_limits<std::size_t>::max();
+    std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
+};
+
 class UserStore {
 public:
-    static constexpr std::size_t kListedMax = 10'000;
-    static constexpr std::uint64_t kSettingsBytesMax = 16 * 1024 * 1024;
+    static constexpr std::size_t kListedMax = 20'000;
 
-    explicit UserStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+    explicit UserStore(std::filesystem::path folder, UserLimits limits = {})
+        : folder_(std::move(folder)), limits_(limits) {}
 
-    // An empty object when there are none. Code::storage_unavailable when they cannot be read.
+    // Whether anything was ever stored.
+    bool exists() const;
+
+    // An empty object when there are none, or what is there is damaged. Code::storage_unavailable.
     Result<json::object> settings() const;
-    // Replaces the named ones. Code::payload_too_large, Code::storage_*.
+    // Replaces the named ones; damaged ones are put aside. Code::payload_too_large,
+    // Code::storage_*.
     Result<> change_settings(const json::object& changes);
 
     // Common to all below: Code::forbidden for a name that leads out of the folder,
     // Code::storage_*.
 
+    Result<> check_name(std::string_view name) const;
+
     // The files of a folder, hidden ones left out, with paths relative to it, in their order. At
     // most kListedMax. Code::not_found.
     Result<std::vector<UserFile>> list(std::string_view folder, bool recurse) const;
-    // Files and folders directly in `folder` (empty: the whole store), in the form of
-    // GET /v2/userdata. Code::not_found.
+    // All folders, then all files below `folder` (empty: the whole store), each by name, in the
+    // form of GET /v2/userdata. Code::not_found; Code::invalid_argument: it is a file.
     Result<json::array> entries(std::string_view folder) const;
     // Where a file is. Code::not_found.
     Result<std::filesystem::path> find(std::string_view file) const;
-    // Code::conflict when it is there and must not be replaced.
+    // Code::conflict when it is there and must not be replaced; Code::storage_full also when there
+    // are too many files.
     Result<UserFile> write(std::string_view file, std::string_view bytes, bool overwrite);
     // Code::not_found.
     Result<> remove(std::string_view file);
@@ -60,8 +75,11 @@ public:
 private:
     Result<std::filesystem::path> place_of(std::string_view name) const;
     Result<UserFile> about(const std::filesystem::path& path) const;
+    void put_damaged_aside() const;
+    Result<> check_share(std::uint64_t added) const;
 
     std::filesystem::path folder_;
+    UserLimits limits_;
     mutable Mutex mutex_;  // of changes
 };
 

@@ -50,12 +50,42 @@ TEST_F(UserStoreTest, ChangesAtTheSameTimeAreNotLost) {
     EXPECT_EQ(store.settings()->size(), 20U);
 }
 
-TEST_F(UserStoreTest, DamagedSettingsAreNotOverwritten) {
+TEST_F(UserStoreTest, DamagedSettingsAreAsNoneAndArePutAside) {
     std::ofstream(folder_ / "comfy.settings.json") << "{damaged";
     UserStore store(folder_);
-    EXPECT_EQ(store.settings().error().code, Code::storage_unavailable);
-    EXPECT_FALSE(store.change_settings({{"a", 1}}));
-    EXPECT_EQ(fs::file_size(folder_ / "comfy.settings.json"), 8U);
+    EXPECT_EQ(store.settings(), json::object());
+    EXPECT_TRUE(fs::exists(folder_ / "comfy.settings.json"));
+    ASSERT_TRUE(store.change_settings({{"a", 1}}));
+    EXPECT_EQ(store.settings(), (json::object{{"a", 1}}));
+    EXPECT_EQ(fs::file_size(folder_ / "comfy.settings.json.damaged"), 8U);
+}
+
+TEST_F(UserStoreTest, AUserHasAShareOfTheDisk) {
+    UserStore store(folder_, {.files_max = 2, .bytes_max = 10});
+    ASSERT_TRUE(store.write("a", "12345", true));
+    EXPECT_EQ(store.write("b", "123456", true).error().code, Code::storage_full);
+    ASSERT_TRUE(store.write("b", "1", true));
+    EXPECT_EQ(store.write("c", "1", true).error().code, Code::storage_full);
+}
+
+TEST_F(UserStoreTest, EntriesAreAllThatIsBelowAndFoldersComeFirst) {
+    UserStore store(folder_);
+    ASSERT_TRUE(store.write("w/b/c.json", "{}", true));
+    ASSERT_TRUE(store.write("w/A.json", "{}", true));
+    ASSERT_TRUE(store.write("w/.index.json", "{}", true));
+    const auto entries = store.entries("w");
+    ASSERT_TRUE(entries);
+    json::array paths;
+    for (const json::value& entry : *entries) {
+        paths.push_back(entry.at("path"));
+    }
+    EXPECT_EQ(paths, (json::array{"w/b", "w/.index.json", "w/A.json", "w/b/c.json"}));
+    EXPECT_EQ(entries->at(0).at("type"), "directory");
+    EXPECT_FALSE(entries->at(1).as_object().contains("created"));
+    EXPECT_EQ(store.entries("w/A.json").error().code, Code::invalid_argument);
+    EXPECT_EQ(store.entries("x").error().code, Code::not_found);
+    EXPECT_EQ(UserStore(folder_ / "nobody").entries("")->size(), 0U);
+    EXPECT_FALSE(UserStore(folder_ / "nobody").exists());
 }
 
 TEST_F(UserStoreTest, NamesThatLeadOutAreRefused) {
@@ -84,7 +114,7 @@ TEST_F(UserStoreTest, HiddenFilesAreNotListedButCanBeRead) {
     EXPECT_EQ(to_json(*files, false, false), (json::array{"b.json", "sub/a.json"}));
     EXPECT_TRUE(store.find("workflows/.index.json"));
     EXPECT_EQ(store.list("other", false).error().code, Code::not_found);
-    EXPECT_EQ(store.entries("")->size(), 1U);
+    EXPECT_EQ(store.entries("")->size(), 5U);
 }
 
 TEST_F(UserStoreTest, ReplacesOnlyWhenAsked) {

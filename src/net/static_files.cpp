@@ -100,7 +100,14 @@ std::optional<fs::path> find_static(const fs::path& root, std::string_view path)
     }
     fs::path file = inner.empty() ? root / "index.html" : root / inner;
     std::error_code error;
-    return fs::is_regular_file(file, error) ? std::optional(std::move(file)) : std::nullopt;
+    if (!fs::is_regular_file(file, error)) {
+        return std::nullopt;
+    }
+    // A link may lead out too.
+    const fs::path real = fs::canonical(file, error);
+    const fs::path base = error ? fs::path() : fs::canonical(root, error);
+    const bool outside = error || real.lexically_relative(base).string().starts_with("..");
+    return outside ? std::nullopt : std::optional(std::move(file));
 }
 
 Task<Result<>> send_disk_file(Exchange& exchange, Response head, fs::path path) {

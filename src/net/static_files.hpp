@@ -20,7 +20,7 @@ bool matches_etag(std::string_view header, std::string_view etag);
 void tell_part(Response& head, const ByteRange& part, std::uint64_t size);
 
 // The regular file below `root` that a request's path (percent-encoded, with its leading slash)
-// names; "/" is index.html. nullopt: none, or a name that leads out of `root`.
+// names; "/" is index.html. nullopt: none, or a name or a link that leads out of `root`.
 std::optional<std::filesystem::path> find_static(
     const std::filesystem::path& root, std::string_view path
 );

@@ -179,8 +179,8 @@ TEST_F(Files, WhatTheServerIs) {
         EXPECT_EQ(server_.http().get(std::string("/api") + path).json(), json::object()) << path;
     }
     EXPECT_EQ(
-        server_.http().get("/users").json(), parse(R"({"storage": "server", "migrated": true})")
-    );
+        server_.http().get("/users").json(), parse(R"({"storage": "server", "migrated": false})")
+    ) << "nothing is stored yet";
     EXPECT_EQ(server_.http().get("/nothing").status, 404);
     EXPECT_EQ(server_.http().get("/").status, 404) << "no editor";
     const Reply wrong = server_.http().del("/prompt");
@@ -208,7 +208,8 @@ TEST_F(Files, OtherSitesAreKeptOut) {
 TEST_F(Files, SettingsAreKept) {
     EXPECT_EQ(server_.http().post("/api/settings/Comfy.A", "true").status, 200);
     EXPECT_EQ(server_.http().post("/settings", R"({"Comfy.B": {"c": 1}})").status, 200);
-    EXPECT_EQ(server_.http().post("/settings/Comfy.InstalledVersion", "").status, 200);
+    EXPECT_EQ(server_.http().post("/settings/Comfy.InstalledVersion", "").status, 400);
+    EXPECT_EQ(server_.http().get("/users").json_at("/migrated"), true);
     EXPECT_EQ(server_.http().get("/settings/Comfy.A").json(), true);
     server_.stop();
     server_.start();
@@ -235,7 +236,15 @@ TEST_F(Files, DocumentsAreKept) {
         (json::array{"x/b.json", "x", "b.json"})
     );
     EXPECT_EQ(http.get("/userdata?dir=workflows&full_info=true").json().at(0).at("path"), "a.json");
-    EXPECT_EQ(http.get("/v2/userdata?path=workflows").json().as_array().size(), 2U);
+    const json::value below = http.get("/v2/userdata?path=workflows").json();
+    ASSERT_EQ(below.as_array().size(), 3U) << "all that is below, folders first";
+    EXPECT_EQ(below.at(0).at("path"), "workflows/x");
+    EXPECT_EQ(below.at(2).at("path"), "workflows/x/b.json");
+    EXPECT_EQ(http.get("/v2/userdata?path=..").status, 400);
+    EXPECT_EQ(http.get("/v2/userdata?path=workflows%2Fa.json").status, 400);
+    EXPECT_EQ(http.get("/v2/userdata?path=none").status, 404);
+    EXPECT_EQ(http.post("/userdata/x.html", "<script>").status, 200);
+    EXPECT_EQ(http.get("/userdata/x.html").headers.get("Content-Type"), "application/octet-stream");
     EXPECT_EQ(
         http.post("/userdata/workflows%2Fa.json/move/workflows%2Fc.json", "").json(),
         "workflows/c.json"
@@ -267,7 +276,7 @@ TEST(Editor, ItsFilesAreServed) {
     TestServer server(options);
     const Reply page = server.http().get("/");
     EXPECT_EQ(page.status, 200);
-    EXPECT_EQ(page.headers.get("Cache-Control"), "no-cache");
+    EXPECT_EQ(page.headers.get("Cache-Control"), "no-store, must-revalidate");
     EXPECT_TRUE(
         server.http().get("/assets/a.js").headers.get("Content-Type").starts_with("text/javascript")
     );

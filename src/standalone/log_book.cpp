@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "comfy/replies.hpp"
+
 namespace comfyd::standalone {
 
 json::object LogBook::encode(const Line& line) {
@@ -9,13 +11,6 @@ json::object LogBook::encode(const Line& line) {
     entry["t"] = line.time;
     entry["m"] = line.text;
     return entry;
-}
-
-json::object LogBook::with_size(json::array entries) {
-    json::object log;
-    log["entries"] = std::move(entries);
-    log["size"] = {{"cols", 80}, {"rows", 24}};
-    return log;
 }
 
 void LogBook::add(std::string line) {
@@ -30,7 +25,7 @@ void LogBook::add(std::string line) {
     entries.push_back(encode(lines_.back()));
     json::object message;
     message["type"] = "logs";
-    message["data"] = with_size(std::move(entries));
+    message["data"] = comfy::log_panel(std::move(entries));
     const std::string encoded = json::serialize_python(message);
     for (const std::string& client : subscribers_) {
         hub_.send(client, encoded);
@@ -51,20 +46,12 @@ void LogBook::subscribe(const std::string& client_id, bool wanted) {
     }
 }
 
-std::string LogBook::text() const {
-    std::string all;
-    for (const Line& line : lines_) {
-        all += line.time + " - " + line.text;
-    }
-    return all;
-}
-
-json::object LogBook::to_json() const {
+json::array LogBook::lines() const {
     json::array entries;
     for (const Line& line : lines_) {
         entries.push_back(encode(line));
     }
-    return with_size(std::move(entries));
+    return entries;
 }
 
 }  // namespace comfyd::standalone

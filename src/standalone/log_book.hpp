@@ -21,9 +21,7 @@ public:
 
     void add(std::string line);
     void subscribe(const std::string& client_id, bool wanted);
-    // All lines as one text, and {"entries", "size"}.
-    std::string text() const;
-    json::object to_json() const;
+    json::array lines() const;  // {"t", "m"}
 
 private:
     struct Line {
@@ -31,7 +29,6 @@ private:
         std::string text;
     };
     static json::object encode(const Line& line);
-    static json::object with_size(json::array entries);
 
     Hub& hub_;
     const Clock& clock_;

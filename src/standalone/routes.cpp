@@ -7,82 +7,56 @@
 namespace comfyd::standalone {
 namespace {
 
-void add_prompt_routes(Table& table) {
-    using net::Method;
-    table.add(Method::get, "/ws", serve_socket, Where::both);
-    table.add(Method::get, "/prompt", get_prompt, Where::both);
-    table.add(Method::post, "/prompt", post_prompt, Where::both);
-    table.add(Method::get, "/queue", get_queue, Where::both);
-    table.add(Method::post, "/queue", post_queue, Where::both);
-    table.add(Method::post, "/interrupt", post_interrupt, Where::both);
-    table.add(Method::post, "/free", post_free, Where::both);
-    table.add(Method::get, "/history", get_history, Where::both);
-    table.add(Method::post, "/history", post_history, Where::both);
-    table.add(Method::get, "/history/{id}", get_history_of, Where::both);
-    table.add(Method::get, "/jobs", get_jobs, Where::api);
-    table.add(Method::post, "/jobs/cancel", cancel_jobs, Where::api);
-    table.add(Method::get, "/jobs/{id}", get_job, Where::api);
-    table.add(Method::post, "/jobs/{id}/cancel", cancel_job, Where::api);
-}
+using net::Method;
+using Own = Task<> (*)(Call&, Core&);
 
-void add_file_routes(Table& table) {
-    using net::Method;
-    table.add(Method::get, "/view", get_view, Where::both);
-    table.add(Method::post, "/upload/image", upload_image, Where::both);
-    table.add(Method::post, "/upload/mask", upload_mask, Where::both);
-    table.add(Method::get, "/view_metadata/{folder}", get_nothing, Where::both);
-    table.add(Method::get, "/internal/files/{type}", get_folder_files, Where::plain);
-}
+class OwnRoutes {
+public:
+    OwnRoutes(Table& table, Core& core) : table_(table), core_(core) {}
 
-void add_information_routes(Table& table) {
-    using net::Method;
-    table.add(Method::get, "/object_info", get_object_info, Where::both);
-    table.add(Method::get, "/object_info/{class}", get_object_info_of, Where::both);
-    table.add(Method::get, "/system_stats", get_system_stats, Where::both);
-    table.add(Method::get, "/features", get_features, Where::both);
-    table.add(Method::get, "/models", get_models, Where::both);
-    table.add(Method::get, "/models/{folder}", get_models_in, Where::both);
-    table.add(Method::get, "/experiment/models", get_model_folders, Where::both);
-    table.add(Method::get, "/experiment/models/{folder}", get_models_in, Where::both);
-    table.add(
-        Method::get, "/experiment/models/preview/{folder}/{index}/{file}", get_nothing, Where::both
-    );
-    table.add(Method::get, "/embeddings", get_empty_list, Where::both);
-    table.add(Method::get, "/extensions", get_extensions, Where::both);
-    table.add(Method::get, "/i18n", get_empty_object, Where::both);
-    table.add(Method::get, "/global_subgraphs", get_empty_object, Where::both);
-    table.add(Method::get, "/global_subgraphs/{id}", get_nothing, Where::both);
-    table.add(Method::get, "/node_replacements", get_empty_object, Where::both);
-    table.add(Method::get, "/workflow_templates", get_empty_object, Where::both);
-    table.add(Method::get, "/internal/logs", get_logs, Where::plain);
-    table.add(Method::get, "/internal/logs/raw", get_raw_logs, Where::plain);
-    table.add(Method::patch, "/internal/logs/subscribe", subscribe_logs, Where::plain);
-    table.add(Method::get, "/internal/folder_paths", get_folder_paths, Where::plain);
-}
+    void both(Method method, const std::string& path, Own own) {
+        plain(method, path, own);
+        plain(method, "/api" + path, own);
+    }
+    void plain(Method method, const std::string& path, Own own) {
+        table_.add(method, path, [&core = core_, own](Call& call) { return own(call, core); });
+    }
 
-void add_user_routes(Table& table) {
-    using net::Method;
-    table.add(Method::get, "/users", get_users, Where::both);
-    table.add(Method::post, "/users", post_users, Where::both);
-    table.add(Method::get, "/settings", get_settings, Where::both);
-    table.add(Method::post, "/settings", post_settings, Where::both);
-    table.add(Method::get, "/settings/{id}", get_setting, Where::both);
-    table.add(Method::post, "/settings/{id}", post_setting, Where::both);
-    table.add(Method::get, "/userdata", list_userdata, Where::both);
-    table.add(Method::get, "/v2/userdata", list_userdata_v2, Where::both);
-    table.add(Method::get, "/userdata/{file}", get_userdata, Where::both);
-    table.add(Method::post, "/userdata/{file}", post_userdata, Where::both);
-    table.add(Method::del, "/userdata/{file}", delete_userdata, Where::both);
-    table.add(Method::post, "/userdata/{file}/move/{dest}", move_userdata, Where::both);
+private:
+    Table& table_;
+    Core& core_;
+};
+
+void add_own_routes(OwnRoutes routes) {
+    routes.both(Method::get, "/ws", serve_socket);
+    routes.both(Method::get, "/prompt", get_prompt);
+    routes.both(Method::post, "/prompt", post_prompt);
+    routes.both(Method::get, "/queue", get_queue);
+    routes.both(Method::post, "/queue", post_queue);
+    routes.both(Method::post, "/interrupt", post_interrupt);
+    routes.both(Method::post, "/free", post_free);
+    routes.both(Method::get, "/history", get_history);
+    routes.both(Method::post, "/history", post_history);
+    routes.both(Method::get, "/history/{id}", get_history_of);
+    routes.plain(Method::get, "/api/jobs", get_jobs);
+    routes.plain(Method::post, "/api/jobs/cancel", cancel_jobs);
+    routes.plain(Method::get, "/api/jobs/{id}", get_job);
+    routes.plain(Method::post, "/api/jobs/{id}/cancel", cancel_job);
+    routes.both(Method::get, "/view", get_view);
+    routes.both(Method::post, "/upload/image", upload_image);
+    routes.both(Method::post, "/upload/mask", upload_mask);
+    routes.plain(Method::get, "/internal/files/{type}", get_folder_files);
 }
 
 }  // namespace
 
-void add_routes(Table& table) {
-    add_prompt_routes(table);
-    add_file_routes(table);
-    add_information_routes(table);
-    add_user_routes(table);
+void add_routes(Table& table, Core& core, comfy::server::Backend& backend) {
+    add_own_routes({table, core});
+    for (const comfy::server::Route& route : comfy::server::all_routes()) {
+        table.add(route.method, route.path, [&backend, handler = route.handler](Call& call) {
+            return handler(call, backend);
+        });
+    }
 }
 
 Task<std::optional<std::string>> read_bytes(Call& call, Core& core) {
@@ -127,15 +101,6 @@ Task<std::optional<json::object>> read_object(Call& call, Core& core) {
         co_return std::nullopt;
     }
     co_return std::move(body->get_object());
-}
-
-net::Response encode_error(const Error& error) {
-    return comfy::error_reply(info(error.code).http_status, error.message);
-}
-
-bool is_true(const json::object& in, std::string_view key) {
-    const json::value* value = json::find(in, key);
-    return value != nullptr && *value == json::value(true);
 }
 
 }  // namespace comfyd::standalone

@@ -223,7 +223,7 @@ Task<> take_upload(Call& call, Core& core, Content content) {
     if (!body) {
         co_return;
     }
-    const std::string type(call.request.headers.get("Content-Type"));
+    const std::string type(call.request().headers.get("Content-Type"));
     auto response = co_await core.pool.run([&core, &type, &body = *body, &content] {
         return store(core, type, body, content);
     });

@@ -116,7 +116,7 @@ Task<> post_prompt(Call& call, Core& core) {
     if (!text) {
         co_return;
     }
-    const std::string source(call.request.headers.get("Comfy-Usage-Source"));
+    const std::string source(call.request().headers.get("Comfy-Usage-Source"));
     auto decision = co_await core.pool.run([&core, &text = *text, &source] {
         return decide_safely(core, text, source);
     });

@@ -16,6 +16,7 @@
 #include "comfy/replies.hpp"
 #include "net/host_rules.hpp"
 #include "net/io_threads.hpp"
+#include "standalone/backend.hpp"
 #include "standalone/routes.hpp"
 #include "standalone/runner.hpp"
 
@@ -96,7 +97,6 @@ Result<> empty_folder(const fs::path& folder) {
 class Server::Impl {
 public:
     explicit Impl(Options options) : options_(std::move(options)) {
-        add_routes(table_);
         if (options_.listen.is_loopback()) {
             hosts_ = net::HostRules::loopback();
         }
@@ -108,6 +108,8 @@ public:
             return prepared;
         }
         core_ = std::make_unique<Core>(io_.executor(), options_, engine_options());
+        backend_ = std::make_unique<EngineBackend>(*core_);
+        add_routes(table_, *core_, *backend_);
         net::ServerLimits limits;
         limits.body_bytes_max = options_.body_bytes_max;
         limits.bodies_bytes_max = std::max(limits.bodies_bytes_max, options_.body_bytes_max);
@@ -169,7 +171,7 @@ private:
 
     Task<> handle(net::Exchange& exchange) {
         const net::Request& request = exchange.request();
-        Call call{exchange, request};
+        Call call{exchange};
         if (request.method == net::Method::options) {
             co_await answer(call, comfy::empty_reply(200));
             co_return;
@@ -198,7 +200,11 @@ private:
         }
         call.parameters = std::move(match.parameters);
         call.query = net::parse_query(request.query);
-        co_await (match.function != nullptr ? match.function : get_static)(call, *core_);
+        if (match.function != nullptr) {
+            co_await (*match.function)(call);
+        } else {
+            co_await comfy::server::get_editor_file(call, *backend_);
+        }
     }
 
     Task<bool> bring_down() {
@@ -217,6 +223,7 @@ private:
     FolderLock lock_;
     net::IoThread io_{"engine-server"};
     std::unique_ptr<Core> core_;  // after the thread's context: its pools post to it
+    std::unique_ptr<EngineBackend> backend_;
     std::unique_ptr<TaskGroup> tasks_;
     std::unique_ptr<net::Server> server_;
     net::Endpoint endpoint_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/text.hpp"
 
@@ -36,23 +37,8 @@ bool is_loopback(std::string_view host) {
 
 }  // namespace
 
-bool Call::has_query(std::string_view name) const {
-    return std::ranges::any_of(query, [name](const auto& entry) { return entry.first == name; });
-}
-
-std::string_view Call::query_value(std::string_view name) const {
-    const auto found =
-        std::ranges::find_if(query, [name](const auto& entry) { return entry.first == name; });
-    return found == query.end() ? std::string_view() : std::string_view(found->second);
-}
-
-void Table::add(net::Method method, std::string_view pattern, Function function, Where where) {
-    if (where != Where::api) {
-        routes_.push_back({method, split(pattern), function});
-    }
-    if (where != Where::plain) {
-        routes_.push_back({method, split("/api" + std::string(pattern)), function});
-    }
+void Table::add(net::Method method, std::string_view pattern, Function function) {
+    routes_.push_back({method, split(pattern), std::move(function)});
 }
 
 Table::Match Table::match(net::Method method, std::string_view path) const {
@@ -60,12 +46,14 @@ Table::Match Table::match(net::Method method, std::string_view path) const {
     const net::Method wanted = method == net::Method::head ? net::Method::get : method;
     Match match;
     for (const Route& route : routes_) {
-        if (route.segments.size() != segments.size()) {
+        const bool takes_rest = route.segments.back().ends_with("*}");
+        if (takes_rest ? route.segments.size() > segments.size()
+                       : route.segments.size() != segments.size()) {
             continue;
         }
         std::vector<std::string> parameters;
         bool fits = true;
-        for (std::size_t i = 0; fits && i < segments.size(); ++i) {
+        for (std::size_t i = 0; fits && i < route.segments.size(); ++i) {
             if (!route.segments[i].starts_with('{')) {
                 fits = route.segments[i] == segments[i];
                 continue;
@@ -80,7 +68,7 @@ Table::Match Table::match(net::Method method, std::string_view path) const {
             continue;
         }
         if (route.method == wanted) {
-            match.function = route.function;
+            match.function = &route.function;
             match.parameters = std::move(parameters);
             return match;
         }
@@ -105,11 +93,6 @@ bool is_foreign(const net::Request& request) {
                                       : std::string_view(origin).substr(scheme + 3);
     const bool has_port = without_port(site).size() != site.size();
     return site != (has_port ? std::string_view(host) : without_port(host));
-}
-
-Task<> answer(Call& call, net::Response response) {
-    auto sent = co_await call.exchange.send(std::move(response));
-    static_cast<void>(sent);
 }
 
 }  // namespace comfyd::standalone

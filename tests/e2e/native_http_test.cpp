@@ -243,7 +243,12 @@ TEST_F(NativeHttp, DocumentsAreKeptUnderTheirNames) {
     EXPECT_EQ(http().post(move + "?overwrite=false", "").json(), json::value("workflows/c.json"));
     EXPECT_EQ(http().post(move, "").status, 404);
     EXPECT_EQ(http().get("/userdata/workflows%2Fc.json").body, "{}");
-    EXPECT_EQ(http().get("/v2/userdata?path=workflows").json_at("/0/name"), "c.json");
+    const Reply below = http().get("/v2/userdata?path=workflows");
+    EXPECT_EQ(below.json_at("/0/name"), "sub") << "folders come first";
+    EXPECT_EQ(below.json_at("/1/path"), "workflows/c.json");
+    EXPECT_EQ(http().post("/userdata/workflows%2F.hidden.json", "{}").status, 200);
+    EXPECT_EQ(http().get("/userdata?dir=workflows").json(), json::value(json::array{"c.json"}));
+    EXPECT_EQ(http().get("/v2/userdata?path=..").status, 400);
     EXPECT_EQ(http().post("/userdata/x.html", "<script>").status, 200);
     EXPECT_EQ(
         http().get("/userdata/x.html").headers.get("Content-Type"), "application/octet-stream"

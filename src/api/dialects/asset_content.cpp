@@ -1,10 +1,8 @@
 #include "api/dialects/asset_content.hpp"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
-#include "base/text.hpp"
+#include "net/safe_content.hpp"
 #include "net/static_files.hpp"
 
 namespace comfyd::api {
@@ -31,31 +29,12 @@ net::Response make_head(const assets::Asset& asset, bool attachment) {
             : asset.file_path.substr(slash == std::string::npos ? 0 : slash + 1);
     head.headers.set(
         "Content-Disposition",
-        content_disposition(name, attachment || is_active_type(asset.content_type))
+        content_disposition(name, attachment || net::is_active_type(asset.content_type))
     );
     return head;
 }
 
 }  // namespace
-
-bool is_active_type(std::string_view content_type) {
-    constexpr std::array<std::string_view, 9> kActive{
-        "text/html",
-        "text/xml",
-        "text/xsl",
-        "application/xml",
-        "text/javascript",
-        "application/javascript",
-        "application/ecmascript",
-        "application/x-javascript",
-        "application/x-shockwave-flash",
-    };
-    const std::string type = lower(trim(content_type.substr(0, content_type.find(';'))));
-    // Of several parts each may be of any type.
-    return type.starts_with("multipart/") || type.ends_with("+xml") ||
-           type.ends_with("ecmascript") ||
-           std::find(kActive.begin(), kActive.end(), type) != kActive.end();
-}
 
 std::string content_disposition(std::string_view name, bool attachment) {
     std::string plain;

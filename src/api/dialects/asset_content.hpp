@@ -10,9 +10,6 @@
 
 namespace comfyd::api {
 
-// Types that a browser would run in our origin: they are only ever downloaded.
-bool is_active_type(std::string_view content_type);
-
 // `inline; filename="a.png"; filename*=UTF-8''a.png`
 std::string content_disposition(std::string_view name, bool attachment);
 

@@ -7,33 +7,30 @@
 #include "comfy/messages.hpp"
 
 namespace comfyd::api::native {
+namespace {
+
+// A tenant's share of the disk.
+constexpr comfy::UserLimits kUserLimits{
+    .settings_bytes_max = 4 * 1024 * 1024,
+    .files_max = 20'000,
+    .bytes_max = 2ULL * 1024 * 1024 * 1024,
+};
+
+}  // namespace
 
 std::int64_t Context::next_number(const std::string& tenant) {
     const Lock lock(mutex_);
     return numbers_[tenant]++;
 }
 
-net::Response trouble() {
-    return text_reply(500, "500 Internal Server Error\n\nServer got itself in trouble");
+comfy::UserStore& Context::user_of(const std::string& tenant) {
+    const Lock lock(mutex_);
+    const auto folder = admission::tenant_folder(parts.folder, tenant) / "user";
+    return users_.try_emplace(tenant, folder, kUserLimits).first->second;
 }
 
 net::Response encode_native_error(const Error& error) {
-    const int status = info(error.code).http_status;
-    if (error.code == Code::method_not_allowed || error.code == Code::payload_too_large) {
-        return text_reply(
-            status,
-            error.code == Code::method_not_allowed ? "405: Method Not Allowed" : error.message
-        );
-    }
-    const json::object body{
-        {"error",
-         {{"type", to_string(error.code)},
-          {"message", error.message},
-          {"details", ""},
-          {"extra_info", error.details}}},
-        {"node_errors", json::object()},
-    };
-    return json_reply(status, body);
+    return comfy::server::encode_error(error);
 }
 
 Task<Result<json::value>> read_json(Call& call, const Services& services) {

@@ -15,7 +15,8 @@
 #include "api/dialects/native/native.hpp"
 #include "base/mutex.hpp"
 #include "base/turnstile.hpp"
-#include "comfy/replies.hpp"
+#include "comfy/server/call.hpp"
+#include "comfy/user_store.hpp"
 
 namespace comfyd::api::native {
 
@@ -36,9 +37,11 @@ struct Context {
 
     // The number of the tenant's next prompt.
     std::int64_t next_number(const std::string& tenant);
+    comfy::UserStore& user_of(const std::string& tenant);
 
 private:
     Mutex mutex_;
+    std::map<std::string, comfy::UserStore> users_ COMFYD_GUARDED_BY(mutex_);
     std::unordered_map<std::string, std::int64_t> numbers_ COMFYD_GUARDED_BY(mutex_);
 };
 
@@ -46,8 +49,7 @@ using comfy::empty_reply;
 using comfy::json_reply;
 using comfy::json_text_reply;
 using comfy::text_reply;
-// What ComfyUI answers when a handler of its own fails.
-net::Response trouble();
+using comfy::server::trouble;
 net::Response encode_native_error(const Error& error);
 
 // The body as JSON; null for an empty or broken one.

@@ -6,8 +6,6 @@
 
 namespace comfyd::api::native {
 
-json::object server_features(const Services& services);
-
 // Prompts, queue, interrupts
 Task<> post_prompt(Call& call, Context& context);
 Task<> get_prompt(Call& call, Context& context);
@@ -31,41 +29,5 @@ Task<> get_view(Call& call, Context& context);
 Task<> upload_image(Call& call, Context& context);
 Task<> upload_mask(Call& call, Context& context);
 Task<> get_file_names(Call& call, Context& context);
-
-// What the fleet has
-Task<> get_object_info(Call& call, Context& context);
-Task<> get_object_info_of(Call& call, Context& context);
-Task<> get_system_stats(Call& call, Context& context);
-Task<> get_models(Call& call, Context& context);
-Task<> get_models_in(Call& call, Context& context);
-Task<> get_model_folders(Call& call, Context& context);
-Task<> get_model_files(Call& call, Context& context);
-Task<> get_features(Call& call, Context& context);
-Task<> get_logs(Call& call, Context& context);
-Task<> get_raw_logs(Call& call, Context& context);
-Task<> subscribe_logs(Call& call, Context& context);
-Task<> get_folder_paths(Call& call, Context& context);
-// What there is none of here.
-Task<> get_empty_list(Call& call, Context& context);
-Task<> get_empty_object(Call& call, Context& context);
-Task<> get_node_replacements(Call& call, Context& context);
-Task<> get_nothing(Call& call, Context& context);
-
-// What a user stores
-Task<> get_users(Call& call, Context& context);
-Task<> refuse_user(Call& call, Context& context);
-Task<> get_settings(Call& call, Context& context);
-Task<> get_setting(Call& call, Context& context);
-Task<> post_settings(Call& call, Context& context);
-Task<> post_setting(Call& call, Context& context);
-Task<> list_userdata(Call& call, Context& context);
-Task<> list_userdata_v2(Call& call, Context& context);
-Task<> get_userdata(Call& call, Context& context);
-Task<> post_userdata(Call& call, Context& context);
-Task<> delete_userdata(Call& call, Context& context);
-Task<> move_userdata(Call& call, Context& context);
-
-// The editor's files
-Task<> get_frontend(Call& call, Context& context);
 
 }  // namespace comfyd::api::native

@@ -95,7 +95,9 @@ private:
             const json::value* wanted = json::find(*flags, "supports_preview_metadata");
             with_metadata_ = wanted != nullptr && wanted->is_bool() && wanted->get_bool();
         }
-        mailbox_.push(make_frame("feature_flags", server_features(services_)));
+        mailbox_.push(
+            make_frame("feature_flags", comfy::server_features(services_.options.upload_bytes_max))
+        );
     }
 
     std::string encode(const Frame& frame) const {
@@ -151,17 +153,6 @@ std::string new_sid(Time now) {
 }
 
 }  // namespace
-
-json::object server_features(const Services& services) {
-    return {
-        {"supports_preview_metadata", true},
-        {"supports_model_type_tags", true},
-        {"max_upload_size", services.options.upload_bytes_max},
-        {"extension", {{"manager", {{"supports_v4", true}}}}},
-        {"node_replacements", true},
-        {"assets", false},
-    };
-}
 
 Task<> serve_socket(Call& call, Context& context) {
     const Services& services = context.services;

@@ -12,6 +12,7 @@
 #include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "comfy/members.hpp"
+#include "net/safe_content.hpp"
 #include "workflow/files/named_files.hpp"
 
 namespace comfyd::api::native {
@@ -139,7 +140,7 @@ Task<Result<std::string>> read_found(
 
 std::string safe_type(std::string_view name) {
     const std::string type(net::content_type_of(name));
-    return is_active_type(type) ? "application/octet-stream" : type;
+    return net::is_active_type(type) ? "application/octet-stream" : type;
 }
 
 // One upload: the file into the store, the fields into memory.
