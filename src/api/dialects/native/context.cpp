@@ -33,15 +33,6 @@ net::Response encode_native_error(const Error& error) {
     return comfy::server::encode_error(error);
 }
 
-Task<Result<json::value>> read_json(Call& call, const Services& services) {
-    auto body = co_await call.exchange.read_body(services.options.json_body_bytes_max);
-    if (!body) {
-        co_return fail(std::move(body.error()));
-    }
-    auto parsed = comfy::parse_python(*body);
-    co_return parsed ? std::move(*parsed) : json::value();
-}
-
 Task<Result<std::vector<jobs::Job>>> find_jobs(
     Context& context, std::string tenant, std::string prompt_id
 ) {

@@ -52,9 +52,6 @@ using comfy::text_reply;
 using comfy::server::trouble;
 net::Response encode_native_error(const Error& error);
 
-// The body as JSON; null for an empty or broken one.
-Task<Result<json::value>> read_json(Call& call, const Services& services);
-
 // The tenant's jobs that clients know by this id, oldest first; those that are not in the ledger
 // any more are left out.
 Task<Result<std::vector<jobs::Job>>> find_jobs(

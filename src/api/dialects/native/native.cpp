@@ -13,7 +13,6 @@ namespace comfyd::api {
 namespace {
 
 using namespace native;
-using Own = Task<> (*)(Call&, Context&);
 using comfy::server::Handler;
 
 // A request as ComfyUI's surface sees it.
@@ -33,19 +32,17 @@ public:
         route.handler = [context = context_, handler](Call& call) {
             return serve(call, *context, handler);
         };
+        using namespace comfy::server;
+        route.access = handler == post_free ? Access::operators : Access::key;
+        route.token_in_query = handler == get_view;
+        route.streams_body = handler == upload_image || handler == upload_mask;
         router_.add(std::move(route));
     }
-    void both(net::Method method, const std::string& path, Own own) {
-        plain(method, path, own);
-        plain(method, "/api" + path, own);
-    }
-    void plain(net::Method method, const std::string& path, Own own) {
-        Route route = make(method, path);
-        route.handler = [context = context_, own](Call& call) { return own(call, *context); };
-        route.access = own == post_free ? Access::operators : Access::key;
-        route.is_stream = own == serve_socket;
-        route.token_in_query = own == serve_socket || own == get_view;
-        route.streams_body = own == upload_image || own == upload_mask;
+    void add_socket(const std::string& path) {
+        Route route = make(net::Method::get, path);
+        route.handler = [context = context_](Call& call) { return serve_socket(call, *context); };
+        route.is_stream = true;
+        route.token_in_query = true;
         router_.add(std::move(route));
     }
 
@@ -64,35 +61,15 @@ private:
     std::shared_ptr<Context> context_;  // shared by the handlers of all routes
 };
 
-void add_own(Table& table) {
-    using net::Method;
-    table.both(Method::get, "/ws", serve_socket);
-    table.both(Method::get, "/prompt", get_prompt);
-    table.both(Method::post, "/prompt", post_prompt);
-    table.both(Method::get, "/queue", get_queue);
-    table.both(Method::post, "/queue", post_queue);
-    table.both(Method::post, "/interrupt", post_interrupt);
-    table.both(Method::post, "/free", post_free);
-    table.both(Method::get, "/history", get_history);
-    table.both(Method::get, "/history/{prompt_id}", get_history_of);
-    table.both(Method::post, "/history", post_history);
-    table.plain(Method::get, "/api/jobs", get_jobs);
-    table.plain(Method::get, "/api/jobs/{job_id}", get_job);
-    table.plain(Method::post, "/api/jobs/{job_id}/cancel", cancel_job);
-    table.plain(Method::post, "/api/jobs/cancel", cancel_jobs);
-    table.both(Method::get, "/view", get_view);
-    table.both(Method::post, "/upload/image", upload_image);
-    table.both(Method::post, "/upload/mask", upload_mask);
-    table.plain(Method::get, "/internal/files/{type}", get_file_names);
-}
-
 }  // namespace
 
 void add_native(Router& router, const Services& services, NativeParts parts) {
     const auto context = std::make_shared<Context>(services, std::move(parts));
     services.jobs.observe(context->board);
     Table table(router, context);
-    add_own(table);
+    for (const char* path : {"/ws", "/api/ws"}) {
+        table.add_socket(path);
+    }
     for (const comfy::server::Route& route : comfy::server::all_routes()) {
         table.add(route.method, route.path, route.handler);
     }
