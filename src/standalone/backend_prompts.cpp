@@ -1,4 +1,4 @@
-// Prompts: taking, listing and stopping them.
+// Prompts: taking, listing and stopping them, and who is told of them.
 #include <utility>
 
 #include "base/log.hpp"
@@ -12,6 +12,8 @@ namespace comfyd::standalone {
 namespace {
 
 namespace server = comfy::server;
+
+constexpr std::size_t kFramesMax = 100'000;  // that wait for one socket
 
 struct Checked {
     std::shared_ptr<Prompt> prompt;
@@ -97,7 +99,7 @@ Decision decide_safely(Core& core, const std::string& text, const std::string& u
     }
 }
 
-class UntilAnswered final : public server::Silence {
+class UntilAnswered final : public server::Hold {
 public:
     UntilAnswered(Core& core, PromptPtr prompt) : core_(core), prompt_(std::move(prompt)) {}
     ~UntilAnswered() override {
@@ -143,6 +145,31 @@ Task<Result<tl::expected<server::AcceptedPrompt, server::PromptRefusal>>> Engine
         std::move(decision->node_errors),
         std::make_unique<UntilAnswered>(core_, prompt)
     });
+}
+
+server::SocketRules EngineBackend::socket_rules() const {
+    server::SocketRules rules;
+    rules.mailbox.frames_max = kFramesMax;
+    rules.mailbox.text_bytes_max = core_.options.socket_bytes_max;
+    rules.mailbox.picture_bytes_max.reset();  // some nodes give their results so
+    rules.mailbox.lagging = kFramesMax;
+    return rules;
+}
+
+Result<std::unique_ptr<server::Hold>> EngineBackend::reserve_socket() {
+    return core_.hub.reserve();
+}
+
+Task<server::Seat> EngineBackend::attach(
+    std::string client_id, std::shared_ptr<server::Mailbox> mailbox
+) {
+    server::Seat seat;
+    seat.unfinished = core_.remaining();
+    if (core_.running && core_.running->prompt->client_id == client_id) {
+        seat.current_node = core_.running->story->current_node();
+    }
+    seat.seat = core_.hub.attach(std::move(client_id), std::move(mailbox));
+    co_return seat;
 }
 
 Task<std::size_t> EngineBackend::unfinished() {

@@ -18,6 +18,7 @@
 #include "base/task.hpp"
 #include "comfy/replies.hpp"
 #include "comfy/server/files.hpp"
+#include "comfy/server/mailbox.hpp"
 #include "comfy/server/prompt_views.hpp"
 #include "comfy/user_store.hpp"
 
@@ -57,20 +58,20 @@ struct PromptPost {
     std::string usage_source;  // what the client says of itself; empty: nothing
 };
 
-// Nothing is told of a prompt while this lives.
-class Silence {
+// Something that lasts as long as this lives.
+class Hold {
 public:
-    Silence() = default;
-    virtual ~Silence() = default;
-    Silence(const Silence&) = delete;
-    Silence& operator=(const Silence&) = delete;
+    Hold() = default;
+    virtual ~Hold() = default;
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
 };
 
 struct AcceptedPrompt {
     std::string id;
     json::value number;
-    json::object node_errors;  // of the part that does not run
-    std::unique_ptr<Silence> silence;
+    json::object node_errors;       // of the part that does not run
+    std::unique_ptr<Hold> silence;  // nothing is told of it meanwhile
 };
 
 struct PromptRefusal {
@@ -89,6 +90,19 @@ public:
 
     // Code::payload_too_large, Code::storage_*.
     virtual Result<> append(std::string_view piece) = 0;
+};
+
+struct SocketRules {
+    net::WebSocketOptions options{};
+    MailboxLimits mailbox{};
+    Millis patience{15'000};  // after which a silent socket looks whether the server stops
+};
+
+// A socket among those who are told.
+struct Seat {
+    std::size_t unfinished = 0;    // prompts of the caller
+    std::string current_node{};    // of the client's run, where it is in the middle of one
+    std::unique_ptr<Hold> seat{};  // messages come into the mailbox meanwhile
 };
 
 class Backend {
@@ -112,6 +126,15 @@ public:
     // Stops it whether it waits or runs. False: it does neither.
     virtual Task<Result<bool>> cancel(std::string id) = 0;
     virtual Task<> free_memory(bool models, bool results) = 0;
+
+    // Who is told of them
+
+    virtual SocketRules socket_rules() const = 0;
+    // Room for one more socket. Code::too_many_streams.
+    virtual Result<std::unique_ptr<Hold>> reserve_socket() = 0;
+    // From now on the mailbox gets what the caller and the client of this id are told. The newest
+    // mailbox of an id gets the messages of its prompts; when it goes, the one before does.
+    virtual Task<Seat> attach(std::string client_id, std::shared_ptr<Mailbox> mailbox) = 0;
 
     // What became of prompts
 

@@ -30,6 +30,7 @@ private:
 
 void add_prompts(Paths& paths) {
     using net::Method;
+    paths.get("/ws", serve_socket);
     paths.get("/prompt", get_prompt);
     paths.post("/prompt", post_prompt);
     paths.get("/queue", get_queue);

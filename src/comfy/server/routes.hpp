@@ -31,6 +31,7 @@ Task<> get_queue(Call& call, Backend& backend);
 Task<> post_queue(Call& call, Backend& backend);
 Task<> post_interrupt(Call& call, Backend& backend);
 Task<> post_free(Call& call, Backend& backend);
+Task<> serve_socket(Call& call, Backend& backend);
 
 // History and jobs
 Task<> get_history(Call& call, Backend& backend);

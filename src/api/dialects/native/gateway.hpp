@@ -25,6 +25,12 @@ public:
     Task<Result<bool>> cancel(std::string id) override;
     Task<> free_memory(bool models, bool results) override;
 
+    comfy::server::SocketRules socket_rules() const override;
+    Result<std::unique_ptr<comfy::server::Hold>> reserve_socket() override;
+    Task<comfy::server::Seat> attach(
+        std::string client_id, std::shared_ptr<comfy::server::Mailbox> mailbox
+    ) override;
+
     Task<Result<comfy::server::HistoryPage>> history(
         std::optional<std::int64_t> max_items, std::optional<std::int64_t> offset
     ) override;

@@ -5,7 +5,6 @@
 
 #include "api/dialects/native/gateway.hpp"
 #include "api/dialects/native/openapi.hpp"
-#include "api/dialects/native/routes.hpp"
 #include "api/dialects/prompt_sync/prompt_sync.hpp"
 #include "comfy/server/routes.hpp"
 
@@ -34,15 +33,9 @@ public:
         };
         using namespace comfy::server;
         route.access = handler == post_free ? Access::operators : Access::key;
-        route.token_in_query = handler == get_view;
+        route.is_stream = handler == serve_socket;
+        route.token_in_query = handler == serve_socket || handler == get_view;
         route.streams_body = handler == upload_image || handler == upload_mask;
-        router_.add(std::move(route));
-    }
-    void add_socket(const std::string& path) {
-        Route route = make(net::Method::get, path);
-        route.handler = [context = context_](Call& call) { return serve_socket(call, *context); };
-        route.is_stream = true;
-        route.token_in_query = true;
         router_.add(std::move(route));
     }
 
@@ -51,7 +44,7 @@ private:
         Route route;
         route.method = method;
         route.pattern = path;
-        route.encode_error = encode_native_error;
+        route.encode_error = comfy::server::encode_error;
         route.operation = document_route(method, path);
         route.options_status = 200;
         return route;
@@ -67,9 +60,6 @@ void add_native(Router& router, const Services& services, NativeParts parts) {
     const auto context = std::make_shared<Context>(services, std::move(parts));
     services.jobs.observe(context->board);
     Table table(router, context);
-    for (const char* path : {"/ws", "/api/ws"}) {
-        table.add_socket(path);
-    }
     for (const comfy::server::Route& route : comfy::server::all_routes()) {
         table.add(route.method, route.path, route.handler);
     }

@@ -53,7 +53,7 @@ Result<> decode_options(
     return decode_reuse(options, spec);
 }
 
-class UntilAnswered final : public server::Silence {
+class UntilAnswered final : public server::Hold {
 public:
     UntilAnswered(Context& context, const JobId& job) : context_(context), job_(job) {
         boost::asio::post(context_.services.jobs.core(), [board = context_.board, job] {

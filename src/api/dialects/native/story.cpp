@@ -149,10 +149,6 @@ comfy::JobStatus status_of(jobs::State state) {
 
 }  // namespace
 
-json::object status_data(std::size_t queue_remaining) {
-    return {{"status", {{"exec_info", {{"queue_remaining", queue_remaining}}}}}};
-}
-
 std::pair<std::string, json::object> ending(
     const jobs::Job& job, const std::string& prompt_id, const RunNotes& notes, Time at
 ) {

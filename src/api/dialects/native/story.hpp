@@ -11,9 +11,6 @@
 
 namespace comfyd::api::native {
 
-// {"status": {"exec_info": {"queue_remaining": n}}}
-json::object status_data(std::size_t queue_remaining);
-
 // The last message about a job that ran: execution_success, execution_error or
 // execution_interrupted, and its data.
 std::pair<std::string, json::object> ending(
