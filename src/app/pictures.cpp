@@ -43,8 +43,10 @@ Result<std::string> make(std::vector<std::string> arguments, std::string_view in
     );
 }
 
-const char* name_of(api::PictureRequest::Channel channel) {
-    using Channel = api::PictureRequest::Channel;
+using comfy::server::Channel;
+using comfy::server::PictureFormat;
+
+const char* name_of(Channel channel) {
     switch (channel) {
         case Channel::rgb:
             return "rgb";
@@ -56,17 +58,31 @@ const char* name_of(api::PictureRequest::Channel channel) {
     return "rgba";
 }
 
+const char* name_of(PictureFormat format) {
+    switch (format) {
+        case PictureFormat::webp:
+            return "webp";
+        case PictureFormat::jpeg:
+            return "jpeg";
+        case PictureFormat::png:
+            break;
+    }
+    return "png";
+}
+
 }  // namespace
 
-Result<std::string> convert_picture(const api::PictureRequest& request) {
+Result<std::string> convert_picture(
+    const std::string& picture, const comfy::server::PictureForm& form
+) {
     return make(
         {"--channel",
-         name_of(request.channel),
+         name_of(form.channel),
          "--format",
-         request.format,
+         name_of(form.format),
          "--quality",
-         std::to_string(request.quality)},
-        request.bytes
+         std::to_string(form.quality)},
+        picture
     );
 }
 

@@ -4,12 +4,15 @@
 
 #include <string>
 
-#include "api/dialects/native/native.hpp"
+#include "base/error.hpp"
+#include "comfy/server/files.hpp"
 
 namespace comfyd::app {
 
 // Code::invalid_argument for what is no picture, or one that ends or holds up whoever reads it.
-Result<std::string> convert_picture(const api::PictureRequest& request);
+Result<std::string> convert_picture(
+    const std::string& picture, const comfy::server::PictureForm& form
+);
 // `picture` with the alpha of `mask`, which is stretched where the sizes differ; PNG.
 Result<std::string> replace_alpha(const std::string& picture, const std::string& mask);
 

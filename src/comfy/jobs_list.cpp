@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdint>
+#include <limits>
 
 #include "base/text.hpp"
 #include "comfy/members.hpp"
@@ -19,13 +19,6 @@ constexpr std::array<std::pair<JobStatus, std::string_view>, 5> kStatuses{{
     {JobStatus::cancelled, "cancelled"},
 }};
 
-std::optional<std::int64_t> to_integer(std::string_view text) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    return whole ? std::optional(number) : std::nullopt;
-}
-
 std::optional<std::string> read_statuses(std::string_view text, JobsQuery& into) {
     while (!text.empty()) {
         const auto comma = std::min(text.find(','), text.size());
@@ -36,8 +29,8 @@ std::optional<std::string> read_statuses(std::string_view text, JobsQuery& into)
         }
         const auto status = parse_job_status(word);
         if (!status) {
-            return "unknown status '" + std::string(word) +
-                   "'; known are pending, in_progress, completed, failed and cancelled";
+            return "Invalid status value(s): " + std::string(word) +
+                   ". Valid values: pending, in_progress, completed, failed, cancelled";
         }
         into.statuses.push_back(*status);
     }
@@ -55,16 +48,16 @@ std::optional<std::string> read_one(
         into.workflow_id = value;
     } else if (name == "sort_by") {
         if (value != "created_at" && value != "execution_duration") {
-            return "sort_by must be created_at or execution_duration";
+            return "sort_by must be one of: ['created_at', 'execution_duration']";
         }
         into.by_duration = value == "execution_duration";
     } else if (name == "sort_order") {
         if (value != "asc" && value != "desc") {
-            return "sort_order must be asc or desc";
+            return "sort_order must be 'asc' or 'desc'";
         }
         into.ascending = value == "asc";
     } else if (name == "limit") {
-        const auto limit = to_integer(value);
+        const auto limit = python_integer(value);
         if (!limit) {
             return "limit must be an integer";
         }
@@ -73,7 +66,7 @@ std::optional<std::string> read_one(
         }
         into.limit = static_cast<std::size_t>(*limit);
     } else if (name == "offset") {
-        const auto offset = to_integer(value);
+        const auto offset = python_integer(value);
         if (!offset) {
             return "offset must be an integer";
         }
@@ -204,12 +197,22 @@ tl::expected<JobsQuery, std::string> parse_jobs_query(
     return parsed;
 }
 
-json::object pagination(const JobsQuery& query, std::size_t shown, std::size_t total) {
+std::optional<std::int64_t> python_integer(std::string_view text) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (end != text.data() + text.size() || error == std::errc::invalid_argument) {
+        return std::nullopt;
+    }
+    using Limits = std::numeric_limits<std::int64_t>;
+    return error == std::errc() ? number : text.starts_with('-') ? Limits::min() : Limits::max();
+}
+
+json::object pagination(const JobsQuery& query, std::size_t total, bool has_more) {
     json::object page;
     page["offset"] = query.offset;
     page["limit"] = query.limit ? json::value(*query.limit) : json::value();
     page["total"] = total;
-    page["has_more"] = query.offset + shown < total;
+    page["has_more"] = has_more;
     return page;
 }
 

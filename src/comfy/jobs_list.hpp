@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,8 +36,11 @@ tl::expected<JobsQuery, std::string> parse_jobs_query(
     const std::vector<std::pair<std::string, std::string>>& query
 );
 
-// {"offset", "limit", "total", "has_more"}; `shown`: how many entries the answer has.
-json::object pagination(const JobsQuery& query, std::size_t shown, std::size_t total);
+// A whole number as Python reads one of a query: one that is too long is as good as the largest.
+std::optional<std::int64_t> python_integer(std::string_view text);
+
+// {"offset", "limit", "total", "has_more"}
+json::object pagination(const JobsQuery& query, std::size_t total, bool has_more);
 
 // What a history's `outputs` (node id -> ui) come to.
 struct OutputsSummary {

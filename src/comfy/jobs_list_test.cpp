@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace comfyd::comfy {
 namespace {
 
@@ -35,11 +37,20 @@ TEST(JobsQuery, SaysWhatIsWrong) {
              {"limit", "0"},
              {"limit", "1.5"},
              {"limit", ""},
-             {"offset", "99999999999999999999"},
+             {"offset", "x"},
          }) {
         const auto query = parse_jobs_query({{name, value}});
         ASSERT_FALSE(query) << name << value;
         EXPECT_NE(query.error().find(name), std::string::npos);
+    }
+}
+
+TEST(JobsQuery, NumbersHaveNoEnd) {
+    EXPECT_EQ(python_integer("99999999999999999999"), std::numeric_limits<std::int64_t>::max());
+    EXPECT_EQ(python_integer("-99999999999999999999"), std::numeric_limits<std::int64_t>::min());
+    EXPECT_EQ(python_integer("-7"), -7);
+    for (const char* text : {"", "x", "1.5", "7x"}) {
+        EXPECT_FALSE(python_integer(text)) << text;
     }
 }
 
@@ -55,10 +66,10 @@ TEST(Pagination, SaysWhetherThereIsMore) {
     query.limit = 2;
     query.offset = 1;
     EXPECT_EQ(
-        pagination(query, 2, 4),
+        pagination(query, 4, true),
         *json::parse_object(R"({"offset": 1, "limit": 2, "total": 4, "has_more": true})")
     );
-    EXPECT_EQ(pagination(query, 2, 3).at("has_more"), false);
+    EXPECT_EQ(pagination(query, 3, false).at("has_more"), false);
 }
 
 TEST(OutputsSummary, CountsAndPicksASavedPicture) {

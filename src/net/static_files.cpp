@@ -28,11 +28,39 @@ std::string etag_of(const struct stat& about) {
            '"';
 }
 
-bool is_unchanged(const Headers& asked, const std::string& etag, const std::string& modified) {
+bool is_unchanged(const Headers& asked, const Headers& told) {
     if (asked.contains("If-None-Match")) {
-        return matches_etag(asked.get("If-None-Match"), etag);
+        return told.contains("ETag") && matches_etag(asked.get("If-None-Match"), told.get("ETag"));
     }
-    return asked.get("If-Modified-Since") == modified;
+    return told.contains("Last-Modified") &&
+           asked.get("If-Modified-Since") == told.get("Last-Modified");
+}
+
+bool holds(std::string_view condition, const Headers& told) {
+    return condition.empty() || condition == told.get("ETag") ||
+           condition == told.get("Last-Modified");
+}
+
+// Which part of the content is to be sent, and the head of that answer. nullopt: the head alone is
+// the answer.
+std::optional<ByteRange> choose_part(const Headers& asked, Response& head, std::uint64_t bytes) {
+    head.headers.set("Accept-Ranges", "bytes");
+    if (is_unchanged(asked, head.headers)) {
+        head.status = 304;
+        return std::nullopt;
+    }
+    const bool wants_part = holds(asked.get("If-Range"), head.headers);
+    const auto range = parse_range(wants_part ? asked.get("Range") : "", bytes);
+    if (!range) {
+        head = {};
+        head.status = 416;
+        head.headers.set("Content-Range", "bytes */" + std::to_string(bytes));
+        return std::nullopt;
+    }
+    if (*range) {
+        tell_part(head, **range, bytes);
+    }
+    return range->value_or(ByteRange{0, bytes});
 }
 
 }  // namespace
@@ -116,40 +144,33 @@ Task<Result<>> send_disk_file(Exchange& exchange, Response head, fs::path path) 
         co_return fail(Code::not_found, "there is no such file");
     }
     const auto bytes = static_cast<std::uint64_t>(about.st_size);
-    const std::string etag = etag_of(about);
-    const std::string modified = http_date(about.st_mtim.tv_sec);
     if (!head.headers.contains("Content-Type")) {
         head.headers.set("Content-Type", std::string(content_type_of(path.filename().string())));
     }
-    head.headers.set("ETag", etag);
-    head.headers.set("Last-Modified", modified);
-    head.headers.set("Accept-Ranges", "bytes");
-    const Headers& asked = exchange.request().headers;
-    if (is_unchanged(asked, etag, modified)) {
-        head.status = 304;
-        auto sent = co_await exchange.send(std::move(head));
-        co_return sent;
+    if (!head.headers.contains("ETag")) {
+        head.headers.set("ETag", etag_of(about));
     }
-    const std::string_view condition = asked.get("If-Range");
-    const bool wants_part = condition.empty() || condition == etag || condition == modified;
-    const auto range = parse_range(wants_part ? asked.get("Range") : "", bytes);
-    if (!range) {
-        Response refusal;
-        refusal.status = 416;
-        refusal.headers.set("Content-Range", "bytes */" + std::to_string(bytes));
-        auto sent = co_await exchange.send(std::move(refusal));
-        co_return sent;
+    head.headers.set("Last-Modified", http_date(about.st_mtim.tv_sec));
+    const auto part = choose_part(exchange.request().headers, head, bytes);
+    if (!part) {
+        auto told = co_await exchange.send(std::move(head));
+        co_return told;
     }
-    FileBody file{path.string(), 0, bytes};
-    if (*range) {
-        file.offset = (*range)->first;
-        file.length = (*range)->length;
-        tell_part(head, **range, bytes);
-    }
+    FileBody file{path.string(), part->first, part->length};
     auto sent = co_await exchange.send_file(std::move(head), std::move(file));
     if (!sent && !exchange.answered()) {
         co_return fail(Code::not_found, "the file cannot be read");
     }
+    co_return sent;
+}
+
+Task<Result<>> send_bytes(Exchange& exchange, Response head, std::string bytes) {
+    const auto part = choose_part(exchange.request().headers, head, bytes.size());
+    if (part) {
+        head.body = part->length == bytes.size() ? std::move(bytes)
+                                                 : bytes.substr(part->first, part->length);
+    }
+    auto sent = co_await exchange.send(std::move(head));
     co_return sent;
 }
 

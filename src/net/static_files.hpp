@@ -29,5 +29,8 @@ std::optional<std::filesystem::path> find_static(
 // `head` has are kept; without a Content-Type it is told by the name. Code::not_found, with nothing
 // sent, when there is no such file; any other failure means that the client is gone.
 Task<Result<>> send_disk_file(Exchange& exchange, Response head, std::filesystem::path path);
+// The same for bytes that are no file; without an ETag no condition holds. A failure means that the
+// client is gone.
+Task<Result<>> send_bytes(Exchange& exchange, Response head, std::string bytes);
 
 }  // namespace comfyd::net

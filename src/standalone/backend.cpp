@@ -11,7 +11,7 @@ namespace server = comfy::server;
 
 server::Limits EngineBackend::limits() const {
     const std::uint64_t bytes_max = core_.options.body_bytes_max;
-    return {bytes_max, bytes_max, bytes_max};
+    return {bytes_max, bytes_max, bytes_max, bytes_max};
 }
 
 Task<server::Document> EngineBackend::node_classes() {

@@ -23,16 +23,14 @@ Core::Core(Executor on, Options with, engine::EngineOptions engine_options)
       folders(engine_options.folders),
       engine(all_classes(engine_options), engine_options),
       users(options.data / "user" / "default"),
-      hub(options.sockets_max, options.socket_bytes_max),
+      hub(options.sockets_max),
       logs(hub, clock),
       queue(options.pending_max, options.pending_bytes_max),
       history(options.history_max, options.history_bytes_max),
       wake(on) {}
 
 void Core::tell_status() {
-    comfy::Status status;
-    status.queue_remaining = static_cast<std::int64_t>(remaining());
-    hub.broadcast(comfy::encode_text(status));
+    hub.broadcast(comfy::server::make_status(remaining(), false));
 }
 
 engine::Owner Core::owner_named(const std::string& name) const {

@@ -81,17 +81,6 @@ std::string numbered(const std::string& name, int number) {
 
 }  // namespace
 
-void take_annotation(FileName& file) {
-    for (const char* type : {"input", "output", "temp"}) {
-        const std::string ending = std::string(" [") + type + "]";
-        if (file.name.ends_with(ending)) {
-            file.name.resize(file.name.size() - ending.size());
-            file.type = type;
-            return;
-        }
-    }
-}
-
 const fs::path* folder_of(const engine::Folders& folders, std::string_view type) {
     if (type == "input") {
         return &folders.input;
@@ -111,18 +100,11 @@ Result<fs::path> place_below(const fs::path& outer, std::string_view inner) {
     return place.has_filename() ? place : place.parent_path();
 }
 
-Result<fs::path> find_file(const engine::Folders& folders, FileName file) {
-    take_annotation(file);
+Result<fs::path> find_file(const engine::Folders& folders, const FileName& file) {
     const fs::path* root = folder_of(folders, file.type);
-    if (root == nullptr || file.name.empty() || file.name.front() == '/' ||
-        file.name.find("..") != std::string::npos) {
-        return fail(Code::invalid_argument, "this is no name of a file or no type of a folder");
-    }
-    auto folder = place_below(*root, file.subfolder);
-    if (!folder) {
-        return folder;
-    }
-    auto place = place_below(*folder, fs::path(file.name).filename().string());
+    auto folder = root == nullptr ? Result<fs::path>(fail(Code::not_found, "type"))
+                                  : place_below(*root, file.subfolder);
+    auto place = folder ? place_below(*folder, file.name) : folder;
     std::error_code error;
     if (!place || !fs::is_regular_file(*place, error)) {
         return fail(Code::not_found, "there is no such file");

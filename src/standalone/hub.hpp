@@ -1,48 +1,36 @@
 // The WebSockets of the server's clients. Belongs to the server's thread.
 //
 // A client that has several sockets under one id is told of its prompts by the newest; when that
-// goes, by the one before. Nobody waits for a client that does not read: it is cut off when too
-// much waits for it.
+// goes, by the one before.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/task.hpp"
-#include "comfy/messages.hpp"
-#include "net/server.hpp"
+#include "comfy/server/backend.hpp"
 
 namespace comfyd::standalone {
 
 class Hub {
 public:
-    Hub(std::size_t sockets_max, std::size_t bytes_max)
-        : sockets_max_(sockets_max), bytes_max_(bytes_max) {}
+    explicit Hub(std::size_t sockets_max) : sockets_max_(sockets_max) {}
 
-    // What a new socket is told first, by its id.
-    using Greeting = std::function<std::vector<std::string>(const std::string& client_id)>;
-    // Serves one connection until it ends. `features`: the answer to a client's own.
-    Task<> serve(
-        net::Exchange& exchange, std::string client_id, Greeting greeting, std::string features
+    // Room for one more. Code::too_many_streams.
+    Result<std::unique_ptr<comfy::server::Hold>> reserve();
+    std::unique_ptr<comfy::server::Hold> attach(
+        std::string client_id, std::shared_ptr<comfy::server::Mailbox> mailbox
     );
 
-    void broadcast(const std::string& text);
+    void broadcast(const comfy::server::FramePtr& frame) const;
     // To the newest socket of the client; an empty id: to all.
-    void send(std::string_view client_id, const std::string& text);
-    void send(std::string_view client_id, const comfy::Preview& preview);
-    void broadcast(const comfy::NodeText& text);
-    // The client's submission was answered just now. Clients of the older kind, which tell no
-    // features, begin to listen only when they have read that answer: they are told the next
-    // messages a little later than a small prompt takes here.
-    void hesitate(std::string_view client_id);
+    void send(std::string_view client_id, const comfy::server::FramePtr& frame) const;
+    // The client's submission was answered just now (comfy/server/mailbox.hpp).
+    void hesitate(std::string_view client_id) const;
     // Whether anybody would hear what is sent to this id.
     bool listens(std::string_view client_id) const;
-
     // Whether much waits for those who would hear it: what is soon out of date may be left out.
     bool is_behind(std::string_view client_id) const;
 
@@ -50,18 +38,19 @@ public:
     void close();
 
 private:
-    struct Socket;
-    class Conversation;
-    using SocketPtr = std::shared_ptr<Socket>;  // its connection and the list
-    using FramePtr = std::shared_ptr<const std::string>;
+    class Room;
+    class Place;
+    struct Socket {
+        std::string client_id;
+        std::shared_ptr<comfy::server::Mailbox> mailbox;  // shared with the connection
+    };
 
-    Socket* newest(std::string_view client_id) const;
-    void push(Socket& socket, FramePtr data, bool binary) const;
+    comfy::server::Mailbox* newest(std::string_view client_id) const;
 
     std::size_t sockets_max_;
-    std::size_t bytes_max_;
+    std::size_t open_ = 0;
     bool closed_ = false;
-    std::vector<SocketPtr> sockets_;  // oldest first
+    std::vector<Socket> sockets_;  // oldest first
 };
 
 }  // namespace comfyd::standalone

@@ -23,12 +23,9 @@ void LogBook::add(std::string line) {
     }
     json::array entries;
     entries.push_back(encode(lines_.back()));
-    json::object message;
-    message["type"] = "logs";
-    message["data"] = comfy::log_panel(std::move(entries));
-    const std::string encoded = json::serialize_python(message);
+    const auto frame = comfy::server::make_frame("logs", comfy::log_panel(std::move(entries)));
     for (const std::string& client : subscribers_) {
-        hub_.send(client, encoded);
+        hub_.send(client, frame);
     }
 }
 

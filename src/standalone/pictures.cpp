@@ -57,11 +57,7 @@ Result<std::string> checked(Encoded encoded) {
 }  // namespace
 
 Result<std::string> convert_picture(
-    std::string_view file,
-    Channel channel,
-    PictureFormat format,
-    int quality,
-    std::chrono::nanoseconds time_max
+    std::string_view file, const PictureForm& form, std::chrono::nanoseconds time_max
 ) {
     const auto stopped = out_of_time(time_max);
     auto bitmap = decode(file, stopped);
@@ -69,15 +65,16 @@ Result<std::string> convert_picture(
         return fail(std::move(bitmap.error()));
     }
     std::size_t channels = 4;
-    if (channel == Channel::alpha) {
+    if (form.channel == Channel::alpha) {
         for (std::size_t i = 0; i + 3 < bitmap->rgba.size(); i += 4) {
             bitmap->rgba[i] = bitmap->rgba[i + 1] = bitmap->rgba[i + 2] = 0;
         }
-    } else if (channel == Channel::rgb || format == PictureFormat::jpeg || !bitmap->has_alpha) {
+    } else if (form.channel == Channel::rgb || form.format == PictureFormat::jpeg ||
+               !bitmap->has_alpha) {
         bitmap->rgba = without_alpha(bitmap->rgba);
         channels = 3;
     }
-    if (format == PictureFormat::png) {
+    if (form.format == PictureFormat::png) {
         return checked(engine::encode_png(
             engine::PngBytes{bitmap->rgba.data(), bitmap->width, bitmap->height, channels},
             kPngLevel,
@@ -85,11 +82,11 @@ Result<std::string> convert_picture(
         ));
     }
     const pictures::Pixels pixels{bitmap->rgba.data(), bitmap->width, bitmap->height, channels};
-    if (format == PictureFormat::jpeg) {
-        return checked(pictures::encode_jpeg(pixels, quality));
+    if (form.format == PictureFormat::jpeg) {
+        return checked(pictures::encode_jpeg(pixels, form.quality));
     }
     pictures::WebpOptions options;
-    options.quality = quality;
+    options.quality = form.quality;
     return checked(pictures::encode_webp(pixels, options, stopped));
 }
 

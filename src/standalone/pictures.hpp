@@ -7,21 +7,21 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "comfy/server/files.hpp"
 
 namespace comfyd::standalone {
 
-enum class Channel { rgba, rgb, alpha };
-enum class PictureFormat { webp, jpeg, png };
+using comfy::server::Channel;
+using comfy::server::PictureForm;
+using comfy::server::PictureFormat;
 
 // A picture that takes longer was made to take long.
 inline constexpr std::chrono::seconds kPictureTimeMax{10};
 
-// `alpha`: black with the picture's alpha. `quality` 1 to 100, not of PNG.
+// Channel::alpha: black with the picture's alpha.
 Result<std::string> convert_picture(
     std::string_view file,
-    Channel channel,
-    PictureFormat format,
-    int quality,
+    const PictureForm& form,
     std::chrono::nanoseconds time_max = kPictureTimeMax
 );
 

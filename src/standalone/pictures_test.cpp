@@ -14,7 +14,7 @@ TEST(Pictures, ThatTakeTooLongAreGivenUp) {
     const auto png = engine::encode_png(engine::PngBytes{pixels.data(), 64, 64, 3}, 1, {});
     ASSERT_TRUE(png);
     const auto convert = [&](std::chrono::nanoseconds time_max) {
-        return convert_picture(*png, Channel::rgb, PictureFormat::webp, 80, time_max);
+        return convert_picture(*png, {Channel::rgb, PictureFormat::webp, 80}, time_max);
     };
     EXPECT_TRUE(convert(kPictureTimeMax));
     const auto late = convert(std::chrono::nanoseconds(-1));

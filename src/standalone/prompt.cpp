@@ -5,88 +5,59 @@
 namespace comfyd::standalone {
 namespace {
 
-json::object make_job(const Prompt& prompt, comfy::JobStatus status) {
-    json::object job;
-    job["id"] = prompt.id;
-    job["status"] = comfy::to_string(status);
-    job["priority"] = prompt.number;
-    job["create_time"] = to_unix_ms(prompt.created);
-    return job;
-}
+namespace server = comfy::server;
 
-void add_workflow(json::object& job, const Prompt& prompt, bool details) {
-    if (const std::string id = comfy::workflow_id_of(prompt.extra_data); !id.empty()) {
-        job["workflow_id"] = id;
-    }
-    if (details) {
-        json::object workflow;
-        workflow["prompt"] = prompt.graph;
-        workflow["extra_data"] = prompt.extra_data;
-        job["workflow"] = std::move(workflow);
-    }
+json::object status_of(const HistoryEntry& entry) {
+    return server::run_status(entry.status == comfy::JobStatus::completed, entry.messages);
 }
 
 }  // namespace
 
-json::array Prompt::to_json() const {
-    return {
-        number,
-        id,
-        shown_whole ? graph : json::object(),
-        shown_whole ? extra_data : json::object(),
-        json::array(outputs.begin(), outputs.end())
-    };
+server::PromptView Prompt::view() const {
+    server::PromptView view{.number = number, .id = id};
+    if (shown_whole) {
+        view.graph = graph;
+        view.extra_data = extra_data;
+    }
+    view.outputs = json::array(outputs.begin(), outputs.end());
+    return view;
 }
 
-json::object HistoryEntry::status_json() const {
-    const bool success = status == comfy::JobStatus::completed;
-    json::object object;
-    object["status_str"] = success ? "success" : "error";
-    object["completed"] = success;
-    object["messages"] = messages;
-    return object;
-}
-
-json::object HistoryEntry::to_json() const {
+server::HistoryView HistoryEntry::view() const {
     json::object meta;
     for (const auto& [node, ui] : outputs) {
         const auto origin = origins.find(std::string_view(node));
         const bool is_own = origin == origins.end();
-        json::object about;
-        about["node_id"] = node;
-        about["display_node"] = is_own ? json::value(node) : json::value(origin->second.root);
-        about["parent_node"] = is_own ? json::value() : json::value(origin->second.parent);
-        about["real_node_id"] = about["display_node"];
-        meta[node] = std::move(about);
+        const std::string root = is_own ? std::string(node) : origin->second.root;
+        json::value parent = is_own ? json::value() : json::value(origin->second.parent);
+        meta[node] = server::node_meta(std::string_view(node), root, std::move(parent), root);
     }
-    json::object entry;
-    entry["prompt"] = prompt->to_json();
-    entry["outputs"] = outputs;
-    entry["status"] = status_json();
-    entry["meta"] = std::move(meta);
-    return entry;
+    return {prompt->view(), outputs, status_of(*this), std::move(meta)};
 }
 
-json::object describe_job(const Prompt& prompt, comfy::JobStatus status, bool details) {
-    json::object job = make_job(prompt, status);
-    comfy::add_summary(job, {});
-    add_workflow(job, prompt, details);
+server::JobView view_job(const Prompt& prompt, comfy::JobStatus status, bool details) {
+    server::JobView job;
+    job.id = prompt.id;
+    job.status = status;
+    job.priority = prompt.number;
+    job.created = prompt.created;
+    job.workflow_id = comfy::workflow_id_of(prompt.extra_data);
+    if (details) {
+        job.details = {.graph = prompt.graph, .extra_data = prompt.extra_data};
+    }
     return job;
 }
 
-json::object describe_job(const HistoryEntry& entry, bool details) {
-    json::object job = make_job(*entry.prompt, entry.status);
-    job["execution_start_time"] = to_unix_ms(entry.started);
-    job["execution_end_time"] = to_unix_ms(entry.ended);
-    if (!entry.error.empty()) {
-        job["execution_error"] = entry.error;
+server::JobView view_job(const HistoryEntry& entry, bool details) {
+    server::JobView job = view_job(*entry.prompt, entry.status, details);
+    job.started = entry.started;
+    job.ended = entry.ended;
+    job.error = entry.error;
+    job.outputs = entry.outputs;
+    if (job.details) {
+        job.details->outputs = entry.outputs;
+        job.details->status = status_of(entry);
     }
-    comfy::add_summary(job, comfy::summarise_outputs(entry.outputs));
-    if (details) {
-        job["outputs"] = entry.outputs;
-        job["execution_status"] = entry.status_json();
-    }
-    add_workflow(job, *entry.prompt, details);
     return job;
 }
 

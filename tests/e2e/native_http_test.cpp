@@ -89,6 +89,9 @@ TEST_F(NativeHttp, FilesStayInside) {
     EXPECT_EQ(http().get("/view?filename=../x.png").status, 400);
     EXPECT_EQ(http().get("/view?filename=x.png&subfolder=../..").status, 403);
     EXPECT_EQ(http().get("/view?filename=x.png&type=etc").status, 400);
+    EXPECT_EQ(upload("../x.png", "1").status, 400);
+    EXPECT_EQ(upload("/etc/x.png", "1").status, 400);
+    EXPECT_EQ(upload("", "1").status, 400);
     EXPECT_EQ(http().post("/userdata/..%2F..%2Fx", "1").status, 403);
     EXPECT_EQ(http().post("/userdata/%2Fetc%2Fx", "1").status, 403);
 }
@@ -139,6 +142,23 @@ TEST_F(NativeHttp, APictureIsShownInOtherForms) {
     EXPECT_EQ(http().get(view, header("Range", "bytes=0-3")).status, 206);
     ASSERT_EQ(upload("no.png", "no picture").status, 200);
     EXPECT_EQ(http().get("/view?filename=no.png&type=input&preview=webp").status, 500);
+}
+
+TEST_F(NativeHttp, FilesAreShownWithTheHeadersOfComfyUi) {
+    ASSERT_EQ(upload("a.png", "0123456789").status, 200);
+    const Reply shown = http().get("/view?filename=a.png&type=input");
+    EXPECT_EQ(shown.headers.get("Content-Disposition"), "filename=\"a.png\"");
+    EXPECT_EQ(shown.headers.get("Content-Type"), "image/png");
+    EXPECT_EQ(shown.headers.get("Accept-Ranges"), "bytes");
+    const Reply part = http().get("/view?filename=a.png&type=input", header("Range", "bytes=2-4"));
+    EXPECT_EQ(part.body, "234");
+    EXPECT_EQ(part.headers.get("Content-Range"), "bytes 2-4/10");
+    ASSERT_EQ(upload("sub/page.svg", "<svg>").json_at("/name"), "sub/page.svg");
+    const Reply active = http().get("/view?filename=page.svg&subfolder=sub&type=input");
+    EXPECT_EQ(active.body, "<svg>");
+    EXPECT_EQ(active.headers.get("Content-Type"), "application/octet-stream");
+    EXPECT_EQ(active.headers.get("Content-Disposition"), "attachment; filename=\"page.svg\"");
+    EXPECT_EQ(active.headers.get("Cache-Control"), "no-store");
 }
 
 TEST_F(NativeHttp, AMaskReplacesTheAlphaAndKeepsTheTexts) {

@@ -4,15 +4,15 @@
 #include <string>
 #include <string_view>
 
-#include "api/multipart_stream.hpp"
+#include "net/multipart_stream.hpp"
 
 namespace {
 
 using namespace comfyd;
 
-class Recorder final : public api::PartSink {
+class Recorder final : public net::PartSink {
 public:
-    Result<> begin_part(api::PartHead head) override {
+    Result<> begin_part(net::PartHead head) override {
         seen += "<" + head.name + "|" + head.filename.value_or("") + "|" + head.content_type + ">";
         return {};
     }
@@ -29,7 +29,7 @@ public:
 
 std::string read(std::string_view body, std::size_t piece) {
     Recorder recorder;
-    auto stream = api::MultipartStream::make("multipart/form-data; boundary=b", recorder);
+    auto stream = net::MultipartStream::make("multipart/form-data; boundary=b", recorder);
     if (!stream) {
         std::abort();
     }

@@ -28,6 +28,32 @@ private:
     std::vector<Route> routes_;
 };
 
+void add_prompts(Paths& paths) {
+    using net::Method;
+    paths.get("/ws", serve_socket);
+    paths.get("/prompt", get_prompt);
+    paths.post("/prompt", post_prompt);
+    paths.get("/queue", get_queue);
+    paths.post("/queue", post_queue);
+    paths.post("/interrupt", post_interrupt);
+    paths.post("/free", post_free);
+    paths.get("/history", get_history);
+    paths.post("/history", post_history);
+    paths.get("/history/{prompt_id}", get_history_of);
+    paths.api(Method::get, "/jobs", get_jobs);
+    paths.api(Method::post, "/jobs/cancel", cancel_jobs);
+    paths.api(Method::get, "/jobs/{job_id}", get_job);
+    paths.api(Method::post, "/jobs/{job_id}/cancel", cancel_job);
+}
+
+void add_files(Paths& paths) {
+    paths.get("/view", get_view);
+    paths.get("/view_metadata/{folder}", get_nothing);
+    paths.post("/upload/image", upload_image);
+    paths.post("/upload/mask", upload_mask);
+    paths.plain(net::Method::get, "/internal/files/{type}", get_file_names);
+}
+
 void add_information(Paths& paths) {
     using net::Method;
     paths.get("/object_info", get_object_info);
@@ -39,7 +65,6 @@ void add_information(Paths& paths) {
     paths.get("/experiment/models", get_model_folders);
     paths.get("/experiment/models/{folder}", get_model_files);
     paths.get("/experiment/models/preview/{folder}/{index}/{file*}", get_nothing);
-    paths.get("/view_metadata/{folder}", get_nothing);
     paths.get("/embeddings", get_empty_list);
     paths.get("/extensions", get_extensions);
     paths.get("/i18n", get_empty_object);
@@ -72,6 +97,8 @@ void add_users(Paths& paths) {
 
 std::vector<Route> all_routes() {
     Paths paths;
+    add_prompts(paths);
+    add_files(paths);
     add_information(paths);
     add_users(paths);
     return paths.take();

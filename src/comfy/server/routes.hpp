@@ -24,6 +24,30 @@ struct Route {
 // stand before the parameters that would take them.
 std::vector<Route> all_routes();
 
+// Prompts and the queue
+Task<> get_prompt(Call& call, Backend& backend);
+Task<> post_prompt(Call& call, Backend& backend);
+Task<> get_queue(Call& call, Backend& backend);
+Task<> post_queue(Call& call, Backend& backend);
+Task<> post_interrupt(Call& call, Backend& backend);
+Task<> post_free(Call& call, Backend& backend);
+Task<> serve_socket(Call& call, Backend& backend);
+
+// History and jobs
+Task<> get_history(Call& call, Backend& backend);
+Task<> get_history_of(Call& call, Backend& backend);
+Task<> post_history(Call& call, Backend& backend);
+Task<> get_jobs(Call& call, Backend& backend);
+Task<> get_job(Call& call, Backend& backend);
+Task<> cancel_job(Call& call, Backend& backend);
+Task<> cancel_jobs(Call& call, Backend& backend);
+
+// Files
+Task<> get_view(Call& call, Backend& backend);
+Task<> upload_image(Call& call, Backend& backend);
+Task<> upload_mask(Call& call, Backend& backend);
+Task<> get_file_names(Call& call, Backend& backend);
+
 // What the server is and has
 Task<> get_object_info(Call& call, Backend& backend);
 Task<> get_object_info_of(Call& call, Backend& backend);

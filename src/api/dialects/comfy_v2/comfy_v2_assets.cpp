@@ -7,9 +7,9 @@
 #include "api/dialects/asset_content.hpp"
 #include "api/dialects/comfy_v2/comfy_v2_parts.hpp"
 #include "api/dialects/comfy_v2/comfy_v2_shapes.hpp"
-#include "api/multipart_receive.hpp"
 #include "api/submission.hpp"
 #include "assets/blake3.hpp"
+#include "net/multipart_receive.hpp"
 
 namespace comfyd::api::v2 {
 namespace {
@@ -98,11 +98,11 @@ Result<Time> expiry_after(std::int64_t seconds, Time now) {
 }
 
 // Takes the parts of an upload as they arrive: the file goes to the store, the rest is small.
-class Upload final : public PartSink {
+class Upload final : public net::PartSink {
 public:
     explicit Upload(const Services& services) : services_(services) {}
 
-    Result<> begin_part(PartHead head) override {
+    Result<> begin_part(net::PartHead head) override {
         field_ = std::move(head.name);
         value_.clear();
         if (field_ != "file") {
@@ -206,9 +206,13 @@ private:
 
 Task<Result<>> receive(Call& call, const Services& services, Upload& upload) {
     const std::uint64_t bytes_max = services.options.upload_bytes_max;
-    auto received = co_await receive_multipart(
-        call, upload, bytes_max, "the upload is larger than " + std::to_string(bytes_max) + " bytes"
-    );
+    auto received = co_await net::receive_multipart(call.exchange, upload, bytes_max);
+    if (!received && received.error().code == Code::payload_too_large) {
+        co_return fail(
+            Code::payload_too_large,
+            "the upload is larger than " + std::to_string(bytes_max) + " bytes"
+        );
+    }
     if (!received) {
         co_return received;
     }

@@ -18,11 +18,14 @@
 #include <unordered_set>
 #include <vector>
 
-#include "api/dialects/native/mailbox.hpp"
 #include "api/dialects/native/run_notes.hpp"
+#include "comfy/server/mailbox.hpp"
 #include "events/hub.hpp"
 
 namespace comfyd::api::native {
+
+using comfy::server::FramePtr;
+using comfy::server::Mailbox;
 
 class Board final : public events::Observer {
 public:

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
-#include "comfy/messages.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -27,19 +26,6 @@ comfy::UserStore& Context::user_of(const std::string& tenant) {
     const Lock lock(mutex_);
     const auto folder = admission::tenant_folder(parts.folder, tenant) / "user";
     return users_.try_emplace(tenant, folder, kUserLimits).first->second;
-}
-
-net::Response encode_native_error(const Error& error) {
-    return comfy::server::encode_error(error);
-}
-
-Task<Result<json::value>> read_json(Call& call, const Services& services) {
-    auto body = co_await call.exchange.read_body(services.options.json_body_bytes_max);
-    if (!body) {
-        co_return fail(std::move(body.error()));
-    }
-    auto parsed = comfy::parse_python(*body);
-    co_return parsed ? std::move(*parsed) : json::value();
 }
 
 Task<Result<std::vector<jobs::Job>>> find_jobs(

@@ -15,7 +15,6 @@
 #include "api/dialects/native/native.hpp"
 #include "base/mutex.hpp"
 #include "base/turnstile.hpp"
-#include "comfy/server/call.hpp"
 #include "comfy/user_store.hpp"
 
 namespace comfyd::api::native {
@@ -44,16 +43,6 @@ private:
     std::map<std::string, comfy::UserStore> users_ COMFYD_GUARDED_BY(mutex_);
     std::unordered_map<std::string, std::int64_t> numbers_ COMFYD_GUARDED_BY(mutex_);
 };
-
-using comfy::empty_reply;
-using comfy::json_reply;
-using comfy::json_text_reply;
-using comfy::text_reply;
-using comfy::server::trouble;
-net::Response encode_native_error(const Error& error);
-
-// The body as JSON; null for an empty or broken one.
-Task<Result<json::value>> read_json(Call& call, const Services& services);
 
 // The tenant's jobs that clients know by this id, oldest first; those that are not in the ledger
 // any more are left out.

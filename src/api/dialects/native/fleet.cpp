@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "api/dialects/native/gateway.hpp"
+#include "api/dialects/native/request.hpp"
 #include "api/dialects/native/uploads.hpp"
 #include "comfy/server/machine_memory.hpp"
 
@@ -32,7 +33,12 @@ server::Device device_of(
 
 server::Limits Gateway::limits() const {
     const ApiOptions& options = context_.services.options;
-    return {options.json_body_bytes_max, options.upload_bytes_max, kDocumentBytesMax};
+    return {
+        prompt_bytes_max(call_, context_.services),
+        options.json_body_bytes_max,
+        options.upload_bytes_max,
+        kDocumentBytesMax,
+    };
 }
 
 Task<server::Document> Gateway::node_classes() {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "api/dialects/native/names.hpp"
-#include "api/dialects/native/story.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api::native {
@@ -29,56 +28,12 @@ void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt
     }
 }
 
-// About the size of the text.
-std::size_t weight(const json::value& value);
-std::size_t weight(const json::object& object) {
-    std::size_t sum = 0;
-    for (const auto& [key, element] : object) {
-        sum += key.size() + weight(element);
-    }
-    return sum;
-}
-
-std::size_t weight(const json::value& value) {
-    constexpr std::size_t kSmall = 8;
-    std::size_t sum = kSmall;
-    if (const auto* text = value.if_string()) {
-        sum += text->size();
-    } else if (const auto* list = value.if_array()) {
-        for (const json::value& element : *list) {
-            sum += weight(element);
-        }
-    } else if (const auto* object = value.if_object()) {
-        sum += weight(*object);
-    }
-    return sum;
-}
-
 }  // namespace
-
-FramePtr make_frame(std::string_view type, json::object data) {
-    auto frame = std::make_shared<Frame>();
-    frame->message.emplace("type", json::value(boost::json::string_view(type.data(), type.size())));
-    frame->text_bytes = weight(data);
-    frame->message.emplace("data", std::move(data));
-    return frame;
-}
-
-FramePtr make_status(std::size_t unfinished, bool for_crowd) {
-    auto frame = std::make_shared<Frame>();
-    json::object data = status_data(unfinished);
-    frame->text_bytes = weight(data);
-    frame->is_status = true;
-    frame->for_crowd = for_crowd;
-    frame->message = {{"type", "status"}, {"data", std::move(data)}};
-    return frame;
-}
 
 FramePtr to_frame(jobs::Remark remark, const JobId& job, const std::string& prompt_id) {
     translate(remark, job, prompt_id);
     if (remark.type == "preview") {
-        auto frame = std::make_shared<Frame>();
-        frame->preview = comfy::Preview{
+        return make_frame(comfy::Preview{
             std::move(remark.bytes),
             std::move(remark.content_type),
             comfy::text_of(remark.data, "prompt_id"),
@@ -86,15 +41,12 @@ FramePtr to_frame(jobs::Remark remark, const JobId& job, const std::string& prom
             comfy::text_of(remark.data, "display_node_id"),
             comfy::text_of(remark.data, "parent_node_id"),
             comfy::text_of(remark.data, "real_node_id"),
-        };
-        return frame;
+        });
     }
     if (remark.type == "text") {
-        auto frame = std::make_shared<Frame>();
-        frame->text_bytes = remark.bytes.size();
-        frame->text =
-            comfy::NodeText{comfy::text_of(remark.data, "node_id"), std::move(remark.bytes)};
-        return frame;
+        return make_frame(
+            comfy::NodeText{comfy::text_of(remark.data, "node_id"), std::move(remark.bytes)}
+        );
     }
     return make_frame(remark.type, std::move(remark.data));
 }

@@ -5,7 +5,6 @@
 
 #include "api/dialects/native/gateway.hpp"
 #include "api/dialects/native/openapi.hpp"
-#include "api/dialects/native/routes.hpp"
 #include "api/dialects/prompt_sync/prompt_sync.hpp"
 #include "comfy/server/routes.hpp"
 
@@ -13,7 +12,6 @@ namespace comfyd::api {
 namespace {
 
 using namespace native;
-using Own = Task<> (*)(Call&, Context&);
 using comfy::server::Handler;
 
 // A request as ComfyUI's surface sees it.
@@ -33,19 +31,11 @@ public:
         route.handler = [context = context_, handler](Call& call) {
             return serve(call, *context, handler);
         };
-        router_.add(std::move(route));
-    }
-    void both(net::Method method, const std::string& path, Own own) {
-        plain(method, path, own);
-        plain(method, "/api" + path, own);
-    }
-    void plain(net::Method method, const std::string& path, Own own) {
-        Route route = make(method, path);
-        route.handler = [context = context_, own](Call& call) { return own(call, *context); };
-        route.access = own == post_free ? Access::admin : Access::jobs;
-        route.is_stream = own == serve_socket;
-        route.token_in_query = own == serve_socket || own == get_view;
-        route.streams_body = own == upload_image || own == upload_mask;
+        using namespace comfy::server;
+        route.access = handler == post_free ? Access::admin : Access::jobs;
+        route.is_stream = handler == serve_socket;
+        route.token_in_query = handler == serve_socket || handler == get_view;
+        route.streams_body = handler == upload_image || handler == upload_mask;
         router_.add(std::move(route));
     }
 
@@ -54,7 +44,7 @@ private:
         Route route;
         route.method = method;
         route.pattern = path;
-        route.encode_error = encode_native_error;
+        route.encode_error = comfy::server::encode_error;
         route.operation = document_route(method, path);
         route.options_status = 200;
         return route;
@@ -64,35 +54,12 @@ private:
     std::shared_ptr<Context> context_;  // shared by the handlers of all routes
 };
 
-void add_own(Table& table) {
-    using net::Method;
-    table.both(Method::get, "/ws", serve_socket);
-    table.both(Method::get, "/prompt", get_prompt);
-    table.both(Method::post, "/prompt", post_prompt);
-    table.both(Method::get, "/queue", get_queue);
-    table.both(Method::post, "/queue", post_queue);
-    table.both(Method::post, "/interrupt", post_interrupt);
-    table.both(Method::post, "/free", post_free);
-    table.both(Method::get, "/history", get_history);
-    table.both(Method::get, "/history/{prompt_id}", get_history_of);
-    table.both(Method::post, "/history", post_history);
-    table.plain(Method::get, "/api/jobs", get_jobs);
-    table.plain(Method::get, "/api/jobs/{job_id}", get_job);
-    table.plain(Method::post, "/api/jobs/{job_id}/cancel", cancel_job);
-    table.plain(Method::post, "/api/jobs/cancel", cancel_jobs);
-    table.both(Method::get, "/view", get_view);
-    table.both(Method::post, "/upload/image", upload_image);
-    table.both(Method::post, "/upload/mask", upload_mask);
-    table.plain(Method::get, "/internal/files/{type}", get_file_names);
-}
-
 }  // namespace
 
 void add_native(Router& router, const Services& services, NativeParts parts) {
     const auto context = std::make_shared<Context>(services, std::move(parts));
     services.jobs.observe(context->board);
     Table table(router, context);
-    add_own(table);
     for (const comfy::server::Route& route : comfy::server::all_routes()) {
         table.add(route.method, route.path, route.handler);
     }

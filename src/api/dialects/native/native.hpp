@@ -14,16 +14,9 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "base/pool.hpp"
+#include "comfy/server/files.hpp"
 
 namespace comfyd::api {
-
-// A picture in another form.
-struct PictureRequest {
-    std::string bytes;
-    enum class Channel { rgba, rgb, alpha } channel = Channel::rgba;
-    std::string format;  // "webp", "jpeg", "png"
-    int quality = 90;
-};
 
 struct NativeParts {
     Pool& pool;                      // for disk
@@ -31,7 +24,9 @@ struct NativeParts {
     std::filesystem::path folder;    // settings and documents of users, names of uploaded files
     std::filesystem::path frontend;  // the editor's files; empty: none are served
     // Runs on `media`. Code::invalid_argument for what is no picture. Empty: not available.
-    std::function<Result<std::string>(const PictureRequest&)> convert_picture{};
+    std::function<
+        Result<std::string>(const std::string& picture, const comfy::server::PictureForm& form)>
+        convert_picture{};
     // The picture with the alpha of another one; PNG. As above.
     std::function<Result<std::string>(const std::string& picture, const std::string& mask)>
         replace_alpha{};

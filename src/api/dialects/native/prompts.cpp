@@ -4,15 +4,16 @@
 #include <boost/asio/post.hpp>
 
 #include "admission/admit.hpp"
-#include "api/dialects/native/names.hpp"
+#include "api/dialects/native/gateway.hpp"
 #include "api/dialects/native/refusal.hpp"
 #include "api/dialects/native/request.hpp"
-#include "api/dialects/native/routes.hpp"
 #include "api/submission.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api::native {
 namespace {
+
+namespace server = comfy::server;
 
 // Priorities that stand for ComfyUI's numbers. Smaller numbers run first there; here a prompt can
 // only be put before or behind the ordinary ones.
@@ -37,13 +38,6 @@ Order order_of(const workflow::PromptRequest& request, std::int64_t counted) {
     return {number, number > count ? kBehind : jobs::kPriorityDefault};
 }
 
-Task<> refuse_prompt(Call& call, PromptRefusal refusal) {
-    json::object body;
-    body["error"] = std::move(refusal.error);
-    body["node_errors"] = std::move(refusal.node_errors);
-    return send(call, json_reply(400, body));
-}
-
 // What is asked for beyond ComfyUI's own words. `options` is extra_data["comfyd"].
 Result<> decode_options(
     const Call& call, const Services& services, const json::object& options, jobs::Spec& spec
@@ -59,29 +53,31 @@ Result<> decode_options(
     return decode_reuse(options, spec);
 }
 
-// Nothing is told of the prompt while this lives.
-class Silence {
+class UntilAnswered final : public server::Hold {
 public:
-    Silence(Context& context, const JobId& job) : context_(context), job_(job) {
+    UntilAnswered(Context& context, const JobId& job) : context_(context), job_(job) {
         boost::asio::post(context_.services.jobs.core(), [board = context_.board, job] {
             board->hold(job);
         });
     }
-    ~Silence() {
+    ~UntilAnswered() override {
         boost::asio::post(context_.services.jobs.core(), [board = context_.board, job = job_] {
             board->release(job);
         });
     }
-    Silence(const Silence&) = delete;
-    Silence& operator=(const Silence&) = delete;
 
 private:
     Context& context_;
     JobId job_;
 };
 
-// Submits, and lets nothing be told of the prompt before its answer is written.
-Task<> submit_and_answer(Call& call, Context& context, admission::Admitted admitted) {
+using Submitted = tl::expected<server::AcceptedPrompt, server::PromptRefusal>;
+
+Submitted refuse(PromptRefusal refusal) {
+    return tl::unexpected(std::move(refusal));
+}
+
+Task<Result<Submitted>> accept(const Call& call, Context& context, admission::Admitted admitted) {
     const Services& services = context.services;
     jobs::Spec& spec = admitted.spec;
     std::string prompt_id =
@@ -89,62 +85,56 @@ Task<> submit_and_answer(Call& call, Context& context, admission::Admitted admit
     const auto& outputs = admitted.outputs;
     spec.dialect_data["outputs"] = json::array(outputs.begin(), outputs.end());
     const JobId id = *spec.id;
-    const json::value number = spec.dialect_data.at("number");
-    const Silence until_answered(context, id);
+    json::value number = spec.dialect_data.at("number");
+    auto silence = std::make_unique<UntilAnswered>(context, id);
     auto submitted = co_await submit_admitted(call, services, std::move(spec));
-    if (submitted) {
-        if (prompt_id != id.to_string()) {
-            services.own_ids->add(call.caller.tenant, prompt_id, id);
-        }
-        json::object body;
-        body["prompt_id"] = std::move(prompt_id);
-        body["number"] = number;
-        body["node_errors"] = std::move(admitted.node_errors);
-        co_await send(call, json_reply(200, body));
-    } else {
-        co_await send(call, encode_native_error(submitted.error()));
+    if (!submitted) {
+        co_return fail(std::move(submitted.error()));
     }
+    if (prompt_id != id.to_string()) {
+        services.own_ids->add(call.caller.tenant, prompt_id, id);
+    }
+    co_return Submitted(server::AcceptedPrompt{
+        std::move(prompt_id),
+        std::move(number),
+        std::move(admitted.node_errors),
+        std::move(silence),
+    });
 }
 
 }  // namespace
 
-Task<> post_prompt(Call& call, Context& context) {
-    const Services& services = context.services;
-    auto read = co_await read_body(call, services);
-    if (!read) {
-        co_await send(call, encode_native_error(read.error()));
-        co_return;
-    }
-    if (!*read) {
-        co_await refuse_prompt(call, {std::move(read->error()), {}});
-        co_return;
+Task<Result<Submitted>> Gateway::submit(server::PromptPost post) {
+    const Services& services = context_.services;
+    auto body = co_await decode_body(call_, services, std::move(post.body));
+    if (!body) {
+        co_return refuse({std::move(body.error())});
     }
     const auto catalogue = services.catalogue();
-    auto request = read_request(std::move(**read), *catalogue, services.clock.now());
+    auto request = read_request(std::move(*body), *catalogue, services.clock.now());
     if (!request) {
-        co_await refuse_prompt(call, {std::move(request.error()), {}});
-        co_return;
+        co_return refuse({std::move(request.error())});
     }
     // Also a prompt that is refused uses up its number.
-    const Order order = order_of(*request, context.next_number(call.caller.tenant));
-    auto submission = make_submission(call, std::move(*request), catalogue);
+    const Order order = order_of(*request, context_.next_number(tenant()));
+    auto submission = make_submission(call_, std::move(*request), catalogue);
     jobs::Spec& spec = submission.spec;
     spec.id = JobId::make(services.clock.now());
     spec.priority = order.priority;
     spec.dialect_data["number"] = order.number;
-    auto options = decode_options(call, services, own_options(spec.extra_data), spec);
+    auto options = decode_options(call_, services, own_options(spec.extra_data), spec);
     if (!options) {
-        co_await send(call, encode_native_error(options.error()));
-        co_return;
+        co_return fail(std::move(options.error()));
     }
     auto admitted = co_await admission::admit(services, std::move(submission));
     if (admitted) {
-        co_await submit_and_answer(call, context, std::move(*admitted));
-    } else if (admitted.error().why == admission::Refusal::Why::failed) {
-        co_await send(call, encode_native_error(admitted.error().error));
-    } else {
-        co_await refuse_prompt(call, encode_refusal(std::move(admitted.error())));
+        auto accepted = co_await accept(call_, context_, std::move(*admitted));
+        co_return accepted;
     }
+    if (admitted.error().why == admission::Refusal::Why::failed) {
+        co_return fail(std::move(admitted.error().error));
+    }
+    co_return refuse(encode_refusal(std::move(admitted.error())));
 }
 
 }  // namespace comfyd::api::native

@@ -2,34 +2,24 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/dialects/native/routes.hpp"
+#include "api/dialects/native/gateway.hpp"
 #include "api/dialects/native/story.hpp"
 #include "base/hop.hpp"
-#include "comfy/members.hpp"
 
 namespace comfyd::api::native {
 namespace {
+
+namespace server = comfy::server;
 
 constexpr int kQueueShownMax = 1'000;
 constexpr int kPage = 1'000;
 constexpr std::size_t kIdsMax = 1'000;  // of one request
 
-std::vector<std::string> ids_in(const json::object& body, std::string_view key) {
-    auto ids = comfy::texts_of(body, key);
-    ids.resize(std::min(ids.size(), kIdsMax));
-    return ids;
-}
-
-bool is_true(const json::object& body, std::string_view key) {
-    const json::value* value = json::find(body, key);
-    return value != nullptr && value->is_bool() && value->get_bool();
-}
-
 bool is_waiting(const jobs::Job& job) {
     return job.state == jobs::State::queued || job.state == jobs::State::retry_waiting;
 }
 
-Task<Result<json::array>> list_items(
+Task<Result<std::vector<server::PromptView>>> list_prompts(
     Context& context, std::string tenant, std::vector<jobs::State> states
 ) {
     jobs::ListQuery query;
@@ -40,14 +30,14 @@ Task<Result<json::array>> list_items(
     if (!page) {
         co_return fail(std::move(page.error()));
     }
-    json::array items;
+    std::vector<server::PromptView> prompts;
     for (auto job = page->jobs.rbegin(); job != page->jobs.rend(); ++job) {
         auto spec = co_await context.services.jobs.spec(tenant, job->id);
         if (spec) {
-            items.push_back(queue_item(*job, *spec));
+            prompts.push_back(view_prompt(*job, *spec));
         }
     }
-    co_return items;
+    co_return prompts;
 }
 
 // Cancels the tenant's jobs in these states. A job that cannot be cancelled has ended.
@@ -98,11 +88,6 @@ Task<Result<bool>> cancel_by_id(
     co_return any;
 }
 
-// ComfyUI's lists of ids and this program's answer, whatever became of the single ones.
-Task<> answer_done(Call& call, Result<> done) {
-    return send(call, done ? empty_reply(200) : encode_native_error(done.error()));
-}
-
 bool is_running(const jobs::Job& job) {
     return job.state == jobs::State::running;
 }
@@ -113,139 +98,59 @@ bool is_unfinished(const jobs::Job& job) {
 
 }  // namespace
 
-Task<> get_prompt(Call& call, Context& context) {
+Task<std::size_t> Gateway::unfinished() {
     auto count = co_await call_on(
-        context.services.jobs.core(),
-        [board = context.board, tenant = call.caller.tenant] { return board->unfinished(tenant); }
+        context_.services.jobs.core(),
+        [board = context_.board, tenant = tenant()] { return board->unfinished(tenant); }
     );
-    const json::object body{{"exec_info", {{"queue_remaining", count}}}};
-    co_await send(call, json_reply(200, body));
+    co_return count;
 }
 
-Task<> get_queue(Call& call, Context& context) {
-    auto running = co_await list_items(context, call.caller.tenant, {jobs::State::running});
+Task<Result<server::QueueView>> Gateway::queue() {
+    auto running = co_await list_prompts(context_, tenant(), {jobs::State::running});
     if (!running) {
-        co_await send(call, encode_native_error(running.error()));
-        co_return;
+        co_return fail(std::move(running.error()));
     }
-    auto pending = co_await list_items(
-        context, call.caller.tenant, {jobs::State::queued, jobs::State::retry_waiting}
+    auto pending = co_await list_prompts(
+        context_, tenant(), {jobs::State::queued, jobs::State::retry_waiting}
     );
     if (!pending) {
-        co_await send(call, encode_native_error(pending.error()));
-        co_return;
+        co_return fail(std::move(pending.error()));
     }
-    json::object body;
-    body["queue_running"] = std::move(*running);
-    body["queue_pending"] = std::move(*pending);
-    co_await send(call, json_reply(200, body));
+    co_return server::QueueView{std::move(*running), std::move(*pending)};
 }
 
-Task<> post_queue(Call& call, Context& context) {
-    auto body = co_await read_json(call, context.services);
-    if (!body) {
-        co_await send(call, encode_native_error(body.error()));
-        co_return;
-    }
-    const json::object wanted = body->is_object() ? body->get_object() : json::object();
+Task<Result<>> Gateway::clear_queue() {
+    return cancel_all(context_, tenant(), {jobs::State::queued, jobs::State::retry_waiting});
+}
+
+Task<Result<>> Gateway::dequeue(std::vector<std::string> ids) {
+    ids.resize(std::min(ids.size(), kIdsMax));
     Result<> done;
-    if (is_true(wanted, "clear")) {
-        done = co_await cancel_all(
-            context, call.caller.tenant, {jobs::State::queued, jobs::State::retry_waiting}
-        );
-    }
-    for (std::string& id : ids_in(wanted, "delete")) {
-        auto one = co_await cancel_by_id(context, call.caller.tenant, std::move(id), is_waiting);
+    for (std::string& id : ids) {
+        auto one = co_await cancel_by_id(context_, tenant(), std::move(id), is_waiting);
         if (!one) {
             done = fail(std::move(one.error()));
         }
     }
-    co_await answer_done(call, std::move(done));
+    co_return done;
 }
 
-Task<> post_interrupt(Call& call, Context& context) {
-    auto body = co_await read_json(call, context.services);
-    if (!body) {
-        co_await send(call, encode_native_error(body.error()));
-        co_return;
-    }
-    std::string id =
-        body->is_object() ? comfy::text_of(body->get_object(), "prompt_id") : std::string();
-    Result<> done;
+Task<Result<>> Gateway::interrupt(std::string id) {
     if (id.empty()) {
-        done = co_await cancel_all(context, call.caller.tenant, {jobs::State::running});
-    } else {
-        auto one = co_await cancel_by_id(context, call.caller.tenant, std::move(id), is_running);
-        if (!one) {
-            done = fail(std::move(one.error()));
-        }
+        auto all = co_await cancel_all(context_, tenant(), {jobs::State::running});
+        co_return all;
     }
-    co_await answer_done(call, std::move(done));
+    auto one = co_await cancel_by_id(context_, tenant(), std::move(id), is_running);
+    co_return one ? Result<>() : fail(std::move(one.error()));
 }
 
-Task<> post_free(Call& call, Context& context) {
-    auto body = co_await read_json(call, context.services);
-    if (!body) {
-        co_await send(call, encode_native_error(body.error()));
-        co_return;
-    }
-    if (!body->is_object()) {
-        co_await send(call, trouble());
-        co_return;
-    }
-    const bool models = is_true(body->get_object(), "unload_models");
-    const bool results = is_true(body->get_object(), "free_memory");
-    if (models || results) {
-        co_await context.services.jobs.free_idle_workers(models, results);
-    }
-    co_await send(call, empty_reply(200));
+Task<Result<bool>> Gateway::cancel(std::string id) {
+    return cancel_by_id(context_, tenant(), std::move(id), is_unfinished);
 }
 
-Task<> cancel_job(Call& call, Context& context) {
-    auto done = co_await cancel_by_id(
-        context, call.caller.tenant, call.path_parameters.at(0), is_unfinished
-    );
-    if (!done) {
-        co_await send(call, encode_native_error(done.error()));
-        co_return;
-    }
-    co_await send(call, json_reply(200, json::object{{"cancelled", *done}}));
-}
-
-Task<> cancel_jobs(Call& call, Context& context) {
-    auto body = co_await read_json(call, context.services);
-    if (!body) {
-        co_await send(call, encode_native_error(body.error()));
-        co_return;
-    }
-    const json::array* given =
-        body->is_object() ? comfy::array_of(body->get_object(), "job_ids") : nullptr;
-    if (given == nullptr || given->size() > kIdsMax) {
-        co_await send(
-            call, json_reply(400, json::object{{"error", "job_ids must be a list of job ids"}})
-        );
-        co_return;
-    }
-    json::array invalid;
-    for (const json::value& id : *given) {
-        if (!id.is_string() || !Uuid::parse(std::string_view(id.get_string()))) {
-            invalid.push_back(id);
-        }
-    }
-    if (!invalid.empty()) {
-        json::object refusal{{"error", "job_ids must be valid UUIDs"}};
-        refusal["invalid_ids"] = std::move(invalid);
-        co_await send(call, json_reply(400, refusal));
-        co_return;
-    }
-    bool any = false;
-    for (const json::value& id : *given) {
-        auto done = co_await cancel_by_id(
-            context, call.caller.tenant, std::string(id.get_string()), is_unfinished
-        );
-        any = any || (done && *done);
-    }
-    co_await send(call, json_reply(200, json::object{{"cancelled", any}}));
+Task<> Gateway::free_memory(bool models, bool results) {
+    co_await context_.services.jobs.free_idle_workers(models, results);
 }
 
 }  // namespace comfyd::api::native

@@ -2,14 +2,11 @@
 #pragma once
 
 #include "admission/submission.hpp"
-#include "base/json.hpp"
+#include "comfy/server/backend.hpp"
 
 namespace comfyd::api::native {
 
-struct PromptRefusal {
-    json::object error;  // {type, message, details, extra_info}
-    json::object node_errors;
-};
+using comfy::server::PromptRefusal;
 
 // REQUIRES: refusal.why is the prompt's fault, not Why::failed.
 PromptRefusal encode_refusal(admission::Refusal refusal);

@@ -31,32 +31,29 @@ json::object prompt_error(const Error& error) {
 
 }  // namespace
 
-Task<Result<tl::expected<json::value, json::object>>> read_body(
-    Call& call, const Services& services
+std::uint64_t prompt_bytes_max(const Call& call, const Services& services) {
+    return is_workflow_file(call.request) ? admission::kWorkflowFileBytesMax
+                                          : services.options.json_body_bytes_max;
+}
+
+Task<tl::expected<json::value, json::object>> decode_body(
+    Call& call, const Services& services, std::string text
 ) {
-    using Body = tl::expected<json::value, json::object>;
-    const bool is_file = is_workflow_file(call.request);
-    auto text = co_await call.exchange.read_body(
-        is_file ? admission::kWorkflowFileBytesMax : services.options.json_body_bytes_max
-    );
-    if (!text) {
-        co_return fail(std::move(text.error()));
-    }
-    if (is_file) {
-        auto prompt = workflow::read_workflow_file(*text);
+    if (is_workflow_file(call.request)) {
+        auto prompt = workflow::read_workflow_file(text);
         if (!prompt) {
-            co_return Body(tl::unexpected(prompt_error(prompt.error())));
+            co_return tl::unexpected(prompt_error(prompt.error()));
         }
-        co_return Body(json::object{{"prompt", std::move(*prompt)}});
+        co_return json::object{{"prompt", std::move(*prompt)}};
     }
-    auto body = workflow::read_prompt_body(*text);
+    auto body = workflow::read_prompt_body(text);
     if (body && body->is_object()) {
         auto opened = co_await open_workflow(call, services, body->get_object(), "prompt");
         if (!opened) {
-            co_return Body(tl::unexpected(prompt_error(opened.error())));
+            co_return tl::unexpected(prompt_error(opened.error()));
         }
     }
-    co_return Body(std::move(body));
+    co_return body;
 }
 
 const json::object& own_options(const json::object& extra_data) {

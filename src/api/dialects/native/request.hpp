@@ -14,11 +14,13 @@ tl::expected<workflow::PromptRequest, json::object> read_request(
     json::value body, const workflow::Catalogue& catalogue, Time now
 );
 
+// How large the body of such a request may be: one that is a picture may be larger.
+std::uint64_t prompt_bytes_max(const Call& call, const Services& services);
 // The body of such a request: JSON, or with the content type of a picture one that holds the
 // prompt; a prompt that says where it is to be had is fetched. An answer in ComfyUI's form where
-// that cannot be read; fails where the request itself cannot.
-Task<Result<tl::expected<json::value, json::object>>> read_body(
-    Call& call, const Services& services
+// that cannot be read.
+Task<tl::expected<json::value, json::object>> decode_body(
+    Call& call, const Services& services, std::string text
 );
 
 // extra_data["comfyd"], what comfyd is told beyond ComfyUI's own words; an empty object without it.

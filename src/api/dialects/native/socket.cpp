@@ -1,31 +1,32 @@
-// GET /ws: greeting, feature flags, and then what the board posts.
-#include <exception>
+// The sockets of the caller's clients.
 #include <memory>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
-#include "api/dialects/native/frames.hpp"
-#include "api/dialects/native/routes.hpp"
-#include "api/dialects/native/story.hpp"
+#include "api/dialects/native/gateway.hpp"
 #include "api/sse.hpp"
 #include "base/hop.hpp"
-#include "comfy/members.hpp"
-#include "net/websocket.hpp"
 
 namespace comfyd::api::native {
 namespace {
 
-constexpr std::size_t kClientMessageBytesMax = 4 * 1024 * 1024;
-constexpr std::size_t kClientIdBytesMax = 256;
-constexpr unsigned short kGoingAway = 1001;
+namespace server = comfy::server;
+
+class Slot final : public server::Hold {
+public:
+    explicit Slot(StreamSlot slot) : slot_(std::move(slot)) {}
+
+private:
+    StreamSlot slot_;
+};
 
 // A socket's seat on the board, given back when the connection ends, however it ends.
-class Seat {
+class BoardSeat final : public server::Hold {
 public:
-    Seat(Context& context, std::string tenant, std::shared_ptr<Mailbox> mailbox)
+    BoardSeat(Context& context, std::string tenant, std::shared_ptr<Mailbox> mailbox)
         : context_(context), tenant_(std::move(tenant)), mailbox_(std::move(mailbox)) {}
-    ~Seat() {
+    ~BoardSeat() override {
         boost::asio::post(
             context_.services.jobs.core(),
             [board = context_.board, tenant = tenant_, mailbox = mailbox_] {
@@ -33,8 +34,6 @@ public:
             }
         );
     }
-    Seat(const Seat&) = delete;
-    Seat& operator=(const Seat&) = delete;
 
 private:
     Context& context_;
@@ -42,162 +41,42 @@ private:
     std::shared_ptr<Mailbox> mailbox_;
 };
 
-// Reader and writer of one socket. Lives in the frame of serve_socket(), which joins both.
-class Conversation {
-public:
-    Conversation(
-        const Call& call, const Services& services, net::WebSocket& socket, Mailbox& mailbox
-    )
-        : exchange_(call.exchange), services_(services), socket_(socket), mailbox_(mailbox) {}
-
-    // Only the first message counts, and only when it tells the client's features.
-    Task<> read() {
-        bool is_first = true;
-        for (;;) {
-            auto message = co_await socket_.read();
-            if (!message) {
-                break;
-            }
-            if (std::exchange(is_first, false) && !message->binary) {
-                greet_features(message->data);
-            }
-        }
-        mailbox_.end(Code::cancelled);
-    }
-
-    Task<Result<>> write() {
-        for (;;) {
-            auto frame = co_await mailbox_.next(services_.options.heartbeat);
-            if (exchange_.draining()) {
-                co_return fail(Code::shutting_down, "the server stops");
-            }
-            if (!frame && frame.error().code == Code::request_timeout) {
-                continue;
-            }
-            if (!frame) {
-                co_return fail(std::move(frame.error()));
-            }
-            const bool is_text = !(*frame)->preview && !(*frame)->text;
-            auto sent = co_await socket_.write(encode(**frame), !is_text);
-            if (!sent) {
-                co_return sent;
-            }
-        }
-    }
-
-private:
-    void greet_features(const std::string& text) {
-        const auto message = json::parse_object(text);
-        if (!message || comfy::text_of(*message, "type") != "feature_flags") {
-            return;
-        }
-        if (const json::object* flags = comfy::object_of(*message, "data")) {
-            const json::value* wanted = json::find(*flags, "supports_preview_metadata");
-            with_metadata_ = wanted != nullptr && wanted->is_bool() && wanted->get_bool();
-        }
-        mailbox_.push(
-            make_frame("feature_flags", comfy::server_features(services_.options.upload_bytes_max))
-        );
-    }
-
-    std::string encode(const Frame& frame) const {
-        if (frame.preview) {
-            return comfy::encode_binary(*frame.preview, with_metadata_);
-        }
-        if (frame.text) {
-            return comfy::encode_binary(*frame.text);
-        }
-        return json::serialize_python(frame.message);
-    }
-
-    const net::Exchange& exchange_;
-    const Services& services_;
-    net::WebSocket& socket_;
-    Mailbox& mailbox_;
-    bool with_metadata_ = false;
-};
-
-Task<> converse(Call& call, const Services& services, net::WebSocket& socket, Mailbox& mailbox) {
-    Conversation conversation(call, services, socket, mailbox);
-    TaskGroup group(call.exchange.executor());
-    mailbox.on_full([&socket] { socket.abort(); });
-    group.spawn("native socket reader", conversation.read());
-    std::exception_ptr failure;
-    try {
-        auto written = co_await conversation.write();
-        const Code code = written ? Code::cancelled : written.error().code;
-        if (code == Code::shutting_down) {
-            co_await socket.close(kGoingAway, "the server stops");
-        } else {
-            socket.abort();
-        }
-    } catch (...) {
-        failure = std::current_exception();
-        socket.abort();
-    }
-    mailbox.on_full(nullptr);
-    group.cancel();
-    // join() returns early when this task is cancelled too, but the reader uses this frame.
-    while (group.size() > 0) {
-        co_await group.join();
-    }
-    if (failure) {
-        std::rethrow_exception(failure);
-    }
-}
-
-std::string new_sid(Time now) {
-    std::string sid = Uuid::make(now).to_string();
-    std::erase(sid, '-');
-    return sid;
-}
-
 }  // namespace
 
-Task<> serve_socket(Call& call, Context& context) {
-    const Services& services = context.services;
-    std::string sid(call.query_value("clientId").substr(0, kClientIdBytesMax));
-    if (sid.empty()) {
-        sid = new_sid(services.clock.now());
-    }
-    auto slot = StreamSlot::open(services);
+server::SocketRules Gateway::socket_rules() const {
+    const Millis heartbeat = context_.services.options.heartbeat;
+    server::SocketRules rules;
+    rules.options.idle_timeout = std::chrono::ceil<std::chrono::seconds>(4 * heartbeat);
+    rules.patience = heartbeat;
+    return rules;
+}
+
+Result<std::unique_ptr<server::Hold>> Gateway::reserve_socket() {
+    auto slot = StreamSlot::open(context_.services);
     if (!slot) {
-        co_await send(call, encode_native_error(slot.error()));
-        co_return;
+        return fail(std::move(slot.error()));
     }
-    net::WebSocketOptions options;
-    options.message_bytes_max = kClientMessageBytesMax;
-    options.idle_timeout = std::chrono::ceil<std::chrono::seconds>(4 * services.options.heartbeat);
-    auto socket = co_await call.exchange.upgrade(std::move(options));
-    if (!socket) {
-        if (!call.exchange.answered()) {
-            co_await send(call, empty_reply(400));
+    return std::make_unique<Slot>(std::move(*slot));
+}
+
+Task<server::Seat> Gateway::attach(std::string client_id, std::shared_ptr<Mailbox> mailbox) {
+    const Services& services = context_.services;
+    auto greeting = co_await call_on(
+        services.jobs.core(),
+        [board = context_.board, tenant = tenant(), client_id, mailbox] {
+            return board->attach(tenant, client_id, mailbox);
         }
-        co_return;
-    }
-    const std::string tenant = call.caller.tenant;
-    const auto mailbox = std::make_shared<Mailbox>(call.exchange.executor());
-    auto greeting =
-        co_await call_on(services.jobs.core(), [board = context.board, tenant, sid, mailbox] {
-            return board->attach(tenant, sid, mailbox);
-        });
-    const Seat seat(context, tenant, mailbox);
-    json::object status = status_data(greeting.unfinished);
-    status["sid"] = sid;
-    const json::object hello{{"type", "status"}, {"data", std::move(status)}};
-    auto sent = co_await (*socket)->write(json::serialize_python(hello), false);
-    if (sent && greeting.running) {
-        auto view = co_await services.jobs.get(tenant, *greeting.running);
-        if (view && view->progress && !view->progress->current_node.empty()) {
-            const json::object executing{
-                {"type", "executing"}, {"data", {{"node", view->progress->current_node}}}
-            };
-            sent = co_await (*socket)->write(json::serialize_python(executing), false);
+    );
+    server::Seat seat;
+    seat.seat = std::make_unique<BoardSeat>(context_, tenant(), std::move(mailbox));
+    seat.unfinished = greeting.unfinished;
+    if (greeting.running) {
+        auto view = co_await services.jobs.get(tenant(), *greeting.running);
+        if (view && view->progress) {
+            seat.current_node = view->progress->current_node;
         }
     }
-    if (sent) {
-        co_await converse(call, services, **socket, *mailbox);
-    }
+    co_return seat;
 }
 
 }  // namespace comfyd::api::native

@@ -9,6 +9,9 @@
 #include "workflow/files/asset_ref.hpp"
 
 namespace comfyd::api::native {
+
+namespace server = comfy::server;
+
 namespace {
 
 json::value number_of(const jobs::Job& job) {
@@ -85,15 +88,9 @@ json::object extra_data_of(const jobs::Job& job, const jobs::Spec& spec) {
 }
 
 json::object plain_meta(std::string_view node) {
-    const boost::json::string_view id(node.data(), node.size());
     // Nodes made by expansion have ids such as "4.0.0.2" and are shown as the first part.
-    const auto shown = id.substr(0, id.find('.'));
-    return {
-        {"node_id", id},
-        {"display_node", shown},
-        {"parent_node", nullptr},
-        {"real_node_id", id},
-    };
+    const std::string_view shown = node.substr(0, node.find('.'));
+    return server::node_meta(node, shown, nullptr, node);
 }
 
 // A run that did not succeed has left what its notes tell.
@@ -131,35 +128,26 @@ json::object status_of(const jobs::Job& job, const std::optional<RunNotes>& note
         job, prompt_id, notes.value_or(RunNotes{}), job.finished_at.value_or(job.created_at)
     );
     add(type, std::move(data));
-    const bool success = job.state == jobs::State::completed;
-    json::object status;
-    status["status_str"] = success ? "success" : "error";
-    status["completed"] = success;
-    status["messages"] = std::move(messages);
-    return status;
+    return server::run_status(job.state == jobs::State::completed, std::move(messages));
 }
 
-std::string_view status_name(jobs::State state) {
+comfy::JobStatus status_of(jobs::State state) {
     switch (state) {
         case jobs::State::running:
-            return "in_progress";
+            return comfy::JobStatus::in_progress;
         case jobs::State::completed:
-            return "completed";
+            return comfy::JobStatus::completed;
         case jobs::State::failed:
         case jobs::State::expired:
-            return "failed";
+            return comfy::JobStatus::failed;
         case jobs::State::cancelled:
-            return "cancelled";
+            return comfy::JobStatus::cancelled;
         default:
-            return "pending";
+            return comfy::JobStatus::pending;
     }
 }
 
 }  // namespace
-
-json::object status_data(std::size_t queue_remaining) {
-    return {{"status", {{"exec_info", {{"queue_remaining", queue_remaining}}}}}};
-}
 
 std::pair<std::string, json::object> ending(
     const jobs::Job& job, const std::string& prompt_id, const RunNotes& notes, Time at
@@ -179,14 +167,14 @@ std::pair<std::string, json::object> ending(
     return {"execution_interrupted", std::move(data)};
 }
 
-json::array queue_item(const jobs::Job& job, const jobs::Spec& spec) {
-    json::value outputs = member_or(job.dialect_data, "outputs", json::array());
+server::PromptView view_prompt(const jobs::Job& job, const jobs::Spec& spec) {
+    json::array outputs;
     if (job.dialect != kDialect) {
-        json::array nodes;
         for (const auto& [node, ui] : job.ui_outputs) {
-            nodes.emplace_back(node);
+            outputs.emplace_back(node);
         }
-        outputs = std::move(nodes);
+    } else if (const json::array* known = comfy::array_of(job.dialect_data, "outputs")) {
+        outputs = *known;
     }
     return {
         number_of(job),
@@ -197,55 +185,52 @@ json::array queue_item(const jobs::Job& job, const jobs::Spec& spec) {
     };
 }
 
-json::object history_entry(
+server::HistoryView view_history(
     const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
 ) {
     const json::object& outputs = outputs_of(job, notes);
-    json::object entry;
-    entry["prompt"] = queue_item(job, spec);
-    entry["outputs"] = renamed_outputs(outputs, job.id);
-    entry["status"] = status_of(job, notes);
-    entry["meta"] = meta_of(outputs, notes);
-    return entry;
+    return {
+        view_prompt(job, spec),
+        renamed_outputs(outputs, job.id),
+        status_of(job, notes),
+        meta_of(outputs, notes),
+    };
 }
 
 bool is_in_history(const jobs::Job& job) {
     return jobs::is_terminal(job.state) && (job.state != jobs::State::cancelled || job.attempt > 0);
 }
 
-json::object job_summary(const jobs::Job& job) {
-    json::object summary;
-    summary["id"] = prompt_id_of(job);
-    summary["status"] = status_name(job.state);
-    summary["priority"] = number_of(job);
-    summary["create_time"] = to_unix_ms(job.created_at);
-    if (job.started_at && jobs::is_terminal(job.state)) {
-        summary["execution_start_time"] = to_unix_ms(*job.started_at);
-    }
-    if (job.finished_at) {
-        summary["execution_end_time"] = to_unix_ms(*job.finished_at);
-    }
-    if (job.state == jobs::State::failed || job.state == jobs::State::expired) {
-        summary["execution_error"] =
+server::JobView view_job(const jobs::Job& job) {
+    server::JobView view;
+    view.id = prompt_id_of(job);
+    view.status = status_of(job.state);
+    view.priority = number_of(job);
+    view.created = job.created_at;
+    view.started = jobs::is_terminal(job.state) ? job.started_at : std::nullopt;
+    view.ended = job.finished_at;
+    if (view.status == comfy::JobStatus::failed) {
+        view.error =
             error_data(job, prompt_id_of(job), {}, job.finished_at.value_or(job.created_at));
     }
-    comfy::add_summary(summary, comfy::summarise_outputs(renamed_outputs(job.ui_outputs, job.id)));
-    if (!job.workflow_id.empty()) {
-        summary["workflow_id"] = job.workflow_id;
-    }
-    return summary;
+    view.outputs = renamed_outputs(job.ui_outputs, job.id);
+    view.workflow_id = job.workflow_id;
+    return view;
 }
 
-json::object job_details(
+server::JobView view_job(
     const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
 ) {
-    json::object details = job_summary(job);
+    server::JobView view = view_job(job);
+    server::JobView::Details details;
     if (jobs::is_terminal(job.state)) {
-        details["outputs"] = renamed_outputs(outputs_of(job, notes), job.id);
-        details["execution_status"] = status_of(job, notes);
+        details.outputs = renamed_outputs(outputs_of(job, notes), job.id);
+        details.status = status_of(job, notes);
     }
-    details["workflow"] = {{"prompt", prompt_of(spec)}, {"extra_data", extra_data_of(job, spec)}};
-    return details;
+    details.graph = prompt_of(spec);
+    details.extra_data = extra_data_of(job, spec);
+    view.details = std::move(details);
+    return view;
 }
 
 }  // namespace comfyd::api::native

@@ -6,12 +6,10 @@
 #include <utility>
 
 #include "api/dialects/native/run_notes.hpp"
+#include "comfy/server/prompt_views.hpp"
 #include "jobs/job.hpp"
 
 namespace comfyd::api::native {
-
-// {"status": {"exec_info": {"queue_remaining": n}}}
-json::object status_data(std::size_t queue_remaining);
 
 // The last message about a job that ran: execution_success, execution_error or
 // execution_interrupted, and its data.
@@ -19,21 +17,18 @@ std::pair<std::string, json::object> ending(
     const jobs::Job& job, const std::string& prompt_id, const RunNotes& notes, Time at
 );
 
-// [number, prompt_id, prompt, extra_data, [output ids]]
-json::array queue_item(const jobs::Job& job, const jobs::Spec& spec);
+comfy::server::PromptView view_prompt(const jobs::Job& job, const jobs::Spec& spec);
 
-// {"prompt", "outputs", "status", "meta"}
-json::object history_entry(
+comfy::server::HistoryView view_history(
     const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
 );
 
 // Whether the job is in the history: it ended, and not by being taken out of the queue.
 bool is_in_history(const jobs::Job& job);
 
-// An entry of GET /api/jobs.
-json::object job_summary(const jobs::Job& job);
-// The same with workflow, outputs and status: GET /api/jobs/{id}.
-json::object job_details(
+comfy::server::JobView view_job(const jobs::Job& job);
+// The same with its details.
+comfy::server::JobView view_job(
     const jobs::Job& job, const jobs::Spec& spec, const std::optional<RunNotes>& notes
 );
 

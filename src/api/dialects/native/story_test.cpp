@@ -50,7 +50,7 @@ jobs::Spec spec_of_history() {
 
 TEST(NativeStory, AHistoryEntryIsThatOfARealServer) {
     const jobs::Job job = finished_job();
-    json::value ours = history_entry(job, spec_of_history(), RunNotes{});
+    json::value ours = to_json(view_history(job, spec_of_history(), RunNotes{}));
     json::value theirs = recorded("history.json").at("response").at(kPrompt);
     // The two that differ: where the file lies, and when the cache was looked at.
     json::object& file = ours.at("outputs").at("2").at("images").at(0).as_object();
@@ -63,7 +63,7 @@ TEST(NativeStory, AHistoryEntryIsThatOfARealServer) {
 }
 
 TEST(NativeStory, AJobIsSummedUpAsByARealServer) {
-    json::object ours = job_summary(finished_job());
+    json::object ours = to_json(view_job(finished_job()));
     ours.at("preview_output").as_object()["subfolder"] = "";
     const json::value theirs = recorded("jobs.json").at("response").at("jobs").at(0);
     EXPECT_EQ(json::serialize_canonical(ours), json::serialize_canonical(theirs));
@@ -103,8 +103,8 @@ TEST(NativeStory, StoredFilesAreShownByTheNamesThatClientsGave) {
     jobs::Spec spec;
     spec.workflow = R"({"1":{"class_type":"LoadImage","inputs":{"image":
         {"__type":"core/ASSET","info":{"id":"x","name":"cat.png"}}}}})";
-    const json::array item = queue_item(finished_job(), spec);
-    EXPECT_EQ(item.at(2).at("1").at("inputs").at("image"), "cat.png");
+    const comfy::server::PromptView item = view_prompt(finished_job(), spec);
+    EXPECT_EQ(item.graph.at("1").at("inputs").at("image"), "cat.png");
 }
 
 TEST(NativeNames, AFilesFolderSaysWhoseItIs) {

@@ -66,11 +66,11 @@ json::object common_of(json::object common, const json::object& own) {
 }
 
 Task<Outcome<Wish>> read_wish(Call& call, const Services& services) {
-    auto read = co_await native::read_body(call, services);
-    if (!read) {
-        co_return trouble(std::move(read.error()));
+    auto text = co_await call.exchange.read_body(native::prompt_bytes_max(call, services));
+    if (!text) {
+        co_return trouble(std::move(text.error()));
     }
-    auto& body = *read;
+    auto body = co_await native::decode_body(call, services, std::move(*text));
     if (!body) {
         co_return trouble(from_native(Code::malformed_json, body.error()));
     }

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 
-namespace comfyd::api {
+namespace comfyd::net {
 
 struct PartHead {
     std::string name;
@@ -61,4 +61,4 @@ private:
     std::size_t position_ = 0;
 };
 
-}  // namespace comfyd::api
+}  // namespace comfyd::net

@@ -1,10 +1,22 @@
-#include "api/dialects/native/mailbox.hpp"
+#include "comfy/server/mailbox.hpp"
 
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
-namespace comfyd::api::native {
+namespace comfyd::comfy::server {
+namespace {
+
+// About what ComfyUI itself needs for the smallest prompt.
+constexpr Millis kHesitation{4};
+// A frame's own cost in the box.
+constexpr std::size_t kFrameBytes = 64;
+
+std::size_t size_of(const Frame& frame) {
+    return kFrameBytes + frame.text_bytes + frame.picture_bytes();
+}
+
+}  // namespace
 
 void Mailbox::post(FramePtr frame) {
     boost::asio::post(executor_, [self = shared_from_this(), frame = std::move(frame)]() mutable {
@@ -12,30 +24,37 @@ void Mailbox::post(FramePtr frame) {
     });
 }
 
+std::size_t& Mailbox::bytes_of(const Frame& frame) {
+    return frame.preview && limits_.picture_bytes_max ? picture_bytes_ : text_bytes_;
+}
+
 void Mailbox::push(FramePtr frame) {
     if (ended_) {
         return;
     }
     // Only the newest length of the queue matters to a client that lags behind, or in a crowd.
-    const bool replaceable = frame->for_crowd || frames_.size() >= kLagging;
+    const bool replaceable = frame->for_crowd || frames_.size() >= limits_.lagging;
     if (frame->is_status && replaceable && !frames_.empty() && frames_.back()->is_status) {
-        text_bytes_ += frame->text_bytes - frames_.back()->text_bytes;
+        text_bytes_ += size_of(*frame) - size_of(*frames_.back());
         frames_.back() = std::move(frame);
         return;
     }
-    const std::size_t picture = frame->picture_bytes();
-    if (picture > 0 && picture_bytes_ > 0 && picture_bytes_ + picture > kPictureBytesMax) {
+    const bool is_picture = frame->preview && limits_.picture_bytes_max;
+    if (is_picture && picture_bytes_ > 0 &&
+        picture_bytes_ + size_of(*frame) > *limits_.picture_bytes_max) {
         return;
     }
-    if (frames_.size() >= kFramesMax || text_bytes_ > kTextBytesMax) {
+    // A single message may be larger than the box: it is sent when nothing else waits.
+    const std::size_t texts = text_bytes_ + (is_picture ? 0 : size_of(*frame));
+    if (frames_.size() >= limits_.frames_max ||
+        (texts > limits_.text_bytes_max && text_bytes_ > 0)) {
         end(Code::too_many_streams);
         if (full_) {
             full_();
         }
         return;
     }
-    picture_bytes_ += picture;
-    text_bytes_ += frame->text_bytes;
+    bytes_of(*frame) += size_of(*frame);
     frames_.push_back(std::move(frame));
     changed_.notify();
 }
@@ -45,6 +64,11 @@ void Mailbox::end(Code reason) {
         ended_ = reason;
         changed_.notify();
     }
+}
+
+void Mailbox::set_features(bool with_metadata) {
+    has_features_ = true;
+    with_metadata_ = with_metadata;
 }
 
 Task<Result<FramePtr>> Mailbox::next(Millis patience) {
@@ -65,6 +89,10 @@ Task<Result<FramePtr>> Mailbox::next(Millis patience) {
             co_return fail(Code::cancelled, "the connection is being closed");
         }
     }
+    if (before_pause_ == 0 && !frames_.empty() && std::exchange(hesitates_, false)) {
+        co_await sleep_for(kHesitation);
+        before_pause_ = frames_.size();
+    }
     // A client that is too slow is not told the rest: it would only come later still.
     if (ended_) {
         co_return fail(*ended_, "the socket was ended by the server");
@@ -72,14 +100,14 @@ Task<Result<FramePtr>> Mailbox::next(Millis patience) {
     if (frames_.empty()) {
         co_return fail(Code::request_timeout, "no message yet");
     }
+    before_pause_ -= before_pause_ > 0 ? 1 : 0;
     FramePtr frame = std::move(frames_.front());
     frames_.pop_front();
-    picture_bytes_ -= frame->picture_bytes();
-    text_bytes_ -= frame->text_bytes;
+    bytes_of(*frame) -= size_of(*frame);
     if (frame->is_status) {
         status_due_ = Ticks::now() + kStatusInterval;
     }
     co_return frame;
 }
 
-}  // namespace comfyd::api::native
+}  // namespace comfyd::comfy::server

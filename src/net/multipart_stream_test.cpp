@@ -1,4 +1,4 @@
-#include "api/multipart_stream.hpp"
+#include "net/multipart_stream.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "net/http.hpp"
 
-namespace comfyd::api {
+namespace comfyd::net {
 namespace {
 
 class Collected final : public PartSink {
@@ -31,7 +31,7 @@ public:
         return {};
     }
 
-    std::vector<net::FormPart> parts;
+    std::vector<FormPart> parts;
     bool in_part = false;
     std::string refuse = "refused";
 };
@@ -102,10 +102,10 @@ TEST(MultipartStream, ReadsABodyByteByByte) {
 }
 
 TEST(MultipartStream, AgreesWithTheWholeBodyParser) {
-    std::vector<net::FormPart> parts;
+    std::vector<FormPart> parts;
     parts.push_back({"file", "ü\"%.bin", "application/octet-stream", std::string(200'000, '\n')});
     parts.push_back({"x", std::nullopt, "", std::string("\0\r\n--", 5)});
-    const auto form = net::make_multipart(parts);
+    const auto form = make_multipart(parts);
     Collected sink;
     auto stream = MultipartStream::make(form.content_type, sink);
     ASSERT_TRUE(stream);
@@ -113,7 +113,7 @@ TEST(MultipartStream, AgreesWithTheWholeBodyParser) {
         ASSERT_TRUE(stream->feed(std::string_view(form.body).substr(at, 4099)));
     }
     ASSERT_TRUE(stream->finish());
-    const auto whole = net::parse_multipart(form.content_type, form.body);
+    const auto whole = parse_multipart(form.content_type, form.body);
     ASSERT_TRUE(whole);
     ASSERT_EQ(sink.parts.size(), whole->size());
     for (std::size_t i = 0; i < whole->size(); ++i) {
@@ -287,4 +287,4 @@ TEST(MultipartStream, NeedsABoundary) {
 }
 
 }  // namespace
-}  // namespace comfyd::api
+}  // namespace comfyd::net

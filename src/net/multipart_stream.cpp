@@ -1,11 +1,11 @@
-#include "api/multipart_stream.hpp"
+#include "net/multipart_stream.hpp"
 
 #include <algorithm>
 #include <utility>
 
 #include "net/http.hpp"
 
-namespace comfyd::api {
+namespace comfyd::net {
 namespace {
 
 constexpr std::size_t kBoundaryBytesMax = 70;  // RFC 2046
@@ -17,7 +17,7 @@ tl::unexpected<Error> malformed(const std::string& what) {
 std::optional<std::string> find_boundary(std::string_view content_type) {
     constexpr std::string_view kType = "multipart/form-data";
     constexpr std::string_view kName = "boundary=";
-    if (!net::equal_ignoring_case(content_type.substr(0, kType.size()), kType)) {
+    if (!equal_ignoring_case(content_type.substr(0, kType.size()), kType)) {
         return std::nullopt;
     }
     std::string_view rest = content_type.substr(kType.size());
@@ -26,7 +26,7 @@ std::optional<std::string> find_boundary(std::string_view content_type) {
         const auto end = std::min(rest.find(';'), rest.size());
         std::string_view parameter = rest.substr(0, end);
         rest.remove_prefix(end);
-        if (!net::equal_ignoring_case(parameter.substr(0, kName.size()), kName)) {
+        if (!equal_ignoring_case(parameter.substr(0, kName.size()), kName)) {
             continue;
         }
         parameter.remove_prefix(kName.size());
@@ -49,14 +49,14 @@ Result<PartHead> parse_head(std::string_view headers) {
     std::string body = "--head\r\n";
     body += headers;
     body += "\r\n\r\n\r\n--head--\r\n";
-    auto parts = net::parse_multipart("multipart/form-data; boundary=head", body);
+    auto parts = parse_multipart("multipart/form-data; boundary=head", body);
     if (!parts) {
         return fail(std::move(parts.error()));
     }
     if (parts->size() != 1) {
         return malformed("the headers of a part are not valid");
     }
-    net::FormPart& part = parts->front();
+    FormPart& part = parts->front();
     return PartHead{std::move(part.name), std::move(part.filename), std::move(part.content_type)};
 }
 
@@ -210,4 +210,4 @@ Result<MultipartStream::Step> MultipartStream::read_body() {
     return Step::again;
 }
 
-}  // namespace comfyd::api
+}  // namespace comfyd::net

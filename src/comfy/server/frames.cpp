@@ -1,0 +1,82 @@
+#include "comfy/server/frames.hpp"
+
+#include <utility>
+
+namespace comfyd::comfy::server {
+namespace {
+
+// About the size of the text.
+std::size_t weight(const json::value& value);
+std::size_t weight(const json::object& object) {
+    std::size_t sum = 0;
+    for (const auto& [key, element] : object) {
+        sum += key.size() + weight(element);
+    }
+    return sum;
+}
+
+std::size_t weight(const json::value& value) {
+    constexpr std::size_t kSmall = 8;
+    std::size_t sum = kSmall;
+    if (const auto* text = value.if_string()) {
+        sum += text->size();
+    } else if (const auto* list = value.if_array()) {
+        for (const json::value& element : *list) {
+            sum += weight(element);
+        }
+    } else if (const auto* object = value.if_object()) {
+        sum += weight(*object);
+    }
+    return sum;
+}
+
+std::shared_ptr<Frame> make_text(json::object message) {
+    auto frame = std::make_shared<Frame>();
+    frame->text_bytes = weight(message);
+    frame->message = std::move(message);
+    return frame;
+}
+
+}  // namespace
+
+std::string Frame::encode(bool with_metadata) const {
+    if (preview) {
+        return encode_binary(*preview, with_metadata);
+    }
+    return text ? encode_binary(*text) : json::serialize_python(message);
+}
+
+FramePtr make_frame(std::string_view type, json::object data) {
+    json::object message;
+    message["type"] = type;
+    message["data"] = std::move(data);
+    return make_text(std::move(message));
+}
+
+FramePtr make_frame(const Message& message) {
+    return make_text(to_json(message));
+}
+
+FramePtr make_frame(Preview preview) {
+    auto frame = std::make_shared<Frame>();
+    frame->preview = std::move(preview);
+    return frame;
+}
+
+FramePtr make_frame(NodeText text) {
+    auto frame = std::make_shared<Frame>();
+    frame->text_bytes = text.text.size();
+    frame->text = std::move(text);
+    return frame;
+}
+
+FramePtr make_status(std::size_t unfinished, bool for_crowd) {
+    Status status;
+    status.queue_remaining = static_cast<std::int64_t>(unfinished);
+    auto frame = make_text(to_json(status));
+    frame->is_status = true;
+    frame->for_crowd = for_crowd;
+    return frame;
+}
+
+}  // namespace comfyd::comfy::server
