@@ -15,6 +15,6 @@ FramePtr make_frame(std::string_view type, json::object data);
 FramePtr make_status(std::size_t unfinished, bool for_crowd);
 // What the worker said of the job. The client knows the prompt by its own id, and files by the
 // names that it can fetch them by.
-FramePtr to_frame(jobs::Remark remark, const JobId& job, const std::string& prompt_id);
+FramePtr to_frame(jobs::WorkerMessage said, const JobId& job, const std::string& prompt_id);
 
 }  // namespace comfyd::api::native

@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "api/dialects/native/openapi.hpp"
 #include "api/dialects/native/routes.hpp"
 #include "api/dialects/prompt_sync/prompt_sync.hpp"
@@ -122,9 +124,10 @@ void add_users(Table& table) {
 
 }  // namespace
 
-void add_native(Router& router, const Services& services, NativeParts parts) {
+std::shared_ptr<Board> add_native(Router& router, const Services& services, NativeParts parts) {
     const auto context = std::make_shared<Context>(services, std::move(parts));
-    services.jobs.observe(context->board);
+    const auto& board = context->board;
+    boost::asio::post(board->executor(), [board] { board->start(); });
     Table table(router, context);
     add_prompts(table);
     add_files(table);
@@ -135,6 +138,7 @@ void add_native(Router& router, const Services& services, NativeParts parts) {
         table.get("/", get_frontend, Where::plain);
         table.get("/{path*}", get_frontend, Where::plain);
     }
+    return board;
 }
 
 }  // namespace comfyd::api

@@ -62,22 +62,27 @@ Result<> decode_options(
 // Nothing is told of the prompt while this lives.
 class Silence {
 public:
-    Silence(Context& context, const JobId& job) : context_(context), job_(job) {
-        boost::asio::post(context_.services.jobs.core(), [board = context_.board, job] {
-            board->hold(job);
-        });
+    Silence(Context& context, const std::string& tenant, const JobId& job)
+        : context_(context), job_(job) {
+        context_.board->expect(tenant, job);
     }
     ~Silence() {
-        boost::asio::post(context_.services.jobs.core(), [board = context_.board, job = job_] {
-            board->release(job);
-        });
+        boost::asio::post(
+            context_.board->executor(),
+            [board = context_.board, job = job_, is_accepted = is_accepted_] {
+                board->release(job, is_accepted);
+            }
+        );
     }
     Silence(const Silence&) = delete;
     Silence& operator=(const Silence&) = delete;
 
+    void set_accepted() { is_accepted_ = true; }
+
 private:
     Context& context_;
     JobId job_;
+    bool is_accepted_ = false;
 };
 
 // Submits, and lets nothing be told of the prompt before its answer is written.
@@ -90,9 +95,12 @@ Task<> submit_and_answer(Call& call, Context& context, admission::Admitted admit
     spec.dialect_data["outputs"] = json::array(outputs.begin(), outputs.end());
     const JobId id = *spec.id;
     const json::value number = spec.dialect_data.at("number");
-    const Silence until_answered(context, id);
+    Silence until_answered(context, call.caller.tenant, id);
     auto submitted = co_await submit_admitted(call, services, std::move(spec));
     if (submitted) {
+        if (!submitted->replayed) {
+            until_answered.set_accepted();
+        }
         if (prompt_id != id.to_string()) {
             services.own_ids->add(call.caller.tenant, prompt_id, id);
         }

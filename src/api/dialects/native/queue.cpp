@@ -4,7 +4,6 @@
 
 #include "api/dialects/native/routes.hpp"
 #include "api/dialects/native/story.hpp"
-#include "base/hop.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api::native {
@@ -114,10 +113,7 @@ bool is_unfinished(const jobs::Job& job) {
 }  // namespace
 
 Task<> get_prompt(Call& call, Context& context) {
-    auto count = co_await call_on(
-        context.services.jobs.core(),
-        [board = context.board, tenant = call.caller.tenant] { return board->unfinished(tenant); }
-    );
+    auto count = co_await context.services.jobs.unfinished(call.caller.tenant);
     const json::object body{{"exec_info", {{"queue_remaining", count}}}};
     co_await send(call, json_reply(200, body));
 }

@@ -27,7 +27,7 @@ public:
         : context_(context), tenant_(std::move(tenant)), mailbox_(std::move(mailbox)) {}
     ~Seat() {
         boost::asio::post(
-            context_.services.jobs.core(),
+            context_.board->executor(),
             [board = context_.board, tenant = tenant_, mailbox = mailbox_] {
                 board->detach(tenant, mailbox.get());
             }
@@ -186,17 +186,18 @@ Task<> serve_socket(Call& call, Context& context) {
     }
     const std::string tenant = call.caller.tenant;
     const auto mailbox = std::make_shared<Mailbox>(call.exchange.executor());
-    auto greeting =
-        co_await call_on(services.jobs.core(), [board = context.board, tenant, sid, mailbox] {
+    auto running =
+        co_await call_on(context.board->executor(), [board = context.board, tenant, sid, mailbox] {
             return board->attach(tenant, sid, mailbox);
         });
     const Seat seat(context, tenant, mailbox);
-    json::object status = status_data(greeting.unfinished);
+    const std::size_t unfinished = co_await services.jobs.unfinished(tenant);
+    json::object status = status_data(unfinished);
     status["sid"] = sid;
     const json::object hello{{"type", "status"}, {"data", std::move(status)}};
     auto sent = co_await (*socket)->write(json::serialize_python(hello), false);
-    if (sent && greeting.running) {
-        auto view = co_await services.jobs.get(tenant, *greeting.running);
+    if (sent && running) {
+        auto view = co_await services.jobs.get(tenant, *running);
         if (view && view->progress && !view->progress->current_node.empty()) {
             const json::object executing{
                 {"type", "executing"}, {"data", {{"node", view->progress->current_node}}}

@@ -120,7 +120,8 @@ Task<Result<std::string>> read_found(
 ) {
     const Services& services = context.services;
     if (!found.asset) {
-        auto bytes = co_await services.jobs.read_live_file(found.job, found.live, kLiveBytesMax);
+        auto bytes =
+            co_await services.jobs.read_output(tenant, found.job, found.live, kLiveBytesMax);
         if (bytes || bytes.error().code != Code::conflict) {
             co_return bytes;
         }
