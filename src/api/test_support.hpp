@@ -24,6 +24,7 @@
 #include "api/test_workflows.hpp"
 #include "assets/test_support.hpp"
 #include "base/hop.hpp"
+#include "events/local_hub.hpp"
 #include "net/client.hpp"
 #include "net/server.hpp"
 #include "net/test_support.hpp"
@@ -170,7 +171,7 @@ public:
     std::uint16_t port = 0;
 
 private:
-    events::Hub hub_;
+    events::LocalHub hub_;
 
 public:
     jobs::Service service;

@@ -11,6 +11,7 @@
 
 #include "api/dialects/dialects.hpp"
 #include "api/dialects/execution/execution.hpp"
+#include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
 #include "api/dialects/runpod/runpod.hpp"
 #include "api/router.hpp"
@@ -32,7 +33,7 @@
 #include "base/log.hpp"
 #include "base/pool.hpp"
 #include "base/stall_watch.hpp"
-#include "events/hub.hpp"
+#include "events/local_hub.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
@@ -133,6 +134,7 @@ public:
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
         wait_for(notifier_executor(), notifier_->stop());
+        wait_for(board_executor(), board_->stop());
         io_.stop();
         stall_watch_.stop();
         core_.stop();
@@ -221,7 +223,7 @@ private:
     }
 
     void make_service() {
-        hub_ = std::make_unique<events::Hub>(core_.executor());
+        hub_ = std::make_unique<events::LocalHub>(core_.executor());
         jobs::ServiceOptions options = service_options(config_);
         options.outputs_kept = [this](std::string tenant, std::vector<jobs::Output> outputs) {
             return are_kept(std::move(tenant), std::move(outputs));
@@ -346,10 +348,16 @@ private:
         api::add_comfyui_execute(*router_, *services_);
         api::add_tasks(*router_, *services_);
         api::add_runpod(*router_, *services_);
-        api::add_native(
+        board_ = api::add_native(
             *router_,
             *services_,
-            {pool_, media_, data_ / "native", config_.frontend_dir, convert_picture, replace_alpha}
+            {board_executor(),
+             pool_,
+             media_,
+             data_ / "native",
+             config_.frontend_dir,
+             convert_picture,
+             replace_alpha}
         );
         const net::ServerLimits limits = server_limits(config_, open_files_);
         // Nobody asked for the default.
@@ -437,6 +445,7 @@ private:
     }
 
     Executor retention_executor() { return io_.contexts().back()->get_executor(); }
+    Executor board_executor() { return io_.contexts().front()->get_executor(); }
     Executor notifier_executor() { return io_.contexts().front()->get_executor(); }
 
     Config config_;
@@ -463,6 +472,7 @@ private:
     std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<api::Router> router_;
+    std::shared_ptr<api::native::Board> board_;  // shared with the routes of its dialect
     std::unique_ptr<net::Server> server_;
     std::vector<fs::path> engine_folders_;
     net::Endpoint endpoint_;

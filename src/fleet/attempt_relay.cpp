@@ -9,7 +9,7 @@
 namespace comfyd::fleet {
 
 AttemptRelay::AttemptRelay(Executor core, jobs::AttemptListener& listener)
-    : core_(core), listener_(listener), wants_remarks_(listener.wants_remarks()) {}
+    : core_(core), listener_(listener), wants_worker_messages_(listener.wants_worker_messages()) {}
 
 void AttemptRelay::tell(Word word) {
     bool is_first = false;
@@ -33,7 +33,7 @@ void AttemptRelay::pass_on() {
     for (Word& word : words) {
         std::visit([this](auto& told) { hear(told); }, word);
     }
-    wants_remarks_.store(listener_.wants_remarks(), std::memory_order_relaxed);
+    wants_worker_messages_.store(listener_.wants_worker_messages(), std::memory_order_relaxed);
 }
 
 }  // namespace comfyd::fleet

@@ -29,15 +29,18 @@ public:
     void on_output(const jobs::Output& output) override { tell(output); }
     void on_usage(const jobs::Usage& usage) override { tell(usage); }
     // As it was when the core last took what there was.
-    bool wants_remarks() const override { return wants_remarks_.load(std::memory_order_relaxed); }
-    void on_remark(jobs::Remark remark) override { tell(std::move(remark)); }
+    bool wants_worker_messages() const override {
+        return wants_worker_messages_.load(std::memory_order_relaxed);
+    }
+    void on_worker_message(jobs::WorkerMessage said) override { tell(std::move(said)); }
 
 private:
     struct Preview {
         std::string bytes;
         std::string content_type;
     };
-    using Word = std::variant<jobs::Progress, Preview, jobs::Output, jobs::Usage, jobs::Remark>;
+    using Word =
+        std::variant<jobs::Progress, Preview, jobs::Output, jobs::Usage, jobs::WorkerMessage>;
 
     void tell(Word word);
     void pass_on();
@@ -47,11 +50,11 @@ private:
     }
     void hear(jobs::Output& output) { listener_.on_output(output); }
     void hear(jobs::Usage& usage) { listener_.on_usage(usage); }
-    void hear(jobs::Remark& remark) { listener_.on_remark(std::move(remark)); }
+    void hear(jobs::WorkerMessage& said) { listener_.on_worker_message(std::move(said)); }
 
     Executor core_;
     jobs::AttemptListener& listener_;
-    std::atomic<bool> wants_remarks_;
+    std::atomic<bool> wants_worker_messages_;
     Mutex mutex_;
     std::vector<Word> words_ COMFYD_GUARDED_BY(mutex_);  // not empty: a post is under way
 };

@@ -19,7 +19,7 @@ public:
     void on_usage(const jobs::Usage& usage) override {
         heard += "usage " + std::to_string(usage.images) + "; ";
     }
-    bool wants_remarks() const override { return is_curious; }
+    bool wants_worker_messages() const override { return is_curious; }
 
     std::string heard;
     bool is_curious = false;
@@ -65,13 +65,13 @@ TEST_F(AttemptRelayTest, WhatHasComeIsOnePostAndInOrder) {
     EXPECT_TRUE(listener_.heard.ends_with("progress 3; "));
 }
 
-TEST_F(AttemptRelayTest, RemarksAreWantedAsTheCoreLastSaid) {
-    EXPECT_FALSE(relay_->wants_remarks());
+TEST_F(AttemptRelayTest, WorkerMessagesAreWantedAsTheCoreLastSaid) {
+    EXPECT_FALSE(relay_->wants_worker_messages());
     listener_.is_curious = true;
     relay_->on_progress(at_node("1"));
-    EXPECT_FALSE(relay_->wants_remarks());
+    EXPECT_FALSE(relay_->wants_worker_messages());
     run_core();
-    EXPECT_TRUE(relay_->wants_remarks());
+    EXPECT_TRUE(relay_->wants_worker_messages());
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "comfy/members.hpp"
-#include "fleet/remarks.hpp"
 #include "fleet/stopping.hpp"
+#include "fleet/worker_messages.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -146,7 +146,7 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
     if (const auto* executed = std::get_if<comfy::Executed>(&message)) {
         note_made(*executed);
     }
-    if (listener_.wants_remarks()) {
+    if (listener_.wants_worker_messages()) {
         tell(message);
     }
     measure(message);
@@ -194,17 +194,17 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
 }
 
 void ComfyAttempt::tell(const comfy::Message& message) {
-    auto remark = to_remark(message);
-    if (!remark) {
+    auto said = to_worker_message(message);
+    if (!said) {
         return;
     }
     // The others name no files, and are many.
     if (std::holds_alternative<comfy::Executed>(message) ||
         std::holds_alternative<comfy::ExecutionError>(message) ||
         std::holds_alternative<comfy::Unknown>(message)) {
-        workflow::hide_private_folders(remark->data);
+        workflow::hide_private_folders(said->data);
     }
-    listener_.on_remark(std::move(*remark));
+    listener_.on_worker_message(std::move(*said));
 }
 
 void ComfyAttempt::note_made(const comfy::Executed& message) {

@@ -294,12 +294,12 @@ void MergedRun::share_out(Result<jobs::AttemptResult> outcome) {
             member.result = fail(outcome.error());
             continue;
         }
-        if (member.narrator && member.listener->wants_remarks()) {
+        if (member.narrator && member.listener->wants_worker_messages()) {
             for (const auto& ui : parts[place].ui_outputs) {
                 const json::object* shown = ui.value().if_object();
-                for (auto& remark :
+                for (auto& said :
                      member.narrator->executed(ui.key(), shown ? *shown : json::object())) {
-                    member.listener->on_remark(std::move(remark));
+                    member.listener->on_worker_message(std::move(said));
                 }
             }
         }
@@ -330,11 +330,11 @@ void MergedRun::on_progress(const jobs::Progress& progress) {
 }
 
 void MergedRun::narrate(Member& member, const std::string& node, const jobs::Progress& progress) {
-    std::vector<jobs::Remark> remarks;
-    const auto say = [&remarks](std::vector<jobs::Remark> more) {
-        std::move(more.begin(), more.end(), std::back_inserter(remarks));
+    std::vector<jobs::WorkerMessage> said;
+    const auto say = [&said](std::vector<jobs::WorkerMessage> more) {
+        std::move(more.begin(), more.end(), std::back_inserter(said));
     };
-    if (!member.narrator || !member.listener->wants_remarks()) {
+    if (!member.narrator || !member.listener->wants_worker_messages()) {
         member.told_node = node;
         return;
     }
@@ -348,8 +348,8 @@ void MergedRun::narrate(Member& member, const std::string& node, const jobs::Pro
         say(member.narrator->progress(node, progress.step, progress.steps));
     }
     member.told_node = node;
-    for (jobs::Remark& remark : remarks) {
-        member.listener->on_remark(std::move(remark));
+    for (jobs::WorkerMessage& message : said) {
+        member.listener->on_worker_message(std::move(message));
     }
 }
 

@@ -19,7 +19,7 @@
 #include "base/task.hpp"
 #include "fleet/comfy_attempt.hpp"
 #include "fleet/merged_prompt.hpp"
-#include "fleet/remarks.hpp"
+#include "fleet/worker_messages.hpp"
 #include "jobs/fleet.hpp"
 #include "workflow/catalogue/catalogue.hpp"
 #include "workflow/merge/merge.hpp"

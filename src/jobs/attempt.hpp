@@ -43,14 +43,14 @@ public:
         }
         progress_sequence = ++sequence;
         // Most jobs have no listener; the event is only made for those that have one.
-        if (!hub_.has_listeners(id) && !progress_told) {
+        if (!hub_.wants_progress(job) && !progress_told) {
             return;
         }
         events::EventPtr event = progress_event();
         if (progress_told) {
             progress_told(*event);
         }
-        hub_.publish(std::move(event));
+        hub_.publish(job, events::Shown{std::move(event)});
     }
 
     // REQUIRES: progress.
@@ -73,7 +73,7 @@ public:
         event->preview_type = std::move(content_type);
         event->data = {{"node_id", progress ? progress->current_node : std::string()}};
         preview_event = event;
-        hub_.publish(std::move(event));
+        hub_.publish(job, events::Shown{std::move(event)});
     }
 
     void on_output(const Output& output) override {
@@ -91,13 +91,9 @@ public:
         }
     }
 
-    bool wants_remarks() const override {
-        return hub_.observer() != nullptr && hub_.observer()->wants_remarks(id);
-    }
-    void on_remark(Remark remark) override {
-        if (hub_.observer() != nullptr) {
-            hub_.observer()->on_remark(id, std::move(remark));
-        }
+    bool wants_worker_messages() const override { return hub_.wants_worker_messages(job); }
+    void on_worker_message(WorkerMessage said) override {
+        hub_.publish(job, events::Said{id, std::move(said)});
     }
 
     const JobId id;

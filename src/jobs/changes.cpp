@@ -112,7 +112,7 @@ void Changes::tell(const Change& change) {
         attempt->begun = attempt->begun || change.job.state == State::running;
         if (change.job.state == State::completed) {
             for (auto& output : attempt->outputs) {
-                hub_.publish(std::move(output));
+                hub_.publish(change.job, events::Shown{std::move(output)});
             }
         }
     }

@@ -37,6 +37,7 @@ Dispatcher::Dispatcher(
       fleet_(fleet),
       hub_(hub),
       tasks_(core),
+      publisher_(hub),
       alarms_(core, clock),
       placement_(clock, table_, options),
       scheduler_(placement_.scheduler()),
@@ -119,7 +120,7 @@ Task<Result<>> Dispatcher::recover() {
         for (Unfinished& entry : *page) {
             Job& job = entry.job;
             after = job.id;
-            announce(job, false);
+            publisher_.tell_arrival(job, events::Arrived::How::restored);
             if (job.state == State::running) {
                 ++reattached;
                 auto profile = known_profile(entry.profile, entry.requirement);
@@ -168,9 +169,10 @@ void Dispatcher::enqueue(
     const Job& job,
     scheduler::ProfilePtr profile,
     json::object secret_extra_data,
-    std::uint64_t content
+    std::uint64_t content,
+    events::Arrived::How how
 ) {
-    announce(job, true);
+    publisher_.tell_arrival(job, how);
     whereabouts_.put_back(job, std::move(profile), content);
     if (!secret_extra_data.empty()) {
         table_.set_secrets(job.id, std::move(secret_extra_data));
@@ -214,7 +216,7 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
         table_.set_secrets(attempt->id, std::move(attempt->spec->secret_extra_data));
     }
     whereabouts_.remember_deadline(attempt->job);
-    announce(attempt->job, true);
+    publisher_.tell_arrival(attempt->job, events::Arrived::How::accepted);
     committed(*started);
     changes_.release(attempt->id);
     attempts_.follow(std::move(attempt));
@@ -222,15 +224,8 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
 }
 
 void Dispatcher::accepted_with_outputs(const Job& queued, const Change& completed) {
-    announce(queued, true);
+    publisher_.tell_arrival(queued, events::Arrived::How::accepted);
     committed(completed);
-}
-
-void Dispatcher::announce(const Job& job, bool is_new) {
-    COMFYD_ON(core_);
-    if (hub_.observer() != nullptr) {
-        hub_.observer()->on_job(job, is_new);
-    }
 }
 
 Task<Result<>> Dispatcher::cancel(JobId id) {
@@ -275,7 +270,11 @@ Task<Result<>> Dispatcher::retry(JobId id) {
         co_return fail(std::move(revived.error()));
     }
     enqueue(
-        *revived, known_profile((*spec)->profile, (*spec)->requirement), {}, content_of(**spec)
+        *revived,
+        known_profile((*spec)->profile, (*spec)->requirement),
+        {},
+        content_of(**spec),
+        events::Arrived::How::retried
     );
     start_waiting();
     co_return Result<>();
@@ -309,10 +308,7 @@ void Dispatcher::pump() {
 void Dispatcher::committed(const Change& change) {
     COMFYD_ON(core_);
     const NowDoing doing("telling of a change");
-    if (hub_.observer() != nullptr) {
-        hub_.observer()->on_change(change.job, change.event);
-    }
-    hub_.publish(std::make_shared<Event>(change.event));
+    publisher_.tell_change(change);
     if (change.job.has_webhook && webhook_) {
         webhook_(change.event);
     }

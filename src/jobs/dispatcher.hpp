@@ -31,6 +31,7 @@
 #include "jobs/job_table.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/placement.hpp"
+#include "jobs/publisher.hpp"
 #include "jobs/ranking.hpp"
 #include "jobs/shared_runs.hpp"
 #include "jobs/whereabouts.hpp"
@@ -60,7 +61,8 @@ public:
         const Job& job,
         scheduler::ProfilePtr profile,
         json::object secret_extra_data,
-        std::uint64_t content
+        std::uint64_t content,
+        events::Arrived::How how = events::Arrived::How::accepted
     );
     void start_waiting() { pump(); }
     // With nothing waiting and a worker free, the start of a job goes into the transaction that
@@ -105,6 +107,9 @@ public:
     std::optional<JobId> waits_for(const JobId& id) const { return whereabouts_.leader_of(id); }
     std::size_t running_count() const { return table_.attempt_count(); }
     std::size_t waiting_count() const { return table_.retry_waiting_count(); }
+    std::size_t unfinished(const std::string& tenant) const {
+        return publisher_.unfinished(tenant);
+    }
     // stop() has ended: nothing will be told any more.
     bool is_over() const { return is_over_; }
 
@@ -122,7 +127,6 @@ private:
     void pump();
     void update_workers();
     void committed(const Change& change);
-    void announce(const Job& job, bool is_new);
 
     Executor core_;
     Clock& clock_;
@@ -137,6 +141,7 @@ private:
 
     // Each may use those above it.
     TaskGroup tasks_;
+    Publisher publisher_;
     Alarms alarms_;
     JobTable table_;
     Placement placement_;

@@ -72,9 +72,9 @@ public:
     // Before the attempt ends, however it ends; not for one that never came to its worker. Again
     // where the attempt ran again, for example alone after a merged run: each tells of itself.
     virtual void on_usage(const Usage& usage) { static_cast<void>(usage); }
-    // Whether anybody wants to hear on_remark() now; making remarks for nobody would cost.
-    virtual bool wants_remarks() const { return false; }
-    virtual void on_remark(Remark remark) { static_cast<void>(remark); }
+    // Whether anybody wants to hear on_worker_message() now; making messages for nobody would cost.
+    virtual bool wants_worker_messages() const { return false; }
+    virtual void on_worker_message(WorkerMessage said) { static_cast<void>(said); }
 };
 
 // A file of a worker, as its ui dictionaries name it.

@@ -194,8 +194,8 @@ struct Progress {
 };
 
 // What a worker says while it runs a prompt, in its own words. Nothing here reads it: it is handed
-// from the worker to a dialect that speaks the same language, and only while somebody listens.
-struct Remark {
+// to those who subscribe to it and speak the same language, and only made where somebody does.
+struct WorkerMessage {
     std::string type;   // as the worker names it: "executing", "progress_state", "preview", …
     json::object data;  // as the worker said it, with its own prompt id
     std::string bytes;  // of a picture or a text

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <boost/asio/this_coro.hpp>
-
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/stall_watch.hpp"
@@ -133,49 +131,18 @@ Task<Result<View>> Service::Impl::retry(std::string tenant, JobId id) {
     co_return view;
 }
 
-Task<Result<std::shared_ptr<events::Subscription>>> Service::Impl::watch(
-    std::string tenant, JobId id, events::WatchOptions options
+Task<Result<std::string>> Service::Impl::read_output(
+    std::string tenant, JobId id, WorkerFile file, std::uint64_t bytes_max
 ) {
     auto found = co_await find(std::move(tenant), id);
     if (!found) {
         co_return fail(std::move(found.error()));
     }
-    const Executor here = co_await boost::asio::this_coro::executor;
-    auto subscription = std::make_shared<events::Subscription>(here, options);
-    std::vector<events::EventPtr> latest;
-    const bool ended = is_terminal(found->state);
-    bool is_over = false;
-    if (!ended) {
-        // First listen, then read the past: what is committed in between arrives twice and is
-        // told once.
-        latest = co_await call_on(core_, [this, id, subscription, &is_over] {
-            arrivals_.take_over();
-            hub_.attach(id, subscription);
-            is_over = dispatcher_.is_over();
-            return dispatcher_.latest(id);
-        });
-    }
-    if (is_over) {
-        co_return fail(Code::shutting_down, "comfyd is shutting down");
-    }
-    auto stored = co_await ledger_.events(id, options.since);
-    if (!stored) {
-        co_return fail(std::move(stored.error()));
-    }
-    std::vector<events::EventPtr> past;
-    past.reserve(stored->size() + latest.size());
-    for (Event& event : *stored) {
-        past.push_back(std::make_shared<const Event>(std::move(event)));
-    }
-    past.insert(past.end(), latest.begin(), latest.end());
-    subscription->prime(std::move(past));
-    if (ended) {
-        subscription->end(Code::not_found);
-    }
-    co_return subscription;
+    auto read = co_await await_on(core_, read_from_worker(id, std::move(file), bytes_max));
+    co_return read;
 }
 
-Task<Result<std::string>> Service::Impl::read_live_file(
+Task<Result<std::string>> Service::Impl::read_from_worker(
     JobId id, WorkerFile file, std::uint64_t bytes_max
 ) {
     const auto worker = dispatcher_.worker_of(id);  // kept alive until the file is read
@@ -294,32 +261,26 @@ Task<Result<View>> Service::retry(std::string tenant, JobId id) {
     return impl_->retry(std::move(tenant), id);
 }
 
-Task<Result<std::shared_ptr<events::Subscription>>> Service::watch(
-    std::string tenant, JobId id, events::WatchOptions options
-) {
-    return impl_->watch(std::move(tenant), id, options);
+Task<std::size_t> Service::unfinished(std::string tenant) {
+    auto count = co_await call_on(impl_->core_, [impl = impl_.get(), tenant = std::move(tenant)] {
+        impl->arrivals_.take_over();
+        return impl->dispatcher_.unfinished(tenant);
+    });
+    co_return count;
 }
 
-Task<Result<std::string>> Service::read_live_file(
-    JobId id, WorkerFile file, std::uint64_t bytes_max
+Task<Result<std::string>> Service::read_output(
+    std::string tenant, JobId id, WorkerFile file, std::uint64_t bytes_max
 ) {
-    return await_on(core(), impl_->read_live_file(id, std::move(file), bytes_max));
+    return impl_->read_output(std::move(tenant), id, std::move(file), bytes_max);
 }
 
 Task<> Service::free_idle_workers(bool models, bool results) {
-    return await_on(core(), impl_->free_idle_workers(models, results));
+    return await_on(impl_->core_, impl_->free_idle_workers(models, results));
 }
 
 scheduler::Predictor& Service::predictor() {
     return impl_->dispatcher_.predictor();
-}
-
-Executor Service::core() const {
-    return impl_->core_;
-}
-
-void Service::observe(std::shared_ptr<events::Observer> observer) {
-    impl_->hub_.observe(std::move(observer));
 }
 
 Task<Result<WebhookStatus>> Service::webhook_status(JobId id) {

@@ -113,8 +113,16 @@ public:
     Task<Result<std::shared_ptr<events::Subscription>>> watch(
         std::string tenant, JobId id, events::WatchOptions options
     );
-    // A file of a job that still runs, from the worker that runs it. Code::not_found.
-    Task<Result<std::string>> read_live_file(JobId id, WorkerFile file, std::uint64_t bytes_max);
+    // What is told of many jobs from now on, of one tenant or of all, to a listener on `executor`.
+    // Whoever subscribes before recover() hears of every job that it brings back. Any thread.
+    std::shared_ptr<events::Feed> subscribe(Executor executor, events::FeedOptions options);
+    // How many of the tenant's jobs have not ended. Counts what was answered before.
+    Task<std::size_t> unfinished(std::string tenant);
+    // A file that a running job has told of, from the worker that runs it. Code::not_found;
+    // Code::conflict: the job does not run (any more), what it has made is with its outputs.
+    Task<Result<std::string>> read_output(
+        std::string tenant, JobId id, WorkerFile file, std::uint64_t bytes_max
+    );
     // Asks every worker that runs nothing to give memory back.
     Task<> free_idle_workers(bool models, bool results);
     Task<Result<WebhookStatus>> webhook_status(JobId id);
@@ -125,10 +133,6 @@ public:
 
     // What was learned of run times, for whoever keeps it over a restart. Core executor only.
     scheduler::Predictor& predictor();
-    // The executor that owns the state behind this door.
-    Executor core() const;
-    // Before recover(). One observer.
-    void observe(std::shared_ptr<events::Observer> observer);
     // Called on the core executor after a change with a webhook was committed.
     void on_webhook(std::function<void(const Event&)> callback);
     // Likewise for progress of a job whose webhook wants to hear of it.

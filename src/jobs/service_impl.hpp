@@ -1,6 +1,6 @@
 // The inside of the service, over the ledger, the dispatcher and the jobs on their way between the
-// two: how jobs come in is in service_submit.cpp, what is asked of them afterwards in service.cpp.
-// Thread rules as for the service.
+// two: how jobs come in is in service_submit.cpp, how they are listened to in service_listen.cpp,
+// what is asked of them otherwise in service.cpp. Thread rules as for the service.
 #pragma once
 
 #include <atomic>
@@ -41,8 +41,11 @@ public:
     Task<Result<std::shared_ptr<events::Subscription>>> watch(
         std::string tenant, JobId id, events::WatchOptions options
     );
-    // These two on the core.
-    Task<Result<std::string>> read_live_file(JobId id, WorkerFile file, std::uint64_t bytes_max);
+    std::shared_ptr<events::Feed> subscribe(Executor executor, events::FeedOptions options);
+    Task<Result<std::string>> read_output(
+        std::string tenant, JobId id, WorkerFile file, std::uint64_t bytes_max
+    );
+    // On the core.
     Task<> free_idle_workers(bool models, bool results);
 
     Executor core_;
@@ -56,6 +59,8 @@ public:
     std::atomic<bool> stopping_{false};
 
 private:
+    // On the core.
+    Task<Result<std::string>> read_from_worker(JobId id, WorkerFile file, std::uint64_t bytes_max);
     // What is expected of the job, into the answer and the event that tells of its acceptance.
     Task<> add_outlook(NewJob& job, View& view);
     // nullopt: there are no outputs for it, `job` is as it was.

@@ -13,27 +13,6 @@ Task<Result<bool>> outputs_are_kept(Chance& chance) {
 
 }  // namespace
 
-class Process::Observer final : public events::Observer {
-public:
-    explicit Observer(const Process& process) : process_(process) {}
-
-    void on_job(const jobs::Job& job, bool is_new) override {
-        if (!process_.is_dead_) {
-            process_.world_.rules.on_told_job(job, is_new);
-        }
-    }
-    void on_change(const jobs::Job& job, const jobs::Event& event) override {
-        if (!process_.is_dead_) {
-            process_.world_.rules.on_told_change(job, event);
-        }
-    }
-    bool wants_remarks(const JobId&) const override { return false; }
-    void on_remark(const JobId&, jobs::Remark) override {}
-
-private:
-    const Process& process_;
-};
-
 Process::Process(World& world)
     : world_(world),
       storage_(world.stored, world.trouble, world.rules, world.chance, world.journal),
@@ -46,7 +25,14 @@ Process::Process(World& world)
           };
           return options;
       }()) {
-    service_.observe(std::make_shared<Observer>(*this));
+    const auto follow = [this](std::size_t waiting_max, Rules::Listener& listener) {
+        events::FeedOptions options;
+        options.waiting_max = waiting_max;
+        auto feed = service_.subscribe(world_.io.get_executor(), std::move(options));
+        spawn(run_follow(std::move(feed), listener), watchers_);
+    };
+    follow(events::FeedOptions().waiting_max, world_.rules.attentive);
+    follow(1, world_.rules.hasty);
     call(recover());
 }
 
@@ -120,8 +106,8 @@ void Process::look_at(const JobId& id) {
 void Process::watch(const JobId& id, std::uint64_t since) {
     spawn(run_watch(id, since), watchers_);
 }
-void Process::count() {
-    call(run_count());
+void Process::count(bool is_checked) {
+    call(run_count(is_checked));
 }
 
 Task<> Process::run_submit(jobs::Spec spec) {
@@ -237,9 +223,31 @@ Task<> Process::run_watch(JobId id, std::uint64_t since) {
     }
 }
 
-Task<> Process::run_count() {
+Task<> Process::run_follow(std::shared_ptr<events::Feed> feed, Rules::Listener& listener) {
+    Rules& rules = world_.rules;
+    for (;;) {
+        auto batch = co_await feed->next();
+        if (is_dead_ || !batch) {
+            co_return;
+        }
+        if (batch->has_gap) {
+            rules.on_gap(listener);
+        }
+        for (const events::Notice& notice : batch->notices) {
+            if (const auto* arrived = std::get_if<events::Arrived>(&notice)) {
+                rules.on_told_job(listener, *arrived);
+            } else if (const auto* changed = std::get_if<events::Changed>(&notice)) {
+                rules.on_told_change(listener, *changed);
+            } else {
+                rules.break_one("something is told that nobody has asked for");
+            }
+        }
+    }
+}
+
+Task<> Process::run_count(bool is_checked) {
     const auto counts = co_await service_.queue_counts();
-    if (!is_dead_) {
+    if (!is_dead_ && is_checked) {
         world_.rules.check_counts(counts.queued, counts.running, counts.retry_waiting);
     }
 }

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "events/hub.hpp"
+#include "events/local_hub.hpp"
 #include "jobs/service.hpp"
 #include "simulation/machines.hpp"
 #include "simulation/storage.hpp"
@@ -33,7 +33,7 @@ public:
     void retry(const JobId& id);
     void look_at(const JobId& id);
     void watch(const JobId& id, std::uint64_t since);
-    void count();
+    void count(bool is_checked);
 
     void stop(Millis grace);
     // It dies: nothing of it reaches the outside any more.
@@ -43,7 +43,6 @@ public:
     Fleet& fleet() { return fleet_; }
 
 private:
-    class Observer;
     enum class State { starting, up, stopping, ended };
 
     void spawn(Task<> task, int& count);
@@ -56,12 +55,13 @@ private:
     Task<> run_retry(JobId id);
     Task<> run_look_at(JobId id);
     Task<> run_watch(JobId id, std::uint64_t since);
-    Task<> run_count();
+    Task<> run_count(bool is_checked);
+    Task<> run_follow(std::shared_ptr<events::Feed> feed, Rules::Listener& listener);
 
     World& world_;
     Storage storage_;
     Fleet fleet_;
-    events::Hub hub_;
+    events::LocalHub hub_;
     jobs::Service service_;
     State state_ = State::starting;
     bool is_dead_ = false;

@@ -136,37 +136,50 @@ void Rules::on_run_ended(const jobs::Assignment& assignment, bool is_good) {
     }
 }
 
-void Rules::on_told_job(const jobs::Job& job, bool is_new) {
-    Known& known = jobs_[job.id];
-    if (known.told) {
-        return;  // brought back by its owner
+void Rules::on_told_job(Listener& listener, const events::Arrived& arrived) {
+    const jobs::Job& job = *arrived.job;
+    const auto [heard, is_first] = listener.jobs.try_emplace(job.id);
+    if (!is_first || arrived.how == events::Arrived::How::accepted) {
+        return;  // brought back by its owner, or nothing was told of it
     }
-    known.told = 0;
-    known.sequence_of_process = 0;
-    if (is_new) {
-        return;
+    const auto& committed = jobs_[job.id].committed;
+    while (heard->second.told < committed.size() && committed[heard->second.told] <= job.sequence) {
+        heard->second.told += 1;
     }
-    while (*known.told < known.committed.size() && known.committed[*known.told] <= job.sequence) {
-        *known.told += 1;
-    }
-    known.sequence_of_process = job.sequence;
+    heard->second.sequence = job.sequence;
 }
 
-void Rules::on_told_change(const jobs::Job& job, const jobs::Event& event) {
-    Known& known = jobs_[job.id];
-    if (!known.told) {
-        // Only what ends a job or brings it back may come before it is announced.
-        known.told = known.committed.empty() ? 0 : known.committed.size() - 1;
+void Rules::on_told_change(Listener& listener, const events::Changed& changed) {
+    const JobId& id = changed.job->id;
+    const jobs::Event& event = *changed.event;
+    const Known& known = jobs_[id];
+    const auto [entry, is_first] = listener.jobs.try_emplace(id);
+    Listener::Heard& heard = entry->second;
+    if (is_first) {
+        // Only what brings a job back may come before it is announced.
+        heard.told = known.committed_before;
     }
-    if (*known.told >= known.committed.size() || known.committed[*known.told] != event.sequence) {
-        break_one(name_of(job.id) + " tells of a change out of turn");
+    if (event.sequence <= heard.read) {
         return;
     }
-    *known.told += 1;
-    if (event.sequence <= known.sequence_of_process) {
-        break_one(name_of(job.id) + " tells sequence numbers that do not rise");
+    if (heard.told >= known.committed.size() || known.committed[heard.told] != event.sequence) {
+        break_one(name_of(id) + " tells of a change out of turn");
+        return;
     }
-    known.sequence_of_process = event.sequence;
+    heard.told += 1;
+    if (event.sequence <= heard.sequence) {
+        break_one(name_of(id) + " tells sequence numbers that do not rise");
+    }
+    heard.sequence = event.sequence;
+}
+
+void Rules::on_gap(Listener& listener) {
+    if (!listener.may_miss) {
+        break_one("one who listens has missed something");
+    }
+    for (const auto& [id, entry] : stored_.entries()) {
+        listener.jobs[id] = {jobs_[id].committed.size(), entry.job.sequence, entry.job.sequence};
+    }
 }
 
 void Rules::on_process_ended() {
@@ -174,8 +187,10 @@ void Rules::on_process_ended() {
         known.is_running = false;
         known.cancels_open = 0;
         known.retries_open = 0;
-        known.told.reset();
+        known.committed_before = known.committed.size();
     }
+    attentive.jobs.clear();
+    hasty.jobs.clear();
 }
 
 void Rules::check_counts(std::size_t queued, std::size_t running, std::size_t retry_waiting) {
@@ -194,8 +209,13 @@ void Rules::check_counts(std::size_t queued, std::size_t running, std::size_t re
 }
 
 void Rules::check_all_told() {
-    for (const auto& [id, known] : jobs_) {
-        if (known.told && *known.told != known.committed.size()) {
+    check_told(attentive);
+    check_told(hasty);
+}
+
+void Rules::check_told(const Listener& listener) {
+    for (const auto& [id, heard] : listener.jobs) {
+        if (heard.told != jobs_[id].committed.size()) {
             break_one(name_of(id) + " has changed and nobody was told");
         }
     }

@@ -19,8 +19,9 @@ namespace comfyd::simulation {
 
 class Rules {
 public:
-    Rules(const Clock& clock, const ledger::MemoryLedger& stored)
-        : clock_(clock), stored_(stored) {}
+    Rules(const Clock& clock, const ledger::MemoryLedger& stored) : clock_(clock), stored_(stored) {
+        hasty.may_miss = true;
+    }
 
     const std::optional<std::string>& broken() const { return broken_; }
     void break_one(std::string what);
@@ -40,9 +41,23 @@ public:
     void on_run(const jobs::Assignment& assignment, const std::string& worker);
     void on_run_ended(const jobs::Assignment& assignment, bool is_good);
 
-    // What the process tells of a job: every change that the ledger has, once and in order.
-    void on_told_job(const jobs::Job& job, bool is_new);
-    void on_told_change(const jobs::Job& job, const jobs::Event& event);
+    // One who follows all jobs is told every change that the ledger has, once and in order; or that
+    // there is a gap, and reads what is stored.
+    class Listener {
+        friend class Rules;
+        struct Heard {
+            std::size_t told = 0;        // of Known::committed
+            std::uint64_t sequence = 0;  // the latest that was told or read
+            std::uint64_t read = 0;      // the latest that was read
+        };
+        bool may_miss = false;
+        std::map<JobId, Heard> jobs;  // of which the process has told something
+    };
+    Listener attentive;
+    Listener hasty;  // has hardly any room, and misses what comes at once
+    void on_told_job(Listener& listener, const events::Arrived& arrived);
+    void on_told_change(Listener& listener, const events::Changed& changed);
+    void on_gap(Listener& listener);
     // The process has ended, one way or another; the next one knows only what is stored.
     void on_process_ended();
 
@@ -60,11 +75,11 @@ private:
         int retries_open = 0;
         bool is_running = false;  // in this process
         std::set<int> good_attempts;
-        std::vector<std::uint64_t> committed;   // sequence numbers, since this process knows of it
-        std::optional<std::size_t> told;        // how many of them; nullopt: nothing was told yet
-        std::uint64_t sequence_of_process = 0;  // the latest that was told
+        std::vector<std::uint64_t> committed;  // sequence numbers, since this process knows of it
+        std::size_t committed_before = 0;      // by earlier processes
     };
 
+    void check_told(const Listener& listener);
     void check_start(const jobs::Change& change);
     void check_end(const jobs::Change& change);
 

@@ -304,8 +304,14 @@ void Schedule::check() {
         process_.reset();
         return;
     }
-    if (process_->is_up() && process_->is_quiet() && world_.io.poll() == 0) {
-        process_->count();
+    if (!process_->is_up() || !process_->is_quiet() || world_.io.poll() > 0) {
+        return;
+    }
+    // Whoever asks for counts has the queue looked at, and something may begin by it.
+    process_->count(false);
+    world_.io.poll();
+    if (process_->is_quiet()) {
+        process_->count(true);
         world_.io.poll();
         world_.rules.check_all_told();
     }

@@ -23,12 +23,12 @@ struct Context {
     Context(const Services& all, NativeParts with)
         : services(all),
           parts(std::move(with)),
-          board(std::make_shared<Board>()),
+          board(std::make_shared<Board>(all.jobs, parts.board)),
           hidden(parts.folder) {}
 
     const Services& services;
     NativeParts parts;
-    std::shared_ptr<Board> board;  // shared with the hub; core executor
+    std::shared_ptr<Board> board;  // shared with what is posted to its executor
     Hidden hidden;
     // Of one tenant at a time: pictures in other forms, and histories, which may be large.
     Turnstile picture_turns{{.inside_max = 2, .waiting_max = 256}};

@@ -36,7 +36,7 @@ Task<Result<server::ShownFile>> show_live(
     admission::FileQuery query,
     admission::FoundFile found
 ) {
-    auto bytes = co_await services.jobs.read_live_file(found.job, found.live, kLiveBytesMax);
+    auto bytes = co_await services.jobs.read_output(tenant, found.job, found.live, kLiveBytesMax);
     if (bytes) {
         co_return server::ShownFile{.content = std::move(*bytes), .caching = "no-store"};
     }

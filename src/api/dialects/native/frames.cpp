@@ -8,21 +8,21 @@
 namespace comfyd::api::native {
 namespace {
 
-void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt_id) {
+void translate(jobs::WorkerMessage& said, const JobId& job, const std::string& prompt_id) {
     // Messages of custom nodes are left as they are, but for the id.
-    if (remark.data.contains("prompt_id")) {
-        remark.data["prompt_id"] = prompt_id;
+    if (said.data.contains("prompt_id")) {
+        said.data["prompt_id"] = prompt_id;
     }
-    if (remark.type == "progress_state") {
-        if (json::value* nodes = remark.data.if_contains("nodes"); nodes && nodes->is_object()) {
+    if (said.type == "progress_state") {
+        if (json::value* nodes = said.data.if_contains("nodes"); nodes && nodes->is_object()) {
             for (auto& [id, node] : nodes->get_object()) {
                 if (json::object* state = node.if_object()) {
                     (*state)["prompt_id"] = prompt_id;
                 }
             }
         }
-    } else if (remark.type == "executed") {
-        if (json::value* ui = remark.data.if_contains("output"); ui && ui->is_object()) {
+    } else if (said.type == "executed") {
+        if (json::value* ui = said.data.if_contains("output"); ui && ui->is_object()) {
             rename_files(ui->get_object(), job);
         }
     }
@@ -30,25 +30,25 @@ void translate(jobs::Remark& remark, const JobId& job, const std::string& prompt
 
 }  // namespace
 
-FramePtr to_frame(jobs::Remark remark, const JobId& job, const std::string& prompt_id) {
-    translate(remark, job, prompt_id);
-    if (remark.type == "preview") {
+FramePtr to_frame(jobs::WorkerMessage said, const JobId& job, const std::string& prompt_id) {
+    translate(said, job, prompt_id);
+    if (said.type == "preview") {
         return make_frame(comfy::Preview{
-            std::move(remark.bytes),
-            std::move(remark.content_type),
-            comfy::text_of(remark.data, "prompt_id"),
-            comfy::text_of(remark.data, "node_id"),
-            comfy::text_of(remark.data, "display_node_id"),
-            comfy::text_of(remark.data, "parent_node_id"),
-            comfy::text_of(remark.data, "real_node_id"),
+            std::move(said.bytes),
+            std::move(said.content_type),
+            comfy::text_of(said.data, "prompt_id"),
+            comfy::text_of(said.data, "node_id"),
+            comfy::text_of(said.data, "display_node_id"),
+            comfy::text_of(said.data, "parent_node_id"),
+            comfy::text_of(said.data, "real_node_id"),
         });
     }
-    if (remark.type == "text") {
+    if (said.type == "text") {
         return make_frame(
-            comfy::NodeText{comfy::text_of(remark.data, "node_id"), std::move(remark.bytes)}
+            comfy::NodeText{comfy::text_of(said.data, "node_id"), std::move(said.bytes)}
         );
     }
-    return make_frame(remark.type, std::move(remark.data));
+    return make_frame(said.type, std::move(said.data));
 }
 
 }  // namespace comfyd::api::native

@@ -14,6 +14,6 @@ using comfy::server::make_status;
 
 // What the worker said of the job. The client knows the prompt by its own id, and files by the
 // names that it can fetch them by.
-FramePtr to_frame(jobs::Remark remark, const JobId& job, const std::string& prompt_id);
+FramePtr to_frame(jobs::WorkerMessage said, const JobId& job, const std::string& prompt_id);
 
 }  // namespace comfyd::api::native

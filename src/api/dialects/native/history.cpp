@@ -61,7 +61,7 @@ Task<Result<Listing>> list_jobs(
 }
 
 Task<std::optional<RunNotes>> notes_of(Context& context, JobId job) {
-    auto notes = co_await call_on(context.services.jobs.core(), [board = context.board, job] {
+    auto notes = co_await call_on(context.board->executor(), [board = context.board, job] {
         return board->notes(job);
     });
     co_return notes;

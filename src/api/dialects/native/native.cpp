@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "api/dialects/native/gateway.hpp"
 #include "api/dialects/native/openapi.hpp"
 #include "api/dialects/prompt_sync/prompt_sync.hpp"
@@ -56,9 +58,10 @@ private:
 
 }  // namespace
 
-void add_native(Router& router, const Services& services, NativeParts parts) {
+std::shared_ptr<Board> add_native(Router& router, const Services& services, NativeParts parts) {
     const auto context = std::make_shared<Context>(services, std::move(parts));
-    services.jobs.observe(context->board);
+    const auto& board = context->board;
+    boost::asio::post(board->executor(), [board] { board->start(); });
     Table table(router, context);
     for (const comfy::server::Route& route : comfy::server::all_routes()) {
         table.add(route.method, route.path, route.handler);
@@ -68,6 +71,7 @@ void add_native(Router& router, const Services& services, NativeParts parts) {
         table.add(net::Method::get, "/", comfy::server::get_editor_file);
         table.add(net::Method::get, "/{path*}", comfy::server::get_editor_file);
     }
+    return board;
 }
 
 }  // namespace comfyd::api

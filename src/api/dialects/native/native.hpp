@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -18,7 +19,12 @@
 
 namespace comfyd::api {
 
+namespace native {
+class Board;
+}
+
 struct NativeParts {
+    Executor board;                  // of the one that follows the jobs for the sockets
     Pool& pool;                      // for disk
     Pool& media;                     // for pictures, which may take long
     std::filesystem::path folder;    // settings and documents of users, names of uploaded files
@@ -32,7 +38,9 @@ struct NativeParts {
         replace_alpha{};
 };
 
-// Before jobs::Service::recover(): it sees every job.
-void add_native(Router& router, const Services& services, NativeParts parts);
+// Before jobs::Service::recover(). Returns the board, to be stopped on its executor.
+std::shared_ptr<native::Board> add_native(
+    Router& router, const Services& services, NativeParts parts
+);
 
 }  // namespace comfyd::api

@@ -55,20 +55,25 @@ Result<> decode_options(
 
 class UntilAnswered final : public server::Hold {
 public:
-    UntilAnswered(Context& context, const JobId& job) : context_(context), job_(job) {
-        boost::asio::post(context_.services.jobs.core(), [board = context_.board, job] {
-            board->hold(job);
-        });
+    UntilAnswered(Context& context, const std::string& tenant, const JobId& job)
+        : context_(context), job_(job) {
+        context_.board->expect(tenant, job);
     }
     ~UntilAnswered() override {
-        boost::asio::post(context_.services.jobs.core(), [board = context_.board, job = job_] {
-            board->release(job);
-        });
+        boost::asio::post(
+            context_.board->executor(),
+            [board = context_.board, job = job_, is_accepted = is_accepted_] {
+                board->release(job, is_accepted);
+            }
+        );
     }
+
+    void set_accepted() { is_accepted_ = true; }
 
 private:
     Context& context_;
     JobId job_;
+    bool is_accepted_ = false;
 };
 
 using Submitted = tl::expected<server::AcceptedPrompt, server::PromptRefusal>;
@@ -86,10 +91,13 @@ Task<Result<Submitted>> accept(const Call& call, Context& context, admission::Ad
     spec.dialect_data["outputs"] = json::array(outputs.begin(), outputs.end());
     const JobId id = *spec.id;
     json::value number = spec.dialect_data.at("number");
-    auto silence = std::make_unique<UntilAnswered>(context, id);
+    auto silence = std::make_unique<UntilAnswered>(context, call.caller.tenant, id);
     auto submitted = co_await submit_admitted(call, services, std::move(spec));
     if (!submitted) {
         co_return fail(std::move(submitted.error()));
+    }
+    if (!submitted->replayed) {
+        silence->set_accepted();
     }
     if (prompt_id != id.to_string()) {
         services.own_ids->add(call.caller.tenant, prompt_id, id);

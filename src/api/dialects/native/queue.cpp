@@ -4,7 +4,6 @@
 
 #include "api/dialects/native/gateway.hpp"
 #include "api/dialects/native/story.hpp"
-#include "base/hop.hpp"
 
 namespace comfyd::api::native {
 namespace {
@@ -99,11 +98,7 @@ bool is_unfinished(const jobs::Job& job) {
 }  // namespace
 
 Task<std::size_t> Gateway::unfinished() {
-    auto count = co_await call_on(
-        context_.services.jobs.core(),
-        [board = context_.board, tenant = tenant()] { return board->unfinished(tenant); }
-    );
-    co_return count;
+    return context_.services.jobs.unfinished(tenant());
 }
 
 Task<Result<server::QueueView>> Gateway::queue() {

@@ -31,14 +31,14 @@ void note_output(RunNotes& notes, const std::string& node, const json::object& e
 
 }  // namespace
 
-void note(RunNotes& notes, const jobs::Remark& remark) {
-    const std::string node = comfy::text_of(remark.data, "node");
-    if (remark.type == "execution_cached") {
+void note(RunNotes& notes, const jobs::WorkerMessage& said) {
+    const std::string node = comfy::text_of(said.data, "node");
+    if (said.type == "execution_cached") {
         notes = {};  // another attempt may have been before
-        if (const json::array* nodes = comfy::array_of(remark.data, "nodes")) {
+        if (const json::array* nodes = comfy::array_of(said.data, "nodes")) {
             notes.cached = *nodes;
         }
-    } else if (remark.type == "executing" && !node.empty()) {
+    } else if (said.type == "executing" && !node.empty()) {
         // The one before is done when the next begins.
         const bool known =
             std::find(notes.executed.begin(), notes.executed.end(), json::value(notes.last_node)) !=
@@ -47,12 +47,12 @@ void note(RunNotes& notes, const jobs::Remark& remark) {
             notes.executed.emplace_back(notes.last_node);
         }
         notes.last_node = node;
-    } else if (remark.type == "executed" && !node.empty()) {
-        note_output(notes, node, remark.data);
-    } else if (remark.type == "execution_interrupted") {
-        notes.last_node = comfy::text_of(remark.data, "node_id");
-        notes.last_node_type = comfy::text_of(remark.data, "node_type");
-        if (const json::array* nodes = comfy::array_of(remark.data, "executed")) {
+    } else if (said.type == "executed" && !node.empty()) {
+        note_output(notes, node, said.data);
+    } else if (said.type == "execution_interrupted") {
+        notes.last_node = comfy::text_of(said.data, "node_id");
+        notes.last_node_type = comfy::text_of(said.data, "node_type");
+        if (const json::array* nodes = comfy::array_of(said.data, "executed")) {
             notes.executed = *nodes;
         }
     }

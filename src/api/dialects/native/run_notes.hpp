@@ -21,6 +21,6 @@ struct RunNotes {
 };
 
 // Adds what the worker said. Bounded in nodes and bytes.
-void note(RunNotes& notes, const jobs::Remark& remark);
+void note(RunNotes& notes, const jobs::WorkerMessage& said);
 
 }  // namespace comfyd::api::native

@@ -28,7 +28,7 @@ public:
         : context_(context), tenant_(std::move(tenant)), mailbox_(std::move(mailbox)) {}
     ~BoardSeat() override {
         boost::asio::post(
-            context_.services.jobs.core(),
+            context_.board->executor(),
             [board = context_.board, tenant = tenant_, mailbox = mailbox_] {
                 board->detach(tenant, mailbox.get());
             }
@@ -61,17 +61,17 @@ Result<std::unique_ptr<server::Hold>> Gateway::reserve_socket() {
 
 Task<server::Seat> Gateway::attach(std::string client_id, std::shared_ptr<Mailbox> mailbox) {
     const Services& services = context_.services;
-    auto greeting = co_await call_on(
-        services.jobs.core(),
+    auto running = co_await call_on(
+        context_.board->executor(),
         [board = context_.board, tenant = tenant(), client_id, mailbox] {
             return board->attach(tenant, client_id, mailbox);
         }
     );
     server::Seat seat;
     seat.seat = std::make_unique<BoardSeat>(context_, tenant(), std::move(mailbox));
-    seat.unfinished = greeting.unfinished;
-    if (greeting.running) {
-        auto view = co_await services.jobs.get(tenant(), *greeting.running);
+    seat.unfinished = co_await services.jobs.unfinished(tenant());
+    if (running) {
+        auto view = co_await services.jobs.get(tenant(), *running);
         if (view && view->progress) {
             seat.current_node = view->progress->current_node;
         }

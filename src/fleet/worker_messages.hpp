@@ -1,4 +1,4 @@
-// What workers say while they run a prompt, as remarks for whoever follows the job. Pure.
+// What workers say while they run a prompt, as messages for whoever follows the job. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace comfyd::fleet {
 
 // nullopt: nothing that a client of the prompt would want to hear.
-std::optional<jobs::Remark> to_remark(const comfy::Message& message);
+std::optional<jobs::WorkerMessage> to_worker_message(const comfy::Message& message);
 
 // Says what ComfyUI would say about a run of which only the steps are known.
 class Narrator {
@@ -22,16 +22,16 @@ public:
     Narrator(std::string prompt_id, const Clock& clock)
         : prompt_id_(std::move(prompt_id)), clock_(&clock) {}
 
-    using Remarks = std::vector<jobs::Remark>;
-    Remarks cached(const std::vector<std::string>& nodes) const;
-    Remarks executing(const std::string& node);
-    Remarks progress(const std::string& node, double value, double max);
-    Remarks executed(const std::string& node, const json::object& ui);
-    Remarks finished(const std::string& node);
+    using Messages = std::vector<jobs::WorkerMessage>;
+    Messages cached(const std::vector<std::string>& nodes) const;
+    Messages executing(const std::string& node);
+    Messages progress(const std::string& node, double value, double max);
+    Messages executed(const std::string& node, const json::object& ui);
+    Messages finished(const std::string& node);
     // `class_of`: the class of a node of the prompt.
-    Remarks interrupted(const std::function<std::string(const std::string&)>& class_of) const;
-    Remarks preview(const std::string& node, std::string bytes, std::string content_type) const;
-    Remarks text(const std::string& node, std::string text) const;
+    Messages interrupted(const std::function<std::string(const std::string&)>& class_of) const;
+    Messages preview(const std::string& node, std::string bytes, std::string content_type) const;
+    Messages text(const std::string& node, std::string text) const;
 
 private:
     comfy::Message state() const;

@@ -1,4 +1,4 @@
-#include "fleet/remarks.hpp"
+#include "fleet/worker_messages.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -6,41 +6,41 @@
 namespace comfyd::fleet {
 namespace {
 
-jobs::Remark must_remark(const comfy::Message& message) {
-    auto remark = to_remark(message);
-    return remark ? std::move(*remark) : jobs::Remark{};
+jobs::WorkerMessage must_become_message(const comfy::Message& message) {
+    auto said = to_worker_message(message);
+    return said ? std::move(*said) : jobs::WorkerMessage{};
 }
 
 }  // namespace
 
-std::optional<jobs::Remark> to_remark(const comfy::Message& message) {
+std::optional<jobs::WorkerMessage> to_worker_message(const comfy::Message& message) {
     if (const auto* preview = std::get_if<comfy::Preview>(&message)) {
-        jobs::Remark remark;
-        remark.type = "preview";
-        remark.data = {
+        jobs::WorkerMessage said;
+        said.type = "preview";
+        said.data = {
             {"node_id", preview->node_id},
             {"prompt_id", preview->prompt_id},
             {"display_node_id", preview->display_node_id},
             {"parent_node_id", preview->parent_node_id},
             {"real_node_id", preview->real_node_id},
         };
-        remark.bytes = preview->bytes;
-        remark.content_type = preview->content_type;
-        return remark;
+        said.bytes = preview->bytes;
+        said.content_type = preview->content_type;
+        return said;
     }
     if (const auto* text = std::get_if<comfy::NodeText>(&message)) {
-        jobs::Remark remark;
-        remark.type = "text";
-        remark.data = {{"node_id", text->node_id}};
-        remark.bytes = text->text;
-        return remark;
+        jobs::WorkerMessage said;
+        said.type = "text";
+        said.data = {{"node_id", text->node_id}};
+        said.bytes = text->text;
+        return said;
     }
     if (const auto* unknown = std::get_if<comfy::Unknown>(&message)) {
         // These two are our own names for binary frames.
         if (!unknown->data || unknown->type == "preview" || unknown->type == "text") {
             return std::nullopt;
         }
-        return jobs::Remark{unknown->type, *unknown->data, {}, {}};
+        return jobs::WorkerMessage{unknown->type, *unknown->data, {}, {}};
     }
     if (std::holds_alternative<comfy::Status>(message) ||
         std::holds_alternative<comfy::FeatureFlags>(message) ||
@@ -48,10 +48,10 @@ std::optional<jobs::Remark> to_remark(const comfy::Message& message) {
         return std::nullopt;
     }
     json::object whole = comfy::to_json(message);
-    jobs::Remark remark;
-    remark.type = std::string(whole.at("type").as_string());
-    remark.data = std::move(whole.at("data").as_object());
-    return remark;
+    jobs::WorkerMessage said;
+    said.type = std::string(whole.at("type").as_string());
+    said.data = std::move(whole.at("data").as_object());
+    return said;
 }
 
 comfy::NodeProgress& Narrator::entry(const std::string& node) {
@@ -68,49 +68,50 @@ comfy::Message Narrator::state() const {
     return comfy::ProgressState{prompt_id_, nodes_};
 }
 
-Narrator::Remarks Narrator::cached(const std::vector<std::string>& nodes) const {
-    return {must_remark(comfy::ExecutionCached{prompt_id_, nodes, to_unix_ms(clock_->now())})};
+Narrator::Messages Narrator::cached(const std::vector<std::string>& nodes) const {
+    return {must_become_message(comfy::ExecutionCached{prompt_id_, nodes, to_unix_ms(clock_->now())}
+    )};
 }
 
-Narrator::Remarks Narrator::executing(const std::string& node) {
+Narrator::Messages Narrator::executing(const std::string& node) {
     entry(node);
-    Remarks remarks;
-    remarks.push_back(must_remark(state()));
-    remarks.push_back(must_remark(comfy::Executing{prompt_id_, node, node}));
-    return remarks;
+    Messages said;
+    said.push_back(must_become_message(state()));
+    said.push_back(must_become_message(comfy::Executing{prompt_id_, node, node}));
+    return said;
 }
 
-Narrator::Remarks Narrator::progress(const std::string& node, double value, double max) {
+Narrator::Messages Narrator::progress(const std::string& node, double value, double max) {
     auto& known = entry(node);
     known.value = value;
     known.max = max;
-    Remarks remarks;
-    remarks.push_back(must_remark(state()));
-    remarks.push_back(must_remark(comfy::StepProgress{prompt_id_, node, value, max}));
-    return remarks;
+    Messages said;
+    said.push_back(must_become_message(state()));
+    said.push_back(must_become_message(comfy::StepProgress{prompt_id_, node, value, max}));
+    return said;
 }
 
-Narrator::Remarks Narrator::executed(const std::string& node, const json::object& ui) {
+Narrator::Messages Narrator::executed(const std::string& node, const json::object& ui) {
     const bool runs = std::any_of(nodes_.begin(), nodes_.end(), [&node](const auto& known) {
         return known.node_id == node && !known.finished;
     });
-    Remarks remarks;
-    remarks.push_back(must_remark(comfy::Executed{prompt_id_, node, node, ui}));
+    Messages said;
+    said.push_back(must_become_message(comfy::Executed{prompt_id_, node, node, ui}));
     if (!runs) {  // from the cache: it is told of as finished at once
         auto ended = finished(node);
-        std::move(ended.begin(), ended.end(), std::back_inserter(remarks));
+        std::move(ended.begin(), ended.end(), std::back_inserter(said));
     }
-    return remarks;
+    return said;
 }
 
-Narrator::Remarks Narrator::finished(const std::string& node) {
+Narrator::Messages Narrator::finished(const std::string& node) {
     auto& known = entry(node);
     known.value = known.max;
     known.finished = true;
-    return {must_remark(state())};
+    return {must_become_message(state())};
 }
 
-Narrator::Remarks Narrator::interrupted(
+Narrator::Messages Narrator::interrupted(
     const std::function<std::string(const std::string&)>& class_of
 ) const {
     comfy::ExecutionInterrupted told;
@@ -124,19 +125,19 @@ Narrator::Remarks Narrator::interrupted(
             told.node_type = class_of(node.node_id);
         }
     }
-    return {must_remark(told)};
+    return {must_become_message(told)};
 }
 
-Narrator::Remarks Narrator::preview(
+Narrator::Messages Narrator::preview(
     const std::string& node, std::string bytes, std::string content_type
 ) const {
-    return {must_remark(
+    return {must_become_message(
         comfy::Preview{std::move(bytes), std::move(content_type), prompt_id_, node, node, "", node}
     )};
 }
 
-Narrator::Remarks Narrator::text(const std::string& node, std::string text) const {
-    return {must_remark(comfy::NodeText{node, std::move(text)})};
+Narrator::Messages Narrator::text(const std::string& node, std::string text) const {
+    return {must_become_message(comfy::NodeText{node, std::move(text)})};
 }
 
 }  // namespace comfyd::fleet

@@ -1,9 +1,7 @@
-#include "events/hub.hpp"
+#include "events/subscription.hpp"
 
 #include <algorithm>
 #include <utility>
-
-#include <boost/asio/post.hpp>
 
 #include "base/on_executor.hpp"
 #include "base/virtual_time.hpp"
@@ -110,69 +108,6 @@ Task<Result<EventPtr>> Subscription::next(Millis patience) {
             }
         }
     }
-}
-
-void Hub::attach(const JobId& job, std::shared_ptr<Subscription> subscription) {
-    COMFYD_ON(core_);
-    if (by_job_.size() >= tidy_at_) {
-        forget_the_gone();
-    }
-    subscription->count_in(open_);
-    by_job_[job].push_back(std::move(subscription));
-}
-
-bool Hub::has_listeners(const JobId& job) const {
-    const auto found = by_job_.find(job);
-    return found != by_job_.end() &&
-           std::ranges::any_of(found->second, [](const auto& one) { return !one.expired(); });
-}
-
-// Most streams end with their job, after its last event; nothing would ever look at them again.
-void Hub::forget_the_gone() {
-    for (auto entry = by_job_.begin(); entry != by_job_.end();) {
-        auto& listeners = entry->second;
-        std::erase_if(listeners, [](const auto& listener) { return listener.expired(); });
-        entry = listeners.empty() ? by_job_.erase(entry) : std::next(entry);
-    }
-    tidy_at_ = std::max(kTidyAtLeast, 2 * by_job_.size());
-}
-
-void Hub::publish(EventPtr event) {
-    COMFYD_ON(core_);
-    const auto found = by_job_.find(event->job);
-    if (found == by_job_.end()) {
-        return;
-    }
-    std::erase_if(found->second, [&](const std::weak_ptr<Subscription>& weak) {
-        auto subscription = weak.lock();
-        if (!subscription) {
-            return true;
-        }
-        const Executor executor = subscription->executor();
-        boost::asio::post(executor, [subscription = std::move(subscription), event] {
-            subscription->push(event);
-        });
-        return false;
-    });
-    // The stream of an ended job may go on (a retry), so only an empty list is forgotten.
-    if (found->second.empty()) {
-        by_job_.erase(found);
-    }
-}
-
-void Hub::end_all(Code reason) {
-    COMFYD_ON(core_);
-    for (auto& [job, listeners] : by_job_) {
-        for (const auto& weak : listeners) {
-            if (auto subscription = weak.lock()) {
-                const Executor executor = subscription->executor();
-                boost::asio::post(executor, [subscription = std::move(subscription), reason] {
-                    subscription->end(reason);
-                });
-            }
-        }
-    }
-    by_job_.clear();
 }
 
 }  // namespace comfyd::events
