@@ -7,7 +7,7 @@
 
 #include "base/cancellable_hop.hpp"
 #include "base/hop.hpp"
-#include "fleet/merged_run.hpp"
+#include "fleet/comfy_batch.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -18,16 +18,16 @@ constexpr Millis kLongWait = std::chrono::hours(1);
 
 }  // namespace
 
-ComfyWorker::Seat::Seat(ComfyWorker& worker, const jobs::Assignment& assignment)
+ComfyWorker::SlotLease::SlotLease(ComfyWorker& worker, const jobs::Assignment& assignment)
     : worker_(&worker), prompt_(assignment.prompt) {
     worker_->taken_[prompt_] = Taken{assignment.job};
     worker_->last_active_at_ = worker_->parts_.clock.now();
 }
 
-ComfyWorker::Seat::Seat(Seat&& other) noexcept
+ComfyWorker::SlotLease::SlotLease(SlotLease&& other) noexcept
     : worker_(std::exchange(other.worker_, nullptr)), prompt_(other.prompt_) {}
 
-ComfyWorker::Seat::~Seat() {
+ComfyWorker::SlotLease::~SlotLease() {
     if (worker_ != nullptr) {
         worker_->taken_.erase(prompt_);
         worker_->last_active_at_ = worker_->parts_.clock.now();
@@ -213,8 +213,8 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run(
     jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
 ) {
     if (assignment.group) {
-        auto group = std::static_pointer_cast<MergedRun>(assignment.group);  // of make_group()
-        MergedRun& run = *group;
+        auto group = std::static_pointer_cast<ComfyBatch>(assignment.group);  // of make_group()
+        ComfyBatch& run = *group;
         return run.join(std::move(group), std::move(assignment), listener, stop);
     }
     return run_prompt(std::move(assignment), listener, stop, {});
@@ -229,7 +229,7 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
     if (gives_back_) {
         return refuse();
     }
-    Seat seat(*this, assignment);
+    SlotLease lease(*this, assignment);
     Taken& taken = taken_.at(assignment.prompt);
     auto order = std::make_shared<AttemptOrder>(
         machine_->executor(),
@@ -238,17 +238,17 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
         std::move(owner_of)
     );
     taken.order = order;
-    return run_seated(std::move(order), stop, std::move(seat));
+    return run_leased(std::move(order), stop, std::move(lease));
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::refuse() const {
     co_return fail(Code::worker_unavailable, "worker " + config_.id + " has left the fleet");
 }
 
-Task<Result<jobs::AttemptResult>> ComfyWorker::run_seated(
-    std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, Seat seat
+Task<Result<jobs::AttemptResult>> ComfyWorker::run_leased(
+    std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, SlotLease lease
 ) {
-    const Seat held = std::move(seat);  // released when this frame ends
+    const SlotLease held = std::move(lease);  // released when this frame ends
     const std::uint64_t ends = is_engine() ? config_.process->ends() : 0;
     auto result = co_await run_away(std::move(order), stop);
     if (!result && result.error().code == Code::worker_lost && is_engine() &&
@@ -314,8 +314,8 @@ void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
     failed_in_a_row_ = code && is_workers_fault(*code) ? failed_in_a_row_ + 1 : 0;
 }
 
-std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(PromptId prompt, std::size_t members) {
-    MergedRun::Parts parts{
+std::shared_ptr<jobs::Batch> ComfyWorker::make_group(PromptId prompt, std::size_t members) {
+    ComfyBatch::Parts parts{
         parts_.core,
         parts_.clock,
         parts_.pool,
@@ -328,7 +328,7 @@ std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(PromptId prompt, std::si
         ) { return run_prompt(std::move(assignment), listener, stop, std::move(owner_of)); },
     };
     std::erase_if(groups_, [](const auto& group) { return group.expired(); });
-    auto group = std::make_shared<MergedRun>(std::move(parts), prompt, members);
+    auto group = std::make_shared<ComfyBatch>(std::move(parts), prompt, members);
     groups_.push_back(group);
     return group;
 }

@@ -34,7 +34,7 @@ struct ComfyWorkerParts {
     std::function<bool(const Requirement& requirement)> left_to_engine;
 };
 
-class MergedRun;
+class ComfyBatch;
 
 class ComfyWorker final : public jobs::Worker {
 public:
@@ -71,7 +71,7 @@ public:
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return known_.merges; }
-    std::shared_ptr<jobs::RunGroup> make_group(PromptId prompt, std::size_t members) override;
+    std::shared_ptr<jobs::Batch> make_group(PromptId prompt, std::size_t members) override;
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
         override;
     // The worker's own input folder holds the file; false also where it cannot be asked.
@@ -97,12 +97,12 @@ private:
         std::weak_ptr<AttemptOrder> order{};
     };
     // Holds the place of an attempt from the call of run() to its end.
-    class Seat {
+    class SlotLease {
     public:
-        Seat(ComfyWorker& worker, const jobs::Assignment& assignment);
-        ~Seat();
-        Seat(Seat&& other) noexcept;
-        Seat& operator=(Seat&&) = delete;
+        SlotLease(ComfyWorker& worker, const jobs::Assignment& assignment);
+        ~SlotLease();
+        SlotLease(SlotLease&& other) noexcept;
+        SlotLease& operator=(SlotLease&&) = delete;
 
     private:
         ComfyWorker* worker_;
@@ -125,8 +125,8 @@ private:
         OwnerOf owner_of
     );
     Task<Result<jobs::AttemptResult>> refuse() const;
-    Task<Result<jobs::AttemptResult>> run_seated(
-        std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, Seat seat
+    Task<Result<jobs::AttemptResult>> run_leased(
+        std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, SlotLease lease
     );
     Task<Result<jobs::AttemptResult>> run_away(
         std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop
@@ -147,7 +147,7 @@ private:
     bool draining_ = false;
     bool gives_back_ = false;
     std::map<PromptId, Taken> taken_;
-    std::vector<std::weak_ptr<MergedRun>> groups_;
+    std::vector<std::weak_ptr<ComfyBatch>> groups_;
     Time created_at_;
     Time last_active_at_;
     std::uint64_t completed_ = 0;

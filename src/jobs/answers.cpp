@@ -10,7 +10,7 @@ void Answers::run_ended(const JobId& id, const Job* ended) {
     }
     if (ended != nullptr && can_answer(*ended)) {
         const auto source = std::make_shared<const Job>(*ended);
-        for (InFlight::Follower& follower : whereabouts_.end_lead(id)) {
+        for (Coalescing::Follower& follower : whereabouts_.end_lead(id)) {
             tasks_.spawn("reuse", answer(follower.job, std::move(follower.keys), source));
         }
     } else if (auto next = whereabouts_.pass_on_lead(id)) {
@@ -21,7 +21,7 @@ void Answers::run_ended(const JobId& id, const Job* ended) {
 
 Task<> Answers::answer(JobId id, scheduler::JobKeys keys, std::shared_ptr<const Job> source) {
     auto stored = co_await complete_with(id, std::move(source));
-    if (stored || is_stopping_ || !table_.is<Following>(id)) {
+    if (stored || is_stopping_ || !table_.is<Coalesced>(id)) {
         co_return;
     }
     // The disk is full: what becomes of it is seen when its turn comes.

@@ -102,11 +102,11 @@ public:
     std::optional<Spec> spec;  // read from the ledger unless the job has just been accepted
     bool begun = false;
     scheduler::JobKeys keys;
-    bool is_on_worker = false;        // its run() has been called
-    bool is_ending = false;           // the worker is done with it, its end is being stored
-    bool holds_place = false;         // the scheduler counts it as running
-    std::shared_ptr<RunGroup> group;  // set: it shares its run with others
-    std::optional<SharedRun> shared;  // likewise
+    bool is_on_worker = false;         // its run() has been called
+    bool is_ending = false;            // the worker is done with it, its end is being stored
+    bool holds_place = false;          // the scheduler counts it as running
+    std::shared_ptr<Batch> group;      // set: it shares its run with others
+    std::optional<BatchPlace> shared;  // likewise
     Time placed_at{};
     double expected_load_s = 0;
     int jobs_together = 1;  // in its run, itself included

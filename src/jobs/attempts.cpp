@@ -12,7 +12,7 @@ std::shared_ptr<Attempt> Attempts::make(
         std::make_shared<Attempt>(p_.core, p_.hub, p_.clock, decision.job, std::move(worker));
     attempt->keys = decision.keys;
     attempt->expected_load_s = decision.numbers.load_s;
-    attempt->jobs_together = 1 + static_cast<int>(decision.riders.size());
+    attempt->jobs_together = 1 + static_cast<int>(decision.batched.size());
     p_.placement.take_place(*attempt);
     return attempt;
 }
@@ -27,7 +27,7 @@ void Attempts::follow(std::shared_ptr<Attempt> attempt) {
 }
 
 std::shared_ptr<Attempt> Attempts::reattach(
-    Job job, scheduler::ProfilePtr profile, std::shared_ptr<RunGroup> group
+    Job job, scheduler::ProfilePtr profile, std::shared_ptr<Batch> group
 ) {
     auto attempt =
         std::make_shared<Attempt>(p_.core, p_.hub, p_.clock, job.id, p_.fleet.find(job.worker));

@@ -48,7 +48,7 @@ public:
     void follow(std::shared_ptr<Attempt> attempt);
     // The job ran when the process ended. Set: it shares its run.
     std::shared_ptr<Attempt> reattach(
-        Job job, scheduler::ProfilePtr profile, std::shared_ptr<RunGroup> group = nullptr
+        Job job, scheduler::ProfilePtr profile, std::shared_ptr<Batch> group = nullptr
     );
 
 private:

@@ -64,7 +64,7 @@ Dispatcher::Dispatcher(
           .end = ends_,
           .look_at_queue = [this] { pump(); },
       }),
-      shared_runs_(clock, fleet, placement_, ranking_, attempts_),
+      batches_(clock, fleet, placement_, ranking_, attempts_),
       dues_(clock, table_, changes_, whereabouts_, alarms_, tasks_, stopping_) {
     changes_.on_committed([this](const Change& change) { committed(change); });
     changes_.on_queued([this] { pump(); });
@@ -110,7 +110,7 @@ Task<Result<>> Dispatcher::recover() {
     std::optional<JobId> after;
     std::size_t queued = 0;
     std::size_t reattached = 0;
-    std::vector<SharedRuns::FoundAgain> shared_runs;
+    std::vector<Batches::FoundAgain> shared_runs;
     for (;;) {
         auto page = co_await ledger_.unfinished(after, kPage);
         if (!page) {
@@ -138,7 +138,7 @@ Task<Result<>> Dispatcher::recover() {
             break;
         }
     }
-    shared_runs_.reattach(std::move(shared_runs));
+    batches_.reattach(std::move(shared_runs));
     if (queued + reattached > 0) {
         log::info("unfinished jobs are back", {{"queued", queued}, {"running", reattached}});
     }
@@ -300,7 +300,7 @@ void Dispatcher::pump() {
     }
     const NowDoing doing("placing jobs");
     while (auto decision = scheduler_.next(clock_.now())) {
-        shared_runs_.launch(*decision);
+        batches_.launch(*decision);
     }
     alarms_.set_queue(scheduler_.wake_at());
 }

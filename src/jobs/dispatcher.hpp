@@ -1,6 +1,6 @@
 // Owns every unfinished job of the process and the parts that work on them: Whereabouts says where
 // each job is, Changes changes it in the ledger, Ranking and Placement tell the scheduler of jobs
-// and of workers, SharedRuns begins what it decides, Attempts follow it, Answers spare runs, Dues
+// and of workers, Batches begins what it decides, Attempts follow it, Answers spare runs, Dues
 // are what Alarms wake for, Forecast says how long things take.
 //
 // Lives on the core executor; every member is called there. Only keys of waiting jobs are in
@@ -23,6 +23,7 @@
 #include "jobs/attempt_end.hpp"
 #include "jobs/attempt_start.hpp"
 #include "jobs/attempts.hpp"
+#include "jobs/batches.hpp"
 #include "jobs/changes.hpp"
 #include "jobs/dues.hpp"
 #include "jobs/fleet.hpp"
@@ -33,7 +34,6 @@
 #include "jobs/placement.hpp"
 #include "jobs/publisher.hpp"
 #include "jobs/ranking.hpp"
-#include "jobs/shared_runs.hpp"
 #include "jobs/whereabouts.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -154,7 +154,7 @@ private:
     AttemptStart starts_;
     AttemptEnd ends_;
     Attempts attempts_;
-    SharedRuns shared_runs_;
+    Batches batches_;
     Dues dues_;
 };
 

@@ -17,9 +17,9 @@ namespace comfyd::jobs {
 
 // Several jobs that share one run on a worker. Every member is either given to the worker's run()
 // with its place, or leaves.
-class RunGroup {
+class Batch {
 public:
-    virtual ~RunGroup() = default;
+    virtual ~Batch() = default;
     virtual void leave(std::size_t place) = 0;
     // The jobs were here and could not run together: each ran, or runs, alone.
     virtual bool runs_alone() const = 0;
@@ -44,8 +44,8 @@ struct Assignment {
     // After a restart: the prompt may already be on the worker. The runner looks for it first, and
     // submits only when the worker certainly does not have it.
     bool reattach = false;
-    std::shared_ptr<RunGroup> group{};  // made by the worker; null: the job runs alone
-    std::size_t place = 0;              // in the group
+    std::shared_ptr<Batch> group{};  // made by the worker; null: the job runs alone
+    std::size_t place = 0;           // in the group
 };
 
 // Asks a running attempt to stop. The runner waits on `requested` and reads `reason`.
@@ -151,7 +151,7 @@ public:
     // It can run several jobs of one shape as one prompt.
     virtual bool merges() const { return false; }
     // For jobs of one shape that are to run as one prompt; nullptr: this worker runs each alone.
-    virtual std::shared_ptr<RunGroup> make_group(PromptId prompt, std::size_t members) {
+    virtual std::shared_ptr<Batch> make_group(PromptId prompt, std::size_t members) {
         static_cast<void>(prompt), static_cast<void>(members);
         return nullptr;
     }

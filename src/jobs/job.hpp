@@ -130,7 +130,7 @@ struct Failure {
 };
 
 // A prompt that a job shares with others, and which of them it is. Its event `started` tells of it.
-struct SharedRun {
+struct BatchPlace {
     PromptId prompt;
     std::size_t place = 0;
 
@@ -153,10 +153,10 @@ struct Job {
     Millis timeout = kTimeoutDefault;
     int attempt = 0;  // number of the latest attempt; 0 before the first
     int max_attempts = kMaxAttemptsDefault;
-    std::string worker;                 // of the latest attempt
-    std::optional<SharedRun> shared{};  // likewise; nullopt: it runs alone
-    bool cancel_requested = false;      // running, and asked to stop
-    std::uint64_t sequence = 0;         // of the latest durable event
+    std::string worker;                  // of the latest attempt
+    std::optional<BatchPlace> shared{};  // likewise; nullopt: it runs alone
+    bool cancel_requested = false;       // running, and asked to stop
+    std::uint64_t sequence = 0;          // of the latest durable event
     int revision = 0;  // counts durable changes; the ledger refuses a change of a stale one
     std::string workflow_id;
     json::object metadata;
@@ -258,7 +258,7 @@ Result<Change> start(
     std::string worker,
     std::uint64_t sequence,
     Time now,
-    const std::optional<SharedRun>& shared = std::nullopt
+    const std::optional<BatchPlace>& shared = std::nullopt
 );
 Result<Change> complete(
     const Job& job,

@@ -14,7 +14,7 @@ constexpr std::size_t kOneLess =
 void JobTable::count(const Entry& entry, std::size_t by) {
     counts_[entry.place.index()] += by;
     if (std::holds_alternative<Ready>(entry.place) ||
-        std::holds_alternative<Following>(entry.place)) {
+        std::holds_alternative<Coalesced>(entry.place)) {
         queued_by_rank_[entry.rank].fetch_add(by, std::memory_order_relaxed);
     }
 }

@@ -29,13 +29,13 @@ struct RetryWaiting {
     scheduler::JobKeys keys;
 };
 // Waits for another one that does the same (reuse.hpp).
-struct Following {};
+struct Coalesced {};
 // On a worker, or on its way there or from there.
 using Attempting = std::shared_ptr<Attempt>;
 
 class JobTable {
 public:
-    using Place = std::variant<Ready, std::unique_ptr<RetryWaiting>, Following, Attempting>;
+    using Place = std::variant<Ready, std::unique_ptr<RetryWaiting>, Coalesced, Attempting>;
 
     // From wherever it was. `rank` counts where the job is queued: its priority, or 0 of the batch
     // class.

@@ -135,7 +135,7 @@ std::shared_ptr<Worker> Placement::confirm(const scheduler::Decision& decision) 
 }
 
 bool Placement::may_share(const scheduler::Decision& decision, const Worker& worker) const {
-    return !decision.riders.empty() && worker.merges() &&
+    return !decision.batched.empty() && worker.merges() &&
            !lone_shapes_.contains(decision.keys.profile->shape, clock_.now());
 }
 

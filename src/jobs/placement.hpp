@@ -38,7 +38,7 @@ public:
 
     // Without a worker when the one that was chosen does not take it after all.
     std::shared_ptr<Worker> confirm(const scheduler::Decision& decision);
-    // The worker can run the job and its riders as one prompt, and this has not failed lately.
+    // The worker can run the jobs of the decision as one prompt, and this has not failed lately.
     bool may_share(const scheduler::Decision& decision, const Worker& worker) const;
     // The scheduler counts it as running.
     void take_place(Attempt& attempt);

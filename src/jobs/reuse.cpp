@@ -43,19 +43,19 @@ bool is_more_urgent(const scheduler::JobKeys& a, const scheduler::JobKeys& b) {
     return std::pair(!a.batch, a.priority) > std::pair(!b.batch, b.priority);
 }
 
-std::optional<JobId> InFlight::leader_for(const Job& job) const {
+std::optional<JobId> Coalescing::leader_for(const Job& job) const {
     const auto run = runs_.find(run_of(job));
     return run == runs_.end() ? std::nullopt : std::optional(run->second.leader);
 }
 
-void InFlight::lead(const Job& job) {
+void Coalescing::lead(const Job& job) {
     std::string key = run_of(job);
     const auto [run, is_new] = runs_.try_emplace(key, Run{job.id, {}});
     COMFYD_ASSERT(is_new || run->second.leader == job.id);
     leads_.insert_or_assign(job.id, std::move(key));
 }
 
-void InFlight::follow(const Job& job, scheduler::JobKeys keys) {
+void Coalescing::follow(const Job& job, scheduler::JobKeys keys) {
     std::string key = run_of(job);
     Run& run = runs_.at(key);
     COMFYD_ASSERT(run.leader != job.id);
@@ -63,7 +63,7 @@ void InFlight::follow(const Job& job, scheduler::JobKeys keys) {
     follows_.insert_or_assign(job.id, std::move(key));
 }
 
-void InFlight::take_lead(const Job& job, scheduler::JobKeys of_former) {
+void Coalescing::take_lead(const Job& job, scheduler::JobKeys of_former) {
     std::string key = run_of(job);
     Run& run = runs_.at(key);
     COMFYD_ASSERT(run.leader != job.id);
@@ -74,12 +74,12 @@ void InFlight::take_lead(const Job& job, scheduler::JobKeys of_former) {
     leads_.insert_or_assign(job.id, std::move(key));
 }
 
-std::optional<JobId> InFlight::followed_by(const JobId& follower) const {
+std::optional<JobId> Coalescing::followed_by(const JobId& follower) const {
     const auto found = follows_.find(follower);
     return found == follows_.end() ? std::nullopt : std::optional(runs_.at(found->second).leader);
 }
 
-std::optional<scheduler::JobKeys> InFlight::drop_follower(const JobId& follower) {
+std::optional<scheduler::JobKeys> Coalescing::drop_follower(const JobId& follower) {
     const auto found = follows_.extract(follower);
     if (found.empty()) {
         return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<scheduler::JobKeys> InFlight::drop_follower(const JobId& follower)
     return std::move(runs_.at(found.mapped()).followers.extract(follower).mapped());
 }
 
-std::vector<InFlight::Follower> InFlight::end(const JobId& leader) {
+std::vector<Coalescing::Follower> Coalescing::end(const JobId& leader) {
     std::vector<Follower> freed;
     const auto led = leads_.extract(leader);
     if (led.empty()) {
@@ -101,7 +101,7 @@ std::vector<InFlight::Follower> InFlight::end(const JobId& leader) {
     return freed;
 }
 
-std::optional<InFlight::Follower> InFlight::pass_on(const JobId& leader) {
+std::optional<Coalescing::Follower> Coalescing::pass_on(const JobId& leader) {
     auto led = leads_.extract(leader);
     if (led.empty()) {
         return std::nullopt;

@@ -1,9 +1,9 @@
 // Answering a job with the outputs of another one of the tenant that has the same reuse_key
 // (docs/reuse.md): a finished one that the ledger knows, or one that waits or runs at this moment.
 //
-// InFlight lives on the core executor and holds no more than ids and keys: of the jobs that do the
-// same, one leads and goes through the queue as any other, the rest follow it and are in no queue.
-// It is made anew at every start; to the ledger followers are queued jobs.
+// Coalescing lives on the core executor and holds no more than ids and keys: of the jobs that do
+// the same, one leads and goes through the queue as any other, the rest follow it and are in no
+// queue. It is made anew at every start; to the ledger followers are queued jobs.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ Task<Result<std::optional<Job>>> find_answer(
     Ledger& ledger, OutputsKept kept, std::string tenant, std::string reuse_key
 );
 
-class InFlight {
+class Coalescing {
 public:
     struct Follower {
         JobId job;

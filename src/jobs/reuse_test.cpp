@@ -60,8 +60,8 @@ TEST(Reuse, ARunWithoutOutputsAnswersNobody) {
     EXPECT_TRUE(can_answer(complete(running, {}, {{"9", 1}}, 3, kNow)->job));
 }
 
-TEST(InFlight, TheFirstLeadsAndTheOthersFollow) {
-    InFlight flight;
+TEST(Coalescing, TheFirstLeadsAndTheOthersFollow) {
+    Coalescing flight;
     const Job first = make("k", "t", 0);
     const Job second = make("k", "t", 1);
     EXPECT_FALSE(flight.leader_for(first));
@@ -82,8 +82,8 @@ TEST(InFlight, TheFirstLeadsAndTheOthersFollow) {
     EXPECT_TRUE(flight.end(first.id).empty());
 }
 
-TEST(InFlight, TheMostUrgentTakesOver) {
-    InFlight flight;
+TEST(Coalescing, TheMostUrgentTakesOver) {
+    Coalescing flight;
     const Job first = make("k", "t", 0);
     const Job second = make("k", "t", 1);
     const Job third = make("k", "t", 2);
@@ -105,8 +105,8 @@ TEST(InFlight, TheMostUrgentTakesOver) {
     EXPECT_FALSE(flight.leader_for(first));
 }
 
-TEST(InFlight, WhoIsOvertakenFollows) {
-    InFlight flight;
+TEST(Coalescing, WhoIsOvertakenFollows) {
+    Coalescing flight;
     const Job first = make("k", "t", 0);
     const Job second = make("k", "t", 1);
     flight.lead(first);

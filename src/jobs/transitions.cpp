@@ -86,7 +86,7 @@ std::optional<Event> warn(Change& accepted, const Spec& spec) {
     return event;
 }
 
-json::object SharedRun::to_json() const {
+json::object BatchPlace::to_json() const {
     return {{"prompt_id", prompt.to_string()}, {"place", static_cast<std::int64_t>(place)}};
 }
 
@@ -95,7 +95,7 @@ Result<Change> start(
     std::string worker,
     std::uint64_t sequence,
     Time now,
-    const std::optional<SharedRun>& shared
+    const std::optional<BatchPlace>& shared
 ) {
     if (job.state != State::queued) {
         return not_allowed(job, "started");

@@ -24,7 +24,7 @@ void Whereabouts::put_back(const Job& job, scheduler::ProfilePtr profile, std::u
 
 // Into the queue, or behind one that does the same. One that is to go before it takes its place.
 void Whereabouts::queue_up(const Job& job, scheduler::JobKeys keys) {
-    const auto leader = job.reuse_key.empty() ? std::nullopt : in_flight_.leader_for(job);
+    const auto leader = job.reuse_key.empty() ? std::nullopt : coalescing_.leader_for(job);
     if (leader && *leader != job.id) {
         const auto& scheduler = placement_.scheduler();
         const bool is_first =
@@ -35,7 +35,7 @@ void Whereabouts::queue_up(const Job& job, scheduler::JobKeys keys) {
         }
         overtake(*leader, job);
     } else if (!job.reuse_key.empty()) {
-        in_flight_.lead(job);
+        coalescing_.lead(job);
     }
     make_ready(job.id, std::move(keys));
 }
@@ -48,8 +48,8 @@ void Whereabouts::make_ready(const JobId& id, scheduler::JobKeys keys) {
 
 void Whereabouts::make_following(const Job& job, scheduler::JobKeys keys) {
     leave(job.id);
-    table_.put(job.id, Following{}, rank_of(keys));
-    in_flight_.follow(job, std::move(keys));
+    table_.put(job.id, Coalesced{}, rank_of(keys));
+    coalescing_.follow(job, std::move(keys));
 }
 
 void Whereabouts::make_retry_waiting(const Job& job, scheduler::JobKeys keys) {
@@ -70,17 +70,17 @@ void Whereabouts::make_attempting(std::shared_ptr<Attempt> attempt) {
 void Whereabouts::overtake(const JobId& leader, const Job& job) {
     scheduler::JobKeys keys = placement_.scheduler().keys_of(leader);
     leave(leader);
-    table_.put(leader, Following{}, rank_of(keys));
-    in_flight_.take_lead(job, std::move(keys));
+    table_.put(leader, Coalesced{}, rank_of(keys));
+    coalescing_.take_lead(job, std::move(keys));
 }
 
 void Whereabouts::lead_running(const Job& job) {
     if (job.reuse_key.empty()) {
         return;
     }
-    const auto leader = in_flight_.leader_for(job);
+    const auto leader = coalescing_.leader_for(job);
     if (!leader) {
-        in_flight_.lead(job);
+        coalescing_.lead(job);
     } else if (placement_.scheduler().contains(*leader)) {
         overtake(*leader, job);
     }
@@ -106,7 +106,7 @@ void Whereabouts::leave(const JobId& id) {
         placement_.give_up_place(*attempt);
     }
     changes_.unqueue(id);
-    in_flight_.drop_follower(id);
+    coalescing_.drop_follower(id);
 }
 
 }  // namespace comfyd::jobs

@@ -43,11 +43,13 @@ public:
     void forget(const JobId& id);
 
     // Whom it waits for; nullopt: for nobody.
-    std::optional<JobId> leader_of(const JobId& id) const { return in_flight_.followed_by(id); }
+    std::optional<JobId> leader_of(const JobId& id) const { return coalescing_.followed_by(id); }
     // The leader ended, with outputs for all of them or without: then the first of them leads.
-    std::vector<InFlight::Follower> end_lead(const JobId& leader) { return in_flight_.end(leader); }
-    std::optional<InFlight::Follower> pass_on_lead(const JobId& leader) {
-        return in_flight_.pass_on(leader);
+    std::vector<Coalescing::Follower> end_lead(const JobId& leader) {
+        return coalescing_.end(leader);
+    }
+    std::optional<Coalescing::Follower> pass_on_lead(const JobId& leader) {
+        return coalescing_.pass_on(leader);
     }
 
 private:
@@ -65,7 +67,7 @@ private:
     Placement& placement_;
     Alarms& alarms_;
     const Ranking& ranking_;
-    InFlight in_flight_;
+    Coalescing coalescing_;
 };
 
 }  // namespace comfyd::jobs

@@ -63,7 +63,7 @@ TEST_P(JobContract, EveryFieldOfAChangedJobComesBack) {
     job = commit(jobs::retry_later(job, failure, clock_.now() + Millis(1'000), 7, clock_.now()));
     EXPECT_EQ(describe(find(job.id)), describe(job));
     job = commit(jobs::requeue(job, 8, clock_.now()));
-    job = start(job, jobs::SharedRun{PromptId::make(clock_.now()), 3});
+    job = start(job, jobs::BatchPlace{PromptId::make(clock_.now()), 3});
     EXPECT_FALSE(find(job.id).failure);
     EXPECT_EQ(describe(find(job.id)), describe(job));
     const json::object ui{

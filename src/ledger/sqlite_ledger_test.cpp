@@ -205,7 +205,7 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     open();
     const auto alone = accept();
     const auto shares = accept();
-    const jobs::SharedRun shared{PromptId::make(clock_.now()), 2};
+    const jobs::BatchPlace shared{PromptId::make(clock_.now()), 2};
     await_value(ledger_->commit(get(jobs::start(alone, "w", 2, clock_.now()))));
     await_value(ledger_->commit(get(jobs::start(shares, "w", 2, clock_.now(), shared))));
     ledger_.reset();

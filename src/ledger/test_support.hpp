@@ -146,7 +146,7 @@ protected:
         return made.job;
     }
     jobs::Job start(
-        const jobs::Job& job, const std::optional<jobs::SharedRun>& shared = std::nullopt
+        const jobs::Job& job, const std::optional<jobs::BatchPlace>& shared = std::nullopt
     ) {
         return commit(jobs::start(job, "worker-1", job.sequence + 1, clock_.now(), shared));
     }

@@ -9,7 +9,7 @@ namespace comfyd::scheduler {
 namespace {
 
 // Of the time of a job alone, what each further one adds, until it was measured.
-constexpr double kRiderPart = 0.2;
+constexpr double kBatchedPart = 0.2;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ double BatchTimes::seconds(int jobs, double alone_s) const {
         double seconds;
     };
     Point below{1, alone_s};
-    double slope = kRiderPart * alone_s;
+    double slope = kBatchedPart * alone_s;
     for (const auto& [size, recent] : sizes_) {
         if (recent.count() < kSamplesMin || jobs <= below.jobs) {
             continue;
@@ -46,7 +46,7 @@ std::optional<double> BatchTimes::alone_seconds() const {
         return std::nullopt;
     }
     const auto& [jobs, recent] = *sizes_.begin();
-    return std::exp(recent.median()) / (1 + kRiderPart * (jobs - 1));
+    return std::exp(recent.median()) / (1 + kBatchedPart * (jobs - 1));
 }
 
 json::array BatchTimes::to_json() const {

@@ -30,7 +30,7 @@ public:
         return BatchTimes().seconds(jobs, run_seconds(profile, gpu_type));
     }
     // What each job but the first adds to the peak of a merged run: the models are there once.
-    virtual std::uint64_t rider_bytes(const Profile& profile, const std::string& gpu_type) const {
+    virtual std::uint64_t batched_bytes(const Profile& profile, const std::string& gpu_type) const {
         std::uint64_t models = 0;
         for (const Model& model : profile.models) {
             models += model.bytes;

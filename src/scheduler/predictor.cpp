@@ -260,11 +260,12 @@ double Predictor::batch_seconds(const Profile& profile, const std::string& gpu_t
                            : here->batches.seconds(jobs, alone_s);
 }
 
-std::uint64_t Predictor::rider_bytes(const Profile& profile, const std::string& gpu_type) const {
+std::uint64_t Predictor::batched_bytes(const Profile& profile, const std::string& gpu_type) const {
     const Shape* shape = profile.shape.empty() ? nullptr : shapes_.find(profile.shape);
     const OnGpu* here = shape == nullptr ? nullptr : find_on(*shape, gpu_type);
-    return here != nullptr && here->rider_vram > 0 ? static_cast<std::uint64_t>(here->rider_vram)
-                                                   : Estimates::rider_bytes(profile, gpu_type);
+    return here != nullptr && here->batched_vram > 0
+               ? static_cast<std::uint64_t>(here->batched_vram)
+               : Estimates::batched_bytes(profile, gpu_type);
 }
 
 Expectation remaining_time(const Expectation& whole, double elapsed_s, double progress) {

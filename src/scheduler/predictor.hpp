@@ -68,7 +68,7 @@ public:
     std::uint64_t vram_bytes(const Profile& profile, const std::string& gpu_type) const override;
     double batch_seconds(const Profile& profile, const std::string& gpu_type, int jobs)
         const override;
-    std::uint64_t rider_bytes(const Profile& profile, const std::string& gpu_type) const override;
+    std::uint64_t batched_bytes(const Profile& profile, const std::string& gpu_type) const override;
     bool knows_runs(const Profile& profile, const std::string& gpu_type) const override;
     std::uint64_t version() const override { return version_; }
 
@@ -100,11 +100,11 @@ private:
         bool mixed = true;  // all samples held a load whose share was only estimated
         double vram = 0;    // bytes believed; 0: nothing learned
         BatchTimes batches;
-        double rider_vram = 0;  // likewise, of each job of a merged run but the first
+        double batched_vram = 0;  // likewise, of each job of a merged run but the first
         // As of the latest version().
         double told_seconds = 0;
         double told_vram = 0;
-        double told_rider_vram = 0;
+        double told_batched_vram = 0;
     };
     struct Shape {
         std::vector<OnGpu> on;

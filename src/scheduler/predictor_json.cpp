@@ -60,8 +60,8 @@ json::object Predictor::to_json() const {
     for (const auto& [key, shape] : shapes_.entries() | std::views::reverse) {
         json::array on;
         for (const OnGpu& gpu : shape.on) {
-            if (!gpu.batches.empty() || gpu.rider_vram > 0) {
-                on.emplace_back(json::array{gpu.gpu_type, gpu.rider_vram, gpu.batches.to_json()});
+            if (!gpu.batches.empty() || gpu.batched_vram > 0) {
+                on.emplace_back(json::array{gpu.gpu_type, gpu.batched_vram, gpu.batches.to_json()});
             }
         }
         if (!on.empty()) {
@@ -155,7 +155,7 @@ void Predictor::restore_batches(const json::object& from) {
             each_learned(&fields[1], 3, [&](std::string_view type, const json::array& gpu) {
                 OnGpu& made = use_on(key, type);
                 const double bytes = gpu[1].is_number() ? gpu[1].to_number<double>() : 0;
-                made.rider_vram = bytes > 0 && bytes < 1e15 ? bytes : 0;
+                made.batched_vram = bytes > 0 && bytes < 1e15 ? bytes : 0;
                 made.batches = BatchTimes::from_json(gpu[2]);
             });
         }

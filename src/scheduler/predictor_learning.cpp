@@ -14,8 +14,8 @@ constexpr double kMemoryRaise = 1.25;  // after a run was out of memory
 constexpr double kMemoryLowering =
     0.1;                                // share of the difference that one measured peak takes away
 constexpr double kMemoryMargin = 1.05;  // above a measured peak
-constexpr double kRiderBytesMin = 1e6;  // where a merged run seems to need no more than one job
-constexpr double kNoticeable = 0.1;     // of a logarithm: changes that others should hear of
+constexpr double kBatchedBytesMin = 1e6;  // where a merged run seems to need no more than one job
+constexpr double kNoticeable = 0.1;       // of a logarithm: changes that others should hear of
 
 bool is_time(double seconds) {
     return std::isfinite(seconds) && seconds > 0 && seconds <= kSecondsMax;
@@ -197,7 +197,7 @@ void Predictor::learn_batch(const RunReport& report) {
         return;
     }
     const double alone_bytes = static_cast<double>(vram_bytes(profile, report.gpu_type));
-    const double rider_before = static_cast<double>(rider_bytes(profile, report.gpu_type));
+    const double batched_before = static_cast<double>(batched_bytes(profile, report.gpu_type));
     OnGpu& here = use_on(profile.shape, report.gpu_type);
     gpu_types_.use(report.gpu_type);
     if (report.loaded.empty() || report.load_seconds) {
@@ -207,9 +207,10 @@ void Predictor::learn_batch(const RunReport& report) {
     const auto peak = static_cast<double>(report.peak_vram_bytes.value_or(0));
     if (peak > 0 && peak < kVramMax) {
         const double each = (peak * kMemoryMargin - alone_bytes) / (report.jobs - 1);
-        here.told_rider_vram = here.told_rider_vram > 0 ? here.told_rider_vram : rider_before;
-        here.rider_vram = moved_towards(rider_before, std::max(each, kRiderBytesMin));
-        tell(here.told_rider_vram, here.rider_vram);
+        here.told_batched_vram =
+            here.told_batched_vram > 0 ? here.told_batched_vram : batched_before;
+        here.batched_vram = moved_towards(batched_before, std::max(each, kBatchedBytesMin));
+        tell(here.told_batched_vram, here.batched_vram);
     }
 }
 

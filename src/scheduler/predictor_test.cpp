@@ -212,7 +212,7 @@ TEST(Predictor, LearnsWhatJobsTakeTogether) {
     const double guessed = predictor.batch_seconds(profile, "L40S", 8);
     EXPECT_GT(guessed, 2);
     EXPECT_LT(guessed, 16);
-    EXPECT_EQ(predictor.rider_bytes(profile, "L40S"), 2'000'000'000U) << "all but the models";
+    EXPECT_EQ(predictor.batched_bytes(profile, "L40S"), 2'000'000'000U) << "all but the models";
     RunReport together{profile, "L40S", "w1", 9, {}};
     together.jobs = 5;
     together.peak_vram_bytes = 10'000'000'000;
@@ -225,11 +225,11 @@ TEST(Predictor, LearnsWhatJobsTakeTogether) {
     EXPECT_NEAR(predictor.batch_seconds(profile, "L40S", 3), 5.5, 0.01) << "half of the way";
     EXPECT_NEAR(predictor.batch_seconds(profile, "L40S", 7), 12.5, 0.01) << "goes on like that";
     EXPECT_NEAR(predictor.run_seconds(profile, "L40S"), 2, 0.01) << "alone as before";
-    EXPECT_NEAR(static_cast<double>(predictor.rider_bytes(profile, "L40S")), 2.5e9 / 4, 1e7);
+    EXPECT_NEAR(static_cast<double>(predictor.batched_bytes(profile, "L40S")), 2.5e9 / 4, 1e7);
     EXPECT_EQ(predictor.vram_bytes(profile, "L40S"), 8'000'000'000U);
     together.peak_vram_bytes = 40'000'000'000;
     predictor.learn(together);
-    EXPECT_EQ(predictor.rider_bytes(profile, "L40S"), 34'000'000'000U / 4) << "more at once";
+    EXPECT_EQ(predictor.batched_bytes(profile, "L40S"), 34'000'000'000U / 4) << "more at once";
 }
 
 TEST(Predictor, MergedRunsTeachSomethingOfOneAlone) {
@@ -294,7 +294,7 @@ TEST(Predictor, SurvivesARestart) {
             restored.run_seconds(profile, gpu) / predictor.run_seconds(profile, gpu), 1, 1e-3
         );
         EXPECT_EQ(restored.vram_bytes(profile, gpu), predictor.vram_bytes(profile, gpu));
-        EXPECT_EQ(restored.rider_bytes(profile, gpu), predictor.rider_bytes(profile, gpu));
+        EXPECT_EQ(restored.batched_bytes(profile, gpu), predictor.batched_bytes(profile, gpu));
         EXPECT_NEAR(
             restored.batch_seconds(profile, gpu, 6) / predictor.batch_seconds(profile, gpu, 6),
             1,

@@ -117,7 +117,7 @@ const ProfileTable::Expected& ProfileTable::expected(Index profile, Index gpu_ty
         const std::string& type = types_[gpu_type];
         expected.run_s = std::max(0.0, estimates_.run_seconds(*entry.profile, type));
         expected.vram_bytes = estimates_.vram_bytes(*entry.profile, type);
-        expected.rider_bytes = estimates_.rider_bytes(*entry.profile, type);
+        expected.batched_bytes = estimates_.batched_bytes(*entry.profile, type);
         expected.is_known = estimates_.knows_runs(*entry.profile, type);
         expected.version = version;
         expected.batch_max = 1;

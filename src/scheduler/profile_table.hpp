@@ -42,10 +42,10 @@ public:
         std::uint64_t version = 0;
         double run_s = 0;
         std::uint64_t vram_bytes = 0;
-        std::uint64_t rider_bytes = 0;  // Estimates::rider_bytes()
-        bool is_known = false;          // Estimates::knows_runs()
-        int batch_max = 1;              // jobs that are worth being merged
-        double queue_s = 0;             // what one of many adds to a queue: its part of such a run
+        std::uint64_t batched_bytes = 0;  // Estimates::batched_bytes()
+        bool is_known = false;            // Estimates::knows_runs()
+        int batch_max = 1;                // jobs that are worth being merged
+        double queue_s = 0;  // what one of many adds to a queue: its part of such a run
     };
     struct Entry {
         ProfilePtr profile;

@@ -151,7 +151,7 @@ Machines::Run Scheduler::Impl::expected_run(
     Machines::Run run;
     run.job = job;
     run.seconds = jobs > 1 ? profiles_.batch_s(profile, type, jobs) : expected.run_s;
-    run.vram_bytes = expected.vram_bytes + (jobs - 1) * expected.rider_bytes;
+    run.vram_bytes = expected.vram_bytes + (jobs - 1) * expected.batched_bytes;
     return run;
 }
 
@@ -170,17 +170,19 @@ Decision Scheduler::Impl::decide(const Match& match, Time now) {
     const double load_s = match.numbers.load_s;
     const Machines::Run alone = expected_run(match.job, match.worker, match.profile, 1);
     take(match.job, match.worker, load_s + alone.seconds, now);
-    const std::vector<JobId> riders = pick_riders(match, now);
-    Machines::Run run = expected_run(match.job, match.worker, match.profile, 1 + riders.size());
-    for (const JobId& rider : riders) {
-        decision.riders.push_back({rider, order_.keys_of(rider)});
-        take(rider, match.worker, run.seconds / static_cast<double>(1 + riders.size()), now);
+    const std::vector<JobId> batched = pick_batched(match, now);
+    Machines::Run run = expected_run(match.job, match.worker, match.profile, 1 + batched.size());
+    for (const JobId& other : batched) {
+        decision.batched.push_back({other, order_.keys_of(other)});
+        take(other, match.worker, run.seconds / static_cast<double>(1 + batched.size()), now);
     }
-    if (!riders.empty()) {
+    if (!batched.empty()) {
         decision.numbers.run_s = run.seconds * machines_.sharing(machines_[match.worker]);
         decision.numbers.finish_s = load_s + decision.numbers.run_s;
     }
-    machines_.keep_results(match.worker, match.profile, riders.empty() ? decision.keys.content : 0);
+    machines_.keep_results(
+        match.worker, match.profile, batched.empty() ? decision.keys.content : 0
+    );
     run.seconds += load_s;
     for (const Index anchor : machines_.start(match.worker, run, match.profile, now)) {
         order_.unblock_anchor(anchor);
@@ -197,13 +199,13 @@ void Scheduler::Impl::running(
     const std::string& id,
     const JobKeys& keys,
     Time now,
-    const std::vector<Decision::Rider>& riders
+    const std::vector<Decision::Batched>& batched
 ) {
     const auto worker = machines_.find(id);
     if (!worker || running_.contains(job)) {
         return;
     }
-    const std::size_t jobs = 1 + riders.size();
+    const std::size_t jobs = 1 + batched.size();
     const Index profile = profiles_.intern(keys.profile);
     const Machines::Run run = expected_run(job, *worker, profile, jobs);
     machines_.start(*worker, run, profile, now);
@@ -211,9 +213,9 @@ void Scheduler::Impl::running(
     const double charged_s = run.seconds / static_cast<double>(jobs);
     const double served_s = machines_.served_s(machines_[*worker], now);
     running_[job] = Running{order_.charge(keys, charged_s), id, charged_s, now, served_s};
-    for (const Decision::Rider& rider : riders) {
-        running_[rider.job] =
-            Running{order_.charge(rider.keys, charged_s), id, charged_s, now, served_s};
+    for (const Decision::Batched& other : batched) {
+        running_[other.job] =
+            Running{order_.charge(other.keys, charged_s), id, charged_s, now, served_s};
     }
 }
 
@@ -296,9 +298,9 @@ void Scheduler::running(
     const std::string& worker,
     JobKeys keys,
     Time now,
-    const std::vector<Decision::Rider>& riders
+    const std::vector<Decision::Batched>& batched
 ) {
-    impl_->running(job, worker, keys, now, riders);
+    impl_->running(job, worker, keys, now, batched);
 }
 double Scheduler::gpu_part(const JobId& job, Time now) const {
     return impl_->gpu_part(job, now);

@@ -116,12 +116,12 @@ std::string_view to_string(Why why);
 struct Decision {
     JobId job;
     std::string worker;
-    // Jobs that ride along in the same run, in order. Empty unless the worker merges.
-    struct Rider {
+    // Jobs that run in the same batch, in order. Empty unless the worker merges.
+    struct Batched {
         JobId job;
         JobKeys keys;
     };
-    std::vector<Rider> riders;
+    std::vector<Batched> batched;
     JobKeys keys;  // of `job`, as they were added
     Why why = Why::only_choice;
     Numbers numbers;
@@ -216,7 +216,7 @@ public:
         const std::string& worker,
         JobKeys keys,
         Time now,
-        const std::vector<Decision::Rider>& riders = {}
+        const std::vector<Decision::Batched>& batched = {}
     );
     // Of the time since it was placed, the part in which its GPU worked for it and not for other
     // workers on the same GPU; 1 where it does not run.

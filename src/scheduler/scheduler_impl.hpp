@@ -48,7 +48,7 @@ public:
         const std::string& worker,
         const JobKeys& keys,
         Time now,
-        const std::vector<Decision::Rider>& riders
+        const std::vector<Decision::Batched>& batched
     );
     double gpu_part(const JobId& job, Time now) const;
     double sharing(const std::string& worker) const;
@@ -138,9 +138,9 @@ private:
     // On its worker, with so many jobs that share it.
     Machines::Run expected_run(const JobId& job, Index worker, Index profile, std::size_t jobs)
         const;
-    std::size_t riders_max(const Match& match) const;
+    std::size_t batched_max(const Match& match) const;
     std::size_t gpus_for(const Match& match, Time now) const;
-    std::vector<JobId> pick_riders(const Match& match, Time now);
+    std::vector<JobId> pick_batched(const Match& match, Time now);
     // Until when a job waits for others that can ride along; nullopt: it does not.
     std::optional<Time> gathers_until(const Order::Head& head, Time now);
     void note_arrival(const JobId& job, const JobKeys& keys);

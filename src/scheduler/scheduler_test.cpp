@@ -432,7 +432,7 @@ TEST_F(SchedulerTest, OnlyTheLatestModelsStayUnlessTheWorkerKeepsMore) {
     EXPECT_EQ(load_of(9, "y"), 20) << "the one that was used least recently had to go";
 }
 
-TEST_F(SchedulerTest, RidersAreAlikeAndDelayNobody) {
+TEST_F(SchedulerTest, JobsOfABatchAreAlikeAndDelayNobody) {
     Options options;
     options.merge_max = 4;
     Scheduler merging(estimates, options);
@@ -447,25 +447,25 @@ TEST_F(SchedulerTest, RidersAreAlikeAndDelayNobody) {
     merging.add(job_id(20), keys(profile("y"), at(0), 3));
     const auto merged = merging.next(at(0));
     ASSERT_TRUE(merged);
-    EXPECT_EQ(merged->riders.size(), 3U);
+    EXPECT_EQ(merged->batched.size(), 3U);
     EXPECT_EQ(merging.size(), 5U);
-    for (const auto& rider : merged->riders) {
-        EXPECT_FALSE(merging.contains(rider.job));
-        EXPECT_EQ(rider.keys.profile, mergeable);
-        merging.finished(rider.job, 1, at(1));
+    for (const auto& other : merged->batched) {
+        EXPECT_FALSE(merging.contains(other.job));
+        EXPECT_EQ(other.keys.profile, mergeable);
+        merging.finished(other.job, 1, at(1));
     }
     merging.finished(merged->job, 1, at(1));
     merging.add(job_id(30), keys(profile("y"), at(1), 9));
     merging.add(job_id(31), keys(mergeable, at(1), 10));
     const auto above = merging.next(at(1));
     EXPECT_EQ(above->job, job_id(31));
-    EXPECT_TRUE(above->riders.empty()) << "a job of the high class waits";
-    // 6 GiB of which 4 are the model: 2 more for each rider.
+    EXPECT_TRUE(above->batched.empty()) << "a job of the high class waits";
+    // 6 GiB of which 4 are the model: 2 more for each further job.
     state.vram_bytes = 9 * kGiB;
     merging.set_worker(state);
     merging.remove(job_id(30));
     merging.finished(job_id(31), 1, at(2));
-    EXPECT_EQ(merging.next(at(2))->riders.size(), 1U);
+    EXPECT_EQ(merging.next(at(2))->batched.size(), 1U);
 }
 
 TEST_F(SchedulerTest, ExplainsWhyAJobWaits) {

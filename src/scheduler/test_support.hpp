@@ -146,8 +146,8 @@ public:
                 ends_.erase(ends_.begin());
                 const double seconds = done.end_s - done.start_s;
                 scheduler_.finished(done.decision.job, seconds, at(now_s));
-                for (const auto& rider : done.decision.riders) {
-                    scheduler_.finished(rider.job, seconds, at(now_s));
+                for (const auto& other : done.decision.batched) {
+                    scheduler_.finished(other.job, seconds, at(now_s));
                 }
                 if (on_finished) {
                     on_finished(done.decision);

@@ -62,8 +62,8 @@ public:
         Action action;
         action.worker = workers_.at(decision->worker);
         action.jobs.push_back(job_of(decision->job));
-        for (const auto& rider : decision->riders) {
-            action.jobs.push_back(job_of(rider.job));
+        for (const auto& other : decision->batched) {
+            action.jobs.push_back(job_of(other.job));
         }
         action.profile = scene_.trace.jobs[action.jobs.front()].profile;
         return action;

@@ -85,7 +85,7 @@ TEST_F(Merged, TheLargestRunIsSet) {
     EXPECT_EQ(gpu_->executions().total, 3U);
 }
 
-// What other processes have on the GPU is not what a rider needs.
+// What other processes have on the GPU is not what a job of a batch needs.
 TEST_F(Merged, LoneRunsOnASharedGpuDoNotEndMerging) {
     serve({.delay = Millis(300), .vram_own = 2'700'000'000, .vram_others = 18'000'000'000});
     for (int i = 0; i < 3; ++i) {

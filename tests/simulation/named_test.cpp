@@ -115,7 +115,7 @@ TEST_F(Named, JobsThatRanAsOneAreFoundAgainThoughTheirEventsCannotBeRead) {
     std::set<JobId> together;
     const PromptId one = PromptId::make(now);
     for (std::size_t place = 0; place < 2; ++place) {
-        const auto started = jobs::start(accept(spec), "w0", 2, now, jobs::SharedRun{one, place});
+        const auto started = jobs::start(accept(spec), "w0", 2, now, jobs::BatchPlace{one, place});
         store(world.stored.commit(*started));
         together.insert(started->job.id);
     }

@@ -37,7 +37,7 @@ void Group::join(const JobId& job, std::size_t place) {
     jobs.insert(job);
 }
 
-std::optional<jobs::RunGroup::Whole> Group::take_whole() {
+std::optional<jobs::Batch::Whole> Group::take_whole() {
     if (is_apart || std::exchange(is_taken_, true)) {
         return std::nullopt;
     }
@@ -85,7 +85,7 @@ bool Worker::can_run(const Requirement& requirement) const {
     return machine_.classes.find(requirement.encoded()) != std::string::npos;
 }
 
-std::shared_ptr<jobs::RunGroup> Worker::make_group(PromptId prompt, std::size_t members) {
+std::shared_ptr<jobs::Batch> Worker::make_group(PromptId prompt, std::size_t members) {
     const std::string prompt_id = prompt.to_string();
     if (!machine_.merges) {
         return nullptr;

@@ -12,7 +12,7 @@
 namespace comfyd::simulation {
 
 // Jobs that share a prompt: it begins when each has come or has left.
-class Group final : public jobs::RunGroup {
+class Group final : public jobs::Batch {
 public:
     Group(Fleet& fleet, std::string shared_prompt, std::size_t members, bool stays_apart)
         : prompt_id(std::move(shared_prompt)),
@@ -55,7 +55,7 @@ public:
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return machine_.merges; }
-    std::shared_ptr<jobs::RunGroup> make_group(PromptId prompt, std::size_t members) override;
+    std::shared_ptr<jobs::Batch> make_group(PromptId prompt, std::size_t members) override;
 
     Machine& machine() const { return machine_; }
     // Nothing is here, and the machine runs nothing that will be asked for again.

@@ -26,7 +26,7 @@
 
 namespace comfyd::fleet {
 
-class MergedRun final : public jobs::RunGroup, private jobs::AttemptListener {
+class ComfyBatch final : public jobs::Batch, private jobs::AttemptListener {
 public:
     // Runs one prompt on the worker to its end. `owner_of` is empty for a job that runs alone.
     using Run = std::function<Task<Result<jobs::AttemptResult>>(
@@ -42,12 +42,12 @@ public:
         std::function<std::shared_ptr<const workflow::NodeClasses>()> classes;
         Run run;
     };
-    MergedRun(Parts parts, PromptId prompt, std::size_t members);
+    ComfyBatch(Parts parts, PromptId prompt, std::size_t members);
 
     // REQUIRES: the assignment names a place of this group that is still expected. `self` keeps the
     // run alive for the length of the call.
     Task<Result<jobs::AttemptResult>> join(
-        std::shared_ptr<MergedRun> self,
+        std::shared_ptr<ComfyBatch> self,
         jobs::Assignment assignment,
         jobs::AttemptListener& listener,
         jobs::StopRequest& stop

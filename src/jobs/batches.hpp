@@ -1,4 +1,4 @@
-// Begins what the scheduler has decided: a job alone, or with its riders as one prompt; and finds
+// Begins what the scheduler has decided: a job alone, or with others of its kind as one batch; and finds
 // those that ran as one again after a restart. Core executor.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace comfyd::jobs {
 
-class SharedRuns {
+class Batches {
 public:
     // All outlive it.
-    SharedRuns(
+    Batches(
         Clock& clock, Fleet& fleet, Placement& placement, const Ranking& ranking, Attempts& attempts
     )
         : clock_(clock),
@@ -35,7 +35,7 @@ public:
 
 private:
     void launch_alone(const scheduler::Decision& decision, std::shared_ptr<Worker> worker);
-    void put_riders_back(const scheduler::Decision& decision);
+    void put_batched_back(const scheduler::Decision& decision);
     void reattach_together(std::vector<FoundAgain> together);
     void count_running(const std::vector<FoundAgain>& together);
 

@@ -15,18 +15,18 @@ constexpr std::size_t kArrivalsKept = 4'096;
 }  // namespace
 
 // As many as the worker can take, its GPU's memory is expected to hold, and is worth it.
-std::size_t Scheduler::Impl::riders_max(const Match& match) const {
+std::size_t Scheduler::Impl::batched_max(const Match& match) const {
     const Machines::Machine& machine = machines_[match.worker];
     if (!machine.state.merges) {
         return 0;
     }
     const ProfileTable::Expected& expected = profiles_.expected(match.profile, machine.type);
     auto limit = static_cast<std::size_t>(expected.batch_max - 1);
-    if (machine.state.vram_bytes > 0 && expected.rider_bytes > 0) {
+    if (machine.state.vram_bytes > 0 && expected.batched_bytes > 0) {
         const std::uint64_t spare = match.numbers.vram_free > match.numbers.vram_needed
                                         ? match.numbers.vram_free - match.numbers.vram_needed
                                         : 0;
-        limit = std::min(limit, static_cast<std::size_t>(spare / expected.rider_bytes));
+        limit = std::min(limit, static_cast<std::size_t>(spare / expected.batched_bytes));
     }
     return limit;
 }
@@ -61,8 +61,8 @@ std::size_t Scheduler::Impl::gpus_for(const Match& match, Time now) const {
     return gpus.size();
 }
 
-std::vector<JobId> Scheduler::Impl::pick_riders(const Match& match, Time now) {
-    const std::size_t limit = riders_max(match);
+std::vector<JobId> Scheduler::Impl::pick_batched(const Match& match, Time now) {
+    const std::size_t limit = batched_max(match);
     if (limit == 0) {
         return {};
     }
@@ -75,18 +75,18 @@ std::vector<JobId> Scheduler::Impl::pick_riders(const Match& match, Time now) {
         }
     }
     const std::size_t gpus = gpus_for(match, now);
-    std::vector<JobId> riders = order_.alike(match.profile, lowest, (1 + limit) * gpus - 1);
+    std::vector<JobId> batched = order_.alike(match.profile, lowest, (1 + limit) * gpus - 1);
     // The last ones are shared, so that all GPUs are done with them at about the same time.
-    const std::size_t share = (1 + riders.size() + gpus - 1) / gpus;
-    riders.resize(std::min({riders.size(), limit, share - 1}));
-    return riders;
+    const std::size_t share = (1 + batched.size() + gpus - 1) / gpus;
+    batched.resize(std::min({batched.size(), limit, share - 1}));
+    return batched;
 }
 
 void Scheduler::Impl::note_arrival(const JobId& job, const JobKeys& keys) {
     if (options_.gather <= Millis(0)) {
         return;
     }
-    // Nobody waits for riders while others wait for the worker.
+    // Nobody waits for a batch while others wait for the worker.
     for (const Index group : gathering_) {
         order_.unblock(group);
     }

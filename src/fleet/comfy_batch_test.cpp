@@ -1,4 +1,4 @@
-#include "fleet/merged_run.hpp"
+#include "fleet/comfy_batch.hpp"
 
 #include <gmock/gmock.h>
 
@@ -30,11 +30,11 @@ std::string text_to_image(const std::string& text, int seed) {
 
 class MergedRunTest : public FleetTest {
 protected:
-    std::shared_ptr<jobs::RunGroup> group(std::size_t members) {
+    std::shared_ptr<jobs::Batch> group(std::size_t members) {
         return on_core([&] { return fleet_->find("gpu")->make_group(kMergedId, members); });
     }
     jobs::Assignment member(
-        std::shared_ptr<jobs::RunGroup> group,
+        std::shared_ptr<jobs::Batch> group,
         std::size_t place,
         const std::string& text,
         std::string tenant = "local"

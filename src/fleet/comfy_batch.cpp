@@ -1,4 +1,4 @@
-#include "fleet/merged_run.hpp"
+#include "fleet/comfy_batch.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -27,15 +27,15 @@ Error stopped(Code why) {
 
 }  // namespace
 
-MergedRun::MergedRun(Parts parts, PromptId prompt, std::size_t members)
+ComfyBatch::ComfyBatch(Parts parts, PromptId prompt, std::size_t members)
     : parts_(std::move(parts)),
       prompt_(prompt),
       members_(members),
       stop_(parts_.core),
       work_(parts_.core) {}
 
-Task<Result<jobs::AttemptResult>> MergedRun::join(
-    std::shared_ptr<MergedRun> self,
+Task<Result<jobs::AttemptResult>> ComfyBatch::join(
+    std::shared_ptr<ComfyBatch> self,
     jobs::Assignment assignment,
     jobs::AttemptListener& listener,
     jobs::StopRequest& stop
@@ -72,14 +72,14 @@ Task<Result<jobs::AttemptResult>> MergedRun::join(
     co_return std::move(*outcome);
 }
 
-void MergedRun::leave(std::size_t place) {
+void ComfyBatch::leave(std::size_t place) {
     if (place < members_.size() && members_[place].presence == Presence::expected) {
         members_[place].presence = Presence::gone;
         gather();
     }
 }
 
-std::optional<Result<jobs::AttemptResult>> MergedRun::outcome_of(
+std::optional<Result<jobs::AttemptResult>> ComfyBatch::outcome_of(
     std::size_t place, bool abandoned
 ) {
     Member& me = members_[place];
@@ -101,7 +101,7 @@ std::optional<Result<jobs::AttemptResult>> MergedRun::outcome_of(
     return fail(stopped(*why));
 }
 
-Task<Result<jobs::AttemptResult>> MergedRun::run_alone(std::size_t place) {
+Task<Result<jobs::AttemptResult>> ComfyBatch::run_alone(std::size_t place) {
     Member& me = members_[place];
     jobs::Assignment assignment = std::move(me.assignment);
     assignment.group.reset();
@@ -109,7 +109,7 @@ Task<Result<jobs::AttemptResult>> MergedRun::run_alone(std::size_t place) {
     co_return result;
 }
 
-void MergedRun::gather() {
+void ComfyBatch::gather() {
     const bool complete = std::ranges::none_of(members_, [](const Member& member) {
         return member.presence == Presence::expected;
     });
@@ -130,7 +130,7 @@ void MergedRun::gather() {
 }
 
 // In phase alone: the turn goes to the first that is still here.
-void MergedRun::pass_turn() {
+void ComfyBatch::pass_turn() {
     if (phase_ != Phase::alone) {
         return;
     }
@@ -139,7 +139,7 @@ void MergedRun::pass_turn() {
     wake_all();
 }
 
-void MergedRun::wake_all() {
+void ComfyBatch::wake_all() {
     for (Member& member : members_) {
         if (member.presence == Presence::here) {
             member.stop->requested.notify();
@@ -147,12 +147,12 @@ void MergedRun::wake_all() {
     }
 }
 
-std::size_t MergedRun::count_here() const {
+std::size_t ComfyBatch::count_here() const {
     return static_cast<std::size_t>(std::ranges::count(members_, Presence::here, &Member::presence)
     );
 }
 
-Task<> MergedRun::drive() {
+Task<> ComfyBatch::drive() {
     auto outcome = co_await run_merged();
     const bool separate =
         !outcome && !stop_.reason && may_be_one_members_fault(outcome.error().code);
@@ -173,7 +173,7 @@ Task<> MergedRun::drive() {
     wake_all();
 }
 
-Task<Result<jobs::AttemptResult>> MergedRun::run_merged() {
+Task<Result<jobs::AttemptResult>> ComfyBatch::run_merged() {
     jobs::Assignment assignment = merged_assignment();
     if (!assignment.reattach) {
         auto prompt = co_await merge_workflows();
@@ -193,7 +193,7 @@ Task<Result<jobs::AttemptResult>> MergedRun::run_merged() {
     co_return result;
 }
 
-Task<Result<std::string>> MergedRun::merge_workflows() {
+Task<Result<std::string>> ComfyBatch::merge_workflows() {
     std::vector<ToMerge> to_merge;
     for (std::size_t place = 0; place < members_.size(); ++place) {
         Member& member = members_[place];
@@ -223,7 +223,7 @@ Task<Result<std::string>> MergedRun::merge_workflows() {
     co_return std::move(done->prompt);
 }
 
-jobs::Assignment MergedRun::merged_assignment() const {
+jobs::Assignment ComfyBatch::merged_assignment() const {
     const auto first = std::ranges::find(members_, Presence::here, &Member::presence);
     jobs::Assignment assignment;
     assignment.job = first->assignment.job;
@@ -239,11 +239,11 @@ jobs::Assignment MergedRun::merged_assignment() const {
     return assignment;
 }
 
-std::vector<workflow::JobNode> MergedRun::origins_of(const std::string& node) const {
+std::vector<workflow::JobNode> ComfyBatch::origins_of(const std::string& node) const {
     return find_origins(merged_.get(), node);
 }
 
-std::shared_ptr<NodeOwners> MergedRun::make_owners() const {
+std::shared_ptr<NodeOwners> ComfyBatch::make_owners() const {
     std::vector<NodeOwner> members;
     for (const Member& member : members_) {
         members.push_back({member.assignment.tenant, member.assignment.job});
@@ -257,14 +257,14 @@ std::shared_ptr<NodeOwners> MergedRun::make_owners() const {
     return owners;
 }
 
-void MergedRun::go(Member& member) {
+void ComfyBatch::go(Member& member) {
     member.presence = Presence::gone;
     if (owners_) {
         owners_->let_go(static_cast<std::size_t>(&member - members_.data()));
     }
 }
 
-void MergedRun::share_out(Result<jobs::AttemptResult> outcome) {
+void ComfyBatch::share_out(Result<jobs::AttemptResult> outcome) {
     share_usage();
     std::vector<jobs::AttemptResult> parts(members_.size());
     if (outcome) {
@@ -307,7 +307,7 @@ void MergedRun::share_out(Result<jobs::AttemptResult> outcome) {
     }
 }
 
-void MergedRun::on_progress(const jobs::Progress& progress) {
+void ComfyBatch::on_progress(const jobs::Progress& progress) {
     const auto origins = origins_of(progress.current_node);
     for (std::size_t place = 0; place < members_.size(); ++place) {
         Member& member = members_[place];
@@ -329,7 +329,7 @@ void MergedRun::on_progress(const jobs::Progress& progress) {
     }
 }
 
-void MergedRun::narrate(Member& member, const std::string& node, const jobs::Progress& progress) {
+void ComfyBatch::narrate(Member& member, const std::string& node, const jobs::Progress& progress) {
     std::vector<jobs::WorkerMessage> said;
     const auto say = [&said](std::vector<jobs::WorkerMessage> more) {
         std::move(more.begin(), more.end(), std::back_inserter(said));
@@ -354,7 +354,7 @@ void MergedRun::narrate(Member& member, const std::string& node, const jobs::Pro
 }
 
 // A worker shows only the first picture of a batch while it is made.
-void MergedRun::on_preview(std::string bytes, std::string content_type) {
+void ComfyBatch::on_preview(std::string bytes, std::string content_type) {
     const auto first = std::ranges::find_if(members_, [](const Member& member) {
         return member.workflow.has_value();
     });
@@ -363,7 +363,7 @@ void MergedRun::on_preview(std::string bytes, std::string content_type) {
     }
 }
 
-void MergedRun::on_output(const jobs::Output& output) {
+void ComfyBatch::on_output(const jobs::Output& output) {
     for (const workflow::JobNode& origin : origins_of(output.node_id)) {
         Member& member = members_.at(origin.job);
         if (member.presence == Presence::here) {
@@ -376,12 +376,12 @@ void MergedRun::on_output(const jobs::Output& output) {
 }
 
 // Told when the run has ended and is not repeated job by job.
-void MergedRun::on_usage(const jobs::Usage& usage) {
+void ComfyBatch::on_usage(const jobs::Usage& usage) {
     usage_ = usage;
 }
 
 // Each pays for its part of the samples.
-void MergedRun::share_usage() {
+void ComfyBatch::share_usage() {
     if (!merged_ || !usage_) {
         return;
     }

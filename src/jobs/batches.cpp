@@ -1,4 +1,4 @@
-#include "jobs/shared_runs.hpp"
+#include "jobs/batches.hpp"
 
 #include <algorithm>
 #include <map>
@@ -10,24 +10,24 @@
 
 namespace comfyd::jobs {
 
-void SharedRuns::launch(const scheduler::Decision& decision) {
+void Batches::launch(const scheduler::Decision& decision) {
     const auto worker = placement_.confirm(decision);
     if (!worker) {
         placement_.scheduler().add(decision.job, decision.keys);
-        put_riders_back(decision);
+        put_batched_back(decision);
         return;
     }
-    std::shared_ptr<RunGroup> group;
-    SharedRun shared;
+    std::shared_ptr<Batch> group;
+    BatchPlace shared;
     if (placement_.may_share(decision, *worker)) {
         shared.prompt = PromptId::make(clock_.now());
-        group = worker->make_group(shared.prompt, 1 + decision.riders.size());
+        group = worker->make_group(shared.prompt, 1 + decision.batched.size());
     }
     if (!group) {
         launch_alone(decision, worker);
         return;
     }
-    log::debug("placed together", {{"job", decision.job}, {"riders", decision.riders.size()}});
+    log::debug("placed together", {{"job", decision.job}, {"batched", decision.batched.size()}});
     scheduler::Decision own = decision;
     const auto launch_one = [&] {
         auto attempt = attempts_.make(own, worker);
@@ -37,19 +37,19 @@ void SharedRuns::launch(const scheduler::Decision& decision) {
         shared.place += 1;
     };
     launch_one();
-    for (const scheduler::Decision::Rider& rider : decision.riders) {
-        own.job = rider.job;
-        own.keys = rider.keys;
+    for (const scheduler::Decision::Batched& other : decision.batched) {
+        own.job = other.job;
+        own.keys = other.keys;
         launch_one();
     }
 }
 
-void SharedRuns::launch_alone(const scheduler::Decision& decision, std::shared_ptr<Worker> worker) {
+void Batches::launch_alone(const scheduler::Decision& decision, std::shared_ptr<Worker> worker) {
     auto attempt = attempts_.make(decision, std::move(worker));
     attempt->jobs_together = 1;
     attempts_.launch(std::move(attempt));
-    put_riders_back(decision);
-    if (!decision.riders.empty()) {
+    put_batched_back(decision);
+    if (!decision.batched.empty()) {
         // What it takes alone counts now.
         auto& scheduler = placement_.scheduler();
         scheduler.finished(decision.job, 0, clock_.now());
@@ -57,14 +57,14 @@ void SharedRuns::launch_alone(const scheduler::Decision& decision, std::shared_p
     }
 }
 
-void SharedRuns::put_riders_back(const scheduler::Decision& decision) {
-    for (const scheduler::Decision::Rider& rider : decision.riders) {
-        placement_.scheduler().finished(rider.job, 0, clock_.now());
-        placement_.scheduler().add(rider.job, rider.keys);
+void Batches::put_batched_back(const scheduler::Decision& decision) {
+    for (const scheduler::Decision::Batched& other : decision.batched) {
+        placement_.scheduler().finished(other.job, 0, clock_.now());
+        placement_.scheduler().add(other.job, other.keys);
     }
 }
 
-void SharedRuns::reattach(std::vector<FoundAgain> found) {
+void Batches::reattach(std::vector<FoundAgain> found) {
     std::map<std::pair<std::string, PromptId>, std::vector<FoundAgain>> by_run;
     for (FoundAgain& job : found) {
         by_run[{job.job.worker, job.job.shared->prompt}].push_back(std::move(job));
@@ -75,7 +75,7 @@ void SharedRuns::reattach(std::vector<FoundAgain> found) {
 }
 
 // Those of a run that have ended already are not waited for.
-void SharedRuns::reattach_together(std::vector<FoundAgain> together) {
+void Batches::reattach_together(std::vector<FoundAgain> together) {
     std::size_t places = 0;
     std::set<std::size_t> taken;
     for (const FoundAgain& each : together) {
@@ -100,10 +100,10 @@ void SharedRuns::reattach_together(std::vector<FoundAgain> together) {
     }
 }
 
-void SharedRuns::count_running(const std::vector<FoundAgain>& together) {
-    std::vector<scheduler::Decision::Rider> riders;
+void Batches::count_running(const std::vector<FoundAgain>& together) {
+    std::vector<scheduler::Decision::Batched> batched;
     for (std::size_t i = 1; i < together.size(); ++i) {
-        riders.push_back(
+        batched.push_back(
             {together[i].job.id, ranking_.keys_of(together[i].job, together[i].profile)}
         );
     }
@@ -113,7 +113,7 @@ void SharedRuns::count_running(const std::vector<FoundAgain>& together) {
         first.job.worker,
         ranking_.keys_of(first.job, first.profile),
         clock_.now(),
-        riders
+        batched
     );
 }
 

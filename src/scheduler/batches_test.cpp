@@ -25,7 +25,7 @@ WorkerState merging_worker(const std::string& id, const std::string& gpu = "") {
     return state;
 }
 
-class RidersTest : public ::testing::Test {
+class BatchesTest : public ::testing::Test {
 protected:
     void make(int merge_max, Millis gather = Millis(0)) {
         Options options;
@@ -48,8 +48,8 @@ protected:
     }
     void finish(const Decision& decision, Time now) {
         scheduler->finished(decision.job, 1, now);
-        for (const auto& rider : decision.riders) {
-            scheduler->finished(rider.job, 1, now);
+        for (const auto& other : decision.batched) {
+            scheduler->finished(other.job, 1, now);
         }
     }
 
@@ -60,7 +60,7 @@ protected:
 };
 
 // Four processes on one GPU, and what each tells of itself after lone runs and merged ones.
-TEST_F(RidersTest, StayAsManyWhateverRanBefore) {
+TEST_F(BatchesTest, StayAsManyWhateverRanBefore) {
     make(8);
     scheduler->set_worker(merging_worker("w", "shared"));
     std::mt19937 random(3);
@@ -73,19 +73,19 @@ TEST_F(RidersTest, StayAsManyWhateverRanBefore) {
         add(8, at(round));
         const auto decision = scheduler->next(at(round));
         ASSERT_TRUE(decision);
-        EXPECT_EQ(decision->riders.size(), 7U) << "after " << round << " runs";
+        EXPECT_EQ(decision->batched.size(), 7U) << "after " << round << " runs";
         finish(*decision, at(round));
     }
     EXPECT_LT(learned.vram_bytes(*x, "A"), 5 * kGiB);
 }
 
-TEST_F(RidersTest, AreNoMoreThanPay) {
+TEST_F(BatchesTest, AreNoMoreThanPay) {
     make(8);
     scheduler->set_worker(merging_worker("w"));
-    const auto riders = [this] {
+    const auto batched = [this] {
         add(8, at(0));
         const auto decision = scheduler->next(at(0));
-        const std::size_t count = decision->riders.size();
+        const std::size_t count = decision->batched.size();
         finish(*decision, at(0));
         while (auto rest = scheduler->next(at(0))) {
             finish(*rest, at(0));
@@ -93,23 +93,23 @@ TEST_F(RidersTest, AreNoMoreThanPay) {
         return count;
     };
     learned.learn({*x, "A", "w", 1, {}});
-    EXPECT_EQ(riders(), 7U) << "nothing is known yet";
+    EXPECT_EQ(batched(), 7U) << "nothing is known yet";
     teach(2, 1.2);
     teach(4, 1.6);
     teach(8, 2.4);
-    EXPECT_EQ(riders(), 7U) << "each brings more";
+    EXPECT_EQ(batched(), 7U) << "each brings more";
     for (int i = 0; i < 9; ++i) {
         teach(8, 3.2);
     }
-    EXPECT_EQ(riders(), 3U) << "the GPU is full with four";
+    EXPECT_EQ(batched(), 3U) << "the GPU is full with four";
     for (int i = 0; i < 9; ++i) {
         teach(2, 1.9);
         teach(4, 3.8);
     }
-    EXPECT_EQ(riders(), 0U) << "as long together as one after the other";
+    EXPECT_EQ(batched(), 0U) << "as long together as one after the other";
 }
 
-TEST_F(RidersTest, AreSharedByGpusAtTheEnd) {
+TEST_F(BatchesTest, AreSharedByGpusAtTheEnd) {
     make(8);
     for (const char* id : {"a", "b", "c"}) {
         scheduler->set_worker(merging_worker(id));
@@ -118,12 +118,12 @@ TEST_F(RidersTest, AreSharedByGpusAtTheEnd) {
     add(5, at(0));
     std::vector<std::size_t> sizes;
     while (auto decision = scheduler->next(at(0))) {
-        sizes.push_back(1 + decision->riders.size());
+        sizes.push_back(1 + decision->batched.size());
     }
     EXPECT_THAT(sizes, ::testing::ElementsAre(2U, 2U, 1U));
 }
 
-TEST_F(RidersTest, AreSharedWithAWorkerThatIsFreeSoon) {
+TEST_F(BatchesTest, AreSharedWithAWorkerThatIsFreeSoon) {
     make(8);
     for (const char* id : {"a", "b"}) {
         scheduler->set_worker(merging_worker(id));
@@ -133,25 +133,25 @@ TEST_F(RidersTest, AreSharedWithAWorkerThatIsFreeSoon) {
     teach(8, 2.4);
     add(16, at(0));
     std::vector<Decision> first{*scheduler->next(at(0)), *scheduler->next(at(0))};
-    EXPECT_EQ(first[0].riders.size() + first[1].riders.size(), 14U);
+    EXPECT_EQ(first[0].batched.size() + first[1].batched.size(), 14U);
     add(8, at(1));
     finish(first[0], at(2.3));
-    EXPECT_EQ(scheduler->next(at(2.3))->riders.size(), 3U) << "the other one takes four";
+    EXPECT_EQ(scheduler->next(at(2.3))->batched.size(), 3U) << "the other one takes four";
     finish(first[1], at(2.4));
-    EXPECT_EQ(scheduler->next(at(2.4))->riders.size(), 3U);
+    EXPECT_EQ(scheduler->next(at(2.4))->batched.size(), 3U);
 }
 
-TEST_F(RidersTest, WorkersOnOneGpuDoNotShareTheLastOnes) {
+TEST_F(BatchesTest, WorkersOnOneGpuDoNotShareTheLastOnes) {
     make(8);
     for (const char* id : {"a", "b"}) {
         scheduler->set_worker(merging_worker(id, "shared"));
         scheduler->set_models(id, x->models);
     }
     add(8, at(0));
-    EXPECT_EQ(scheduler->next(at(0))->riders.size(), 7U) << "together they would take longer";
+    EXPECT_EQ(scheduler->next(at(0))->batched.size(), 7U) << "together they would take longer";
 }
 
-TEST_F(RidersTest, ABurstGathersAndALoneJobDoesNotWait) {
+TEST_F(BatchesTest, ABurstGathersAndALoneJobDoesNotWait) {
     make(8, Millis(15));
     for (const char* id : {"a", "b", "c"}) {
         scheduler->set_worker(merging_worker(id, "shared"));
@@ -166,13 +166,13 @@ TEST_F(RidersTest, ABurstGathersAndALoneJobDoesNotWait) {
     EXPECT_FALSE(scheduler->next(at(0.010)));
     auto decision = scheduler->next(at(0.017));
     ASSERT_TRUE(decision);
-    EXPECT_EQ(decision->riders.size(), 2U);
+    EXPECT_EQ(decision->batched.size(), 2U);
     finish(*decision, at(1));
     add(1, at(2));
     EXPECT_TRUE(scheduler->next(at(2))) << "again a lone one";
 }
 
-TEST_F(RidersTest, GatheringBeginsWhenTheyComeIntoTheQueue) {
+TEST_F(BatchesTest, GatheringBeginsWhenTheyComeIntoTheQueue) {
     make(8, Millis(15));
     for (const char* id : {"a", "b"}) {
         scheduler->set_worker(merging_worker(id, "shared"));
@@ -185,10 +185,10 @@ TEST_F(RidersTest, GatheringBeginsWhenTheyComeIntoTheQueue) {
     add(3, at(0.004));
     EXPECT_FALSE(scheduler->next(at(0.024)));
     EXPECT_EQ(scheduler->wake_at(), at(0.027));
-    EXPECT_EQ(scheduler->next(at(0.027))->riders.size(), 3U);
+    EXPECT_EQ(scheduler->next(at(0.027))->batched.size(), 3U);
 }
 
-TEST_F(RidersTest, GatheringEndsWhenThereAreEnoughOrOthersWait) {
+TEST_F(BatchesTest, GatheringEndsWhenThereAreEnoughOrOthersWait) {
     make(4, Millis(15));
     for (const char* id : {"a", "b", "c", "d"}) {
         scheduler->set_worker(merging_worker(id, "shared"));
@@ -197,27 +197,27 @@ TEST_F(RidersTest, GatheringEndsWhenThereAreEnoughOrOthersWait) {
     add(1, at(0));
     ASSERT_TRUE(scheduler->next(at(0)));
     add(4, at(0.001));
-    EXPECT_EQ(scheduler->next(at(0.001))->riders.size(), 3U) << "as many as fit";
+    EXPECT_EQ(scheduler->next(at(0.001))->batched.size(), 3U) << "as many as fit";
     add(1, at(0.002));
     EXPECT_FALSE(scheduler->next(at(0.002)));
     scheduler->add(job_id(100), keys(profile("y"), at(0.003), 1));
     EXPECT_TRUE(scheduler->next(at(0.003))->job != job_id(100)) << "it is not let by";
 }
 
-TEST_F(RidersTest, TheEndOfAMergedRunIsKnown) {
+TEST_F(BatchesTest, TheEndOfAMergedRunIsKnown) {
     make(8);
     scheduler->set_worker(merging_worker("w"));
     scheduler->set_models("w", x->models);
     learned.learn({*x, "A", "w", 1, {}});
     teach(8, 4);
     add(24, at(0));
-    ASSERT_EQ(scheduler->next(at(0))->riders.size(), 7U);
+    ASSERT_EQ(scheduler->next(at(0))->batched.size(), 7U);
     // The last of 16 that wait: what runs, and one run of eight before its own.
     EXPECT_NEAR(*scheduler->expected_wait(job_id(24), at(1)), 3 + 7.5, 0.5);
     EXPECT_GT(*scheduler->expected_wait(job_id(9), at(6)), 0.3) << "late, but not at its end yet";
 }
 
-TEST_F(RidersTest, RunsOnOneGpuTakeLonger) {
+TEST_F(BatchesTest, RunsOnOneGpuTakeLonger) {
     make(1);
     for (const char* id : {"a", "b", "c"}) {
         scheduler->set_worker(merging_worker(id, "shared"));
@@ -240,7 +240,7 @@ TEST_F(RidersTest, RunsOnOneGpuTakeLonger) {
     EXPECT_EQ(scheduler->sharing("a"), 3);
 }
 
-TEST_F(RidersTest, FoundAgainCountAsOneRun) {
+TEST_F(BatchesTest, FoundAgainCountAsOneRun) {
     make(8);
     auto state = merging_worker("w", "shared");
     state.vram_bytes = 24 * kGiB;
@@ -248,11 +248,11 @@ TEST_F(RidersTest, FoundAgainCountAsOneRun) {
     state.id = "other";
     scheduler->set_worker(state);
     scheduler->set_models("other", x->models);
-    std::vector<Decision::Rider> riders;
+    std::vector<Decision::Batched> batched;
     for (std::uint64_t i = 1; i < 4; ++i) {
-        riders.push_back({job_id(i), keys(x, at(0))});
+        batched.push_back({job_id(i), keys(x, at(0))});
     }
-    scheduler->running(job_id(0), "w", keys(x, at(0)), at(0), riders);
+    scheduler->running(job_id(0), "w", keys(x, at(0)), at(0), batched);
     EXPECT_EQ(scheduler->running_count(), 4U);
     jobs = 10;
     add(1, at(0));
