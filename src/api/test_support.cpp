@@ -329,7 +329,14 @@ TestApi::TestApi(Arrangement setup)
       ),
       hub_(core_.executor()),
       service(core_.executor(), clock, ledger, fleet, hub_, setup.jobs),
-      store_(assets::StoreOptions{.directory = directory_}, records, clock, pool_),
+      store_(
+          assets::StoreOptions{.directory = directory_},
+          setup.make_blobs ? setup.make_blobs()
+                           : assets::make_blob_store({directory_}, clock, pool_),
+          records,
+          clock,
+          pool_
+      ),
       services{
           {service,
            store_,

@@ -10,25 +10,26 @@
 #include <boost/asio/use_future.hpp>
 
 #include "api/dialects/dialects.hpp"
-#include "api/dialects/execution/execution.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
-#include "api/dialects/runpod/runpod.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
+#include "app/desk.hpp"
 #include "app/engine_process.hpp"
 #include "app/gauges.hpp"
+#include "app/job_metrics.hpp"
 #include "app/learned.hpp"
+#include "app/notifications.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
 #include "app/stall_log.hpp"
+#include "app/workers.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/authenticator.hpp"
-#include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
@@ -41,7 +42,6 @@
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
-#include "notify/channels.hpp"
 #include "notify/notifier.hpp"
 #include "observe/metrics.hpp"
 
@@ -147,17 +147,13 @@ private:
     Result<> open_storage() {
         ledger::OpenOptions options;
         options.reads_apart = {core_.executor(), &pool_};
-        const std::string url = "sqlite:" + (data_ / kDatabaseFile).string();
-        auto opened = ledger::open_storage(url, options, clock_);
+        auto opened = ledger::open_storage(ledger_url(data_), options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
-        assets::StoreOptions store_options;
-        store_options.directory = data_ / kAssetsFolder;
-        store_options.young = std::min(store_options.young, kept_for(config_));
-        store_options.blob_bytes_max = static_cast<std::uint64_t>(config_.upload_mb_max) << 20;
-        assets_ = std::make_unique<assets::Store>(store_options, *ledger_, clock_, pool_);
+        assets_ =
+            std::make_unique<assets::Store>(store_options(config_, data_), *ledger_, clock_, pool_);
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
@@ -189,59 +185,30 @@ private:
             pool_,
             fleet_options(config_, folders)
         );
-        for (const WorkerSetting& worker : config_.workers) {
-            auto added = fleet_->add_comfyui(worker_config(config_, worker));
-            if (!added) {
-                return added;
-            }
+        auto providers = make_worker_providers(config_, data_);
+        if (!providers) {
+            return fail(std::move(providers.error()));
         }
-        if (!config_.engine_enabled) {
-            return {};
-        }
-        auto classes = engine_classes();
-        if (!classes) {
-            return fail(std::move(classes.error()));
-        }
-        for (int number = 1; number <= std::max(config_.engine_slots, 1); ++number) {
-            engine_folders_.push_back(engine_folder(data_, number));
-            auto added = fleet_->add_engine(engine_process(config_, data_, number, *classes));
-            if (!added) {
-                return added;
+        worker_providers_ = std::move(*providers);
+        for (const auto& provider : worker_providers_) {
+            if (auto begun = provider->begin(*fleet_); !begun) {
+                return begun;
             }
         }
         return {};
     }
 
-    Task<Result<bool>> are_kept(std::string tenant, std::vector<jobs::Output> outputs) {
-        for (const jobs::Output& output : outputs) {
-            auto kept = co_await assets_->has_hash(tenant, output.hash);
-            if (!kept || !*kept) {
-                co_return kept;
-            }
-        }
-        co_return true;
-    }
-
     void make_service() {
         hub_ = std::make_unique<events::LocalHub>(core_.executor());
         jobs::ServiceOptions options = service_options(config_);
-        options.outputs_kept = [this](std::string tenant, std::vector<jobs::Output> outputs) {
-            return are_kept(std::move(tenant), std::move(outputs));
-        };
+        options.outputs_kept = outputs_kept_in(*assets_);
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
         );
-        notifier_ = std::make_unique<notify::Notifier>(
-            notifier_executor(),
-            clock_,
-            *ledger_,
-            *ledger_,
-            notify::make_channels(notifier_executor(), clock_, channel_options()),
-            notifier_options(config_)
-        );
+        notifier_ = make_notifier(notifier_executor(), clock_, *ledger_, config_, services_);
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
-        retention.engine_folders = engine_folders_;
+        retention.engine_folders = engine_folders(config_, data_);
         retention.tell = [this](const Retention::Removed& removed) {
             metrics_.purged(removed.jobs, removed.files);
         };
@@ -257,40 +224,7 @@ private:
                 notifier_->tell_progress(job, webhook, event);
             }
         );
-        service_->on_used([this](const std::string& worker, const jobs::Usage& usage) {
-            const auto seconds = [](Millis time) {
-                return std::chrono::duration<double>(time).count();
-            };
-            metrics_.worker_used(
-                worker,
-                {seconds(usage.gpu),
-                 seconds(usage.model_load),
-                 static_cast<double>(usage.images),
-                 usage.cost_usd}
-            );
-        });
-        service_->on_finished([this](const jobs::Job& job) {
-            // Those that never ran, or were answered with stored outputs, say nothing of it.
-            const auto seconds = [](std::optional<Millis> time) {
-                return time ? std::chrono::duration<double>(*time).count() : -1.0;
-            };
-            metrics_.job_finished(
-                to_string(job.state), seconds(job.queue_time()), seconds(job.execution_time())
-            );
-        });
-    }
-
-    notify::ChannelOptions channel_options() {
-        notify::ChannelOptions options = app::channel_options(config_);
-        options.webhook.own_body = [this](jobs::Job job, jobs::Event event) {
-            return api::runpod::webhook_body(*services_, std::move(job), std::move(event));
-        };
-        options.webhook.show_result =
-            [this](const jobs::Job& job, const std::vector<jobs::Output>& outputs, Time at) {
-                namespace shown = api::execution;
-                return shown::encode_result(outputs, shown::links_at(*services_, job, at));
-            };
-        return options;
+        count_jobs(*service_, metrics_);
     }
 
     admission::Rules admission_rules() {
@@ -301,34 +235,16 @@ private:
         return rules;
     }
 
-    admission::Desk desk() {
-        return {
-            *service_,
-            *assets_,
-            clock_,
-            [this] { return fleet_->catalogue(); },
-            admission_rules(),
-            [this](json::object prompt, std::vector<std::string> targets, Requirement requirement) {
-                return await_on(
-                    core_.executor(),
-                    fleet_->judge(std::move(prompt), std::move(targets), std::move(requirement))
-                );
-            },
-            [this](std::string tenant, std::string name) {
-                return await_on(
-                    core_.executor(), fleet_->has_input(std::move(tenant), std::move(name))
-                );
-            },
-            std::make_shared<admission::FileNames>(data_ / "native", pool_)
-        };
-    }
-
     void make_api() {
         authenticator_ = auth::make_authenticator({api_keys(config_)});
         router_ = std::make_unique<api::Router>(*authenticator_, metrics_, clock_);
         router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         services_.reset(new api::Services{
-            desk(),
+            make_desk(
+                {*service_, *assets_, *fleet_, core_.executor(), clock_},
+                admission_rules(),
+                std::make_shared<admission::FileNames>(data_ / "native", pool_)
+            ),
             *links_,
             *ledger_,
             [this] { return ready(); },
@@ -360,9 +276,7 @@ private:
              replace_alpha}
         );
         const net::ServerLimits limits = server_limits(config_, open_files_);
-        // Nobody asked for the default.
-        if (config_.connections_max != Config().connections_max &&
-            limits.connections_max < static_cast<std::size_t>(config_.connections_max)) {
+        if (has_fewer_than_asked_for(config_, limits)) {
             log::warning(
                 "fewer connections than configured: the system allows few open files",
                 {{"connections", limits.connections_max}, {"open_files", open_files_}}
@@ -396,6 +310,9 @@ private:
     Task<bool> bring_down(Millis grace) {
         co_await service_->stop(grace);
         co_await learned_->stop();
+        for (const auto& provider : worker_providers_) {
+            co_await provider->end();
+        }
         co_await fleet_->stop();
         for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
             net::Client* client = worker_clients_[i].get();
@@ -420,20 +337,9 @@ private:
     }
 
     Task<std::string> metrics_text() {
-        auto queue = co_await service_->queue_counts();
-        auto workers = co_await service_->workers();
-        auto counts = co_await service_->counts(std::nullopt);
-        auto outbox = co_await static_cast<notify::Outbox&>(*ledger_).counts();
-        Readings readings;
-        readings.queue = queue;
-        readings.workers = std::move(workers);
-        readings.jobs = counts.value_or(jobs::StateCounts{});
-        readings.ledger = ledger_->storage_stats();
-        readings.outbox = outbox.value_or(notify::Outbox::Counts{});
-        readings.notified = notifier_->counters();
-        readings.server = server_->counters();
-        readings.engine_ends =
-            co_await call_on(core_.executor(), [this] { return fleet_->engine_ends(); });
+        auto readings = co_await take_readings(
+            {*service_, *ledger_, *notifier_, *server_, *fleet_, core_.executor()}
+        );
         co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
         });
@@ -464,6 +370,7 @@ private:
     std::unique_ptr<assets::LinkSigner> links_;
     std::vector<std::unique_ptr<net::Client>> worker_clients_;  // one for each io thread
     std::unique_ptr<fleet::Fleet> fleet_;
+    WorkerProviders worker_providers_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;
@@ -474,7 +381,6 @@ private:
     std::unique_ptr<api::Router> router_;
     std::shared_ptr<api::native::Board> board_;  // shared with the routes of its dialect
     std::unique_ptr<net::Server> server_;
-    std::vector<fs::path> engine_folders_;
     net::Endpoint endpoint_;
     std::atomic<bool> ready_{false};
     bool started_ = false;

@@ -31,17 +31,15 @@ std::string engine_id(int number) {
     return number == 1 ? "engine" : "engine-" + std::to_string(number);
 }
 
-}  // namespace
-
-Result<std::shared_ptr<const workflow::NodeClasses>> engine_classes() {
-    const engine::Engine engine(engine::EngineOptions{});
-    return workflow::NodeClasses::from_object_info(engine.object_info());
+int engine_count(const Config& config) {
+    return config.engine_enabled ? std::max(config.engine_slots, 1) : 0;
 }
 
 fs::path engine_folder(const fs::path& data, int number) {
     return fs::absolute(data / engine_id(number));
 }
 
+// `number`: 1, 2, …
 fleet::EngineConfig engine_process(
     const Config& config,
     const fs::path& data,
@@ -75,6 +73,35 @@ fleet::EngineConfig engine_process(
         child_environment()
     };
     return engine;
+}
+
+}  // namespace
+
+Result<std::vector<fleet::EngineConfig>> engine_processes(
+    const Config& config, const fs::path& data
+) {
+    std::vector<fleet::EngineConfig> engines;
+    if (engine_count(config) == 0) {
+        return engines;
+    }
+    // What they can run.
+    const engine::Engine engine(engine::EngineOptions{});
+    auto classes = workflow::NodeClasses::from_object_info(engine.object_info());
+    if (!classes) {
+        return fail(std::move(classes.error()));
+    }
+    for (int number = 1; number <= engine_count(config); ++number) {
+        engines.push_back(engine_process(config, data, number, *classes));
+    }
+    return engines;
+}
+
+std::vector<fs::path> engine_folders(const Config& config, const fs::path& data) {
+    std::vector<fs::path> folders;
+    for (int number = 1; number <= engine_count(config); ++number) {
+        folders.push_back(engine_folder(data, number));
+    }
+    return folders;
 }
 
 }  // namespace comfyd::app

@@ -2,25 +2,20 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
+#include <vector>
 
 #include "app/config/config.hpp"
 #include "fleet/options.hpp"
 
 namespace comfyd::app {
 
-// What it can run.
-Result<std::shared_ptr<const workflow::NodeClasses>> engine_classes();
-
-// `number`: 1, 2, …; each has a folder of its own in `data`.
-// What the engine of this number calls its own.
-std::filesystem::path engine_folder(const std::filesystem::path& data, int number);
-
-fleet::EngineConfig engine_process(
-    const Config& config,
-    const std::filesystem::path& data,
-    int number,
-    std::shared_ptr<const workflow::NodeClasses> classes
+// As many as are wanted, each with a folder of its own in `data`.
+Result<std::vector<fleet::EngineConfig>> engine_processes(
+    const Config& config, const std::filesystem::path& data
+);
+// Their folders.
+std::vector<std::filesystem::path> engine_folders(
+    const Config& config, const std::filesystem::path& data
 );
 
 }  // namespace comfyd::app

@@ -3,9 +3,27 @@
 #include <map>
 #include <string>
 
+#include "base/hop.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::app {
+
+Task<Readings> take_readings(Measured parts) {
+    Readings readings;
+    readings.queue = co_await parts.jobs.queue_counts();
+    readings.workers = co_await parts.jobs.workers();
+    auto counts = co_await parts.jobs.counts(std::nullopt);
+    readings.jobs = counts.value_or(jobs::StateCounts{});
+    notify::Outbox& deliveries = parts.ledger;
+    auto outbox = co_await deliveries.counts();
+    readings.outbox = outbox.value_or(notify::Outbox::Counts{});
+    readings.ledger = parts.ledger.storage_stats();
+    readings.notified = parts.notifier.counters();
+    readings.server = parts.server.counters();
+    readings.engine_ends =
+        co_await call_on(parts.core, [&parts] { return parts.fleet.engine_ends(); });
+    co_return readings;
+}
 
 void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     const auto set = [&gauges](const char* name, const char* help, auto value) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
 #include "net/server.hpp"
@@ -22,6 +23,17 @@ struct Readings {
     std::uint64_t engine_ends = 0;
 };
 
+// What is read; all of it outlives the reading.
+struct Measured {
+    jobs::Service& jobs;
+    ledger::Storage& ledger;
+    const notify::Notifier& notifier;
+    const net::Server& server;
+    const fleet::Fleet& fleet;
+    Executor core;  // the fleet's
+};
+
+Task<Readings> take_readings(Measured parts);
 void collect(const Readings& readings, observe::Metrics::Gauges& gauges);
 
 }  // namespace comfyd::app

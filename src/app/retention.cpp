@@ -13,6 +13,18 @@ constexpr int kJobsInAStep = 32;
 constexpr Millis kPauseMax{60'000};
 constexpr Millis kPauseMin{200};
 
+Task<Result<bool>> are_kept(
+    assets::Store& assets, std::string tenant, std::vector<jobs::Output> outputs
+) {
+    for (const jobs::Output& output : outputs) {
+        auto kept = co_await assets.has_hash(tenant, output.hash);
+        if (!kept || !*kept) {
+            co_return kept;
+        }
+    }
+    co_return true;
+}
+
 }  // namespace
 
 Retention::Retention(
@@ -97,6 +109,12 @@ Task<Result<Retention::Removed>> Retention::sweep() {
         }
     }
     co_return removed;
+}
+
+jobs::OutputsKept outputs_kept_in(assets::Store& assets) {
+    return [&assets](std::string tenant, std::vector<jobs::Output> outputs) {
+        return are_kept(assets, std::move(tenant), std::move(outputs));
+    };
 }
 
 }  // namespace comfyd::app

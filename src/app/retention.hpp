@@ -15,6 +15,7 @@
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/reuse.hpp"
 
 namespace comfyd::app {
 
@@ -58,5 +59,9 @@ private:
     bool is_failing_ = false;  // the ledger could not write in the latest round
     TaskGroup tasks_;
 };
+
+// Whether all of a job's outputs are there still, for whoever wants to use them again. The store
+// outlives it.
+jobs::OutputsKept outputs_kept_in(assets::Store& assets);
 
 }  // namespace comfyd::app

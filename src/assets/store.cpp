@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "assets/guarded.hpp"
+#include "assets/files.hpp"
 #include "assets/store_impl.hpp"
-#include "base/disk.hpp"
 
 namespace comfyd::assets {
 namespace {
@@ -21,13 +20,43 @@ Error not_stored(const std::string& hash) {
 
 }  // namespace
 
-Store::Store(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool)
-    : impl_(std::make_unique<Impl>(std::move(options), catalogue, clock, pool)) {}
+Store::Store(const StoreOptions& options, Catalogue& catalogue, Clock& clock, Pool& pool)
+    : Store(
+          options,
+          make_blob_store({options.directory, options.young}, clock, pool),
+          catalogue,
+          clock,
+          pool
+      ) {}
+
+Store::Store(
+    const StoreOptions& options,
+    std::unique_ptr<BlobStore> blobs,
+    Catalogue& catalogue,
+    Clock& clock,
+    Pool& pool
+)
+    : impl_(std::make_unique<Impl>(options, std::move(blobs), catalogue, clock, pool)) {}
 
 Store::~Store() = default;
 
 Result<> Store::open() {
-    return impl_->files().open();
+    return impl_->open();
+}
+
+Result<> Store::Impl::open() {
+    std::error_code error;
+    fs::create_directories(directory_.parent_path(), error);
+    if (error) {
+        return fail(storage_error("make the folder", directory_.parent_path(), error.value()));
+    }
+    if (auto made = make_folder(directory_); !made) {
+        return made;
+    }
+    if (auto opened = blobs_->open(); !opened) {
+        return opened;
+    }
+    return inbox_.open();
 }
 
 Task<Result<std::optional<Content>>> Store::Impl::find_content(Asset asset) {
@@ -41,13 +70,12 @@ Task<Result<std::optional<Content>>> Store::Impl::find_content(Asset asset) {
                            : fail(std::move(kept.error()));
         }
     }
-    auto work = guarded([this, hash = asset.hash] { return files_.find(hash); });
-    auto path = co_await pool_.run(std::move(work));
-    if (!path || !*path) {
-        co_return path ? Result<std::optional<Content>>(std::nullopt)
-                       : fail(std::move(path.error()));
+    auto place = co_await blobs_->find(asset.hash);
+    if (!place || !*place) {
+        co_return place ? Result<std::optional<Content>>(std::nullopt)
+                        : fail(std::move(place.error()));
     }
-    co_return Content(std::move(**path));
+    co_return std::visit([](auto& where) { return Content(std::move(where)); }, (*place)->where);
 }
 
 Task<Result<Asset>> Store::get(std::optional<std::string> tenant, AssetId id) {
@@ -108,14 +136,6 @@ Task<Result<Content>> Store::content(Asset asset) {
     co_return std::move(**found);
 }
 
-Result<fs::path> Store::path_of(const std::string& hash) const {
-    auto found = impl_->files().find(hash);
-    if (!found || !*found) {
-        return found ? fail(not_stored(hash)) : fail(std::move(found.error()));
-    }
-    return std::move(**found);
-}
-
 Task<Result<std::string>> Store::read(Asset asset, std::uint64_t bytes_max) {
     if (asset.size_bytes > bytes_max) {
         co_return fail(
@@ -132,10 +152,7 @@ Task<Result<std::string>> Store::read(Asset asset, std::uint64_t bytes_max) {
     if (auto* kept = std::get_if<std::string>(&*found)) {
         co_return std::move(*kept);
     }
-    auto work = guarded([path = std::get<fs::path>(*found), bytes_max] {
-        return read_file(path, bytes_max);
-    });
-    auto bytes = co_await impl_->pool().run(std::move(work));
+    auto bytes = co_await impl_->blobs().read(hash, bytes_max);
     if (!bytes && bytes.error().code == Code::not_found) {
         co_return fail(not_stored(hash));
     }

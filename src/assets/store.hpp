@@ -1,10 +1,9 @@
 // Content-addressed files: inputs that clients upload and outputs that workers make.
 //
-// A blob is a file named by its BLAKE3 hash under <data>/blobs/ab/cd…; an asset is a record with an
-// id, an owner and a name that refers to a blob. Equal bytes are stored once. A blob is written to
-// a temporary name, synced and renamed: it is there whole or not at all. Small outputs are no
-// files: their bytes are kept with their record, which saves a job two waits for the disk. Blocking
-// work runs on the pool; members may be awaited on any executor.
+// A blob is content named by its BLAKE3 hash, in a BlobStore; an asset is a record with an id, an
+// owner and a name that refers to a blob. Equal bytes are stored once. Small outputs are no blobs:
+// their bytes are kept with their record, which saves a job two waits for the disk. Blocking work
+// runs on the pool; members may be awaited on any executor.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "assets/blob_store.hpp"
 #include "base/error.hpp"
 #include "base/id.hpp"
 #include "base/pool.hpp"
@@ -74,12 +74,6 @@ public:
     virtual Result<> append(std::string_view piece) = 0;
 };
 
-struct Blob {
-    std::string hash;
-    std::uint64_t size_bytes = 0;
-    bool is_new = false;
-};
-
 struct NewAsset {
     std::string tenant;
     std::string content_type;  // empty: guessed from file_path and the first bytes
@@ -103,12 +97,20 @@ struct StoreOptions {
     Millis young = std::chrono::hours(1);
 };
 
-// A file, or the bytes themselves.
-using Content = std::variant<std::filesystem::path, std::string>;
+// A file, the bytes themselves, or where else they are to be had.
+using Content = std::variant<std::filesystem::path, std::string, Redirect>;
 
 class Store {
 public:
-    Store(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool);
+    // Over the blob store that the options name.
+    Store(const StoreOptions& options, Catalogue& catalogue, Clock& clock, Pool& pool);
+    Store(
+        const StoreOptions& options,
+        std::unique_ptr<BlobStore> blobs,
+        Catalogue& catalogue,
+        Clock& clock,
+        Pool& pool
+    );
     ~Store();
 
     // Makes the folders and removes what an earlier crash left unfinished.
@@ -125,8 +127,6 @@ public:
     };
     Task<Result<Added>> finish(std::unique_ptr<BlobWriter> writer, NewAsset asset);
     Task<Result<Added>> add(std::string bytes, NewAsset asset);
-    // A finished file of ours (engine output): moved when possible, else copied.
-    Task<Result<Added>> add_file(std::filesystem::path file, NewAsset asset);
     // A new record over bytes that this tenant already has. Code::blob_not_found.
     Task<Result<Asset>> from_hash(std::string hash, NewAsset asset);
 
@@ -140,8 +140,6 @@ public:
     Task<Result<>> remove(std::string tenant, AssetId id);
     // Code::output_unavailable when the bytes are gone.
     Task<Result<Content>> content(Asset asset);
-    // The file of these bytes; what is kept with its record has none. Code::output_unavailable.
-    Result<std::filesystem::path> path_of(const std::string& hash) const;
     Task<Result<std::string>> read(Asset asset, std::uint64_t bytes_max);
     // Removes expired records and blobs that nothing refers to any more.
     Task<Result<int>> sweep();

@@ -1,6 +1,4 @@
 // How bytes become a blob, or are kept with their record, and how records are made.
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -8,12 +6,9 @@
 #include "assets/guarded.hpp"
 #include "assets/store_impl.hpp"
 #include "base/assert.hpp"
-#include "base/log.hpp"
 
 namespace comfyd::assets {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kFilePathBytesMax = 4096;
 constexpr std::size_t kContentTypeBytesMax = 255;
@@ -67,18 +62,22 @@ AssetId id_for(const NewAsset& asset, Time now) {
 
 }  // namespace
 
-Task<Result<Blob>> Store::Impl::write_file(Incoming& incoming, std::string expected_hash) {
-    auto work = guarded([this, &incoming, expected = std::move(expected_hash)]() -> Result<Blob> {
-        if (!expected.empty() && expected != incoming.hash()) {
-            return fail(
+Task<Result<Blob>> Store::Impl::put(Incoming& incoming, std::string expected_hash) {
+    if (!expected_hash.empty()) {
+        auto work = guarded([&incoming]() -> Result<std::string> { return incoming.hash(); });
+        auto actual = co_await pool_.run(std::move(work));
+        if (!actual) {
+            co_return fail(std::move(actual.error()));
+        }
+        if (expected_hash != *actual) {
+            co_return fail(
                 Code::hash_mismatch,
-                "the bytes have the hash " + incoming.hash() + ", not the expected " + expected,
-                {{"expected", expected}, {"actual", incoming.hash()}}
+                "the bytes have the hash " + *actual + ", not the expected " + expected_hash,
+                {{"expected", expected_hash}, {"actual", *actual}}
             );
         }
-        return files_.publish(incoming);
-    });
-    auto blob = co_await pool_.run(std::move(work));
+    }
+    auto blob = co_await blobs_->put(incoming);
     co_return blob;
 }
 
@@ -105,7 +104,7 @@ Task<Result<Store::Added>> Store::Impl::publish(
         auto kept = co_await keep(*incoming, std::move(asset));
         co_return kept;
     }
-    auto blob = co_await write_file(*incoming, asset.expected_hash);
+    auto blob = co_await put(*incoming, asset.expected_hash);
     if (!blob) {
         co_return fail(std::move(blob.error()));
     }
@@ -204,11 +203,7 @@ Task<Result<Store::Impl::Recorded>> Store::Impl::record(
 }
 
 Result<std::unique_ptr<BlobWriter>> Store::write() {
-    auto incoming = impl_->files().create();
-    if (!incoming) {
-        return fail(std::move(incoming.error()));
-    }
-    return std::unique_ptr<BlobWriter>(std::move(*incoming));
+    return std::unique_ptr<BlobWriter>(impl_->inbox().create());
 }
 
 Task<Result<>> Store::append(BlobWriter& writer, std::string bytes) {
@@ -241,12 +236,10 @@ Task<Result<Store::Added>> Store::add(std::string bytes, NewAsset asset) {
         co_return fail(std::move(checked.error()));
     }
     auto work = guarded([this, bytes = std::move(bytes)]() -> Result<std::unique_ptr<Incoming>> {
-        auto incoming = impl_->files().create();
-        if (incoming) {
-            auto appended = (*incoming)->append(bytes);
-            if (!appended) {
-                return fail(std::move(appended.error()));
-            }
+        auto incoming = impl_->inbox().create();
+        auto appended = incoming->append(bytes);
+        if (!appended) {
+            return fail(std::move(appended.error()));
         }
         return incoming;
     });
@@ -255,24 +248,6 @@ Task<Result<Store::Added>> Store::add(std::string bytes, NewAsset asset) {
         co_return fail(std::move(incoming.error()));
     }
     auto added = co_await impl_->publish(std::move(*incoming), std::move(asset));
-    co_return added;
-}
-
-Task<Result<Store::Added>> Store::add_file(fs::path file, NewAsset asset) {
-    auto checked = check(asset);
-    if (!checked) {
-        co_return fail(std::move(checked.error()));
-    }
-    auto work = guarded([this, file] { return impl_->files().adopt(file); });
-    auto incoming = co_await impl_->pool().run(std::move(work));
-    if (!incoming) {
-        co_return fail(std::move(incoming.error()));
-    }
-    auto added = co_await impl_->publish(std::move(*incoming), std::move(asset));
-    // Only now, so that after a failure the caller still has the file and can try again.
-    if (added && ::unlink(file.c_str()) != 0) {
-        log::warning("cannot remove a stored file", {{"path", file.string()}});
-    }
     co_return added;
 }
 
@@ -288,8 +263,7 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
     bool is_there = false;
     std::shared_ptr<const std::string> kept_bytes;
     if (*known) {
-        auto work = guarded([this, hash] { return impl_->files().keep(hash); });
-        auto kept = co_await impl_->pool().run(std::move(work));
+        auto kept = co_await impl_->blobs().keep(hash);
         if (!kept) {
             co_return fail(std::move(kept.error()));
         }

@@ -6,7 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "assets/blob_files.hpp"
+#include "assets/blob_store.hpp"
+#include "assets/incoming.hpp"
 #include "assets/store.hpp"
 #include "assets/sweeper.hpp"
 
@@ -14,15 +15,25 @@ namespace comfyd::assets {
 
 class Store::Impl {
 public:
-    Impl(StoreOptions options, Catalogue& catalogue, Clock& clock, Pool& pool)
+    Impl(
+        const StoreOptions& options,
+        std::unique_ptr<BlobStore> blobs,
+        Catalogue& catalogue,
+        Clock& clock,
+        Pool& pool
+    )
         : catalogue_(catalogue),
           clock_(clock),
           pool_(pool),
           kept_bytes_max_(options.kept_bytes_max),
-          files_(options.directory, options.blob_bytes_max, options.young, clock),
-          sweeper_(files_, catalogue, clock, pool) {}
+          directory_(options.directory),
+          inbox_(options.directory / "incoming", options.blob_bytes_max, clock),
+          blobs_(std::move(blobs)),
+          sweeper_(*blobs_, catalogue, clock) {}
 
-    BlobFiles& files() { return files_; }
+    Result<> open();
+    Inbox& inbox() { return inbox_; }
+    BlobStore& blobs() { return *blobs_; }
     Pool& pool() { return pool_; }
     Catalogue& catalogue() { return catalogue_; }
     Sweeper& sweeper() { return sweeper_; }
@@ -31,7 +42,7 @@ public:
     Task<Result<Added>> publish(std::unique_ptr<Incoming> incoming, NewAsset asset);
     // Whether an output of this size may be kept with its record.
     bool is_small(std::uint64_t size) const { return size <= kept_bytes_max_; }
-    // Nullopt: there is no file, and no record that keeps the bytes.
+    // Nullopt: there is no blob, and no record that keeps the bytes.
     Task<Result<std::optional<Content>>> find_content(Asset asset);
     struct Recorded {
         Asset asset;
@@ -47,14 +58,16 @@ private:
     // still there.
     Task<Result<std::optional<Asset>>> find_earlier(AssetId id, std::string hash);
     Task<Result<Recorded>> add(Asset made, bool has_key);
-    Task<Result<Blob>> write_file(Incoming& incoming, std::string expected_hash);
+    Task<Result<Blob>> put(Incoming& incoming, std::string expected_hash);
     Task<Result<Added>> keep(Incoming& incoming, NewAsset asset);
 
     Catalogue& catalogue_;
     Clock& clock_;
     Pool& pool_;
     std::uint64_t kept_bytes_max_;
-    BlobFiles files_;
+    const std::filesystem::path directory_;
+    Inbox inbox_;
+    std::unique_ptr<BlobStore> blobs_;
     Sweeper sweeper_;
 };
 

@@ -13,7 +13,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "assets/blake3.hpp"
-#include "assets/blob_files.hpp"
+#include "assets/files.hpp"
 #include "assets/test_support.hpp"
 
 namespace comfyd::assets {
@@ -61,6 +61,11 @@ protected:
     }
     fs::path data() const { return folder_.path() / "data"; }
     std::vector<fs::path> blobs() const { return files_under(data() / "blobs"); }
+    // The file of these bytes.
+    std::optional<fs::path> blob(const std::string& hash) const {
+        const fs::path path = data() / "blobs" / hash.substr(7, 2) / hash.substr(9);
+        return fs::exists(path) ? std::optional(path) : std::nullopt;
+    }
     std::vector<fs::path> unfinished() const { return files_under(data() / "incoming"); }
 
     Folder folder_;
@@ -110,7 +115,7 @@ TEST_F(StoreTest, GivesBackWhatItGot) {
 TEST_F(StoreTest, LaysBlobsOutByTheirHashForTheOwnerOnly) {
     const auto added = add("hello", of("red"));
     const std::string hex = added.asset.hash.substr(7);
-    const auto path = store_.path_of(added.asset.hash);
+    const auto path = blob(added.asset.hash);
     ASSERT_TRUE(path);
     EXPECT_EQ(*path, data() / "blobs" / hex.substr(0, 2) / hex.substr(2));
     EXPECT_EQ(content_of(*path), "hello");
@@ -257,73 +262,6 @@ TEST_F(StoreTest, NamesThatWouldHarmAreRefused) {
     EXPECT_TRUE(blobs().empty());
 }
 
-TEST_F(StoreTest, MovesFilesIn) {
-    const fs::path file = folder_.path() / "out.png";
-    put(file, "picture");
-    const auto inode = [](const fs::path& path) {
-        struct stat status{};
-        EXPECT_EQ(::stat(path.c_str(), &status), 0);
-        return status.st_ino;
-    };
-    const auto before = inode(file);
-    const auto added = wait_for(store_.add_file(file, of("red", "out.png")));
-    ASSERT_TRUE(added) << added.error().message;
-    EXPECT_EQ(added->asset.content_type, "image/png");
-    EXPECT_FALSE(fs::exists(file));
-    const auto path = store_.path_of(added->asset.hash);
-    ASSERT_TRUE(path);
-    EXPECT_EQ(inode(*path), before) << "was copied";
-    EXPECT_EQ(content_of(*path), "picture");
-
-    put(file, "picture");
-    const auto again = wait_for(store_.add_file(file, of("red")));
-    ASSERT_TRUE(again);
-    EXPECT_FALSE(again->created_new);
-    EXPECT_FALSE(fs::exists(file));
-    EXPECT_EQ(blobs().size(), 1U);
-}
-
-TEST_F(StoreTest, CopiesFilesFromAnotherFileSystem) {
-    const fs::path elsewhere = fs::temp_directory_path();
-    struct stat here{};
-    struct stat there{};
-    if (::stat(elsewhere.c_str(), &there) != 0 || ::stat(data().c_str(), &here) != 0 ||
-        here.st_dev == there.st_dev || ::access(elsewhere.c_str(), W_OK) != 0) {
-        GTEST_SKIP() << "there is only one file system";
-    }
-    const fs::path file = elsewhere / Uuid::make(SystemClock().now()).to_string();
-    put(file, "from afar");
-    const auto added = wait_for(store_.add_file(file, of("red")));
-    EXPECT_FALSE(fs::exists(file));
-    fs::remove(file);
-    ASSERT_TRUE(added) << added.error().message;
-    EXPECT_EQ(content_of(store_.path_of(added->asset.hash).value()), "from afar");
-    EXPECT_TRUE(unfinished().empty());
-}
-
-TEST_F(StoreTest, FilesThatCannotBeTakenStay) {
-    EXPECT_EQ(
-        wait_for(store_.add_file(folder_.path() / "none", of("red"))).error().code, Code::not_found
-    );
-    const auto added = wait_for(store_.add_file(folder_.path(), of("red")));
-    EXPECT_EQ(added.error().code, Code::invalid_argument);
-    const fs::path link = folder_.path() / "link";
-    fs::create_symlink("/etc/passwd", link);
-    EXPECT_FALSE(wait_for(store_.add_file(link, of("red"))));
-    const fs::path large = folder_.path() / "large";
-    put(large, std::string(1'000'001, 'x'));
-    EXPECT_EQ(wait_for(store_.add_file(large, of("red"))).error().code, Code::payload_too_large);
-    EXPECT_TRUE(fs::exists(large));
-    const fs::path good = folder_.path() / "good";
-    put(good, "good");
-    catalogue_.is_broken = true;
-    EXPECT_EQ(wait_for(store_.add_file(good, of("red"))).error().code, Code::storage_unavailable);
-    EXPECT_TRUE(fs::exists(good)) << "cannot be tried again";
-    catalogue_.is_broken = false;
-    EXPECT_TRUE(wait_for(store_.add_file(good, of("red"))));
-    EXPECT_TRUE(unfinished().empty());
-}
-
 TEST_F(StoreTest, ARecordOverKnownBytesNeedsNoUpload) {
     const auto added = add("known", of("red", "a.txt"));
     EXPECT_TRUE(wait_for(store_.has_hash("red", added.asset.hash)).value());
@@ -358,23 +296,25 @@ TEST_F(StoreTest, AssetsOfOthersAndExpiredOnesAreNotThere) {
 
 TEST_F(StoreTest, AFileThatIsGoneIsReported) {
     const auto added = add("here", of("red"));
-    fs::remove(store_.path_of(added.asset.hash).value());
-    EXPECT_EQ(store_.path_of(added.asset.hash).error().code, Code::output_unavailable);
+    fs::remove(blob(added.asset.hash).value());
+    EXPECT_EQ(wait_for(store_.content(added.asset)).error().code, Code::output_unavailable);
     EXPECT_EQ(wait_for(store_.read(added.asset, 100)).error().code, Code::output_unavailable);
     EXPECT_FALSE(wait_for(store_.has_hash("red", added.asset.hash)).value());
     EXPECT_EQ(
         wait_for(store_.from_hash(added.asset.hash, of("red"))).error().code, Code::blob_not_found
     );
-    EXPECT_EQ(store_.path_of("blake3:nonsense").error().code, Code::output_unavailable);
+    Asset nonsense = added.asset;
+    nonsense.hash = "blake3:nonsense";
+    EXPECT_EQ(wait_for(store_.content(nonsense)).error().code, Code::output_unavailable);
     EXPECT_TRUE(add("here", of("red")).asset.size_bytes == 4);
-    EXPECT_TRUE(store_.path_of(added.asset.hash));
+    EXPECT_TRUE(blob(added.asset.hash));
 }
 
 TEST_F(StoreTest, ATruncatedBlobIsReplaced) {
     const auto added = add("all of it", of("red"));
-    put(store_.path_of(added.asset.hash).value(), "all");
+    put(blob(added.asset.hash).value(), "all");
     add("all of it", of("red"));
-    EXPECT_EQ(content_of(store_.path_of(added.asset.hash).value()), "all of it");
+    EXPECT_EQ(content_of(blob(added.asset.hash).value()), "all of it");
 }
 
 TEST_F(StoreTest, SweepRemovesWhatExpiredAndNothingElse) {
@@ -391,8 +331,8 @@ TEST_F(StoreTest, SweepRemovesWhatExpiredAndNothingElse) {
     const auto swept = wait_for(store_.sweep());
     ASSERT_TRUE(swept) << swept.error().message;
     EXPECT_EQ(*swept, 3);
-    EXPECT_FALSE(store_.path_of(gone.asset.hash));
-    EXPECT_TRUE(store_.path_of(shared_long.asset.hash));
+    EXPECT_FALSE(blob(gone.asset.hash));
+    EXPECT_TRUE(blob(shared_long.asset.hash));
     EXPECT_EQ(wait_for(store_.read(of_job.asset, 100)).value(), "output");
     EXPECT_FALSE(wait_for(catalogue_.find(shared_short.asset.id)).value());
     EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
@@ -404,10 +344,10 @@ TEST_F(StoreTest, SweepRemovesTheBytesOfRemovedAssets) {
     ASSERT_TRUE(wait_for(store_.remove("red", added.asset.id)));
     EXPECT_EQ(wait_for(store_.remove("red", added.asset.id)).error().code, Code::not_found);
     EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
-    EXPECT_TRUE(store_.path_of(added.asset.hash)) << "young ones may be in use";
+    EXPECT_TRUE(blob(added.asset.hash)) << "young ones may be in use";
     clock_.advance(std::chrono::hours(1));
     EXPECT_EQ(wait_for(store_.sweep()).value(), 1);
-    EXPECT_FALSE(store_.path_of(added.asset.hash));
+    EXPECT_FALSE(blob(added.asset.hash));
 }
 
 TEST_F(StoreTest, SmallOutputsAreKeptWithTheirRecord) {
@@ -430,10 +370,10 @@ TEST_F(StoreTest, SmallOutputsAreKeptWithTheirRecord) {
     const auto again = wait_for(store_.from_hash(added.asset.hash, of("red")));
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(wait_for(store_.read(*again, 100)).value(), "small");
-    EXPECT_FALSE(store_.path_of(added.asset.hash));
+    EXPECT_FALSE(blob(added.asset.hash));
 
     const auto uploaded = add("small", of("red"));
-    EXPECT_TRUE(store_.path_of(uploaded.asset.hash)) << "an upload is a file";
+    EXPECT_TRUE(blob(uploaded.asset.hash)) << "an upload is a file";
 }
 
 TEST_F(StoreTest, OutputsInMemoryAreBounded) {
@@ -493,7 +433,7 @@ TEST_F(StoreTest, LargeOutputsAreFiles) {
     const std::string large(StoreOptions().kept_bytes_max + 1, 'x');
     const auto added = add(large, asset);
     EXPECT_FALSE(added.asset.bytes);
-    EXPECT_TRUE(store_.path_of(added.asset.hash));
+    EXPECT_TRUE(blob(added.asset.hash));
     EXPECT_TRUE(add(large.substr(1), asset).asset.bytes);
 }
 
@@ -523,8 +463,8 @@ TEST_F(StoreTest, SweepRemovesWhatWentWithItsJob) {
     catalogue_.drop(gone.asset);
     catalogue_.drop(shared.asset);
     EXPECT_EQ(wait_for(store_.sweep()).value(), 1) << "long before the next look at every file";
-    EXPECT_FALSE(store_.path_of(gone.asset.hash));
-    EXPECT_TRUE(store_.path_of(other.asset.hash));
+    EXPECT_FALSE(blob(gone.asset.hash));
+    EXPECT_TRUE(blob(other.asset.hash));
 }
 
 TEST_F(StoreTest, ARecordByHashKeepsBytesWhoseRecordGoesInThatMoment) {
@@ -550,8 +490,8 @@ TEST_F(StoreTest, SweepRemovesBlobsThatACrashLeftWithoutARecord) {
     EXPECT_EQ(wait_for(after_crash.sweep()).value(), 0);
     clock_.advance(std::chrono::hours(25));
     EXPECT_EQ(wait_for(after_crash.sweep()).value(), 1);
-    EXPECT_FALSE(after_crash.path_of(blake3_name("lost")));
-    EXPECT_TRUE(after_crash.path_of(added.asset.hash));
+    EXPECT_FALSE(blob(blake3_name("lost")));
+    EXPECT_TRUE(blob(added.asset.hash));
 }
 
 TEST_F(StoreTest, SweepKeepsABlobThatIsTakenUpWhileItLooks) {
@@ -564,7 +504,7 @@ TEST_F(StoreTest, SweepKeepsABlobThatIsTakenUpWhileItLooks) {
         add("wanted", of("red"));
     };
     EXPECT_EQ(wait_for(store_.sweep()).value(), 0);
-    EXPECT_TRUE(store_.path_of(blake3_name("wanted")));
+    EXPECT_TRUE(blob(blake3_name("wanted")));
 }
 
 TEST_F(StoreTest, ASweepThatFailedIsMadeUpFor) {

@@ -1,8 +1,7 @@
 #include "assets/sweeper.hpp"
 
+#include <limits>
 #include <utility>
-
-#include "assets/guarded.hpp"
 
 namespace comfyd::assets {
 namespace {
@@ -79,9 +78,8 @@ Task<Result<int>> Sweeper::remove_loose_blobs() {
 Task<Result<int>> Sweeper::scan() {
     const Time started_at = clock_.now();
     int removed = 0;
-    for (unsigned prefix = 0; prefix < BlobFiles::kPrefixes; ++prefix) {
-        auto work = guarded([this, prefix] { return files_.old_ones(prefix); });
-        auto old_ones = co_await pool_.run(std::move(work));
+    for (unsigned first = 0; first <= std::numeric_limits<std::uint8_t>::max(); ++first) {
+        auto old_ones = co_await blobs_.old_ones(static_cast<std::uint8_t>(first));
         if (!old_ones) {
             co_return fail(std::move(old_ones.error()));
         }
@@ -107,22 +105,21 @@ Task<Result<bool>> Sweeper::remove_if_loose(std::string hash) {
     if (!referenced) {
         co_return fail(std::move(referenced.error()));
     }
-    auto removal = Result<BlobFiles::Removal>(BlobFiles::Removal::absent);
+    auto removal = Result<BlobStore::Removal>(BlobStore::Removal::absent);
     if (!*referenced) {
         // Whoever makes a new record after our question has made the blob young before: it stays.
-        auto work = guarded([this, hash] { return files_.remove_unless_young(hash); });
-        removal = co_await pool_.run(std::move(work));
+        removal = co_await blobs_.remove_unless_young(hash);
     }
     if (!removal) {
         co_return fail(std::move(removal.error()));
     }
     const Lock lock(mutex_);
-    if (*removal == BlobFiles::Removal::too_young) {
+    if (*removal == BlobStore::Removal::too_young) {
         loose_.insert(std::move(hash));
     } else {
         loose_.erase(hash);
     }
-    co_return *removal == BlobFiles::Removal::removed;
+    co_return *removal == BlobStore::Removal::removed;
 }
 
 }  // namespace comfyd::assets

@@ -1,25 +1,24 @@
 // Removes expired records, and blobs that no record refers to any more.
 //
 // Owned by the store. Members may be awaited on any executor, add_loose() called on any thread. A
-// blob that is young (blob_files.hpp) stays: somebody may be about to make a record over it.
+// blob that is young (blob_store.hpp) stays: somebody may be about to make a record over it.
 #pragma once
 
 #include <optional>
 #include <set>
 #include <string>
 
-#include "assets/blob_files.hpp"
+#include "assets/blob_store.hpp"
 #include "assets/store.hpp"
 #include "base/mutex.hpp"
-#include "base/pool.hpp"
 #include "base/task.hpp"
 
 namespace comfyd::assets {
 
 class Sweeper {
 public:
-    Sweeper(BlobFiles& files, Catalogue& catalogue, Clock& clock, Pool& pool)
-        : files_(files), catalogue_(catalogue), clock_(clock), pool_(pool) {}
+    Sweeper(BlobStore& blobs, Catalogue& catalogue, Clock& clock)
+        : blobs_(blobs), catalogue_(catalogue), clock_(clock) {}
 
     // Says that the blob may have lost its last record.
     void add_loose(std::string hash);
@@ -31,10 +30,9 @@ private:
     Task<Result<int>> scan();
     Task<Result<bool>> remove_if_loose(std::string hash);
 
-    BlobFiles& files_;
+    BlobStore& blobs_;
     Catalogue& catalogue_;
     Clock& clock_;
-    Pool& pool_;
 
     Mutex mutex_;
     std::set<std::string> loose_ COMFYD_GUARDED_BY(mutex_);

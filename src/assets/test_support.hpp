@@ -17,13 +17,74 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include "assets/blob_store.hpp"
+#include "assets/incoming.hpp"
 #include "assets/store.hpp"
+#include "base/disk.hpp"
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
 
 namespace comfyd::assets::test {
 
 namespace fs = std::filesystem;
+
+// Blobs that are elsewhere, as in a bucket: no files of this machine; clients are sent to them. Any
+// thread.
+class Bucket final : public BlobStore {
+public:
+    struct Content {
+        std::mutex mutex;
+        std::map<std::string, std::string> blobs;  // by hash
+        std::map<std::string, int> kept;           // how often each was made young
+        bool is_away = false;
+    };
+    explicit Bucket(std::shared_ptr<Content> content) : content_(std::move(content)) {}
+
+    Result<> open() override { return {}; }
+    Task<Result<Blob>> put(Incoming& content) override {
+        if (auto synced = content.sync(Time()); !synced) {
+            co_return fail(std::move(synced.error()));
+        }
+        const std::lock_guard lock(content_->mutex);
+        if (content_->is_away) {
+            co_return fail(Code::storage_unavailable, "the bucket is away");
+        }
+        const auto [at, is_new] =
+            content_->blobs.emplace(content.hash(), *read_file(content.path(), content.size()));
+        co_return Blob{at->first, content.size(), is_new};
+    }
+    Task<Result<std::optional<Place>>> find(std::string hash) override {
+        const std::lock_guard lock(content_->mutex);
+        const auto found = content_->blobs.find(hash);
+        if (found == content_->blobs.end()) {
+            co_return std::nullopt;
+        }
+        co_return Place{Redirect{"https://bucket.example/" + hash}, found->second.size()};
+    }
+    Task<Result<std::string>> read(std::string hash, std::uint64_t) override {
+        const std::lock_guard lock(content_->mutex);
+        const auto found = content_->blobs.find(hash);
+        if (found == content_->blobs.end()) {
+            co_return fail(Code::not_found, "it is not in the bucket");
+        }
+        co_return found->second;
+    }
+    Task<Result<bool>> keep(std::string hash) override {
+        const std::lock_guard lock(content_->mutex);
+        ++content_->kept[hash];
+        co_return content_->blobs.contains(hash);
+    }
+    Task<Result<Removal>> remove_unless_young(std::string hash) override {
+        const std::lock_guard lock(content_->mutex);
+        co_return content_->blobs.erase(hash) > 0 ? Removal::removed : Removal::absent;
+    }
+    Task<Result<std::vector<std::string>>> old_ones(std::uint8_t) override {
+        co_return std::vector<std::string>();
+    }
+
+private:
+    std::shared_ptr<Content> content_;  // shared with the test
+};
 
 // Records in memory, with the promises of the interface. Any thread.
 class MemoryCatalogue final : public Catalogue {

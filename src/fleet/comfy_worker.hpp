@@ -47,7 +47,7 @@ public:
     Task<> join();
     void set_draining(bool draining);
     bool is_draining() const { return draining_; }
-    // No attempt is on its way to it, here, or about to be given to its jobs.
+    // No attempt is here, and no group of jobs is about to begin one.
     bool is_idle() const { return taken_.empty() && running() == 0; }
     // From now on it refuses attempts, and those that its prompts are still of end with
     // Code::worker_unavailable, their prompts taken back: another worker may do them.

@@ -78,9 +78,14 @@ TEST_F(FleetRoomTest, LargeOutputsArriveWhole) {
     ASSERT_TRUE(result) << result.error().message;
     const jobs::Output& output = result->outputs.at(0);
     EXPECT_GE(output.size_bytes, 6'000'000U);
-    const auto path = store_->path_of(output.hash);
-    ASSERT_TRUE(path);
-    EXPECT_EQ(std::filesystem::file_size(*path), output.size_bytes);
+    assets::Asset stored;
+    stored.hash = output.hash;
+    stored.size_bytes = output.size_bytes;
+    const auto content = wait(store_->content(std::move(stored)));
+    ASSERT_TRUE(content);
+    EXPECT_EQ(
+        std::filesystem::file_size(std::get<std::filesystem::path>(*content)), output.size_bytes
+    );
 }
 
 TEST_F(FleetRoomTest, WorkersAreSpreadOverTheLanes) {

@@ -64,6 +64,15 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
     if (!content) {
         co_return fail(std::move(content.error()));
     }
+    if (const auto* elsewhere = std::get_if<assets::Redirect>(&*content)) {
+        net::Response found;
+        found.status = 302;
+        found.headers.set("Location", elsewhere->url);
+        found.headers.set("Cache-Control", "no-store");  // the address is good for a while only
+        auto sent = co_await call.exchange.send(std::move(found));
+        static_cast<void>(sent);
+        co_return Result<>();
+    }
     const bool wants_range = !asked.contains("If-Range") || asked.get("If-Range") == etag;
     const auto range = net::parse_range(wants_range ? asked.get("Range") : "", size_bytes);
     if (!range) {

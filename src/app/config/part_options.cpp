@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "app/config/serving.hpp"
+#include "app/data_folder.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
 
 namespace comfyd::app {
@@ -17,6 +18,18 @@ constexpr Millis kGather{15};
 Millis kept_for(const Config& config) {
     using Days = std::chrono::duration<double, std::ratio<86'400>>;
     return std::chrono::round<Millis>(Days(config.retention_days));
+}
+
+std::string ledger_url(const std::filesystem::path& data) {
+    return "sqlite:" + (data / kDatabaseFile).string();
+}
+
+assets::StoreOptions store_options(const Config& config, const std::filesystem::path& data) {
+    assets::StoreOptions options;
+    options.directory = data / kAssetsFolder;
+    options.young = std::min(options.young, kept_for(config));
+    options.blob_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
+    return options;
 }
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker) {

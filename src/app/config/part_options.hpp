@@ -2,9 +2,13 @@
 // from it alone. Pure.
 #pragma once
 
+#include <filesystem>
+#include <string>
+
 #include "admission/desk.hpp"
 #include "api/services.hpp"
 #include "app/config/config.hpp"
+#include "assets/store.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
 #include "notify/channels.hpp"
@@ -14,6 +18,10 @@ namespace comfyd::app {
 
 // How long a job is kept from its end on.
 Millis kept_for(const Config& config);
+
+// By which ledger::open_storage() finds what is durable.
+std::string ledger_url(const std::filesystem::path& data);
+assets::StoreOptions store_options(const Config& config, const std::filesystem::path& data);
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
 fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders);

@@ -28,6 +28,11 @@ net::ServerLimits server_limits(const Config& config, std::size_t open_files) {
     return limits;
 }
 
+bool has_fewer_than_asked_for(const Config& config, const net::ServerLimits& limits) {
+    const bool is_set = config.connections_max != Config().connections_max;
+    return is_set && limits.connections_max < static_cast<std::size_t>(config.connections_max);
+}
+
 net::HostRules host_rules(const Config& config) {
     const auto endpoint = net::Endpoint::parse(config.listen);
     // Beyond loopback every request needs a key, which no foreign page has.

@@ -10,6 +10,9 @@ namespace comfyd::app {
 // `open_files`: as many as the process may have.
 net::ServerLimits server_limits(const Config& config, std::size_t open_files);
 
+// The system allows fewer connections than the operator set.
+bool has_fewer_than_asked_for(const Config& config, const net::ServerLimits& limits);
+
 // By which names clients may address it.
 net::HostRules host_rules(const Config& config);
 

@@ -203,6 +203,19 @@ TEST(ComfyV2Assets, LinksWorkWithoutAKeyUntilTheyExpire) {
     EXPECT_EQ(api.get(link).status, 403);
 }
 
+TEST(ComfyV2Assets, WhoAsksForContentThatIsElsewhereIsSentThere) {
+    Arrangement arrangement;
+    auto bucket = std::make_shared<assets::test::Bucket::Content>();
+    arrangement.make_blobs = [bucket] { return std::make_unique<assets::test::Bucket>(bucket); };
+    TestApi api(std::move(arrangement));
+    const json::object asset = upload(api, {file(kPicture)});
+    const auto content = api.get(text(asset, "url"));
+    EXPECT_EQ(content.status, 302);
+    EXPECT_EQ(content.headers.get("Location"), "https://bucket.example/" + text(asset, "hash"));
+    EXPECT_EQ(content.headers.get("Cache-Control"), "no-store");
+    EXPECT_EQ(api.send("DELETE", "/api/v2/assets/" + text(asset, "id")).status, 204);
+}
+
 TEST(ComfyV2Assets, WorkflowsMayReferToTheirOwnersAssets) {
     TestApi api;
     const json::object asset = upload(api, {file(kPicture)});

@@ -1,0 +1,22 @@
+// Whoever is told of jobs, and in which words: those of the API that the job came by.
+#pragma once
+
+#include <memory>
+
+#include "api/services.hpp"
+#include "app/config/config.hpp"
+#include "ledger/storage.hpp"
+#include "notify/notifier.hpp"
+
+namespace comfyd::app {
+
+// `services` is filled before the first message; all but the configuration outlive it.
+std::unique_ptr<notify::Notifier> make_notifier(
+    Executor executor,
+    Clock& clock,
+    ledger::Storage& ledger,
+    const Config& config,
+    const std::unique_ptr<api::Services>& services
+);
+
+}  // namespace comfyd::app
