@@ -17,7 +17,7 @@ admission::Desk make_desk(
         [&fleet] { return fleet.catalogue(); },
         std::move(rules),
         [&fleet, core = parts.core](
-            json::object prompt, std::vector<std::string> targets, std::string requirement
+            json::object prompt, std::vector<std::string> targets, Requirement requirement
         ) {
             return await_on(
                 core, fleet.judge(std::move(prompt), std::move(targets), std::move(requirement))
