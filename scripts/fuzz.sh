@@ -25,8 +25,18 @@ run() { # NAME [SEED_FOLDER…]
     fi
     echo "fuzz $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$name.log") inputs, no finding"
 }
-run prompt "$PWD/tests/data/comfyui/validation"
-run convert "$PWD/tests/data/ui-workflows/own"
-run messages
-run multipart
-run binder "$PWD/tests/data/parameters"
+# As many at a time as there are processors.
+pids=()
+at_once() { # as run()
+    while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do sleep 0.2; done
+    run "$@" &
+    pids+=($!)
+}
+at_once prompt "$PWD/tests/data/comfyui/validation"
+at_once convert "$PWD/tests/data/ui-workflows/own"
+at_once messages
+at_once multipart
+at_once binder "$PWD/tests/data/parameters"
+failed=0
+for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+exit $failed

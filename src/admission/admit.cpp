@@ -174,7 +174,7 @@ private:
             keep_given();
             place_own_files(graph_, files->own);
         }
-        const std::string pool(workflow::split_pool(spec_.requirement).pool);
+        const std::string pool(spec_.requirement.pool());
         auto requirement = judge_need(graph_, *catalogue_, pool);
         if (!requirement) {
             co_return tl::unexpected(std::move(requirement.error()));

@@ -51,7 +51,7 @@ struct Desk {
     // What a worker that can run it says to a prompt, with the checks that only it can make.
     // nullopt: none can say, or none did in time. Empty: there are no such workers.
     std::function<Task<std::optional<workflow::PromptVerdict>>(
-        json::object prompt, std::vector<std::string> targets, std::string requirement
+        json::object prompt, std::vector<std::string> targets, Requirement requirement
     )>
         ask_worker{};
     // Whether a worker's own input folder holds the file at this moment; empty: nobody can be

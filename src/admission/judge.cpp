@@ -133,7 +133,7 @@ Decision<void> take_verdict(
     return {};
 }
 
-Decision<std::string> judge_need(
+Decision<Requirement> judge_need(
     const json::object& graph, const workflow::Catalogue& catalogue, std::string_view pool
 ) {
     auto requirement = workflow::find_requirement(graph, catalogue, pool);

@@ -37,7 +37,7 @@ Decision<void> take_verdict(
 );
 
 // What the graph needs of a worker, as in jobs::Spec.
-Decision<std::string> judge_need(
+Decision<Requirement> judge_need(
     const json::object& graph, const workflow::Catalogue& catalogue, std::string_view pool
 );
 

@@ -9,7 +9,7 @@ Task<std::optional<workflow::PromptVerdict>> ask_own_checks(
     const workflow::Catalogue& catalogue,
     const json::object& prompt,
     std::vector<std::string> targets,
-    std::string requirement
+    Requirement requirement
 ) {
     if (!desk.ask_worker || !catalogue.needs_worker_to_judge(prompt)) {
         co_return std::nullopt;

@@ -17,7 +17,7 @@ Task<std::optional<workflow::PromptVerdict>> ask_own_checks(
     const workflow::Catalogue& catalogue,
     const json::object& prompt,
     std::vector<std::string> targets,
-    std::string requirement
+    Requirement requirement
 );
 
 }  // namespace comfyd::admission

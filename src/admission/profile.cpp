@@ -99,7 +99,7 @@ scheduler::ProfilePtr plan_profile(
     const json::object& workflow,
     const workflow::Catalogue& catalogue,
     const workflow::PlanOptions& options,
-    const std::string& requirement,
+    const Requirement& requirement,
     bool may_be_merged
 ) {
     const workflow::Plan plan = workflow::make_plan(workflow::Graph(workflow), catalogue, options);
@@ -158,7 +158,7 @@ scheduler::ProfilePtr make_profile(
         kept.catalogue = catalogue;
     }
     key.text() += may_be_merged ? '+' : '-';
-    key.text() += workflow::split_pool(spec.requirement).pool;
+    key.text() += spec.requirement.pool();
     scheduler::ProfilePtr& profile = kept.profiles.use(key.text());
     if (!profile) {
         profile = make();

@@ -19,7 +19,7 @@ std::string hash_all(const Submission& submission, json::object given) {
     if (!spec.fairness_key.empty()) {
         all["fairness_key"] = spec.fairness_key;
     }
-    if (const auto pool = workflow::split_pool(spec.requirement).pool; !pool.empty()) {
+    if (const auto pool = spec.requirement.pool(); !pool.empty()) {
         all["pool"] = std::string(pool);
     }
     all["timeout_ms"] = spec.timeout.count();

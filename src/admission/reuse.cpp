@@ -66,7 +66,7 @@ Task<Result<ReuseKey>> find_reuse_key(
     options.extra_data = spec.extra_data;
     options.never_nodes = desk.rules.reuse_never_nodes;
     options.generation = desk.rules.reuse_generation;
-    options.pool = workflow::split_pool(spec.requirement).pool;
+    options.pool = spec.requirement.pool();
     json::object named;
     const bool has_files = has_references(workflow);
     if (has_files) {

@@ -94,7 +94,7 @@ TEST_P(Admission, MakesTheSameJobInEveryManner) {
     const auto admitted = admit(parse(kText));
     ASSERT_TRUE(admitted) << admitted.error().error.message;
     const jobs::Spec& spec = admitted->spec;
-    EXPECT_EQ(spec.requirement, "Save\nText");
+    EXPECT_EQ(spec.requirement.encoded(), "Save\nText");
     EXPECT_EQ(spec.node_count, 2);
     EXPECT_EQ(spec.reuse_key.size(), 64U);
     EXPECT_TRUE(spec.targets.empty());
@@ -168,7 +168,7 @@ TEST_P(Admission, AnUploadedFileBindsTheJobToNoWorker) {
     const auto admitted = admit(load("\"cat.png\""));
     std::filesystem::remove_all(folder);
     ASSERT_TRUE(admitted) << admitted.error().error.message;
-    EXPECT_EQ(admitted->spec.requirement, "LoadImage\nSave");
+    EXPECT_EQ(admitted->spec.requirement.encoded(), "LoadImage\nSave");
     EXPECT_NE(admitted->spec.workflow.find("core/ASSET"), std::string::npos);
 }
 

@@ -224,7 +224,7 @@ Result<> decode_common(
     if (!pool) {
         return fail(pool.error());
     }
-    spec.requirement = workflow::with_pool(spec.requirement, *pool);
+    spec.requirement = spec.requirement.in_pool(*pool);
     if (auto done = decode_int(body, "max_attempts", 1, kMaxAttemptsMax, spec.max_attempts);
         !done) {
         return done;

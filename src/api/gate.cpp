@@ -32,6 +32,17 @@ std::string_view value_of(const Gate::Query& query, std::string_view name) {
     return found == query.end() ? std::string_view() : found->second;
 }
 
+std::string not_allowed(const net::Request& request, auth::Scope scope) {
+    const std::string what = request.method_name + " " + request.path;
+    if (!auth::kTenantScopes.contain(scope)) {
+        return what +
+               " needs an operator's key, because it concerns all tenants. A key becomes one by "
+               "its name in auth.operators (COMFYD_AUTH_OPERATORS) of the server's configuration";
+    }
+    return what + " needs the scope '" + std::string(to_string(scope)) +
+           "', which these credentials do not have";
+}
+
 }  // namespace
 
 bool Gate::allows_origin(std::string_view origin) const {
@@ -59,7 +70,7 @@ net::Headers Gate::cors_headers(const net::Request& request) const {
 }
 
 Result<> Gate::check_page(const net::Request& request) const {
-    if (!keys_.required() && is_foreign_page(request) &&
+    if (!authenticator_.required() && is_foreign_page(request) &&
         !allows_origin(request.headers.get("Origin"))) {
         return fail(
             Code::forbidden,
@@ -70,46 +81,43 @@ Result<> Gate::check_page(const net::Request& request) const {
     return {};
 }
 
-Result<auth::Caller> Gate::admit(
+Task<Result<auth::Caller>> Gate::admit(
     const net::Request& request,
     const Route& route,
     const std::vector<std::string>& path_parameters,
     const Query& query
 ) const {
-    auto caller = authenticate(request, route, path_parameters, query);
-    if (!caller && route.access == Access::open) {
-        return auth::Caller{.tenant = "", .key_name = ""};
+    auto caller = co_await authenticate(request, route, path_parameters, query);
+    const auto scope = needed_scope(route);
+    if (!caller && !scope) {
+        co_return auth::Caller{.tenant = "", .key_name = "", .scopes = {}};
     }
-    if (caller && route.access == Access::operators && !caller->is_operator) {
-        return fail(
-            Code::forbidden,
-            request.method_name + " " + request.path +
-                " needs an operator's key, because it concerns all tenants. A key becomes one by "
-                "its name in auth.operators (COMFYD_AUTH_OPERATORS) of the server's configuration"
-        );
+    if (caller && scope && !caller->may(*scope)) {
+        co_return fail(Code::forbidden, not_allowed(request, *scope));
     }
-    return caller;
+    co_return caller;
 }
 
-Result<auth::Caller> Gate::authenticate(
+Task<Result<auth::Caller>> Gate::authenticate(
     const net::Request& request,
     const Route& route,
     const std::vector<std::string>& path_parameters,
     const Query& query
 ) const {
     const std::string_view header = request.headers.get("Authorization");
-    if (!header.empty()) {
-        return keys_.authenticate(header);
-    }
-    if (const auto ticket = value_of(query, "ticket"); route.is_stream && !ticket.empty()) {
+    if (const auto ticket = value_of(query, "ticket");
+        header.empty() && route.is_stream && !ticket.empty()) {
         const std::string execution = path_parameters.empty() ? "" : path_parameters.front();
-        return tickets.redeem(ticket, execution, clock_.now());
+        co_return tickets.redeem(ticket, execution, clock_.now());
     }
     const std::string_view token = value_of(query, "token");
     const bool takes_token = route.token_in_query || (route.is_stream && rules.key_in_query);
-    return keys_.authenticate(
-        takes_token && !token.empty() ? "Bearer " + std::string(token) : std::string()
-    );
+    std::string from_query;
+    if (header.empty() && takes_token && !token.empty()) {
+        from_query = "Bearer " + std::string(token);
+    }
+    auto caller = co_await authenticator_.authenticate(header.empty() ? from_query : header);
+    co_return caller;
 }
 
 }  // namespace comfyd::api

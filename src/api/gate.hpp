@@ -14,12 +14,13 @@ namespace comfyd::api {
 
 class Gate {
 public:
-    Gate(const auth::Keys& keys, Clock& clock) : keys_(keys), clock_(clock) {}
+    Gate(const auth::Authenticator& authenticator, Clock& clock)
+        : authenticator_(authenticator), clock_(clock) {}
 
     Router::Rules rules;
     const auth::Tickets tickets;
 
-    bool requires_keys() const { return keys_.required(); }
+    bool requires_keys() const { return authenticator_.required(); }
     bool allows_origin(std::string_view origin) const;
     // What pages of other origins need to read an answer.
     net::Headers cors_headers(const net::Request& request) const;
@@ -28,10 +29,10 @@ public:
     // visitor's machine. A browser sends such a request without asking, and names the page in
     // Origin.
     Result<> check_page(const net::Request& request) const;
-    // Code::unauthorized; Code::forbidden where an operator is needed. On an open route a caller
-    // without a good key has no tenant.
+    // Code::unauthorized; Code::forbidden where the route needs a scope that the caller has not. On
+    // an open route a caller without a good key has no tenant. All of it lives until the answer.
     using Query = std::vector<std::pair<std::string, std::string>>;
-    Result<auth::Caller> admit(
+    Task<Result<auth::Caller>> admit(
         const net::Request& request,
         const Route& route,
         const std::vector<std::string>& path_parameters,
@@ -39,14 +40,14 @@ public:
     ) const;
 
 private:
-    Result<auth::Caller> authenticate(
+    Task<Result<auth::Caller>> authenticate(
         const net::Request& request,
         const Route& route,
         const std::vector<std::string>& path_parameters,
         const Query& query
     ) const;
 
-    const auth::Keys& keys_;
+    const auth::Authenticator& authenticator_;
     Clock& clock_;
 };
 

@@ -1,6 +1,5 @@
 #include "api/job_wait.hpp"
 
-#include <chrono>
 #include <utility>
 
 #include "base/crypto.hpp"
@@ -8,17 +7,10 @@
 namespace comfyd::api {
 namespace {
 
-using std::chrono::steady_clock;
-
 // Reads events until the last one, or until there will be none in time.
-Task<> drain(std::shared_ptr<events::Subscription> subscription, Millis patience) {
-    const auto give_up = steady_clock::now() + patience;
-    for (;;) {
-        const auto left = std::chrono::ceil<Millis>(give_up - steady_clock::now());
-        if (left <= Millis(0)) {
-            co_return;
-        }
-        auto event = co_await subscription->next(left);
+Task<> drain(std::shared_ptr<events::Subscription> subscription, Deadline give_up) {
+    while (!give_up.has_passed()) {
+        auto event = co_await subscription->next(give_up.left());
         if (!event || jobs::is_terminal((*event)->state)) {
             co_return;
         }
@@ -28,20 +20,20 @@ Task<> drain(std::shared_ptr<events::Subscription> subscription, Millis patience
 }  // namespace
 
 Task<Result<jobs::View>> wait_for_end(
-    const Services& services, std::string tenant, JobId id, Millis patience
+    const Services& services, std::string tenant, JobId id, Deadline give_up
 ) {
     auto view = co_await services.jobs.get(tenant, id);
-    if (!view || jobs::is_terminal(view->job.state) || patience <= Millis(0)) {
+    if (!view || jobs::is_terminal(view->job.state) || give_up.has_passed()) {
         co_return view;
     }
     events::WatchOptions options;
     options.since = view->job.sequence;
-    options.progress_interval = patience;
+    options.progress_interval = give_up.left();
     auto subscription = co_await services.jobs.watch(tenant, id, options);
     if (!subscription) {
         co_return fail(std::move(subscription.error()));
     }
-    co_await drain(std::move(*subscription), patience);
+    co_await drain(std::move(*subscription), give_up);
     auto latest = co_await services.jobs.get(std::move(tenant), id);
     co_return latest;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/services.hpp"
+#include "base/deadline.hpp"
 #include "jobs/service.hpp"
 
 namespace comfyd::api {
@@ -14,7 +15,7 @@ namespace comfyd::api {
 // first. Learns of the end by the job's events, without asking again and again. A client that goes
 // away meanwhile changes nothing for the job.
 Task<Result<jobs::View>> wait_for_end(
-    const Services& services, std::string tenant, JobId id, Millis patience
+    const Services& services, std::string tenant, JobId id, Deadline give_up
 );
 
 // How long the base64 text of so many bytes is.

@@ -50,6 +50,11 @@ void add_path_parameters(json::object& operation, std::string_view pattern) {
     operation["parameters"] = std::move(all);
 }
 
+bool needs_operator(const Route& route) {
+    const auto scope = needed_scope(route);
+    return scope && !auth::kTenantScopes.contain(*scope);
+}
+
 json::object document_responses(const Route& route) {
     const json::value* given = route.operation.if_contains("responses");
     json::object by_status =
@@ -60,7 +65,7 @@ json::object document_responses(const Route& route) {
     if (route.access != Access::open && !by_status.contains("401")) {
         by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
     }
-    if (route.access == Access::operators) {
+    if (needs_operator(route)) {
         by_status["403"] = json::object{{"$ref", "#/components/responses/Forbidden"}};
     }
     if (!by_status.contains("default")) {
@@ -73,7 +78,7 @@ json::object document_operation(const Route& route, bool keys_required) {
     json::object operation = route.operation;
     add_path_parameters(operation, route.pattern);
     operation["responses"] = document_responses(route);
-    if (route.access == Access::operators) {
+    if (needs_operator(route)) {
         const json::value* given = operation.if_contains("description");
         operation["description"] =
             (given == nullptr ? std::string() : std::string(given->as_string()) + " ") +

@@ -62,13 +62,13 @@ protected:
     ) {
         return api.post(path, text, header("Authorization", "Bearer " + std::string(key)));
     }
-    std::string requirement_of(const net::ClientResponse& response, const char* id) {
+    Requirement requirement_of(const net::ClientResponse& response, const char* id) {
         EXPECT_LT(response.status, 300) << response.body;
         const json::object answer = parse(response.body);
         return answer.contains(id)
                    ? api.ledger.spec(*JobId::parse(std::string_view(answer.at(id).as_string())))
                          .requirement
-                   : std::string();
+                   : Requirement();
     }
 
     TestApi api{two_pools()};
@@ -78,9 +78,9 @@ TEST_F(Pools, EveryDialectTakesOne) {
     const std::string pool = R"("pool": "gold")";
     const std::string flow = workflow("a");
     const auto expect_gold = [this](const net::ClientResponse& response, const char* id) {
-        const std::string requirement = requirement_of(response, id);
-        EXPECT_EQ(workflow::split_pool(requirement).pool, "gold") << response.body;
-        EXPECT_EQ(workflow::split_pool(requirement).rest, "Load\nSave");
+        const Requirement requirement = requirement_of(response, id);
+        EXPECT_EQ(requirement.pool(), "gold") << response.body;
+        EXPECT_EQ(requirement.in_pool("").encoded(), "Load\nSave");
     };
     expect_gold(post("/v2/workflows/execute", body(flow, pool)), "execution_id");
     expect_gold(
@@ -115,12 +115,12 @@ TEST_F(Pools, EveryDialectTakesOne) {
 
 TEST_F(Pools, NoneAskedMeansAnyUnlessTheTenantHasOne) {
     const auto any = post("/v2/workflows/execute", body(workflow("xl")));
-    EXPECT_EQ(workflow::split_pool(requirement_of(any, "execution_id")).pool, "");
+    EXPECT_EQ(requirement_of(any, "execution_id").pool(), "");
     const auto own = post("/v2/workflows/execute", body(workflow("a")), "key-of-blue");
-    EXPECT_EQ(workflow::split_pool(requirement_of(own, "execution_id")).pool, "default");
+    EXPECT_EQ(requirement_of(own, "execution_id").pool(), "default");
     const auto other =
         post("/v2/workflows/execute", body(workflow("a"), R"("pool": "gold")"), "key-of-blue");
-    EXPECT_EQ(workflow::split_pool(requirement_of(other, "execution_id")).pool, "gold");
+    EXPECT_EQ(requirement_of(other, "execution_id").pool(), "gold");
 }
 
 TEST_F(Pools, AnUnknownOneIsRefusedWithThoseThatThereAre) {

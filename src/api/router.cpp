@@ -69,10 +69,29 @@ std::string_view Call::query_value(std::string_view name) const {
     return {};
 }
 
+std::optional<auth::Scope> needed_scope(const Route& route) {
+    const bool reads = route.method == net::Method::get || route.method == net::Method::head;
+    switch (route.access) {
+        case Access::jobs:
+            return reads ? auth::Scope::jobs_read : auth::Scope::jobs_write;
+        case Access::assets:
+            return reads ? auth::Scope::assets_read : auth::Scope::assets_write;
+        case Access::workflows:
+            return reads ? auth::Scope::workflows_read : auth::Scope::workflows_write;
+        case Access::metrics:
+            return auth::Scope::metrics_read;
+        case Access::admin:
+            return auth::Scope::admin;
+        case Access::open:
+            return std::nullopt;
+    }
+    return auth::Scope::admin;
+}
+
 class Router::Impl {
 public:
-    Impl(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock)
-        : gate(keys, clock), metrics_(metrics), clock_(clock) {}
+    Impl(const auth::Authenticator& authenticator, observe::Metrics& metrics, Clock& clock)
+        : gate(authenticator, clock), metrics_(metrics), clock_(clock) {}
 
     RouteTable table;
     json::object schemas;
@@ -166,7 +185,7 @@ private:
             co_return;
         }
         auto query = net::parse_query(request.query);
-        auto caller = gate.admit(request, *match.route, match.parameters, query);
+        auto caller = co_await gate.admit(request, *match.route, match.parameters, query);
         if (!caller) {
             co_await refuse(exchange, match, std::move(caller.error()));
             co_return;
@@ -276,8 +295,8 @@ private:
     mutable LargeRequests large_{kLargeRequestThreads};
 };
 
-Router::Router(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock)
-    : impl_(std::make_unique<Impl>(keys, metrics, clock)) {}
+Router::Router(const auth::Authenticator& authenticator, observe::Metrics& metrics, Clock& clock)
+    : impl_(std::make_unique<Impl>(authenticator, metrics, clock)) {}
 
 Router::~Router() = default;
 

@@ -4,12 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "auth/keys.hpp"
+#include "auth/authenticator.hpp"
 #include "auth/tickets.hpp"
 #include "base/json.hpp"
 #include "base/task.hpp"
@@ -37,11 +38,16 @@ using Handler = std::function<Task<>(Call&)>;
 // How a dialect says that something is wrong.
 using ErrorEncoder = std::function<net::Response(const Error&)>;
 
+// What a route is about: its callers need the scope to read it, or to write it where the method is
+// neither GET nor HEAD.
 enum class Access {
-    key,        // needs an API key where keys are configured
-    operators,  // needs an operator's: it changes the fleet or shows what belongs to all tenants
-    open,       // never: health checks, signed links (the handler checks those). Where keys are
-                // configured and none or a wrong one was sent, the caller's tenant is empty
+    jobs,
+    assets,
+    workflows,
+    metrics,
+    admin,  // whatever the method: it changes the fleet or shows what belongs to all tenants
+    open,   // needs no scope: health checks, signed links (the handler checks those). Where keys
+            // are configured and none or a wrong one was sent, the caller's tenant is empty
 };
 
 struct Route {
@@ -50,7 +56,7 @@ struct Route {
         pattern;  // "/api/v2/jobs/{id}/events"; "{rest*}" as the last segment takes everything
     Handler handler;
     ErrorEncoder encode_error;
-    Access access = Access::key;
+    Access access = Access::jobs;
     // For the OpenAPI document: an operation object
     // ({"operationId","summary","tags","parameters","requestBody", "responses"}). Path parameters,
     // security and common error responses are added by the router. Empty: the route is an alias or
@@ -66,9 +72,12 @@ struct Route {
     bool streams_body = false;
 };
 
+// Nullopt: none.
+std::optional<auth::Scope> needed_scope(const Route& route);
+
 class Router {
 public:
-    Router(const auth::Keys& keys, observe::Metrics& metrics, Clock& clock);
+    Router(const auth::Authenticator& authenticator, observe::Metrics& metrics, Clock& clock);
     ~Router();
 
     void add(Route route);  // before serving

@@ -55,7 +55,9 @@ net::Response own_shape(const Error& error) {
     return response;
 }
 
-Route route(net::Method method, std::string pattern, Handler handler, Access access = Access::key) {
+Route route(
+    net::Method method, std::string pattern, Handler handler, Access access = Access::jobs
+) {
     return Route{method, std::move(pattern), std::move(handler), own_shape, access, {}};
 }
 
@@ -166,7 +168,7 @@ TEST(Router, SomeRoutesNeedAnOperatorsKey) {
     Arrangement setup = with_keys();
     setup.keys.push_back({"boss", "house", auth::hash_key("open up"), true});
     setup.add_routes = [](Router& router) {
-        router.add(route(net::Method::post, "/test/change", echo_call, Access::operators));
+        router.add(route(net::Method::post, "/test/change", echo_call, Access::admin));
     };
     TestApi api(std::move(setup));
     EXPECT_EQ(api.post("/test/change", "").status, 401);
@@ -178,6 +180,62 @@ TEST(Router, SomeRoutesNeedAnOperatorsKey) {
     EXPECT_EQ(taken.body, "house|");
     TestApi without_keys(with_routes());
     EXPECT_EQ(without_keys.get("/admin/v1/workers").status, 200);
+}
+
+// Asks another thread who holds a token, which is named as the scopes that it has.
+class Introspection final : public auth::Authenticator {
+public:
+    Introspection() { elsewhere_.start(); }
+    ~Introspection() override { elsewhere_.stop(); }
+
+    bool required() const override { return true; }
+    Task<Result<auth::Caller>> authenticate(std::string_view authorization) const override {
+        auto caller = co_await call_on(elsewhere_.executor(), [authorization] {
+            return caller_of(authorization);
+        });
+        co_return caller;
+    }
+
+private:
+    static Result<auth::Caller> caller_of(std::string_view authorization) {
+        const std::map<std::string_view, auth::Scopes> known{
+            {"Bearer reader", {auth::Scope::jobs_read}},
+            {"Bearer librarian", {auth::Scope::assets_read, auth::Scope::assets_write}},
+            {"Bearer watcher", {auth::Scope::metrics_read}},
+        };
+        const auto found = known.find(authorization);
+        return found == known.end()
+                   ? Result<auth::Caller>(fail(Code::unauthorized, "nobody knows this token"))
+                   : auth::Caller{"acme", "token", found->second};
+    }
+
+    mutable net::IoThread elsewhere_{"elsewhere"};
+};
+
+TEST(Router, ATokenMayBeAskedAboutElsewhereAndHasItsScopes) {
+    Arrangement setup = with_routes();
+    setup.authenticator = std::make_shared<Introspection>();
+    TestApi api(std::move(setup));
+    const auto status = [&api](std::string method, std::string_view path, std::string token) {
+        return api.send(method, path, {}, header("Authorization", "Bearer " + token)).status;
+    };
+    EXPECT_EQ(status("GET", "/test/echo/a/b", "reader"), 200);
+    EXPECT_EQ(status("DELETE", "/test/echo/a/b", "reader"), 403);
+    EXPECT_EQ(status("GET", "/test/echo/a/b", "librarian"), 403);
+    EXPECT_EQ(status("GET", "/test/open", "librarian"), 200);
+    EXPECT_EQ(status("GET", "/test/echo/a/b", "stranger"), 401);
+    const std::string asset = "/api/v2/assets/00000000-0000-7000-8000-000000000001";
+    EXPECT_EQ(status("GET", asset, "reader"), 403);
+    EXPECT_EQ(status("GET", asset, "librarian"), 404);
+    EXPECT_EQ(status("GET", "/v2/workflows", "reader"), 403);
+    EXPECT_EQ(status("GET", "/metrics", "reader"), 403);
+    EXPECT_EQ(status("GET", "/metrics", "watcher"), 200);
+    EXPECT_EQ(status("GET", "/admin/v1/workers", "watcher"), 403);
+    const auto refused = api.post("/test/echo/a/b", "", header("Authorization", "Bearer reader"));
+    EXPECT_THAT(
+        refused.body,
+        HasSubstr("own shape: POST /test/echo/a/b needs the scope 'jobs:write', which these")
+    );
 }
 
 // Everything that changes the fleet or shows what belongs to all tenants.

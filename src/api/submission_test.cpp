@@ -127,7 +127,7 @@ TEST(Submission, CommonMembersReachTheSpec) {
     EXPECT_EQ(spec.tenant, "local");
     EXPECT_EQ(spec.dialect, "comfy-v2");
     EXPECT_EQ(spec.node_count, 1);
-    EXPECT_EQ(spec.requirement, "A");
+    EXPECT_EQ(spec.requirement.encoded(), "A");
     ASSERT_TRUE(spec.webhook);
     EXPECT_EQ(spec.webhook->url, "https://a.example/h");
     EXPECT_EQ(spec.webhook->events, std::vector<std::string>{"execution.started"});

@@ -323,7 +323,10 @@ std::filesystem::path TestApi::make_directory() {
 }
 
 TestApi::TestApi(Arrangement setup)
-    : keys(std::move(setup.keys)),
+    : authenticator(
+          setup.authenticator ? setup.authenticator
+                              : auth::make_authenticator({std::move(setup.keys)})
+      ),
       hub_(core_.executor()),
       service(core_.executor(), clock, ledger, fleet, hub_, setup.jobs),
       store_(assets::StoreOptions{.directory = directory_}, records, clock, pool_),
@@ -343,7 +346,7 @@ TestApi::TestApi(Arrangement setup)
           metrics,
           setup.options,
       },
-      router(keys, metrics, clock),
+      router(*authenticator, metrics, clock),
       server_(
           threads_.contexts(),
           setup.limits,

@@ -71,7 +71,7 @@ public:
     jobs::WorkerInfo info() const override;
     const std::string& id() const override { return id_; }
     bool available() const override { return open && !busy_; }
-    bool can_run(const std::string&) const override { return true; }
+    bool can_run(const Requirement&) const override { return true; }
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
@@ -105,6 +105,7 @@ private:
 
 struct Arrangement {
     std::vector<auth::ApiKey> keys;
+    std::shared_ptr<const auth::Authenticator> authenticator;  // empty: over the keys
     ApiOptions options;
     admission::Rules admission;
     Router::Rules rules;
@@ -158,7 +159,7 @@ private:
 
 public:
     ManualClock clock;
-    auth::Keys keys;
+    std::shared_ptr<const auth::Authenticator> authenticator;
     MemoryLedger ledger;
     assets::test::MemoryCatalogue records;
     MemoryWorkflows workflows;

@@ -26,7 +26,7 @@
 #include "app/stall_log.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
-#include "auth/keys.hpp"
+#include "auth/authenticator.hpp"
 #include "base/disk.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
@@ -40,7 +40,8 @@
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
-#include "notify/webhooks.hpp"
+#include "notify/channels.hpp"
+#include "notify/notifier.hpp"
 #include "observe/metrics.hpp"
 
 namespace comfyd::app {
@@ -131,11 +132,11 @@ public:
         jobs_stopped.get();
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
-        wait_for(webhook_executor(), webhooks_->stop());
+        wait_for(notifier_executor(), notifier_->stop());
         io_.stop();
         stall_watch_.stop();
         core_.stop();
-        webhooks_.reset();
+        notifier_.reset();
         ledger_->stop();
         log::info("stopped", {});
     }
@@ -228,17 +229,13 @@ private:
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
         );
-        notify::WebhookOptions webhooks = webhook_options(config_);
-        webhooks.own_body = [this](jobs::Job job, jobs::Event event) {
-            return api::runpod::webhook_body(*services_, std::move(job), std::move(event));
-        };
-        webhooks.show_result =
-            [this](const jobs::Job& job, const std::vector<jobs::Output>& outputs, Time at) {
-                namespace shown = api::execution;
-                return shown::encode_result(outputs, shown::links_at(*services_, job, at));
-            };
-        webhooks_ = std::make_unique<notify::Webhooks>(
-            webhook_executor(), clock_, *ledger_, *ledger_, webhooks
+        notifier_ = std::make_unique<notify::Notifier>(
+            notifier_executor(),
+            clock_,
+            *ledger_,
+            *ledger_,
+            notify::make_channels(notifier_executor(), clock_, channel_options()),
+            notifier_options(config_)
         );
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
@@ -252,10 +249,10 @@ private:
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), fleet_->node_costs()
         );
-        service_->on_webhook([this](const jobs::Event& event) { webhooks_->tell_change(event); });
+        service_->on_webhook([this](const jobs::Event& event) { notifier_->tell_change(event); });
         service_->on_progress(
             [this](const jobs::Job& job, const jobs::Webhook& webhook, const jobs::Event& event) {
-                webhooks_->tell_progress(job, webhook, event);
+                notifier_->tell_progress(job, webhook, event);
             }
         );
         service_->on_used([this](const std::string& worker, const jobs::Usage& usage) {
@@ -281,6 +278,19 @@ private:
         });
     }
 
+    notify::ChannelOptions channel_options() {
+        notify::ChannelOptions options = app::channel_options(config_);
+        options.webhook.own_body = [this](jobs::Job job, jobs::Event event) {
+            return api::runpod::webhook_body(*services_, std::move(job), std::move(event));
+        };
+        options.webhook.show_result =
+            [this](const jobs::Job& job, const std::vector<jobs::Output>& outputs, Time at) {
+                namespace shown = api::execution;
+                return shown::encode_result(outputs, shown::links_at(*services_, job, at));
+            };
+        return options;
+    }
+
     admission::Rules admission_rules() {
         admission::Rules rules = app::admission_rules(config_);
         rules.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
@@ -296,7 +306,7 @@ private:
             clock_,
             [this] { return fleet_->catalogue(); },
             admission_rules(),
-            [this](json::object prompt, std::vector<std::string> targets, std::string requirement) {
+            [this](json::object prompt, std::vector<std::string> targets, Requirement requirement) {
                 return await_on(
                     core_.executor(),
                     fleet_->judge(std::move(prompt), std::move(targets), std::move(requirement))
@@ -312,8 +322,8 @@ private:
     }
 
     void make_api() {
-        keys_ = std::make_unique<auth::Keys>(api_keys(config_));
-        router_ = std::make_unique<api::Router>(*keys_, metrics_, clock_);
+        authenticator_ = auth::make_authenticator({api_keys(config_)});
+        router_ = std::make_unique<api::Router>(*authenticator_, metrics_, clock_);
         router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         services_.reset(new api::Services{
             desk(),
@@ -367,9 +377,9 @@ private:
         if (!recovered) {
             co_return fail(std::move(recovered.error()));
         }
-        boost::asio::post(webhook_executor(), [this] {
-            webhooks_->start();
-            webhooks_->wake();
+        boost::asio::post(notifier_executor(), [this] {
+            notifier_->start();
+            notifier_->wake();
         });
         boost::asio::post(retention_executor(), [this] { retention_->start(); });
         co_return Result<>();
@@ -412,7 +422,7 @@ private:
         readings.jobs = counts.value_or(jobs::StateCounts{});
         readings.ledger = ledger_->storage_stats();
         readings.outbox = outbox.value_or(notify::Outbox::Counts{});
-        readings.webhooks = webhooks_->counters();
+        readings.notified = notifier_->counters();
         readings.server = server_->counters();
         readings.engine_ends =
             co_await call_on(core_.executor(), [this] { return fleet_->engine_ends(); });
@@ -427,7 +437,7 @@ private:
     }
 
     Executor retention_executor() { return io_.contexts().back()->get_executor(); }
-    Executor webhook_executor() { return io_.contexts().front()->get_executor(); }
+    Executor notifier_executor() { return io_.contexts().front()->get_executor(); }
 
     Config config_;
     fs::path data_;
@@ -449,8 +459,8 @@ private:
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
-    std::unique_ptr<notify::Webhooks> webhooks_;
-    std::unique_ptr<auth::Keys> keys_;
+    std::unique_ptr<notify::Notifier> notifier_;
+    std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<api::Router> router_;
     std::unique_ptr<net::Server> server_;

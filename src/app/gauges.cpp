@@ -107,11 +107,11 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         "Webhook deliveries that are due or wait.",
         readings.outbox.pending);
     set("comfyd_webhooks_dead", "Webhook deliveries that were given up.", readings.outbox.dead);
-    set("comfyd_webhooks_delivered", "Webhooks delivered since start.", readings.webhooks.delivered
+    set("comfyd_webhooks_delivered", "Webhooks delivered since start.", readings.notified.delivered
     );
     set("comfyd_webhooks_failed_attempts",
         "Failed delivery attempts since start.",
-        readings.webhooks.failed_attempts);
+        readings.notified.failed_attempts);
 
     set("comfyd_http_connections", "Open connections.", readings.server.connections_open);
     set("comfyd_http_connections_accepted",

@@ -6,7 +6,7 @@
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
 #include "net/server.hpp"
-#include "notify/webhooks.hpp"
+#include "notify/notifier.hpp"
 #include "observe/metrics.hpp"
 
 namespace comfyd::app {
@@ -17,7 +17,7 @@ struct Readings {
     jobs::StateCounts jobs;
     ledger::StorageStats ledger;
     notify::Outbox::Counts outbox;
-    notify::WebhookCounters webhooks;
+    notify::NotifierCounters notified;
     net::ServerCounters server;
     std::uint64_t engine_ends = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "admission/profile.hpp"
@@ -165,9 +166,13 @@ std::optional<workflow::PastDuration> Learned::past(
         return std::nullopt;
     }
     scheduler::Profile profile = admission::profile_of(plan);
+    std::set<Requirement::Need> needs;
     for (const workflow::Graph::Node& node : graph.nodes()) {
-        profile.requirement.append(node.class_type).append(1, '\n');
+        if (Requirement::can_name(node.class_type)) {
+            needs.insert({std::string(node.class_type)});
+        }
     }
+    profile.requirement = Requirement::of(needs);
     std::optional<scheduler::Expectation> best;
     std::optional<std::uint64_t> vram;
     for (const std::string& type : copy->gpu_types()) {

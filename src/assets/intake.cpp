@@ -11,13 +11,12 @@
 #include "assets/content_type.hpp"
 #include "assets/media.hpp"
 #include "base/crypto.hpp"
+#include "base/deadline.hpp"
 #include "net/client.hpp"
 #include "net/location.hpp"
 
 namespace comfyd::assets {
 namespace {
-
-using std::chrono::steady_clock;
 
 constexpr std::string_view kAsset = "asset:";
 constexpr std::string_view kHash = "blake3:";
@@ -50,7 +49,7 @@ public:
           store_(store),
           request_(std::move(request)),
           bytes_left_(request_.limits.bytes_max),
-          deadline_(steady_clock::now() + request_.limits.timeout),
+          deadline_(Deadline::in(request_.limits.timeout)),
           finished_(executor) {}
 
     Task<std::vector<Result<Asset>>> run();
@@ -78,7 +77,7 @@ private:
     Store& store_;
     IntakeRequest request_;
     std::uint64_t bytes_left_;
-    steady_clock::time_point deadline_;
+    Deadline deadline_;
     std::map<net::AddressPolicy, std::unique_ptr<net::Client>> clients_;
     std::vector<Item> items_;  // each source once
     std::size_t next_ = 0;
@@ -259,8 +258,7 @@ Task<Result<net::ClientResponse>> Intake::ask(net::Url url, Download& into) {
     }
     net::ClientRequest request;
     request.url = url.to_string();
-    const auto left = std::chrono::ceil<Millis>(deadline_ - steady_clock::now());
-    request.timeout = std::max(left, Millis(0));
+    request.timeout = deadline_.left();
     request.response_bytes_max = bytes_left_;
     auto response = co_await (*client)->download(
         std::move(request), [this, &into](std::string_view piece) { return append(into, piece); }

@@ -22,10 +22,23 @@ std::string_view key_of(std::string_view authorization) {
 
 }  // namespace
 
-Result<Caller> Keys::authenticate(std::string_view authorization) const {
+Keys::Keys(const std::vector<ApiKey>& keys) {
+    for (const ApiKey& key : keys) {
+        known_.push_back(
+            {lower(key.sha256), {key.tenant, key.name, key.is_operator ? kAllScopes : kTenantScopes}
+            }
+        );
+    }
+}
+
+Task<Result<Caller>> Keys::authenticate(std::string_view authorization) const {
+    co_return find(authorization);
+}
+
+Result<Caller> Keys::find(std::string_view authorization) const {
     if (!required()) {
         Caller local;
-        local.is_operator = true;
+        local.scopes = kAllScopes;
         return local;
     }
     if (trim(authorization).empty()) {
@@ -42,10 +55,10 @@ Result<Caller> Keys::authenticate(std::string_view authorization) const {
         );
     }
     const std::string hash = hash_key(key);
-    const ApiKey* found = nullptr;
+    const Known* found = nullptr;
     // All of them are compared, so that the time taken does not tell which one came close.
-    for (const ApiKey& candidate : keys_) {
-        if (equal_constant_time(lower(candidate.sha256), hash)) {
+    for (const Known& candidate : known_) {
+        if (equal_constant_time(candidate.sha256, hash)) {
             found = &candidate;
         }
     }
@@ -55,11 +68,7 @@ Result<Caller> Keys::authenticate(std::string_view authorization) const {
             "the API key is not known to this server: check it for typing errors"
         );
     }
-    return Caller{found->tenant, found->name, found->is_operator};
-}
-
-std::string hash_key(std::string_view key) {
-    return to_hex(sha256(key));
+    return found->caller;
 }
 
 }  // namespace comfyd::auth

@@ -5,38 +5,27 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.hpp"
+#include "auth/authenticator.hpp"
 
 namespace comfyd::auth {
 
-// Who makes a request.
-struct Caller {
-    std::string tenant = "local";
-    std::string key_name;      // empty without keys
-    bool is_operator = false;  // may see what belongs to all tenants
-};
-
-struct ApiKey {
-    std::string name;
-    std::string tenant;
-    std::string sha256;  // hex of the key
-    bool is_operator = false;
-};
-
-class Keys {
+class Keys final : public Authenticator {
 public:
-    explicit Keys(std::vector<ApiKey> keys) : keys_(std::move(keys)) {}
+    // A key has all scopes of its tenant; an operator's has all there are.
+    explicit Keys(const std::vector<ApiKey>& keys);
 
-    bool required() const { return !keys_.empty(); }
-    // `authorization`: the header's value, "Bearer <key>". Without configured keys everybody is the
-    // local caller, who is an operator. Code::unauthorized.
-    Result<Caller> authenticate(std::string_view authorization) const;
+    bool required() const override { return !known_.empty(); }
+    // "Bearer <key>". Never waits.
+    Task<Result<Caller>> authenticate(std::string_view authorization) const override;
 
 private:
-    std::vector<ApiKey> keys_;
-};
+    Result<Caller> find(std::string_view authorization) const;
 
-// What the configuration holds of a key: the hex of its SHA-256.
-std::string hash_key(std::string_view key);
+    struct Known {
+        std::string sha256;  // hex
+        Caller caller;
+    };
+    std::vector<Known> known_;
+};
 
 }  // namespace comfyd::auth

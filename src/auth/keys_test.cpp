@@ -2,8 +2,22 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+
 namespace comfyd::auth {
 namespace {
+
+// Whose key it is.
+Result<Caller> ask(const Authenticator& keys, std::string_view authorization) {
+    boost::asio::io_context context;
+    auto answer = boost::asio::co_spawn(
+        context.get_executor(), keys.authenticate(authorization), boost::asio::use_future
+    );
+    context.run();
+    return answer.get();
+}
 
 Keys two_keys() {
     std::string upper = hash_key("second");
@@ -17,11 +31,11 @@ TEST(Keys, WithoutKeysEverybodyIsTheLocalCaller) {
     const Keys keys({});
     EXPECT_FALSE(keys.required());
     for (const char* header : {"", "Bearer anything", "nonsense"}) {
-        const auto caller = keys.authenticate(header);
+        const auto caller = ask(keys, header);
         ASSERT_TRUE(caller) << header;
         EXPECT_EQ(caller->tenant, "local");
         EXPECT_EQ(caller->key_name, "");
-        EXPECT_TRUE(caller->is_operator);
+        EXPECT_EQ(caller->scopes, kAllScopes);
     }
 }
 
@@ -30,21 +44,32 @@ TEST(Keys, AKeyNamesItsTenant) {
     EXPECT_TRUE(keys.required());
     for (const char* header :
          {"Bearer second", "bearer second", "BEARER   second ", " Bearer\tsecond"}) {
-        const auto caller = keys.authenticate(header);
+        const auto caller = ask(keys, header);
         ASSERT_TRUE(caller) << header;
         EXPECT_EQ(caller->tenant, "blue");
         EXPECT_EQ(caller->key_name, "two");
     }
-    const auto first = keys.authenticate("Bearer first");
+    const auto first = ask(keys, "Bearer first");
     ASSERT_TRUE(first);
     EXPECT_EQ(first->tenant, "red");
-    EXPECT_FALSE(first->is_operator);
+    EXPECT_EQ(first->scopes, kTenantScopes);
 }
 
 TEST(Keys, AKeyMayBeAnOperators) {
     const Keys keys({{"one", "red", hash_key("first")}, {"boss", "red", hash_key("second"), true}});
-    EXPECT_FALSE(keys.authenticate("Bearer first")->is_operator);
-    EXPECT_TRUE(keys.authenticate("Bearer second")->is_operator);
+    EXPECT_FALSE(ask(keys, "Bearer first")->may(Scope::admin));
+    EXPECT_TRUE(ask(keys, "Bearer second")->may(Scope::admin));
+}
+
+TEST(Keys, TheConfigurationsKeysAreOneKindOfAuthenticator) {
+    const auto open = make_authenticator({});
+    EXPECT_FALSE(open->required());
+    EXPECT_TRUE(ask(*open, "")->may(Scope::admin));
+    const auto keyed = make_authenticator({{{"one", "red", hash_key("first")}}});
+    EXPECT_TRUE(keyed->required());
+    EXPECT_TRUE(ask(*keyed, "Bearer first")->may(Scope::jobs_write));
+    EXPECT_FALSE(ask(*keyed, "Bearer first")->may(Scope::metrics_read));
+    EXPECT_FALSE(ask(*keyed, ""));
 }
 
 TEST(Keys, RefusesEverythingElse) {
@@ -61,14 +86,14 @@ TEST(Keys, RefusesEverythingElse) {
           "Bearer " + hash_key("first"),
           "Bearer " + std::string(1'000'000, 'x'),
           std::string("Bearer first\0", 13)}) {
-        const auto caller = keys.authenticate(header);
+        const auto caller = ask(keys, header);
         ASSERT_FALSE(caller) << header.substr(0, 100);
         EXPECT_EQ(caller.error().code, Code::unauthorized);
     }
 }
 
 TEST(Keys, SaysHowToSendAKey) {
-    const auto caller = two_keys().authenticate("");
+    const auto caller = ask(two_keys(), "");
     ASSERT_FALSE(caller);
     EXPECT_EQ(caller.error().code, Code::unauthorized);
     EXPECT_NE(caller.error().message.find("Authorization: Bearer <key>"), std::string::npos);
@@ -76,8 +101,8 @@ TEST(Keys, SaysHowToSendAKey) {
 
 TEST(Keys, AnEmptyHashInTheConfigurationLetsNobodyIn) {
     const Keys keys({{"broken", "red", ""}});
-    EXPECT_FALSE(keys.authenticate("Bearer "));
-    EXPECT_FALSE(keys.authenticate("Bearer x"));
+    EXPECT_FALSE(ask(keys, "Bearer "));
+    EXPECT_FALSE(ask(keys, "Bearer x"));
 }
 
 TEST(Keys, HashesAreShaTwoFiftySix) {

@@ -83,6 +83,7 @@ Result<Caller> Tickets::redeem(std::string_view ticket, std::string_view executi
     return Caller{
         .tenant = from_address_text(parts[0]).value_or(""),
         .key_name = from_address_text(parts[1]).value_or(""),
+        .scopes = {Scope::jobs_read},
     };
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "auth/keys.hpp"
+#include "auth/authenticator.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::auth {
@@ -22,8 +22,8 @@ public:
     // For the streams of the caller's tenant; with `execution` for those of this one alone.
     Ticket issue(const Caller& caller, std::string_view execution, Time now) const;
 
-    // Who holds it; never an operator. `execution` is the one whose stream is asked for, empty
-    // where a stream has none. Code::unauthorized.
+    // Who holds it, and may read of jobs alone. `execution` is the one whose stream is asked for,
+    // empty where a stream has none. Code::unauthorized.
     Result<Caller> redeem(std::string_view ticket, std::string_view execution, Time now) const;
 
 private:

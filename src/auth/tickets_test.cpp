@@ -6,9 +6,9 @@ namespace comfyd::auth {
 namespace {
 
 const Time kNow = Time(std::chrono::seconds(1'800'000'000));
-const Caller kCaller{.tenant = "acme \"&?ü", .key_name = "ci", .is_operator = true};
+const Caller kCaller{.tenant = "acme \"&?ü", .key_name = "ci", .scopes = kAllScopes};
 
-TEST(Tickets, TellWhoHoldsThemAndNeverAnOperator) {
+TEST(Tickets, TellWhoHoldsThemAndLetReadOfJobsAlone) {
     const Tickets tickets;
     const auto ticket = tickets.issue(kCaller, "", kNow);
     EXPECT_EQ(
@@ -22,7 +22,7 @@ TEST(Tickets, TellWhoHoldsThemAndNeverAnOperator) {
         ASSERT_TRUE(caller) << caller.error().message;
         EXPECT_EQ(caller->tenant, kCaller.tenant);
         EXPECT_EQ(caller->key_name, "ci");
-        EXPECT_FALSE(caller->is_operator);
+        EXPECT_EQ(caller->scopes, Scopes{Scope::jobs_read});
     }
 }
 

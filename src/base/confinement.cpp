@@ -52,6 +52,10 @@ Result<std::vector<std::string>> confine(const Confinement& limits) {
     if (limits.cpu_seconds_max != 0) {
         note("limit of computing time", limit(RLIMIT_CPU, limits.cpu_seconds_max));
     }
+    if (limits.niceness != 0) {
+        errno = 0;  // -1 is a niceness too
+        note("stand back", ::nice(limits.niceness) == -1 ? errno : 0);
+    }
     if (limits.memory_bytes_max != 0 && kCountsMemory) {
         note("limit of memory", limit(RLIMIT_DATA, limits.memory_bytes_max));
     }

@@ -16,6 +16,7 @@ struct Confinement {
     int parent = 0;                      // its pid; the process ends with it. 0: it does not
     std::uint64_t memory_bytes_max = 0;  // 0: no limit
     std::uint64_t cpu_seconds_max = 0;   // likewise
+    int niceness = 0;                    // how far it stands back for others who want to compute
     std::uint64_t open_files_max = 1'024;
     std::vector<std::filesystem::path> folders{};  // all that it may write in; they exist
 };

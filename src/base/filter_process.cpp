@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/deadline.hpp"
 #include "base/spawn_plan.hpp"
 
 namespace comfyd {
@@ -57,10 +58,9 @@ public:
         : name_(command.name), socket_(socket), left_(input), limits_(limits) {}
 
     Result<std::string> run() {
-        const auto give_up = std::chrono::steady_clock::now() + limits_.time_max;
+        const Deadline give_up = Deadline::in(limits_.time_max);
         for (;;) {
-            const auto rest = std::chrono::ceil<Millis>(give_up - std::chrono::steady_clock::now());
-            if (rest.count() <= 0) {
+            if (give_up.has_passed()) {
                 return fail(
                     Code::execution_timeout,
                     name_ + " took longer than " + std::to_string(limits_.time_max.count()) + " ms"
@@ -70,7 +70,8 @@ public:
             if (!left_.empty()) {
                 watched.events |= POLLOUT;
             }
-            if (::poll(&watched, 1, static_cast<int>(rest.count())) < 0 && errno != EINTR) {
+            if (::poll(&watched, 1, static_cast<int>(give_up.left().count())) < 0 &&
+                errno != EINTR) {
                 return fail(Code::worker_lost, name_ + " cannot be waited for: " + text_of(errno));
             }
             if ((watched.revents & POLLOUT) != 0) {

@@ -46,6 +46,7 @@ struct Id {
 
 using JobId = Id<struct JobTag>;
 using AssetId = Id<struct AssetTag>;
+using PromptId = Id<struct PromptTag>;  // of a run on a worker, as ComfyUI knows it
 
 }  // namespace comfyd
 

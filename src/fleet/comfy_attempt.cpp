@@ -27,6 +27,7 @@ ComfyAttempt::ComfyAttempt(
     : link_(link),
       options_(link.options),
       assignment_(std::move(assignment)),
+      prompt_id_(assignment_.prompt.to_string()),
       listener_(listener),
       stop_(stop),
       owner_of_(std::move(owner_of)),
@@ -284,7 +285,7 @@ void ComfyAttempt::leave_worker() {
         if (meter_) {
             meter_->ended(seconds_now());
         }
-        link_.prompt_left(assignment_.prompt_id);
+        link_.prompt_left(assignment_.prompt);
     }
 }
 
@@ -317,6 +318,8 @@ Error ComfyAttempt::stop_error(Code why) const {
             };
         case Code::deadline_exceeded:
             return {why, "the job's deadline passed while it ran"};
+        case Code::worker_unavailable:
+            return {why, "the worker leaves the fleet; the job is given back"};
         case Code::shutting_down:
             return {why, "comfyd shuts down; the prompt stays on the worker"};
         default:

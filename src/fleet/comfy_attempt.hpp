@@ -40,7 +40,7 @@ struct ComfyLink {
     // File name -> input value, of files that need not be sent again. Emptied when the worker may
     // have restarted.
     std::map<std::string, std::string> uploaded;
-    std::function<void(std::string prompt_id)> prompt_left;  // the worker can take another one
+    std::function<void(PromptId prompt)> prompt_left;  // the worker can take another one
     NodeCosts& costs;
     std::string gpu_type{};  // once it is known
     double gpu_second_usd = 0;
@@ -83,6 +83,7 @@ public:
     void tell_usage(const Result<jobs::AttemptResult>& result);
 
     const jobs::Assignment& assignment() const { return assignment_; }
+    const std::string& prompt_id() const { return prompt_id_; }
     // Where the worker has a file that the run has told of as the job's; nullopt: it has not.
     std::optional<comfy::FileName> find_made(const JobId& job, const jobs::WorkerFile& file) const;
     // The name under which the worker shows a file that it has told of.
@@ -161,6 +162,7 @@ private:
     ComfyLink& link_;
     const FleetOptions& options_;
     jobs::Assignment assignment_;
+    const std::string prompt_id_;  // as the worker writes it
     jobs::AttemptListener& listener_;
     jobs::StopRequest& stop_;
     OwnerOf owner_of_;

@@ -41,7 +41,7 @@ TEST_F(ComfyAttemptTest, RunsAWorkflowAndStoresItsPicture) {
     EXPECT_EQ(progress.back().nodes_total, 3);
     EXPECT_EQ(progress.back().nodes_done, 3);
     EXPECT_LT(progress.back().value, 1);
-    EXPECT_EQ(executions(made->assignment.prompt_id), 1U);
+    EXPECT_EQ(executions(made->assignment.prompt), 1U);
     const auto info = worker_info();
     EXPECT_EQ(info.completed, 1U);
     EXPECT_EQ(info.failed, 0U);
@@ -52,7 +52,7 @@ TEST_F(ComfyAttemptTest, SendsItsOwnIdsAndExtraData) {
     start();
     auto job = assignment(kPicture);
     job.extra_data["extra_pnginfo"] = json::object{{"workflow", json::object{{"id", "w"}}}};
-    const auto prompt_id = job.prompt_id;
+    const std::string prompt_id = job.prompt.to_string();
     ASSERT_TRUE(run(std::move(job)));
     const auto prompts = comfy_->accepted_prompts();
     ASSERT_EQ(prompts.size(), 1U);
@@ -256,7 +256,7 @@ TEST_F(ComfyAttemptTest, ALostPromptIsNoticed) {
 TEST_F(ComfyAttemptTest, ACrashIsNoticedAndTheWorkerComesBack) {
     start();
     auto made = begin(assignment(picture_with("hang_interruptible")));
-    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt_id) == 1; }));
+    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt) == 1; }));
     comfy_->crash();
     const auto result = end(*made);
     ASSERT_FALSE(result);
@@ -272,7 +272,7 @@ TEST_F(ComfyAttemptTest, ACrashIsNoticedAndTheWorkerComesBack) {
 TEST_F(ComfyAttemptTest, AQuickRestartIsNoticed) {
     start();
     auto made = begin(assignment(picture_with("hang_interruptible")));
-    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt_id) == 1; }));
+    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt) == 1; }));
     comfy_->crash();
     comfy_->start();
     const auto result = end(*made);
@@ -285,7 +285,7 @@ TEST_F(ComfyAttemptTest, AnUnreachableWorkerIsGivenUpAndItsPromptTakenOffLater) 
     options_.timeouts.request = Millis(50);
     start();
     auto made = begin(assignment(picture_with("hang_interruptible")));
-    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt_id) == 1; }));
+    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt) == 1; }));
     support::Faults faults;
     faults.slow_http = 200;
     comfy_->set_faults(faults);
@@ -305,7 +305,7 @@ TEST_F(ComfyAttemptTest, AnUnansweredSubmissionIsNotRepeated) {
     auto made = begin(assignment(kPicture));
     const auto result = end(*made);
     ASSERT_TRUE(result) << result.error().message;
-    EXPECT_EQ(executions(made->assignment.prompt_id), 1U);
+    EXPECT_EQ(executions(made->assignment.prompt), 1U);
     EXPECT_EQ(comfy_->accepted_prompts().size(), 1U);
 }
 
@@ -353,7 +353,7 @@ TEST_F(ComfyAttemptTest, NamesThatCannotBeStoredAreNotTheClientsFault) {
 TEST_F(ComfyAttemptTest, CancelStopsARunningPrompt) {
     start();
     auto made = begin(assignment(picture_with("hang_interruptible")));
-    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt_id) == 1; }));
+    ASSERT_TRUE(support::wait_until([&] { return executions(made->assignment.prompt) == 1; }));
     stop(*made, Code::cancelled);
     const auto result = end(*made);
     ASSERT_FALSE(result);
@@ -370,12 +370,12 @@ TEST_F(ComfyAttemptTest, CancelTakesAWaitingPromptOutAndLeavesTheRunningOneAlone
         return worker_info("same").status == jobs::WorkerStatus::idle;
     }));
     auto other = begin(assignment(picture_with("hang_interruptible")));
-    ASSERT_TRUE(support::wait_until([&] { return executions(other->assignment.prompt_id) == 1; }));
+    ASSERT_TRUE(support::wait_until([&] { return executions(other->assignment.prompt) == 1; }));
     auto waiting = begin(assignment(kPicture), "same");
     ASSERT_TRUE(support::wait_until([&] { return comfy_->queue_remaining() == 2; }));
     stop(*waiting, Code::cancelled);
     EXPECT_EQ(end(*waiting).error().code, Code::cancelled);
-    EXPECT_EQ(executions(waiting->assignment.prompt_id), 0U);
+    EXPECT_EQ(executions(waiting->assignment.prompt), 0U);
     EXPECT_EQ(comfy_->queue_remaining(), 1U) << "the other one still runs";
     stop(*other, Code::cancelled);
     EXPECT_EQ(end(*other).error().code, Code::cancelled);
@@ -388,7 +388,7 @@ TEST_F(ComfyAttemptTest, OldWorkersAreInterruptedOnlyForOurOwnPrompt) {
         return worker_info("same").status == jobs::WorkerStatus::idle;
     }));
     auto other = begin(assignment(picture_with("slow=150")));
-    ASSERT_TRUE(support::wait_until([&] { return executions(other->assignment.prompt_id) == 1; }));
+    ASSERT_TRUE(support::wait_until([&] { return executions(other->assignment.prompt) == 1; }));
     auto waiting = begin(assignment(kPicture), "same");
     ASSERT_TRUE(support::wait_until([&] { return comfy_->queue_remaining() == 2; }));
     stop(*waiting, Code::cancelled);
@@ -438,7 +438,7 @@ TEST_F(ComfyAttemptTest, ShutdownLeavesThePromptAndAReattachFindsItRunning) {
     start();
     auto job = assignment(picture_with("slow=200"));
     auto first = begin(job);
-    ASSERT_TRUE(support::wait_until([&] { return executions(job.prompt_id) == 1; }));
+    ASSERT_TRUE(support::wait_until([&] { return executions(job.prompt) == 1; }));
     stop(*first, Code::shutting_down);
     EXPECT_EQ(end(*first).error().code, Code::shutting_down);
     EXPECT_EQ(comfy_->queue_remaining(), 1U);
@@ -446,7 +446,7 @@ TEST_F(ComfyAttemptTest, ShutdownLeavesThePromptAndAReattachFindsItRunning) {
     const auto result = run(job);
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_EQ(result->outputs.size(), 1U);
-    EXPECT_EQ(executions(job.prompt_id), 1U) << "not run twice";
+    EXPECT_EQ(executions(job.prompt), 1U) << "not run twice";
 }
 
 TEST_F(ComfyAttemptTest, AReattachFindsAFinishedPrompt) {
@@ -457,7 +457,7 @@ TEST_F(ComfyAttemptTest, AReattachFindsAFinishedPrompt) {
     const auto result = run(job);
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_EQ(result->outputs.size(), 1U);
-    EXPECT_EQ(executions(job.prompt_id), 1U);
+    EXPECT_EQ(executions(job.prompt), 1U);
 }
 
 TEST_F(ComfyAttemptTest, AReattachSubmitsWhatTheWorkerDoesNotHave) {
@@ -466,7 +466,7 @@ TEST_F(ComfyAttemptTest, AReattachSubmitsWhatTheWorkerDoesNotHave) {
     job.reattach = true;
     const auto result = run(job);
     ASSERT_TRUE(result) << result.error().message;
-    EXPECT_EQ(executions(job.prompt_id), 1U);
+    EXPECT_EQ(executions(job.prompt), 1U);
 }
 
 TEST_F(ComfyAttemptTest, PreviewsArePassedOn) {

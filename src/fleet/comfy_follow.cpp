@@ -57,7 +57,7 @@ Error to_error(const comfy::ExecutionError& error) {
 }  // namespace
 
 Task<Result<bool>> ComfyAttempt::look_in_history() {
-    auto entry = co_await link_.client.history(assignment_.prompt_id);
+    auto entry = co_await link_.client.history(prompt_id_);
     if (!entry) {
         co_return fail(std::move(entry.error()));
     }
@@ -84,8 +84,8 @@ Task<Result<ComfyAttempt::Place>> ComfyAttempt::look(bool history_first) {
         co_return fail(std::move(queue.error()));
     }
     queue_idle_ = queue->running.empty();
-    if (queue->contains(assignment_.prompt_id)) {
-        co_return queue->is_running(assignment_.prompt_id) ? Place::running : Place::pending;
+    if (queue->contains(prompt_id_)) {
+        co_return queue->is_running(prompt_id_) ? Place::running : Place::pending;
     }
     auto finished = co_await look_in_history();
     if (!finished) {

@@ -25,7 +25,7 @@ bool names_missing_class(const Error& error) {
 }  // namespace
 
 ComfyMachine::Hearing::Hearing(ComfyMachine& machine, ComfyAttempt& attempt)
-    : machine_(machine), prompt_id_(attempt.assignment().prompt_id) {
+    : machine_(machine), prompt_id_(attempt.prompt_id()) {
     machine_.attempts_[prompt_id_] = &attempt;
 }
 
@@ -96,9 +96,9 @@ Task<Result<jobs::AttemptResult>> ComfyMachine::run(std::shared_ptr<AttemptOrder
         {{"job", assignment.job},
          {"worker", id_},
          {"attempt", assignment.attempt},
-         {"prompt", assignment.prompt_id}}
+         {"prompt", attempt.prompt_id()}}
     );
-    orphans_.erase(assignment.prompt_id);
+    orphans_.erase(attempt.prompt_id());
     const std::uint64_t socket = socket_number_;
     auto result = co_await attempt.run();
     attempt.tell_usage(result);
@@ -117,7 +117,7 @@ void ComfyMachine::settle(
         {{"job", assignment.job}, {"worker", id_}, {"result", code ? to_string(*code) : "success"}}
     );
     if (attempt.is_orphaned()) {
-        orphans_.insert(assignment.prompt_id);
+        orphans_.insert(attempt.prompt_id());
     }
     if (attempt.blockage()) {
         blockage_ = attempt.blockage();

@@ -55,7 +55,7 @@ struct ComfyMachineParts {
     const FleetOptions& options;
     // These three only post.
     std::function<void(MachineReport)> report;
-    std::function<void(std::string prompt_id)> prompt_left;  // the machine can take another one
+    std::function<void(PromptId prompt)> prompt_left;  // the machine can take another one
     std::function<void()> end_process;  // where it is ours and does not do what it is told
 };
 

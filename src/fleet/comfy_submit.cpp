@@ -132,7 +132,7 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
     for (int tried = 0; tried < kSubmissionsMax; ++tried) {
         sent_ = true;
         auto answer = co_await link_.client.submit(comfy::Submission{
-            assignment_.prompt_id,
+            prompt_id_,
             link_.client_id,
             text,
             extra_data(),

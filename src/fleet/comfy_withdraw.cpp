@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "fleet/comfy_attempt.hpp"
 
@@ -25,12 +26,12 @@ Task<> ComfyAttempt::withdraw() {
         co_return;
     }
     orphaned_ = true;
-    const auto deadline = Ticks::now() + options_.cancel_grace;
+    const Deadline deadline = Deadline::in(options_.cancel_grace);
     TaskGroup work(link_.executor);
     work.spawn("withdraw", push_until_gone());
     bool abandoned = false;
-    while (orphaned_ && !abandoned && Ticks::now() < deadline) {
-        co_await gone_.wait_for(std::chrono::ceil<Millis>(deadline - Ticks::now()));
+    while (orphaned_ && !abandoned && !deadline.has_passed()) {
+        co_await gone_.wait_for(deadline.left());
         abandoned = co_await is_cancelled();
     }
     work.cancel();
@@ -42,10 +43,9 @@ Task<> ComfyAttempt::withdraw() {
     }
     log::warning(
         "a prompt does not stop",
-        {{"job", assignment_.job}, {"worker", link_.worker_id}, {"prompt", assignment_.prompt_id}}
+        {{"job", assignment_.job}, {"worker", link_.worker_id}, {"prompt", prompt_id_}}
     );
-    blockage_ =
-        Blockage{"prompt " + assignment_.prompt_id + " does not stop", assignment_.prompt_id};
+    blockage_ = Blockage{"prompt " + prompt_id_ + " does not stop", prompt_id_};
 }
 
 // Until it is cancelled, or the worker has let go of the prompt: then it is no orphan any more.
@@ -78,21 +78,21 @@ Task<Result<ComfyAttempt::Place>> ComfyAttempt::push_out(Ticks::time_point& inte
     if (!queue) {
         co_return fail(std::move(queue.error()));
     }
-    if (queue->is_pending(assignment_.prompt_id)) {
+    if (queue->is_pending(prompt_id_)) {
         accepted_ = true;
-        auto deleted = co_await link_.client.delete_queued(assignment_.prompt_id);
+        auto deleted = co_await link_.client.delete_queued(prompt_id_);
         if (!deleted) {
             co_return fail(std::move(deleted.error()));
         }
         co_return Place::pending;
     }
-    if (!queue->is_running(assignment_.prompt_id)) {
+    if (!queue->is_running(prompt_id_)) {
         co_return Place::absent;
     }
     accepted_ = true;
     if (Ticks::now() - interrupted_at >= kInterruptAgain) {
         interrupted_at = Ticks::now();
-        auto interrupted = co_await link_.client.interrupt(assignment_.prompt_id);
+        auto interrupted = co_await link_.client.interrupt(prompt_id_);
         if (!interrupted) {
             co_return fail(std::move(interrupted.error()));
         }

@@ -19,17 +19,17 @@ constexpr Millis kLongWait = std::chrono::hours(1);
 }  // namespace
 
 ComfyWorker::Seat::Seat(ComfyWorker& worker, const jobs::Assignment& assignment)
-    : worker_(&worker), prompt_id_(assignment.prompt_id) {
-    worker_->taken_[prompt_id_] = Taken{assignment.job};
+    : worker_(&worker), prompt_(assignment.prompt) {
+    worker_->taken_[prompt_] = Taken{assignment.job};
     worker_->last_active_at_ = worker_->parts_.clock.now();
 }
 
 ComfyWorker::Seat::Seat(Seat&& other) noexcept
-    : worker_(std::exchange(other.worker_, nullptr)), prompt_id_(std::move(other.prompt_id_)) {}
+    : worker_(std::exchange(other.worker_, nullptr)), prompt_(other.prompt_) {}
 
 ComfyWorker::Seat::~Seat() {
     if (worker_ != nullptr) {
-        worker_->taken_.erase(prompt_id_);
+        worker_->taken_.erase(prompt_);
         worker_->last_active_at_ = worker_->parts_.clock.now();
         worker_->parts_.changed();
     }
@@ -90,8 +90,8 @@ void ComfyWorker::take(MachineReport report) {
     }
 }
 
-void ComfyWorker::left(std::string prompt_id) {
-    if (const auto found = taken_.find(prompt_id); found != taken_.end()) {
+void ComfyWorker::left(const PromptId& prompt) {
+    if (const auto found = taken_.find(prompt); found != taken_.end()) {
         found->second.has_left = true;
         parts_.changed();
     }
@@ -119,6 +119,18 @@ Task<> ComfyWorker::join() {
 void ComfyWorker::set_draining(bool draining) {
     draining_ = draining;
     parts_.changed();
+}
+
+void ComfyWorker::give_back() {
+    gives_back_ = true;
+    for (const auto& [prompt, taken] : taken_) {
+        const auto order = taken.order.lock();
+        if (order && !taken.has_left) {
+            boost::asio::post(machine_->executor(), [order] {
+                order->stop.stop(Code::worker_unavailable);
+            });
+        }
+    }
 }
 
 jobs::WorkerInfo ComfyWorker::info() const {
@@ -163,7 +175,8 @@ jobs::WorkerInfo ComfyWorker::info() const {
 
 bool ComfyWorker::available() const {
     const auto slots = static_cast<std::size_t>(config_.slots);
-    return is_up() && !draining_ && running() < slots && taken_.size() < slots * kAttemptsPerSlot;
+    return is_up() && !draining_ && !gives_back_ && running() < slots &&
+           taken_.size() < slots * kAttemptsPerSlot;
 }
 
 std::size_t ComfyWorker::running() const {
@@ -176,8 +189,8 @@ std::size_t ComfyWorker::running() const {
     return static_cast<std::size_t>(prompts + groups);
 }
 
-bool ComfyWorker::can_run(const std::string& requirement) const {
-    return known_.classes != nullptr && workflow::allows_pool(requirement, config_.pool) &&
+bool ComfyWorker::can_run(const Requirement& requirement) const {
+    return known_.classes != nullptr && requirement.allows_pool(config_.pool) &&
            known_.classes->has_all(requirement) &&
            (is_engine() || !parts_.left_to_engine(requirement));
 }
@@ -186,7 +199,7 @@ std::string ComfyWorker::abilities() const {
     // Equal classes are one object, and those that a worker had before are kept as long as it has
     // them. What the engine takes over depends on whether there is one.
     return std::to_string(reinterpret_cast<std::uintptr_t>(known_.classes.get())) +
-           (!is_engine() && parts_.left_to_engine("") ? "+engine" : "") + "/" + config_.pool;
+           (!is_engine() && parts_.left_to_engine({}) ? "+engine" : "") + "/" + config_.pool;
 }
 
 double ComfyWorker::load() const {
@@ -213,14 +226,23 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
     jobs::StopRequest& stop,
     OwnerOf owner_of
 ) {
+    if (gives_back_) {
+        return refuse();
+    }
     Seat seat(*this, assignment);
+    Taken& taken = taken_.at(assignment.prompt_id);
     auto order = std::make_shared<AttemptOrder>(
         machine_->executor(),
         std::move(assignment),
         std::make_shared<AttemptRelay>(parts_.core, listener),
         std::move(owner_of)
     );
+    taken.order = order;
     return run_seated(std::move(order), stop, std::move(seat));
+}
+
+Task<Result<jobs::AttemptResult>> ComfyWorker::refuse() const {
+    co_return fail(Code::worker_unavailable, "worker " + config_.id + " has left the fleet");
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::run_seated(
@@ -292,9 +314,7 @@ void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
     failed_in_a_row_ = code && is_workers_fault(*code) ? failed_in_a_row_ + 1 : 0;
 }
 
-std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
-    std::string prompt_id, std::size_t members
-) {
+std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(PromptId prompt, std::size_t members) {
     MergedRun::Parts parts{
         parts_.core,
         parts_.clock,
@@ -308,7 +328,7 @@ std::shared_ptr<jobs::RunGroup> ComfyWorker::make_group(
         ) { return run_prompt(std::move(assignment), listener, stop, std::move(owner_of)); },
     };
     std::erase_if(groups_, [](const auto& group) { return group.expired(); });
-    auto group = std::make_shared<MergedRun>(std::move(parts), std::move(prompt_id), members);
+    auto group = std::make_shared<MergedRun>(std::move(parts), prompt, members);
     groups_.push_back(group);
     return group;
 }

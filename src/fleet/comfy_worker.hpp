@@ -31,7 +31,7 @@ struct ComfyWorkerParts {
     const FleetOptions& options;
     std::function<void()> changed;          // it may be available or capable now, or not any more
     std::function<void()> classes_changed;  // likewise, and it has other node classes
-    std::function<bool(const std::string& requirement)> left_to_engine;
+    std::function<bool(const Requirement& requirement)> left_to_engine;
 };
 
 class MergedRun;
@@ -47,6 +47,11 @@ public:
     Task<> join();
     void set_draining(bool draining);
     bool is_draining() const { return draining_; }
+    // No attempt is on its way to it, here, or about to be given to its jobs.
+    bool is_idle() const { return taken_.empty() && running() == 0; }
+    // From now on it refuses attempts, and those that its prompts are still of end with
+    // Code::worker_unavailable, their prompts taken back: another worker may do them.
+    void give_back();
     // Our own, in a child process.
     bool is_engine() const { return config_.process != nullptr; }
     bool is_up() const { return known_.state == MachineReport::State::up; }
@@ -56,7 +61,7 @@ public:
     jobs::WorkerInfo info() const override;
     const std::string& id() const override { return config_.id; }
     bool available() const override;
-    bool can_run(const std::string& requirement) const override;
+    bool can_run(const Requirement& requirement) const override;
     // Smaller is to be preferred.
     double load() const;
     // Attempts whose prompt it has not finished.
@@ -66,7 +71,7 @@ public:
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return known_.merges; }
-    std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
+    std::shared_ptr<jobs::RunGroup> make_group(PromptId prompt, std::size_t members) override;
     Task<Result<std::string>> read_file(JobId job, jobs::WorkerFile file, std::uint64_t bytes_max)
         override;
     // The worker's own input folder holds the file; false also where it cannot be asked.
@@ -89,6 +94,7 @@ private:
     struct Taken {
         JobId job;
         bool has_left = false;  // the machine is done with the prompt; results are being fetched
+        std::weak_ptr<AttemptOrder> order{};
     };
     // Holds the place of an attempt from the call of run() to its end.
     class Seat {
@@ -100,7 +106,7 @@ private:
 
     private:
         ComfyWorker* worker_;
-        std::string prompt_id_;
+        PromptId prompt_;
     };
 
     ComfyMachineParts machine_parts();
@@ -108,7 +114,7 @@ private:
     template <class... Said>
     std::function<void(Said...)> door_to(void (ComfyWorker::*enter)(Said...));
     void take(MachineReport report);
-    void left(std::string prompt_id);
+    void left(const PromptId& prompt);
     // Where it is ours to end, and does not do what it is told.
     void end_process();
 
@@ -118,6 +124,7 @@ private:
         jobs::StopRequest& stop,
         OwnerOf owner_of
     );
+    Task<Result<jobs::AttemptResult>> refuse() const;
     Task<Result<jobs::AttemptResult>> run_seated(
         std::shared_ptr<AttemptOrder> order, jobs::StopRequest& stop, Seat seat
     );
@@ -138,7 +145,8 @@ private:
 
     MachineReport known_;
     bool draining_ = false;
-    std::map<std::string, Taken> taken_;  // by prompt id
+    bool gives_back_ = false;
+    std::map<PromptId, Taken> taken_;
     std::vector<std::weak_ptr<MergedRun>> groups_;
     Time created_at_;
     Time last_active_at_;

@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/on_executor.hpp"
 #include "base/stall_watch.hpp"
 #include "fleet/comfy_worker.hpp"
 
@@ -12,6 +13,7 @@ namespace comfyd::fleet {
 namespace {
 
 constexpr int kQuestionsPerSecond = 128;
+constexpr Millis kLongWait = std::chrono::hours(1);
 
 // An engine is a process of ours on this machine: it comes back at once where it ends, and is ended
 // where it does not do what it is told.
@@ -46,6 +48,7 @@ Fleet::Fleet(
       engine_options_(for_engines(options_)),
       classes_(pool),
       processes_(core),
+      runs_changed_(core),
       changes_(std::make_shared<Changes>()),
       catalogue_(std::make_shared<workflow::Catalogue>(std::vector<workflow::Catalogue::Entry>())) {
 }
@@ -86,13 +89,14 @@ Result<> Fleet::add_engine(EngineConfig config) {
     );
     auto added = add(std::move(worker), engine_options_);
     update_catalogue();
+    tell_all_of_engine(members_.back());
     return added;
 }
 
 Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
     const std::string id = config.id;
     auto process = config.process;
-    const Lane& lane = lanes_[members_.size() % lanes_.size()];
+    const Lane& lane = lanes_[added_++ % lanes_.size()];
     auto worker = std::make_shared<ComfyWorker>(
         std::move(config),
         ComfyWorkerParts{
@@ -110,32 +114,47 @@ Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
                 update_catalogue();
                 changed(id);
             },
-            [this](const std::string& requirement) { return is_left_to_engine(requirement); }
+            [this](const Requirement& requirement) { return is_left_to_engine(requirement); }
         }
     );
     members_.push_back({worker, std::move(process)});
+    by_id_[id] = worker;
     if (started_) {
-        worker->start();
+        start(members_.back());
     }
     changed(id);
     return {};
 }
 
-bool Fleet::is_left_to_engine(const std::string& requirement) const {
+bool Fleet::is_left_to_engine(const Requirement& requirement) const {
     return options_.offload && std::ranges::any_of(members_, [&](const Member& member) {
                return member.process && !member.worker->is_draining() &&
                       member.worker->can_run(requirement);
            });
 }
 
+// What others may run depends on whether there is an engine.
+void Fleet::tell_all_of_engine(const Member& member) {
+    if (member.process && options_.offload) {
+        for (const Member& other : members_) {
+            changed(other.worker->id());
+        }
+    }
+}
+
 void Fleet::start() {
+    COMFYD_ON(core_);
     started_ = true;
     for (const Member& member : members_) {
-        if (member.process) {
-            member.process->start(processes_);
-        }
-        member.worker->start();
+        start(member);
     }
+}
+
+void Fleet::start(const Member& member) {
+    if (member.process) {
+        member.process->start(processes_);
+    }
+    member.worker->start();
 }
 
 Task<bool> Fleet::engines_are_up(Millis patience) {
@@ -152,7 +171,7 @@ Task<bool> Fleet::engines_are_up(Millis patience) {
 }
 
 std::uint64_t Fleet::engine_ends() const {
-    std::uint64_t ends = 0;
+    std::uint64_t ends = ends_before_;
     for (const Member& member : members_) {
         ends += member.process ? member.process->ends() : 0;
     }
@@ -160,22 +179,79 @@ std::uint64_t Fleet::engine_ends() const {
 }
 
 Task<> Fleet::stop() {
+    COMFYD_ON(core_);
     started_ = false;
-    for (const Member& member : members_) {
+    const std::vector<Member> members = members_;
+    for (const Member& member : members) {
         member.worker->cancel();
     }
-    for (const Member& member : members_) {
-        co_await member.worker->join();
-    }
-    for (const Member& member : members_) {
-        if (member.process) {
-            co_await member.process->stop();
-        }
+    for (const Member& member : members) {
+        co_await let_go(member);
     }
     processes_.cancel();
     while (processes_.size() > 0) {
         co_await processes_.join();
     }
+}
+
+// Ends the watching, and the process where it is ours.
+Task<> Fleet::let_go(Member member) {
+    member.worker->cancel();
+    co_await member.worker->join();
+    if (member.process) {
+        co_await member.process->stop();
+    }
+}
+
+Task<Result<>> Fleet::remove(std::string id, Millis patience) {
+    COMFYD_ON(core_);
+    Member* found = find_member(id);
+    if (found == nullptr) {
+        co_return fail(Code::not_found, "there is no worker '" + id + "'");
+    }
+    if (std::exchange(found->is_leaving, true)) {
+        co_return fail(Code::conflict, "the worker '" + id + "' is being removed already");
+    }
+    const Member member = *found;
+    member.worker->set_draining(true);
+    tell_all_of_engine(member);
+    auto finished = co_await finish_runs(member.worker, patience);
+    if (!finished) {
+        if (Member* still = find_member(id)) {
+            still->is_leaving = false;
+        }
+        co_return finished;
+    }
+    member.worker->give_back();  // to what is on its way there it is closed
+    co_await let_go(member);
+    ends_before_ += member.process ? member.process->ends() : 0;
+    std::erase_if(members_, [&member](const Member& other) {
+        return other.worker == member.worker;
+    });
+    by_id_.erase(id);
+    update_catalogue();
+    changed(id);
+    tell_all_of_engine(member);
+    co_return Result<>();
+}
+
+Task<Result<>> Fleet::finish_runs(std::shared_ptr<ComfyWorker> worker, Millis patience) {
+    using Ticks = std::chrono::steady_clock;
+    const auto began = Ticks::now();
+    bool is_given_back = false;
+    while (!worker->is_idle()) {
+        const auto left = patience - std::chrono::floor<Millis>(Ticks::now() - began);
+        if (left <= Millis(0) && !is_given_back) {
+            is_given_back = true;
+            worker->give_back();
+        }
+        co_await runs_changed_.wait_for(is_given_back ? kLongWait : std::min(left, kLongWait));
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return fail(Code::cancelled, "the removal of a worker was stopped");
+        }
+    }
+    co_return Result<>();
 }
 
 Result<> Fleet::drain(const std::string& id) {
@@ -190,7 +266,11 @@ Result<> Fleet::set_draining(const std::string& id, bool draining) {
     if (member == nullptr) {
         return fail(Code::not_found, "there is no worker '" + id + "'");
     }
+    if (member->is_leaving) {
+        return fail(Code::conflict, "the worker '" + id + "' is being removed");
+    }
     member->worker->set_draining(draining);
+    tell_all_of_engine(*member);
     return {};
 }
 
@@ -230,7 +310,7 @@ std::shared_ptr<const workflow::Catalogue> Fleet::catalogue() const {
 }
 
 Task<std::optional<workflow::PromptVerdict>> Fleet::judge(
-    json::object prompt, std::vector<std::string> targets, std::string requirement
+    json::object prompt, std::vector<std::string> targets, Requirement requirement
 ) {
     std::shared_ptr<ComfyWorker> chosen;
     for (const Member& member : members_) {
@@ -256,8 +336,8 @@ std::vector<std::shared_ptr<jobs::Worker>> Fleet::workers() const {
 }
 
 std::shared_ptr<jobs::Worker> Fleet::find(const std::string& id) const {
-    const Member* member = find_member(id);
-    return member == nullptr ? nullptr : member->worker;
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() ? nullptr : found->second;
 }
 
 void Fleet::on_change(OnChange callback) {
@@ -266,6 +346,7 @@ void Fleet::on_change(OnChange callback) {
 
 // Posted, because a worker calls this in the middle of its own changes.
 void Fleet::changed(const std::string& worker) {
+    runs_changed_.notify();
     const bool is_posted = !changes_->workers.empty();
     changes_->workers.insert(worker);
     if (is_posted) {
@@ -304,8 +385,8 @@ void Fleet::update_catalogue() {
     catalogue_ = std::move(made);
 }
 
-const Fleet::Member* Fleet::find_member(const std::string& id) const {
-    for (const Member& member : members_) {
+Fleet::Member* Fleet::find_member(const std::string& id) {
+    for (Member& member : members_) {
         if (member.worker->id() == id) {
             return &member;
         }

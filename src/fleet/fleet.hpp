@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "assets/store.hpp"
@@ -49,8 +50,13 @@ public:
     // Before or after start(). Code::invalid_argument for a URL that is none, Code::conflict for an
     // id that is taken.
     Result<> add_comfyui(WorkerConfig config);
-    // Before start(), which starts its process.
+    // Likewise; its process is started with it.
     Result<> add_engine(EngineConfig config);
+    // Takes a worker out while serving. It gets nothing more, and what it runs is finished; what
+    // has not ended within `patience` is given back, for another worker to do. Returns when it is
+    // gone; its id may be used again. Code::not_found; Code::conflict while it is being removed;
+    // Code::cancelled: it is still there, and drains.
+    Task<Result<>> remove(std::string id, Millis patience);
 
     void start();
     // True when every engine runs; false when one does not within `patience`.
@@ -61,7 +67,8 @@ public:
     // before.
     Task<> stop();
 
-    // A draining worker ends what it runs and gets nothing more. Code::not_found.
+    // A draining worker ends what it runs and gets nothing more. Code::not_found; Code::conflict
+    // for one that is being removed.
     Result<> drain(const std::string& id);
     Result<> resume(const std::string& id);
 
@@ -76,7 +83,7 @@ public:
     // What a worker that can run it says to a prompt before it is queued, its classes' own checks
     // included. nullopt: no capable worker has the node pack, or it did not answer in time.
     Task<std::optional<workflow::PromptVerdict>> judge(
-        json::object prompt, std::vector<std::string> targets, std::string requirement
+        json::object prompt, std::vector<std::string> targets, Requirement requirement
     );
 
     // What was learned of nodes, for whoever keeps it over a restart.
@@ -97,15 +104,20 @@ private:
     struct Member {
         std::shared_ptr<ComfyWorker> worker;
         std::shared_ptr<Supervisor> process;  // of an engine
+        bool is_leaving = false;
     };
 
     Result<> add(WorkerConfig config, const FleetOptions& options);
+    void start(const Member& member);
     bool may_ask(const std::string& tenant);
     static Task<> ask_for_input(const Member& member, std::string name, bool& found);
-    bool is_left_to_engine(const std::string& requirement) const;
+    bool is_left_to_engine(const Requirement& requirement) const;
     void changed(const std::string& worker);
     void update_catalogue();
-    const Member* find_member(const std::string& id) const;
+    Member* find_member(const std::string& id);
+    Task<Result<>> finish_runs(std::shared_ptr<ComfyWorker> worker, Millis patience);
+    Task<> let_go(Member member);
+    void tell_all_of_engine(const Member& member);
     Result<> set_draining(const std::string& id, bool draining);
 
     Executor core_;
@@ -120,6 +132,10 @@ private:
     TaskGroup processes_;  // of engines
     bool started_ = false;
     std::vector<Member> members_;
+    std::unordered_map<std::string, std::shared_ptr<ComfyWorker>> by_id_;
+    std::size_t added_ = 0;          // since the start
+    std::uint64_t ends_before_ = 0;  // of engines that were removed
+    Signal runs_changed_;
     std::shared_ptr<Changes> changes_;
     std::chrono::steady_clock::time_point asking_since_{};
     std::map<std::string, int> asked_;  // by tenant, since then

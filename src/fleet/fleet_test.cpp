@@ -33,14 +33,15 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
     EXPECT_TRUE(fleet_->catalogue()->has_pool("default"));
     EXPECT_TRUE(support::wait_until([&] { return changes > 0; }));
     EXPECT_TRUE(fleet_->catalogue()->knows_workers());
-    EXPECT_TRUE(fleet_->catalogue()->can_run("EmptyImage\nSaveImage"));
+    EXPECT_TRUE(fleet_->catalogue()->can_run(Requirement::decode("EmptyImage\nSaveImage")));
     on_core([&] {
         const auto worker = fleet_->find("gpu");
         EXPECT_TRUE(worker->available());
-        EXPECT_TRUE(worker->can_run("EmptyImage\nSaveImage"));
-        EXPECT_FALSE(worker->can_run("EmptyImage\nNobodyHasThis"));
-        EXPECT_TRUE(worker->can_run(workflow::with_pool("EmptyImage\nSaveImage", "default")));
-        EXPECT_FALSE(worker->can_run(workflow::with_pool("EmptyImage\nSaveImage", "gold")));
+        EXPECT_TRUE(worker->can_run(Requirement::decode("EmptyImage\nSaveImage")));
+        EXPECT_FALSE(worker->can_run(Requirement::decode("EmptyImage\nNobodyHasThis")));
+        EXPECT_TRUE(worker->can_run(Requirement::decode("EmptyImage\nSaveImage").in_pool("default"))
+        );
+        EXPECT_FALSE(worker->can_run(Requirement::decode("EmptyImage\nSaveImage").in_pool("gold")));
         EXPECT_THAT(worker->abilities(), testing::EndsWith("/default"));
         EXPECT_EQ(fleet_->find("other"), nullptr);
         EXPECT_EQ(fleet_->workers().size(), 1U);
@@ -212,7 +213,9 @@ TEST_F(FleetRoomTest, AWorkerWithTheNodePackJudgesPrompts) {
     start({.nodes_json = kPicky, .batch_pack = true});
     const auto judge = [this](const std::string& word, std::string requirement = "Picky") {
         json::object prompt{{"1", {{"class_type", "Picky"}, {"inputs", {{"word", word}}}}}};
-        return wait(fleet_->judge(std::move(prompt), {}, std::move(requirement)));
+        return wait(
+            fleet_->judge(std::move(prompt), {}, Requirement::decode(std::move(requirement)))
+        );
     };
     const auto good = judge("good");
     ASSERT_TRUE(good);
@@ -245,7 +248,8 @@ TEST_F(FleetRoomTest, AnotherFileStandsForOneThatIsStillToBeSent) {
         {"2", {{"class_type", "Picky"}, {"inputs", {{"word", "x"}, {"image", json::array{"1", 0}}}}}
         },
     };
-    const auto verdict = wait(fleet_->judge(std::move(prompt), {}, "LoadImage\nPicky"));
+    const auto verdict =
+        wait(fleet_->judge(std::move(prompt), {}, Requirement::decode("LoadImage\nPicky")));
     ASSERT_TRUE(verdict);
     EXPECT_TRUE(verdict->accepted) << json::serialize(verdict->node_errors);
 }
@@ -254,7 +258,7 @@ TEST_F(FleetRoomTest, WithoutTheNodePackNobodyJudges) {
     start({.nodes_json = kPicky});
     json::object prompt{{"1", {{"class_type", "Picky"}, {"inputs", {{"word", "bad"}}}}}};
     EXPECT_FALSE(fleet_->catalogue()->needs_worker_to_judge(prompt));
-    EXPECT_FALSE(wait(fleet_->judge(std::move(prompt), {}, "Picky")));
+    EXPECT_FALSE(wait(fleet_->judge(std::move(prompt), {}, Requirement::decode("Picky"))));
 }
 
 TEST_F(FleetRoomTest, AWorkerTellsTheNewNamesOfOldClasses) {

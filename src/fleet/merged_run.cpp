@@ -27,9 +27,9 @@ Error stopped(Code why) {
 
 }  // namespace
 
-MergedRun::MergedRun(Parts parts, std::string prompt_id, std::size_t members)
+MergedRun::MergedRun(Parts parts, PromptId prompt, std::size_t members)
     : parts_(std::move(parts)),
-      prompt_id_(std::move(prompt_id)),
+      prompt_(prompt),
       members_(members),
       stop_(parts_.core),
       work_(parts_.core) {}
@@ -159,7 +159,9 @@ Task<> MergedRun::drive() {
     if (separate) {
         log::info(
             "jobs run alone instead of together",
-            {{"prompt", prompt_id_}, {"jobs", count_here()}, {"why", outcome.error().message}}
+            {{"prompt", prompt_.to_string()},
+             {"jobs", count_here()},
+             {"why", outcome.error().message}}
         );
         separated_ = true;
         phase_ = Phase::alone;
@@ -180,7 +182,7 @@ Task<Result<jobs::AttemptResult>> MergedRun::run_merged() {
         }
         assignment.workflow = std::move(*prompt);
     }
-    log::debug("jobs run together", {{"prompt", prompt_id_}, {"jobs", count_here()}});
+    log::debug("jobs run together", {{"prompt", prompt_.to_string()}, {"jobs", count_here()}});
     owners_ = make_owners();
     auto result = co_await parts_.run(
         std::move(assignment),
@@ -215,7 +217,7 @@ Task<Result<std::string>> MergedRun::merge_workflows() {
     for (auto& [place, workflow] : done->workflows) {
         Member& member = members_[place];
         member.workflow = std::move(workflow);
-        member.narrator.emplace(member.assignment.prompt_id, parts_.clock);
+        member.narrator.emplace(member.assignment.prompt.to_string(), parts_.clock);
     }
     merged_ = std::make_shared<const workflow::Merged>(std::move(done->merged));
     co_return std::move(done->prompt);
@@ -227,7 +229,7 @@ jobs::Assignment MergedRun::merged_assignment() const {
     assignment.job = first->assignment.job;
     assignment.attempt = first->assignment.attempt;
     assignment.tenant = first->assignment.tenant;
-    assignment.prompt_id = prompt_id_;
+    assignment.prompt = prompt_;
     for (const Member& member : members_) {
         if (member.presence == Presence::here) {
             assignment.timeout = std::max(assignment.timeout, member.assignment.timeout);

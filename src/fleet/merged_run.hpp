@@ -42,7 +42,7 @@ public:
         std::function<std::shared_ptr<const workflow::NodeClasses>()> classes;
         Run run;
     };
-    MergedRun(Parts parts, std::string prompt_id, std::size_t members);
+    MergedRun(Parts parts, PromptId prompt, std::size_t members);
 
     // REQUIRES: the assignment names a place of this group that is still expected. `self` keeps the
     // run alive for the length of the call.
@@ -101,7 +101,7 @@ private:
     void narrate(Member& member, const std::string& node, const jobs::Progress& progress);
 
     Parts parts_;
-    const std::string prompt_id_;
+    const PromptId prompt_;
     std::vector<Member> members_;  // by place
     Phase phase_ = Phase::gathering;
     bool separated_ = false;  // the merged run failed, or there was none

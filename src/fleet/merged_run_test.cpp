@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kMergedId = "0192f0c4-0000-7000-8000-0000000000aa";
+const PromptId kMergedId = *PromptId::parse("0192f0c4-0000-7000-8000-0000000000aa");
 
 std::string text_to_image(const std::string& text, int seed) {
     auto prompt = *json::parse_object(R"({
@@ -125,7 +125,7 @@ TEST_F(MergedRunTest, WhoIsLeftOverRunsAlone) {
     on_core([&] { together->leave(1); });
     const auto result = end(*first);
     ASSERT_TRUE(result) << result.error().message;
-    EXPECT_EQ(executions(first->assignment.prompt_id), 1U);
+    EXPECT_EQ(executions(first->assignment.prompt), 1U);
     EXPECT_EQ(executions(kMergedId), 0U);
 }
 
@@ -172,7 +172,7 @@ TEST_F(MergedRunTest, AFailedRunIsRepeatedJobByJob) {
         const auto result = end(*run);
         ASSERT_TRUE(result) << result.error().message;
         EXPECT_EQ(result->outputs.size(), 1U);
-        EXPECT_EQ(executions(run->assignment.prompt_id), 1U);
+        EXPECT_EQ(executions(run->assignment.prompt), 1U);
     }
     EXPECT_EQ(executions(kMergedId), 1U);
 }
@@ -242,7 +242,7 @@ TEST_F(MergedRunTest, AWorkerThatForgotTheRunIsGivenEachJobAlone) {
     for (auto& run : runs) {
         const auto result = end(*run);
         ASSERT_TRUE(result) << result.error().message;
-        EXPECT_EQ(executions(run->assignment.prompt_id), 1U);
+        EXPECT_EQ(executions(run->assignment.prompt), 1U);
     }
 }
 

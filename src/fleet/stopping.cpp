@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/deadline.hpp"
+
 namespace comfyd::fleet {
 namespace {
 
@@ -15,18 +17,15 @@ Task<std::optional<Code>> wait_for_end(
     jobs::StopRequest& stop,
     Millis timeout
 ) {
-    using Ticks = std::chrono::steady_clock;
-    const bool limited = timeout > Millis(0);
-    const auto deadline = Ticks::now() + timeout;
+    const Deadline deadline = timeout > Millis(0) ? Deadline::in(timeout) : Deadline::never();
     while (!result) {
-        const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
         if (stop.reason) {
             co_return *stop.reason;
         }
-        if (limited && left <= Millis(0)) {
+        if (deadline.has_passed()) {
             co_return Code::execution_timeout;
         }
-        co_await stop.requested.wait_for(limited ? std::min(left, kLongWait) : kLongWait);
+        co_await stop.requested.wait_for(std::min(deadline.left(), kLongWait));
         const bool abandoned = co_await is_cancelled();
         if (abandoned && !result) {
             co_return Code::shutting_down;

@@ -195,7 +195,7 @@ protected:
     jobs::Assignment assignment(std::string workflow) {
         jobs::Assignment made;
         made.job = JobId::make(clock_.now());
-        made.prompt_id = Uuid::make(clock_.now()).to_string();
+        made.prompt = PromptId::make(clock_.now());
         made.tenant = "local";
         made.workflow = std::move(workflow);
         made.timeout = Millis(20'000);
@@ -258,9 +258,9 @@ protected:
         auto made = begin(std::move(assignment));
         return end(*made);
     }
-    std::uint64_t executions(const std::string& prompt_id) {
+    std::uint64_t executions(const PromptId& prompt) {
         const auto counts = comfy_->executions();
-        const auto found = counts.by_prompt_id.find(prompt_id);
+        const auto found = counts.by_prompt_id.find(prompt.to_string());
         return found == counts.by_prompt_id.end() ? 0 : found->second;
     }
 

@@ -84,7 +84,7 @@ Assignment AttemptStart::make_assignment(Attempt& attempt, bool is_reattached) c
     Assignment assignment;
     assignment.job = attempt.id;
     assignment.attempt = attempt.job.attempt;
-    assignment.prompt_id = prompt_id(attempt.id, attempt.job.attempt);
+    assignment.prompt = prompt_id(attempt.id, attempt.job.attempt);
     assignment.tenant = attempt.job.tenant;
     assignment.workflow = std::move(attempt.spec->workflow);
     assignment.extra_data = std::move(attempt.spec->extra_data);

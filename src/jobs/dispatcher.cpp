@@ -13,9 +13,10 @@ namespace {
 
 void tell_of(Placement& placement, const Fleet& fleet, const std::set<std::string>& workers) {
     for (const std::string& id : workers) {
-        const auto known = placement.find(id);
-        if (const auto worker = known ? known : fleet.find(id)) {
+        if (const auto worker = fleet.find(id)) {
             placement.update(worker);
+        } else {
+            placement.remove(id);
         }
     }
 }

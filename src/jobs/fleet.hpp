@@ -35,7 +35,7 @@ public:
 struct Assignment {
     JobId job;
     int attempt = 1;
-    std::string prompt_id;
+    PromptId prompt;
     std::string tenant;
     std::string workflow;  // JSON text; may hold asset references, which the runner uploads first
     json::object extra_data;
@@ -131,9 +131,7 @@ public:
     virtual const std::string& id() const = 0;
     // Ready to take one more job now.
     virtual bool available() const = 0;
-    // Has every node class of the requirement (a sorted list, one class a line), and is of the pool
-    // that it may name.
-    virtual bool can_run(const std::string& requirement) const = 0;
+    virtual bool can_run(const Requirement& requirement) const = 0;
     // Jobs that keep it from others now; those whose results are only being fetched do not.
     virtual std::size_t running() const { return available() ? 0 : 1; }
     // can_run() answers alike for all workers with the same text and as long as it is the same.
@@ -153,8 +151,8 @@ public:
     // It can run several jobs of one shape as one prompt.
     virtual bool merges() const { return false; }
     // For jobs of one shape that are to run as one prompt; nullptr: this worker runs each alone.
-    virtual std::shared_ptr<RunGroup> make_group(std::string prompt_id, std::size_t members) {
-        static_cast<void>(prompt_id), static_cast<void>(members);
+    virtual std::shared_ptr<RunGroup> make_group(PromptId prompt, std::size_t members) {
+        static_cast<void>(prompt), static_cast<void>(members);
         return nullptr;
     }
 
@@ -178,7 +176,8 @@ public:
     virtual ~Fleet() = default;
     virtual std::vector<std::shared_ptr<Worker>> workers() const = 0;
     virtual std::shared_ptr<Worker> find(const std::string& id) const = 0;
-    // Called whenever workers may have become available or capable, with their ids.
+    // Called whenever workers may have become available or capable, have come or have left, with
+    // their ids. Under the id of one that has left there may be another.
     using OnChange = std::function<void(const std::set<std::string>& workers)>;
     virtual void on_change(OnChange callback) = 0;
 };

@@ -317,8 +317,8 @@ std::optional<Millis> Job::execution_time() const {
     return std::max(Millis(0), *finished_at - *started_at);
 }
 
-std::string prompt_id(const JobId& job, int attempt) {
-    return Uuid::derive(job.uuid, "attempt " + std::to_string(attempt)).to_string();
+PromptId prompt_id(const JobId& job, int attempt) {
+    return {Uuid::derive(job.uuid, "attempt " + std::to_string(attempt))};
 }
 
 std::uint64_t next_sequence_block(std::uint64_t last) {

@@ -84,7 +84,7 @@ struct Spec {
     std::string idempotency_key;  // empty: none. Unique per tenant for 24 hours
     std::string request_hash;     // of everything that makes two requests the same
     int node_count = 0;
-    std::string requirement;           // the node classes it needs: sorted, unique, one a line
+    Requirement requirement;           // of the worker that may run it
     scheduler::ProfilePtr profile{};   // with the same requirement; null: only that is known
     std::vector<std::string> targets;  // output nodes to run; empty: all
     std::optional<bool> reuse{};       // asked for; nullopt: as it is set for the tenant
@@ -131,7 +131,7 @@ struct Failure {
 
 // A prompt that a job shares with others, and which of them it is. Its event `started` tells of it.
 struct SharedRun {
-    std::string prompt_id;
+    PromptId prompt;
     std::size_t place = 0;
 
     json::object to_json() const;
@@ -177,7 +177,7 @@ struct Job {
 
 // The id under which ComfyUI knows an attempt. Derived, so that after a crash we recognise our own
 // prompts.
-std::string prompt_id(const JobId& job, int attempt);
+PromptId prompt_id(const JobId& job, int attempt);
 
 // Progress of a running attempt: always a full snapshot.
 struct Progress {

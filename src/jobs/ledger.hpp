@@ -54,7 +54,7 @@ struct Page {
 // What recovery needs of a job that had not ended.
 struct Unfinished {
     Job job;
-    std::string requirement;          // as in its Spec
+    Requirement requirement;          // as in its Spec
     scheduler::ProfilePtr profile{};  // likewise
 };
 

@@ -26,11 +26,6 @@ double seconds_between(Time then, Time now) {
 
 }  // namespace
 
-std::shared_ptr<Worker> Placement::find(const std::string& worker) const {
-    const auto known = workers_.find(worker);
-    return known == workers_.end() ? nullptr : known->second.worker;
-}
-
 const std::string* Placement::gpu_type(const std::string& worker) const {
     const auto known = workers_.find(worker);
     return known == workers_.end() ? nullptr : &known->second.gpu_type;
@@ -63,6 +58,10 @@ void Placement::give_up_finished(const Known& known) {
 
 void Placement::update(const std::shared_ptr<Worker>& worker) {
     Known& known = workers_[worker->id()];
+    if (known.worker && known.worker != worker) {  // another, by the name of one that has left
+        scheduler_.remove_worker(worker->id());
+        known = {};
+    }
     known.worker = worker;
     give_up_finished(known);
     const WorkerInfo info = worker->info();
@@ -92,11 +91,16 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
     }
     known.told = std::move(told);
     known.gpu_type = state.gpu_type;
-    state.can_run = [seen = std::weak_ptr<Worker>(worker)](const std::string& requirement) {
+    state.can_run = [seen = std::weak_ptr<Worker>(worker)](const Requirement& requirement) {
         const auto asked = seen.lock();
         return asked && asked->can_run(requirement);
     };
     scheduler_.set_worker(std::move(state));
+}
+
+void Placement::remove(const std::string& worker) {
+    workers_.erase(worker);
+    scheduler_.remove_worker(worker);
 }
 
 std::shared_ptr<Worker> Placement::confirm(const scheduler::Decision& decision) {

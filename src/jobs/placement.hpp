@@ -29,8 +29,8 @@ public:
 
     // Something about it may have changed, or it is new.
     void update(const std::shared_ptr<Worker>& worker);
-    // nullptr: never seen.
-    std::shared_ptr<Worker> find(const std::string& worker) const;
+    // It has left the fleet. Attempts that are on their way to it keep it.
+    void remove(const std::string& worker);
     std::size_t worker_count() const { return workers_.size(); }
     // Of this worker, or of any one; nullptr: it was never seen, or none was.
     const std::string* gpu_type(const std::string& worker) const;

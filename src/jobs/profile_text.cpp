@@ -46,7 +46,7 @@ std::string encode_profile(const Profile& profile) {
     return json::serialize(out);
 }
 
-scheduler::ProfilePtr decode_profile(std::string_view text, std::string requirement) {
+scheduler::ProfilePtr decode_profile(std::string_view text, Requirement requirement) {
     auto profile = std::make_shared<Profile>();
     profile->requirement = std::move(requirement);
     const auto parsed =

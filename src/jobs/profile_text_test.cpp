@@ -7,7 +7,7 @@ namespace {
 
 TEST(ProfileText, SurvivesTheLedger) {
     scheduler::Profile profile;
-    profile.requirement = "KSampler\nSaveImage";
+    profile.requirement = Requirement::decode("KSampler\nSaveImage");
     profile.models = {{"checkpoint/a", 5}, {"lora/b", 1ULL << 40}};
     profile.shape = "abc";
     profile.work_units = 12.5;
@@ -23,8 +23,8 @@ TEST(ProfileText, SurvivesTheLedger) {
     EXPECT_TRUE(back->can_be_merged);
     EXPECT_EQ(back->requirement, profile.requirement);
     for (const char* bad : {"", "[]", "{", R"({"models":[1,{}],"seconds":"x","vram_bytes":-1})"}) {
-        EXPECT_EQ(decode_profile(bad, "A")->requirement, "A") << bad;
-        EXPECT_EQ(decode_profile(bad, "A")->vram_bytes, 0U) << bad;
+        EXPECT_EQ(decode_profile(bad, Requirement::decode("A"))->requirement.encoded(), "A") << bad;
+        EXPECT_EQ(decode_profile(bad, Requirement::decode("A"))->vram_bytes, 0U) << bad;
     }
 }
 

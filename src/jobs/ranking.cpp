@@ -7,7 +7,7 @@
 
 namespace comfyd::jobs {
 
-scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement) {
+scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const Requirement& requirement) {
     if (!profile) {
         auto plain = std::make_shared<scheduler::Profile>();
         plain->requirement = requirement;

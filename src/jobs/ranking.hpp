@@ -16,7 +16,7 @@
 namespace comfyd::jobs {
 
 // The profile of a job; where none was made, one that says what the job requires and no more.
-scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const std::string& requirement);
+scheduler::ProfilePtr known_profile(scheduler::ProfilePtr profile, const Requirement& requirement);
 
 // For scheduler::JobKeys; the same in one process only.
 std::uint64_t content_of(const Spec& spec);

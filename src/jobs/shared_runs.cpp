@@ -20,8 +20,8 @@ void SharedRuns::launch(const scheduler::Decision& decision) {
     std::shared_ptr<RunGroup> group;
     SharedRun shared;
     if (placement_.may_share(decision, *worker)) {
-        shared.prompt_id = Uuid::make(clock_.now()).to_string();
-        group = worker->make_group(shared.prompt_id, 1 + decision.riders.size());
+        shared.prompt = PromptId::make(clock_.now());
+        group = worker->make_group(shared.prompt, 1 + decision.riders.size());
     }
     if (!group) {
         launch_alone(decision, worker);
@@ -65,9 +65,9 @@ void SharedRuns::put_riders_back(const scheduler::Decision& decision) {
 }
 
 void SharedRuns::reattach(std::vector<FoundAgain> found) {
-    std::map<std::pair<std::string, std::string>, std::vector<FoundAgain>> by_run;
+    std::map<std::pair<std::string, PromptId>, std::vector<FoundAgain>> by_run;
     for (FoundAgain& job : found) {
-        by_run[{job.job.worker, job.job.shared->prompt_id}].push_back(std::move(job));
+        by_run[{job.job.worker, job.job.shared->prompt}].push_back(std::move(job));
     }
     for (auto& [run, jobs] : by_run) {
         reattach_together(std::move(jobs));
@@ -84,7 +84,7 @@ void SharedRuns::reattach_together(std::vector<FoundAgain> together) {
     }
     const Job& first = together.front().job;
     const auto worker = fleet_.find(first.worker);
-    const auto group = worker ? worker->make_group(first.shared->prompt_id, places) : nullptr;
+    const auto group = worker ? worker->make_group(first.shared->prompt, places) : nullptr;
     if (group) {
         count_running(together);
     }

@@ -87,7 +87,7 @@ std::optional<Event> warn(Change& accepted, const Spec& spec) {
 }
 
 json::object SharedRun::to_json() const {
-    return {{"prompt_id", prompt_id}, {"place", static_cast<std::int64_t>(place)}};
+    return {{"prompt_id", prompt.to_string()}, {"place", static_cast<std::int64_t>(place)}};
 }
 
 Result<Change> start(

@@ -63,7 +63,7 @@ TEST_P(JobContract, EveryFieldOfAChangedJobComesBack) {
     job = commit(jobs::retry_later(job, failure, clock_.now() + Millis(1'000), 7, clock_.now()));
     EXPECT_EQ(describe(find(job.id)), describe(job));
     job = commit(jobs::requeue(job, 8, clock_.now()));
-    job = start(job, jobs::SharedRun{"0199-prompt", 3});
+    job = start(job, jobs::SharedRun{PromptId::make(clock_.now()), 3});
     EXPECT_FALSE(find(job.id).failure);
     EXPECT_EQ(describe(find(job.id)), describe(job));
     const json::object ui{
@@ -345,7 +345,7 @@ TEST_P(JobContract, UnfinishedJobsComeOldestFirstInPages) {
     std::vector<JobId> open;
     for (int i = 0; i < 25; ++i) {
         auto spec = simple_spec();
-        spec.requirement = "Class" + std::to_string(i);
+        spec.requirement = Requirement::of({{"Class" + std::to_string(i)}});
         if (i % 2 == 0) {
             auto profile = std::make_shared<scheduler::Profile>();
             profile->requirement = spec.requirement;
@@ -378,7 +378,7 @@ TEST_P(JobContract, UnfinishedJobsComeOldestFirstInPages) {
             ASSERT_EQ(entry.profile == nullptr, spec->profile == nullptr);
             if (entry.profile) {
                 EXPECT_EQ(entry.profile->requirement, spec->requirement);
-                EXPECT_EQ("Class" + entry.profile->shape.substr(5), spec->requirement);
+                EXPECT_EQ("Class" + entry.profile->shape.substr(5), spec->requirement.encoded());
                 EXPECT_EQ(entry.profile->models, spec->profile->models);
                 EXPECT_EQ(entry.profile->models[0].bytes, 4'000'000'000U);
                 EXPECT_EQ(spec->profile->vram_bytes, 6'000'000'000U);

@@ -46,7 +46,9 @@ jobs::NewJob make_new(const Clock& clock) {
     jobs::NewJob job;
     job.spec.dialect = "comfy-v2";
     job.spec.workflow = workflow;
-    job.spec.requirement = "CLIPTextEncode\nCheckpointLoaderSimple\nKSampler\nSaveImage\nVAEDecode";
+    job.spec.requirement =
+        Requirement::decode("CLIPTextEncode\nCheckpointLoaderSimple\nKSampler\nSaveImage\nVAEDecode"
+        );
     job.spec.request_hash = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
     const Time now = clock.now();
     job.change = jobs::make_job(JobId::make(now), job.spec, now);

@@ -205,7 +205,7 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     open();
     const auto alone = accept();
     const auto shares = accept();
-    const jobs::SharedRun shared{"prompt-of-many", 2};
+    const jobs::SharedRun shared{PromptId::make(clock_.now()), 2};
     await_value(ledger_->commit(get(jobs::start(alone, "w", 2, clock_.now()))));
     await_value(ledger_->commit(get(jobs::start(shares, "w", 2, clock_.now(), shared))));
     ledger_.reset();
@@ -217,7 +217,7 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     EXPECT_FALSE(await_value(ledger_->find(alone.id)).value().shared);
     const auto found = await_value(ledger_->find(shares.id)).value().shared;
     ASSERT_TRUE(found);
-    EXPECT_EQ(found->prompt_id, shared.prompt_id);
+    EXPECT_EQ(found->prompt, shared.prompt);
     EXPECT_EQ(found->place, shared.place);
 }
 

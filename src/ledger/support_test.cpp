@@ -124,7 +124,7 @@ json::object describe(const jobs::Spec& spec) {
         {"idempotency_key", spec.idempotency_key},
         {"request_hash", spec.request_hash},
         {"node_count", spec.node_count},
-        {"requirement", spec.requirement},
+        {"requirement", spec.requirement.encoded()},
     };
 }
 
@@ -159,7 +159,7 @@ jobs::Spec simple_spec(std::string tenant) {
     spec.tenant = std::move(tenant);
     spec.dialect = "comfy-v2";
     spec.workflow = R"({"1":{"class_type":"SaveImage","inputs":{}}})";
-    spec.requirement = "SaveImage";
+    spec.requirement = Requirement::decode("SaveImage");
     return spec;
 }
 
@@ -186,7 +186,7 @@ jobs::Spec full_spec() {
     spec.idempotency_key = "key-1";
     spec.request_hash = "abc123";
     spec.node_count = 11;
-    spec.requirement = "KSampler\nSaveImage";
+    spec.requirement = Requirement::decode("KSampler\nSaveImage");
     return spec;
 }
 

@@ -116,7 +116,7 @@ private:
         const Url& url,
         const Sink& sink,
         const Absorb& absorb,
-        Ticks::time_point deadline
+        Deadline deadline
     );
     Task<error_code> receive(
         ClientConnection& connection,
@@ -208,7 +208,7 @@ Task<Result<ClientResponse>> Client::Impl::perform(
     ClientRequest request, Sink sink, Absorb absorb
 ) {
     const auto self = shared_from_this();
-    const auto deadline = Ticks::now() + request.timeout;
+    const Deadline deadline = Deadline::in(request.timeout);
     auto url = Url::parse(request.url);
     if (!url) {
         co_return fail(std::move(url.error()));
@@ -253,7 +253,7 @@ Task<Attempt> Client::Impl::attempt(
     const Url& url,
     const Sink& sink,
     const Absorb& absorb,
-    Ticks::time_point deadline
+    Deadline deadline
 ) {
     Attempt tried;
     const bool stop = co_await is_cancelled();
@@ -369,7 +369,7 @@ Task<Result<std::unique_ptr<WebSocket>>> Client::Impl::connect(
     std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
 ) {
     const auto self = shared_from_this();
-    const auto deadline = Ticks::now() + timeout;
+    const Deadline deadline = Deadline::in(timeout);
     auto url = Url::parse(text);
     if (!url) {
         co_return fail(std::move(url.error()));
@@ -382,7 +382,7 @@ Task<Result<std::unique_ptr<WebSocket>>> Client::Impl::connect(
     if (!opened) {
         co_return fail(opened.error());
     }
-    const auto left = std::max(std::chrono::ceil<Millis>(deadline - Ticks::now()), Millis(1));
+    const auto left = std::max(deadline.left(), Millis(1));
     auto socket = co_await open_websocket(
         std::move((*opened)->stream), *url, std::move(options), left, options_.user_agent
     );

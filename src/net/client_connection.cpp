@@ -56,13 +56,11 @@ void TimeGuard::stop() {
     state_->timer.cancel();
 }
 
-void TimeGuard::watch(
-    const std::shared_ptr<ClientConnection>& connection, Ticks::time_point until
-) {
+void TimeGuard::watch(const std::shared_ptr<ClientConnection>& connection, Deadline until) {
     stop();
     state_->target = connection;
     state_->fired = false;
-    state_->timer.expires_at(until);
+    state_->timer.expires_at(until.at());
     state_->timer.async_wait([state = state_,
                               generation = state_->generation](const error_code& error) {
         if (error || generation != state->generation) {
@@ -105,14 +103,9 @@ Error no_public_address(const Url& url) {
     );
 }
 
-Millis time_left(Ticks::time_point deadline) {
-    const auto left = std::chrono::ceil<Millis>(deadline - Ticks::now());
-    return std::max(left, Millis(0));
-}
-
 }  // namespace
 
-Task<Result<std::vector<SocketName>>> Connector::resolve(Url url, Ticks::time_point deadline) {
+Task<Result<std::vector<SocketName>>> Connector::resolve(Url url, Deadline deadline) {
     if (!url.socket.empty()) {
         const auto name = local_name(url.socket);
         if (!name) {
@@ -138,7 +131,7 @@ Task<Result<std::vector<SocketName>>> Connector::resolve(Url url, Ticks::time_po
             lookup->finished.notify();
         }
     );
-    co_await lookup->finished.wait_for(time_left(deadline));
+    co_await lookup->finished.wait_for(deadline.left());
     if (!lookup->done) {
         lookup->resolver.cancel();
         const bool stop = co_await is_cancelled();
@@ -159,7 +152,7 @@ Task<Result<std::vector<SocketName>>> Connector::resolve(Url url, Ticks::time_po
 }
 
 Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
-    Url url, bool verify_tls, Ticks::time_point deadline
+    Url url, bool verify_tls, Deadline deadline
 ) {
     const auto names = co_await resolve(url, deadline);
     if (!names) {
@@ -183,7 +176,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
             continue;
         }
         auto connection = std::make_shared<ClientConnection>(executor_);
-        guard.watch(connection, std::min(deadline, Ticks::now() + options_.connect_timeout));
+        guard.watch(connection, deadline.or_in(options_.connect_timeout));
         error_code error;
         co_await connection->stream.socket().async_connect(
             name, asio::redirect_error(kAwait, error)
@@ -191,7 +184,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
         if (error == boost::system::errc::no_such_file_or_directory) {
             error = asio::error::connection_refused;  // nobody listens where there is no socket
         }
-        if (guard.fired() && Ticks::now() < deadline) {
+        if (guard.fired() && !deadline.has_passed()) {
             const auto seconds = std::to_string(options_.connect_timeout.count());
             last = Error(
                 Code::connection_failed,
@@ -226,10 +219,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
 }
 
 Task<Result<>> Connector::shake_hands(
-    std::shared_ptr<ClientConnection> connection,
-    Url url,
-    bool verify_tls,
-    Ticks::time_point deadline
+    std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Deadline deadline
 ) {
     const auto context = tls_context(verify_tls);
     if (!context) {
@@ -249,11 +239,11 @@ Task<Result<>> Connector::shake_hands(
         tls.set_verify_callback(asio::ssl::host_name_verification(url.host), error);
     }
     TimeGuard guard(executor_);
-    guard.watch(connection, std::min(deadline, Ticks::now() + options_.connect_timeout));
+    guard.watch(connection, deadline.or_in(options_.connect_timeout));
     co_await tls.async_handshake(
         asio::ssl::stream_base::client, asio::redirect_error(kAwait, error)
     );
-    if (guard.fired() && Ticks::now() < deadline) {
+    if (guard.fired() && !deadline.has_passed()) {
         co_return fail(
             Code::connection_failed, origin_name(url) + ": the TLS handshake took too long"
         );

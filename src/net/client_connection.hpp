@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "net/client.hpp"
 #include "net/stream.hpp"
 
@@ -25,7 +26,7 @@ public:
     TimeGuard(const TimeGuard&) = delete;
     TimeGuard& operator=(const TimeGuard&) = delete;
 
-    void watch(const std::shared_ptr<ClientConnection>& connection, Ticks::time_point until);
+    void watch(const std::shared_ptr<ClientConnection>& connection, Deadline until);
     void stop();
     bool fired() const;
 
@@ -40,16 +41,13 @@ public:
 
     // A new connection to the URL's host, TLS included. `deadline` is the whole operation's.
     Task<Result<std::shared_ptr<ClientConnection>>> open(
-        Url url, bool verify_tls, Ticks::time_point deadline
+        Url url, bool verify_tls, Deadline deadline
     );
 
 private:
-    Task<Result<std::vector<SocketName>>> resolve(Url url, Ticks::time_point deadline);
+    Task<Result<std::vector<SocketName>>> resolve(Url url, Deadline deadline);
     Task<Result<>> shake_hands(
-        std::shared_ptr<ClientConnection> connection,
-        Url url,
-        bool verify_tls,
-        Ticks::time_point deadline
+        std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Deadline deadline
     );
     bool may_connect(const SocketName& name) const;
     Result<asio::ssl::context*> tls_context(bool verify);

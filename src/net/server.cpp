@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
+#include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "net/local_listener.hpp"
 #include "net/server_connection.hpp"
@@ -307,10 +308,10 @@ void Server::stop(Millis grace) {
             end->set_value();
         });
     }
-    const auto deadline = Ticks::now() + grace;
+    const Deadline deadline = Deadline::in(grace);
     bool all_ended = true;
     for (const auto& end : ends) {
-        all_ended = end.wait_until(deadline) == std::future_status::ready && all_ended;
+        all_ended = end.wait_until(deadline.at()) == std::future_status::ready && all_ended;
     }
     if (!all_ended) {
         for (const auto& shard : impl_->shards) {

@@ -8,14 +8,14 @@ namespace comfyd::notify {
 
 bool Lanes::add(Attempt attempt) {
     COMFYD_ASSERT(!contains(attempt.delivery.job));
-    const std::string origin = attempt.origin;
-    Lane& lane = lanes_[origin];
-    if (lane.waiting.size() >= limits_.waiting_per_origin_max) {
+    const std::string name = attempt.lane;
+    Lane& lane = lanes_[name];
+    if (lane.waiting.size() >= limits_.waiting_per_lane_max) {
         return false;
     }
     jobs_.insert(attempt.delivery.job);
     lane.waiting.push_back(std::move(attempt));
-    give_turn(origin, lane);
+    give_turn(name, lane);
     return true;
 }
 
@@ -23,20 +23,20 @@ std::optional<Attempt> Lanes::take() {
     if (in_flight_ >= limits_.in_flight_max || turns_.empty()) {
         return std::nullopt;
     }
-    const std::string origin = std::move(turns_.front());
+    const std::string name = std::move(turns_.front());
     turns_.pop_front();
-    Lane& lane = lanes_.at(origin);
+    Lane& lane = lanes_.at(name);
     lane.has_turn = false;
     Attempt attempt = std::move(lane.waiting.front());
     lane.waiting.pop_front();
     ++lane.in_flight;
     ++in_flight_;
-    give_turn(origin, lane);
+    give_turn(name, lane);
     return attempt;
 }
 
-void Lanes::done(const JobId& job, const std::string& origin) {
-    const auto found = lanes_.find(origin);
+void Lanes::done(const JobId& job, const std::string& name) {
+    const auto found = lanes_.find(name);
     COMFYD_ASSERT(found != lanes_.end() && found->second.in_flight > 0);
     jobs_.erase(job);
     --in_flight_;
@@ -45,14 +45,14 @@ void Lanes::done(const JobId& job, const std::string& origin) {
         lanes_.erase(found);
         return;
     }
-    give_turn(origin, found->second);
+    give_turn(name, found->second);
 }
 
-void Lanes::give_turn(const std::string& origin, Lane& lane) {
+void Lanes::give_turn(const std::string& name, Lane& lane) {
     if (!lane.has_turn && !lane.waiting.empty() &&
-        lane.in_flight < limits_.in_flight_per_origin_max) {
+        lane.in_flight < limits_.in_flight_per_lane_max) {
         lane.has_turn = true;
-        turns_.push_back(origin);
+        turns_.push_back(name);
     }
 }
 

@@ -1,4 +1,4 @@
-// Decides which delivery is attempted next: one lane per origin, first come first served in it,
+// Decides which delivery is attempted next: one lane per receiver, first come first served in it,
 // lanes in turn. So a receiver that is slow or dead fills its own lane and no other.
 //
 // Plain state of one executor; no I/O. A job has at most one delivery in here, from add() to
@@ -13,6 +13,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "notify/channel.hpp"
 #include "notify/outbox.hpp"
 #include "notify/progress_news.hpp"
 
@@ -20,8 +21,8 @@ namespace comfyd::notify {
 
 struct Attempt {
     Delivery delivery;
-    jobs::Webhook webhook;
-    std::string origin;  // "https://example.com:8443"
+    Target target;
+    std::string lane;  // as its channel says
     // Set: progress, which is sent once and of which the outbox knows nothing.
     std::shared_ptr<const ProgressNews::News> progress{};
 };
@@ -30,19 +31,19 @@ class Lanes {
 public:
     struct Limits {
         std::size_t in_flight_max;
-        std::size_t in_flight_per_origin_max;
-        std::size_t waiting_per_origin_max;
+        std::size_t in_flight_per_lane_max;
+        std::size_t waiting_per_lane_max;
     };
     explicit Lanes(Limits limits) : limits_(limits) {}
 
     bool contains(const JobId& job) const { return jobs_.contains(job); }
     std::size_t size() const { return jobs_.size(); }
 
-    // False when the origin's lane is full. REQUIRES: !contains(attempt.delivery.job)
+    // False when its lane is full. REQUIRES: !contains(attempt.delivery.job)
     bool add(Attempt attempt);
     // The next one that may start now; it counts as in flight until done().
     std::optional<Attempt> take();
-    void done(const JobId& job, const std::string& origin);
+    void done(const JobId& job, const std::string& name);
 
 private:
     struct Lane {
@@ -50,12 +51,12 @@ private:
         std::size_t in_flight = 0;
         bool has_turn = false;  // is in turns_
     };
-    void give_turn(const std::string& origin, Lane& lane);
+    void give_turn(const std::string& name, Lane& lane);
 
     Limits limits_;
     std::size_t in_flight_ = 0;
     std::map<std::string, Lane> lanes_;
-    std::deque<std::string> turns_;  // origins that have somebody waiting and a place free
+    std::deque<std::string> turns_;  // lanes that have somebody waiting and a place free
     std::unordered_set<JobId> jobs_;
 };
 

@@ -5,29 +5,28 @@
 namespace comfyd::notify {
 namespace {
 
-Attempt to(const std::string& origin) {
+Attempt to(const std::string& lane) {
     Attempt attempt;
     attempt.delivery.job = JobId::make(Time());
-    attempt.origin = origin;
+    attempt.lane = lane;
     return attempt;
 }
 
 TEST(Lanes, OriginsTakeTurns) {
-    Lanes lanes({.in_flight_max = 10, .in_flight_per_origin_max = 10, .waiting_per_origin_max = 10}
-    );
+    Lanes lanes({.in_flight_max = 10, .in_flight_per_lane_max = 10, .waiting_per_lane_max = 10});
     for (int i = 0; i < 3; ++i) {
         ASSERT_TRUE(lanes.add(to("a")));
     }
     ASSERT_TRUE(lanes.add(to("b")));
     std::string order;
     while (auto attempt = lanes.take()) {
-        order += attempt->origin;
+        order += attempt->lane;
     }
     EXPECT_EQ(order, "abaa");
 }
 
 TEST(Lanes, AnOriginGetsOnlyItsShare) {
-    Lanes lanes({.in_flight_max = 10, .in_flight_per_origin_max = 2, .waiting_per_origin_max = 10});
+    Lanes lanes({.in_flight_max = 10, .in_flight_per_lane_max = 2, .waiting_per_lane_max = 10});
     for (int i = 0; i < 5; ++i) {
         ASSERT_TRUE(lanes.add(to("a")));
     }
@@ -38,7 +37,7 @@ TEST(Lanes, AnOriginGetsOnlyItsShare) {
     ASSERT_TRUE(lanes.add(to("b")));
     const auto other = lanes.take();
     ASSERT_TRUE(other);
-    EXPECT_EQ(other->origin, "b");
+    EXPECT_EQ(other->lane, "b");
     lanes.done(first->delivery.job, "a");
     EXPECT_FALSE(lanes.contains(first->delivery.job));
     EXPECT_TRUE(lanes.take());
@@ -46,20 +45,20 @@ TEST(Lanes, AnOriginGetsOnlyItsShare) {
 }
 
 TEST(Lanes, TheTotalIsLimited) {
-    Lanes lanes({.in_flight_max = 1, .in_flight_per_origin_max = 1, .waiting_per_origin_max = 10});
+    Lanes lanes({.in_flight_max = 1, .in_flight_per_lane_max = 1, .waiting_per_lane_max = 10});
     ASSERT_TRUE(lanes.add(to("a")));
     ASSERT_TRUE(lanes.add(to("b")));
     const auto first = lanes.take();
     ASSERT_TRUE(first);
     EXPECT_FALSE(lanes.take());
-    lanes.done(first->delivery.job, first->origin);
+    lanes.done(first->delivery.job, first->lane);
     const auto second = lanes.take();
     ASSERT_TRUE(second);
-    EXPECT_EQ(second->origin, "b");
+    EXPECT_EQ(second->lane, "b");
 }
 
 TEST(Lanes, AFullLaneRefuses) {
-    Lanes lanes({.in_flight_max = 1, .in_flight_per_origin_max = 1, .waiting_per_origin_max = 2});
+    Lanes lanes({.in_flight_max = 1, .in_flight_per_lane_max = 1, .waiting_per_lane_max = 2});
     ASSERT_TRUE(lanes.add(to("a")));
     ASSERT_TRUE(lanes.add(to("a")));
     const Attempt refused = to("a");
@@ -70,7 +69,7 @@ TEST(Lanes, AFullLaneRefuses) {
 }
 
 TEST(Lanes, KnowsAJobUntilItIsDone) {
-    Lanes lanes({.in_flight_max = 1, .in_flight_per_origin_max = 1, .waiting_per_origin_max = 2});
+    Lanes lanes({.in_flight_max = 1, .in_flight_per_lane_max = 1, .waiting_per_lane_max = 2});
     const Attempt attempt = to("a");
     ASSERT_TRUE(lanes.add(attempt));
     EXPECT_TRUE(lanes.contains(attempt.delivery.job));

@@ -13,6 +13,7 @@
 #include "base/mutex.hpp"
 #include "base/time.hpp"
 #include "jobs/job.hpp"
+#include "notify/channel.hpp"
 
 namespace comfyd::notify {
 
@@ -22,7 +23,7 @@ public:
 
     struct News {
         jobs::Job job;
-        jobs::Webhook webhook;
+        Target target;
         jobs::Event event;
     };
 

@@ -17,8 +17,9 @@
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
 #include "net/test_support.hpp"
+#include "notify/notifier.hpp"
 #include "notify/outbox.hpp"
-#include "notify/webhooks.hpp"
+#include "notify/webhook_channel.hpp"
 
 namespace comfyd::notify::test {
 
@@ -294,7 +295,7 @@ private:
     std::vector<Write> writes_;
 };
 
-inline Task<> start_on_executor(Webhooks& webhooks) {
+inline Task<> start_on_executor(Notifier& webhooks) {
     webhooks.start();
     co_return;
 }
@@ -302,7 +303,7 @@ inline Task<> start_on_executor(Webhooks& webhooks) {
 // Webhooks over a ledger in memory, with a clock that stands still.
 class WebhooksTest : public testing::Test {
 protected:
-    WebhooksTest() { options_.allow_private_addresses = true; }
+    WebhooksTest() { webhook_options_.allow_private_addresses = true; }
     ~WebhooksTest() override {
         if (webhooks_) {
             loop_.run(webhooks_->stop());
@@ -310,8 +311,12 @@ protected:
     }
 
     void start() {
-        webhooks_ =
-            std::make_unique<Webhooks>(loop_.executor(), clock_, ledger_, ledger_, options_);
+        Channels channels{
+            std::make_unique<WebhookChannel>(loop_.executor(), clock_, webhook_options_)
+        };
+        webhooks_ = std::make_unique<Notifier>(
+            loop_.executor(), clock_, ledger_, ledger_, std::move(channels), options_
+        );
         loop_.run(start_on_executor(*webhooks_));
     }
     jobs::Job accept(
@@ -349,7 +354,7 @@ protected:
         webhooks_->wake();
     }
     // They are counted a moment after the outbox has them.
-    WebhookCounters final_counters() {
+    NotifierCounters final_counters() {
         loop_.run(webhooks_->stop());
         return webhooks_->counters();
     }
@@ -365,8 +370,9 @@ protected:
     net::test::Loop loop_;
     MemoryLedger ledger_;
     Receiver receiver_;
-    WebhookOptions options_;
-    std::unique_ptr<Webhooks> webhooks_;
+    WebhookOptions webhook_options_;
+    NotifierOptions options_;
+    std::unique_ptr<Notifier> webhooks_;
 };
 
 }  // namespace comfyd::notify::test

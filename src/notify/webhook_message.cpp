@@ -1,12 +1,11 @@
-// What is sent: body and headers. Both depend on stored values only (and the headers on the time of
-// the attempt), so that a repeated delivery has the very same body and id.
+#include "notify/webhook_message.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/crypto.hpp"
 #include "jobs/webhook_headers.hpp"
-#include "notify/webhooks.hpp"
 
 namespace comfyd::notify {
 namespace {

@@ -1,6 +1,8 @@
+#include "notify/webhook_message.hpp"
+
 #include <gtest/gtest.h>
 
-#include "notify/webhooks.hpp"
+#include "notify/webhook_url.hpp"
 
 namespace comfyd::notify {
 namespace {

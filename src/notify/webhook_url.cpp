@@ -1,6 +1,8 @@
+#include "notify/webhook_url.hpp"
+
 #include <boost/asio/ip/address.hpp>
 
-#include "notify/webhooks.hpp"
+#include "net/client.hpp"
 
 namespace comfyd::notify {
 namespace {

@@ -1,5 +1,3 @@
-#include "notify/webhooks.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
@@ -11,6 +9,7 @@
 #include "base/crypto.hpp"
 #include "net/test_support.hpp"
 #include "notify/test_support.hpp"
+#include "notify/webhook_message.hpp"
 
 namespace comfyd::notify {
 namespace {
@@ -66,7 +65,7 @@ Task<std::optional<std::string>> body_of_one(JobId id, jobs::Job job, jobs::Even
 
 TEST_F(WebhooksTest, ADialectMayHaveItsOwnBody) {
     const jobs::Job own = completed_job(receiver_.url("/own"));
-    options_.own_body = [id = own.id](jobs::Job job, jobs::Event event) {
+    webhook_options_.own_body = [id = own.id](jobs::Job job, jobs::Event event) {
         return body_of_one(id, std::move(job), std::move(event));
     };
     start();
@@ -139,7 +138,7 @@ TEST_F(WebhooksTest, ARepeatedDeliveryIsTheSameMessage) {
 }
 
 TEST_F(WebhooksTest, ASlowReceiverDoesNotDelayAnother) {
-    options_.in_flight_per_origin_max = 2;
+    options_.in_flight_per_lane_max = 2;
     options_.in_flight_max = 4;
     Receiver slow;
     for (int i = 0; i < 20; ++i) {
@@ -157,7 +156,7 @@ TEST_F(WebhooksTest, ASlowReceiverDoesNotDelayAnother) {
 }
 
 TEST_F(WebhooksTest, DeliversEachOnce) {
-    options_.in_flight_per_origin_max = 4;
+    options_.in_flight_per_lane_max = 4;
     start();
     std::set<std::string> expected;
     for (int i = 0; i < 100; ++i) {
@@ -250,7 +249,7 @@ TEST_F(WebhooksTest, RedirectsAreNotFollowed) {
 }
 
 TEST_F(WebhooksTest, PrivateAddressesAreNotCalled) {
-    options_.allow_private_addresses = false;
+    webhook_options_.allow_private_addresses = false;
     completed_job(receiver_.url("/"));
     start();
     const auto writes = ledger_.wait_for(1);
@@ -273,7 +272,7 @@ TEST_F(WebhooksTest, WhoCannotBeReachedIsTriedAgain) {
 }
 
 TEST_F(WebhooksTest, AReceiverThatDoesNotAnswerIsTriedAgain) {
-    options_.attempt_timeout = Millis(50);
+    webhook_options_.attempt_timeout = Millis(50);
     completed_job(receiver_.url("/hold"));
     start();
     EXPECT_EQ(ledger_.wait_for(1)[0].kind, "retry");
@@ -324,7 +323,7 @@ TEST_F(WebhooksTest, AJobThatIsGoneIsGivenUp) {
 }
 
 TEST_F(WebhooksTest, AVeryLongQueueForOneDoesNotHideTheOthers) {
-    options_.in_flight_per_origin_max = 1;
+    options_.in_flight_per_lane_max = 1;
     Receiver stuck;
     for (int i = 0; i < 1500; ++i) {
         completed_job(stuck.url("/hold"));

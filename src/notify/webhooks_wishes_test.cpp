@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "notify/test_support.hpp"
-#include "notify/webhooks.hpp"
+#include "notify/webhook_message.hpp"
 
 namespace comfyd::notify {
 namespace {
@@ -124,7 +124,7 @@ TEST_F(WebhookWishes, TheFirstRetryComesWhenWished) {
 }
 
 TEST_F(WebhookWishes, AnAttemptEndsWhenWished) {
-    options_.attempt_timeout = std::chrono::hours(1);
+    webhook_options_.attempt_timeout = std::chrono::hours(1);
     completed_with([this](jobs::Webhook& made) {
         made.url = receiver_.url("/hold");
         made.timeout = Millis(100);

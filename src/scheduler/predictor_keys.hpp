@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/requirement.hpp"
+
 namespace comfyd::scheduler {
 
 // The same in every process: what is made of it is stored.
@@ -19,18 +21,12 @@ inline std::uint64_t stable_hash(std::string_view text) {
     return hash;
 }
 
-// The node classes of a requirement, whose lines are "class" or "class\tinput\tvalue".
-inline std::vector<std::uint64_t> hashed_classes(std::string_view requirement) {
+inline std::vector<std::uint64_t> hashed_classes(const Requirement& requirement) {
     std::vector<std::uint64_t> classes;
-    while (!requirement.empty()) {
-        const auto end = std::min(requirement.find('\n'), requirement.size());
-        const std::string_view line = requirement.substr(0, end);
-        const std::string_view name = line.substr(0, line.find('\t'));
-        if (!name.empty()) {  // a line about the worker and not about a node
-            classes.push_back(stable_hash(name));
-        }
-        requirement.remove_prefix(std::min(end + 1, requirement.size()));
-    }
+    requirement.each([&](std::string_view class_type, std::string_view, std::string_view) {
+        classes.push_back(stable_hash(class_type));
+        return true;
+    });
     std::ranges::sort(classes);
     const auto twice = std::ranges::unique(classes);
     classes.erase(twice.begin(), twice.end());

@@ -12,14 +12,19 @@ namespace {
 
 Profile make_profile(const std::string& shape, double units = 100) {
     Profile profile;
-    profile.requirement =
-        "CLIPTextEncode\nCheckpointLoaderSimple\nEmptyLatentImage\nKSampler\nSaveImage\nVAEDecode";
+    profile.requirement = Requirement::decode(
+        "CLIPTextEncode\nCheckpointLoaderSimple\nEmptyLatentImage\nKSampler\nSaveImage\nVAEDecode"
+    );
     profile.shape = shape;
     profile.work_units = units;
     profile.heuristic_seconds = units * 0.05;
     profile.vram_bytes = 8'000'000'000;
     profile.models = {{"checkpoint/a.safetensors", 6'000'000'000}};
     return profile;
+}
+
+void add(Profile& profile, const std::string& needs) {
+    profile.requirement = Requirement::decode(profile.requirement.encoded() + needs);
 }
 
 void run(Predictor& predictor, const Profile& profile, const std::string& gpu, double seconds) {
@@ -94,11 +99,11 @@ TEST(Predictor, SimilarWorkflowsAreScaledByTheirWork) {
     Predictor predictor;
     run(predictor, make_profile("a", 100), "L40S", 12);
     auto larger = make_profile("b", 200);
-    larger.requirement += "\nPreviewImage";  // 6 of 7 classes in common
+    add(larger, "\nPreviewImage");  // 6 of 7 classes in common
     auto expected = predictor.expect_run(larger, "L40S");
     EXPECT_NEAR(expected.seconds, 24, 0.01);
     EXPECT_EQ(expected.basis, Basis::similar);
-    larger.requirement += "\nA\nB";  // 6 of 9
+    add(larger, "\nA\nB");  // 6 of 9
     expected = predictor.expect_run(larger, "L40S");
     EXPECT_EQ(expected.basis, Basis::heuristic);
     EXPECT_NEAR(expected.seconds, 200 * 0.05 * 12 / 5, 0.01) << "what the type is off by is known";
@@ -108,7 +113,7 @@ TEST(Predictor, ChoicesInTheRequirementAreNoClasses) {
     Predictor predictor;
     run(predictor, make_profile("a", 100), "L40S", 12);
     auto other = make_profile("b", 100);
-    other.requirement += "\nCheckpointLoaderSimple\tckpt_name\tb.safetensors\nKSampler\tx\ty";
+    add(other, "\nCheckpointLoaderSimple\tckpt_name\tb.safetensors\nKSampler\tx\ty");
     EXPECT_EQ(predictor.expect_run(other, "L40S").basis, Basis::similar);
 }
 
@@ -261,7 +266,7 @@ TEST(Predictor, ForgetsTheOldestShapes) {
     Predictor predictor(limits);
     for (int i = 0; i < 100; ++i) {
         auto profile = make_profile("s" + std::to_string(i));
-        profile.requirement.clear();
+        profile.requirement = {};
         run(predictor, profile, "L40S", 3);
     }
     EXPECT_EQ(predictor.to_json().at("shapes").as_array().size(), 10U);

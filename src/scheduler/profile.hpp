@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/requirement.hpp"
+
 namespace comfyd::scheduler {
 
 struct Model {
@@ -18,8 +20,7 @@ struct Model {
 };
 
 struct Profile {
-    // The node classes and the choices that a worker must have, as workflow::NeedLine writes them.
-    std::string requirement;
+    Requirement requirement;
     std::vector<Model> models;  // sorted by name, each once
     // Jobs of the same shape take equally long on the same type of GPU: the workflow without texts,
     // seeds and input files. Empty: not known, then only the figures below count.

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kUnusedKept = 4096;
 
 std::string content_of(const Profile& profile) {
-    std::string content = profile.requirement;
+    std::string content = profile.requirement.encoded();
     content += '\0';
     content += profile.shape;
     for (const Model& model : profile.models) {
@@ -28,14 +28,6 @@ std::string content_of(const Profile& profile) {
 }
 
 }  // namespace
-
-Index Names::intern(const std::string& text) {
-    const auto [found, is_new] = indices_.emplace(text, static_cast<Index>(texts_.size()));
-    if (is_new) {
-        texts_.push_back(&found->first);
-    }
-    return found->second;
-}
 
 ProfileTable::ProfileTable(const Estimates& estimates, int merge_max)
     : estimates_(estimates), merge_max_(merge_max) {

@@ -14,16 +14,23 @@ namespace comfyd::scheduler {
 
 using Index = std::uint32_t;
 
-// Texts under small numbers, in the order in which they came.
-class Names {
+// Values under small numbers, in the order in which they came.
+template <class Value>
+class Interned {
 public:
-    Index intern(const std::string& text);
-    const std::string& operator[](Index index) const { return *texts_[index]; }
-    std::size_t size() const { return texts_.size(); }
+    Index intern(const Value& value) {
+        const auto [found, is_new] = indices_.emplace(value, static_cast<Index>(values_.size()));
+        if (is_new) {
+            values_.push_back(&found->first);
+        }
+        return found->second;
+    }
+    const Value& operator[](Index index) const { return *values_[index]; }
+    std::size_t size() const { return values_.size(); }
 
 private:
-    std::unordered_map<std::string, Index> indices_;
-    std::vector<const std::string*> texts_;  // the keys of indices_, which never move
+    std::unordered_map<Value, Index> indices_;
+    std::vector<const Value*> values_;  // the keys of indices_, which never move
 };
 
 class ProfileTable {
@@ -61,7 +68,7 @@ public:
     Index intern_model(const Model& model);
     const Model& model(Index model) const { return models_[model]; }
     std::size_t model_count() const { return models_.size(); }
-    const std::string& requirement(Index requirement) const { return requirements_[requirement]; }
+    const Requirement& requirement(Index requirement) const { return requirements_[requirement]; }
 
     const Expected& expected(Index profile, Index gpu_type) const;
     double load_s(Index model, Index gpu_type, const std::string& worker) const;
@@ -74,9 +81,9 @@ public:
 private:
     const Estimates& estimates_;
     int merge_max_;
-    Names types_;
-    Names requirements_;
-    Names model_names_;
+    Interned<std::string> types_;
+    Interned<Requirement> requirements_;
+    Interned<std::string> model_names_;
     std::vector<Model> models_;
     std::vector<Entry> entries_;
     std::vector<Index> unused_;  // kept, because the same ones tend to come back

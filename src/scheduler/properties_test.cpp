@@ -32,7 +32,7 @@ Story tell_story(std::uint32_t seed, PolicyName policy) {
             1 + i % 4,
             (4 + static_cast<std::uint64_t>(i) % 5 * 6) * kGiB
         ));
-        made->requirement = i % 3 == 0 ? "A" : "B";
+        made->requirement = Requirement::of({{i % 3 == 0 ? "A" : "B"}});
         profiles.push_back(made);
     }
     const auto set = [&](int number) {
@@ -42,7 +42,9 @@ Story tell_story(std::uint32_t seed, PolicyName policy) {
         state.gpu = number >= 6 ? "shared" : "";
         const bool only_b = number == 1;
         state.abilities = only_b ? "B" : "AB";
-        state.can_run = [only_b](const std::string& what) { return !only_b || what == "B"; };
+        state.can_run = [only_b](const Requirement& what) {
+            return !only_b || what.encoded() == "B";
+        };
         scheduler.set_worker(state);
     };
     for (int i = 0; i < 8; ++i) {

@@ -67,7 +67,7 @@ struct WorkerState {
     std::string unavailable_why{};  // in words: "is down: connection refused"
     bool merges = false;            // can run several jobs of one shape as one batch
     // Whether it has what Profile::requirement names. Asked once for each and kept. Empty: all.
-    std::function<bool(const std::string& requirement)> can_run{};
+    std::function<bool(const Requirement& requirement)> can_run{};
     // Workers with the same non-empty text answer can_run() alike; so does the worker itself as
     // long as the text stays. Empty: it answers for itself, and is asked again after set_worker().
     std::string abilities{};

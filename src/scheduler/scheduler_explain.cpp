@@ -232,11 +232,10 @@ WorkerVerdict Scheduler::Impl::judge_worker(
         return verdict;
     }
     if (!machines_.can_run(machine.kind, requirement)) {
-        // A line about the worker itself comes before those about nodes.
-        verdict.reason = profiles_.requirement(requirement).starts_with('\t')
-                             ? "is of another pool, or lacks a node class or a model that the "
-                               "workflow names"
-                             : "lacks a node class or a model that the workflow names";
+        verdict.reason = profiles_.requirement(requirement).pool().empty()
+                             ? "lacks a node class or a model that the workflow names"
+                             : "is of another pool, or lacks a node class or a model that the "
+                               "workflow names";
         return verdict;
     }
     if (!machines_.is_large_enough(machines_.kinds()[machine.kind], profile)) {

@@ -39,7 +39,7 @@ TEST_F(SchedulerTest, AJobInThePlaceOfOneThatLeftIsNotForgotten) {
     auto unable = worker("w");
     unable.abilities.clear();
     unable.slots = 4;
-    unable.can_run = [](const std::string&) { return false; };
+    unable.can_run = [](const Requirement&) { return false; };
     scheduler.set_worker(unable);
     const ProfilePtr plain = profile("");
     scheduler.add(job_id(1), keys(plain, at(0), 5, "a"));
@@ -82,12 +82,12 @@ TEST_F(SchedulerTest, InsideAClassAStepOfPriorityIsWorthOneTarget) {
 
 TEST_F(SchedulerTest, AJobThatNobodyCanRunDoesNotBlockOthers) {
     auto only_b = worker("w");
-    only_b.can_run = [](const std::string& requirement) { return requirement == "B"; };
+    only_b.can_run = [](const Requirement& requirement) { return requirement.encoded() == "B"; };
     only_b.abilities.clear();
     scheduler.set_worker(only_b);
     const auto needs = [](const std::string& requirement) {
         auto made = std::make_shared<Profile>(*profile(""));
-        made->requirement = requirement;
+        made->requirement = Requirement::decode(requirement);
         return made;
     };
     scheduler.add(job_id(1), keys(needs("A"), at(0), 10));

@@ -61,7 +61,7 @@ inline ProfilePtr profile(
     const std::string& checkpoint, double run_s = 1, std::uint64_t vram = 6 * kGiB
 ) {
     auto made = std::make_shared<Profile>();
-    made->requirement = "KSampler";
+    made->requirement = Requirement::decode("KSampler");
     if (!checkpoint.empty()) {
         made->models.push_back({"checkpoint/" + checkpoint, 4 * kGiB});
     }

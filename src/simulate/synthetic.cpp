@@ -85,9 +85,14 @@ private:
         scheduler::Profile profile;
         const std::string number = std::to_string(model + 1);
         const auto bytes = static_cast<std::uint64_t>(options_.model_gb * 1e9);
-        profile.requirement =
-            "CLIPTextEncode\nCheckpointLoaderSimple\nEmptyLatentImage\nKSampler\nSaveImage\n"
-            "VAEDecode";
+        profile.requirement = Requirement::of(
+            {{"CLIPTextEncode"},
+             {"CheckpointLoaderSimple"},
+             {"EmptyLatentImage"},
+             {"KSampler"},
+             {"SaveImage"},
+             {"VAEDecode"}}
+        );
         profile.models = {{"checkpoint/model-" + number + ".safetensors", bytes}};
         profile.shape = "model-" + number + "/" + std::to_string(size + 1);
         profile.work_units = made.seconds / kUnitSeconds;

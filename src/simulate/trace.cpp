@@ -80,7 +80,7 @@ private:
         profile.seconds = number(from, "seconds", 1);
         profile.images = number(from, "images", 1);
         made.shape = text(from, "shape", name);
-        made.requirement = text(from, "requirement", "");
+        made.requirement = Requirement::decode(text(from, "requirement", ""));
         made.work_units = number(from, "work_units", profile.seconds * 10);
         made.heuristic_seconds = number(from, "heuristic_seconds", profile.seconds);
         made.vram_bytes = static_cast<std::uint64_t>(number(from, "vram_bytes", 0));
@@ -166,7 +166,7 @@ json::object profile_json(const TraceProfile& from, std::size_t number) {
         {"seconds", from.seconds},
         {"images", from.images},
         {"shape", profile.shape},
-        {"requirement", profile.requirement},
+        {"requirement", profile.requirement.encoded()},
         {"models", std::move(models)},
         {"work_units", profile.work_units},
         {"heuristic_seconds", profile.heuristic_seconds},

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/deadline.hpp"
 #include "engine/pictures/encode.hpp"
 #include "engine/pictures/png.hpp"
 #include "engine/pictures/reader.hpp"
@@ -19,8 +20,7 @@ constexpr std::size_t kPixelsMax = 128ULL * 1024 * 1024;
 constexpr int kPngLevel = 4;
 
 std::function<bool()> out_of_time(std::chrono::nanoseconds time_max = kPictureTimeMax) {
-    const auto end = std::chrono::steady_clock::now() + time_max;
-    return [end] { return std::chrono::steady_clock::now() > end; };
+    return [end = Deadline::in(time_max)] { return end.has_passed(); };
 }
 
 Result<pictures::Bitmap> decode(std::string_view file, const std::function<bool()>& stopped) {

@@ -50,7 +50,8 @@ struct HistoryEntry {
     json::array messages{};  // [event, data]
     Time started{};
     Time ended{};
-    json::object error{};  // of a failed one: the data of execution_error
+    json::object error{};     // of a failed one: the data of execution_error
+    std::uint64_t bytes = 0;  // about what it takes, its prompt included
 
     comfy::server::HistoryView view() const;
 };

@@ -325,6 +325,40 @@ TEST(Limits, AFullQueueSaysSo) {
     EXPECT_EQ(server.http().get("/history/" + running).json(), json::object());
 }
 
+// A short prompt may show a long text: what counts is all that is kept of it.
+TEST(Limits, TheHistoryEndsByWhatItsEntriesTake) {
+    Options options;
+    options.history_bytes_max = 2 << 20;
+    TestServer server(options);
+    const auto long_text = [](const std::string& begin) {
+        json::object graph = parse(R"({
+            "0": {"class_type": "PrimitiveString", "inputs": {"value": ""}},
+            "shown": {"class_type": "PreviewAny", "inputs": {"source": ["15", 0]}}})");
+        graph["0"].as_object()["inputs"].as_object()["value"] = begin;
+        for (int i = 1; i <= 15; ++i) {  // 2^15 times the text
+            const json::array before{json::value(std::to_string(i - 1)), 0};
+            graph[std::to_string(i)] = {
+                {"class_type", "StringConcatenate"},
+                {"inputs", {{"string_a", before}, {"string_b", before}, {"delimiter", ""}}}
+            };
+        }
+        return graph;
+    };
+    std::vector<std::string> ids;
+    for (int i = 0; i < 6; ++i) {
+        ids.push_back(server.submit(long_text("number " + std::to_string(i) + "...........")));
+        ASSERT_FALSE(server.wait_ended(ids.back()).is_null());
+    }
+    const json::value history = server.http().get("/history").json();
+    ASSERT_EQ(history.as_object().size(), 3U) << "of 0.6 MB each";
+    EXPECT_TRUE(history.as_object().contains(ids.back()));
+    EXPECT_TRUE(history.as_object().contains(ids[3]));
+    EXPECT_GT(
+        history.at(ids.back()).at("outputs").at("shown").at("text").at(0).as_string().size(),
+        600'000U
+    );
+}
+
 TEST(Limits, ABodyThatIsTooLarge) {
     Options options;
     options.body_bytes_max = 1'000;

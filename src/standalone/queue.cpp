@@ -65,7 +65,7 @@ std::size_t Queue::clear() {
 
 void History::add(HistoryEntryPtr entry) {
     erase(entry->prompt->id);
-    bytes_ += entry->prompt->bytes;
+    bytes_ += entry->bytes;
     ages_[entry->prompt->id] = next_;
     entries_.emplace(next_++, std::move(entry));
     while (entries_.size() > entries_max_ || (bytes_ > bytes_max_ && entries_.size() > 1)) {
@@ -84,7 +84,7 @@ void History::erase(const std::string& id) {
         return;
     }
     const auto entry = entries_.find(age->second);
-    bytes_ -= entry->second->prompt->bytes;
+    bytes_ -= entry->second->bytes;
     entries_.erase(entry);
     ages_.erase(age);
 }

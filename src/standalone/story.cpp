@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comfy/members.hpp"
+#include "engine/values/weight.hpp"
 
 namespace comfyd::standalone {
 namespace {
@@ -19,6 +20,16 @@ std::string exception_type_of(Code code) {
         default:
             return "RuntimeError";
     }
+}
+
+// What was made of a prompt may take much more than the prompt.
+std::uint64_t bytes_of(const HistoryEntry& entry) {
+    std::uint64_t bytes = entry.prompt->bytes;
+    for (const auto& [node, ui] : entry.outputs) {
+        bytes += node.size() + (ui.is_object() ? engine::weight_of(ui.get_object()) : 0);
+    }
+    // An error stands in the messages too.
+    return bytes + (entry.error.empty() ? 0 : 2 * json::serialize(entry.error).size());
 }
 
 }  // namespace
@@ -235,6 +246,7 @@ HistoryEntryPtr Story::conclude(Result<engine::RunResult> result) {
     entry->messages = std::move(messages_);
     entry->started = started_;
     entry->ended = clock_.now();
+    entry->bytes = bytes_of(*entry);
     return entry;
 }
 

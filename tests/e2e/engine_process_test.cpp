@@ -1,6 +1,7 @@
 // The engine of `comfyd serve` is a process of its own: what a workflow does to
 // it costs that workflow's job, and nobody else.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <csignal>
@@ -121,6 +122,81 @@ TEST(EngineProcess, ItsEndUsesAnAttemptAndTheSecondOneIsTheLast) {
     EXPECT_NE(comfyd.http().get("/metrics").body.find("comfyd_engine_ends 2"), std::string::npos);
 }
 
+// As a workflow ends it that meets a defect: by an assertion, a wrong address, a limit.
+TEST(EngineProcess, HoweverItEndsItIsThereAgain) {
+    Comfyd comfyd;
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGXCPU}) {
+        const std::string id = comfyd.submit(long_work());
+        ASSERT_TRUE(wait_progress(comfyd, id, 1)) << signal;
+        const pid_t engine = engine_of(comfyd);
+        ASSERT_NE(engine, 0);
+        ::kill(engine, signal);
+        ASSERT_TRUE(wait_progress(comfyd, id, 2)) << signal;
+        EXPECT_FALSE(is_alive(engine)) << signal;
+        comfyd.http().post_json("/api/v2/jobs/" + id + "/cancel", {});
+        const json::value next = comfyd.wait_finished(comfyd.submit(small_picture(signal)));
+        EXPECT_EQ(Comfyd::status_of(next), "succeeded") << signal << json::serialize(next);
+    }
+}
+
+json::object node(std::string_view class_type, json::object inputs) {
+    return {{"class_type", class_type}, {"inputs", std::move(inputs)}};
+}
+
+json::object pictures_without_end() {
+    json::object prompt;
+    for (int i = 0; i < 64; ++i) {
+        const std::string id = std::to_string(i);
+        prompt[id] = node(
+            "EmptyImage", {{"width", 4096}, {"height", 4096}, {"batch_size", 16}, {"color", i}}
+        );
+        prompt["shown" + id] = node("PreviewImage", {{"images", json::array{json::value(id), 0}}});
+    }
+    return prompt;
+}
+
+json::object text_without_end() {
+    json::object prompt;
+    prompt["0"] = node("PrimitiveString", {{"value", "again and "}});
+    for (int i = 1; i < 60; ++i) {
+        const json::array before{json::value(std::to_string(i - 1)), 0};
+        prompt[std::to_string(i)] = node(
+            "StringConcatenate", {{"string_a", before}, {"string_b", before}, {"delimiter", ""}}
+        );
+    }
+    prompt["shown"] = node("PreviewAny", {{"source", json::array{"59", 0}}});
+    return prompt;
+}
+
+json::object previews_without_end() {
+    json::object prompt;
+    prompt["0"] = node("PrimitiveString", {{"value", std::string(200'000, 'x')}});
+    for (int i = 0; i < 3'000; ++i) {
+        const std::string id = std::to_string(i + 1);
+        prompt[id] = node(
+            "StringConcatenate",
+            {{"string_a", json::array{"0", 0}}, {"string_b", id}, {"delimiter", ""}}
+        );
+        prompt["shown" + id] = node("PreviewAny", {{"source", json::array{json::value(id), 0}}});
+    }
+    return prompt;
+}
+
+TEST(EngineProcess, WhatWouldTakeAllMemoryFailsAndNobodyElseDoes) {
+    Comfyd comfyd({.arguments = {"--set", "engine.memory_mb=256"}});
+    const pid_t engine = engine_of(comfyd);
+    for (const auto& bomb : {pictures_without_end(), text_without_end(), previews_without_end()}) {
+        const std::string id = comfyd.submit(bomb);
+        const std::string next = comfyd.submit(small_picture(static_cast<int>(bomb.size())));
+        const json::value job = comfyd.wait_finished(id);
+        EXPECT_EQ(Comfyd::status_of(job), "failed") << json::serialize(job);
+        const std::string why = json::serialize(job.at("error"));
+        EXPECT_NE(why.find("emory"), std::string::npos) << why;
+        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(next)), "succeeded");
+    }
+    EXPECT_EQ(engine_of(comfyd), engine) << "it told what was too much and went on";
+}
+
 // A stopped process stands for one that computes and listens to nobody.
 TEST(EngineProcess, AJobPastItsTimeIsEndedWhateverTheProcessDoes) {
     Comfyd comfyd;
@@ -151,11 +227,14 @@ TEST(EngineProcess, ACancelledJobIsEndedWhateverTheProcessDoes) {
 
 TEST(EngineProcess, HasNothingOfTheGatewaysButItsWork) {
     Comfyd comfyd({.environment = {{"COMFYD_TEST_SECRET", "do not tell"}}});
-    const std::filesystem::path about = "/proc/" + std::to_string(engine_of(comfyd));
+    const pid_t engine = engine_of(comfyd);
+    const std::filesystem::path about = "/proc/" + std::to_string(engine);
     EXPECT_EQ(read_file(about / "environ").find("do not tell"), std::string::npos);
     const std::string status = read_file(about / "status");
     EXPECT_NE(status.find("NoNewPrivs:\t1"), std::string::npos) << status;
     EXPECT_NE(status.find("Seccomp:\t2"), std::string::npos) << status;
+    EXPECT_GT(::getpriority(PRIO_PROCESS, static_cast<id_t>(engine)), 0)
+        << "the gateway goes first";
 }
 
 TEST(EngineProcess, DoesNotOutliveTheGateway) {

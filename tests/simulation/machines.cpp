@@ -25,7 +25,7 @@ void Machines::heal() {
     for (Machine& machine : all) {
         machine.classes = "AB";
         machine.is_reachable = true;
-        machine.is_listed = true;
+        machine.is_leaving = false;
     }
 }
 
@@ -72,7 +72,7 @@ void Machines::begin(Machine& machine, const std::string& prompt_id, std::set<Jo
     machine.prompts[prompt_id] = std::move(prompt);
 }
 
-Fleet::Fleet(Machines& machines, Executor core) : machines_(machines) {
+Fleet::Fleet(Machines& machines, Executor core) : machines_(machines), core_(core) {
     for (Machine& machine : machines.all) {
         workers_.push_back(std::make_shared<Worker>(machines, machine, *this, core));
     }
@@ -97,12 +97,34 @@ std::shared_ptr<jobs::Worker> Fleet::find(const std::string& id) const {
 }
 
 void Fleet::look_again() {
-    for (const auto& worker : workers_) {
-        worker->look_again();
+    for (const auto* workers : {&workers_, &retired_}) {
+        for (const auto& worker : *workers) {
+            worker->look_again();
+        }
+    }
+}
+
+void Fleet::list(Machine& machine, bool is_listed) {
+    if (machine.is_listed == is_listed) {
+        return;
+    }
+    machine.is_listed = is_listed;
+    machine.is_leaving = false;
+    if (is_listed) {
+        auto& worker =
+            *std::ranges::find(workers_, machine.id, [](const auto& known) { return known->id(); });
+        worker->retire();
+        retired_.push_back(worker);
+        worker = std::make_shared<Worker>(machines_, machine, *this, core_);
     }
 }
 
 void Fleet::tell(const std::string& worker) {
+    for (const auto& known : workers_) {
+        if (known->machine().is_leaving && known->is_done()) {
+            list(known->machine(), false);
+        }
+    }
     look_again();
     if (on_change_ && !is_cut_) {
         on_change_({worker});

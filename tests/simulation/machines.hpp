@@ -30,7 +30,8 @@ struct Machine {
     int slots = 1;
     bool merges = false;
     bool is_reachable = true;
-    bool is_listed = true;  // part of the fleet
+    bool is_listed = true;    // part of the fleet
+    bool is_leaving = false;  // it gets nothing more, and leaves the fleet when it has none left
     std::map<std::string, Prompt> prompts;
     std::set<std::string> kept_apart;  // ids of shared prompts whose jobs run alone
 };
@@ -69,6 +70,8 @@ public:
 
     // A machine has changed, or somebody says so: runs look again, and the process is told.
     void tell(const std::string& worker);
+    // Part of the fleet, or not any more. One that comes back is another worker to the process.
+    void list(Machine& machine, bool is_listed);
     void look_again();
     void tell_all();
     // The process dies.
@@ -76,8 +79,10 @@ public:
     bool is_cut() const { return is_cut_; }
 
 private:
-    std::vector<std::shared_ptr<Worker>> workers_;
-    const Machines& machines_;
+    std::vector<std::shared_ptr<Worker>> workers_;  // the latest of each machine
+    std::vector<std::shared_ptr<Worker>> retired_;
+    Machines& machines_;
+    Executor core_;
     OnChange on_change_;
     bool is_cut_ = false;
 };

@@ -53,7 +53,7 @@ protected:
 TEST_F(Named, AJobWhoseDeadlinePassedWhileComfydWasDownIsNotTriedAgain) {
     const Time now = world.time.now();
     jobs::Spec spec;
-    spec.requirement = "A";
+    spec.requirement = Requirement::decode("A");
     spec.deadline = now + Millis(5'000);
     const auto started = jobs::start(accept(spec), "w0", 2, now);
     store(world.stored.commit(*started));
@@ -69,7 +69,7 @@ TEST_F(Named, AJobWhoseDeadlinePassedWhileComfydWasDownIsNotTriedAgain) {
 
 TEST_F(Named, ACancelThatMeetsOtherWritersIsDoneAllTheSame) {
     jobs::Spec spec;
-    spec.requirement = "nobody has it";
+    spec.requirement = Requirement::decode("nobody has it");
     const JobId id = accept(spec).id;
     start();
     world.trouble.conflicts = 5;
@@ -81,7 +81,7 @@ TEST_F(Named, ACancelThatMeetsOtherWritersIsDoneAllTheSame) {
 
 TEST_F(Named, TheEndOfAnAttemptThatMeetsAnotherWriterIsStored) {
     jobs::Spec spec;
-    spec.requirement = "A";
+    spec.requirement = Requirement::decode("A");
     const JobId id = accept(spec).id;
     start();
     ASSERT_EQ(stored(id).state, jobs::State::running);
@@ -96,7 +96,7 @@ TEST_F(Named, TheEndOfAnAttemptThatMeetsAnotherWriterIsStored) {
 TEST_F(Named, AJobThatWaitedIsAnsweredByOneThatHasCompletedMeanwhile) {
     const Time now = world.time.now();
     jobs::Spec spec;
-    spec.requirement = "A";
+    spec.requirement = Requirement::decode("A");
     spec.reuse_key = "same";
     const auto started = jobs::start(accept(spec), "w0", 2, now);
     store(world.stored.commit(*started));
@@ -111,16 +111,17 @@ TEST_F(Named, AJobThatWaitedIsAnsweredByOneThatHasCompletedMeanwhile) {
 TEST_F(Named, JobsThatRanAsOneAreFoundAgainThoughTheirEventsCannotBeRead) {
     const Time now = world.time.now();
     jobs::Spec spec;
-    spec.requirement = "A";
+    spec.requirement = Requirement::decode("A");
     std::set<JobId> together;
+    const PromptId one = PromptId::make(now);
     for (std::size_t place = 0; place < 2; ++place) {
-        const auto started = jobs::start(accept(spec), "w0", 2, now, jobs::SharedRun{"one", place});
+        const auto started = jobs::start(accept(spec), "w0", 2, now, jobs::SharedRun{one, place});
         store(world.stored.commit(*started));
         together.insert(started->job.id);
     }
     Machine& machine = world.machines.all.front();
     machine.merges = true;
-    world.machines.begin(machine, "one", together);
+    world.machines.begin(machine, one.to_string(), together);
     world.trouble.hides_events = true;
     start();
     EXPECT_EQ(machine.prompts.size(), 1U);

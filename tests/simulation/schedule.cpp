@@ -143,11 +143,11 @@ jobs::Spec Schedule::make_spec() {
         spec.warnings.emplace_back("not as asked");
     }
     spec.with_estimates = chance.one_in(8);
-    spec.requirement = chance.one_in(3) ? "B" : "A";
+    spec.requirement = Requirement::of({{chance.one_in(3) ? "B" : "A"}});
     if (chance.one_in(2)) {
         auto profile = std::make_shared<scheduler::Profile>();
         profile->requirement = spec.requirement;
-        profile->shape = "shape " + spec.requirement;
+        profile->shape = "shape " + spec.requirement.encoded();
         profile->heuristic_seconds = 1;
         profile->can_be_merged = true;
         spec.profile = std::move(profile);
@@ -167,16 +167,24 @@ void Schedule::act_on_machine() {
         world_.journal.add([&] { return machine.id + " restarts and forgets its prompts"; });
         machine.prompts.clear();
     } else if (what == 4) {
-        machine.is_listed = !machine.is_listed;
+        const bool is_listed = !machine.is_listed;
         world_.journal.add([&] {
-            return machine.id + (machine.is_listed ? " joins the fleet" : " leaves the fleet");
+            return machine.id + (is_listed ? " joins the fleet" : " leaves the fleet");
         });
+        if (process_) {
+            process_->fleet().list(machine, is_listed);
+        } else {
+            machine.is_listed = is_listed;
+        }
         for (auto& [id, prompt] : machine.prompts) {
             prompt.is_given_up = true;
         }
     } else if (what == 5) {
         machine.classes = machine.classes == "A" ? "AB" : "A";
         world_.journal.add([&] { return machine.id + " has the classes " + machine.classes; });
+    } else if (what == 6 && machine.is_listed) {
+        machine.is_leaving = true;
+        world_.journal.add([&] { return machine.id + " is to leave the fleet"; });
     }  // else: nothing has changed, and it says so all the same
     if (process_) {
         process_->fleet().tell(machine.id);
@@ -313,6 +321,12 @@ void Schedule::finish() {
     world_.journal.add([] { return "from here on all is well"; });
     world_.trouble = {};
     world_.machines.heal();
+    for (Machine& machine : world_.machines.all) {
+        if (process_) {
+            process_->fleet().list(machine, true);
+        }
+        machine.is_listed = true;
+    }
     if (process_) {
         process_->fleet().tell_all();
     }

@@ -49,6 +49,9 @@ jobs::WorkerInfo Worker::info() const {
     info.id = machine_.id;
     info.status = machine_.is_reachable && machine_.is_listed ? jobs::WorkerStatus::idle
                                                               : jobs::WorkerStatus::down;
+    if (machine_.is_leaving && machine_.is_reachable) {
+        info.status = jobs::WorkerStatus::draining;
+    }
     info.slots = machine_.slots;
     info.gpu = "GPU";
     if (!machines_.is_healed()) {
@@ -67,16 +70,23 @@ std::size_t Worker::running() const {
     return prompts.size();
 }
 
+bool Worker::is_done() const {
+    return runs_.empty() && std::ranges::none_of(machine_.prompts, [this](const auto& entry) {
+               return entry.second.ends_at > machines_.clock.now() && !entry.second.is_given_up;
+           });
+}
+
 bool Worker::available() const {
-    return machine_.is_reachable && machine_.is_listed && !fleet_.is_cut() &&
-           running() < static_cast<std::size_t>(machine_.slots);
+    return machine_.is_reachable && machine_.is_listed && !machine_.is_leaving && !is_retired_ &&
+           !fleet_.is_cut() && running() < static_cast<std::size_t>(machine_.slots);
 }
 
-bool Worker::can_run(const std::string& requirement) const {
-    return machine_.classes.find(requirement) != std::string::npos;
+bool Worker::can_run(const Requirement& requirement) const {
+    return machine_.classes.find(requirement.encoded()) != std::string::npos;
 }
 
-std::shared_ptr<jobs::RunGroup> Worker::make_group(std::string prompt_id, std::size_t members) {
+std::shared_ptr<jobs::RunGroup> Worker::make_group(PromptId prompt, std::size_t members) {
+    const std::string prompt_id = prompt.to_string();
     if (!machine_.merges) {
         return nullptr;
     }
@@ -86,7 +96,7 @@ std::shared_ptr<jobs::RunGroup> Worker::make_group(std::string prompt_id, std::s
     if (stays_apart) {
         machine_.kept_apart.insert(prompt_id);
     }
-    return std::make_shared<Group>(fleet_, std::move(prompt_id), members, stays_apart);
+    return std::make_shared<Group>(fleet_, prompt_id, members, stays_apart);
 }
 
 void Worker::look_again() {
@@ -95,8 +105,9 @@ void Worker::look_again() {
     }
 }
 
-const std::string& Worker::prompt_of(const Run& run) {
-    return run.group && !run.group->is_apart ? run.group->prompt_id : run.assignment.prompt_id;
+std::string Worker::prompt_of(const Run& run) {
+    return run.group && !run.group->is_apart ? run.group->prompt_id
+                                             : run.assignment.prompt.to_string();
 }
 
 std::optional<Code> Worker::lie() {
@@ -151,6 +162,9 @@ Task<Code> Worker::follow(Run& run) {
     if (run.group) {
         run.group->join(run.assignment.job, run.assignment.place);
         fleet_.look_again();
+    }
+    if (is_retired_) {
+        co_return Code::worker_unavailable;  // it was on its way to a worker that left meanwhile
     }
     if (const auto lie_told = lie()) {
         drop(run);

@@ -48,16 +48,20 @@ public:
     jobs::WorkerInfo info() const override;
     const std::string& id() const override { return machine_.id; }
     bool available() const override;
-    bool can_run(const std::string& requirement) const override;
+    bool can_run(const Requirement& requirement) const override;
     std::size_t running() const override;
     std::string abilities() const override { return machine_.classes; }
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
     bool merges() const override { return machine_.merges; }
-    std::shared_ptr<jobs::RunGroup> make_group(std::string prompt_id, std::size_t members) override;
+    std::shared_ptr<jobs::RunGroup> make_group(PromptId prompt, std::size_t members) override;
 
-    const Machine& machine() const { return machine_; }
+    Machine& machine() const { return machine_; }
+    // Nothing is here, and the machine runs nothing that will be asked for again.
+    bool is_done() const;
+    // There is another one of its machine.
+    void retire() { is_retired_ = true; }
     // Something may have changed for the runs here.
     void look_again();
 
@@ -73,7 +77,7 @@ private:
         std::optional<Time> lost_at{};
     };
 
-    static const std::string& prompt_of(const Run& run);
+    static std::string prompt_of(const Run& run);
     // What is not so, at the very beginning.
     std::optional<Code> lie();
     // How it ended; nullopt: it goes on, for at most so long.
@@ -86,6 +90,7 @@ private:
     Fleet& fleet_;
     Executor core_;
     std::vector<Run*> runs_;
+    bool is_retired_ = false;
 };
 
 }  // namespace comfyd::simulation

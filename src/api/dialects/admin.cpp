@@ -66,19 +66,16 @@ json::object describe(const char* operation_id, const char* summary) {
 }  // namespace
 
 void add_admin(Router& router, const Services& services) {
-    const auto add =
-        [&router](
-            net::Method method, const char* pattern, Handler handler, json::object operation
-        ) {
-            router.add(Route{
-                method,
-                pattern,
-                std::move(handler),
-                encode_error,
-                Access::operators,
-                std::move(operation)
-            });
-        };
+    const auto add = [&router](
+                         net::Method method,
+                         const char* pattern,
+                         Handler handler,
+                         json::object operation
+                     ) {
+        router.add(Route{
+            method, pattern, std::move(handler), encode_error, Access::admin, std::move(operation)
+        });
+    };
     add(
         net::Method::get,
         "/admin/v1/workers",

@@ -122,7 +122,7 @@ void add_operations(Router& router, const Services& services) {
         "/metrics",
         [&services](Call& call) { return show_metrics(call, services); },
         describe("getMetrics", "Prometheus metrics"),
-        services.options.metrics_are_open ? Access::open : Access::operators
+        services.options.metrics_are_open ? Access::open : Access::metrics
     );
     add(
         "/openapi.json",

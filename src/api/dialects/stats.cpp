@@ -54,7 +54,7 @@ Result<jobs::StatsGroup> decode_group(std::string_view text) {
 // Operators see all tenants, or the one they ask for; others see their own.
 Result<std::optional<std::string>> decode_tenant(const Call& call) {
     const std::string asked(call.query_value("tenant"));
-    if (call.caller.is_operator) {
+    if (call.caller.may(auth::Scope::admin)) {
         return asked.empty() ? std::nullopt : std::optional(asked);
     }
     if (!asked.empty() && asked != call.caller.tenant) {

@@ -82,6 +82,8 @@ Result<std::vector<std::string>> confine_to(const standalone::Options& options, 
     Confinement limits;
     limits.parent = supervisor;
     limits.memory_bytes_max = options.memory_bytes_max + memory_reserve();
+    // A job's time is what it may compute; meanwhile the gateway answers.
+    limits.niceness = 5;
     limits.folders = {options.data, std::filesystem::path(options.listen.socket).parent_path()};
     return confine(limits);
 }

@@ -24,7 +24,7 @@ public:
         if (profile == nullptr || profile->shape.empty()) {
             auto made = std::make_shared<scheduler::Profile>();
             made->requirement = spec.requirement;
-            made->shape = "without models\n" + spec.requirement;
+            made->shape = "without models\n" + spec.requirement.encoded();
             profile = std::move(made);
         }
         Entry entry;

@@ -95,7 +95,7 @@ TEST_F(SimulateCommand, RecordsWhatAServerWasAskedFor) {
         spec.tenant = i % 3 == 0 ? "small" : "large";
         spec.dialect = "test";
         spec.workflow = "{}";
-        spec.requirement = "KSampler";
+        spec.requirement = Requirement::decode("KSampler");
         profile.requirement = spec.requirement;
         spec.profile = i % 4 == 0 ? nullptr : std::make_shared<scheduler::Profile>(profile);
         const Time now = clock.now();

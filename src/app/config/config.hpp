@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "auth/keys.hpp"
+#include "auth/authenticator.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"

@@ -66,11 +66,16 @@ jobs::ServiceOptions service_options(const Config& config) {
     return options;
 }
 
-notify::WebhookOptions webhook_options(const Config& config) {
-    notify::WebhookOptions options;
-    options.allow_private_addresses = config.webhooks_allow_private;
-    options.ca_file = config.webhooks_ca_file;
-    options.attempt_timeout = std::chrono::seconds(config.webhooks_timeout_s);
+notify::ChannelOptions channel_options(const Config& config) {
+    notify::ChannelOptions options;
+    options.webhook.allow_private_addresses = config.webhooks_allow_private;
+    options.webhook.ca_file = config.webhooks_ca_file;
+    options.webhook.attempt_timeout = std::chrono::seconds(config.webhooks_timeout_s);
+    return options;
+}
+
+notify::NotifierOptions notifier_options(const Config& config) {
+    notify::NotifierOptions options;
     options.first_retry = Millis(config.webhooks_first_retry_ms);
     options.give_up_after = std::chrono::hours(config.webhooks_give_up_h);
     return options;

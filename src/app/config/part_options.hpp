@@ -7,7 +7,8 @@
 #include "app/config/config.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
-#include "notify/webhooks.hpp"
+#include "notify/channels.hpp"
+#include "notify/notifier.hpp"
 
 namespace comfyd::app {
 
@@ -17,7 +18,8 @@ Millis kept_for(const Config& config);
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
 fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders);
 jobs::ServiceOptions service_options(const Config& config);
-notify::WebhookOptions webhook_options(const Config& config);
+notify::ChannelOptions channel_options(const Config& config);
+notify::NotifierOptions notifier_options(const Config& config);
 admission::Rules admission_rules(const Config& config);
 api::ApiOptions api_options(const Config& config);
 

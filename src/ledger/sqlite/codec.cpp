@@ -167,8 +167,11 @@ Result<jobs::Job> read_job(const Query& row) {
     }
     ++column;
     if (!row.is_null(column)) {
-        const std::int64_t place = row.integer(column + 1);
-        job.shared = {std::string(row.text(column)), static_cast<std::size_t>(place)};
+        const auto prompt = PromptId::parse(row.text(column));
+        if (!prompt) {
+            return fail(damaged("job"));
+        }
+        job.shared = {*prompt, static_cast<std::size_t>(row.integer(column + 1))};
     }
     read_standing(row.text(kJobColumnCount - 1), job);
     return job;

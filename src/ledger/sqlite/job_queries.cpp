@@ -109,7 +109,7 @@ Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id) {
     spec.tenant = query.text(0);
     spec.dialect = query.text(1);
     spec.workflow_id = query.text(2);
-    spec.requirement = query.text(3);
+    spec.requirement = Requirement::decode(query.string(3));
     spec.workflow = query.text(8);
     spec.reuse_key = query.text(10);
     if (const auto profile = query.text(9); !profile.empty()) {
@@ -194,7 +194,7 @@ Result<std::vector<jobs::Unfinished>> find_unfinished(
         if (!job) {
             return fail(std::move(job.error()));
         }
-        jobs::Unfinished entry{std::move(*job), row.string(kJobColumnCount)};
+        jobs::Unfinished entry{std::move(*job), Requirement::decode(row.string(kJobColumnCount))};
         if (const auto profile = row.text(kJobColumnCount + 1); !profile.empty()) {
             entry.profile = jobs::decode_profile(profile, entry.requirement);
         }

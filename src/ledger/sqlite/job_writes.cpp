@@ -129,7 +129,7 @@ AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
 }
 
 std::size_t AcceptJob::bytes() const {
-    return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.size() +
+    return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.encoded().size() +
            spec_.size() + size_of(extra_data_) + size_of(metadata_) + size_of(dialect_data_) +
            size_of(profile_);
 }
@@ -226,7 +226,7 @@ Result<> AcceptJob::insert_payload(Session& session, std::int64_t number) const 
                            number,
                            new_.change.event.sequence,
                            queued_data_,
-                           new_.spec.requirement,
+                           new_.spec.requirement.encoded(),
                            metadata_,
                            dialect_data_,
                            profile_
@@ -377,7 +377,7 @@ Result<> CommitChange::update_job(Session& session, std::int64_t number) const {
             result,
             job.worker,
             job.reused_from,
-            job.shared ? std::optional(job.shared->prompt_id) : std::nullopt,
+            job.shared ? std::optional(job.shared->prompt.to_string()) : std::nullopt,
             job.shared ? std::optional(job.shared->place) : std::nullopt,
             job.id
         )

@@ -18,25 +18,6 @@ namespace {
 
 constexpr std::size_t kClassesMax = 50'000;
 
-template <class Visit>
-bool each_line(std::string_view lines, Visit visit) {
-    while (!lines.empty()) {
-        const auto end = lines.find('\n');
-        if (!visit(lines.substr(0, end))) {
-            return false;
-        }
-        if (end == std::string_view::npos) {
-            break;
-        }
-        lines.remove_prefix(end + 1);
-    }
-    return true;
-}
-
-bool fits_a_line(std::string_view text) {
-    return text.find_first_of("\n\t") == std::string_view::npos;
-}
-
 bool offers(const NodeDefinition& definition, std::string_view input, std::string_view value) {
     const json::value choice(boost::json::string_view(value.data(), value.size()));
     return std::ranges::any_of(definition.all_inputs(), [&](const InputDefinition* candidate) {
@@ -45,46 +26,6 @@ bool offers(const NodeDefinition& definition, std::string_view input, std::strin
 }
 
 }  // namespace
-
-NeedLine NeedLine::read(std::string_view line) {
-    const auto first = line.find('\t');
-    if (first == std::string_view::npos) {
-        return {line, {}, {}};
-    }
-    const auto second = line.find('\t', first + 1);
-    return {
-        line.substr(0, first),
-        line.substr(first + 1, second == line.npos ? line.npos : second - first - 1),
-        second == line.npos ? std::string_view() : line.substr(second + 1)
-    };
-}
-
-constexpr std::string_view kPoolLine = "\tpool\t";  // no class has an empty name
-
-std::string with_pool(std::string_view requirement, std::string_view pool) {
-    const std::string_view rest = split_pool(requirement).rest;
-    if (pool.empty()) {
-        return std::string(rest);
-    }
-    return std::string(kPoolLine) + std::string(pool) + (rest.empty() ? "" : "\n") +
-           std::string(rest);
-}
-
-PoolNeed split_pool(std::string_view requirement) {
-    if (!requirement.starts_with(kPoolLine)) {
-        return {{}, requirement};
-    }
-    const auto end = std::min(requirement.find('\n'), requirement.size());
-    return {
-        requirement.substr(kPoolLine.size(), end - kPoolLine.size()),
-        requirement.substr(std::min(end + 1, requirement.size()))
-    };
-}
-
-bool allows_pool(std::string_view requirement, std::string_view pool) {
-    const std::string_view wanted = split_pool(requirement).pool;
-    return wanted.empty() || wanted == pool;
-}
 
 Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
     const json::value& object_info, ClassNotes notes
@@ -95,7 +36,7 @@ Result<std::shared_ptr<const NodeClasses>> NodeClasses::from_object_info(
     auto classes = std::make_shared<NodeClasses>();
     classes->notes_ = std::move(notes);
     for (const auto& entry : object_info.get_object()) {
-        if (!entry.value().is_object() || !fits_a_line(view(entry.key())) ||
+        if (!entry.value().is_object() || !Requirement::can_name(view(entry.key())) ||
             classes->classes_.size() == kClassesMax) {
             continue;
         }
@@ -115,16 +56,18 @@ const NodeDefinition* NodeClasses::find(std::string_view class_type) const {
     return found == index_.end() ? nullptr : found->second;
 }
 
-bool NodeClasses::has(const NeedLine& need) const {
-    const NodeDefinition* definition = find(need.class_type);
-    return definition != nullptr &&
-           (need.input.empty() || offers(*definition, need.input, need.value));
+bool NodeClasses::has(std::string_view class_type, std::string_view input, std::string_view value)
+    const {
+    const NodeDefinition* definition = find(class_type);
+    return definition != nullptr && (input.empty() || offers(*definition, input, value));
 }
 
-bool NodeClasses::has_all(std::string_view requirement) const {
-    return each_line(split_pool(requirement).rest, [this](std::string_view line) {
-        return has(NeedLine::read(line));
-    });
+bool NodeClasses::has_all(const Requirement& requirement) const {
+    return requirement.each(
+        [this](std::string_view class_type, std::string_view input, std::string_view value) {
+            return has(class_type, input, value);
+        }
+    );
 }
 
 // What the workers are together, made once.
@@ -264,8 +207,8 @@ std::string Catalogue::object_info(std::string_view class_type) const {
     return json::serialize(document);
 }
 
-std::string Catalogue::requirement_of(const json::object& workflow) const {
-    std::set<std::string> lines;
+Requirement Catalogue::requirement_of(const json::object& workflow) const {
+    std::set<Requirement::Need> needs;
     for (const auto& entry : workflow) {
         const json::object* node = entry.value().if_object();
         const json::value* type = node != nullptr ? json::find(*node, "class_type") : nullptr;
@@ -273,10 +216,10 @@ std::string Catalogue::requirement_of(const json::object& workflow) const {
             continue;
         }
         const std::string class_type(view(type->get_string()));
-        if (!fits_a_line(class_type)) {
+        if (!Requirement::can_name(class_type)) {
             continue;
         }
-        lines.insert(class_type);
+        needs.insert({class_type});
         const MergedClass* merged = together_->find(class_type);
         const json::value* inputs = json::find(*node, "inputs");
         if (merged == nullptr || inputs == nullptr || !inputs->is_object()) {
@@ -286,29 +229,23 @@ std::string Catalogue::requirement_of(const json::object& workflow) const {
             const json::value* value = inputs->get_object().if_contains(input);
             const std::string_view text =
                 value != nullptr && value->is_string() ? view(value->get_string()) : "";
-            if (text.empty() || !fits_a_line(text)) {
+            if (!Requirement::can_name(text)) {
                 continue;
             }
             const auto has = [&](const auto& variant) { return offers(*variant, input, text); };
             if (std::ranges::any_of(merged->variants, has) &&
                 !std::ranges::all_of(merged->variants, has)) {
-                lines.insert(class_type + "\t" + input + "\t" + std::string(text));
+                needs.insert({class_type, input, std::string(text)});
             }
         }
     }
-    std::string requirement;
-    for (const std::string& line : lines) {
-        requirement += requirement.empty() ? "" : "\n";
-        requirement += line;
-    }
-    return requirement;
+    return Requirement::of(needs);
 }
 
-bool Catalogue::can_run(std::string_view requirement) const {
-    const PoolNeed need = split_pool(requirement);
-    if (!need.pool.empty()) {
+bool Catalogue::can_run(const Requirement& requirement) const {
+    if (!requirement.pool().empty()) {
         return std::ranges::any_of(workers_, [&](const Entry& worker) {
-            return worker.pool == need.pool && worker.classes->has_all(need.rest);
+            return worker.pool == requirement.pool() && worker.classes->has_all(requirement);
         });
     }
     return std::ranges::any_of(together_->sources, [&](const auto& classes) {
@@ -316,7 +253,7 @@ bool Catalogue::can_run(std::string_view requirement) const {
     });
 }
 
-std::vector<std::string> Catalogue::pools_for(std::string_view requirement) const {
+std::vector<std::string> Catalogue::pools_for(const Requirement& requirement) const {
     std::set<std::string> pools;
     for (const Entry& worker : workers_) {
         if (!pools.contains(worker.pool) && worker.classes->has_all(requirement)) {
@@ -330,32 +267,30 @@ bool Catalogue::has_pool(std::string_view pool) const {
     return std::ranges::any_of(workers_, [&](const Entry& worker) { return worker.pool == pool; });
 }
 
-std::optional<Catalogue::Nearest> Catalogue::nearest(std::string_view requirement) const {
-    const PoolNeed wanted = split_pool(requirement);
+std::optional<Catalogue::Nearest> Catalogue::nearest(const Requirement& requirement) const {
     std::optional<Nearest> best;
     for (const Entry& worker : workers_) {
-        if (!wanted.pool.empty() && worker.pool != wanted.pool) {
+        if (!requirement.allows_pool(worker.pool)) {
             continue;
         }
         Nearest candidate{worker.worker, {}, {}, {}};
-        each_line(wanted.rest, [&](std::string_view line) {
-            const NeedLine need = NeedLine::read(line);
-            if (worker.classes->has(need)) {
+        requirement.each([&](std::string_view type, std::string_view input, std::string_view value
+                         ) {
+            if (worker.classes->has(type, input, value)) {
                 return true;
             }
-            if (need.input.empty()) {
-                candidate.missing.emplace_back(line);
-                candidate.missing_classes.emplace_back(line);
+            if (input.empty()) {
+                candidate.missing.emplace_back(type);
+                candidate.missing_classes.emplace_back(type);
                 return true;
             }
             candidate.missing.push_back(
-                "'" + std::string(need.value) + "' for " + std::string(need.class_type) + "." +
-                std::string(need.input)
+                "'" + std::string(value) + "' for " + std::string(type) + "." + std::string(input)
             );
             candidate.missing_files.emplace_back(json::object{
-                {"class_type", std::string(need.class_type)},
-                {"input", std::string(need.input)},
-                {"value", std::string(need.value)}
+                {"class_type", std::string(type)},
+                {"input", std::string(input)},
+                {"value", std::string(value)}
             });
             return true;
         });

@@ -13,34 +13,14 @@
 
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/requirement.hpp"
 #include "workflow/catalogue/class_notes.hpp"
 #include "workflow/catalogue/definition.hpp"
 #include "workflow/rules/prompt_rules.hpp"
 
 namespace comfyd::workflow {
 
-// What a prompt needs of a worker, one need a line: "class", or "class\tinput\tvalue" where a
-// choice such as a model file is not the same on all workers.
-struct NeedLine {
-    std::string_view class_type;
-    std::string_view input;  // empty: the class alone
-    std::string_view value;
-
-    static NeedLine read(std::string_view line);
-};
-
 inline constexpr std::string_view kDefaultPool = "default";
-
-// The pool whose workers alone may run a prompt is the first line of its requirement, where there
-// is one; empty: any worker.
-std::string with_pool(std::string_view requirement, std::string_view pool);
-struct PoolNeed {
-    std::string_view pool;
-    std::string_view rest;  // of the requirement
-};
-PoolNeed split_pool(std::string_view requirement);
-// The requirement names this pool or none.
-bool allows_pool(std::string_view requirement, std::string_view pool);
 
 // The node classes of one worker, from its /object_info. Equal documents share one object.
 class NodeClasses {
@@ -58,9 +38,10 @@ public:
 
     const ClassNotes& notes() const { return notes_; }
 
-    bool has(const NeedLine& need) const;
-    // `requirement`: lines as in NeedLine. A pool is not the business of classes.
-    bool has_all(std::string_view requirement) const;
+    // An empty input: the class alone.
+    bool has(std::string_view class_type, std::string_view input, std::string_view value) const;
+    // A pool is not the business of classes.
+    bool has_all(const Requirement& requirement) const;
 
 private:
     std::vector<std::shared_ptr<const NodeDefinition>> classes_;
@@ -104,13 +85,13 @@ public:
     // As GET /object_info/{class}: {} where there is none.
     std::string object_info(std::string_view class_type) const;
 
-    // What the nodes of a workflow need of a worker (sorted, unique): their classes, and the
-    // choices that only some of the workers with the class offer.
-    std::string requirement_of(const json::object& workflow) const;
+    // What the nodes of a workflow need of a worker: their classes, and the choices that only some
+    // of the workers with the class offer.
+    Requirement requirement_of(const json::object& workflow) const;
     // Some worker, of its pool where it names one, has it all.
-    bool can_run(std::string_view requirement) const;
+    bool can_run(const Requirement& requirement) const;
     // The pools that have a worker which could run it, were the pool not asked for; sorted.
-    std::vector<std::string> pools_for(std::string_view requirement) const;
+    std::vector<std::string> pools_for(const Requirement& requirement) const;
     bool has_pool(std::string_view pool) const;
     // What the worker that comes nearest, of its pool where it names one, lacks.
     struct Nearest {
@@ -119,7 +100,7 @@ public:
         std::vector<std::string> missing_classes;  // those of them that are classes
         json::array missing_files;                 // the others: {"class_type","input","value"}
     };
-    std::optional<Nearest> nearest(std::string_view requirement) const;
+    std::optional<Nearest> nearest(const Requirement& requirement) const;
 
 private:
     struct Together;

@@ -68,38 +68,25 @@ TEST(Catalogue, MalformedEntriesAreLeftOut) {
 
 TEST(Catalogue, NeedsAreReadLineByLine) {
     const auto one = worker(R"(["both", "a only"])");
-    EXPECT_TRUE(one->has_all(""));
-    EXPECT_TRUE(one->has_all("Load\nSave"));
-    EXPECT_FALSE(one->has_all("Load\nOther"));
-    EXPECT_TRUE(one->has_all("Load\nLoad\tckpt\ta only\nSave"));
-    EXPECT_FALSE(one->has_all("Load\nLoad\tckpt\tb only\nSave"));
-    EXPECT_FALSE(one->has_all("Load\tnothing\tboth"));
-    EXPECT_FALSE(one->has_all("Load\tckpt"));
-    EXPECT_FALSE(one->has_all("Other\tckpt\tboth"));
+    EXPECT_TRUE(one->has_all(Requirement::decode("")));
+    EXPECT_TRUE(one->has_all(Requirement::decode("Load\nSave")));
+    EXPECT_FALSE(one->has_all(Requirement::decode("Load\nOther")));
+    EXPECT_TRUE(one->has_all(Requirement::decode("Load\nLoad\tckpt\ta only\nSave")));
+    EXPECT_FALSE(one->has_all(Requirement::decode("Load\nLoad\tckpt\tb only\nSave")));
+    EXPECT_FALSE(one->has_all(Requirement::decode("Load\tnothing\tboth")));
+    EXPECT_FALSE(one->has_all(Requirement::decode("Load\tckpt")));
+    EXPECT_FALSE(one->has_all(Requirement::decode("Other\tckpt\tboth")));
 }
 
 TEST(Catalogue, OnlyChoicesThatDifferAreNeeds) {
     const Catalogue fleet = two_workers();
-    EXPECT_EQ(fleet.requirement_of(workflow("both")), "Load\nSave");
-    EXPECT_EQ(fleet.requirement_of(workflow("a only")), "Load\nLoad\tckpt\ta only\nSave");
-    EXPECT_EQ(fleet.requirement_of(workflow("unknown")), "Load\nSave");
+    EXPECT_EQ(fleet.requirement_of(workflow("both")).encoded(), "Load\nSave");
+    EXPECT_EQ(fleet.requirement_of(workflow("a only")).encoded(), "Load\nLoad\tckpt\ta only\nSave");
+    EXPECT_EQ(fleet.requirement_of(workflow("unknown")).encoded(), "Load\nSave");
     EXPECT_TRUE(fleet.workers()[0].classes->has_all(fleet.requirement_of(workflow("a only"))));
     EXPECT_FALSE(fleet.workers()[1].classes->has_all(fleet.requirement_of(workflow("a only"))));
     const Catalogue alike({{"a", worker(R"(["m"])")}, {"b", worker(R"(["m"])")}});
-    EXPECT_EQ(alike.requirement_of(workflow("m")), "Load\nSave");
-}
-
-TEST(Catalogue, APoolIsTheFirstLineOfARequirement) {
-    EXPECT_EQ(with_pool("Load\nSave", ""), "Load\nSave");
-    const std::string gold = with_pool("Load\nSave", "gold");
-    EXPECT_EQ(split_pool(gold).pool, "gold");
-    EXPECT_EQ(split_pool(gold).rest, "Load\nSave");
-    EXPECT_EQ(with_pool(gold, "silver"), with_pool("Load\nSave", "silver"));
-    EXPECT_EQ(with_pool(gold, ""), "Load\nSave");
-    EXPECT_EQ(split_pool(with_pool("", "gold")).pool, "gold");
-    EXPECT_TRUE(allows_pool(gold, "gold"));
-    EXPECT_FALSE(allows_pool(gold, "default"));
-    EXPECT_TRUE(allows_pool("Load\nSave", "default"));
+    EXPECT_EQ(alike.requirement_of(workflow("m")).encoded(), "Load\nSave");
 }
 
 TEST(Catalogue, OnlyWorkersOfThePoolCount) {
@@ -107,26 +94,24 @@ TEST(Catalogue, OnlyWorkersOfThePoolCount) {
         {{"one", worker(R"(["both", "a only"])"), "gold"},
          {"two", worker(R"(["both", "b only"])"), "default"}}
     );
-    const std::string wanted = fleet.requirement_of(workflow("b only"));
-    EXPECT_TRUE(fleet.workers()[1].classes->has_all(with_pool(wanted, "gold")));
+    const Requirement wanted = fleet.requirement_of(workflow("b only"));
+    EXPECT_TRUE(fleet.workers()[1].classes->has_all(wanted.in_pool("gold")));
     EXPECT_TRUE(fleet.can_run(wanted));
-    EXPECT_TRUE(fleet.can_run(with_pool(wanted, "default")));
-    EXPECT_FALSE(fleet.can_run(with_pool(wanted, "gold")));
-    EXPECT_EQ(fleet.pools_for(with_pool(wanted, "gold")), std::vector<std::string>{"default"});
+    EXPECT_TRUE(fleet.can_run(wanted.in_pool("default")));
+    EXPECT_FALSE(fleet.can_run(wanted.in_pool("gold")));
+    EXPECT_EQ(fleet.pools_for(wanted.in_pool("gold")), std::vector<std::string>{"default"});
     EXPECT_TRUE(fleet.has_pool("gold"));
     EXPECT_FALSE(fleet.has_pool("silver"));
-    const auto nearest = fleet.nearest(with_pool(wanted, "gold"));
+    const auto nearest = fleet.nearest(wanted.in_pool("gold"));
     ASSERT_TRUE(nearest);
     EXPECT_EQ(nearest->worker, "one");
     EXPECT_EQ(nearest->missing_files.at(0).at("value"), "b only");
-    EXPECT_FALSE(fleet.nearest(with_pool(wanted, "silver")));
+    EXPECT_FALSE(fleet.nearest(wanted.in_pool("silver")));
     const auto refused = check(workflow("b only"), fleet, "gold");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::no_capable_worker);
     EXPECT_EQ(refused.error().details.at("other_pools"), json::value(json::array{"default"}));
-    EXPECT_EQ(
-        check(workflow("b only"), fleet, "default")->requirement, with_pool(wanted, "default")
-    );
+    EXPECT_EQ(check(workflow("b only"), fleet, "default")->requirement, wanted.in_pool("default"));
     EXPECT_TRUE(check(workflow("b only"), fleet, "silver"));  // waits for a worker of it
 }
 
@@ -142,7 +127,7 @@ TEST(Catalogue, ChoicesInsideDynamicInputsAreNeedsToo) {
     const Catalogue fleet({{"a", with("h264")}, {"b", with("av1")}});
     const json::object prompt = parse(R"({"1": {"class_type": "Save", "inputs": {
         "format": "mp4", "format.codec": "av1"}}})");
-    EXPECT_EQ(fleet.requirement_of(prompt), "Save\nSave\tformat.codec\tav1");
+    EXPECT_EQ(fleet.requirement_of(prompt).encoded(), "Save\nSave\tformat.codec\tav1");
     ASSERT_TRUE(check(prompt, fleet));
     EXPECT_FALSE(fleet.workers()[0].classes->has_all(check(prompt, fleet)->requirement));
     EXPECT_TRUE(fleet.workers()[1].classes->has_all(check(prompt, fleet)->requirement));
@@ -158,7 +143,7 @@ TEST(Catalogue, FilesThatAreUploadedAreNoNeeds) {
     const Catalogue fleet({{"a", with("x.png")}, {"b", with("y.png")}});
     const json::object prompt =
         parse(R"({"1": {"class_type": "Load", "inputs": {"image": "x.png"}}})");
-    EXPECT_EQ(fleet.requirement_of(prompt), "Load");
+    EXPECT_EQ(fleet.requirement_of(prompt).encoded(), "Load");
     EXPECT_TRUE(check(prompt, fleet));
 }
 
@@ -219,7 +204,7 @@ TEST(CheckValues, AChoiceThatNoWorkerOffersIsRefused) {
     const Catalogue fleet = two_workers();
     const auto checked = check(workflow("b only"), fleet);
     ASSERT_TRUE(checked) << checked.error().message;
-    EXPECT_EQ(checked->requirement, "Load\nLoad\tckpt\tb only\nSave");
+    EXPECT_EQ(checked->requirement.encoded(), "Load\nLoad\tckpt\tb only\nSave");
     const auto refused = check(workflow("nobody's"), fleet);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::invalid_workflow);

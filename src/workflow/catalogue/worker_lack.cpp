@@ -14,13 +14,12 @@ std::string joined(const std::vector<std::string>& words, std::string_view quote
     return text;
 }
 
-WorkerLack lack_of(const Catalogue& catalogue, std::string_view requirement) {
-    const PoolNeed need = split_pool(requirement);
+WorkerLack lack_of(const Catalogue& catalogue, const Requirement& requirement) {
     WorkerLack lack;
-    lack.pool = need.pool;
+    lack.pool = requirement.pool();
     lack.nearest = catalogue.nearest(requirement);
     if (!lack.pool.empty()) {
-        lack.other_pools = catalogue.pools_for(need.rest);
+        lack.other_pools = catalogue.pools_for(requirement);
     }
     return lack;
 }
@@ -70,8 +69,8 @@ Error WorkerLack::to_error() const {
     return Error(Code::no_capable_worker, message(), std::move(about));
 }
 
-std::optional<WorkerLack> find_lack(const Catalogue& catalogue, std::string_view requirement) {
-    const std::string_view pool = split_pool(requirement).pool;
+std::optional<WorkerLack> find_lack(const Catalogue& catalogue, const Requirement& requirement) {
+    const std::string_view pool = requirement.pool();
     const bool is_known = pool.empty() ? catalogue.knows_workers() : catalogue.has_pool(pool);
     if (!is_known || catalogue.can_run(requirement)) {
         return std::nullopt;
@@ -80,9 +79,9 @@ std::optional<WorkerLack> find_lack(const Catalogue& catalogue, std::string_view
 }
 
 std::optional<WorkerLack> find_silent_pool(
-    const Catalogue& catalogue, std::string_view requirement
+    const Catalogue& catalogue, const Requirement& requirement
 ) {
-    const std::string_view pool = split_pool(requirement).pool;
+    const std::string_view pool = requirement.pool();
     if (pool.empty() || !catalogue.knows_workers() || catalogue.has_pool(pool)) {
         return std::nullopt;
     }

@@ -28,10 +28,10 @@ struct WorkerLack {
 };
 
 // nullopt: some worker can run it, or nothing is known that speaks against it.
-std::optional<WorkerLack> find_lack(const Catalogue& catalogue, std::string_view requirement);
+std::optional<WorkerLack> find_lack(const Catalogue& catalogue, const Requirement& requirement);
 // A pool was asked for of which no worker has told what it has: whether it can run is not known.
 std::optional<WorkerLack> find_silent_pool(
-    const Catalogue& catalogue, std::string_view requirement
+    const Catalogue& catalogue, const Requirement& requirement
 );
 
 }  // namespace comfyd::workflow

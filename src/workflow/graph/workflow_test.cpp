@@ -31,7 +31,7 @@ constexpr const char* kGood = R"({
 TEST(Check, AcceptsAGoodWorkflow) {
     const auto checked = check(parse(kGood), images());
     ASSERT_TRUE(checked) << checked.error().message;
-    EXPECT_EQ(checked->requirement, "EmptyImage\nSaveImage");
+    EXPECT_EQ(checked->requirement.encoded(), "EmptyImage\nSaveImage");
     EXPECT_EQ(checked->node_count, 2);
 }
 

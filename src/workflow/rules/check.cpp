@@ -56,10 +56,10 @@ std::vector<Issue> find_faults(
     return faults;
 }
 
-tl::expected<std::string, WorkerLack> find_requirement(
+tl::expected<Requirement, WorkerLack> find_requirement(
     const json::object& workflow, const Catalogue& catalogue, std::string_view pool
 ) {
-    std::string requirement = with_pool(catalogue.requirement_of(workflow), pool);
+    Requirement requirement = catalogue.requirement_of(workflow).in_pool(pool);
     if (auto lack = find_lack(catalogue, requirement)) {
         return tl::unexpected(std::move(*lack));
     }

@@ -19,7 +19,7 @@ namespace comfyd::workflow {
 inline constexpr std::size_t kNodesMax = 10'000;
 
 struct Checked {
-    std::string requirement;  // as Catalogue::requirement_of: sorted, unique, one need a line
+    Requirement requirement;
     int node_count = 0;
 };
 
@@ -55,7 +55,7 @@ std::vector<Issue> find_faults(
     const std::vector<MissingFile>& missing = {}
 );
 // What the nodes need of a worker, where one has it all.
-tl::expected<std::string, WorkerLack> find_requirement(
+tl::expected<Requirement, WorkerLack> find_requirement(
     const json::object& workflow, const Catalogue& catalogue, std::string_view pool
 );
 

@@ -136,7 +136,7 @@ BENCHMARK(check_for_a_fleet)->Arg(10)->Arg(300)->Unit(benchmark::kMicrosecond);
 
 void has_all(benchmark::State& state) {
     const Catalogue fleet = catalogue(20);
-    const std::string requirement = fleet.requirement_of(prompt(static_cast<int>(state.range(0))));
+    const Requirement requirement = fleet.requirement_of(prompt(static_cast<int>(state.range(0))));
     for (auto _ : state) {
         benchmark::DoNotOptimize(fleet.workers()[0].classes->has_all(requirement));
     }

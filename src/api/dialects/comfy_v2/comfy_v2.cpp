@@ -408,7 +408,7 @@ void add_comfy_v2(Router& router, const Services& services) {
                          const char* pattern,
                          const char* operation_id,
                          Handler handler,
-                         Access access = Access::key
+                         Access access = Access::jobs
                      ) {
         router.add(Route{
             method,

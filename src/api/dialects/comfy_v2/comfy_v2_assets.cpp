@@ -429,7 +429,7 @@ void add_asset_routes(Router& router, const Services& services) {
                          const char* pattern,
                          const char* operation_id,
                          Action action,
-                         Access access = Access::key
+                         Access access = Access::assets
                      ) {
         Route route{
             method,

@@ -280,6 +280,7 @@ void add_named_workflows(Router& router, const Services& services) {
                 return workflows::error_response(error, services.clock.now(), workflows::kV2, "");
             };
             route.operation = std::move(operation);
+            route.access = function == run ? Access::jobs : Access::workflows;
             router.add(std::move(route));
         };
     using net::Method;

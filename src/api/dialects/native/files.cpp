@@ -43,7 +43,7 @@ Task<Result<server::ShownFile>> show_live(
     if (bytes.error().code != Code::conflict) {
         co_return fail(Code::not_found, "the worker does not show the file");
     }
-    auto ended = co_await wait_for_end(services, tenant, found.job, kStoringTimeMax);
+    auto ended = co_await wait_for_end(services, tenant, found.job, Deadline::in(kStoringTimeMax));
     static_cast<void>(ended);
     auto stored = co_await admission::find_file(services, std::move(tenant), std::move(query));
     if (!stored || !*stored || !(*stored)->asset) {

@@ -32,7 +32,7 @@ public:
             return serve(call, *context, handler);
         };
         using namespace comfy::server;
-        route.access = handler == post_free ? Access::operators : Access::key;
+        route.access = handler == post_free ? Access::admin : Access::jobs;
         route.is_stream = handler == serve_socket;
         route.token_in_query = handler == serve_socket || handler == get_view;
         route.streams_body = handler == upload_image || handler == upload_mask;

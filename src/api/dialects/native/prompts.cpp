@@ -46,7 +46,7 @@ Result<> decode_options(
     if (!pool) {
         return fail(std::move(pool.error()));
     }
-    spec.requirement = workflow::with_pool(spec.requirement, *pool);
+    spec.requirement = spec.requirement.in_pool(*pool);
     if (auto turn = decode_turn(call, options, spec); !turn) {
         return turn;
     }

@@ -18,8 +18,6 @@ namespace comfyd::api {
 namespace prompt_sync {
 namespace {
 
-using std::chrono::steady_clock;
-
 constexpr int kFrontPriority = 9;
 
 template <class T>
@@ -176,10 +174,10 @@ Trouble out_of_time(const JobId& id, const Options& options) {
 Task<Outcome<jobs::Job>> finish(
     const Services& services, std::string tenant, JobId id, Options options
 ) {
-    const auto give_up = steady_clock::now() + options.timeout;
-    auto view = co_await wait_for_end(services, tenant, id, options.timeout);
+    const Deadline give_up = Deadline::in(options.timeout);
+    auto view = co_await wait_for_end(services, tenant, id, give_up);
     if (view && !jobs::is_terminal(view->job.state)) {
-        if (steady_clock::now() < give_up) {
+        if (!give_up.has_passed()) {
             Trouble stopping;
             stopping.job = id;
             stopping.error =
@@ -197,9 +195,8 @@ Task<Outcome<jobs::Job>> finish(
         co_return tl::unexpected<Trouble>(std::move(failed));
     }
     // One that ended at the last moment has its result.
-    const bool too_late =
-        !jobs::is_terminal(view->job.state) ||
-        (view->job.state == jobs::State::cancelled && steady_clock::now() >= give_up);
+    const bool too_late = !jobs::is_terminal(view->job.state) ||
+                          (view->job.state == jobs::State::cancelled && give_up.has_passed());
     if (too_late) {
         co_return tl::unexpected<Trouble>(out_of_time(id, options));
     }

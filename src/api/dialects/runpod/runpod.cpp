@@ -139,7 +139,9 @@ Task<> run_sync(Call& call, const Services& services) {
         co_await send(call, error_response(submitted.error()));
         co_return;
     }
-    auto view = co_await wait_for_end(services, call.caller.tenant, submitted->view.job.id, *wait);
+    auto view = co_await wait_for_end(
+        services, call.caller.tenant, submitted->view.job.id, Deadline::in(*wait)
+    );
     if (!view) {
         co_await send(call, error_response(view.error()));
         co_return;
@@ -205,7 +207,8 @@ Task<> cancel(Call& call, const Services& services) {
     auto view = co_await services.jobs.cancel(call.caller.tenant, id);
     if (view && !jobs::is_terminal(view->job.state)) {
         // A worker needs a moment to let go; clients expect to read CANCELLED.
-        view = co_await wait_for_end(services, call.caller.tenant, id, kCancelPatience);
+        view =
+            co_await wait_for_end(services, call.caller.tenant, id, Deadline::in(kCancelPatience));
     }
     if (!view) {
         co_await send(call, error_response(view.error()));

@@ -169,7 +169,7 @@ Task<> stream_task(Call& call, const Services& services) {
 
 // Jobs of other tenants run on the same workers; their ids are the operators' business alone.
 Task<bool> may_see_job(const Call& call, const Services& services, std::optional<JobId> job) {
-    if (!job || call.caller.is_operator) {
+    if (!job || call.caller.may(auth::Scope::admin)) {
         co_return job.has_value();
     }
     auto view = co_await services.jobs.get(call.caller.tenant, *job);
@@ -277,7 +277,7 @@ void add_tasks(Router& router, const Services& services) {
                          std::string pattern,
                          Function function,
                          json::object operation,
-                         Access access = Access::key) {
+                         Access access = Access::jobs) {
         Route route;
         route.method = method;
         route.pattern = std::move(pattern);

@@ -5,6 +5,7 @@
 
 #include "admission/inputs.hpp"
 #include "api/dialects/workflow_tools/workflow_tools.hpp"
+#include "base/deadline.hpp"
 #include "net/client.hpp"
 
 namespace comfyd::api::workflow_tools {
@@ -98,13 +99,11 @@ Task<std::vector<Issue>> probe_urls(
 ) {
     std::vector<Issue> issues;
     std::map<net::AddressPolicy, std::unique_ptr<net::Client>> clients;
-    const auto end = std::chrono::steady_clock::now() + kProbeTime;
+    const Deadline end = Deadline::in(kProbeTime);
     std::size_t probed = 0;
     for (const Probed& one : urls) {
         const workflow::UrlInput& input = one.input;
-        const auto left =
-            std::chrono::duration_cast<Millis>(end - std::chrono::steady_clock::now());
-        if (probed++ == kUrlsProbed || left <= Millis(0)) {
+        if (probed++ == kUrlsProbed || end.has_passed()) {
             issues.push_back(issue_about(
                 input, "URL_VALIDATION_ERROR", "there was no time to look at this address"
             ));
@@ -122,7 +121,7 @@ Task<std::vector<Issue>> probe_urls(
         net::ClientRequest request;
         request.method = "HEAD";
         request.url = input.url;
-        request.timeout = std::min(left, Millis(5'000));
+        request.timeout = std::min(end.left(), Millis(5'000));
         auto response = co_await client->send(std::move(request));
         if (!response) {
             const bool is_unreachable = response.error().code == Code::connection_failed ||

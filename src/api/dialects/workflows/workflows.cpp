@@ -256,7 +256,7 @@ Task<> submit_and_answer(
     const JobId id = submitted->view.job.id;
     Result<jobs::View> view = std::move(submitted->view);
     if (*patience > Millis(0)) {
-        view = co_await wait_for_end(services, call.caller.tenant, id, *patience);
+        view = co_await wait_for_end(services, call.caller.tenant, id, Deadline::in(*patience));
     }
     auto shown = co_await complete(services, std::move(view));
     if (!shown) {

@@ -1,0 +1,50 @@
+// The port of a place that workers come from: the configuration today; clouds, autoscalers and
+// machines that dial in, later. A provider adds workers to the fleet and removes them, at any time
+// from begin() to end().
+#pragma once
+
+#include <vector>
+
+#include "base/task.hpp"
+#include "fleet/options.hpp"
+
+namespace comfyd::fleet {
+
+class Fleet;
+
+// Core executor only. The fleet outlives it.
+class WorkerProvider {
+public:
+    virtual ~WorkerProvider() = default;
+    // Adds the workers that there are; others may follow. A failure says what is wrong with what it
+    // was told.
+    virtual Result<> begin(Fleet& fleet) = 0;
+    // Ends what it does in the background. Its workers stay in the fleet.
+    virtual Task<> end() = 0;
+};
+
+// Servers that the operator named: there from the beginning to the end.
+class ConfiguredWorkers final : public WorkerProvider {
+public:
+    explicit ConfiguredWorkers(std::vector<WorkerConfig> workers) : workers_(std::move(workers)) {}
+
+    Result<> begin(Fleet& fleet) override;
+    Task<> end() override;
+
+private:
+    std::vector<WorkerConfig> workers_;
+};
+
+// Engines of our own, as many as the operator wants.
+class EngineChildren final : public WorkerProvider {
+public:
+    explicit EngineChildren(std::vector<EngineConfig> engines) : engines_(std::move(engines)) {}
+
+    Result<> begin(Fleet& fleet) override;
+    Task<> end() override;
+
+private:
+    std::vector<EngineConfig> engines_;
+};
+
+}  // namespace comfyd::fleet

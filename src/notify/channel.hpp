@@ -1,0 +1,54 @@
+// The port of a way to tell somebody of a job: by HTTP today. A channel sends one message once and
+// says what came of it; order, repetition and patience are the Notifier's, the same for all.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/task.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::notify {
+
+// To whom. One alternative for each kind of channel.
+using Target = std::variant<jobs::Webhook>;
+
+struct Message {
+    Target to;
+    jobs::Job job;  // as it was when the event happened, as far as it is told
+    jobs::Event event;
+};
+
+// What came of an attempt.
+struct Outcome {
+    enum class Kind {
+        delivered,
+        retry,
+        give_up,  // no later attempt would fare better
+        cancelled,
+    };
+    Kind kind = Kind::retry;
+    std::string error{};
+    std::optional<Millis> retry_after{};  // the receiver's wish
+};
+
+// Belongs to the Notifier's executor, which outlives it.
+class Channel {
+public:
+    virtual ~Channel() = default;
+    // Targets of the same lane share what one receiver is given at a time, so that a slow or dead
+    // one delays nobody else. A failure says why the target can never be told anything.
+    virtual Result<std::string> lane_of(const Target& target) const = 0;
+    // The same message has the same content each time.
+    virtual Task<Outcome> deliver(Message message) = 0;
+    // Lets go of connections that nothing uses. It may be used again.
+    virtual void close() = 0;
+};
+
+// For each kind of target its channel.
+using Channels = std::array<std::unique_ptr<Channel>, std::variant_size_v<Target>>;
+
+}  // namespace comfyd::notify

@@ -1,0 +1,58 @@
+// Tells of jobs what their clients want to hear: at least once, in order per job, with back-off,
+// and without letting a dead receiver delay anybody else; by whichever channel reaches the target.
+// Runs on one executor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/task.hpp"
+#include "jobs/ledger.hpp"
+#include "notify/channel.hpp"
+#include "notify/outbox.hpp"
+
+namespace comfyd::notify {
+
+struct NotifierOptions {
+    std::size_t in_flight_max = 256;
+    std::size_t in_flight_per_lane_max = 8;
+    Millis first_retry{1'000};  // then doubled each time, with jitter
+    Millis retry_max{std::chrono::hours(1)};
+    Millis give_up_after{std::chrono::hours(24)};
+    Millis progress_interval{1'000};  // at most one message about progress of a job in this time
+};
+
+struct NotifierCounters {
+    std::uint64_t delivered = 0;
+    std::uint64_t failed_attempts = 0;
+    std::uint64_t dead = 0;
+};
+
+class Notifier {
+public:
+    Notifier(
+        Executor executor,
+        Clock& clock,
+        Outbox& outbox,
+        jobs::Ledger& ledger,
+        Channels channels,
+        NotifierOptions options
+    );
+    ~Notifier();
+
+    void start();  // on the executor
+    void wake();   // any thread: something may be due
+    // Any thread. Progress is sent once, the newest only, and not after a later change of the job.
+    void tell_progress(jobs::Job job, Target target, jobs::Event progress);
+    // Any thread: this is stored, and the outbox may have it.
+    void tell_change(const jobs::Event& event);
+    // On the executor: ends attempts in flight; they are repeated after the next start.
+    Task<> stop();
+    NotifierCounters counters() const;  // any thread
+
+private:
+    class Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace comfyd::notify

@@ -1,0 +1,118 @@
+// What is common to all channels, over one that answers as told.
+#include "notify/notifier.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <set>
+
+#include "notify/test_support.hpp"
+
+namespace comfyd::notify {
+namespace {
+
+// A lane is the URL; one that begins with "never" cannot be told anything.
+class ScriptedChannel final : public Channel {
+public:
+    Result<std::string> lane_of(const Target& target) const override {
+        const std::string& url = std::get<jobs::Webhook>(target).url;
+        if (url.starts_with("never")) {
+            return fail(Code::invalid_argument, "nobody lives there");
+        }
+        return url;
+    }
+    Task<Outcome> deliver(Message message) override {
+        Outcome outcome{.kind = Outcome::Kind::delivered};
+        if (!outcomes.empty()) {
+            outcome = std::move(outcomes.front());
+            outcomes.pop_front();
+        }
+        messages.push_back(std::move(message));
+        co_return outcome;
+    }
+    void close() override { is_closed = true; }
+
+    std::deque<Outcome> outcomes;
+    std::vector<Message> messages;
+    bool is_closed = false;
+};
+
+class NotifierTest : public test::WebhooksTest {
+protected:
+    NotifierTest() {
+        auto channel = std::make_unique<ScriptedChannel>();
+        channel_ = channel.get();
+        webhooks_ = std::make_unique<Notifier>(
+            loop_.executor(), clock_, ledger_, ledger_, Channels{std::move(channel)}, options_
+        );
+    }
+
+    void begin_to_tell() { loop_.run(test::start_on_executor(*webhooks_)); }
+
+    // Only while nothing is sent: the channel belongs to the notifier's executor.
+    ScriptedChannel* channel_;
+};
+
+TEST_F(NotifierTest, TheChannelGetsTheEventAndTheJobAsItWasThen) {
+    const jobs::Job job = complete(begin(accept("here", {"execution.started"})));
+    begin_to_tell();
+    ledger_.wait_for(1);
+    loop_.run(webhooks_->stop());
+    ASSERT_EQ(channel_->messages.size(), 1U);
+    const Message& message = channel_->messages[0];
+    EXPECT_EQ(message.job.id, job.id);
+    EXPECT_EQ(message.job.state, jobs::State::running);
+    EXPECT_EQ(message.event.type, jobs::EventType::started);
+    EXPECT_EQ(std::get<jobs::Webhook>(message.to).url, "here");
+    EXPECT_TRUE(channel_->is_closed);
+}
+
+TEST_F(NotifierTest, TheReceiversWishToWaitIsHeard) {
+    channel_->outcomes.push_back(
+        {.kind = Outcome::Kind::retry, .error = "later", .retry_after = std::chrono::minutes(7)}
+    );
+    completed_job("here");
+    begin_to_tell();
+    const auto writes = ledger_.wait_for(1);
+    EXPECT_EQ(writes[0].kind, "retry");
+    EXPECT_EQ(writes[0].at, clock_.now() + std::chrono::minutes(7));
+    EXPECT_EQ(writes[0].error, "later");
+}
+
+TEST_F(NotifierTest, WhatTheChannelGivesUpIsGivenUp) {
+    channel_->outcomes.push_back({.kind = Outcome::Kind::give_up, .error = "gone"});
+    completed_job("here");
+    begin_to_tell();
+    const auto writes = ledger_.wait_for(1);
+    EXPECT_EQ(writes[0].kind, "give_up");
+    EXPECT_EQ(writes[0].error, "gone");
+    EXPECT_EQ(final_counters().dead, 1U);
+}
+
+TEST_F(NotifierTest, ATargetThatCanNeverBeToldIsGivenUpUnsent) {
+    completed_job("never");
+    completed_job("here");
+    begin_to_tell();
+    std::map<std::string, std::string> kinds;
+    for (const auto& write : ledger_.wait_for(2)) {
+        kinds[write.kind] = write.error;
+    }
+    EXPECT_EQ(kinds.at("give_up"), "nobody lives there");
+    EXPECT_TRUE(kinds.contains("delivered"));
+    loop_.run(webhooks_->stop());
+    EXPECT_EQ(channel_->messages.size(), 1U);
+}
+
+TEST_F(NotifierTest, AnAttemptThatWasCancelledIsNotWrittenDown) {
+    channel_->outcomes.push_back({.kind = Outcome::Kind::cancelled});
+    completed_job("here");
+    begin_to_tell();
+    ledger_.wait_for(1);  // of the second attempt
+    loop_.run(webhooks_->stop());
+    EXPECT_EQ(channel_->messages.size(), 2U);
+    EXPECT_EQ(webhooks_->counters().failed_attempts, 0U);
+}
+
+}  // namespace
+}  // namespace comfyd::notify

@@ -1,0 +1,110 @@
+#include "notify/recorder.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/crypto.hpp"
+#include "base/log.hpp"
+#include "notify/backoff.hpp"
+
+namespace comfyd::notify {
+namespace {
+
+constexpr Millis kStorageWaitFirst{100};
+constexpr Millis kStorageWaitMax{10'000};
+
+double random_share() {
+    std::uint32_t bits = 0;
+    random_bytes(&bits, sizeof bits);
+    return static_cast<double>(bits) /
+           static_cast<double>(std::numeric_limits<std::uint32_t>::max());
+}
+
+// What a target asks of the repetition; nullopt: as the server is set.
+struct RetryWish {
+    std::optional<int> retries_max;
+    std::optional<Millis> first_retry;
+};
+
+RetryWish wish_of(const Target& target) {
+    const auto& webhook = std::get<jobs::Webhook>(target);
+    return {webhook.max_retries, webhook.retry_delay};
+}
+
+}  // namespace
+
+void Recorder::count_progress(const Outcome& outcome) {
+    delivered_ += outcome.kind == Outcome::Kind::delivered ? 1 : 0;
+    failed_attempts_ += outcome.kind == Outcome::Kind::retry ? 1 : 0;
+}
+
+Task<Result<>> Recorder::give_up(Delivery delivery, std::string why) {
+    auto given_up = co_await outbox_.give_up(delivery, clock_.now(), std::move(why));
+    dead_ += given_up ? 1 : 0;
+    co_return given_up;
+}
+
+Task<> Recorder::record(const Attempt& attempt, Outcome outcome) {
+    const Time now = clock_.now();
+    const bool is_too_late = now - attempt.delivery.created_at >= options_.give_up_after;
+    const auto retries_max = wish_of(attempt.target).retries_max;
+    const bool is_last = retries_max && attempt.delivery.attempts >= *retries_max;
+    if (outcome.kind == Outcome::Kind::retry && (is_too_late || is_last)) {
+        outcome.kind = Outcome::Kind::give_up;
+    }
+    if (outcome.kind != Outcome::Kind::delivered) {
+        ++failed_attempts_;
+        log::debug("webhook failed", {{"job", attempt.delivery.job}, {"error", outcome.error}});
+    }
+    for (Millis wait = kStorageWaitFirst;; wait = std::min(wait * 2, kStorageWaitMax)) {
+        auto written = co_await write(attempt, outcome, now);
+        if (written || written.error().code == Code::not_found) {
+            break;
+        }
+        log::warning(
+            "cannot record a webhook delivery",
+            {{"job", attempt.delivery.job}, {"error", written.error().message}}
+        );
+        const bool go_on = co_await sleep_for(wait);
+        if (!go_on) {
+            co_return;
+        }
+    }
+    if (outcome.kind == Outcome::Kind::delivered) {
+        ++delivered_;
+    } else if (outcome.kind == Outcome::Kind::give_up) {
+        ++dead_;
+        log::warning("webhook given up", {{"job", attempt.delivery.job}, {"error", outcome.error}});
+    }
+}
+
+Task<Result<>> Recorder::write(Attempt attempt, Outcome outcome, Time now) {
+    Delivery delivery = std::move(attempt.delivery);
+    if (outcome.kind == Outcome::Kind::delivered) {
+        return outbox_.delivered(std::move(delivery), now);
+    }
+    if (outcome.kind == Outcome::Kind::give_up) {
+        return outbox_.give_up(std::move(delivery), now, std::move(outcome.error));
+    }
+    Millis wait = retry_wait(
+        wish_of(attempt.target).first_retry.value_or(options_.first_retry),
+        options_.retry_max,
+        delivery.attempts,
+        random_share()
+    );
+    if (outcome.retry_after) {
+        wait = std::max(wait, std::min(*outcome.retry_after, options_.retry_max));
+    }
+    // The last attempt is made when its time is over, not some time before.
+    const Time last = delivery.created_at + options_.give_up_after;
+    return outbox_.retry_at(
+        std::move(delivery), std::min(now + wait, last), std::move(outcome.error)
+    );
+}
+
+NotifierCounters Recorder::counters() const {
+    return {.delivered = delivered_, .failed_attempts = failed_attempts_, .dead = dead_};
+}
+
+}  // namespace comfyd::notify

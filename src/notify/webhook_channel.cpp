@@ -1,0 +1,124 @@
+#include "notify/webhook_channel.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "base/on_executor.hpp"
+#include "notify/backoff.hpp"
+#include "notify/webhook_url.hpp"
+
+namespace comfyd::notify {
+namespace {
+
+constexpr std::uint64_t kAnswerBytesMax = 64 * 1024;
+
+net::ClientOptions client_options(const WebhookOptions& options) {
+    net::ClientOptions client;
+    client.policy =
+        options.allow_private_addresses ? net::AddressPolicy::any : net::AddressPolicy::public_only;
+    client.ca_file = options.ca_file;
+    return client;
+}
+
+// 2xx is delivered, 410 ends it, anything else is tried again.
+Outcome judge(const net::ClientResponse& response, Time now) {
+    if (response.status >= 200 && response.status < 300) {
+        return {.kind = Outcome::Kind::delivered};
+    }
+    std::string text = "the receiver answered HTTP " + std::to_string(response.status);
+    if (response.status == 410) {
+        return {.kind = Outcome::Kind::give_up, .error = text + ": it wants no more"};
+    }
+    if (response.status >= 300 && response.status < 400) {
+        text += ": redirects are not followed";
+    }
+    return {
+        .kind = Outcome::Kind::retry,
+        .error = std::move(text),
+        .retry_after = parse_retry_after(response.headers.get("Retry-After"), now),
+    };
+}
+
+// An address that may not be called or a request that cannot be sent will not get better; the rest
+// may.
+Outcome judge(const Error& error) {
+    switch (error.code) {
+        case Code::cancelled:
+            return {.kind = Outcome::Kind::cancelled};
+        case Code::address_refused:
+        case Code::invalid_argument:
+            return {.kind = Outcome::Kind::give_up, .error = error.message};
+        default:
+            return {.kind = Outcome::Kind::retry, .error = error.message};
+    }
+}
+
+}  // namespace
+
+WebhookChannel::WebhookChannel(Executor executor, Clock& clock, WebhookOptions options)
+    : executor_(executor),
+      clock_(clock),
+      options_(std::move(options)),
+      client_(executor, client_options(options_)) {}
+
+Result<std::string> WebhookChannel::lane_of(const Target& target) const {
+    const jobs::Webhook& webhook = std::get<jobs::Webhook>(target);
+    if (auto checked = check_webhook_url(webhook.url, options_.allow_private_addresses); !checked) {
+        return fail(std::move(checked.error()));
+    }
+    const auto url = net::Url::parse(webhook.url);
+    return url->scheme + "://" + url->host_header();
+}
+
+Task<Outcome> WebhookChannel::deliver(Message message) {
+    COMFYD_ON(executor_);
+    const jobs::Webhook& webhook = std::get<jobs::Webhook>(message.to);
+    net::ClientRequest request;
+    request.method = "POST";
+    request.url = webhook.url;
+    request.body = co_await body_of(message);
+    request.headers =
+        webhook_headers(webhook, message.job, message.event, request.body, clock_.now());
+    request.timeout = webhook.timeout.value_or(options_.attempt_timeout);
+    request.response_bytes_max = std::numeric_limits<std::uint64_t>::max();
+    auto outcome = co_await post(std::move(request));
+    co_return outcome;
+}
+
+Task<std::string> WebhookChannel::body_of(const Message& message) const {
+    // Of progress all dialects tell alike.
+    if (options_.own_body && message.event.type != jobs::EventType::progress) {
+        auto own = co_await options_.own_body(message.job, message.event);
+        if (own) {
+            co_return std::move(*own);
+        }
+    }
+    co_return webhook_body(message.job, message.event, options_.show_result);
+}
+
+Task<Outcome> WebhookChannel::post(net::ClientRequest request) {
+    // The sink is called for 2xx answers only: once it was, the receiver has taken the message, and
+    // how the rest of its answer reads does not matter.
+    bool is_accepted = false;
+    std::uint64_t received = 0;
+    net::Client::Sink sink = [&is_accepted, &received](std::string_view piece) -> Result<> {
+        is_accepted = true;
+        received += piece.size();
+        if (received > kAnswerBytesMax) {
+            return fail(Code::payload_too_large, "the rest of the answer is of no interest");
+        }
+        return {};
+    };
+    auto response = co_await client_.download(std::move(request), std::move(sink));
+    if (is_accepted) {
+        co_return Outcome{.kind = Outcome::Kind::delivered};
+    }
+    co_return response ? judge(*response, clock_.now()) : judge(response.error());
+}
+
+void WebhookChannel::close() {
+    COMFYD_ON(executor_);
+    client_.close_idle();
+}
+
+}  // namespace comfyd::notify
