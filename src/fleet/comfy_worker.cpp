@@ -230,7 +230,7 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
         return refuse();
     }
     Seat seat(*this, assignment);
-    Taken& taken = taken_.at(assignment.prompt_id);
+    Taken& taken = taken_.at(assignment.prompt);
     auto order = std::make_shared<AttemptOrder>(
         machine_->executor(),
         std::move(assignment),
