@@ -109,7 +109,7 @@ class Backend {
 public:
     virtual ~Backend() = default;
 
-    virtual Pool& disk() = 0;
+    virtual Pool& disk() = 0;  // for that, and for what takes long
     virtual Limits limits() const = 0;
 
     // Prompts that wait or run
