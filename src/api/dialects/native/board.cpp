@@ -130,15 +130,17 @@ Task<Result<>> Board::read_unfinished(std::unordered_set<JobId>& found) {
 // Those that were not found have ended, or have come since.
 Task<Result<>> Board::read_others(std::unordered_set<JobId> found) {
     const auto told = storyteller_.unfinished();
-    for (const auto& [id, tenant] : told) {
-        if (found.contains(id)) {
+    for (const auto& job : told) {
+        if (found.contains(job.id)) {
             continue;
         }
-        auto view = co_await jobs_.get(tenant, id);
+        auto view = co_await jobs_.get(job.tenant, job.id);
         if (view) {
             storyteller_.see(view->job);
         } else if (view.error().code == Code::not_found) {
-            storyteller_.forget(id);
+            if (job.is_stored) {
+                storyteller_.forget(job.id);
+            }
         } else {
             co_return fail(std::move(view.error()));
         }

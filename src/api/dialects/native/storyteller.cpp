@@ -61,22 +61,19 @@ void Storyteller::forget(const JobId& job) {
         drop_told({job});
         return;
     }
-    const Lock lock(mutex_);
-    if (const auto found = expected_.find(job); found != expected_.end() && !found->second.held) {
-        expected_.erase(found);
-    }
+    take_expected(job);
 }
 
-std::vector<std::pair<JobId, std::string>> Storyteller::unfinished() {
-    std::vector<std::pair<JobId, std::string>> jobs;
+std::vector<Storyteller::Unfinished> Storyteller::unfinished() {
+    std::vector<Unfinished> jobs;
     for (const auto& [id, live] : live_) {
         if (!live.ended) {
-            jobs.emplace_back(id, live.tenant);
+            jobs.push_back({id, live.tenant});
         }
     }
     const Lock lock(mutex_);
     for (const auto& [id, expected] : expected_) {
-        jobs.emplace_back(id, expected.tenant);
+        jobs.push_back({id, expected.tenant, !expected.held});
     }
     return jobs;
 }
@@ -202,8 +199,8 @@ std::optional<RunNotes> Storyteller::notes(const JobId& job) const {
     if (const auto found = live_.find(job); found != live_.end()) {
         return found->second.notes;
     }
-    const auto found = notes_.find(job);
-    return found == notes_.end() ? std::nullopt : std::optional(found->second);
+    const auto found = ended_.find(job);
+    return found == ended_.end() ? std::nullopt : std::optional(found->second.notes);
 }
 
 void Storyteller::hear(events::Notice& notice) {
@@ -218,8 +215,7 @@ void Storyteller::hear(const events::Arrived& arrived) {
         return;
     }
     const auto known = live_.find(job.id);
-    if (known != live_.end() && known->second.revision > 0 &&
-        known->second.revision >= job.revision) {
+    if (known == live_.end() ? is_told(job) : known->second.has_seen(job)) {
         return;
     }
     const auto expected = take_expected(job.id);
@@ -233,7 +229,7 @@ void Storyteller::hear(const events::Changed& changed) {
     audience_.set_unfinished(job.tenant, changed.unfinished);
     const auto found = live_.find(job.id);
     Live* live = found == live_.end() ? nullptr : &found->second;
-    if (live != nullptr && live->revision > 0 && live->revision >= job.revision) {
+    if (live != nullptr && live->has_seen(job)) {
         return;
     }
     if (changed.event->type == jobs::EventType::started) {
@@ -274,7 +270,7 @@ void Storyteller::hear_end(const jobs::Job& job, Live* live, Time at) {
     if (job.state == jobs::State::completed) {
         live->notes.outputs.clear();  // the ledger has them
     }
-    remember(job.id, live->notes);
+    remember(job, live->notes);
     live->ended = true;
     drop_told({job.id});
 }
@@ -348,14 +344,19 @@ void Storyteller::hear(events::Said& told) {
     }
 }
 
-void Storyteller::remember(const JobId& job, RunNotes notes) {
-    if (notes_.insert_or_assign(job, std::move(notes)).second) {
-        notes_by_age_.push_back(job);
+void Storyteller::remember(const jobs::Job& job, RunNotes notes) {
+    if (ended_.insert_or_assign(job.id, Ended{std::move(notes), job.revision}).second) {
+        ended_by_age_.push_back(job.id);
     }
-    while (notes_by_age_.size() > kNotesMax) {
-        notes_.erase(notes_by_age_.front());
-        notes_by_age_.pop_front();
+    while (ended_by_age_.size() > kEndedMax) {
+        ended_.erase(ended_by_age_.front());
+        ended_by_age_.pop_front();
     }
+}
+
+bool Storyteller::is_told(const jobs::Job& job) const {
+    const auto ended = ended_.find(job.id);
+    return ended != ended_.end() && ended->second.revision >= job.revision;
 }
 
 void Storyteller::say(Live& live, To to, std::string_view type, json::object data) {

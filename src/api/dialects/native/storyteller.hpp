@@ -15,7 +15,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "api/dialects/native/audience.hpp"
@@ -47,14 +46,19 @@ public:
     // is heard later and is not newer is left out.
     void see(const jobs::Job& job);
     void forget(const JobId& job);  // the ledger does not have it any more
-    // Of which no end was heard, with their tenants.
-    std::vector<std::pair<JobId, std::string>> unfinished() COMFYD_EXCLUDES(mutex_);
+    // Of which no end was heard.
+    struct Unfinished {
+        JobId id;
+        std::string tenant;
+        bool is_stored = true;  // not so while it is on its way
+    };
+    std::vector<Unfinished> unfinished() COMFYD_EXCLUDES(mutex_);
     bool has_sockets() const { return audience_.socket_count() > 0; }
     std::vector<std::string> tenants() const { return audience_.tenants(); }  // with sockets
     void set_unfinished(const std::string& tenant, std::size_t count);
 
 private:
-    static constexpr std::size_t kNotesMax = 4'096;
+    static constexpr std::size_t kEndedMax = 4'096;
     static constexpr std::size_t kHeldMax = 65'536;
 
     enum class To { owner, everybody };
@@ -76,6 +80,14 @@ private:
         int revision = 0;  // of the job when it was read anew; what is not newer is known
         std::vector<Held> waiting{};
         RunNotes notes{};
+
+        bool has_seen(const jobs::Job& job) const {
+            return revision > 0 && revision >= job.revision;
+        }
+    };
+    struct Ended {
+        RunNotes notes;
+        int revision = 0;  // of the job when its end was told
     };
     using Lives = std::unordered_map<JobId, Live>;
 
@@ -94,7 +106,9 @@ private:
     void tell_status(const std::string& tenant, Live* live);
     void tell_end(Live& live, const jobs::Job& job, Time at);
     void tell_reused(Live& live, const jobs::Job& job, Time at);
-    void remember(const JobId& job, RunNotes notes);
+    void remember(const jobs::Job& job, RunNotes notes);
+    // Its end was told, as that of a job which was seen may be before it is heard of.
+    bool is_told(const jobs::Job& job) const;
     void wait_for_others(const JobId& job, Live& live);
     // The jobs whose messages waited for those of this one; they are told now.
     std::vector<JobId> let_others_go(const JobId& job);
@@ -115,8 +129,8 @@ private:
     Lives live_;  // native jobs that have not ended
     // Live jobs whose worker is done with them, and those that are behind them.
     std::unordered_map<JobId, std::vector<JobId>> finishing_;
-    std::unordered_map<JobId, RunNotes> notes_;
-    std::deque<JobId> notes_by_age_;
+    std::unordered_map<JobId, Ended> ended_;
+    std::deque<JobId> ended_by_age_;
 };
 
 }  // namespace comfyd::api::native
