@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/on_executor.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::fleet {
@@ -61,6 +62,7 @@ ComfyMachine::ComfyMachine(const WorkerConfig& config, ComfyMachineParts parts)
 }
 
 void ComfyMachine::start() {
+    COMFYD_ON(parts_.executor);
     loops_.spawn("worker health", watch_health());
     loops_.spawn("worker socket", keep_socket());
 }
@@ -80,6 +82,7 @@ std::size_t ComfyMachine::running() const {
 }
 
 Task<Result<jobs::AttemptResult>> ComfyMachine::run(std::shared_ptr<AttemptOrder> order) {
+    COMFYD_ON(parts_.executor);
     const auto self = shared_from_this();
     ComfyAttempt attempt(
         link_, std::move(order->assignment), *order->relay, order->stop, std::move(order->owner_of)
@@ -110,6 +113,7 @@ Task<Result<jobs::AttemptResult>> ComfyMachine::run(std::shared_ptr<AttemptOrder
 void ComfyMachine::settle(
     const ComfyAttempt& attempt, const Result<jobs::AttemptResult>& result, std::uint64_t socket
 ) {
+    COMFYD_ON(parts_.executor);
     const auto& assignment = attempt.assignment();
     const std::optional<Code> code = result ? std::nullopt : std::optional(result.error().code);
     log::debug(
@@ -141,6 +145,7 @@ void ComfyMachine::settle(
 Task<Result<std::string>> ComfyMachine::read_file(
     JobId job, jobs::WorkerFile file, std::uint64_t bytes_max
 ) {
+    COMFYD_ON(parts_.executor);
     const auto self = shared_from_this();
     std::optional<comfy::FileName> made;
     for (const auto& [prompt, attempt] : attempts_) {
@@ -166,6 +171,7 @@ Task<Result<std::string>> ComfyMachine::read_file(
 }
 
 Task<bool> ComfyMachine::has_input(std::string name) {
+    COMFYD_ON(parts_.executor);
     const auto self = shared_from_this();
     if (known_.state != State::up) {
         co_return false;
@@ -183,6 +189,7 @@ Task<bool> ComfyMachine::has_input(std::string name) {
 }
 
 Task<Result<>> ComfyMachine::free_memory(bool models, bool results) {
+    COMFYD_ON(parts_.executor);
     const auto self = shared_from_this();
     auto freed = co_await link_.client.free(models, results);
     co_return freed;

@@ -7,6 +7,7 @@
 
 #include "base/cancellable_hop.hpp"
 #include "base/hop.hpp"
+#include "base/on_executor.hpp"
 #include "fleet/comfy_batch.hpp"
 
 namespace comfyd::fleet {
@@ -77,6 +78,7 @@ ComfyMachineParts ComfyWorker::machine_parts() {
 }
 
 void ComfyWorker::take(MachineReport report) {
+    COMFYD_ON(parts_.core);
     const bool has_other_classes = report.classes != known_.classes;
     const bool has_other_state = report.state != known_.state;
     known_ = std::move(report);
@@ -91,6 +93,7 @@ void ComfyWorker::take(MachineReport report) {
 }
 
 void ComfyWorker::left(const PromptId& prompt) {
+    COMFYD_ON(parts_.core);
     if (const auto found = taken_.find(prompt); found != taken_.end()) {
         found->second.has_left = true;
         parts_.changed();
@@ -117,11 +120,13 @@ Task<> ComfyWorker::join() {
 }
 
 void ComfyWorker::set_draining(bool draining) {
+    COMFYD_ON(parts_.core);
     draining_ = draining;
     parts_.changed();
 }
 
 void ComfyWorker::give_back() {
+    COMFYD_ON(parts_.core);
     gives_back_ = true;
     for (const auto& [prompt, taken] : taken_) {
         const auto order = taken.order.lock();
@@ -174,6 +179,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
 }
 
 bool ComfyWorker::available() const {
+    COMFYD_ON(parts_.core);
     const auto slots = static_cast<std::size_t>(config_.slots);
     return is_up() && !draining_ && !gives_back_ && running() < slots &&
            taken_.size() < slots * kAttemptsPerSlot;
@@ -212,6 +218,7 @@ double ComfyWorker::load() const {
 Task<Result<jobs::AttemptResult>> ComfyWorker::run(
     jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
 ) {
+    COMFYD_ON(parts_.core);
     if (assignment.group) {
         auto group = std::static_pointer_cast<ComfyBatch>(assignment.group);  // of make_group()
         ComfyBatch& run = *group;
@@ -315,6 +322,7 @@ void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
 }
 
 std::shared_ptr<jobs::Batch> ComfyWorker::make_group(PromptId prompt, std::size_t members) {
+    COMFYD_ON(parts_.core);
     ComfyBatch::Parts parts{
         parts_.core,
         parts_.clock,
