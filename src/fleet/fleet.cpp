@@ -94,6 +94,7 @@ Result<> Fleet::add_engine(EngineConfig config) {
 }
 
 Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
+    COMFYD_ON(core_);
     const std::string id = config.id;
     auto process = config.process;
     const Lane& lane = lanes_[added_++ % lanes_.size()];
@@ -262,6 +263,7 @@ Result<> Fleet::resume(const std::string& id) {
 }
 
 Result<> Fleet::set_draining(const std::string& id, bool draining) {
+    COMFYD_ON(core_);
     const Member* member = find_member(id);
     if (member == nullptr) {
         return fail(Code::not_found, "there is no worker '" + id + "'");
