@@ -21,11 +21,21 @@ Task<Result<server::ShownFile>> show_stored(const Services& services, assets::As
     file.content_type = asset.content_type;
     file.etag = asset.hash.substr(asset.hash.find(':') + 1);
     file.caching = "private, max-age=86400";
-    auto content = co_await services.assets.content(std::move(asset));
+    auto content = co_await services.assets.content(asset);
     if (!content) {
         co_return fail(Code::not_found, "the file is not there any more");
     }
-    file.content = std::move(*content);
+    if (auto* path = std::get_if<std::filesystem::path>(&*content)) {
+        file.content = std::move(*path);
+    } else if (auto* bytes = std::get_if<std::string>(&*content)) {
+        file.content = std::move(*bytes);
+    } else {  // ComfyUI's clients are not used to being sent elsewhere
+        auto fetched = co_await services.assets.read(std::move(asset), kLiveBytesMax);
+        if (!fetched) {
+            co_return fail(std::move(fetched.error()));
+        }
+        file.content = std::move(*fetched);
+    }
     co_return file;
 }
 
