@@ -19,7 +19,9 @@ namespace comfyd::api::native {
 
 class Board {
 public:
-    static constexpr std::size_t kWaitingMax = 16'384;
+    // A crowd of clients takes it longer than the jobs that they wait for, and no message of a
+    // worker may be lost to them.
+    static constexpr std::size_t kWaitingMax = 262'144;
 
     // Before jobs::Service::recover(). `jobs` outlives it. So many stored changes may wait for it;
     // after a gap it reads the jobs anew.
