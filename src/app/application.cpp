@@ -76,6 +76,7 @@ public:
           stall_log_(clock_),
           stall_watch_(core_.executor(), [this](const Stall& stall) { stalled(stall); }),
           io_(io_thread_count(config_)),
+          board_thread_("board"),
           pool_(4),
           media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)) {}
 
@@ -103,6 +104,7 @@ public:
         core_.start();
         stall_watch_.start();
         io_.start();
+        board_thread_.start();
         started_ = true;
         if (auto recovered = wait_for(core_.executor(), bring_up()); !recovered) {
             return recovered;
@@ -134,8 +136,9 @@ public:
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
         wait_for(notifier_executor(), notifier_->stop());
-        wait_for(board_executor(), board_->stop());
+        wait_for(board_thread_.executor(), board_->stop());
         io_.stop();
+        board_thread_.stop();
         stall_watch_.stop();
         core_.stop();
         notifier_.reset();
@@ -267,7 +270,7 @@ private:
         board_ = api::add_native(
             *router_,
             *services_,
-            {board_executor(),
+            {board_thread_.executor(),
              pool_,
              media_,
              data_ / "native",
@@ -351,7 +354,6 @@ private:
     }
 
     Executor retention_executor() { return io_.contexts().back()->get_executor(); }
-    Executor board_executor() { return io_.contexts().front()->get_executor(); }
     Executor notifier_executor() { return io_.contexts().front()->get_executor(); }
 
     Config config_;
@@ -363,6 +365,7 @@ private:
     StallLog stall_log_;
     StallWatch stall_watch_;
     net::IoThreads io_;
+    net::IoThread board_thread_;  // tells a crowd, which must not hold up workers' sockets
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job
     std::unique_ptr<ledger::Storage> ledger_;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "events/hub.hpp"
+#include "events/local_hub.hpp"
 #include "fleet/test_support.hpp"
 #include "jobs/service.hpp"
 #include "ledger/memory_ledger.hpp"
@@ -12,7 +12,7 @@ namespace comfyd::fleet {
 namespace {
 
 constexpr Millis kLong = std::chrono::hours(1);
-const std::string kNeeded = "EmptyImage\nImageInvert\nSaveImage";
+const Requirement kNeeded = Requirement::of({{"EmptyImage"}, {"ImageInvert"}, {"SaveImage"}});
 
 class WorkersComeAndGo : public FleetTest {
 protected:
@@ -63,7 +63,7 @@ protected:
     }
 
     ledger::MemoryLedger ledger_;
-    events::Hub hub_;
+    events::LocalHub hub_;
     std::unique_ptr<jobs::Service> service_;
     std::vector<std::unique_ptr<support::ComfyDouble>> doubles_;
 };

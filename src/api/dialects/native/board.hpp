@@ -1,6 +1,6 @@
 // Follows every job of the process for ComfyUI's clients, and has them told.
 //
-// Lives on an executor of one of the connections' threads, where all but expect() is called.
+// Lives on a thread of its own, where all but expect() is called: a crowd of clients takes it long.
 // Whoever asks it something finds all that was told before.
 #pragma once
 
