@@ -45,16 +45,17 @@ void Batches::launch(const scheduler::Decision& decision) {
 }
 
 void Batches::launch_alone(const scheduler::Decision& decision, std::shared_ptr<Worker> worker) {
-    auto attempt = attempts_.make(decision, std::move(worker));
-    attempt->jobs_together = 1;
-    attempts_.launch(std::move(attempt));
     put_batched_back(decision);
     if (!decision.batched.empty()) {
-        // What it takes alone counts now.
+        // What it takes alone counts now. Before it is launched: it may be back in the queue when
+        // that returns.
         auto& scheduler = placement_.scheduler();
         scheduler.finished(decision.job, 0, clock_.now());
         scheduler.running(decision.job, decision.worker, decision.keys, clock_.now());
     }
+    auto attempt = attempts_.make(decision, std::move(worker));
+    attempt->jobs_together = 1;
+    attempts_.launch(std::move(attempt));
 }
 
 void Batches::put_batched_back(const scheduler::Decision& decision) {

@@ -38,7 +38,7 @@ protected:
         jobs::Spec spec;
         spec.id = JobId::make(world.time.now());
         spec.tenant = tenant;
-        spec.requirement = requirement;
+        spec.requirement = Requirement::decode(requirement);
         return spec;
     }
     void pass_time() {

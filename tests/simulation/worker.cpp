@@ -207,6 +207,8 @@ std::optional<Code> Worker::look(Run& run, Millis& pause) {
             if (const auto prompt = machine_.prompts.find(prompt_of(run));
                 prompt != machine_.prompts.end()) {
                 prompt->second.is_given_up = true;
+            } else {
+                drop(run);  // the others of its batch go without it
             }
             return Code::worker_lost;
         }
