@@ -1,5 +1,5 @@
-// Begins what the scheduler has decided: a job alone, or with others of its kind as one batch; and finds
-// those that ran as one again after a restart. Core executor.
+// Begins what the scheduler has decided: a job alone, or with others of its kind as one batch; and
+// finds those that ran as one again after a restart. Core executor.
 #pragma once
 
 #include <vector>
