@@ -278,6 +278,8 @@ void Storyteller::hear_end(const jobs::Job& job, Live* live, Time at) {
 void Storyteller::tell_end(Live& live, const jobs::Job& job, Time at) {
     if (job.reused_from) {
         tell_reused(live, job, at);
+    } else if (job.attempt > 0) {
+        say_start(live, job.started_at.value_or(job.created_at));  // it may have been in a gap
     }
     // One that was taken out of the queue has no story to end.
     if (!live.started) {
