@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/json_weight.hpp"
 #include "base/on_executor.hpp"
 
 namespace comfyd::events {
@@ -14,12 +15,12 @@ bool is_stored(const Notice& notice) {
     return std::holds_alternative<Arrived>(notice) || std::holds_alternative<Changed>(notice);
 }
 
-std::size_t picture_bytes(const Notice& notice) {
+std::size_t bytes_of(const Notice& notice) {
     if (const auto* shown = std::get_if<Shown>(&notice)) {
         return shown->event->preview.size();
     }
     const auto* said = std::get_if<Said>(&notice);
-    return said != nullptr ? said->message.bytes.size() : 0;
+    return said != nullptr ? said->message.bytes.size() + json::weight(said->message.data) : 0;
 }
 
 }  // namespace
@@ -64,13 +65,13 @@ void Feed::keep(Notice notice) {
         }
         stored_ += 1;
     } else {
-        const std::size_t bytes = picture_bytes(notice);
+        const std::size_t bytes = bytes_of(notice);
         if (unstored_ >= options_.waiting_max ||
-            (picture_bytes_ > 0 && picture_bytes_ + bytes > kPictureBytesMax)) {
+            (unstored_bytes_ > 0 && unstored_bytes_ + bytes > kUnstoredBytesMax)) {
             drop_unstored();
         }
         unstored_ += 1;
-        picture_bytes_ += bytes;
+        unstored_bytes_ += bytes;
     }
     waiting_.notices.push_back(std::move(notice));
 }
@@ -78,7 +79,7 @@ void Feed::keep(Notice notice) {
 void Feed::drop_unstored() {
     std::erase_if(waiting_.notices, [](const Notice& notice) { return !is_stored(notice); });
     unstored_ = 0;
-    picture_bytes_ = 0;
+    unstored_bytes_ = 0;
 }
 
 void Feed::end(Code reason) {
@@ -104,7 +105,7 @@ void Feed::wake() {
 Feed::Batch Feed::empty() {
     stored_ = 0;
     unstored_ = 0;
-    picture_bytes_ = 0;
+    unstored_bytes_ = 0;
     is_woken_ = false;
     return std::exchange(waiting_, {});
 }

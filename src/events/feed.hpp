@@ -35,7 +35,8 @@ struct FeedOptions {
 
 class Feed : public std::enable_shared_from_this<Feed> {
 public:
-    static constexpr std::size_t kPictureBytesMax = 32 * 1024 * 1024;  // that wait
+    // Of pictures and of workers' messages that wait.
+    static constexpr std::size_t kUnstoredBytesMax = 32 * 1024 * 1024;
 
     Feed(Executor executor, FeedOptions options);
     Feed(const Feed&) = delete;
@@ -84,7 +85,7 @@ private:
     Batch waiting_ COMFYD_GUARDED_BY(mutex_);
     std::size_t stored_ COMFYD_GUARDED_BY(mutex_) = 0;
     std::size_t unstored_ COMFYD_GUARDED_BY(mutex_) = 0;
-    std::size_t picture_bytes_ COMFYD_GUARDED_BY(mutex_) = 0;
+    std::size_t unstored_bytes_ COMFYD_GUARDED_BY(mutex_) = 0;
     std::size_t wake_at_ COMFYD_GUARDED_BY(mutex_) = 1;
     bool is_woken_ COMFYD_GUARDED_BY(mutex_) = false;  // since it looked last
     std::optional<Code> ended_ COMFYD_GUARDED_BY(mutex_);

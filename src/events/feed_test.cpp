@@ -141,10 +141,20 @@ TEST_F(FeedTest, PicturesThatWaitAreBoundedInBytes) {
     const auto feed = make(1'000);
     for (std::uint64_t i = 1; i <= 6; ++i) {
         auto preview = event(i, jobs::EventType::preview, job_.id);
-        preview->preview = std::string(Feed::kPictureBytesMax / 4, 'x');
+        preview->preview = std::string(Feed::kUnstoredBytesMax / 4, 'x');
         feed->push(Shown{std::move(preview)});
     }
     EXPECT_EQ(numbers(feed->take().notices), (Numbers{5, 6}));
+}
+
+TEST_F(FeedTest, MessagesThatWaitAreBoundedInBytes) {
+    const auto feed = make(1'000);
+    for (int i = 0; i < 6; ++i) {
+        Said said = message(job_, "executed");
+        said.message.data["text"] = std::string(Feed::kUnstoredBytesMax / 4, 'x');
+        feed->push(std::move(said));
+    }
+    EXPECT_EQ(feed->take().notices.size(), 3U);
 }
 
 TEST_F(FeedTest, OneWhoMissesStoredChangesIsToldAndGoesOnAfterTheGap) {

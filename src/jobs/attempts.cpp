@@ -27,10 +27,12 @@ void Attempts::follow(std::shared_ptr<Attempt> attempt) {
 }
 
 std::shared_ptr<Attempt> Attempts::reattach(
-    Job job, scheduler::ProfilePtr profile, std::shared_ptr<Batch> group
+    Job job,
+    scheduler::ProfilePtr profile,
+    std::shared_ptr<Worker> worker,
+    std::shared_ptr<Batch> group
 ) {
-    auto attempt =
-        std::make_shared<Attempt>(p_.core, p_.hub, p_.clock, job.id, p_.fleet.find(job.worker));
+    auto attempt = std::make_shared<Attempt>(p_.core, p_.hub, p_.clock, job.id, std::move(worker));
     if (group) {
         attempt->group = std::move(group);
         attempt->shared = job.shared;

@@ -23,7 +23,6 @@ public:
         Executor core;
         Clock& clock;
         events::Hub& hub;
-        Fleet& fleet;
         TaskGroup& tasks;
         JobTable& table;
         Placement& placement;
@@ -46,9 +45,13 @@ public:
     void launch(std::shared_ptr<Attempt> attempt);
     // Its start was stored by the transaction that accepted the job.
     void follow(std::shared_ptr<Attempt> attempt);
-    // The job ran when the process ended. Set: it shares its run.
+    // The job ran on this worker when the process ended; nullptr: it has left the fleet. Set: it
+    // shares its run.
     std::shared_ptr<Attempt> reattach(
-        Job job, scheduler::ProfilePtr profile, std::shared_ptr<Batch> group = nullptr
+        Job job,
+        scheduler::ProfilePtr profile,
+        std::shared_ptr<Worker> worker,
+        std::shared_ptr<Batch> group = nullptr
     );
 
 private:

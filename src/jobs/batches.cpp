@@ -90,8 +90,9 @@ void Batches::reattach_together(std::vector<FoundAgain> together) {
         count_running(together);
     }
     for (FoundAgain& each : together) {
+        // All of one worker, also where it has left the fleet when the first of them has ended.
         const auto attempt =
-            attempts_.reattach(std::move(each.job), std::move(each.profile), group);
+            attempts_.reattach(std::move(each.job), std::move(each.profile), worker, group);
         attempt->jobs_together = group ? static_cast<int>(together.size()) : 1;
     }
     for (std::size_t place = 0; group && place < places; ++place) {

@@ -52,7 +52,6 @@ Dispatcher::Dispatcher(
           .core = core,
           .clock = clock,
           .hub = hub,
-          .fleet = fleet,
           .tasks = tasks_,
           .table = table_,
           .placement = placement_,
@@ -110,7 +109,7 @@ Task<Result<>> Dispatcher::recover() {
     std::optional<JobId> after;
     std::size_t queued = 0;
     std::size_t reattached = 0;
-    std::vector<Batches::FoundAgain> shared_runs;
+    std::vector<Batches::FoundAgain> batched;
     for (;;) {
         auto page = co_await ledger_.unfinished(after, kPage);
         if (!page) {
@@ -125,9 +124,10 @@ Task<Result<>> Dispatcher::recover() {
                 ++reattached;
                 auto profile = known_profile(entry.profile, entry.requirement);
                 if (job.shared) {
-                    shared_runs.push_back({std::move(job), std::move(profile)});
+                    batched.push_back({std::move(job), std::move(profile)});
                 } else {
-                    attempts_.reattach(std::move(job), std::move(profile));
+                    auto worker = fleet_.find(job.worker);
+                    attempts_.reattach(std::move(job), std::move(profile), std::move(worker));
                 }
             } else {
                 ++queued;
@@ -138,7 +138,7 @@ Task<Result<>> Dispatcher::recover() {
             break;
         }
     }
-    batches_.reattach(std::move(shared_runs));
+    batches_.reattach(std::move(batched));
     if (queued + reattached > 0) {
         log::info("unfinished jobs are back", {{"queued", queued}, {"running", reattached}});
     }

@@ -2,37 +2,14 @@
 
 #include <utility>
 
+#include "base/json_weight.hpp"
+
 namespace comfyd::comfy::server {
 namespace {
 
-// About the size of the text.
-std::size_t weight(const json::value& value);
-std::size_t weight(const json::object& object) {
-    std::size_t sum = 0;
-    for (const auto& [key, element] : object) {
-        sum += key.size() + weight(element);
-    }
-    return sum;
-}
-
-std::size_t weight(const json::value& value) {
-    constexpr std::size_t kSmall = 8;
-    std::size_t sum = kSmall;
-    if (const auto* text = value.if_string()) {
-        sum += text->size();
-    } else if (const auto* list = value.if_array()) {
-        for (const json::value& element : *list) {
-            sum += weight(element);
-        }
-    } else if (const auto* object = value.if_object()) {
-        sum += weight(*object);
-    }
-    return sum;
-}
-
 std::shared_ptr<Frame> make_text(json::object message) {
     auto frame = std::make_shared<Frame>();
-    frame->text_bytes = weight(message);
+    frame->text_bytes = json::weight(message);
     frame->message = std::move(message);
     return frame;
 }
