@@ -50,8 +50,8 @@ public:
     Batch take();
     // Called when something waits, once until it is taken; for those who have no coroutine for it.
     void on_told(std::function<void()> call) { told_ = std::move(call); }
-    // It is woken, one way or the other, only when so many wait: for a listener that nobody waits
-    // for now. At first, for each.
+    // It is woken, one way or the other, only when so many wait: for a listener who has nobody to
+    // tell. At first for each.
     void wake_at(std::size_t count) COMFYD_EXCLUDES(mutex_);
     // All that waits, as soon as there is something. Code::request_timeout: nothing within
     // `patience` (send a heartbeat and call again); anything else ends the feed:

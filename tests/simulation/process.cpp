@@ -106,8 +106,8 @@ void Process::look_at(const JobId& id) {
 void Process::watch(const JobId& id, std::uint64_t since) {
     spawn(run_watch(id, since), watchers_);
 }
-void Process::count(bool is_checked) {
-    call(run_count(is_checked));
+void Process::count() {
+    call(run_count());
 }
 
 Task<> Process::run_submit(jobs::Spec spec) {
@@ -245,9 +245,9 @@ Task<> Process::run_follow(std::shared_ptr<events::Feed> feed, Rules::Listener& 
     }
 }
 
-Task<> Process::run_count(bool is_checked) {
+Task<> Process::run_count() {
     const auto counts = co_await service_.queue_counts();
-    if (!is_dead_ && is_checked) {
+    if (!is_dead_) {
         world_.rules.check_counts(counts.queued, counts.running, counts.retry_waiting);
     }
 }

@@ -33,7 +33,7 @@ public:
     void retry(const JobId& id);
     void look_at(const JobId& id);
     void watch(const JobId& id, std::uint64_t since);
-    void count(bool is_checked);
+    void count();
 
     void stop(Millis grace);
     // It dies: nothing of it reaches the outside any more.
@@ -55,7 +55,7 @@ private:
     Task<> run_retry(JobId id);
     Task<> run_look_at(JobId id);
     Task<> run_watch(JobId id, std::uint64_t since);
-    Task<> run_count(bool is_checked);
+    Task<> run_count();
     Task<> run_follow(std::shared_ptr<events::Feed> feed, Rules::Listener& listener);
 
     World& world_;

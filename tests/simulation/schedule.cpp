@@ -307,14 +307,9 @@ void Schedule::check() {
     if (!process_->is_up() || !process_->is_quiet() || world_.io.poll() > 0) {
         return;
     }
-    // Whoever asks for counts has the queue looked at, and something may begin by it.
-    process_->count(false);
+    process_->count();
     world_.io.poll();
-    if (process_->is_quiet()) {
-        process_->count(true);
-        world_.io.poll();
-        world_.rules.check_all_told();
-    }
+    world_.rules.check_all_told();
 }
 
 bool Schedule::have_all_ended() const {
