@@ -200,6 +200,7 @@ constexpr std::array kCodes{
     CodeInfo{
         Code::schema_too_new, "schema_too_new", system_error, 500, false, "use_a_newer_comfyd"
     },
+    CodeInfo{Code::lead_lost, "lead_lost", system_error, 503, true, "retry_later"},
     CodeInfo{
         Code::config_invalid,
         "config_invalid",

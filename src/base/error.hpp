@@ -28,7 +28,8 @@ enum class Code {
     // The outside
     address_refused, connection_failed, protocol_error, request_timeout, upstream_error,
     // comfyd itself
-    storage_full, storage_unavailable, schema_too_new, config_invalid, shutting_down, internal,
+    storage_full, storage_unavailable, schema_too_new, lead_lost, config_invalid, shutting_down,
+    internal,
 };
 // clang-format on
 

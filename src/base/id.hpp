@@ -47,6 +47,7 @@ struct Id {
 using JobId = Id<struct JobTag>;
 using AssetId = Id<struct AssetTag>;
 using PromptId = Id<struct PromptTag>;  // of a run on a worker, as ComfyUI knows it
+using NodeId = Id<struct NodeTag>;      // of a process that shares a ledger with others
 
 }  // namespace comfyd
 

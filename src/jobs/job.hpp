@@ -85,6 +85,7 @@ struct Spec {
     std::string request_hash;     // of everything that makes two requests the same
     int node_count = 0;
     Requirement requirement;           // of the worker that may run it
+    std::string domain = "main";       // whose leader runs it, of the nodes that share a ledger
     scheduler::ProfilePtr profile{};   // with the same requirement; null: only that is known
     std::vector<std::string> targets;  // output nodes to run; empty: all
     std::optional<bool> reuse{};       // asked for; nullopt: as it is set for the tenant
