@@ -328,7 +328,7 @@ TestApi::TestApi(Arrangement setup)
                               : auth::make_authenticator({std::move(setup.keys)})
       ),
       hub_(core_.executor()),
-      service(core_.executor(), clock, ledger, fleet, hub_, setup.jobs),
+      service(core_.executor(), clock, ledger, hub_, setup.jobs),
       store_(
           assets::StoreOptions{.directory = directory_},
           setup.make_blobs ? setup.make_blobs()
@@ -375,7 +375,7 @@ TestApi::TestApi(Arrangement setup)
     }
     EXPECT_TRUE(store_.open());
     core_.start();
-    EXPECT_TRUE(loop_.run(await_on(core_.executor(), service.recover())));
+    EXPECT_TRUE(loop_.run(await_on(core_.executor(), service.lead("main", {ledger, fleet}))));
     threads_.start();
     auto endpoint = server_.listen({"127.0.0.1", 0});
     EXPECT_TRUE(endpoint);

@@ -23,10 +23,10 @@
 #include "app/job_metrics.hpp"
 #include "app/learned.hpp"
 #include "app/notifications.hpp"
+#include "app/office.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
 #include "app/stall_log.hpp"
-#include "app/workers.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/authenticator.hpp"
@@ -47,8 +47,6 @@
 
 namespace comfyd::app {
 namespace {
-
-constexpr Millis kEnginePatience{10'000};
 
 namespace fs = std::filesystem;
 
@@ -92,10 +90,10 @@ public:
         if (auto opened = open_storage(); !opened) {
             return opened;
         }
-        if (auto made = make_fleet(); !made) {
+        make_service();
+        if (auto made = make_office(); !made) {
             return made;
         }
-        make_service();
         make_api();
         auto endpoint = net::Endpoint::parse(config_.listen);
         if (!endpoint) {
@@ -168,7 +166,7 @@ private:
         return {};
     }
 
-    Result<> make_fleet() {
+    Result<> make_office() {
         auto key = load_key(data_ / "workers.key");
         if (!key) {
             return fail(std::move(key.error()));
@@ -180,24 +178,15 @@ private:
             worker_clients_.push_back(std::make_unique<net::Client>(io, net::ClientOptions{}));
             lanes.push_back({io, *worker_clients_.back()});
         }
-        fleet_ = std::make_unique<fleet::Fleet>(
-            core_.executor(),
-            clock_,
-            std::move(lanes),
-            *assets_,
-            pool_,
-            fleet_options(config_, folders)
+        auto made = Office::make(
+            {core_.executor(), clock_, std::move(lanes), *assets_, pool_, node_costs_, *service_},
+            config_,
+            folders
         );
-        auto providers = make_worker_providers(config_, data_);
-        if (!providers) {
-            return fail(std::move(providers.error()));
+        if (!made) {
+            return fail(std::move(made.error()));
         }
-        worker_providers_ = std::move(*providers);
-        for (const auto& provider : worker_providers_) {
-            if (auto begun = provider->begin(*fleet_); !begun) {
-                return begun;
-            }
-        }
+        office_ = std::move(*made);
         return {};
     }
 
@@ -205,9 +194,8 @@ private:
         hub_ = std::make_unique<events::LocalHub>(core_.executor());
         jobs::ServiceOptions options = service_options(config_);
         options.outputs_kept = outputs_kept_in(*assets_);
-        service_ = std::make_unique<jobs::Service>(
-            core_.executor(), clock_, *ledger_, *fleet_, *hub_, options
-        );
+        service_ =
+            std::make_unique<jobs::Service>(core_.executor(), clock_, *ledger_, *hub_, options);
         notifier_ = make_notifier(notifier_executor(), clock_, *ledger_, config_, services_);
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
@@ -219,7 +207,7 @@ private:
             retention_executor(), clock_, pool_, *ledger_, *assets_, std::move(retention)
         );
         learned_ = std::make_unique<Learned>(
-            core_.executor(), pool_, *ledger_, service_->predictor(), fleet_->node_costs()
+            core_.executor(), pool_, *ledger_, service_->predictor(), node_costs_
         );
         service_->on_webhook([this](const jobs::Event& event) { notifier_->tell_change(event); });
         service_->on_progress(
@@ -244,7 +232,7 @@ private:
         router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         services_.reset(new api::Services{
             make_desk(
-                {*service_, *assets_, *fleet_, core_.executor(), clock_},
+                {*service_, *assets_, office_->fleet(), core_.executor(), clock_},
                 admission_rules(),
                 std::make_shared<admission::FileNames>(data_ / "native", pool_)
             ),
@@ -293,14 +281,9 @@ private:
 
     Task<Result<>> bring_up() {
         co_await learned_->start();
-        fleet_->start();
-        const bool up = co_await fleet_->engines_are_up(kEnginePatience);
-        if (!up) {
-            log::warning("the engine does not start; jobs wait for it", {});
-        }
-        auto recovered = co_await service_->recover();
-        if (!recovered) {
-            co_return fail(std::move(recovered.error()));
+        auto opened = co_await office_->open("main", *ledger_);
+        if (!opened) {
+            co_return fail(std::move(opened.error()));
         }
         boost::asio::post(notifier_executor(), [this] {
             notifier_->start();
@@ -313,10 +296,7 @@ private:
     Task<bool> bring_down(Millis grace) {
         co_await service_->stop(grace);
         co_await learned_->stop();
-        for (const auto& provider : worker_providers_) {
-            co_await provider->end();
-        }
-        co_await fleet_->stop();
+        co_await office_->close(Millis(0));
         for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
             net::Client* client = worker_clients_[i].get();
             boost::asio::post(*io_.contexts()[i], [client] { client->close_idle(); });
@@ -334,14 +314,14 @@ private:
     Task<Result<>> set_draining(std::string worker, bool draining) {
         auto done =
             co_await call_on(core_.executor(), [this, worker = std::move(worker), draining] {
-                return draining ? fleet_->drain(worker) : fleet_->resume(worker);
+                return draining ? office_->fleet().drain(worker) : office_->fleet().resume(worker);
             });
         co_return done;
     }
 
     Task<std::string> metrics_text() {
         auto readings = co_await take_readings(
-            {*service_, *ledger_, *notifier_, *server_, *fleet_, core_.executor()}
+            {*service_, *ledger_, *notifier_, *server_, office_->fleet(), core_.executor()}
         );
         co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
@@ -372,10 +352,10 @@ private:
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::vector<std::unique_ptr<net::Client>> worker_clients_;  // one for each io thread
-    std::unique_ptr<fleet::Fleet> fleet_;
-    WorkerProviders worker_providers_;
+    fleet::NodeCosts node_costs_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;
+    std::unique_ptr<Office> office_;
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::Notifier> notifier_;

@@ -37,6 +37,7 @@ Fleet::Fleet(
     std::vector<Lane> lanes,
     assets::Store& store,
     Pool& pool,
+    NodeCosts& node_costs,
     FleetOptions options
 )
     : core_(core),
@@ -47,6 +48,7 @@ Fleet::Fleet(
       options_(std::move(options)),
       engine_options_(for_engines(options_)),
       classes_(pool),
+      node_costs_(node_costs),
       processes_(core),
       runs_changed_(core),
       changes_(std::make_shared<Changes>()),

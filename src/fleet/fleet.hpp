@@ -34,13 +34,15 @@ struct Lane {
 
 class Fleet final : public jobs::Fleet {
 public:
-    // `lanes`: at least one; the workers are spread over them.
+    // All outlive it. `lanes`: at least one; the workers are spread over them. `node_costs` learns
+    // of every run.
     Fleet(
         Executor core,
         const Clock& clock,
         std::vector<Lane> lanes,
         assets::Store& store,
         Pool& pool,
+        NodeCosts& node_costs,
         FleetOptions options
     );
     ~Fleet() override;  // REQUIRES: stop() finished, or start() was never called; no attempt runs
@@ -86,9 +88,6 @@ public:
         json::object prompt, std::vector<std::string> targets, Requirement requirement
     );
 
-    // What was learned of nodes, for whoever keeps it over a restart.
-    NodeCosts& node_costs() { return node_costs_; }
-
     std::vector<std::shared_ptr<jobs::Worker>> workers() const override;
     std::shared_ptr<jobs::Worker> find(const std::string& id) const override;
     void on_change(OnChange callback) override;
@@ -128,7 +127,7 @@ private:
     const FleetOptions options_;
     const FleetOptions engine_options_;
     ClassCache classes_;
-    NodeCosts node_costs_;
+    NodeCosts& node_costs_;
     TaskGroup processes_;  // of engines
     bool started_ = false;
     std::vector<Member> members_;

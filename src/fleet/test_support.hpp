@@ -175,6 +175,7 @@ protected:
                 std::vector{Lane{io_.executor(), *http_}},
                 *store_,
                 pool_,
+                node_costs_,
                 options_
             );
         });
@@ -271,6 +272,7 @@ protected:
     net::IoThread double_thread_;
     StoreForTests files_;  // after the threads: its pool posts to them until it is gone
     Pool& pool_;
+    NodeCosts node_costs_;
     assets::Store* store_;
     FleetOptions options_;
     std::unique_ptr<support::ComfyDouble> comfy_;

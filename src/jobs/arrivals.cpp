@@ -8,10 +8,8 @@
 
 namespace comfyd::jobs {
 
-Arrivals::Arrivals(Executor core, Dispatcher& dispatcher) : core_(core), dispatcher_(dispatcher) {}
-
 void Arrivals::send(Job job, Executor here) {
-    by_rank_[static_cast<std::size_t>(job.rank)].fetch_add(1, std::memory_order_relaxed);
+    backlog_.add(static_cast<std::size_t>(job.rank));
     bool must_post = false;
     {
         const Lock lock(mutex_);
@@ -24,14 +22,6 @@ void Arrivals::send(Job job, Executor here) {
     }
 }
 
-std::size_t Arrivals::count(int rank) const {
-    std::size_t count = 0;
-    for (auto at = static_cast<std::size_t>(rank); at < by_rank_.size(); ++at) {
-        count += by_rank_[at].load(std::memory_order_relaxed);
-    }
-    return count;
-}
-
 void Arrivals::take_over() {
     std::vector<Job> taken;
     {
@@ -40,12 +30,14 @@ void Arrivals::take_over() {
     }
     const NowDoing doing("taking over new jobs");
     for (Job& job : taken) {
-        by_rank_[static_cast<std::size_t>(job.rank)].fetch_sub(1, std::memory_order_relaxed);
-        dispatcher_.enqueue(
-            job.job, std::move(job.profile), std::move(job.secret_extra_data), job.content
-        );
+        backlog_.take(static_cast<std::size_t>(job.rank));
+        if (Dispatcher* dispatcher = leads_.find(job.job.domain)) {
+            dispatcher->enqueue(
+                job.job, std::move(job.profile), std::move(job.secret_extra_data), job.content
+            );
+        }
     }
-    dispatcher_.start_waiting();
+    leads_.each([](Dispatcher& dispatcher) { dispatcher.start_waiting(); });
 }
 
 }  // namespace comfyd::jobs

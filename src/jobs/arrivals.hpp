@@ -2,17 +2,15 @@
 // Many cross in one post: waking the core for each would cost more than the work itself.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/json.hpp"
 #include "base/mutex.hpp"
 #include "base/task.hpp"
-#include "jobs/dispatcher.hpp"
+#include "jobs/backlog.hpp"
 #include "jobs/job.hpp"
+#include "jobs/leads.hpp"
 
 namespace comfyd::jobs {
 
@@ -26,20 +24,20 @@ public:
         std::uint64_t content = 0;  // scheduler::JobKeys::content
     };
 
-    // `dispatcher` outlives it.
-    Arrivals(Executor core, Dispatcher& dispatcher);
+    // Both outlive it. The backlog counts those that are on their way.
+    Arrivals(Executor core, Leads& leads, Backlog& backlog)
+        : core_(core), leads_(leads), backlog_(backlog) {}
 
     // From an executor that the caller runs on. Any thread.
     void send(Job job, Executor here);
-    // Those of this rank or a higher one. Any thread.
-    std::size_t count(int rank) const;
-    // Into the queue with all of them; on the core.
+    // Into the queues with all of them; on the core. One whose domain is led by another node is
+    // left to it, which finds it in the ledger.
     void take_over();
 
 private:
     Executor core_;
-    Dispatcher& dispatcher_;
-    std::array<std::atomic<std::size_t>, kPriorityMax + 1> by_rank_{};
+    Leads& leads_;
+    Backlog& backlog_;
     Mutex mutex_;
     std::vector<Job> jobs_ COMFYD_GUARDED_BY(mutex_);
 };

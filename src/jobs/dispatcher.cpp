@@ -23,35 +23,28 @@ void tell_of(Placement& placement, const Fleet& fleet, const std::set<std::strin
 
 }  // namespace
 
-Dispatcher::Dispatcher(
-    Executor core,
-    Clock& clock,
-    Ledger& ledger,
-    Fleet& fleet,
-    events::Hub& hub,
-    scheduler::Options options
-)
-    : core_(core),
-      clock_(clock),
-      ledger_(ledger),
-      fleet_(fleet),
-      hub_(hub),
-      tasks_(core),
-      publisher_(hub),
-      alarms_(core, clock),
-      placement_(clock, table_, options),
+Dispatcher::Dispatcher(const Parts& parts, scheduler::Options options)
+    : core_(parts.core),
+      clock_(parts.clock),
+      ledger_(parts.ledger),
+      fleet_(parts.fleet),
+      tasks_(core_),
+      publisher_(parts.hub),
+      alarms_(core_, clock_),
+      table_(parts.backlog),
+      placement_(clock_, table_, parts.predictor, options),
       scheduler_(placement_.scheduler()),
-      forecast_(clock, table_, placement_),
-      ranking_(clock, scheduler_),
-      changes_(core, ledger, table_, scheduler_, hub),
-      whereabouts_(clock, table_, changes_, placement_, alarms_, ranking_),
-      answers_(clock, ledger, table_, changes_, whereabouts_, tasks_, stopping_),
-      starts_(clock, ledger, table_, changes_, forecast_, answers_),
-      ends_(clock, ledger, changes_, whereabouts_, stopping_),
+      forecast_(clock_, table_, placement_),
+      ranking_(clock_, scheduler_),
+      changes_(core_, ledger_, table_, scheduler_, parts.hub),
+      whereabouts_(clock_, table_, changes_, placement_, alarms_, ranking_),
+      answers_(clock_, ledger_, table_, changes_, whereabouts_, tasks_, stopping_),
+      starts_(clock_, ledger_, table_, changes_, forecast_, answers_),
+      ends_(clock_, ledger_, changes_, whereabouts_, stopping_),
       attempts_({
-          .core = core,
-          .clock = clock,
-          .hub = hub,
+          .core = core_,
+          .clock = clock_,
+          .hub = parts.hub,
           .tasks = tasks_,
           .table = table_,
           .placement = placement_,
@@ -63,12 +56,17 @@ Dispatcher::Dispatcher(
           .end = ends_,
           .look_at_queue = [this] { pump(); },
       }),
-      batches_(clock, fleet, placement_, ranking_, attempts_),
-      dues_(clock, table_, changes_, whereabouts_, alarms_, tasks_, stopping_) {
+      batches_(clock_, fleet_, placement_, ranking_, attempts_),
+      dues_(clock_, table_, changes_, whereabouts_, alarms_, tasks_, stopping_) {
     changes_.on_committed([this](const Change& change) { committed(change); });
     changes_.on_queued([this] { pump(); });
     answers_.on_queued([this] { pump(); });
     dues_.on_queued([this] { pump(); });
+    fleet_.on_change([on_fleet = std::weak_ptr(on_fleet_)](const std::set<std::string>& workers) {
+        if (const auto known = on_fleet.lock(); known && *known) {
+            (*known)(workers);
+        }
+    });
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -81,10 +79,10 @@ void Dispatcher::update_workers() {
 
 void Dispatcher::start() {
     COMFYD_ON(core_);
-    fleet_.on_change([this](const std::set<std::string>& workers) {
+    *on_fleet_ = [this](const std::set<std::string>& workers) {
         tell_of(placement_, fleet_, workers);
         pump();
-    });
+    };
     update_workers();
     tasks_.spawn(
         "job alarms",
@@ -97,13 +95,10 @@ Task<Result<>> Dispatcher::recover() {
     COMFYD_ON(core_);
     constexpr int kPage = 1000;
     // The scheduler keeps what it was told of a worker, so it hears of changes also while nothing
-    // is placed yet. From start() on it is told there.
-    const auto is_recovering = std::make_shared<bool>(true);
-    fleet_.on_change([this, is_recovering](const std::set<std::string>& workers) {
-        if (*is_recovering) {
-            tell_of(placement_, fleet_, workers);
-        }
-    });
+    // is placed yet.
+    *on_fleet_ = [this](const std::set<std::string>& workers) {
+        tell_of(placement_, fleet_, workers);
+    };
     update_workers();
     co_await ranking_.recall_usage(ledger_);
     std::optional<JobId> after;
@@ -142,7 +137,6 @@ Task<Result<>> Dispatcher::recover() {
     if (queued + reattached > 0) {
         log::info("unfinished jobs are back", {{"queued", queued}, {"running", reattached}});
     }
-    *is_recovering = false;
     co_return Result<>();
 }
 
@@ -161,8 +155,6 @@ Task<> Dispatcher::stop(Millis grace) {
     }
     tasks_.cancel();
     co_await tasks_.join();
-    is_over_ = true;
-    hub_.end_all(Code::shutting_down);
 }
 
 void Dispatcher::enqueue(
@@ -278,6 +270,28 @@ Task<Result<>> Dispatcher::retry(JobId id) {
     );
     start_waiting();
     co_return Result<>();
+}
+
+Task<bool> Dispatcher::free_idle_workers(bool models, bool results) {
+    COMFYD_ON(core_);
+    bool all = true;
+    for (const auto& worker : fleet_.workers()) {
+        if (worker->info().status != WorkerStatus::idle) {
+            continue;
+        }
+        auto freed = co_await worker->free_memory(models, results);
+        if (freed && (models || results)) {
+            scheduler_.forget_models(worker->id());
+        }
+        if (!freed) {
+            all = false;
+            log::info(
+                "a worker did not give memory back",
+                {{"worker", worker->id()}, {"error", freed.error().message}}
+            );
+        }
+    }
+    co_return all;
 }
 
 std::shared_ptr<Worker> Dispatcher::worker_of(const JobId& id) const {

@@ -1,4 +1,4 @@
-// Owns every unfinished job of the process and the parts that work on them: Whereabouts says where
+// Owns every unfinished job of a domain and the parts that work on them: Whereabouts says where
 // each job is, Changes changes it in the ledger, Ranking and Placement tell the scheduler of jobs
 // and of workers, Batches begins what it decides, Attempts follow it, Answers spare runs, Dues
 // are what Alarms wake for, Forecast says how long things take.
@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/task.hpp"
@@ -23,6 +24,7 @@
 #include "jobs/attempt_end.hpp"
 #include "jobs/attempt_start.hpp"
 #include "jobs/attempts.hpp"
+#include "jobs/backlog.hpp"
 #include "jobs/batches.hpp"
 #include "jobs/changes.hpp"
 #include "jobs/dues.hpp"
@@ -41,18 +43,22 @@ namespace comfyd::jobs {
 
 class Dispatcher {
 public:
-    Dispatcher(
-        Executor core,
-        Clock& clock,
-        Ledger& ledger,
-        Fleet& fleet,
-        events::Hub& hub,
-        scheduler::Options options
-    );
+    // All outlive it.
+    struct Parts {
+        Executor core;
+        Clock& clock;
+        Ledger& ledger;
+        Fleet& fleet;
+        events::Hub& hub;
+        scheduler::Predictor& predictor;
+        Backlog& backlog;
+    };
+    Dispatcher(const Parts& parts, scheduler::Options options);
     ~Dispatcher();
 
     void start();
     Task<Result<>> recover();
+    // Running attempts are left on their workers (or finish within `grace`).
     Task<> stop(Millis grace);
 
     // A job that was just accepted. It starts with start_waiting(): those that come together are
@@ -90,17 +96,13 @@ public:
     void set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify) {
         ranking_.set_tenants(tenants, classify);
     }
-    // What a worker has loaded is gone.
-    void forget_models(const std::string& worker) { scheduler_.forget_models(worker); }
-    // What was learned of run times, for whoever keeps it over a restart.
-    scheduler::Predictor& predictor() { return placement_.predictor(); }
+    const Fleet& fleet() const { return fleet_; }
+    // Asks every worker that runs nothing to give memory back.
+    Task<bool> free_idle_workers(bool models, bool results);
 
     // Where a job runs now; nullptr: nowhere, or its end is being stored.
     std::shared_ptr<Worker> worker_of(const JobId& id) const;
 
-    // Waiting jobs of this rank or a higher one: their priority, or 0 of the batch class. Any
-    // thread.
-    std::size_t queued_at_least(int rank) const { return table_.queued_at_least(rank); }
     std::array<std::size_t, scheduler::kWaitClasses> queued_by_class() const;
     std::size_t queued_count() const { return table_.queued_count(); }
     // The job that this one waits for, because it does the same; nullopt: for none.
@@ -110,8 +112,6 @@ public:
     std::size_t unfinished(const std::string& tenant) const {
         return publisher_.unfinished(tenant);
     }
-    // stop() has ended: nothing will be told any more.
-    bool is_over() const { return is_over_; }
 
     // Before recover().
     void set_outputs_kept(OutputsKept kept) { answers_.set_outputs_kept(std::move(kept)); }
@@ -132,9 +132,10 @@ private:
     Clock& clock_;
     Ledger& ledger_;
     Fleet& fleet_;
-    events::Hub& hub_;
     bool stopping_ = false;
-    bool is_over_ = false;
+    // What is done at a change of the fleet, which may outlive us.
+    using OnFleet = std::function<void(const std::set<std::string>& workers)>;
+    std::shared_ptr<OnFleet> on_fleet_ = std::make_shared<OnFleet>();
     std::function<void(const Event&)> webhook_;
     std::function<void(const Job&)> finished_;
     std::function<void(const std::string&, const Usage&)> used_;

@@ -142,6 +142,7 @@ struct Job {
     JobId id;
     std::string tenant;
     std::string dialect;
+    std::string domain = "main";  // as in its Spec
     State state = State::queued;
     int priority = kPriorityDefault;  // as asked for; the scheduler may reckon with another
     bool batch = false;

@@ -5,33 +5,45 @@
 namespace comfyd::jobs {
 namespace {
 
-constexpr std::size_t kOneMore = 1;
-constexpr std::size_t kOneLess =
-    static_cast<std::size_t>(-1);  // added, it wraps around to one less
+bool is_queued(const JobTable::Place& place) {
+    return std::holds_alternative<Ready>(place) || std::holds_alternative<Coalesced>(place);
+}
 
 }  // namespace
 
-void JobTable::count(const Entry& entry, std::size_t by) {
-    counts_[entry.place.index()] += by;
-    if (std::holds_alternative<Ready>(entry.place) ||
-        std::holds_alternative<Coalesced>(entry.place)) {
-        queued_by_rank_[entry.rank].fetch_add(by, std::memory_order_relaxed);
+JobTable::~JobTable() {
+    for (const auto& [id, entry] : entries_) {
+        count_out(entry);
+    }
+}
+
+void JobTable::count_in(const Entry& entry) {
+    ++counts_[entry.place.index()];
+    if (is_queued(entry.place)) {
+        backlog_.add(entry.rank);
+    }
+}
+
+void JobTable::count_out(const Entry& entry) {
+    --counts_[entry.place.index()];
+    if (is_queued(entry.place)) {
+        backlog_.take(entry.rank);
     }
 }
 
 void JobTable::put(const JobId& id, Place place, std::size_t rank) {
     const auto [entry, is_new] = entries_.try_emplace(id);
     if (!is_new) {
-        count(entry->second, kOneLess);
+        count_out(entry->second);
     }
     entry->second.place = std::move(place);
     entry->second.rank = static_cast<std::uint8_t>(rank);
-    count(entry->second, kOneMore);
+    count_in(entry->second);
 }
 
 void JobTable::remove(const JobId& id) {
     if (const auto entry = entries_.find(id); entry != entries_.end()) {
-        count(entry->second, kOneLess);
+        count_out(entry->second);
         entries_.erase(entry);
     }
 }
@@ -90,14 +102,6 @@ void JobTable::set_secrets(const JobId& id, json::object secrets) {
 const json::object* JobTable::secrets(const JobId& id) const {
     const Besides* known = find_besides(id);
     return known == nullptr ? nullptr : &known->secrets;
-}
-
-std::size_t JobTable::queued_at_least(int rank) const {
-    std::size_t count = 0;
-    for (auto at = static_cast<std::size_t>(rank); at < queued_by_rank_.size(); ++at) {
-        count += queued_by_rank_[at].load(std::memory_order_relaxed);
-    }
-    return count;
 }
 
 }  // namespace comfyd::jobs

@@ -1,10 +1,8 @@
-// Every unfinished job of the process, each in exactly one place. One table, changed by put() and
-// remove() alone, so that its counts cannot drift from it. Core executor, but for what says
-// otherwise.
+// Every unfinished job of a domain, each in exactly one place. One table, changed by put() and
+// remove() alone, so that its counts cannot drift from it. Core executor.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -14,6 +12,7 @@
 
 #include "base/json.hpp"
 #include "base/time.hpp"
+#include "jobs/backlog.hpp"
 #include "jobs/job.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -36,6 +35,12 @@ using Attempting = std::shared_ptr<Attempt>;
 class JobTable {
 public:
     using Place = std::variant<Ready, std::unique_ptr<RetryWaiting>, Coalesced, Attempting>;
+
+    // `backlog` outlives it and is told of those that are queued.
+    explicit JobTable(Backlog& backlog) : backlog_(backlog) {}
+    ~JobTable();
+    JobTable(const JobTable&) = delete;
+    JobTable& operator=(const JobTable&) = delete;
 
     // From wherever it was. `rank` counts where the job is queued: its priority, or 0 of the batch
     // class.
@@ -62,8 +67,6 @@ public:
     std::size_t queued_count() const { return counts_[0] + counts_[2]; }
     std::size_t retry_waiting_count() const { return counts_[1]; }
     std::size_t attempt_count() const { return counts_[3]; }
-    // Queued jobs of this rank or a higher one. Any thread.
-    std::size_t queued_at_least(int rank) const;
 
 private:
     // Most jobs have none of it.
@@ -79,11 +82,12 @@ private:
 
     Besides& besides(const JobId& id);
     const Besides* find_besides(const JobId& id) const;
-    void count(const Entry& entry, std::size_t by);
+    void count_in(const Entry& entry);
+    void count_out(const Entry& entry);
 
+    Backlog& backlog_;
     std::unordered_map<JobId, Entry> entries_;
     std::array<std::size_t, std::variant_size_v<Place>> counts_{};
-    std::array<std::atomic<std::size_t>, kPriorityMax + 1> queued_by_rank_{};
 };
 
 }  // namespace comfyd::jobs

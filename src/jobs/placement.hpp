@@ -18,11 +18,15 @@ namespace comfyd::jobs {
 
 class Placement {
 public:
-    // `clock` and `table` outlive it.
-    Placement(Clock& clock, const JobTable& table, scheduler::Options options)
-        : clock_(clock), table_(table), scheduler_(predictor_, options) {}
+    // All outlive it.
+    Placement(
+        Clock& clock,
+        const JobTable& table,
+        scheduler::Predictor& predictor,
+        scheduler::Options options
+    )
+        : clock_(clock), table_(table), predictor_(predictor), scheduler_(predictor, options) {}
 
-    scheduler::Predictor& predictor() { return predictor_; }
     const scheduler::Predictor& predictor() const { return predictor_; }
     scheduler::Scheduler& scheduler() { return scheduler_; }
     const scheduler::Scheduler& scheduler() const { return scheduler_; }
@@ -60,7 +64,7 @@ private:
 
     Clock& clock_;
     const JobTable& table_;
-    scheduler::Predictor predictor_;
+    scheduler::Predictor& predictor_;
     scheduler::Scheduler scheduler_;
     std::unordered_map<std::string, Known> workers_;  // by id
     LoneShapes lone_shapes_;

@@ -1,14 +1,19 @@
 #include "jobs/service.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/hop.hpp"
-#include "base/log.hpp"
 #include "base/stall_watch.hpp"
 #include "jobs/service_impl.hpp"
 
 namespace comfyd::jobs {
 namespace {
+
+tl::unexpected<Error> led_by_nobody() {
+    return fail(Code::shutting_down, "comfyd is starting or shutting down");
+}
 
 tl::unexpected<Error> no_such_job(const JobId& id) {
     return fail(Code::not_found, "no job has the id " + id.to_string());
@@ -20,20 +25,45 @@ Service::Impl::Impl(
     Executor core,
     Clock& clock,
     Ledger& ledger,
-    Fleet& fleet,
     events::Hub& hub,
-    ServiceOptions options
+    ServiceOptions options,
+    Elsewhere* elsewhere
 )
     : core_(core),
       clock_(clock),
       ledger_(ledger),
-      fleet_(fleet),
       hub_(hub),
-      options_(options),
-      dispatcher_(core, clock, ledger, fleet, hub, options.scheduling),
-      arrivals_(core, dispatcher_) {
-    dispatcher_.set_tenants(options.tenants, options.classify);
-    dispatcher_.set_outputs_kept(options.outputs_kept);
+      options_(std::move(options)),
+      elsewhere_(elsewhere),
+      leads_(core),
+      arrivals_(core, leads_, backlog_) {}
+
+Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
+    auto made = std::make_unique<Dispatcher>(
+        Dispatcher::Parts{core_, clock_, with.ledger, with.fleet, hub_, predictor_, backlog_},
+        options_.scheduling
+    );
+    made->set_tenants(options_.tenants, options_.classify);
+    made->set_outputs_kept(options_.outputs_kept);
+    made->on_webhook(webhook_);
+    made->on_progress(progress_);
+    made->on_finished(finished_);
+    made->on_used(used_);
+    Dispatcher& dispatcher = leads_.add(domain, std::move(made));
+    auto recovered = co_await dispatcher.recover();
+    if (!recovered) {
+        co_await leads_.drop(std::move(domain), Millis(0));
+        co_return fail(std::move(recovered.error()));
+    }
+    dispatcher.start();
+    co_return Result<>();
+}
+
+Task<> Service::Impl::stop(Millis grace) {
+    stopping_ = true;
+    co_await leads_.drop_all(grace);
+    is_over_ = true;
+    hub_.end_all(Code::shutting_down);
 }
 
 Task<Result<Job>> Service::Impl::find(std::string tenant, JobId id) {
@@ -55,17 +85,77 @@ Task<Result<View>> Service::Impl::get(std::string tenant, JobId id) {
     View view;
     view.job = std::move(*found);
     if (!is_terminal(view.job.state)) {
-        auto live = co_await call_on(core_, [this, id] {
+        auto live = co_await call_on(core_, [this, id, &domain = view.job.domain] {
             arrivals_.take_over();
-            return dispatcher_.live(id);
+            const Dispatcher* dispatcher = leads_.find(domain);
+            return dispatcher == nullptr ? std::nullopt : std::optional(dispatcher->live(id));
         });
-        view.progress = std::move(live.progress);
-        view.queue_position = live.queue_position;
-        view.estimated_wait_s = live.estimated_wait_s;
-        view.estimated_remaining_s = live.estimated_remaining_s;
-        view.estimate_confidence = live.estimate_confidence;
+        if (!live && elsewhere_ != nullptr) {
+            live = co_await elsewhere_->live(view.job);
+        }
+        if (live) {
+            view.progress = std::move(live->progress);
+            view.queue_position = live->queue_position;
+            view.estimated_wait_s = live->estimated_wait_s;
+            view.estimated_remaining_s = live->estimated_remaining_s;
+            view.estimate_confidence = live->estimate_confidence;
+        }
     }
     co_return view;
+}
+
+Task<Result<Explained>> Service::Impl::explain(std::string tenant, JobId id) {
+    auto found = co_await find(std::move(tenant), id);
+    if (!found) {
+        co_return fail(std::move(found.error()));
+    }
+    Explained explained;
+    explained.job = std::move(*found);
+    if (!is_terminal(explained.job.state)) {
+        auto waiting = co_await call_on(core_, [this, id, &domain = explained.job.domain] {
+            arrivals_.take_over();
+            const Dispatcher* dispatcher = leads_.find(domain);
+            return dispatcher == nullptr
+                       ? std::nullopt
+                       : std::optional(Waiting{dispatcher->explain(id), dispatcher->waits_for(id)});
+        });
+        if (!waiting && elsewhere_ != nullptr) {
+            waiting = co_await elsewhere_->explain(explained.job);
+        }
+        if (waiting) {
+            explained.waiting = std::move(waiting->explanation);
+            explained.waits_for = waiting->waits_for;
+        }
+        explained.is_classified = explained.waiting && options_.classify;
+    }
+    co_return explained;
+}
+
+Task<std::optional<Result<>>> Service::Impl::cancel_here(
+    std::string domain, JobId id, bool only_waiting
+) {
+    arrivals_.take_over();
+    if (leads_.find(domain) == nullptr) {
+        co_return std::nullopt;
+    }
+    auto done = co_await leads_.visit(domain, [id, only_waiting](Dispatcher& dispatcher) {
+        return only_waiting ? dispatcher.cancel_waiting(id) : dispatcher.cancel(id);
+    });
+    co_return done;
+}
+
+Task<Result<>> Service::Impl::cancel(Job job, bool only_waiting) {
+    auto done = co_await await_on(core_, cancel_here(job.domain, job.id, only_waiting));
+    if (done) {
+        co_return std::move(*done);
+    }
+    if (elsewhere_ == nullptr) {
+        co_return led_by_nobody();
+    }
+    auto asked = only_waiting ? elsewhere_->cancel_waiting(std::move(job))
+                              : elsewhere_->cancel(std::move(job));
+    auto answer = co_await std::move(asked);
+    co_return answer;
 }
 
 Task<Result<View>> Service::Impl::cancel(std::string tenant, JobId id) {
@@ -75,7 +165,7 @@ Task<Result<View>> Service::Impl::cancel(std::string tenant, JobId id) {
     }
     Result<> done;
     if (!is_terminal(found->state)) {
-        done = co_await await_on(core_, with_arrivals(dispatcher_.cancel(id)));
+        done = co_await cancel(std::move(*found), false);
     }
     if (!done && done.error().code != Code::conflict) {
         co_return fail(std::move(done.error()));
@@ -114,8 +204,31 @@ Task<Result<>> Service::Impl::cancel_waiting(std::string tenant, JobId id) {
     if (found->state != State::queued && found->state != State::retry_waiting) {
         co_return fail(Code::conflict, "the job does not wait any more");
     }
-    auto done = co_await await_on(core_, with_arrivals(dispatcher_.cancel_waiting(id)));
+    auto done = co_await cancel(std::move(*found), true);
     co_return done;
+}
+
+Task<std::optional<Result<>>> Service::Impl::retry_here(std::string domain, JobId id) {
+    arrivals_.take_over();
+    if (leads_.find(domain) == nullptr) {
+        co_return std::nullopt;
+    }
+    auto done = co_await leads_.visit(domain, [id](Dispatcher& dispatcher) {
+        return dispatcher.retry(id);
+    });
+    co_return done;
+}
+
+Task<Result<>> Service::Impl::retry_for_leader(Job job) {
+    auto revived = revive(job, job.sequence + 1, clock_.now());
+    if (!revived) {
+        co_return fail(std::move(revived.error()));
+    }
+    auto stored = co_await ledger_.commit(std::move(*revived));
+    if (stored) {
+        elsewhere_->tell_of_arrival(job.domain);
+    }
+    co_return stored;
 }
 
 Task<Result<View>> Service::Impl::retry(std::string tenant, JobId id) {
@@ -123,7 +236,13 @@ Task<Result<View>> Service::Impl::retry(std::string tenant, JobId id) {
     if (!found) {
         co_return fail(std::move(found.error()));
     }
-    auto done = co_await await_on(core_, with_arrivals(dispatcher_.retry(id)));
+    auto led = co_await await_on(core_, retry_here(found->domain, id));
+    Result<> done = led_by_nobody();
+    if (led) {
+        done = std::move(*led);
+    } else if (elsewhere_ != nullptr) {
+        done = co_await retry_for_leader(std::move(*found));
+    }
     if (!done) {
         co_return fail(std::move(done.error()));
     }
@@ -138,65 +257,125 @@ Task<Result<std::string>> Service::Impl::read_output(
     if (!found) {
         co_return fail(std::move(found.error()));
     }
-    auto read = co_await await_on(core_, read_from_worker(id, std::move(file), bytes_max));
-    co_return read;
+    auto read = co_await await_on(core_, read_here(found->domain, id, file, bytes_max));
+    if (read) {
+        co_return std::move(*read);
+    }
+    if (elsewhere_ == nullptr) {
+        co_return fail(Code::conflict, "the job does not run any more");
+    }
+    auto asked = co_await elsewhere_->read_output(std::move(*found), std::move(file), bytes_max);
+    co_return asked;
 }
 
-Task<Result<std::string>> Service::Impl::read_from_worker(
-    JobId id, WorkerFile file, std::uint64_t bytes_max
+Task<std::optional<Result<std::string>>> Service::Impl::read_here(
+    std::string domain, JobId id, WorkerFile file, std::uint64_t bytes_max
 ) {
-    const auto worker = dispatcher_.worker_of(id);  // kept alive until the file is read
+    const Dispatcher* dispatcher = leads_.find(domain);
+    if (dispatcher == nullptr) {
+        co_return std::nullopt;
+    }
+    const auto worker = dispatcher->worker_of(id);  // kept alive until the file is read
     if (!worker) {
         co_return fail(Code::conflict, "the job does not run any more");
     }
     auto read = co_await worker->read_file(id, std::move(file), bytes_max);
-    if (!read && !dispatcher_.worker_of(id)) {
+    dispatcher = leads_.find(domain);
+    if (!read && (dispatcher == nullptr || !dispatcher->worker_of(id))) {
         co_return fail(Code::conflict, "the job has ended meanwhile");
     }
     co_return read;
 }
 
-Task<> Service::Impl::free_idle_workers(bool models, bool results) {
-    for (const auto& worker : fleet_.workers()) {
-        if (worker->info().status != WorkerStatus::idle) {
-            continue;
-        }
-        auto freed = co_await worker->free_memory(models, results);
-        if (freed && (models || results)) {
-            dispatcher_.forget_models(worker->id());
-        }
-        if (!freed) {
-            log::info(
-                "a worker did not give memory back",
-                {{"worker", worker->id()}, {"error", freed.error().message}}
-            );
+Task<> Service::Impl::free_here(bool models, bool results) {
+    for (const std::string& domain : leads_.domains()) {
+        if (leads_.find(domain) != nullptr) {
+            co_await leads_.visit(domain, [models, results](Dispatcher& dispatcher) {
+                return dispatcher.free_idle_workers(models, results);
+            });
         }
     }
+}
+
+Task<> Service::Impl::free_idle_workers(bool models, bool results) {
+    co_await await_on(core_, free_here(models, results));
+    if (elsewhere_ != nullptr) {
+        co_await elsewhere_->free_idle_workers(models, results);
+    }
+}
+
+Task<std::size_t> Service::Impl::unfinished(std::string tenant) {
+    if (elsewhere_ != nullptr) {
+        const auto counts = co_await ledger_.counts(std::move(tenant));
+        co_return counts ? counts->of(State::queued) + counts->of(State::running) +
+                               counts->of(State::retry_waiting)
+                         : 0;
+    }
+    auto count = co_await call_on(core_, [this, tenant = std::move(tenant)] {
+        arrivals_.take_over();
+        std::size_t sum = 0;
+        leads_.each([&](Dispatcher& dispatcher) { sum += dispatcher.unfinished(tenant); });
+        return sum;
+    });
+    co_return count;
+}
+
+Task<QueueCounts> Service::Impl::queue_counts() {
+    auto counts = co_await call_on(core_, [this] {
+        arrivals_.take_over();
+        QueueCounts sum;
+        sum.event_streams = hub_.subscription_count();
+        leads_.each([&sum](Dispatcher& dispatcher) {
+            sum.queued += dispatcher.queued_count();
+            sum.running += dispatcher.running_count();
+            sum.retry_waiting += dispatcher.waiting_count();
+            const auto by_class = dispatcher.queued_by_class();
+            for (std::size_t i = 0; i < by_class.size(); ++i) {
+                sum.queued_by_class[i] += by_class[i];
+            }
+        });
+        return sum;
+    });
+    co_return counts;
+}
+
+Task<std::vector<WorkerInfo>> Service::Impl::workers() {
+    auto workers = co_await call_on(core_, [this] {
+        const NowDoing doing("describing workers");
+        std::vector<WorkerInfo> infos;
+        leads_.each([&infos](Dispatcher& dispatcher) {
+            for (const auto& worker : dispatcher.fleet().workers()) {
+                infos.push_back(worker->info());
+            }
+        });
+        return infos;
+    });
+    if (elsewhere_ != nullptr) {
+        auto others = co_await elsewhere_->workers();
+        std::ranges::move(others, std::back_inserter(workers));
+    }
+    co_return workers;
 }
 
 Service::Service(
     Executor core,
     Clock& clock,
     Ledger& ledger,
-    Fleet& fleet,
     events::Hub& hub,
-    ServiceOptions options
+    ServiceOptions options,
+    Elsewhere* elsewhere
 )
-    : impl_(std::make_unique<Impl>(core, clock, ledger, fleet, hub, options)) {}
+    : impl_(std::make_unique<Impl>(core, clock, ledger, hub, std::move(options), elsewhere)) {}
 Service::~Service() = default;
 
-Task<Result<>> Service::recover() {
-    auto recovered = co_await impl_->dispatcher_.recover();
-    if (!recovered) {
-        co_return fail(std::move(recovered.error()));
-    }
-    impl_->dispatcher_.start();
-    co_return Result<>();
+Task<Result<>> Service::lead(std::string domain, LedWith with) {
+    return impl_->lead(std::move(domain), with);
 }
-
+Task<> Service::step_down(std::string domain, Millis grace) {
+    return impl_->leads_.drop(std::move(domain), grace);
+}
 Task<> Service::stop(Millis grace) {
-    impl_->stopping_ = true;
-    return impl_->dispatcher_.stop(grace);
+    return impl_->stop(grace);
 }
 
 Task<Result<Submitted>> Service::submit(Spec spec) {
@@ -228,23 +407,8 @@ Task<Result<Spec>> Service::spec(std::string tenant, JobId id) {
 }
 
 Task<Result<Explained>> Service::explain(std::string tenant, JobId id) {
-    auto found = co_await impl_->find(std::move(tenant), id);
-    if (!found) {
-        co_return fail(std::move(found.error()));
-    }
-    Explained explained;
-    explained.job = std::move(*found);
-    if (!is_terminal(explained.job.state)) {
-        explained.waiting = co_await call_on(impl_->core_, [impl = impl_.get(), id, &explained] {
-            impl->arrivals_.take_over();
-            explained.waits_for = impl->dispatcher_.waits_for(id);
-            return impl->dispatcher_.explain(id);
-        });
-        explained.is_classified = explained.waiting && impl_->options_.classify;
-    }
-    co_return explained;
+    return impl_->explain(std::move(tenant), id);
 }
-
 Task<Result<Page>> Service::list(ListQuery query) {
     return impl_->ledger_.list(std::move(query));
 }
@@ -262,11 +426,7 @@ Task<Result<View>> Service::retry(std::string tenant, JobId id) {
 }
 
 Task<std::size_t> Service::unfinished(std::string tenant) {
-    auto count = co_await call_on(impl_->core_, [impl = impl_.get(), tenant = std::move(tenant)] {
-        impl->arrivals_.take_over();
-        return impl->dispatcher_.unfinished(tenant);
-    });
-    co_return count;
+    return impl_->unfinished(std::move(tenant));
 }
 
 Task<Result<std::string>> Service::read_output(
@@ -276,11 +436,11 @@ Task<Result<std::string>> Service::read_output(
 }
 
 Task<> Service::free_idle_workers(bool models, bool results) {
-    return await_on(impl_->core_, impl_->free_idle_workers(models, results));
+    return impl_->free_idle_workers(models, results);
 }
 
 scheduler::Predictor& Service::predictor() {
-    return impl_->dispatcher_.predictor();
+    return impl_->predictor_;
 }
 
 Task<Result<WebhookStatus>> Service::webhook_status(JobId id) {
@@ -296,42 +456,23 @@ Task<Result<Stats>> Service::stats(StatsQuery query) {
 }
 
 Task<QueueCounts> Service::queue_counts() {
-    auto counts = co_await call_on(impl_->core_, [impl = impl_.get()] {
-        impl->arrivals_.take_over();
-        return QueueCounts{
-            impl->dispatcher_.queued_count(),
-            impl->dispatcher_.running_count(),
-            impl->dispatcher_.waiting_count(),
-            impl->hub_.subscription_count(),
-            impl->dispatcher_.queued_by_class()
-        };
-    });
-    co_return counts;
+    return impl_->queue_counts();
 }
-
 Task<std::vector<WorkerInfo>> Service::workers() {
-    auto workers = co_await call_on(impl_->core_, [impl = impl_.get()] {
-        const NowDoing doing("describing workers");
-        std::vector<WorkerInfo> infos;
-        for (const auto& worker : impl->fleet_.workers()) {
-            infos.push_back(worker->info());
-        }
-        return infos;
-    });
-    co_return workers;
+    return impl_->workers();
 }
 
 void Service::on_webhook(std::function<void(const Event&)> callback) {
-    impl_->dispatcher_.on_webhook(std::move(callback));
+    impl_->webhook_ = std::move(callback);
 }
 void Service::on_progress(std::function<void(const Job&, const Webhook&, const Event&)> callback) {
-    impl_->dispatcher_.on_progress(std::move(callback));
+    impl_->progress_ = std::move(callback);
 }
 void Service::on_finished(std::function<void(const Job&)> callback) {
-    impl_->dispatcher_.on_finished(std::move(callback));
+    impl_->finished_ = std::move(callback);
 }
 void Service::on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
-    impl_->dispatcher_.on_used(std::move(callback));
+    impl_->used_ = std::move(callback);
 }
 
 }  // namespace comfyd::jobs

@@ -1,5 +1,9 @@
 // The one door to jobs: every dialect submits, reads, lists, cancels and watches through it.
 //
+// Jobs are run by the node that leads their domain. A program of its own leads all there is, from
+// its start to its end; of nodes that share a ledger each asks the leader for what it does not
+// lead.
+//
 // Thread rules: all members may be awaited on any executor and continue there. State lives on the
 // core executor. A submit is answered after it is durable. Ids of jobs that belong to another
 // tenant answer not_found.
@@ -15,6 +19,7 @@
 
 #include "base/task.hpp"
 #include "events/hub.hpp"
+#include "jobs/elsewhere.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/ledger.hpp"
@@ -65,25 +70,34 @@ struct QueueCounts {
     std::array<std::size_t, scheduler::kWaitClasses> queued_by_class{};
 };
 
+// What a domain is led with. All of it outlives the lead.
+struct LedWith {
+    Ledger& ledger;  // refuses what is written when the lead is lost already
+    Fleet& fleet;
+};
+
 class Service {
 public:
+    // `elsewhere`: for domains that other nodes lead; nullptr: there are none.
     Service(
         Executor core,
         Clock& clock,
         Ledger& ledger,
-        Fleet& fleet,
         events::Hub& hub,
-        ServiceOptions options
+        ServiceOptions options,
+        Elsewhere* elsewhere = nullptr
     );
     ~Service();
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
 
-    // Brings every unfinished job back: queued ones into the queue, running ones re-attached to
-    // their worker. Before the first submit. On the core executor.
-    Task<Result<>> recover();
-    // Stops placing jobs; running attempts are left on their workers (or finish within `grace`). On
-    // the core executor.
+    // Brings every unfinished job of the domain back: queued ones into the queue, running ones
+    // re-attached to their worker. On a failure nothing is led. On the core executor, like those
+    // below.
+    Task<Result<>> lead(std::string domain, LedWith with);
+    // Stops placing jobs; running attempts are left on their workers (or finish within `grace`).
+    Task<> step_down(std::string domain, Millis grace);
+    // The same for all, and nothing is told any more.
     Task<> stop(Millis grace);
 
     // Same tenant and key, same request_hash: the same job again with replayed = true. Other
@@ -114,7 +128,7 @@ public:
         std::string tenant, JobId id, events::WatchOptions options
     );
     // What is told of many jobs from now on, of one tenant or of all, to a listener on `executor`.
-    // Whoever subscribes before recover() hears of every job that it brings back. Any thread.
+    // Whoever subscribes before lead() hears of every job that it brings back. Any thread.
     std::shared_ptr<events::Feed> subscribe(Executor executor, events::FeedOptions options);
     // How many of the tenant's jobs have not ended. Counts what was answered before.
     Task<std::size_t> unfinished(std::string tenant);

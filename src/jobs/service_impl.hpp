@@ -1,4 +1,4 @@
-// The inside of the service, over the ledger, the dispatcher and the jobs on their way between the
+// The inside of the service, over the ledger, the dispatchers and the jobs on their way between the
 // two: how jobs come in is in service_submit.cpp, how they are listened to in service_listen.cpp,
 // what is asked of them otherwise in service.cpp. Thread rules as for the service.
 #pragma once
@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "jobs/arrivals.hpp"
+#include "jobs/backlog.hpp"
 #include "jobs/dispatcher.hpp"
+#include "jobs/leads.hpp"
 #include "jobs/service.hpp"
 
 namespace comfyd::jobs {
@@ -22,10 +24,14 @@ public:
         Executor core,
         Clock& clock,
         Ledger& ledger,
-        Fleet& fleet,
         events::Hub& hub,
-        ServiceOptions options
+        ServiceOptions options,
+        Elsewhere* elsewhere
     );
+
+    // On the core.
+    Task<Result<>> lead(std::string domain, LedWith with);
+    Task<> stop(Millis grace);
 
     Task<Result<Submitted>> submit(Spec spec);
     Task<Result<std::optional<Submitted>>> find_submitted(
@@ -34,6 +40,7 @@ public:
 
     Task<Result<Job>> find(std::string tenant, JobId id);
     Task<Result<View>> get(std::string tenant, JobId id);
+    Task<Result<Explained>> explain(std::string tenant, JobId id);
     Task<Result<View>> cancel(std::string tenant, JobId id);
     Task<Result<View>> remove(std::string tenant, JobId id);
     Task<Result<>> cancel_waiting(std::string tenant, JobId id);
@@ -42,42 +49,57 @@ public:
         std::string tenant, JobId id, events::WatchOptions options
     );
     std::shared_ptr<events::Feed> subscribe(Executor executor, events::FeedOptions options);
+    Task<std::size_t> unfinished(std::string tenant);
     Task<Result<std::string>> read_output(
         std::string tenant, JobId id, WorkerFile file, std::uint64_t bytes_max
     );
-    // On the core.
     Task<> free_idle_workers(bool models, bool results);
+    Task<QueueCounts> queue_counts();
+    Task<std::vector<WorkerInfo>> workers();
 
     Executor core_;
     Clock& clock_;
     Ledger& ledger_;
-    Fleet& fleet_;
     events::Hub& hub_;
     ServiceOptions options_;
-    Dispatcher dispatcher_;
+    Elsewhere* elsewhere_;
+    scheduler::Predictor predictor_;
+    Backlog backlog_;  // of all that is led here
+    Leads leads_;
     Arrivals arrivals_;
     std::atomic<bool> stopping_{false};
+    bool is_over_ = false;  // nothing is told any more; of the core
+
+    // For every dispatcher that comes.
+    std::function<void(const Event&)> webhook_;
+    std::function<void(const Job&, const Webhook&, const Event&)> progress_;
+    std::function<void(const Job&)> finished_;
+    std::function<void(const std::string&, const Usage&)> used_;
 
 private:
-    // On the core.
-    Task<Result<std::string>> read_from_worker(JobId id, WorkerFile file, std::uint64_t bytes_max);
+    // These are on the core, and answer nullopt when another node leads the domain.
+    Task<std::optional<Result<Accepted>>> accept_at_once(NewJob& job);
+    Task<std::optional<Result<>>> cancel_here(std::string domain, JobId id, bool only_waiting);
+    Task<std::optional<Result<>>> retry_here(std::string domain, JobId id);
+    Task<std::optional<Result<std::string>>> read_here(
+        std::string domain, JobId id, WorkerFile file, std::uint64_t bytes_max
+    );
+    Task<> free_here(bool models, bool results);
+
+    Task<Result<>> cancel(Job job, bool only_waiting);
+    // An ended job is nobody's: any node brings it back, and its leader finds it.
+    Task<Result<>> retry_for_leader(Job job);
     // What is expected of the job, into the answer and the event that tells of its acceptance.
     Task<> add_outlook(NewJob& job, View& view);
     // nullopt: there are no outputs for it, `job` is as it was.
     Task<std::optional<Result<Accepted>>> accept_with_outputs(NewJob& job, View& view);
+    // On the core: to those who listen.
+    void tell_of_answered(const Job& queued, const Change& completed);
     Task<Result<Submitted>> replay(Accepted accepted, std::string request_hash);
     // By what never changes. Any thread.
     int likely_rank(const Job& job) const;
-    // Those in the core's queue and those on their way to it.
+    // Those in the queues and those on their way to them.
     std::size_t jobs_ahead(int rank) const;
-
-    // For what asks after a job: its submit may have been answered while it was still on its way.
-    template <class T>
-    Task<T> with_arrivals(Task<T> work) {
-        arrivals_.take_over();
-        auto result = co_await std::move(work);
-        co_return result;
-    }
 };
 
 }  // namespace comfyd::jobs

@@ -23,12 +23,15 @@ Task<Result<std::shared_ptr<events::Subscription>>> Service::Impl::watch(
     if (!ended) {
         // First listen, then read the past: what is committed in between arrives twice and is
         // told once.
-        latest = co_await call_on(core_, [this, id, subscription, &is_over] {
-            arrivals_.take_over();
-            hub_.watch(id, subscription);
-            is_over = dispatcher_.is_over();
-            return dispatcher_.latest(id);
-        });
+        latest =
+            co_await call_on(core_, [this, id, subscription, &domain = found->domain, &is_over] {
+                arrivals_.take_over();
+                hub_.watch(id, subscription);
+                is_over = is_over_;
+                const Dispatcher* dispatcher = leads_.find(domain);
+                return dispatcher == nullptr ? std::vector<events::EventPtr>()
+                                             : dispatcher->latest(id);
+            });
     }
     if (is_over) {
         co_return fail(Code::shutting_down, "comfyd is shutting down");
@@ -55,7 +58,7 @@ std::shared_ptr<events::Feed> Service::Impl::subscribe(
 ) {
     auto feed = std::make_shared<events::Feed>(executor, std::move(options));
     boost::asio::post(core_, [this, feed] {
-        if (dispatcher_.is_over()) {
+        if (is_over_) {
             feed->end(Code::shutting_down);
         } else {
             hub_.subscribe(feed);

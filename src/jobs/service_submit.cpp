@@ -44,8 +44,8 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
         accepted = co_await accept_with_outputs(job, submitted.view);
     }
     // Those that may be answered by another are looked at when their turn comes, not before.
-    if (!may_reuse && jobs_ahead(kRankBatch) == 0) {
-        accepted = co_await await_on(core_, dispatcher_.accept_at_once(job));
+    if (!may_reuse && leads_.any() && jobs_ahead(kRankBatch) == 0) {
+        accepted = co_await await_on(core_, accept_at_once(job));
         submitted.view.queue_position = 1;
     }
     if (!accepted) {
@@ -59,6 +59,9 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
         accepted = co_await ledger_.accept(std::move(job));
         if (*accepted && (*accepted)->created) {
             submitted.view.queue_position = static_cast<int>(jobs_ahead(arrival.rank)) + 1;
+            if (elsewhere_ != nullptr) {
+                elsewhere_->tell_of_arrival(arrival.job.domain);
+            }
             const Executor here = co_await boost::asio::this_coro::executor;
             arrivals_.send(std::move(arrival), here);
         }
@@ -73,12 +76,26 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
     co_return submitted;
 }
 
+Task<std::optional<Result<Accepted>>> Service::Impl::accept_at_once(NewJob& job) {
+    const std::string domain = job.spec.domain;
+    if (leads_.find(domain) == nullptr) {
+        co_return std::nullopt;
+    }
+    auto accepted = co_await leads_.visit(domain, [&job](Dispatcher& dispatcher) {
+        return dispatcher.accept_at_once(job);
+    });
+    co_return accepted;
+}
+
 Task<> Service::Impl::add_outlook(NewJob& job, View& view) {
     const auto live = co_await call_on(core_, [this, &job] {
         arrivals_.take_over();
-        return dispatcher_.outlook(
-            job.change.job, known_profile(job.spec.profile, job.spec.requirement)
-        );
+        Dispatcher* dispatcher = leads_.find(job.spec.domain);
+        return dispatcher == nullptr
+                   ? Dispatcher::Live()
+                   : dispatcher->outlook(
+                         job.change.job, known_profile(job.spec.profile, job.spec.requirement)
+                     );
     });
     view.estimated_wait_s = live.estimated_wait_s;
     view.estimated_remaining_s = live.estimated_remaining_s;
@@ -113,11 +130,27 @@ Task<std::optional<Result<Accepted>>> Service::Impl::accept_with_outputs(NewJob&
         view.estimated_wait_s.reset();
         view.estimated_remaining_s.reset();
         co_await call_on(core_, [this, &queued, &completed] {
-            dispatcher_.accepted_with_outputs(queued, *completed);
+            tell_of_answered(queued, *completed);
             return true;
         });
     }
     co_return accepted;
+}
+
+void Service::Impl::tell_of_answered(const Job& queued, const Change& completed) {
+    if (Dispatcher* dispatcher = leads_.find(queued.domain)) {
+        dispatcher->accepted_with_outputs(queued, completed);
+        return;
+    }
+    Publisher publisher(hub_);
+    publisher.tell_arrival(queued, events::Arrived::How::accepted);
+    publisher.tell_change(completed);
+    if (completed.job.has_webhook && webhook_) {
+        webhook_(completed.event);
+    }
+    if (finished_) {
+        finished_(completed.job);
+    }
 }
 
 Task<Result<std::optional<Submitted>>> Service::Impl::find_submitted(
@@ -164,7 +197,7 @@ int Service::Impl::likely_rank(const Job& job) const {
 }
 
 std::size_t Service::Impl::jobs_ahead(int rank) const {
-    return dispatcher_.queued_at_least(rank) + arrivals_.count(rank);
+    return backlog_.at_least(rank) + (elsewhere_ == nullptr ? 0 : elsewhere_->queued());
 }
 
 }  // namespace comfyd::jobs

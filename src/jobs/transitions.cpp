@@ -52,6 +52,7 @@ Change make_job(JobId id, const Spec& spec, Time now) {
     job.id = id;
     job.tenant = spec.tenant;
     job.dialect = spec.dialect;
+    job.domain = spec.domain;
     job.priority = spec.priority;
     job.batch = spec.batch;
     job.fairness_key = spec.fairness_key;

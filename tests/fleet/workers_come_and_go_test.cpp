@@ -20,11 +20,11 @@ protected:
         make_bare_fleet();
         on_core([&] {
             service_ = std::make_unique<jobs::Service>(
-                core_.executor(), clock_, ledger_, *fleet_, hub_, jobs::ServiceOptions{}
+                core_.executor(), clock_, ledger_, hub_, jobs::ServiceOptions{}
             );
             fleet_->start();
         });
-        EXPECT_TRUE(wait(service_->recover()));
+        EXPECT_TRUE(wait(service_->lead("main", {ledger_, *fleet_})));
     }
     ~WorkersComeAndGo() override {
         wait(service_->stop(Millis(0)));

@@ -18,7 +18,7 @@ Process::Process(World& world)
       storage_(world.stored, world.trouble, world.rules, world.chance, world.journal),
       fleet_(world.machines, world.io.get_executor()),
       hub_(world.io.get_executor()),
-      service_(world.io.get_executor(), world.time, storage_, fleet_, hub_, [&world] {
+      service_(world.io.get_executor(), world.time, storage_, hub_, [&world] {
           auto options = world.options;
           options.outputs_kept = [&chance = world.chance](auto, auto) {
               return outputs_are_kept(chance);
@@ -55,7 +55,7 @@ std::string Process::tenant_of(const JobId& id) const {
 }
 
 Task<> Process::recover() {
-    auto recovered = co_await service_.recover();
+    auto recovered = co_await service_.lead("main", {storage_, fleet_});
     if (state_ != State::starting) {
         co_return;
     }

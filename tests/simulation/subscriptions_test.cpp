@@ -24,7 +24,7 @@ protected:
             wait(service.stop(Millis(0)));
         }
     }
-    void recover() { wait(service.recover()); }
+    void recover() { wait(service.lead("main", {world.stored, fleet})); }
     std::shared_ptr<events::Feed> subscribe(std::optional<std::string> tenant = std::nullopt) {
         events::FeedOptions options;
         options.tenant = std::move(tenant);
@@ -65,7 +65,7 @@ protected:
     World world{1, false};
     Fleet fleet{world.machines, world.io.get_executor()};
     events::LocalHub hub{world.io.get_executor()};
-    jobs::Service service{world.io.get_executor(), world.time, world.stored, fleet, hub, {}};
+    jobs::Service service{world.io.get_executor(), world.time, world.stored, hub, {}};
     bool is_stopped = false;
 };
 

@@ -29,7 +29,7 @@ protected:
     void start_jobs(Script script) {
         fleet_.worker->open = true;
         fleet_.worker->script = script;
-        wait_for(service_.recover());
+        wait_for(service_.lead("main", {ledger_, fleet_}));
     }
     void make_board(std::size_t waiting_max) {
         board_ = std::make_unique<Board>(service_, io_.get_executor(), waiting_max);
@@ -92,7 +92,7 @@ protected:
     test::MemoryLedger ledger_;
     test::OneWorkerFleet fleet_;
     events::LocalHub hub_{io_.get_executor()};
-    jobs::Service service_{io_.get_executor(), clock_, ledger_, fleet_, hub_, {}};
+    jobs::Service service_{io_.get_executor(), clock_, ledger_, hub_, {}};
     std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>(io_.get_executor());
     std::unique_ptr<Board> board_;
 
@@ -195,7 +195,7 @@ TEST_P(BoardRoomTest, EveryStoryIsToldOnce) {
 TEST_F(BoardTest, AfterAGapTheLengthOfTheQueueIsRight) {
     make_board(1);
     fleet_.worker->open = false;
-    wait_for(service_.recover());
+    wait_for(service_.lead("main", {ledger_, fleet_}));
     for (int i = 0; i < 3; ++i) {
         answer(submit());
     }

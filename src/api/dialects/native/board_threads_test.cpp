@@ -100,7 +100,7 @@ protected:
     test::MemoryLedger ledger_;
     test::OneWorkerFleet fleet_;
     events::LocalHub hub_{core_.executor()};
-    jobs::Service service_{core_.executor(), clock_, ledger_, fleet_, hub_, {}};
+    jobs::Service service_{core_.executor(), clock_, ledger_, hub_, {}};
     Board board_{service_, own_.executor(), GetParam()};
     Client client_{service_, board_, std::make_shared<Mailbox>(io_.executor())};
 };
@@ -113,7 +113,7 @@ TEST_P(BoardThreadsTest, EveryPromptIsToldOfWhollyAndAfterItsAnswer) {
     core_.start();
     own_.start();
     io_.start();
-    ASSERT_TRUE(start(core_, service_.recover()).get());
+    ASSERT_TRUE(start(core_, service_.lead("main", {ledger_, fleet_})).get());
     ASSERT_TRUE(start(io_, client_.connect()).get());
     auto read = start(io_, client_.read_all());
     EXPECT_TRUE(start(io_, client_.send_prompts()).get());

@@ -1,0 +1,63 @@
+#include "app/office.hpp"
+
+#include <utility>
+
+#include "app/config/part_options.hpp"
+#include "base/log.hpp"
+
+namespace comfyd::app {
+namespace {
+
+constexpr Millis kEnginePatience{10'000};
+
+}  // namespace
+
+Office::Office(const Parts& parts) : parts_(parts) {}
+Office::~Office() = default;
+
+Result<std::unique_ptr<Office>> Office::make(
+    const Parts& parts, const Config& config, const fleet::TenantFolders& folders
+) {
+    std::unique_ptr<Office> office(new Office(parts));
+    office->fleet_ = std::make_unique<fleet::Fleet>(
+        parts.core,
+        parts.clock,
+        parts.lanes,
+        parts.assets,
+        parts.pool,
+        parts.node_costs,
+        fleet_options(config, folders)
+    );
+    auto providers = make_worker_providers(config, config.data);
+    if (!providers) {
+        return fail(std::move(providers.error()));
+    }
+    office->providers_ = std::move(*providers);
+    for (const auto& provider : office->providers_) {
+        if (auto begun = provider->begin(*office->fleet_); !begun) {
+            return fail(std::move(begun.error()));
+        }
+    }
+    return office;
+}
+
+Task<Result<>> Office::open(std::string domain, jobs::Ledger& ledger) {
+    domain_ = std::move(domain);
+    fleet_->start();
+    const bool up = co_await fleet_->engines_are_up(kEnginePatience);
+    if (!up) {
+        log::warning("the engine does not start; jobs wait for it", {});
+    }
+    auto led = co_await parts_.jobs.lead(domain_, {ledger, *fleet_});
+    co_return led;
+}
+
+Task<> Office::close(Millis grace) {
+    co_await parts_.jobs.step_down(domain_, grace);
+    for (const auto& provider : providers_) {
+        co_await provider->end();
+    }
+    co_await fleet_->stop();
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,54 @@
+// What a node has while it leads a domain: the domain's workers, and the dispatcher over them. Made
+// when the lead is taken and dropped when it is lost. Core executor, but for what says otherwise.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/config/config.hpp"
+#include "app/workers.hpp"
+#include "assets/store.hpp"
+#include "base/pool.hpp"
+#include "fleet/fleet.hpp"
+#include "jobs/service.hpp"
+
+namespace comfyd::app {
+
+class Office {
+public:
+    // All outlive it.
+    struct Parts {
+        Executor core;
+        Clock& clock;
+        std::vector<fleet::Lane> lanes;
+        assets::Store& assets;
+        Pool& pool;
+        fleet::NodeCosts& node_costs;
+        jobs::Service& jobs;
+    };
+
+    // Code::config_invalid for workers that cannot be. Any thread, as long as nothing runs yet.
+    static Result<std::unique_ptr<Office>> make(
+        const Parts& parts, const Config& config, const fleet::TenantFolders& folders
+    );
+    ~Office();  // REQUIRES: close() finished, or open() was never called
+
+    // Starts the workers and brings the domain's jobs back. `ledger` outlives the office.
+    Task<Result<>> open(std::string domain, jobs::Ledger& ledger);
+    // Running attempts are left on their workers, or finish within `grace`.
+    Task<> close(Millis grace);
+
+    fleet::Fleet& fleet() { return *fleet_; }
+
+private:
+    explicit Office(const Parts& parts);
+
+    Parts parts_;
+    std::string domain_;
+    std::unique_ptr<fleet::Fleet> fleet_;
+    WorkerProviders providers_;
+};
+
+}  // namespace comfyd::app
