@@ -43,6 +43,7 @@ public:
     // Keeps a job from being changed by others and from being placed. REQUIRES: nobody holds it.
     void hold(const JobId& id);
     void release(const JobId& id);
+    bool is_held(const JobId& id) const { return held_.contains(id); }
     // Into the scheduler's queue, or for a job that is held, as soon as it is released.
     void queue(const JobId& id, scheduler::JobKeys keys);
     // Out of it, likewise.

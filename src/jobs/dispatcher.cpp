@@ -62,6 +62,19 @@ Dispatcher::Dispatcher(const Parts& parts, scheduler::Options options)
     changes_.on_queued([this] { pump(); });
     answers_.on_queued([this] { pump(); });
     dues_.on_queued([this] { pump(); });
+    if (parts.shared != nullptr) {
+        newcomers_.emplace(Newcomers::Parts{
+            core_,
+            *parts.shared,
+            parts.domain,
+            [this](const JobId& id) { return knows(id); },
+            [this](Unfinished job) {
+                take_in(job.job, known_profile(job.profile, job.requirement));
+                pump();
+            },
+            [this](Wish wish) { return fulfil(std::move(wish)); }
+        });
+    }
     fleet_.on_change([on_fleet = std::weak_ptr(on_fleet_)](const std::set<std::string>& workers) {
         if (const auto known = on_fleet.lock(); known && *known) {
             (*known)(workers);
@@ -88,12 +101,21 @@ void Dispatcher::start() {
         "job alarms",
         alarms_.run([this](const JobId& id, Time now) { dues_.ring(id, now); }, [this] { pump(); })
     );
+    if (newcomers_) {
+        tasks_.spawn("newcomers", newcomers_->run());
+    }
     pump();
 }
 
 Task<Result<>> Dispatcher::recover() {
     COMFYD_ON(core_);
     constexpr int kPage = 1000;
+    if (newcomers_) {
+        auto begun = co_await newcomers_->begin();
+        if (!begun) {
+            co_return fail(std::move(begun.error()));
+        }
+    }
     // The scheduler keeps what it was told of a worker, so it hears of changes also while nothing
     // is placed yet.
     *on_fleet_ = [this](const std::set<std::string>& workers) {
@@ -164,10 +186,47 @@ void Dispatcher::enqueue(
     std::uint64_t content,
     events::Arrived::How how
 ) {
+    // One that this node accepted may have been found in the ledger before it came here.
+    const bool has_ended = newcomers_ && newcomers_->has_just_ended(job);
+    if (!has_ended && !knows(job.id)) {
+        take_in(job, std::move(profile), content, how);
+    }
+    if (!secret_extra_data.empty() && table_.contains(job.id)) {
+        table_.set_secrets(job.id, std::move(secret_extra_data));
+    }
+}
+
+void Dispatcher::take_in(
+    const Job& job, scheduler::ProfilePtr profile, std::uint64_t content, events::Arrived::How how
+) {
     publisher_.tell_arrival(job, how);
     whereabouts_.put_back(job, std::move(profile), content);
-    if (!secret_extra_data.empty()) {
-        table_.set_secrets(job.id, std::move(secret_extra_data));
+}
+
+bool Dispatcher::knows(const JobId& id) const {
+    return table_.contains(id) || changes_.is_held(id);
+}
+
+void Dispatcher::look_for_newcomers() {
+    if (newcomers_) {
+        newcomers_->look();
+    }
+}
+
+void Dispatcher::set_told_of_newcomers(bool is_told) {
+    if (newcomers_) {
+        newcomers_->set_told(is_told);
+    }
+}
+
+// Whether it could be done says the job; a wish is not told of it.
+Task<> Dispatcher::fulfil(Wish wish) {
+    if (wish.kind == Wish::Kind::cancel && wish.job) {
+        co_await cancel(*wish.job);
+    } else if (wish.kind == Wish::Kind::cancel_waiting && wish.job) {
+        co_await cancel_waiting(*wish.job);
+    } else if (wish_) {
+        wish_(wish);
     }
 }
 
@@ -336,6 +395,9 @@ void Dispatcher::committed(const Change& change) {
         return;
     }
     whereabouts_.forget(change.job.id);
+    if (newcomers_) {
+        newcomers_->note_end(change.job);
+    }
     if (change.job.state == State::completed && !change.job.reused_from) {
         forecast_.note_run(change.job);
     }

@@ -33,6 +33,7 @@
 #include "jobs/job.hpp"
 #include "jobs/job_table.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/newcomers.hpp"
 #include "jobs/placement.hpp"
 #include "jobs/publisher.hpp"
 #include "jobs/ranking.hpp"
@@ -52,6 +53,8 @@ public:
         events::Hub& hub;
         scheduler::Predictor& predictor;
         Backlog& backlog;
+        SharedLedger* shared = nullptr;  // with other nodes; nullptr: with none
+        std::string domain = "main";
     };
     Dispatcher(const Parts& parts, scheduler::Options options);
     ~Dispatcher();
@@ -71,6 +74,12 @@ public:
         events::Arrived::How how = events::Arrived::How::accepted
     );
     void start_waiting() { pump(); }
+    // Other nodes may have left something in the ledger.
+    void look_for_newcomers();
+    // Whether that is called when they have.
+    void set_told_of_newcomers(bool is_told);
+    // What operators want of workers; the rest is done here.
+    void on_wish(std::function<void(const Wish&)> callback) { wish_ = std::move(callback); }
     // With nothing waiting and a worker free, the start of a job goes into the transaction that
     // accepts it: one wait for the disk instead of two. nullopt: it has to wait its turn, `job` is
     // as it was.
@@ -124,6 +133,14 @@ public:
     }
 
 private:
+    bool knows(const JobId& id) const;
+    void take_in(
+        const Job& job,
+        scheduler::ProfilePtr profile,
+        std::uint64_t content = 0,
+        events::Arrived::How how = events::Arrived::How::accepted
+    );
+    Task<> fulfil(Wish wish);
     void pump();
     void update_workers();
     void committed(const Change& change);
@@ -139,6 +156,7 @@ private:
     std::function<void(const Event&)> webhook_;
     std::function<void(const Job&)> finished_;
     std::function<void(const std::string&, const Usage&)> used_;
+    std::function<void(const Wish&)> wish_;
 
     // Each may use those above it.
     TaskGroup tasks_;
@@ -157,6 +175,7 @@ private:
     Attempts attempts_;
     Batches batches_;
     Dues dues_;
+    std::optional<Newcomers> newcomers_;
 };
 
 }  // namespace comfyd::jobs

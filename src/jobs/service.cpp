@@ -40,7 +40,9 @@ Service::Impl::Impl(
 
 Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     auto made = std::make_unique<Dispatcher>(
-        Dispatcher::Parts{core_, clock_, with.ledger, with.fleet, hub_, predictor_, backlog_},
+        Dispatcher::Parts{
+            core_, clock_, with.ledger, with.fleet, hub_, predictor_, backlog_, with.shared, domain
+        },
         options_.scheduling
     );
     made->set_tenants(options_.tenants, options_.classify);

@@ -24,6 +24,7 @@
 #include "jobs/job.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/reuse.hpp"
+#include "jobs/shared_ledger.hpp"
 #include "jobs/tenants.hpp"
 #include "scheduler/predictor.hpp"
 #include "scheduler/scheduler.hpp"
@@ -74,6 +75,7 @@ struct QueueCounts {
 struct LedWith {
     Ledger& ledger;  // refuses what is written when the lead is lost already
     Fleet& fleet;
+    SharedLedger* shared = nullptr;  // with other nodes; nullptr: with none
 };
 
 class Service {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ namespace comfyd::jobs {
 struct ArrivalCursor {
     std::uint64_t transaction = 0;
     JobId job{};
+
+    // After all that there are: what is read from there comes from now on.
+    static ArrivalCursor end() { return {std::numeric_limits<std::uint64_t>::max(), {}}; }
 };
 
 struct ArrivalPage {

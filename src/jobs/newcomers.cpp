@@ -1,0 +1,101 @@
+#include "jobs/newcomers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/stall_watch.hpp"
+
+namespace comfyd::jobs {
+namespace {
+
+constexpr int kPage = 1000;
+constexpr int kWishesAtOnce = 100;
+
+}  // namespace
+
+Task<Result<>> Newcomers::begin() {
+    auto page = co_await p_.shared.arrivals(p_.domain, ArrivalCursor::end(), 1);
+    if (!page) {
+        co_return fail(std::move(page.error()));
+    }
+    cursor_ = page->next;
+    co_return Result<>();
+}
+
+Task<> Newcomers::run() {
+    bool goes_on = true;
+    while (goes_on) {
+        co_await look_for_jobs();
+        co_await look_for_wishes();
+        const bool is_told = co_await told_.wait_for(every_);
+        const bool is_over = co_await is_cancelled();
+        goes_on = is_told || !is_over;
+    }
+}
+
+Task<> Newcomers::look_for_jobs() {
+    ended_.back() = std::exchange(ended_.front(), {});
+    for (bool more = true; more;) {
+        auto page = co_await p_.shared.arrivals(p_.domain, cursor_, kPage);
+        if (!page) {
+            log::warning("new jobs were not found", {{"error", page.error().message}});
+            co_return;
+        }
+        const NowDoing doing("taking over jobs of other nodes");
+        for (Unfinished& job : page->jobs) {
+            meet(std::move(job));
+        }
+        cursor_ = page->next;
+        more = page->more;
+    }
+}
+
+void Newcomers::meet(Unfinished job) {
+    if (job.job.state == State::running || has_just_ended(job.job)) {
+        return;
+    }
+    if (!p_.knows(job.job.id)) {
+        p_.take(std::move(job));
+    } else if (job.job.revision > 1) {
+        brought_back_.insert_or_assign(job.job.id, std::move(job));
+    }
+}
+
+void Newcomers::note_end(const Job& job) {
+    ended_.front().insert_or_assign(job.id, job.revision);
+    auto met = brought_back_.extract(job.id);
+    if (met && met.mapped().job.revision > job.revision) {
+        p_.take(std::move(met.mapped()));
+    }
+}
+
+bool Newcomers::has_just_ended(const Job& job) const {
+    return std::ranges::any_of(ended_, [&job](const auto& revisions) {
+        const auto ended = revisions.find(job.id);
+        return ended != revisions.end() && ended->second >= job.revision;
+    });
+}
+
+// A wish that is done twice does no harm, one that is dropped before it is done does.
+Task<> Newcomers::look_for_wishes() {
+    for (bool more = true; more;) {
+        auto wishes = co_await p_.shared.wishes(p_.domain, kWishesAtOnce);
+        if (!wishes) {
+            log::warning("wishes were not found", {{"error", wishes.error().message}});
+            co_return;
+        }
+        std::vector<std::int64_t> done;
+        for (Wish& wish : *wishes) {
+            done.push_back(wish.id);
+            co_await p_.fulfil(std::move(wish));
+        }
+        more = done.size() == static_cast<std::size_t>(kWishesAtOnce);
+        if (!done.empty()) {
+            auto dropped = co_await p_.shared.drop_wishes(std::move(done));
+            more = more && dropped;
+        }
+    }
+}
+
+}  // namespace comfyd::jobs

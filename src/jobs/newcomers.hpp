@@ -1,0 +1,64 @@
+// What other nodes leave in the ledger for the leader of a domain: jobs that they have accepted or
+// brought back, and wishes. Looked for when somebody says that there is something, and else every
+// so often, because nobody can be relied on to say it. Core executor.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/task.hpp"
+#include "jobs/shared_ledger.hpp"
+
+namespace comfyd::jobs {
+
+class Newcomers {
+public:
+    static constexpr Millis kLookEvery{1'000};
+    static constexpr Millis kLookOftenEvery{250};  // while nobody can be told of arrivals
+
+    // All outlive it.
+    struct Parts {
+        Executor core;
+        SharedLedger& shared;
+        std::string domain;
+        std::function<bool(const JobId&)> knows;  // it is the dispatcher's already
+        std::function<void(Unfinished)> take;
+        std::function<Task<>(Wish)> fulfil;
+    };
+    explicit Newcomers(Parts parts) : p_(std::move(parts)), told_(p_.core) {}
+
+    // From here on. Before the dispatcher reads what there is.
+    Task<Result<>> begin();
+    // Until its task is cancelled.
+    Task<> run();
+    // There may be something now.
+    void look() { told_.notify(); }
+    // Whether look() is called when there is.
+    void set_told(bool is_told) { every_ = is_told ? kLookEvery : kLookOftenEvery; }
+
+    // A job of the dispatcher has ended and is no longer known to it. What was read before that
+    // does not bring it back; what another node has made of it since then does.
+    void note_end(const Job& job);
+    // It is not newer than its end.
+    bool has_just_ended(const Job& job) const;
+
+private:
+    Task<> look_for_jobs();
+    Task<> look_for_wishes();
+    void meet(Unfinished job);
+
+    Parts p_;
+    Signal told_;
+    Millis every_ = kLookOftenEvery;
+    ArrivalCursor cursor_;
+    // Revisions that ended since the latest look began, and between the one before and it.
+    std::array<std::unordered_map<JobId, int>, 2> ended_;
+    // Brought back by somebody, and known to the dispatcher: either it did so itself, or it has not
+    // heard of the end before yet.
+    std::unordered_map<JobId, Unfinished> brought_back_;
+};
+
+}  // namespace comfyd::jobs
