@@ -121,6 +121,15 @@ struct Config {
 
     double retention_days = 30;
     int shutdown_grace_s = 5;
+
+    // Of several nodes.
+    std::string ledger;  // URL of a database that they share; empty: one file in the data folder
+    std::string events;  // URL of the Redis over which they talk; empty: they only look
+    std::string cluster_name = "comfyd";
+    std::string cluster_node;                  // how this one is shown; empty: its host and process
+    std::string cluster_secret;                // what they seal and sign with
+    std::string cluster_files;                 // the folder that they share
+    std::vector<std::string> cluster_domains;  // "pool=domain"; those not named: main
 };
 
 // The pools that its workers form.

@@ -2,9 +2,27 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace comfyd::app {
+
+std::string without_password(std::string address) {
+    constexpr std::string_view kHidden = "***";
+    const std::size_t scheme = address.find("://");
+    const std::size_t user = scheme == std::string::npos ? 0 : scheme + 3;
+    const std::size_t at = address.find_last_of('@', address.find_first_of("/?", user));
+    const std::size_t colon = address.find(':', user);
+    if (at != std::string::npos && at > user && colon < at) {
+        address.replace(colon + 1, at - colon - 1, kHidden);
+    }
+    constexpr std::string_view kNamed = "password=";
+    if (const std::size_t named = address.find(kNamed); named != std::string::npos) {
+        const std::size_t value = named + kNamed.size();
+        address.replace(value, std::min(address.find('&', value), address.size()) - value, kHidden);
+    }
+    return address;
+}
 
 Setting text(std::string key, std::string help, std::string Config::* member) {
     return {
@@ -20,6 +38,22 @@ Setting text(std::string key, std::string help, std::string Config::* member) {
             return config.*member == "" ? std::string("\"\"") : std::string(out.c_str());
         }
     };
+}
+
+Setting secret(std::string key, std::string help, std::string Config::* member) {
+    Setting row = text(std::move(key), std::move(help), member);
+    row.show = [member](const Config& config) {
+        return std::string((config.*member).empty() ? "\"\"" : "\"***\"");
+    };
+    return row;
+}
+
+Setting address(std::string key, std::string help, std::string Config::* member) {
+    Setting row = text(std::move(key), std::move(help), member);
+    row.show = [member](const Config& config) {
+        return "\"" + without_password(config.*member) + "\"";
+    };
+    return row;
 }
 
 Setting flag(std::string key, std::string help, bool Config::* member) {

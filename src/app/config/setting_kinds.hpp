@@ -11,12 +11,21 @@
 namespace comfyd::app {
 
 Setting text(std::string key, std::string help, std::string Config::* member);
+// An address as it may be shown and logged.
+std::string without_password(std::string address);
+
+// Its value is not shown.
+Setting secret(std::string key, std::string help, std::string Config::* member);
+// An address that is shown without its password.
+Setting address(std::string key, std::string help, std::string Config::* member);
 Setting flag(std::string key, std::string help, bool Config::* member);
 Setting decimal(std::string key, std::string help, double Config::* member, double min, double max);
 Setting words(std::string key, std::string help, std::vector<std::string> Config::* member);
 
 // The rows of serving_settings.cpp.
 std::vector<Setting> serving_settings();
+// The rows of cluster_settings.cpp.
+std::vector<Setting> cluster_settings();
 
 std::vector<std::string> split_commas(const std::string& list);
 
