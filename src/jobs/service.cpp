@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "base/hop.hpp"
-#include "base/stall_watch.hpp"
 #include "jobs/service_impl.hpp"
 
 namespace comfyd::jobs {
 namespace {
 
-tl::unexpected<Error> led_by_nobody() {
-    return fail(Code::shutting_down, "comfyd is starting or shutting down");
+template <class T>
+bool is_led_elsewhere(const Result<T>& answer) {
+    return !answer && answer.error().code == Code::lead_lost;
 }
 
 tl::unexpected<Error> no_such_job(const JobId& id) {
@@ -36,7 +36,8 @@ Service::Impl::Impl(
       options_(std::move(options)),
       elsewhere_(elsewhere),
       leads_(core),
-      arrivals_(core, leads_, backlog_) {}
+      arrivals_(core, leads_, backlog_),
+      here_(core, leads_, arrivals_) {}
 
 Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     auto made = std::make_unique<Dispatcher>(
@@ -87,13 +88,9 @@ Task<Result<View>> Service::Impl::get(std::string tenant, JobId id) {
     View view;
     view.job = std::move(*found);
     if (!is_terminal(view.job.state)) {
-        auto live = co_await call_on(core_, [this, id, &domain = view.job.domain] {
-            arrivals_.take_over();
-            const Dispatcher* dispatcher = leads_.find(domain);
-            return dispatcher == nullptr ? std::nullopt : std::optional(dispatcher->live(id));
-        });
+        auto live = co_await here_.live({id, view.job.domain});
         if (!live && elsewhere_ != nullptr) {
-            live = co_await elsewhere_->live(view.job);
+            live = co_await elsewhere_->live({id, view.job.domain});
         }
         if (live) {
             view.progress = std::move(live->progress);
@@ -114,15 +111,9 @@ Task<Result<Explained>> Service::Impl::explain(std::string tenant, JobId id) {
     Explained explained;
     explained.job = std::move(*found);
     if (!is_terminal(explained.job.state)) {
-        auto waiting = co_await call_on(core_, [this, id, &domain = explained.job.domain] {
-            arrivals_.take_over();
-            const Dispatcher* dispatcher = leads_.find(domain);
-            return dispatcher == nullptr
-                       ? std::nullopt
-                       : std::optional(Waiting{dispatcher->explain(id), dispatcher->waits_for(id)});
-        });
+        auto waiting = co_await here_.explain({id, explained.job.domain});
         if (!waiting && elsewhere_ != nullptr) {
-            waiting = co_await elsewhere_->explain(explained.job);
+            waiting = co_await elsewhere_->explain({id, explained.job.domain});
         }
         if (waiting) {
             explained.waiting = std::move(waiting->explanation);
@@ -133,31 +124,12 @@ Task<Result<Explained>> Service::Impl::explain(std::string tenant, JobId id) {
     co_return explained;
 }
 
-Task<std::optional<Result<>>> Service::Impl::cancel_here(
-    std::string domain, JobId id, bool only_waiting
-) {
-    arrivals_.take_over();
-    if (leads_.find(domain) == nullptr) {
-        co_return std::nullopt;
+Task<Result<>> Service::Impl::cancel(LedJob job, Cancel how) {
+    auto done = co_await here_.cancel(job, how);
+    if (elsewhere_ != nullptr && is_led_elsewhere(done)) {
+        done = co_await elsewhere_->cancel(std::move(job), how);
     }
-    auto done = co_await leads_.visit(domain, [id, only_waiting](Dispatcher& dispatcher) {
-        return only_waiting ? dispatcher.cancel_waiting(id) : dispatcher.cancel(id);
-    });
     co_return done;
-}
-
-Task<Result<>> Service::Impl::cancel(Job job, bool only_waiting) {
-    auto done = co_await await_on(core_, cancel_here(job.domain, job.id, only_waiting));
-    if (done) {
-        co_return std::move(*done);
-    }
-    if (elsewhere_ == nullptr) {
-        co_return led_by_nobody();
-    }
-    auto asked = only_waiting ? elsewhere_->cancel_waiting(std::move(job))
-                              : elsewhere_->cancel(std::move(job));
-    auto answer = co_await std::move(asked);
-    co_return answer;
 }
 
 Task<Result<View>> Service::Impl::cancel(std::string tenant, JobId id) {
@@ -167,7 +139,7 @@ Task<Result<View>> Service::Impl::cancel(std::string tenant, JobId id) {
     }
     Result<> done;
     if (!is_terminal(found->state)) {
-        done = co_await cancel(std::move(*found), false);
+        done = co_await cancel({id, found->domain}, Cancel::anyway);
     }
     if (!done && done.error().code != Code::conflict) {
         co_return fail(std::move(done.error()));
@@ -206,7 +178,7 @@ Task<Result<>> Service::Impl::cancel_waiting(std::string tenant, JobId id) {
     if (found->state != State::queued && found->state != State::retry_waiting) {
         co_return fail(Code::conflict, "the job does not wait any more");
     }
-    auto done = co_await cancel(std::move(*found), true);
+    auto done = co_await cancel({id, found->domain}, Cancel::while_waiting);
     co_return done;
 }
 
@@ -239,7 +211,7 @@ Task<Result<View>> Service::Impl::retry(std::string tenant, JobId id) {
         co_return fail(std::move(found.error()));
     }
     auto led = co_await await_on(core_, retry_here(found->domain, id));
-    Result<> done = led_by_nobody();
+    Result<> done = fail(Code::shutting_down, "comfyd is starting or shutting down");
     if (led) {
         done = std::move(*led);
     } else if (elsewhere_ != nullptr) {
@@ -259,48 +231,15 @@ Task<Result<std::string>> Service::Impl::read_output(
     if (!found) {
         co_return fail(std::move(found.error()));
     }
-    auto read = co_await await_on(core_, read_here(found->domain, id, file, bytes_max));
-    if (read) {
-        co_return std::move(*read);
-    }
-    if (elsewhere_ == nullptr) {
-        co_return fail(Code::conflict, "the job does not run any more");
-    }
-    auto asked = co_await elsewhere_->read_output(std::move(*found), std::move(file), bytes_max);
-    co_return asked;
-}
-
-Task<std::optional<Result<std::string>>> Service::Impl::read_here(
-    std::string domain, JobId id, WorkerFile file, std::uint64_t bytes_max
-) {
-    const Dispatcher* dispatcher = leads_.find(domain);
-    if (dispatcher == nullptr) {
-        co_return std::nullopt;
-    }
-    const auto worker = dispatcher->worker_of(id);  // kept alive until the file is read
-    if (!worker) {
-        co_return fail(Code::conflict, "the job does not run any more");
-    }
-    auto read = co_await worker->read_file(id, std::move(file), bytes_max);
-    dispatcher = leads_.find(domain);
-    if (!read && (dispatcher == nullptr || !dispatcher->worker_of(id))) {
-        co_return fail(Code::conflict, "the job has ended meanwhile");
+    auto read = co_await here_.read_output({id, found->domain}, file, bytes_max);
+    if (elsewhere_ != nullptr && is_led_elsewhere(read)) {
+        read = co_await elsewhere_->read_output({id, found->domain}, std::move(file), bytes_max);
     }
     co_return read;
 }
 
-Task<> Service::Impl::free_here(bool models, bool results) {
-    for (const std::string& domain : leads_.domains()) {
-        if (leads_.find(domain) != nullptr) {
-            co_await leads_.visit(domain, [models, results](Dispatcher& dispatcher) {
-                return dispatcher.free_idle_workers(models, results);
-            });
-        }
-    }
-}
-
 Task<> Service::Impl::free_idle_workers(bool models, bool results) {
-    co_await await_on(core_, free_here(models, results));
+    co_await here_.free_idle_workers(models, results);
     if (elsewhere_ != nullptr) {
         co_await elsewhere_->free_idle_workers(models, results);
     }
@@ -342,16 +281,7 @@ Task<QueueCounts> Service::Impl::queue_counts() {
 }
 
 Task<std::vector<WorkerInfo>> Service::Impl::workers() {
-    auto workers = co_await call_on(core_, [this] {
-        const NowDoing doing("describing workers");
-        std::vector<WorkerInfo> infos;
-        leads_.each([&infos](Dispatcher& dispatcher) {
-            for (const auto& worker : dispatcher.fleet().workers()) {
-                infos.push_back(worker->info());
-            }
-        });
-        return infos;
-    });
+    auto workers = co_await here_.workers();
     if (elsewhere_ != nullptr) {
         auto others = co_await elsewhere_->workers();
         std::ranges::move(others, std::back_inserter(workers));
@@ -378,6 +308,10 @@ Task<> Service::step_down(std::string domain, Millis grace) {
 }
 Task<> Service::stop(Millis grace) {
     return impl_->stop(grace);
+}
+
+Leader& Service::here() {
+    return impl_->here_;
 }
 
 Task<Result<Submitted>> Service::submit(Spec spec) {

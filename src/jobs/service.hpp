@@ -19,9 +19,9 @@
 
 #include "base/task.hpp"
 #include "events/hub.hpp"
-#include "jobs/elsewhere.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
+#include "jobs/leader.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/reuse.hpp"
 #include "jobs/shared_ledger.hpp"
@@ -101,6 +101,9 @@ public:
     Task<> step_down(std::string domain, Millis grace);
     // The same for all, and nothing is told any more.
     Task<> stop(Millis grace);
+
+    // For what other nodes ask of the domains that this one leads.
+    Leader& here();
 
     // Same tenant and key, same request_hash: the same job again with replayed = true. Other
     // request_hash: Code::idempotency_key_reuse. Also queue_full, storage_*, shutting_down.

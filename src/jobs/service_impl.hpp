@@ -13,6 +13,7 @@
 #include "jobs/arrivals.hpp"
 #include "jobs/backlog.hpp"
 #include "jobs/dispatcher.hpp"
+#include "jobs/leader_here.hpp"
 #include "jobs/leads.hpp"
 #include "jobs/service.hpp"
 
@@ -67,6 +68,7 @@ public:
     Backlog backlog_;  // of all that is led here
     Leads leads_;
     Arrivals arrivals_;
+    LeaderHere here_;
     std::atomic<bool> stopping_{false};
     bool is_over_ = false;  // nothing is told any more; of the core
 
@@ -79,14 +81,9 @@ public:
 private:
     // These are on the core, and answer nullopt when another node leads the domain.
     Task<std::optional<Result<Accepted>>> accept_at_once(NewJob& job);
-    Task<std::optional<Result<>>> cancel_here(std::string domain, JobId id, bool only_waiting);
     Task<std::optional<Result<>>> retry_here(std::string domain, JobId id);
-    Task<std::optional<Result<std::string>>> read_here(
-        std::string domain, JobId id, WorkerFile file, std::uint64_t bytes_max
-    );
-    Task<> free_here(bool models, bool results);
 
-    Task<Result<>> cancel(Job job, bool only_waiting);
+    Task<Result<>> cancel(LedJob job, Cancel how);
     // An ended job is nobody's: any node brings it back, and its leader finds it.
     Task<Result<>> retry_for_leader(Job job);
     // What is expected of the job, into the answer and the event that tells of its acceptance.
