@@ -179,7 +179,14 @@ private:
             lanes.push_back({io, *worker_clients_.back()});
         }
         auto made = Office::make(
-            {core_.executor(), clock_, std::move(lanes), *assets_, pool_, node_costs_, *service_},
+            {core_.executor(),
+             clock_,
+             std::move(lanes),
+             *assets_,
+             pool_,
+             classes_,
+             node_costs_,
+             *service_},
             config_,
             folders
         );
@@ -352,6 +359,7 @@ private:
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::vector<std::unique_ptr<net::Client>> worker_clients_;  // one for each io thread
+    fleet::ClassCache classes_{pool_};
     fleet::NodeCosts node_costs_;
     std::unique_ptr<events::Hub> hub_;
     std::unique_ptr<jobs::Service> service_;

@@ -25,6 +25,7 @@ Result<std::unique_ptr<Office>> Office::make(
         parts.lanes,
         parts.assets,
         parts.pool,
+        parts.classes,
         parts.node_costs,
         fleet_options(config, folders)
     );

@@ -25,6 +25,7 @@ public:
         std::vector<fleet::Lane> lanes;
         assets::Store& assets;
         Pool& pool;
+        fleet::ClassCache& classes;
         fleet::NodeCosts& node_costs;
         jobs::Service& jobs;
     };

@@ -39,13 +39,31 @@ Task<Result<Classes>> ClassCache::read(Told told) {
     if (!classes) {
         co_return classes;
     }
-    // Those of an equal worker may have come meanwhile: the first stay.
+    auto first = keep(digest, std::move(*classes));
+    if (on_read_) {
+        on_read_(to_hex(digest), kept);
+    }
+    co_return first;
+}
+
+// Those of an equal worker may have come meanwhile: the first stay.
+Classes ClassCache::keep(const Digest& digest, Classes classes) {
     const Lock lock(mutex_);
     auto first = known_[digest].lock();
     if (!first) {
-        known_[digest] = first = std::move(*classes);
+        known_[digest] = first = std::move(classes);
     }
-    co_return first;
+    return first;
+}
+
+std::optional<std::string> ClassCache::name_of(const workflow::NodeClasses& classes) {
+    const Lock lock(mutex_);
+    for (const auto& [digest, known] : known_) {
+        if (known.lock().get() == &classes) {
+            return to_hex(digest);
+        }
+    }
+    return std::nullopt;
 }
 
 Classes ClassCache::find(const Digest& digest) {

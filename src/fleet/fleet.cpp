@@ -37,6 +37,7 @@ Fleet::Fleet(
     std::vector<Lane> lanes,
     assets::Store& store,
     Pool& pool,
+    ClassCache& classes,
     NodeCosts& node_costs,
     FleetOptions options
 )
@@ -47,7 +48,7 @@ Fleet::Fleet(
       pool_(pool),
       options_(std::move(options)),
       engine_options_(for_engines(options_)),
-      classes_(pool),
+      classes_(classes),
       node_costs_(node_costs),
       processes_(core),
       runs_changed_(core),

@@ -42,6 +42,7 @@ public:
         std::vector<Lane> lanes,
         assets::Store& store,
         Pool& pool,
+        ClassCache& classes,
         NodeCosts& node_costs,
         FleetOptions options
     );
@@ -126,7 +127,7 @@ private:
     Pool& pool_;
     const FleetOptions options_;
     const FleetOptions engine_options_;
-    ClassCache classes_;
+    ClassCache& classes_;
     NodeCosts& node_costs_;
     TaskGroup processes_;  // of engines
     bool started_ = false;

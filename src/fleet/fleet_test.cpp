@@ -98,7 +98,14 @@ TEST_F(FleetRoomTest, WorkersAreSpreadOverTheLanes) {
     on_core([&] {
         std::vector<Lane> lanes{{io_.executor(), *http_}, {other_io.executor(), other_http}};
         fleet_ = std::make_unique<Fleet>(
-            core_.executor(), clock_, std::move(lanes), *store_, pool_, node_costs_, options_
+            core_.executor(),
+            clock_,
+            std::move(lanes),
+            *store_,
+            pool_,
+            classes_,
+            node_costs_,
+            options_
         );
         EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = comfy_->url()}));
         EXPECT_TRUE(fleet_->add_comfyui({.id = "second", .url = comfy_->url()}));

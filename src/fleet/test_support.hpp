@@ -175,6 +175,7 @@ protected:
                 std::vector{Lane{io_.executor(), *http_}},
                 *store_,
                 pool_,
+                classes_,
                 node_costs_,
                 options_
             );
@@ -272,6 +273,7 @@ protected:
     net::IoThread double_thread_;
     StoreForTests files_;  // after the threads: its pool posts to them until it is gone
     Pool& pool_;
+    ClassCache classes_{pool_};
     NodeCosts node_costs_;
     assets::Store* store_;
     FleetOptions options_;
