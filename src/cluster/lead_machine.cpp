@@ -5,6 +5,11 @@
 #include "base/assert.hpp"
 
 namespace comfyd::cluster {
+namespace {
+
+constexpr Millis kAtOnce = Millis::min();
+
+}  // namespace
 
 std::string_view to_string(LeadEnd end) {
     switch (end) {
@@ -93,7 +98,7 @@ void LeadMachine::took(const Result<std::optional<Taken>>& answer, Millis now) {
     if (is_stopping_ || has_broken_ || now >= lease_until_) {
         // Of no use any more; others need not wait until it runs out.
         phase_ = Phase::giving_back;
-        ask_at_ = now;
+        ask_at_ = kAtOnce;
         return;
     }
     phase_ = Phase::leading;
@@ -133,7 +138,7 @@ void LeadMachine::stepped_down(Millis now) {
     COMFYD_ASSERT(phase_ == Phase::stepping_down);
     // Nothing is sent under the term any more: only now others may hear that it is over.
     phase_ = is_stopping_ ? Phase::giving_back : Phase::standing_by;
-    ask_at_ = is_stopping_ ? now : now + kTryEvery;
+    ask_at_ = is_stopping_ ? kAtOnce : now + kTryEvery;
 }
 
 void LeadMachine::session_lost() {

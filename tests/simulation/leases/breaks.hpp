@@ -5,13 +5,12 @@ namespace comfyd::simulation {
 
 enum class Break {
     none,
-    trust_from_answer,      // counted from when the answer came, not from the sending
-    trust_by_wall_clock,    // which somebody sets
-    no_trust,               // whoever was elected sends
-    no_quiet_time,          // an absent prompt is sent again at once
-    no_fence_in_ledger,     // whoever was elected writes
-    renewal_of_any_leader,  // the lease of whoever leads is made longer
-    no_fence_in_worker,     // that says it has one
+    trust_from_answer,    // counted from when the answer came, not from the sending
+    trust_by_wall_clock,  // which somebody sets
+    no_trust,             // whoever was elected sends
+    no_quiet_time,        // an absent prompt is sent again at once
+    no_fence_in_ledger,   // whoever was elected writes
+    no_fence_in_worker,   // that says it has one
 };
 
 }  // namespace comfyd::simulation

@@ -15,9 +15,13 @@ namespace comfyd::simulation {
 
 class Call {
 public:
+    // `has_work`, of the node, is set when it has come.
+    explicit Call(bool& has_work) : has_work_(has_work) {}
+
     // The node goes on when it has its turn. Only the first one counts.
     void answer(bool came) {
         if (waiting_) {
+            has_work_ = true;
             std::exchange(waiting_, nullptr)->go(came);
         }
     }
@@ -52,6 +56,7 @@ private:
         Handler handler;
     };
 
+    bool& has_work_;
     std::unique_ptr<Waiting> waiting_;
 };
 

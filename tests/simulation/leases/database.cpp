@@ -81,10 +81,6 @@ std::optional<cluster::Taken> Database::take(const NodeId& node) {
 }
 
 bool Database::renew(const jobs::Term& term) {
-    if (broken_ == Break::renewal_of_any_leader && leader_) {
-        free_at_ = agenda_.now() + cluster::kLeaseLife;
-        return leases_.renew_now(*leader_, 0);
-    }
     if (!leases_.renew_now(term, 0)) {
         return false;
     }

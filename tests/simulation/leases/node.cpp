@@ -11,6 +11,8 @@ namespace comfyd::simulation {
 namespace {
 
 constexpr Millis kMachineTimeOut{300};
+// Only then it may be stopped after any step: going step by step takes twice as long.
+constexpr int kRunsToACloseLook = 8;
 
 NodeId numbered(int number) {
     NodeId id;
@@ -35,6 +37,7 @@ Node::Node(LeaseWorld& world, int number)
       id_(numbered(number)),
       name_("node " + std::to_string(number)),
       time_(io_, world.agenda.now()),
+      killed_(io_.get_executor()),
       lead_(
           io_.get_executor(),
           leases_,
@@ -59,12 +62,21 @@ void Node::run() {
         return;
     }
     paused_until_.reset();
-    time_.advance_to(world_.agenda.now());
-    while (!paused_until_ && io_.poll_one() > 0) {
-        if (world_.has_trouble && world_.chance.one_in(world_.steps_to_a_pause)) {
-            pause(world_.pause_length());
-        }
+    if (!has_work_ && !(time_.next() && *time_.next() <= world_.agenda.now())) {
+        return;  // asking the executor costs more than all else
     }
+    time_.advance_to(world_.agenda.now());
+    io_.restart();
+    if (world_.has_trouble && world_.chance.one_in(kRunsToACloseLook)) {
+        while (!paused_until_ && io_.poll_one() > 0) {
+            if (world_.chance.one_in(world_.steps_to_a_pause)) {
+                pause(world_.pause_length());
+            }
+        }
+    } else {
+        io_.poll();
+    }
+    has_work_ = paused_until_.has_value();
 }
 
 void Node::pause(Millis length) {
@@ -73,6 +85,7 @@ void Node::pause(Millis length) {
     });
     paused_until_ = world_.agenda.now() + length;
     pauses_ += 1;
+    io_.stop();
     world_.disturb(length);
 }
 
@@ -81,7 +94,7 @@ bool Node::trusts(const cluster::Trust& trust) const {
         case Break::no_trust:
             return true;
         case Break::trust_from_answer:
-            return clock_.now() < answered_at_ + cluster::kTrust;
+            return is_answer_fresh();
         default:
             return trust.holds();
     }
@@ -90,6 +103,7 @@ bool Node::trusts(const cluster::Trust& trust) const {
 void Node::stop() {
     world_.journal.add([&] { return name_ + " is to stop"; });
     is_stopping_ = true;
+    has_work_ = true;
     boost::asio::co_spawn(io_, resign(), boost::asio::detached);
 }
 
@@ -104,6 +118,7 @@ void Node::kill() {
     world_.journal.add([&] { return name_ + " is killed"; });
     is_dead_ = true;
     paused_until_.reset();
+    killed_.notify();
     close_session();
     for (const auto& call : machine_calls_) {
         call->answer(false);
@@ -112,6 +127,7 @@ void Node::kill() {
         boost::asio::co_spawn(io_, resign(), boost::asio::detached);
     }
     time_.advance_to(world_.agenda.now());
+    io_.restart();
     io_.poll();
     if (!has_ended_) {
         world_.rules.break_one(name_ + " cannot end");
@@ -131,6 +147,7 @@ void Node::fail_session(int session) {
         return;
     }
     session_ = 0;
+    has_work_ = true;
     boost::asio::post(io_, [this] { lead_.session_lost(); });
     for (const Pending& pending : std::exchange(pending_, {})) {
         pending.call->answer(false);
@@ -145,7 +162,7 @@ Task<bool> Node::call_database(std::function<void()> work) {
         session_ = ++world_.sessions;
     }
     const int session = session_;
-    auto call = std::make_shared<Call>();
+    auto call = std::make_shared<Call>(has_work_);
     std::erase_if(pending_, [](const Pending& pending) { return !pending.call->is_open(); });
     pending_.push_back({session, call});
     LeaseWorld& world = world_;
@@ -172,7 +189,7 @@ Task<bool> Node::call_machine(Machine& machine, std::function<void()> work) {
     if (is_dead_) {
         co_return false;
     }
-    auto call = std::make_shared<Call>();
+    auto call = std::make_shared<Call>(has_work_);
     std::erase_if(machine_calls_, [](const auto& before) { return !before->is_open(); });
     machine_calls_.push_back(call);
     LeaseWorld& world = world_;
@@ -205,6 +222,10 @@ Task<> Node::end_leader(cluster::LeadEnd why) {
     world_.journal.add([&] {
         return name_ + " leads no more: " + std::string(cluster::to_string(why));
     });
+    // One that counted so would not have ended yet.
+    while (world_.broken == Break::trust_from_answer && !is_dead_ && is_answer_fresh()) {
+        co_await killed_.wait_for(Millis(100));
+    }
     co_await leader_->stop();
     leader_.reset();
 }

@@ -98,6 +98,7 @@ private:
     Task<> end_leader(cluster::LeadEnd why);
     Task<> resign();
     void close_session();
+    bool is_answer_fresh() const { return clock_.now() < answered_at_ + cluster::kTrust; }
 
     LeaseWorld& world_;
     NodeId id_;
@@ -118,10 +119,12 @@ private:
     std::vector<Pending> pending_;
     std::vector<std::shared_ptr<Call>> machine_calls_;
 
+    bool has_work_ = true;  // something waits on the executor
     std::optional<Time> paused_until_;
     int pauses_ = 0;
     bool is_stopping_ = false;
     bool is_dead_ = false;
+    Signal killed_;
     bool has_ended_ = false;
     std::unique_ptr<Leader> leader_;
     cluster::Lead lead_;

@@ -5,8 +5,7 @@
 namespace comfyd::simulation {
 namespace {
 
-constexpr std::size_t kNodes = 3;
-constexpr int kJobsMax = 4;
+constexpr int kJobsMax = 3;
 // What is left of any job takes less, once everything is well.
 constexpr Millis kLongEnough{60'000};
 constexpr Millis kSilence{3'000};  // after which a node takes a connection for dead
@@ -17,7 +16,8 @@ LeaseSchedule::LeaseSchedule(std::uint64_t seed, Break left_out, bool keeps_jour
     : world_(seed, left_out, keeps_journal, [this](NodeId id, int session) {
           on_session_ended(id, session);
       }) {
-    while (nodes_.size() < kNodes) {
+    const int count = 2 + world_.chance.below(2);
+    while (started_ < count) {
         start_node();
     }
 }
@@ -55,10 +55,10 @@ void LeaseSchedule::on_session_ended(const NodeId& id, int session) {
 }
 
 std::optional<std::string> LeaseSchedule::run() {
-    const Time end = world_.agenda.now() + world_.chance.millis(8'000, 25'000);
+    const Time end = world_.agenda.now() + world_.chance.millis(3'000, 11'000);
     while (world_.agenda.now() < end && !world_.rules.broken()) {
         act();
-        pass(world_.chance.millis(50, 2'000));
+        pass(world_.chance.millis(20, 900));
     }
     heal();
     const Time latest = world_.agenda.now() + kLongEnough;

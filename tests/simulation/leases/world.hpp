@@ -55,8 +55,8 @@ struct LeaseWorld {
     std::vector<Machine> machines;
     bool has_trouble = true;                              // false: all is healed
     bool is_slow = false;                                 // the database
-    int steps_to_a_pause = 200 << (2 * chance.below(3));  // of a node, on average
-    int answers_to_a_loss = 40 << (2 * chance.below(3));  // likewise, of the database
+    int steps_to_a_pause = 20 << (2 * chance.below(3));   // of a node that is looked at closely
+    int answers_to_a_loss = 40 << (2 * chance.below(3));  // of the database
     int sessions = 0;
 
 private:
