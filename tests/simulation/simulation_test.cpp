@@ -1,42 +1,19 @@
 // Many schedules of the whole domain, each by its own seed (CONTRIBUTING.md, "Simulation").
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdio>
 #include <string>
 
 #include "base/log.hpp"
 #include "simulation/schedule.hpp"
+#include "simulation/seeds.hpp"
 
 namespace comfyd::simulation {
 namespace {
 
 constexpr int kShards = 8;
 constexpr unsigned kSecondsMax = 60;  // of one schedule, which takes less than a millisecond
-
-std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
-    const char* text = ::getenv(name);
-    return text == nullptr ? otherwise : std::stoull(text);
-}
-
-std::atomic<std::uint64_t> seed_now = 0;
-
-// A failed assertion, or a loop without an end: which schedule it was is told all the same.
-void tell_seed(int signal) {
-    char text[100];
-    const int size = std::snprintf(
-        text,
-        sizeof text,
-        "\nCOMFYD_SIMULATE_SEED=%llu\n",
-        static_cast<unsigned long long>(seed_now)
-    );
-    static_cast<void>(!::write(STDERR_FILENO, text, static_cast<std::size_t>(size)));
-    ::signal(signal, SIG_DFL);
-    ::raise(signal == SIGALRM ? SIGABRT : signal);
-}
 
 std::optional<std::string> run_schedule(std::uint64_t seed, bool keeps_journal) {
     seed_now = seed;
@@ -49,11 +26,7 @@ std::optional<std::string> run_schedule(std::uint64_t seed, bool keeps_journal) 
 
 class Simulation : public testing::TestWithParam<int> {
 protected:
-    static void SetUpTestSuite() {
-        ::signal(SIGABRT, tell_seed);
-        ::signal(SIGALRM, tell_seed);
-        ::signal(SIGSEGV, tell_seed);
-    }
+    static void SetUpTestSuite() { tell_seed_when_it_ends_badly(); }
 };
 
 TEST_P(Simulation, EverySeedKeepsTheRules) {
