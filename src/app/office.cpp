@@ -42,14 +42,14 @@ Result<std::unique_ptr<Office>> Office::make(
     return office;
 }
 
-Task<Result<>> Office::open(std::string domain, jobs::Ledger& ledger) {
+Task<Result<>> Office::open(std::string domain, jobs::Ledger& ledger, jobs::SharedLedger* shared) {
     domain_ = std::move(domain);
     fleet_->start();
     const bool up = co_await fleet_->engines_are_up(kEnginePatience);
     if (!up) {
         log::warning("the engine does not start; jobs wait for it", {});
     }
-    auto led = co_await parts_.jobs.lead(domain_, {ledger, *fleet_});
+    auto led = co_await parts_.jobs.lead(domain_, {ledger, *fleet_, shared});
     co_return led;
 }
 

@@ -37,7 +37,9 @@ public:
     ~Office();  // REQUIRES: close() finished, or open() was never called
 
     // Starts the workers and brings the domain's jobs back. `ledger` outlives the office.
-    Task<Result<>> open(std::string domain, jobs::Ledger& ledger);
+    Task<Result<>> open(
+        std::string domain, jobs::Ledger& ledger, jobs::SharedLedger* shared = nullptr
+    );
     // Running attempts are left on their workers, or finish within `grace`.
     Task<> close(Millis grace);
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,10 @@ public:
     // has ended all that it sent. No failure when the term had ended.
     virtual Task<Result<>> resign(jobs::Term term) = 0;
     virtual Task<Result<std::vector<Lease>>> all() = 0;
+
+    // Called, on some thread, when the session in which leases are taken is gone: others may take
+    // them. Empty: nobody is called any more.
+    virtual void on_session_lost(std::function<void()> call) { static_cast<void>(call); }
 };
 
 }  // namespace comfyd::cluster

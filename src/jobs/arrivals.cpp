@@ -35,6 +35,8 @@ void Arrivals::take_over() {
             dispatcher->enqueue(
                 job.job, std::move(job.profile), std::move(job.secret_extra_data), job.content
             );
+        } else if (elsewhere_ != nullptr) {
+            elsewhere_->tell_of_arrival(job.job.domain);
         }
     }
     leads_.each([](Dispatcher& dispatcher) { dispatcher.start_waiting(); });

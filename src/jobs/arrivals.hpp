@@ -10,6 +10,7 @@
 #include "base/task.hpp"
 #include "jobs/backlog.hpp"
 #include "jobs/job.hpp"
+#include "jobs/leader.hpp"
 #include "jobs/leads.hpp"
 
 namespace comfyd::jobs {
@@ -24,9 +25,10 @@ public:
         std::uint64_t content = 0;  // scheduler::JobKeys::content
     };
 
-    // Both outlive it. The backlog counts those that are on their way.
-    Arrivals(Executor core, Leads& leads, Backlog& backlog)
-        : core_(core), leads_(leads), backlog_(backlog) {}
+    // All outlive it. The backlog counts those that are on their way. `elsewhere`: whom to tell of
+    // those whose domain another node leads; nullptr: there is none.
+    Arrivals(Executor core, Leads& leads, Backlog& backlog, Elsewhere* elsewhere)
+        : core_(core), leads_(leads), backlog_(backlog), elsewhere_(elsewhere) {}
 
     // From an executor that the caller runs on. Any thread.
     void send(Job job, Executor here);
@@ -38,6 +40,7 @@ private:
     Executor core_;
     Leads& leads_;
     Backlog& backlog_;
+    Elsewhere* elsewhere_;
     Mutex mutex_;
     std::vector<Job> jobs_ COMFYD_GUARDED_BY(mutex_);
 };

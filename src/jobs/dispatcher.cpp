@@ -213,12 +213,6 @@ void Dispatcher::look_for_newcomers() {
     }
 }
 
-void Dispatcher::set_told_of_newcomers(bool is_told) {
-    if (newcomers_) {
-        newcomers_->set_told(is_told);
-    }
-}
-
 // Whether it could be done says the job; a wish is not told of it.
 Task<> Dispatcher::fulfil(Wish wish) {
     if (wish.kind == Wish::Kind::cancel && wish.job) {

@@ -76,8 +76,6 @@ public:
     void start_waiting() { pump(); }
     // Other nodes may have left something in the ledger.
     void look_for_newcomers();
-    // Whether that is called when they have.
-    void set_told_of_newcomers(bool is_told);
     // What operators want of workers; the rest is done here.
     void on_wish(std::function<void(const Wish&)> callback) { wish_ = std::move(callback); }
     // With nothing waiting and a worker free, the start of a job goes into the transaction that

@@ -28,7 +28,7 @@ Task<> Newcomers::run() {
     while (goes_on) {
         co_await look_for_jobs();
         co_await look_for_wishes();
-        const bool is_told = co_await told_.wait_for(every_);
+        const bool is_told = co_await told_.wait_for(kLookEvery);
         const bool is_over = co_await is_cancelled();
         goes_on = is_told || !is_over;
     }

@@ -16,8 +16,7 @@ namespace comfyd::jobs {
 
 class Newcomers {
 public:
-    static constexpr Millis kLookEvery{1'000};
-    static constexpr Millis kLookOftenEvery{250};  // while nobody can be told of arrivals
+    static constexpr Millis kLookEvery{500};
 
     // All outlive it.
     struct Parts {
@@ -36,8 +35,6 @@ public:
     Task<> run();
     // There may be something now.
     void look() { told_.notify(); }
-    // Whether look() is called when there is.
-    void set_told(bool is_told) { every_ = is_told ? kLookEvery : kLookOftenEvery; }
 
     // A job of the dispatcher has ended and is no longer known to it. What was read before that
     // does not bring it back; what another node has made of it since then does.
@@ -52,7 +49,6 @@ private:
 
     Parts p_;
     Signal told_;
-    Millis every_ = kLookOftenEvery;
     ArrivalCursor cursor_;
     // Revisions that ended since the latest look began, and between the one before and it.
     std::array<std::unordered_map<JobId, int>, 2> ended_;

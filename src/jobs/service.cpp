@@ -36,7 +36,7 @@ Service::Impl::Impl(
       options_(std::move(options)),
       elsewhere_(elsewhere),
       leads_(core),
-      arrivals_(core, leads_, backlog_),
+      arrivals_(core, leads_, backlog_, elsewhere),
       here_(core, leads_, arrivals_) {}
 
 Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
@@ -310,6 +310,15 @@ Task<> Service::stop(Millis grace) {
     return impl_->stop(grace);
 }
 
+std::uint64_t Service::queued_in(const std::string& domain) const {
+    const Dispatcher* dispatcher = impl_->leads_.find(domain);
+    return dispatcher == nullptr ? 0 : dispatcher->queued_count();
+}
+void Service::look_for_newcomers(const std::string& domain) {
+    if (Dispatcher* dispatcher = impl_->leads_.find(domain)) {
+        dispatcher->look_for_newcomers();
+    }
+}
 Leader& Service::here() {
     return impl_->here_;
 }

@@ -102,6 +102,10 @@ public:
     // The same for all, and nothing is told any more.
     Task<> stop(Millis grace);
 
+    // Of a domain that this node leads, 0 of others. Other nodes may have left something in the
+    // ledger for it.
+    std::uint64_t queued_in(const std::string& domain) const;
+    void look_for_newcomers(const std::string& domain);
     // For what other nodes ask of the domains that this one leads.
     Leader& here();
 

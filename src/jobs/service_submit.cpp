@@ -59,9 +59,6 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
         accepted = co_await ledger_.accept(std::move(job));
         if (*accepted && (*accepted)->created) {
             submitted.view.queue_position = static_cast<int>(jobs_ahead(arrival.rank)) + 1;
-            if (elsewhere_ != nullptr) {
-                elsewhere_->tell_of_arrival(arrival.job.domain);
-            }
             const Executor here = co_await boost::asio::this_coro::executor;
             arrivals_.send(std::move(arrival), here);
         }
