@@ -14,6 +14,8 @@
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
+#include "app/cluster_machines.hpp"
+#include "app/cluster_node.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
@@ -84,14 +86,16 @@ public:
         if (auto made = make_data_folder(data_); !made) {
             return made;
         }
-        if (auto checked = check_database(data_, config_.accept_empty_database); !checked) {
+        if (auto checked = check_storage(config_); !checked) {
             return checked;
         }
         if (auto opened = open_storage(); !opened) {
             return opened;
         }
-        make_service();
-        if (auto made = make_office(); !made) {
+        if (auto made = make_service(); !made) {
+            return made;
+        }
+        if (auto made = make_machines(); !made) {
             return made;
         }
         make_api();
@@ -148,7 +152,7 @@ private:
     Result<> open_storage() {
         ledger::OpenOptions options;
         options.reads_apart = {core_.executor(), &pool_};
-        auto opened = ledger::open_storage(ledger_url(data_), options, clock_);
+        auto opened = ledger::open_storage(ledger_url(config_), options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
         }
@@ -158,7 +162,7 @@ private:
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
-        auto key = load_key(data_ / "links.key");
+        auto key = load_key(config_, "links");
         if (!key) {
             return fail(std::move(key.error()));
         }
@@ -166,19 +170,35 @@ private:
         return {};
     }
 
-    Result<> make_office() {
-        auto key = load_key(data_ / "workers.key");
-        if (!key) {
-            return fail(std::move(key.error()));
-        }
-        const fleet::TenantFolders folders{std::move(*key), !config_.keys.empty()};
-        std::vector<fleet::Lane> lanes;
+    Result<> make_machines() {
         for (auto* context : io_.contexts()) {
             const Executor io = context->get_executor();
             worker_clients_.push_back(std::make_unique<net::Client>(io, net::ClientOptions{}));
-            lanes.push_back({io, *worker_clients_.back()});
         }
-        auto made = Office::make(
+        auto key = load_key(config_, "workers");
+        if (!key) {
+            return fail(std::move(key.error()));
+        }
+        folders_ = {std::move(*key), !config_.keys.empty()};
+        if (node_) {
+            machines_ = std::make_unique<ClusterMachines>(core_.executor(), *node_);
+            return {};
+        }
+        auto made = make_office(nullptr);
+        if (!made) {
+            return fail(std::move(made.error()));
+        }
+        office_ = std::move(*made);
+        machines_ = std::make_unique<OwnMachines>(core_.executor(), office_->fleet());
+        return {};
+    }
+
+    Result<std::unique_ptr<Office>> make_office(std::shared_ptr<const cluster::Trust> trust) {
+        std::vector<fleet::Lane> lanes;
+        for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
+            lanes.push_back({io_.contexts()[i]->get_executor(), *worker_clients_[i]});
+        }
+        return Office::make(
             {core_.executor(),
              clock_,
              std::move(lanes),
@@ -186,23 +206,31 @@ private:
              pool_,
              classes_,
              node_costs_,
-             *service_},
+             *service_,
+             std::move(trust)},
             config_,
-            folders
+            folders_
         );
-        if (!made) {
-            return fail(std::move(made.error()));
-        }
-        office_ = std::move(*made);
-        return {};
     }
 
-    void make_service() {
-        hub_ = std::make_unique<events::LocalHub>(core_.executor());
+    Result<> make_service() {
+        if (is_clustered(config_)) {
+            auto made = ClusterNode::make(
+                {core_.executor(), board_thread_.executor(), clock_, *ledger_}, config_
+            );
+            if (!made) {
+                return fail(std::move(made.error()));
+            }
+            node_ = std::move(*made);
+        } else {
+            own_hub_ = std::make_unique<events::LocalHub>(core_.executor());
+        }
+        events::Hub& hub = node_ ? node_->hub() : *own_hub_;
         jobs::ServiceOptions options = service_options(config_);
         options.outputs_kept = outputs_kept_in(*assets_);
-        service_ =
-            std::make_unique<jobs::Service>(core_.executor(), clock_, *ledger_, *hub_, options);
+        service_ = std::make_unique<jobs::Service>(
+            core_.executor(), clock_, *ledger_, hub, options, node_ ? &node_->elsewhere() : nullptr
+        );
         notifier_ = make_notifier(notifier_executor(), clock_, *ledger_, config_, services_);
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
@@ -223,6 +251,7 @@ private:
             }
         );
         count_jobs(*service_, metrics_);
+        return {};
     }
 
     admission::Rules admission_rules() {
@@ -239,7 +268,7 @@ private:
         router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         services_.reset(new api::Services{
             make_desk(
-                {*service_, *assets_, office_->fleet(), core_.executor(), clock_},
+                {*service_, *assets_, *machines_, clock_},
                 admission_rules(),
                 std::make_shared<admission::FileNames>(data_ / "native", pool_)
             ),
@@ -248,7 +277,7 @@ private:
             [this] { return ready(); },
             [this] { return metrics_text(); },
             [this](std::string worker, bool draining) {
-                return set_draining(std::move(worker), draining);
+                return machines_->set_draining(std::move(worker), draining);
             },
             metrics_,
             api_options(config_)
@@ -288,9 +317,15 @@ private:
 
     Task<Result<>> bring_up() {
         co_await learned_->start();
-        auto opened = co_await office_->open("main", *ledger_);
-        if (!opened) {
-            co_return fail(std::move(opened.error()));
+        if (node_) {
+            node_->start(*service_, classes_, [this](std::shared_ptr<const cluster::Trust> trust) {
+                return make_office(std::move(trust));
+            });
+        } else {
+            auto opened = co_await office_->open("main", *ledger_);
+            if (!opened) {
+                co_return fail(std::move(opened.error()));
+            }
         }
         boost::asio::post(notifier_executor(), [this] {
             notifier_->start();
@@ -301,9 +336,16 @@ private:
     }
 
     Task<bool> bring_down(Millis grace) {
+        if (node_) {
+            co_await node_->resign();
+        }
         co_await service_->stop(grace);
         co_await learned_->stop();
-        co_await office_->close(Millis(0));
+        if (node_) {
+            co_await node_->stop();
+        } else {
+            co_await office_->close(Millis(0));
+        }
         for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
             net::Client* client = worker_clients_[i].get();
             boost::asio::post(*io_.contexts()[i], [client] { client->close_idle(); });
@@ -318,18 +360,9 @@ private:
         return ledger_->healthy();
     }
 
-    Task<Result<>> set_draining(std::string worker, bool draining) {
-        auto done =
-            co_await call_on(core_.executor(), [this, worker = std::move(worker), draining] {
-                return draining ? office_->fleet().drain(worker) : office_->fleet().resume(worker);
-            });
-        co_return done;
-    }
-
     Task<std::string> metrics_text() {
-        auto readings = co_await take_readings(
-            {*service_, *ledger_, *notifier_, *server_, office_->fleet(), core_.executor()}
-        );
+        auto readings =
+            co_await take_readings({*service_, *ledger_, *notifier_, *server_, *machines_});
         co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
         });
@@ -359,11 +392,18 @@ private:
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::vector<std::unique_ptr<net::Client>> worker_clients_;  // one for each io thread
-    fleet::ClassCache classes_{pool_};
+    fleet::ClassCache classes_{pool_, [this](auto name, auto told) {
+                                   if (node_) {
+                                       node_->classes().keep(std::move(name), std::move(told));
+                                   }
+                               }};
     fleet::NodeCosts node_costs_;
-    std::unique_ptr<events::Hub> hub_;
+    fleet::TenantFolders folders_;
+    std::unique_ptr<ClusterNode> node_;     // null: there is this process alone, …
+    std::unique_ptr<events::Hub> own_hub_;  // … with a hub
     std::unique_ptr<jobs::Service> service_;
-    std::unique_ptr<Office> office_;
+    std::unique_ptr<Office> office_;  // … and an office of its own
+    std::unique_ptr<Machines> machines_;
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::Notifier> notifier_;

@@ -13,6 +13,8 @@
 namespace comfyd::app {
 namespace {
 
+constexpr std::size_t kClusterSecretMin = 32;
+
 namespace fs = std::filesystem;
 
 bool has_files(const fs::path& folder) {
@@ -61,6 +63,28 @@ Result<> check_database(const fs::path& data, bool accepts_empty) {
     }
     log::warning(what + ": beginning anew, as accept_empty_database says");
     return {};
+}
+
+Result<> check_storage(const Config& config) {
+    if (!is_clustered(config)) {
+        return check_database(config.data, config.accept_empty_database);
+    }
+    if (config.cluster_secret.size() < kClusterSecretMin) {
+        return fail(
+            Code::config_invalid,
+            "with 'ledger' nodes need a 'cluster.secret' of " + std::to_string(kClusterSecretMin) +
+                " characters or more, the same on each: make one by openssl rand -hex 32"
+        );
+    }
+    return {};
+}
+
+Result<std::string> load_key(const Config& config, const std::string& name) {
+    if (!is_clustered(config)) {
+        return load_key(fs::path(config.data) / (name + ".key"));
+    }
+    const Digest key = hmac_sha256(config.cluster_secret, "comfyd/" + name);
+    return std::string(key.begin(), key.end());
 }
 
 Result<std::string> load_key(const fs::path& file) {

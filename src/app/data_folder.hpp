@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "app/config/config.hpp"
 #include "base/error.hpp"
 
 namespace comfyd::app {
@@ -20,5 +21,11 @@ Result<> check_database(const std::filesystem::path& data, bool accepts_empty);
 
 // A secret of this installation: made once, so that what is made with it survives a restart.
 Result<std::string> load_key(const std::filesystem::path& file);
+
+// The same by its name, for one process or for all nodes of a cluster.
+Result<std::string> load_key(const Config& config, const std::string& name);
+
+// What is stored fits together. Code::config_invalid, Code::storage_unavailable.
+Result<> check_storage(const Config& config);
 
 }  // namespace comfyd::app

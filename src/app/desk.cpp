@@ -2,29 +2,23 @@
 
 #include <utility>
 
-#include "base/hop.hpp"
-
 namespace comfyd::app {
 
 admission::Desk make_desk(
     DeskParts parts, admission::Rules rules, std::shared_ptr<admission::FileNames> names
 ) {
-    fleet::Fleet& fleet = parts.fleet;
+    Machines& machines = parts.machines;
     return {
         parts.jobs,
         parts.assets,
         parts.clock,
-        [&fleet] { return fleet.catalogue(); },
+        [&machines] { return machines.catalogue(); },
         std::move(rules),
-        [&fleet, core = parts.core](
+        [&machines](
             json::object prompt, std::vector<std::string> targets, Requirement requirement
-        ) {
-            return await_on(
-                core, fleet.judge(std::move(prompt), std::move(targets), std::move(requirement))
-            );
-        },
-        [&fleet, core = parts.core](std::string tenant, std::string name) {
-            return await_on(core, fleet.has_input(std::move(tenant), std::move(name)));
+        ) { return machines.judge(std::move(prompt), std::move(targets), std::move(requirement)); },
+        [&machines](std::string tenant, std::string name) {
+            return machines.has_input(std::move(tenant), std::move(name));
         },
         std::move(names)
     };

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "admission/desk.hpp"
-#include "fleet/fleet.hpp"
+#include "app/machines.hpp"
 
 namespace comfyd::app {
 
@@ -10,8 +10,7 @@ namespace comfyd::app {
 struct DeskParts {
     jobs::Service& jobs;
     assets::Store& assets;
-    fleet::Fleet& fleet;
-    Executor core;  // the fleet's
+    Machines& machines;
     Clock& clock;
 };
 

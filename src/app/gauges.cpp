@@ -20,8 +20,7 @@ Task<Readings> take_readings(Measured parts) {
     readings.ledger = parts.ledger.storage_stats();
     readings.notified = parts.notifier.counters();
     readings.server = parts.server.counters();
-    readings.engine_ends =
-        co_await call_on(parts.core, [&parts] { return parts.fleet.engine_ends(); });
+    readings.engine_ends = co_await parts.machines.engine_ends();
     co_return readings;
 }
 

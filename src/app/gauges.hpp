@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "fleet/fleet.hpp"
+#include "app/machines.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
 #include "net/server.hpp"
@@ -29,8 +29,7 @@ struct Measured {
     ledger::Storage& ledger;
     const notify::Notifier& notifier;
     const net::Server& server;
-    const fleet::Fleet& fleet;
-    Executor core;  // the fleet's
+    Machines& machines;
 };
 
 Task<Readings> take_readings(Measured parts);

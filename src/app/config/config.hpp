@@ -132,6 +132,11 @@ struct Config {
     std::vector<std::string> cluster_domains;  // "pool=domain"; those not named: main
 };
 
+// It is one node of several.
+inline bool is_clustered(const Config& config) {
+    return !config.ledger.empty();
+}
+
 // The pools that its workers form.
 std::set<std::string> pools_of(const Config& config);
 

@@ -20,13 +20,17 @@ Millis kept_for(const Config& config) {
     return std::chrono::round<Millis>(Days(config.retention_days));
 }
 
-std::string ledger_url(const std::filesystem::path& data) {
-    return "sqlite:" + (data / kDatabaseFile).string();
+std::string ledger_url(const Config& config) {
+    return is_clustered(config)
+               ? config.ledger
+               : "sqlite:" + (std::filesystem::path(config.data) / kDatabaseFile).string();
 }
 
 assets::StoreOptions store_options(const Config& config, const std::filesystem::path& data) {
     assets::StoreOptions options;
-    options.directory = data / kAssetsFolder;
+    options.directory = config.cluster_files.empty()
+                            ? data / kAssetsFolder
+                            : std::filesystem::path(config.cluster_files) / kAssetsFolder;
     options.young = std::min(options.young, kept_for(config));
     options.blob_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
     return options;

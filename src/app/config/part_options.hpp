@@ -20,7 +20,7 @@ namespace comfyd::app {
 Millis kept_for(const Config& config);
 
 // By which ledger::open_storage() finds what is durable.
-std::string ledger_url(const std::filesystem::path& data);
+std::string ledger_url(const Config& config);
 assets::StoreOptions store_options(const Config& config, const std::filesystem::path& data);
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);

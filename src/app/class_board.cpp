@@ -1,0 +1,229 @@
+#include "app/class_board.hpp"
+
+#include <utility>
+
+#include "base/json.hpp"
+#include "base/log.hpp"
+
+namespace comfyd::app {
+namespace {
+
+std::string workers_note(const std::string& domain) {
+    return "workers/" + domain;
+}
+
+std::string classes_note(const std::string& name) {
+    return "classes/" + name;
+}
+
+std::string text_of(const fleet::ClassCache::Told& told) {
+    return json::serialize(json::object{
+        {"object_info", told.object_info},
+        {"described", told.described},
+        {"replacements", told.replacements},
+    });
+}
+
+std::optional<fleet::ClassCache::Told> told_in(const std::string& text) {
+    auto object = json::parse_object(text);
+    if (!object) {
+        return std::nullopt;
+    }
+    const auto member = [&object](std::string_view key) {
+        const auto found = json::find_object(*object, key).value_or(nullptr);
+        return found == nullptr ? json::object() : *found;
+    };
+    auto info = json::find_string(*object, "object_info").value_or(std::nullopt);
+    if (!info) {
+        return std::nullopt;
+    }
+    return fleet::ClassCache::Told{std::move(*info), member("described"), member("replacements")};
+}
+
+}  // namespace
+
+ClassBoard::ClassBoard(Executor core, jobs::Notebook& notebook, std::vector<std::string> domains)
+    : core_(core),
+      notebook_(notebook),
+      domains_(std::move(domains)),
+      tasks_(core),
+      catalogue_(std::make_shared<workflow::Catalogue>(Entries())) {}
+
+ClassBoard::~ClassBoard() = default;
+
+void ClassBoard::keep(std::string name, std::shared_ptr<const fleet::ClassCache::Told> told) {
+    const Lock lock(mutex_);
+    to_write_.emplace(std::move(name), std::move(told));
+}
+
+void ClassBoard::start(fleet::ClassCache& cache) {
+    cache_ = &cache;
+    tasks_.spawn("node classes of other nodes", look());
+    tasks_.spawn("node classes for other nodes", write());
+}
+
+Task<> ClassBoard::stop() {
+    tasks_.cancel();
+    co_await tasks_.join();
+}
+
+void ClassBoard::set_led(const std::string& domain, Source source) {
+    led_[domain] = {std::move(source), nullptr, {}};
+    not_led_.erase(domain);
+    update();
+}
+
+void ClassBoard::set_not_led(const std::string& domain) {
+    // Until its next leader says otherwise they are those that we had.
+    const auto led = led_.extract(domain);
+    if (led && led.mapped().seen) {
+        not_led_[domain].workers = led.mapped().seen->workers();
+    }
+    update();
+}
+
+std::shared_ptr<const workflow::Catalogue> ClassBoard::catalogue() const {
+    const Lock lock(mutex_);
+    return catalogue_;
+}
+
+void ClassBoard::update() {
+    Entries all;
+    for (const auto& [domain, led] : led_) {
+        if (led.seen) {
+            all.insert(all.end(), led.seen->workers().begin(), led.seen->workers().end());
+        }
+    }
+    for (const auto& [domain, other] : not_led_) {
+        all.insert(all.end(), other.workers.begin(), other.workers.end());
+    }
+    auto made = std::make_shared<workflow::Catalogue>(std::move(all));
+    const Lock lock(mutex_);
+    catalogue_ = std::move(made);
+}
+
+Task<> ClassBoard::write() {
+    for (bool goes_on = true; goes_on;) {
+        bool changed = false;
+        std::vector<std::string> domains;
+        for (auto& [domain, led] : led_) {
+            auto now = led.source();
+            changed = changed || now != led.seen;
+            led.seen = std::move(now);
+            domains.push_back(domain);
+        }
+        if (changed) {
+            update();
+        }
+        co_await write_documents();
+        for (const std::string& domain : domains) {
+            co_await write_workers(domain);
+        }
+        goes_on = co_await sleep_for(kWriteEvery);
+    }
+}
+
+// A document is there before a worker refers to it.
+Task<> ClassBoard::write_documents() {
+    std::map<std::string, std::shared_ptr<const fleet::ClassCache::Told>> documents;
+    {
+        const Lock lock(mutex_);
+        documents.swap(to_write_);
+    }
+    for (auto& [name, told] : documents) {
+        if (led_.empty() || documents_.contains(name)) {
+            continue;  // it was read from a note itself
+        }
+        auto written = co_await notebook_.write_note(classes_note(name), text_of(*told));
+        if (written) {
+            documents_.insert(name);
+        } else {
+            log::warning("node classes were not shared", {{"error", written.error().message}});
+            keep(name, std::move(told));
+        }
+    }
+}
+
+Task<> ClassBoard::write_workers(std::string domain) {
+    const auto led = led_.find(domain);
+    if (led == led_.end() || !led->second.seen) {
+        co_return;
+    }
+    json::array workers;
+    for (const auto& entry : led->second.seen->workers()) {
+        const auto name = cache_->name_of(*entry.classes);
+        if (name) {
+            workers.emplace_back(
+                json::object{{"worker", entry.worker}, {"pool", entry.pool}, {"classes", *name}}
+            );
+        }
+    }
+    const std::string text = json::serialize(json::object{{"workers", std::move(workers)}});
+    if (text == led->second.written) {
+        co_return;
+    }
+    auto written = co_await notebook_.write_note(workers_note(domain), text);
+    const auto still = led_.find(domain);
+    if (written && still != led_.end()) {
+        still->second.written = text;
+    }
+}
+
+Task<> ClassBoard::look() {
+    for (bool goes_on = true; goes_on;) {
+        for (const std::string& domain : domains_) {
+            if (!led_.contains(domain)) {
+                co_await read_workers(domain);
+            }
+        }
+        goes_on = co_await sleep_for(kLookEvery);
+    }
+}
+
+Task<> ClassBoard::read_workers(std::string domain) {
+    auto note = co_await notebook_.read_note(workers_note(domain));
+    if (!note || !*note || **note == not_led_[domain].read) {
+        co_return;
+    }
+    const auto object = json::parse_object(**note);
+    const json::array* list =
+        object ? json::find_array(*object, "workers").value_or(nullptr) : nullptr;
+    Entries workers;
+    for (const json::value& value : list == nullptr ? json::array() : *list) {
+        const json::object* entry = value.if_object();
+        const auto text = [entry](std::string_view key) {
+            return json::find_string(*entry, key).value_or(std::nullopt).value_or("");
+        };
+        if (entry == nullptr) {
+            continue;
+        }
+        auto classes = co_await read_classes(text("classes"));
+        if (!classes) {
+            co_return;  // at the next look
+        }
+        workers.push_back({text("worker"), std::move(classes), text("pool")});
+    }
+    if (!led_.contains(domain)) {
+        not_led_[domain] = {std::move(**note), std::move(workers)};
+        update();
+    }
+}
+
+Task<std::shared_ptr<const workflow::NodeClasses>> ClassBoard::read_classes(std::string name) {
+    for (const auto& [domain, other] : not_led_) {
+        for (const auto& entry : other.workers) {
+            if (cache_->name_of(*entry.classes) == name) {
+                co_return entry.classes;
+            }
+        }
+    }
+    auto note = co_await notebook_.read_note(classes_note(name));
+    auto told = note && *note ? told_in(**note) : std::nullopt;
+    if (!told) {
+        co_return nullptr;
+    }
+    auto classes = co_await cache_->read(std::move(*told));
+    co_return classes ? std::move(*classes) : nullptr;
+}
+
+}  // namespace comfyd::app

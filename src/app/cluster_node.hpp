@@ -1,0 +1,85 @@
+// This process as one node of several: what it hears of the others, which domains it leads, and the
+// offices that it has while it leads them. Owned by the application; core executor, but for what
+// says otherwise.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/class_board.hpp"
+#include "app/config/config.hpp"
+#include "app/office.hpp"
+#include "base/task.hpp"
+#include "cluster/boot_clock.hpp"
+#include "cluster/bus.hpp"
+#include "cluster/lead.hpp"
+#include "cluster/mail.hpp"
+#include "cluster/other_leaders.hpp"
+#include "cluster/shared_hub.hpp"
+#include "jobs/service.hpp"
+#include "ledger/storage.hpp"
+
+namespace comfyd::app {
+
+class ClusterNode {
+public:
+    // All outlive it.
+    struct Parts {
+        Executor core;
+        Executor bus;  // where what other nodes say is read
+        Clock& clock;
+        ledger::Storage& storage;  // with shared() and leases()
+    };
+    // Code::config_invalid. Any thread.
+    static Result<std::unique_ptr<ClusterNode>> make(const Parts& parts, const Config& config);
+    ~ClusterNode();  // REQUIRES: stop() has returned, or start() was never called
+
+    // For the service, which is made with them.
+    events::Hub& hub() { return hub_; }
+    jobs::Elsewhere& elsewhere() { return others_; }
+    ClassBoard& classes() { return classes_; }
+    cluster::Mail& mail() { return mail_; }
+    const cluster::OtherLeaders& others() const { return others_; }
+
+    using MakeOffice =
+        std::function<Result<std::unique_ptr<Office>>(std::shared_ptr<const cluster::Trust> trust)>;
+    // Begins to ask for the lead of every domain. `service` and `cache` outlive it.
+    void start(jobs::Service& service, fleet::ClassCache& cache, MakeOffice make_office);
+    // Lets others lead.
+    Task<> resign();
+    // Says and hears no more. After resign().
+    Task<> stop();
+
+    // The office of a worker's domain; nullptr: another node leads it, or nobody has the worker.
+    // Whoever asks it something keeps it until there is an answer; it may be closed meanwhile.
+    std::shared_ptr<Office> office_of(const std::string& worker) const;
+    std::vector<std::shared_ptr<Office>> offices() const;
+
+private:
+    struct Led;
+
+    ClusterNode(const Parts& parts, std::unique_ptr<cluster::Bus> bus, const Config& config);
+    Task<> begin_lead(
+        std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
+    );
+    Task<> end_lead(std::string domain, cluster::LeadEnd why);
+    void tell_hub();
+
+    Parts p_;
+    std::vector<std::string> domains_;
+    cluster::SystemBootClock boot_clock_;
+    std::unique_ptr<cluster::Bus> bus_;
+    cluster::Mail mail_;
+    cluster::SharedHub hub_;
+    cluster::OtherLeaders others_;
+    ClassBoard classes_;
+    jobs::Service* service_ = nullptr;
+    MakeOffice make_office_;
+    std::vector<std::unique_ptr<cluster::Lead>> leads_;
+    std::map<std::string, std::unique_ptr<Led>> led_;  // by domain
+};
+
+}  // namespace comfyd::app
