@@ -57,6 +57,21 @@ void Feed::push(Notice notice) {
     }
 }
 
+void Feed::tell_gap() {
+    bool must_wake = false;
+    {
+        const Lock lock(mutex_);
+        if (ended_) {
+            return;
+        }
+        waiting_.has_gap = true;
+        must_wake = wake_at_ <= 1 && !std::exchange(is_woken_, true);
+    }
+    if (must_wake) {
+        wake();
+    }
+}
+
 void Feed::keep(Notice notice) {
     if (is_stored(notice)) {
         if (stored_ >= options_.waiting_max) {

@@ -64,6 +64,8 @@ public:
     // Any thread, also those below.
     bool wants(const jobs::Job& job, const Notice& notice) const;
     void push(Notice notice);
+    // Stored changes were lost on their way here. One that is only woken for many is not woken.
+    void tell_gap();
     // What waits is still told.
     void end(Code reason);
 

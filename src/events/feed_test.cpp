@@ -174,6 +174,23 @@ TEST_F(FeedTest, OneWhoMissesStoredChangesIsToldAndGoesOnAfterTheGap) {
     context_.run();
 }
 
+TEST_F(FeedTest, AGapThatOthersNoticedIsToldOnce) {
+    const auto feed = make(100);
+    listen(feed);
+    feed->tell_gap();
+    feed->tell_gap();
+    feed->push(change(job_, 1));
+    context_.poll();
+    ASSERT_EQ(batches_.size(), 1U);
+    EXPECT_TRUE(batches_[0].has_gap);
+    EXPECT_EQ(numbers(batches_[0].notices), (Numbers{1}));
+    feed->push(change(job_, 2));
+    feed->end(Code::shutting_down);
+    context_.run();
+    ASSERT_EQ(batches_.size(), 2U);
+    EXPECT_FALSE(batches_[1].has_gap);
+}
+
 TEST_F(FeedTest, TheEndComesAfterWhatWaits) {
     const auto feed = make(4);
     feed->push(change(job_, 1));

@@ -125,6 +125,19 @@ void LocalHub::tell_feeds(const jobs::Job& job, Notice notice) {
     }
 }
 
+void LocalHub::tell_gap() {
+    COMFYD_ON(core_);
+    const auto tell = [](const std::weak_ptr<Feed>& weak) {
+        if (const auto feed = weak.lock()) {
+            feed->tell_gap();
+        }
+    };
+    std::ranges::for_each(of_all_, tell);
+    for (const auto& [tenant, feeds] : by_tenant_) {
+        std::ranges::for_each(feeds, tell);
+    }
+}
+
 void LocalHub::end_all(Code reason) {
     COMFYD_ON(core_);
     for (auto& [job, listeners] : by_job_) {

@@ -24,6 +24,12 @@ public:
     void end_all(Code reason) override;
     std::size_t subscription_count() const override { return *open_; }
 
+    // The two parts of publish(): those who listen to the event's job alone, and the feeds.
+    void tell_watchers(const EventPtr& event);
+    void tell_feeds(const jobs::Job& job, Notice notice);
+    // Every feed has missed stored changes.
+    void tell_gap();
+
     // Jobs in memory, also those whose listeners have gone and are not yet forgotten: at most as
     // many again, and kTidyAtLeast. Likewise for tenants with feeds.
     static constexpr std::size_t kTidyAtLeast = 64;
@@ -34,8 +40,6 @@ private:
     using Subscriptions = std::vector<std::weak_ptr<Subscription>>;
     using Feeds = std::vector<std::weak_ptr<Feed>>;
 
-    void tell_watchers(const EventPtr& event);
-    void tell_feeds(const jobs::Job& job, Notice notice);
     template <class Wants>
     bool any_feed(const jobs::Job& job, Wants wants) const;
 

@@ -135,6 +135,15 @@ TEST_F(LocalHubTest, AllWhoSubscribeHearTheSame) {
     }
 }
 
+TEST_F(LocalHubTest, AGapIsToldToAllFeeds) {
+    const auto all = subscribe();
+    const auto one = subscribe("mine");
+    hub_.tell_gap();
+    EXPECT_TRUE(all->take().has_gap);
+    EXPECT_TRUE(one->take().has_gap);
+    EXPECT_FALSE(one->take().has_gap);
+}
+
 TEST_F(LocalHubTest, TenantsWithoutSubscribersAreNotKept) {
     for (int i = 0; i < 10'000; ++i) {
         subscribe(std::to_string(i));
