@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/hop.hpp"
 #include "base/log.hpp"
 #include "cluster/make_bus.hpp"
 #include "cluster/questions.hpp"
@@ -60,6 +61,7 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, MakeOf
     });
     hub_.start();
     mail_.start();
+    boost::asio::post(p_.bus, [bus = bus_.get()] { bus->start(); });
     others_.start();
     classes_.start(cache);
     for (const std::string& domain : domains_) {
@@ -96,7 +98,7 @@ Task<> ClusterNode::stop() {
     co_await others_.stop();
     co_await hub_.stop();
     co_await mail_.stop();
-    co_await bus_->stop();
+    co_await await_on(p_.bus, bus_->stop());
 }
 
 // An office that cannot be opened now is tried again for as long as the lead is ours.

@@ -42,6 +42,9 @@ public:
 
     // Once; before, nothing is heard.
     virtual void listen(Listener listener) = 0;
+    // Both on its executor; start() after listen().
+    virtual void start() {}
+    virtual Task<> stop() { co_return; }
 
     virtual void send(NodeId to, std::string message) = 0;
     // To every node but this one.

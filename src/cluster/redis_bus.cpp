@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 
 #include "base/log.hpp"
