@@ -46,6 +46,8 @@ struct Services : admission::Desk {
     std::shared_ptr<std::atomic<std::size_t>> streams =
         std::make_shared<std::atomic<std::size_t>>(0);
     std::shared_ptr<OwnIds> own_ids = std::make_shared<OwnIds>();
+    // The nodes that are one service, and who leads; empty: there is this one alone.
+    std::function<Task<Result<json::object>>()> describe_cluster{};
 };
 
 }  // namespace comfyd::api

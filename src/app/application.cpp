@@ -235,6 +235,9 @@ private:
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
         retention.engine_folders = engine_folders(config_, data_);
+        if (node_) {
+            retention.is_ours = [this] { return node_->keeps_house(); };
+        }
         retention.tell = [this](const Retention::Removed& removed) {
             metrics_.purged(removed.jobs, removed.files);
         };
@@ -282,6 +285,9 @@ private:
             metrics_,
             api_options(config_)
         });
+        if (node_) {
+            services_->describe_cluster = [this] { return node_->describe(); };
+        }
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_stream_tickets(*router_, *services_);
@@ -318,9 +324,12 @@ private:
     Task<Result<>> bring_up() {
         co_await learned_->start();
         if (node_) {
-            node_->start(*service_, classes_, [this](std::shared_ptr<const cluster::Trust> trust) {
-                return make_office(std::move(trust));
-            });
+            node_->start(
+                *service_,
+                classes_,
+                {.make_office = [this](auto trust) { return make_office(std::move(trust)); },
+                 .prepare = [this] { return learned_->recall(); }}
+            );
         } else {
             auto opened = co_await office_->open("main", *ledger_);
             if (!opened) {

@@ -1,5 +1,7 @@
 #include "app/cluster_node.hpp"
 
+#include <unistd.h>
+
 #include <set>
 #include <utility>
 
@@ -14,6 +16,12 @@ namespace comfyd::app {
 namespace {
 
 constexpr Millis kTryAgain{500};
+
+std::string own_name() {
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    return std::string(host) + "-" + std::to_string(::getpid());
+}
 
 std::vector<std::string> domains_of(const Config& config) {
     std::set<std::string> domains{"main"};
@@ -34,6 +42,7 @@ ClusterNode::ClusterNode(
     const Parts& parts, std::unique_ptr<cluster::Bus> bus, const Config& config
 )
     : p_(parts),
+      name_(config.cluster_node.empty() ? own_name() : config.cluster_node),
       domains_(domains_of(config)),
       bus_(std::move(bus)),
       mail_(parts.core, *bus_),
@@ -52,9 +61,9 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::make(const Parts& parts, const
     return std::unique_ptr<ClusterNode>(new ClusterNode(parts, std::move(*bus), config));
 }
 
-void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, MakeOffice make_office) {
+void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks hooks) {
     service_ = &service;
-    make_office_ = std::move(make_office);
+    hooks_ = std::move(hooks);
     cluster::answer_questions(mail_, service.here());
     mail_.on<cluster::Poke>([this](NodeId, const cluster::Poke& poke) {
         service_->look_for_newcomers(poke.domain);
@@ -65,14 +74,14 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, MakeOf
     others_.start();
     classes_.start(cache);
     for (const std::string& domain : domains_) {
-        cluster::LeadHooks hooks;
-        hooks.on_taken = [this, domain](
-                             cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
-                         ) { return begin_lead(domain, std::move(taken), std::move(trust)); };
-        hooks.on_lost = [this, domain](cluster::LeadEnd why) { return end_lead(domain, why); };
-        hooks.queued = [this, domain] { return service_->queued_in(domain); };
+        cluster::LeadHooks lead_hooks;
+        lead_hooks.on_taken = [this, domain](
+                                  cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
+                              ) { return begin_lead(domain, std::move(taken), std::move(trust)); };
+        lead_hooks.on_lost = [this, domain](cluster::LeadEnd why) { return end_lead(domain, why); };
+        lead_hooks.queued = [this, domain] { return service_->queued_in(domain); };
         leads_.push_back(std::make_unique<cluster::Lead>(
-            p_.core, *p_.storage.leases(), boot_clock_, domain, mail_.self(), std::move(hooks)
+            p_.core, *p_.storage.leases(), boot_clock_, domain, mail_.self(), std::move(lead_hooks)
         ));
         leads_.back()->start();
     }
@@ -106,10 +115,11 @@ Task<> ClusterNode::begin_lead(
     std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
 ) {
     log::info("leading", {{"domain", domain}, {"epoch", taken.term.epoch}});
+    co_await hooks_.prepare();
     while (trust->holds()) {
         auto led = std::make_unique<Led>();
         led->ledger = p_.storage.shared()->under(taken.term);
-        auto made = make_office_(trust);
+        auto made = hooks_.make_office(trust);
         if (made) {
             led->office = std::move(*made);
             auto opened = co_await led->office->open(domain, *led->ledger, p_.storage.shared());
@@ -148,7 +158,33 @@ Task<> ClusterNode::end_lead(std::string domain, cluster::LeadEnd why) {
 }
 
 void ClusterNode::tell_hub() {
+    keeps_house_ = led_.contains(domains_.front());
     hub_.lead_all(led_.size() == domains_.size());
+}
+
+Task<Result<json::object>> ClusterNode::describe() {
+    auto leases = co_await p_.storage.leases()->all();
+    if (!leases) {
+        co_return fail(std::move(leases.error()));
+    }
+    json::array domains;
+    for (const cluster::Lease& lease : *leases) {
+        const bool is_led = lease.term.node != NodeId{};
+        domains.emplace_back(json::object{
+            {"domain", lease.term.domain},
+            {"epoch", lease.term.epoch},
+            {"leader", is_led ? json::value(lease.term.node.to_string()) : json::value(nullptr)},
+            {"is_this_node", lease.term.node == mail_.self()},
+            {"lease_ends_in_ms", lease.expires_in.count()},
+            {"queued", lease.queued},
+        });
+    }
+    co_return json::object{
+        {"clustered", true},
+        {"node", {{"id", mail_.self().to_string()}, {"name", name_}, {"version", COMFYD_VERSION}}},
+        {"domains", std::move(domains)},
+        {"bus", {{"up", bus_->is_up()}, {"problem", bus_->problem()}}},
+    };
 }
 
 std::shared_ptr<Office> ClusterNode::office_of(const std::string& worker) const {

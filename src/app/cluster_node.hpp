@@ -3,6 +3,7 @@
 // says otherwise.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,14 +45,24 @@ public:
     cluster::Mail& mail() { return mail_; }
     const cluster::OtherLeaders& others() const { return others_; }
 
-    using MakeOffice =
-        std::function<Result<std::unique_ptr<Office>>(std::shared_ptr<const cluster::Trust> trust)>;
+    struct Hooks {
+        std::function<Result<std::unique_ptr<Office>>(std::shared_ptr<const cluster::Trust> trust)>
+            make_office;
+        // Before an office is opened: what was learned elsewhere is read.
+        std::function<Task<>()> prepare;
+    };
     // Begins to ask for the lead of every domain. `service` and `cache` outlive it.
-    void start(jobs::Service& service, fleet::ClassCache& cache, MakeOffice make_office);
+    void start(jobs::Service& service, fleet::ClassCache& cache, Hooks hooks);
     // Lets others lead.
     Task<> resign();
     // Says and hears no more. After resign().
     Task<> stop();
+
+    // What only one node of all may do at a time, this one may now. Any thread.
+    bool keeps_house() const { return keeps_house_; }
+
+    // For operators. Any executor.
+    Task<Result<json::object>> describe();
 
     // The office of a worker's domain; nullptr: another node leads it, or nobody has the worker.
     // Whoever asks it something keeps it until there is an answer; it may be closed meanwhile.
@@ -69,6 +80,7 @@ private:
     void tell_hub();
 
     Parts p_;
+    const std::string name_;
     std::vector<std::string> domains_;
     cluster::SystemBootClock boot_clock_;
     std::unique_ptr<cluster::Bus> bus_;
@@ -77,9 +89,10 @@ private:
     cluster::OtherLeaders others_;
     ClassBoard classes_;
     jobs::Service* service_ = nullptr;
-    MakeOffice make_office_;
+    Hooks hooks_;
     std::vector<std::unique_ptr<cluster::Lead>> leads_;
     std::map<std::string, std::unique_ptr<Led>> led_;  // by domain
+    std::atomic<bool> keeps_house_{false};
 };
 
 }  // namespace comfyd::app

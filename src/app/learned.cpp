@@ -42,7 +42,7 @@ Learned::Learned(
       node_costs_(node_costs),
       tasks_(core) {}
 
-Task<> Learned::start() {
+Task<> Learned::recall() {
     auto times = co_await read(kTimes);
     if (times) {
         if (auto restored = predictor_.restore(*times); !restored) {
@@ -60,6 +60,11 @@ Task<> Learned::start() {
         }
     }
     lent_ = predictor_.learned();
+    saved_ = predictor_.learned() + node_costs_.learned();
+}
+
+Task<> Learned::start() {
+    co_await recall();
     tasks_.spawn("learned times", keep());
     tasks_.spawn("learned times", lend_news());
 }

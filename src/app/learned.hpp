@@ -33,6 +33,8 @@ public:
 
     // Reads what was written down, and starts to write. Failures are only logged.
     Task<> start();
+    // Reads it again, in place of what is known here: another node has written since.
+    Task<> recall();
     // Lends and writes what is new. REQUIRES: start() has returned.
     Task<> stop();
 

@@ -58,6 +58,9 @@ Task<> Retention::keep_sweeping() {
         if (!goes_on) {
             co_return;
         }
+        if (options_.is_ours && !options_.is_ours()) {
+            continue;
+        }
         auto removed = co_await sweep();
         if (!removed && removed.error().code != Code::cancelled) {
             log::warning("what is old could not be removed", {{"error", removed.error().message}});

@@ -29,6 +29,8 @@ public:
         Millis kept_for;  // a job from its end on, an engine's file
         std::vector<std::filesystem::path> engine_folders{};  // each with input, output and temp
         std::function<void(const Removed&)> tell{};  // of every round that removed something
+        // Whether a round is due here; empty: always. Of nodes that share all of it, one does it.
+        std::function<bool()> is_ours{};
     };
     // All outlive it.
     Retention(

@@ -30,7 +30,7 @@ protected:
     Folder folder_;
     ManualClock clock_;
     Pool pool_{2};
-    Inbox inbox_{folder_.path() / "incoming", 1'000, clock_};
+    Inbox inbox_{folder_.path() / "incoming", 1'000, clock_, false};
     std::unique_ptr<BlobStore> blobs_ = make_blob_store({folder_.path()}, clock_, pool_);
 };
 

@@ -139,13 +139,28 @@ Result<> Incoming::move_to(const fs::path& target) {
     return {};
 }
 
+namespace {
+
+constexpr auto kAbandonedAfter = std::chrono::hours(24);
+
+bool is_in_use(const fs::path& file) {
+    std::error_code error;
+    const auto written = fs::last_write_time(file, error);
+    return error || written > fs::file_time_type::clock::now() - kAbandonedAfter;
+}
+
+}  // namespace
+
 Result<> Inbox::open() {
     if (auto made = make_folder(folder_); !made) {
         return made;
     }
     std::error_code error;
     for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
-        if (::unlink(at->path().c_str()) != 0) {
+        if (is_shared_ && is_in_use(at->path())) {
+            continue;
+        }
+        if (::unlink(at->path().c_str()) != 0 && errno != ENOENT) {
             return fail(storage_error("remove", at->path(), errno));
         }
     }

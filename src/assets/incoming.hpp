@@ -77,17 +77,19 @@ private:
 // Any thread.
 class Inbox {
 public:
-    // `clock` outlives it.
-    Inbox(std::filesystem::path folder, std::uint64_t bytes_max, Clock& clock)
-        : folder_(std::move(folder)), bytes_max_(bytes_max), clock_(clock) {}
+    // `clock` outlives it. `is_shared`: other processes receive contents in the folder, too.
+    Inbox(std::filesystem::path folder, std::uint64_t bytes_max, Clock& clock, bool is_shared)
+        : folder_(std::move(folder)), bytes_max_(bytes_max), is_shared_(is_shared), clock_(clock) {}
 
-    // Makes the folder and empties it.
+    // Makes the folder and removes what an earlier crash left there; of a shared one, what nobody
+    // has written to for a day.
     Result<> open();
     std::unique_ptr<Incoming> create();
 
 private:
     const std::filesystem::path folder_;
     const std::uint64_t bytes_max_;
+    const bool is_shared_;
     Clock& clock_;
     std::shared_ptr<std::atomic<std::uint64_t>> buffered_ =
         std::make_shared<std::atomic<std::uint64_t>>(0);

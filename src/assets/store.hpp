@@ -91,6 +91,7 @@ struct NewAsset {
 
 struct StoreOptions {
     std::filesystem::path directory;  // made when absent
+    bool is_shared = false;           // with other processes
     std::uint64_t blob_bytes_max = 8ULL * 1024 * 1024 * 1024;
     std::uint64_t kept_bytes_max = 32ULL * 1024;  // of an output that is kept with its record
     // How long a blob without a record stays: somebody may be about to make one.

@@ -27,7 +27,7 @@ public:
           pool_(pool),
           kept_bytes_max_(options.kept_bytes_max),
           directory_(options.directory),
-          inbox_(options.directory / "incoming", options.blob_bytes_max, clock),
+          inbox_(options.directory / "incoming", options.blob_bytes_max, clock, options.is_shared),
           blobs_(std::move(blobs)),
           sweeper_(*blobs_, catalogue, clock) {}
 

@@ -59,6 +59,18 @@ Task<> set_draining(Call& call, const Services& services, bool draining) {
     co_await send(call, std::move(response));
 }
 
+Task<> show_cluster(Call& call, const Services& services) {
+    if (!services.describe_cluster) {
+        co_await send(call, json_response(200, json::object{{"clustered", false}}));
+        co_return;
+    }
+    auto described = co_await services.describe_cluster();
+    co_await send(
+        call,
+        described ? json_response(200, std::move(*described)) : encode_error(described.error())
+    );
+}
+
 json::object describe(const char* operation_id, const char* summary) {
     return {{"operationId", operation_id}, {"summary", summary}, {"tags", json::array{"admin"}}};
 }
@@ -93,6 +105,12 @@ void add_admin(Router& router, const Services& services) {
         "/admin/v1/workers/{id}/resume",
         [&services](Call& call) { return set_draining(call, services, false); },
         describe("adminResumeWorker", "Put a drained worker back to work")
+    );
+    add(
+        net::Method::get,
+        "/admin/v1/cluster",
+        [&services](Call& call) { return show_cluster(call, services); },
+        describe("adminShowCluster", "The nodes that are one service, and who leads which domain")
     );
 }
 

@@ -31,6 +31,7 @@ assets::StoreOptions store_options(const Config& config, const std::filesystem::
     options.directory = config.cluster_files.empty()
                             ? data / kAssetsFolder
                             : std::filesystem::path(config.cluster_files) / kAssetsFolder;
+    options.is_shared = is_clustered(config);
     options.young = std::min(options.young, kept_for(config));
     options.blob_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
     return options;

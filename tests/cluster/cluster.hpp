@@ -1,0 +1,151 @@
+// Several nodes of comfyd over one database, one Redis, one folder and some doubles of ComfyUI, for
+// tests that see them as their users do.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "net/io_threads.hpp"
+#include "support/comfy_double.hpp"
+#include "support/comfyd.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/postgres.hpp"
+#include "support/redis.hpp"
+#include "support/webhook_receiver.hpp"
+
+namespace comfyd::support {
+
+struct ClusterOptions {
+    int nodes = 2;
+    int workers = 2;
+    bool redis = true;
+    DoubleOptions worker{};
+    std::vector<std::string> arguments{};  // of every node
+};
+
+class Cluster {
+public:
+    explicit Cluster(ClusterOptions options = {}) : options_(std::move(options)) {
+        thread_.start();
+        for (int i = 0; i < options_.workers; ++i) {
+            doubles_.push_back(
+                std::make_unique<ComfyDouble>(thread_.context(), options_.worker)
+            );
+            doubles_.back()->start();
+        }
+        if (options_.redis) {
+            redis_ = std::make_unique<Redis>();
+        }
+        database_ = postgres_.make_database();
+        for (int i = 0; i < options_.nodes; ++i) {
+            nodes_.push_back(std::make_unique<Comfyd>(node_options(i)));
+        }
+    }
+    ~Cluster() {
+        nodes_.clear();
+        doubles_.clear();
+        thread_.stop();
+    }
+
+    Comfyd& node(std::size_t i) { return *nodes_[i]; }
+    std::size_t size() const { return nodes_.size(); }
+    ComfyDouble& worker(std::size_t i) { return *doubles_[i]; }
+    PostgresServer& postgres() { return postgres_; }
+    Redis& redis() { return *redis_; }
+    const std::string& database() const { return database_; }
+
+    // The node that leads the domain; nullopt: none within a while.
+    std::optional<std::size_t> leader() {
+        std::optional<std::size_t> found;
+        wait_until([&] {
+            const std::string id = run_sql(
+                database_, "SELECT coalesce(node::text, '') FROM leases WHERE domain = 'main'"
+            );
+            for (std::size_t i = 0; i < nodes_.size() && !found && !id.empty(); ++i) {
+                if (node_id(i) == id) {
+                    found = i;
+                }
+            }
+            return found.has_value();
+        });
+        return found;
+    }
+    // Every node knows what the workers can run, so that it can judge workflows.
+    bool wait_ready() {
+        return wait_until([&] {
+            for (const auto& node : nodes_) {
+                if (node->http().get("/object_info/KSampler").body.find("KSampler") ==
+                    std::string::npos) {
+                    return false;
+                }
+            }
+            return true;
+        });
+    }
+    // How often each workflow was executed, on all workers together.
+    std::map<std::string, std::uint64_t> runs() const {
+        std::map<std::string, std::uint64_t> runs;
+        for (const auto& worker : doubles_) {
+            for (const auto& [content, count] : worker->executions().by_content) {
+                runs[content] += count;
+            }
+        }
+        return runs;
+    }
+
+private:
+    ComfydOptions node_options(int i) const {
+        ComfydOptions options;
+        options.arguments = {
+            "--no-engine",
+            "--set",
+            "ledger=" + database_,
+            "--set",
+            "cluster.secret=a secret of thirty-two characters, or more",
+            "--set",
+            "cluster.node=node-" + std::to_string(i),
+            "--set",
+            "cluster.files=" + (files_ / "shared"),
+            "--set",
+            "fleet.poll_ms=50",
+            "--set",
+            "fleet.lost_after_s=2",
+            "--log-level",
+            "info",
+        };
+        if (redis_) {
+            options.arguments.insert(
+                options.arguments.end(), {"--set", "events=" + redis_->url()}
+            );
+        }
+        for (const auto& worker : doubles_) {
+            options.arguments.insert(options.arguments.end(), {"--worker", worker->url()});
+        }
+        options.arguments.insert(
+            options.arguments.end(), options_.arguments.begin(), options_.arguments.end()
+        );
+        return options;
+    }
+    std::string node_id(std::size_t i) {
+        const Reply told = nodes_[i]->http().get("/admin/v1/cluster");
+        return told.status == 200 ? std::string(told.json_at("/node/id").as_string())
+                                  : std::string();
+    }
+
+    ClusterOptions options_;
+    TempDir files_;
+    net::IoThread thread_{"doubles"};
+    std::vector<std::unique_ptr<ComfyDouble>> doubles_;
+    PostgresServer postgres_;
+    std::unique_ptr<Redis> redis_;
+    std::string database_;
+    std::vector<std::unique_ptr<Comfyd>> nodes_;
+};
+
+}  // namespace comfyd::support

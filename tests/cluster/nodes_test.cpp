@@ -1,0 +1,84 @@
+// What a client sees of several nodes: whichever it asks, the answer is that of one service.
+#include "cluster/cluster.hpp"
+
+namespace comfyd::support {
+namespace {
+
+TEST(Nodes, AJobIsAcceptedByAnyNodeAndReadFromAnyOther) {
+    Cluster cluster;
+    ASSERT_TRUE(cluster.wait_ready());
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        const std::string id =
+            cluster.node(i).submit(text_to_image("from node " + std::to_string(i)));
+        for (std::size_t j = 0; j < cluster.size(); ++j) {
+            const json::value job = cluster.node(j).wait_finished(id);
+            ASSERT_EQ(Comfyd::status_of(job), "succeeded")
+                << json::serialize(job) << cluster.node(j).log();
+            const std::string link(job.at("outputs").at(0).at("url").as_string());
+            const Reply picture =
+                cluster.node(j).http().get(link.substr(cluster.node(j).url().size()));
+            EXPECT_EQ(picture.status, 200);
+            EXPECT_NE(picture.body.find("from node " + std::to_string(i)), std::string::npos);
+        }
+    }
+}
+
+TEST(Nodes, TheSameKeyOnTwoNodesIsOneJob) {
+    Cluster cluster;
+    ASSERT_TRUE(cluster.wait_ready());
+    net::Headers key;
+    key.set("Idempotency-Key", "once");
+    const std::string first = cluster.node(0).submit(text_to_image("one"), {}, key);
+    const json::object body{{"workflow", text_to_image("one")}};
+    const Reply again = cluster.node(1).http().post_json("/api/v2/jobs", body, key);
+    EXPECT_EQ(again.status / 100, 2) << again.body;
+    EXPECT_EQ(again.json_at("/id").as_string(), first);
+    EXPECT_EQ(Comfyd::status_of(cluster.node(1).wait_finished(first)), "succeeded");
+    EXPECT_EQ(cluster.runs().size(), 1U);
+}
+
+TEST(Nodes, AJobIsCancelledAndBroughtBackOnANodeThatDoesNotLead) {
+    ClusterOptions options;
+    options.workers = 1;
+    options.worker.delay = Millis(60'000);
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.wait_ready());
+    const auto leader = cluster.leader();
+    ASSERT_TRUE(leader);
+    Comfyd& other = cluster.node(1 - *leader);
+    const std::string running = other.submit(text_to_image("long"));
+    ASSERT_TRUE(other.wait_status(running, "running")) << other.log();
+    const std::string waiting = other.submit(text_to_image("behind it"));
+    EXPECT_EQ(other.http().post_json("/api/v2/jobs/" + waiting + "/cancel", {}).status, 200);
+    EXPECT_EQ(Comfyd::status_of(other.wait_finished(waiting)), "canceled");
+    EXPECT_EQ(other.http().post_json("/api/v2/jobs/" + running + "/cancel", {}).status, 200);
+    EXPECT_EQ(Comfyd::status_of(other.wait_finished(running)), "canceled");
+}
+
+TEST(Nodes, WhoLeadsIsKilledAndAnotherGoesOn) {
+    ClusterOptions options;
+    options.worker.delay = Millis(300);
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.wait_ready());
+    const auto leader = cluster.leader();
+    ASSERT_TRUE(leader);
+    Comfyd& other = cluster.node(1 - *leader);
+    std::vector<std::string> ids;
+    for (int i = 0; i < 20; ++i) {
+        ids.push_back(cluster.node(*leader).submit(text_to_image("picture " + std::to_string(i))));
+    }
+    ASSERT_TRUE(other.wait_status(ids.front(), "succeeded"));
+    cluster.node(*leader).kill();
+    for (const std::string& id : ids) {
+        ASSERT_EQ(Comfyd::status_of(other.wait_finished(id, std::chrono::seconds(60))), "succeeded")
+            << other.log();
+    }
+    const auto runs = cluster.runs();
+    EXPECT_EQ(runs.size(), ids.size());
+    for (const auto& [content, count] : runs) {
+        EXPECT_EQ(count, 1U);
+    }
+}
+
+}  // namespace
+}  // namespace comfyd::support
