@@ -22,6 +22,7 @@ namespace comfyd::jobs {
 struct ArrivalCursor {
     std::uint64_t transaction = 0;
     JobId job{};
+    std::uint64_t next_round = 0;  // where to go on once this round has come to its end
 };
 
 struct ArrivalPage {

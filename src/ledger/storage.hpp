@@ -17,8 +17,10 @@
 #include "base/error.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
+#include "cluster/leases.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/notebook.hpp"
+#include "jobs/shared_ledger.hpp"
 #include "jobs/workflow_store.hpp"
 #include "notify/outbox.hpp"
 
@@ -74,14 +76,19 @@ public:
     // Outcome of the latest write. Any thread, like the next.
     virtual Result<> healthy() const = 0;
     virtual StorageStats storage_stats() const = 0;
+
+    // What nodes that share it ask of it; nullptr: it is one node's alone.
+    virtual jobs::SharedLedger* shared() { return nullptr; }
+    virtual cluster::Leases* leases() { return nullptr; }
 };
 
 struct OpenOptions {
     std::optional<ReadsApart> reads_apart{};
 };
 
-// "sqlite:PATH": a database file, which is made where it is absent. Code::config_invalid for other
-// URLs; else as the implementation says. `clock` outlives it.
+// "sqlite:PATH": a database file, which is made where it is absent. "postgres://…" or
+// "postgresql://…": a database that nodes share. Code::config_invalid for other URLs; else as the
+// implementation says. `clock` outlives it.
 Result<std::unique_ptr<Storage>> open_storage(
     std::string_view url, const OpenOptions& options, Clock& clock
 );
