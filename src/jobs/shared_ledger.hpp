@@ -23,9 +23,7 @@ namespace comfyd::jobs {
 struct ArrivalCursor {
     std::uint64_t transaction = 0;
     JobId job{};
-    // Within a reading of several pages: the oldest transaction that was under way at its first
-    // one, with which the next reading begins.
-    std::uint64_t next_reading = 0;
+    std::uint64_t next_round = 0;  // where to go on once this round has come to its end
 
     // After all that there are: what is read from there comes from now on.
     static ArrivalCursor end() { return {std::numeric_limits<std::uint64_t>::max(), {}, 0}; }

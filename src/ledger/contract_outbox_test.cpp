@@ -18,9 +18,6 @@ protected:
         spec.webhook->events = std::move(events);
         return accept(spec);
     }
-    std::vector<notify::Delivery> due(int limit = 100) {
-        return await_value(outbox().due(clock_.now(), limit));
-    }
     std::vector<std::uint64_t> due_sequences() {
         std::vector<std::uint64_t> found;
         for (const auto& delivery : due()) {

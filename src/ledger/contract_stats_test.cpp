@@ -1,7 +1,7 @@
 // What the sums over ended jobs promise, for every storage.
 #include <gmock/gmock.h>
 
-#include "ledger/sqlite/rollups.hpp"
+#include "ledger/rollup_names.hpp"
 #include "ledger/test_support.hpp"
 
 namespace comfyd::ledger::test {
@@ -179,15 +179,15 @@ TEST_P(StatsContract, WorkflowsWithoutNumberShareARow) {
         const auto job = accept(spec(std::move(tenant), std::move(workflow)));
         commit(jobs::request_cancel(job, 2, clock_.now()));
     };
-    for (std::size_t i = 0; i < sqlite::kRollupWorkflowsMax + kMore; ++i) {
+    for (std::size_t i = 0; i < kRollupWorkflowsMax + kMore; ++i) {
         cancel("acme", "w" + std::to_string(i));
     }
     cancel("acme", "w0");
     cancel("zeta", "logo");
     const auto all = stats(jobs::StatsGroup::workflow);
-    EXPECT_EQ(all.totals.cancelled, sqlite::kRollupWorkflowsMax + kMore + 2);
-    EXPECT_EQ(all.groups.size(), sqlite::kRollupWorkflowsMax + 2);
-    EXPECT_EQ(all.groups[0].key, sqlite::kRollupOthers);
+    EXPECT_EQ(all.totals.cancelled, kRollupWorkflowsMax + kMore + 2);
+    EXPECT_EQ(all.groups.size(), kRollupWorkflowsMax + 2);
+    EXPECT_EQ(all.groups[0].key, kRollupOthers);
     EXPECT_EQ(all.groups[0].totals.cancelled, kMore);
     EXPECT_EQ(all.groups[1].key, "w0");
     EXPECT_EQ(all.groups[1].totals.cancelled, 2U);

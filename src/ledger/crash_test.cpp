@@ -15,11 +15,12 @@
 
 #include "ledger/sqlite/database.hpp"
 #include "ledger/test_support.hpp"
+#include "support/postgres.hpp"
 
 namespace comfyd::ledger::test {
 namespace {
 
-constexpr char kPathVariable[] = "COMFYD_CRASH_TEST_PATH";
+constexpr char kUrlVariable[] = "COMFYD_CRASH_TEST_URL";
 constexpr int kReportDescriptor = 3;
 
 // One line per durable step: "<job> <revision>".
@@ -30,7 +31,20 @@ void report(const JobId& id, int revision) {
     }
 }
 
-Task<> write_forever(SqliteLedger& ledger, const Clock& clock) {
+constexpr std::string_view kSqlite = "sqlite:";
+
+std::unique_ptr<ledger::Storage> open_in_child(std::string_view url, Clock& clock) {
+    if (!url.starts_with(kSqlite)) {
+        return get(open_storage(url, {}, clock));
+    }
+    SqliteLedger::Options options;
+    options.path = url.substr(kSqlite.size());
+    options.wal_bytes_soft = 256 * 1024;  // so that kills also fall into checkpoints
+    options.wal_bytes_max = 1024 * 1024;
+    return get(SqliteLedger::open(options, clock));
+}
+
+Task<> write_forever(ledger::Storage& ledger, const Clock& clock) {
     while (true) {
         jobs::NewJob made;
         made.spec = full_spec();
@@ -56,14 +70,10 @@ Task<> write_forever(SqliteLedger& ledger, const Clock& clock) {
 
 // Runs in the process that is killed; disabled, because on its own it would never end.
 TEST(CrashChild, DISABLED_Writes) {
-    const char* path = std::getenv(kPathVariable);
-    ASSERT_NE(path, nullptr);
+    const char* url = std::getenv(kUrlVariable);
+    ASSERT_NE(url, nullptr);
     SystemClock clock;
-    SqliteLedger::Options options;
-    options.path = path;
-    options.wal_bytes_soft = 256 * 1024;  // so that kills also fall into checkpoints
-    options.wal_bytes_max = 1024 * 1024;
-    const auto ledger = get(SqliteLedger::open(options, clock));
+    const auto ledger = open_in_child(url, clock);
     boost::asio::io_context io(1);
     for (int i = 0; i < 16; ++i) {
         boost::asio::co_spawn(io, write_forever(*ledger, clock), [](std::exception_ptr) {
@@ -74,7 +84,7 @@ TEST(CrashChild, DISABLED_Writes) {
 }
 
 // Each job has a record of an output, and some have a delivery that was made.
-Task<> end_forever(SqliteLedger& ledger, const Clock& clock) {
+Task<> end_forever(ledger::Storage& ledger, const Clock& clock) {
     while (true) {
         jobs::NewJob made;
         made.spec = full_spec();
@@ -96,7 +106,7 @@ Task<> end_forever(SqliteLedger& ledger, const Clock& clock) {
     }
 }
 
-Task<> purge_forever(SqliteLedger& ledger, const Clock& clock) {
+Task<> purge_forever(ledger::Storage& ledger, const Clock& clock) {
     while (true) {
         auto purged = co_await ledger.purge(clock.now() - Millis(50), 8);
         if (get(std::move(purged)).jobs > 0) {
@@ -106,14 +116,10 @@ Task<> purge_forever(SqliteLedger& ledger, const Clock& clock) {
 }
 
 TEST(CrashChild, DISABLED_Purges) {
-    const char* path = std::getenv(kPathVariable);
-    ASSERT_NE(path, nullptr);
+    const char* url = std::getenv(kUrlVariable);
+    ASSERT_NE(url, nullptr);
     SystemClock clock;
-    SqliteLedger::Options options;
-    options.path = path;
-    options.wal_bytes_soft = 256 * 1024;
-    options.wal_bytes_max = 1024 * 1024;
-    const auto ledger = get(SqliteLedger::open(options, clock));
+    const auto ledger = open_in_child(url, clock);
     boost::asio::io_context io(1);
     const auto fail_loudly = [](std::exception_ptr) { std::_Exit(1); };
     for (int i = 0; i < 8; ++i) {
@@ -128,9 +134,7 @@ struct Child {
     std::FILE* report = nullptr;
 };
 
-Child start_child(
-    const std::filesystem::path& path, const std::string& test = "CrashChild.DISABLED_Writes"
-) {
+Child start_child(const std::string& url, const std::string& test = "CrashChild.DISABLED_Writes") {
     std::array<int, 2> pipe{};
     if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
         throw std::runtime_error("no pipe");
@@ -144,7 +148,7 @@ Child start_child(
         argv.push_back(argument.data());
     }
     argv.push_back(nullptr);
-    ::setenv(kPathVariable, path.c_str(), 1);
+    ::setenv(kUrlVariable, url.c_str(), 1);
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, pipe[1], kReportDescriptor);
@@ -182,14 +186,57 @@ std::map<std::string, int> collect_and_kill(Child child, int lines) {
     return durable;
 }
 
-TEST(Crash, EverythingReportedDurableIsThereAfterAKill) {
-    TempFolder folder;
-    const auto path = folder.path() / "ledger.db";
+class CrashTest : public testing::TestWithParam<std::string> {
+protected:
+    bool is_sqlite() const { return GetParam() == "sqlite"; }
+    std::unique_ptr<ledger::Storage> open() {
+        if (!is_sqlite()) {
+            // The server may be at work still on what the child had sent.
+            EXPECT_TRUE(support::wait_until([this] {
+                return count(
+                           "SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                           "current_database() AND pid <> pg_backend_pid()"
+                       ) == 0;
+            }));
+        }
+        return get(open_storage(url_, {}, clock_));
+    }
+    std::int64_t count(const char* sql) {
+        if (!is_sqlite()) {
+            return std::stoll(support::run_sql(url_, sql));
+        }
+        return get(raw()->integer(sql));
+    }
+    std::unique_ptr<sqlite::Database> raw() {
+        return get(sqlite::Database::open(path(), sqlite::Mode::read_write, Millis(0)));
+    }
+    void check_file() {
+        if (is_sqlite()) {
+            const auto db = raw();
+            sqlite::Query query(*db, "PRAGMA integrity_check");
+            ASSERT_TRUE(get(query.bind().next()));
+            EXPECT_EQ(query.text(0), "ok");
+        }
+    }
+
+    SystemClock clock_;
+    TempFolder folder_;
+    std::filesystem::path path() const { return folder_.path() / "ledger.db"; }
+    const std::string url_ =
+        is_sqlite() ? std::string(kSqlite) + path().string() : make_postgres_database();
+};
+INSTANTIATE_TEST_SUITE_P(
+    Ledger,
+    CrashTest,
+    testing::Values("sqlite", "postgres"),
+    [](const auto& info) { return info.param; }
+);
+
+TEST_P(CrashTest, EverythingReportedDurableIsThereAfterAKill) {
     std::map<std::string, int> durable;
     for (const int lines : {1, 100, 777, 2'000}) {
-        durable.merge(collect_and_kill(start_child(path), lines));
-        SystemClock clock;
-        const auto ledger = get(SqliteLedger::open({.path = path}, clock));
+        durable.merge(collect_and_kill(start_child(url_), lines));
+        const auto ledger = open();
         for (const auto& [text, revision] : durable) {
             const auto id = JobId::parse(text).value();
             const auto job = await_value(ledger->find(id));
@@ -202,37 +249,30 @@ TEST(Crash, EverythingReportedDurableIsThereAfterAKill) {
         }
         const auto counts = await_value(ledger->counts(std::nullopt));
         std::uint64_t total = 0;
-        for (const auto count : counts.by_state) {
-            total += count;
+        for (const auto of_state : counts.by_state) {
+            total += of_state;
         }
         EXPECT_GE(total, durable.size());
         // The sums were written with the ends that they count: neither more nor less.
         const auto stats = await_value(
-            ledger->stats({std::nullopt, clock.now() - std::chrono::hours(1), clock.now()})
+            ledger->stats({std::nullopt, clock_.now() - std::chrono::hours(1), clock_.now()})
         );
         EXPECT_EQ(stats.totals.completed, counts.of(jobs::State::completed));
         EXPECT_EQ(stats.totals.gpu, Millis(7 * stats.totals.completed));
     }
-    constexpr static char kCheck[] = "PRAGMA integrity_check";
-    auto db = get(sqlite::Database::open(path, sqlite::Mode::read_write, Millis(0)));
-    sqlite::Query query(*db, kCheck);
-    ASSERT_TRUE(get(query.bind().next()));
-    EXPECT_EQ(query.text(0), "ok");
+    check_file();
     EXPECT_GT(durable.size(), 500U);
 }
 
-TEST(Crash, AKillInTheMiddleOfAPurgeLeavesNothingHalfRemoved) {
-    TempFolder folder;
-    const auto path = folder.path() / "ledger.db";
+TEST_P(CrashTest, AKillInTheMiddleOfAPurgeLeavesNothingHalfRemoved) {
     for (const int steps : {1, 20, 100}) {
-        collect_and_kill(start_child(path, "CrashChild.DISABLED_Purges"), steps);
-        SystemClock clock;
-        get(SqliteLedger::open({.path = path}, clock)).reset();  // recovers
-        auto db = get(sqlite::Database::open(path, sqlite::Mode::read_write, Millis(0)));
-        const auto count = [&db](const char* sql) { return get(db->integer(sql)); };
+        collect_and_kill(start_child(url_, "CrashChild.DISABLED_Purges"), steps);
+        open().reset();  // recovers
         const auto jobs = count("SELECT count(*) FROM jobs");
         EXPECT_GT(jobs, 0);
-        EXPECT_EQ(count("SELECT count(*) FROM job_details"), jobs);
+        if (is_sqlite()) {
+            EXPECT_EQ(count("SELECT count(*) FROM job_details"), jobs);
+        }
         EXPECT_EQ(count("SELECT count(*) FROM job_specs"), jobs);
         EXPECT_EQ(count("SELECT count(*) FROM idempotency_keys"), jobs);
         EXPECT_EQ(count("SELECT sum(count) FROM counters WHERE kind = 0"), jobs);
@@ -241,12 +281,15 @@ TEST(Crash, AKillInTheMiddleOfAPurgeLeavesNothingHalfRemoved) {
         EXPECT_EQ(count("SELECT count(*) FROM assets"), completed);
         EXPECT_EQ(count("SELECT count(*) FROM contents"), completed);
         EXPECT_EQ(
-            count("SELECT count(*) FROM job_events WHERE number NOT IN (SELECT number FROM jobs)"),
+            count(
+                is_sqlite()
+                    ? "SELECT count(*) FROM job_events WHERE number NOT IN (SELECT number FROM "
+                      "jobs)"
+                    : "SELECT count(*) FROM job_events WHERE job NOT IN (SELECT id FROM jobs)"
+            ),
             0
         );
-        sqlite::Query check(*db, "PRAGMA integrity_check");
-        ASSERT_TRUE(get(check.bind().next()));
-        EXPECT_EQ(check.text(0), "ok");
+        check_file();
     }
 }
 

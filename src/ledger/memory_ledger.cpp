@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "ledger/rollup_names.hpp"
 #include "ledger/sqlite/job_queries.hpp"
-#include "ledger/sqlite/rollups.hpp"
 
 namespace comfyd::ledger {
 namespace {
@@ -137,10 +137,10 @@ void MemoryLedger::count(jobs::StatsEntry entry) {
     std::string& workflow = entry.key.workflow;
     if (!workflow.empty()) {
         auto& known = workflows_[{entry.key.hour, entry.key.tenant}];
-        if (known.size() < sqlite::kRollupWorkflowsMax) {
+        if (known.size() < kRollupWorkflowsMax) {
             known.insert(workflow);
         } else if (!known.contains(workflow)) {
-            workflow = sqlite::kRollupOthers;
+            workflow = kRollupOthers;
         }
     }
     totals_[std::move(entry.key)].add(entry.totals);

@@ -145,31 +145,31 @@ protected:
         if (!GetParam().is_whole) {
             return;
         }
-        const auto due = await_value(outbox().due(clock_.now(), 10'000));
+        const auto found = due();
         std::size_t expected = 0;
         for (const auto* head : heads()) {
             expected += head->next_attempt_at <= clock_.now() ? 1 : 0;
         }
-        ASSERT_EQ(due.size(), expected);
-        for (std::size_t i = 0; i < due.size() && i < 3; ++i) {
-            auto& deliveries = model_.at(due[i].job).deliveries;
+        ASSERT_EQ(found.size(), expected);
+        for (std::size_t i = 0; i < found.size() && i < 3; ++i) {
+            auto& deliveries = model_.at(found[i].job).deliveries;
             const auto head =
                 std::find_if(deliveries.begin(), deliveries.end(), [](const auto& delivery) {
                     return delivery.state == ModelDelivery::pending;
                 });
-            ASSERT_EQ(due[i].sequence, head->sequence);
-            ASSERT_EQ(due[i].attempts, head->attempts);
+            ASSERT_EQ(found[i].sequence, head->sequence);
+            ASSERT_EQ(found[i].attempts, head->attempts);
             head->attempts += 1;
             const int what = random(3);
             if (what == 0) {
                 head->next_attempt_at = clock_.now() + Millis(random(100'000));
-                await_value(outbox().retry_at(due[i], head->next_attempt_at, "error"));
+                await_value(outbox().retry_at(found[i], head->next_attempt_at, "error"));
             } else if (what == 1) {
                 head->state = ModelDelivery::dead;
-                await_value(outbox().give_up(due[i], clock_.now(), "error"));
+                await_value(outbox().give_up(found[i], clock_.now(), "error"));
             } else {
                 head->state = ModelDelivery::delivered;
-                await_value(outbox().delivered(due[i], clock_.now()));
+                await_value(outbox().delivered(found[i], clock_.now()));
             }
         }
     }

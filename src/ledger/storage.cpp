@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ledger/postgres_ledger.hpp"
 #include "ledger/sqlite_ledger.hpp"
 
 namespace comfyd::ledger {
@@ -18,10 +19,20 @@ Result<std::unique_ptr<Storage>> open_storage(
     std::string_view url, const OpenOptions& options, Clock& clock
 ) {
     constexpr std::string_view kSqlite = "sqlite:";
+    if (url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+        PostgresLedger::Options postgres;
+        postgres.url = url;
+        auto opened = PostgresLedger::open(std::move(postgres), clock);
+        if (!opened) {
+            return fail(std::move(opened.error()));
+        }
+        return std::unique_ptr<Storage>(std::move(*opened));
+    }
     if (!url.starts_with(kSqlite)) {
         return fail(
             Code::config_invalid,
-            "no ledger can be opened by '" + std::string(url) + "': it begins with sqlite:"
+            "no ledger can be opened by '" + std::string(url) +
+                "': it begins with sqlite: or postgres://"
         );
     }
     SqliteLedger::Options sqlite;

@@ -25,7 +25,7 @@ TEST(OpenStorage, OpensADatabaseFileByItsUrl) {
 
 TEST(OpenStorage, OtherUrlsAreRefusedWithTheKnownOnes) {
     ManualClock clock;
-    for (const char* url : {"", "/var/lib/comfyd.db", "postgres://localhost/comfyd", "sqlite"}) {
+    for (const char* url : {"", "/var/lib/comfyd.db", "mysql://localhost/comfyd", "sqlite"}) {
         const auto storage = open_storage(url, {}, clock);
         ASSERT_FALSE(storage) << url;
         EXPECT_EQ(storage.error().code, Code::config_invalid);

@@ -1,7 +1,9 @@
 #include <atomic>
 
 #include "ledger/memory_ledger.hpp"
+#include "ledger/postgres_ledger.hpp"
 #include "ledger/test_support.hpp"
+#include "support/postgres.hpp"
 
 namespace comfyd::ledger::test {
 namespace {
@@ -44,6 +46,31 @@ private:
     TempFolder folder_;
     Clock& clock_;
     std::unique_ptr<SqliteLedger> ledger_;
+};
+
+// A database of its own, copied from one that has the tables already.
+class PostgresStorage final : public Storage {
+public:
+    explicit PostgresStorage(Clock& clock) : clock_(clock), url_(make_postgres_database()) {
+        reopen();
+    }
+
+    jobs::Ledger& ledger() override { return *ledger_; }
+    assets::Catalogue& catalogue() override { return *ledger_; }
+    notify::Outbox& outbox() override { return *ledger_; }
+    jobs::WorkflowStore& workflows() override { return *ledger_; }
+    jobs::Notebook& notebook() override { return *ledger_; }
+    void reopen() override {
+        ledger_.reset();
+        PostgresLedger::Options options;
+        options.url = url_;
+        ledger_ = get(PostgresLedger::open(options, clock_));
+    }
+
+private:
+    Clock& clock_;
+    std::string url_;
+    std::unique_ptr<PostgresLedger> ledger_;
 };
 
 class MemoryStorage final : public Storage {
@@ -211,8 +238,23 @@ jobs::NewJob make_new(jobs::Spec spec, Time now) {
     return job;
 }
 
+std::string make_postgres_database() {
+    static const std::string kOriginal = [] {
+        const std::string url = support::PostgresServer::shared().make_database();
+        SystemClock clock;
+        PostgresLedger::Options options;
+        options.url = url;
+        get(PostgresLedger::open(options, clock)).reset();
+        return url.substr(url.rfind('/') + 1);
+    }();
+    return support::PostgresServer::shared().make_database(kOriginal);
+}
+
 std::vector<Backend> backends() {
-    return {{"sqlite", [](Clock& clock) { return std::make_unique<SqliteStorage>(clock); }}};
+    return {
+        {"sqlite", [](Clock& clock) { return std::make_unique<SqliteStorage>(clock); }},
+        {"postgres", [](Clock& clock) { return std::make_unique<PostgresStorage>(clock); }},
+    };
 }
 
 std::vector<Backend> job_backends() {

@@ -117,6 +117,8 @@ struct Backend {
 
     friend void PrintTo(const Backend& shown, std::ostream* out) { *out << shown.name; }
 };
+// The URL of a database with empty tables, on a server that all tests of the process share.
+std::string make_postgres_database();
 std::vector<Backend> backends();  // those that keep everything
 std::vector<Backend> job_backends();
 
@@ -149,6 +151,15 @@ protected:
         const jobs::Job& job, const std::optional<jobs::BatchPlace>& shared = std::nullopt
     ) {
         return commit(jobs::start(job, "worker-1", job.sequence + 1, clock_.now(), shared));
+    }
+    // What is due now. It is given back at once, because a storage that nodes share hands nothing
+    // out twice.
+    std::vector<notify::Delivery> due(int limit = 10'000) {
+        auto found = await_value(outbox().due(clock_.now(), limit));
+        for (const auto& delivery : found) {
+            await_value(outbox().put_aside(delivery, delivery.next_attempt_at, ""));
+        }
+        return found;
     }
     jobs::Job complete(const jobs::Job& job) {
         return commit(jobs::complete(job, {}, {}, job.sequence + 1, clock_.now()));

@@ -22,7 +22,8 @@ struct Delivery {
 class Outbox {
 public:
     virtual ~Outbox() = default;
-    // For every job its oldest undelivered entry, when that one is due; soonest first.
+    // For every job its oldest undelivered entry, when that one is due; soonest first. Where nodes
+    // share the storage, what one was handed out no other gets for half a minute.
     virtual Task<Result<std::vector<Delivery>>> due(Time now, int limit) = 0;
     // When the soonest of all pending entries is due.
     virtual Task<Result<std::optional<Time>>> next_due() = 0;

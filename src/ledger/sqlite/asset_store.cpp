@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ledger/codec.hpp"
 #include "ledger/sqlite/asset_uses.hpp"
-#include "ledger/sqlite/codec.hpp"
 
 namespace comfyd::ledger::sqlite {
 namespace {

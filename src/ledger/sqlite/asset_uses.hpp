@@ -1,26 +1,15 @@
 // The asset_uses table: which assets are mentioned by jobs that have not ended and by named
 // workflows, so that none of them goes away meanwhile.
-//
-// Mentions are found in the text, wherever they stand in it: what looks like one and is none costs
-// a row and nothing else.
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
-#include <string_view>
 
 #include "base/id.hpp"
+#include "ledger/mentioned_assets.hpp"
 #include "ledger/sqlite/database.hpp"
 
 namespace comfyd::ledger::sqlite {
-
-struct MentionedAssets {
-    std::set<AssetId> ids;
-    std::set<std::string> hashes;
-};
-// None in a workflow without references to assets.
-MentionedAssets mentioned_assets(std::string_view workflow);
 
 Result<> add_uses(Database& db, const JobId& job, const MentionedAssets& assets);
 Result<> add_uses(Database& db, std::int64_t version, const MentionedAssets& assets);

@@ -5,16 +5,13 @@
 #include <deque>
 #include <utility>
 
-#include "ledger/sqlite/codec.hpp"
+#include "ledger/list_bounds.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/session.hpp"
 
 namespace comfyd::ledger::sqlite {
 namespace {
 
-// An id's time can lie before or after created_at when the clock was set; beyond a day we take it
-// as agreed.
-constexpr Millis kIdTimeSlack = std::chrono::hours(24);
 constexpr int kRunsMax = 100;
 
 constexpr char kRunIds[] =
@@ -26,36 +23,6 @@ constexpr char kRunsOfTenant[] =
     "SELECT tenant, state FROM counters WHERE kind = ? AND count > 0 AND tenant = ? LIMIT ?";
 constexpr char kRunsOfAll[] =
     "SELECT tenant, state FROM counters WHERE kind = ? AND count > 0 LIMIT ?";
-
-// The smallest id that can have been made at `time`.
-JobId lowest_id(Time time) {
-    JobId id;
-    const auto ms = static_cast<std::uint64_t>(std::max<std::int64_t>(0, to_unix_ms(time)));
-    for (std::size_t i = 0; i < 6; ++i) {
-        id.uuid.bytes[i] = static_cast<std::uint8_t>(ms >> (40 - 8 * i));
-    }
-    return id;
-}
-
-struct Bounds {
-    JobId below;
-    JobId from;
-};
-
-Bounds bounds_of(const jobs::ListQuery& query) {
-    Bounds bounds;
-    bounds.below.uuid.bytes.fill(0xFF);
-    if (query.cursor) {
-        bounds.below = *query.cursor;
-    }
-    if (query.created_before) {
-        bounds.below = std::min(bounds.below, lowest_id(*query.created_before + kIdTimeSlack));
-    }
-    if (query.created_after) {
-        bounds.from = lowest_id(*query.created_after - kIdTimeSlack);
-    }
-    return bounds;
-}
 
 bool matches(const jobs::ListQuery& query, const jobs::Job& job) {
     const auto in_states =
@@ -108,7 +75,7 @@ private:
 };
 
 Result<std::vector<Run>> runs_of(Database& db, const jobs::ListQuery& query) {
-    const Bounds bounds = bounds_of(query);
+    const ListBounds bounds(query);
     std::vector<Run> runs;
     if (!query.tenant && query.states.empty()) {
         runs.emplace_back(bounds.below, bounds.from);

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "jobs/profile_text.hpp"
-#include "ledger/sqlite/codec.hpp"
+#include "ledger/codec.hpp"
+#include "ledger/sqlite/job_columns.hpp"
 #include "ledger/sqlite/session.hpp"
 
 namespace comfyd::ledger::sqlite {
@@ -57,7 +58,7 @@ Result<jobs::Event> read_event(const Query& row, const JobId& job) {
 Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id) {
     Query query(db, kFindJob);
     query.bind(id);
-    return first_row(query, read_job);
+    return first_row(query, read_job<Query>);
 }
 
 Result<std::optional<jobs::Job>> find_reusable_job(
@@ -65,7 +66,7 @@ Result<std::optional<jobs::Job>> find_reusable_job(
 ) {
     Query query(db, kFindReusable);
     query.bind(tenant, reuse_key);
-    return first_row(query, read_job);
+    return first_row(query, read_job<Query>);
 }
 
 Result<std::optional<jobs::Accepted>> find_by_key(

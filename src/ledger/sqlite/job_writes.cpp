@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "jobs/profile_text.hpp"
+#include "ledger/codec.hpp"
 #include "ledger/sqlite/asset_store.hpp"
-#include "ledger/sqlite/codec.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/outbox_store.hpp"
 
@@ -48,10 +47,6 @@ constexpr char kInsertEvent[] =
     "VALUES (?, ?, ?, ?, ?, ?)";
 
 constexpr std::size_t kRowOverheadBytes = 512;
-
-std::size_t size_of(const std::optional<std::string>& text) {
-    return text ? text->size() : 0;
-}
 
 Error stale(const jobs::Job& job, std::int64_t stored_revision) {
     return Error(
@@ -111,27 +106,11 @@ Result<> change_uses(Session& session, const JobId& job, int old_state, jobs::St
 
 }  // namespace
 
-AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)) {
-    const jobs::Spec& spec = new_.spec;
-    spec_ = encode_spec(spec);
-    extra_data_ = encode(spec.extra_data);
-    metadata_ = encode(spec.metadata);
-    dialect_data_ = encode(spec.dialect_data);
-    queued_data_ = encode(new_.change.event.data);
-    used_assets_ = mentioned_assets(spec.workflow);
-    if (spec.profile) {
-        profile_ = jobs::encode_profile(*spec.profile);
-    }
-    if (spec.webhook) {
-        webhook_events_ = encode_webhook_events(*spec.webhook);
-        announces_ = spec.webhook->wants(jobs::webhook_event_name(jobs::EventType::queued));
-    }
-}
+AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)), texts_(new_) {}
 
 std::size_t AcceptJob::bytes() const {
     return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.encoded().size() +
-           spec_.size() + size_of(extra_data_) + size_of(metadata_) + size_of(dialect_data_) +
-           size_of(profile_);
+           texts_.bytes();
 }
 
 Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
@@ -165,10 +144,10 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
             return fail(std::move(done.error()));
         }
     }
-    if (auto done = add_uses(session.db, job.id, used_assets_); !done) {
+    if (auto done = add_uses(session.db, job.id, texts_.used_assets); !done) {
         return fail(std::move(done.error()));
     }
-    if (announces_) {
+    if (texts_.announces) {
         auto done = add_delivery(session, job.id, new_.change.event.sequence, new_.change.event.at);
         if (!done) {
             return fail(std::move(done.error()));
@@ -214,7 +193,7 @@ Result<> AcceptJob::insert_job(Session& session, std::int64_t number) const {
             job.dialect,
             job.worker,
             job.workflow_id,
-            webhook_events_,
+            texts_.webhook_events,
             job.reuse_key.empty() ? std::nullopt : std::optional(job.reuse_key)
         )
         .run();
@@ -225,18 +204,18 @@ Result<> AcceptJob::insert_payload(Session& session, std::int64_t number) const 
                        .bind(
                            number,
                            new_.change.event.sequence,
-                           queued_data_,
+                           texts_.queued_data,
                            new_.spec.requirement.encoded(),
-                           metadata_,
-                           dialect_data_,
-                           profile_
+                           texts_.metadata,
+                           texts_.dialect_data,
+                           texts_.profile
                        )
                        .run();
     if (!details) {
         return details;
     }
     return Query(session.db, kInsertSpec)
-        .bind(number, spec_, extra_data_, new_.spec.workflow)
+        .bind(number, texts_.spec, texts_.extra_data, new_.spec.workflow)
         .run();
 }
 
@@ -266,30 +245,10 @@ Result<> AcceptJob::insert_key(Session& session) const {
     return Query(session.db, kDropOldKeys).bind(session.now - kIdempotencyKeyLife).run();
 }
 
-CommitChange::CommitChange(jobs::Change change) : change_(std::move(change)) {
-    const jobs::Job& job = change_.job;
-    if (job.failure) {
-        failure_ = json::serialize(job.failure->to_json());
-    }
-    json::array outputs;
-    for (const jobs::Output& output : job.outputs) {
-        outputs.emplace_back(output.to_json());
-    }
-    outputs_ = encode(outputs);
-    ui_outputs_ = encode(job.ui_outputs);
-    if (job.usage) {
-        usage_ = json::serialize(job.usage->to_json());
-    }
-    event_data_ = encode(change_.event.data);
-}
+CommitChange::CommitChange(jobs::Change change) : change_(std::move(change)), texts_(change_) {}
 
 std::size_t CommitChange::bytes() const {
-    std::size_t total = kRowOverheadBytes + size_of(failure_) + size_of(outputs_) +
-                        size_of(ui_outputs_) + size_of(event_data_);
-    for (const jobs::Output& output : change_.job.outputs) {
-        total += output.bytes ? output.bytes->size() : 0;
-    }
-    return total;
+    return kRowOverheadBytes + texts_.bytes();
 }
 
 Result<> CommitChange::operator()(Session& session) {
@@ -333,7 +292,7 @@ Result<> CommitChange::operator()(Session& session) {
         return done;
     }
     if (event.is_durable()) {
-        if (auto done = insert_event(session, number, event, event_data_); !done) {
+        if (auto done = insert_event(session, number, event, texts_.event_data); !done) {
             return done;
         }
     }
@@ -359,7 +318,7 @@ Result<> CommitChange::operator()(Session& session) {
 
 Result<> CommitChange::update_job(Session& session, std::int64_t number) const {
     const jobs::Job& job = change_.job;
-    const auto result = has_result() ? std::optional(number) : std::nullopt;
+    const auto result = texts_.any() ? std::optional(number) : std::nullopt;
     return Query(session.db, kUpdateJob)
         .bind(
             static_cast<int>(job.state),
@@ -385,9 +344,9 @@ Result<> CommitChange::update_job(Session& session, std::int64_t number) const {
 }
 
 Result<> CommitChange::write_result(Session& session, std::int64_t number, bool had_result) const {
-    if (has_result()) {
+    if (texts_.any()) {
         return Query(session.db, kPutResult)
-            .bind(number, failure_, outputs_, ui_outputs_, usage_)
+            .bind(number, texts_.failure, texts_.outputs, texts_.ui_outputs, texts_.usage)
             .run();
     }
     if (had_result) {

@@ -1,5 +1,4 @@
-// The two ways in which jobs are written: a new one, and a change of one. Text forms are made by
-// the constructors, on the caller's thread, so that the writer thread only binds them.
+// The two ways in which jobs are written: a new one, and a change of one.
 //
 // An operation that answers Code::conflict or Code::not_found has written nothing.
 #pragma once
@@ -8,6 +7,7 @@
 #include <string>
 
 #include "jobs/ledger.hpp"
+#include "ledger/job_texts.hpp"
 #include "ledger/sqlite/asset_uses.hpp"
 #include "ledger/sqlite/session.hpp"
 
@@ -27,15 +27,7 @@ private:
     Result<> insert_key(Session& session) const;
 
     jobs::NewJob new_;
-    std::string spec_;
-    std::optional<std::string> extra_data_;
-    std::optional<std::string> metadata_;
-    std::optional<std::string> dialect_data_;
-    std::optional<std::string> profile_;
-    std::optional<std::string> queued_data_;
-    std::optional<std::string> webhook_events_;
-    MentionedAssets used_assets_;
-    bool announces_ = false;  // the webhook wants to hear of "queued"
+    SpecTexts texts_;
 };
 
 class CommitChange {
@@ -48,14 +40,9 @@ public:
 private:
     Result<> update_job(Session& session, std::int64_t number) const;
     Result<> write_result(Session& session, std::int64_t number, bool had_result) const;
-    bool has_result() const { return failure_ || outputs_ || ui_outputs_ || usage_; }
 
     jobs::Change change_;
-    std::optional<std::string> failure_;
-    std::optional<std::string> outputs_;
-    std::optional<std::string> ui_outputs_;
-    std::optional<std::string> usage_;
-    std::optional<std::string> event_data_;
+    ResultTexts texts_;
 };
 
 }  // namespace comfyd::ledger::sqlite

@@ -1,54 +1,22 @@
-// A write that waits in the writer's queue together with the coroutine that awaits it.
-//
-// Asio's handlers differ in type and move only, so each is kept behind this small interface. An
-// operation is made on the awaiting executor, executed on the writer thread, and completed on the
-// awaiting executor again, which it keeps running until then. One that is destroyed without being
-// completed destroys the waiting coroutine.
+// A write that waits in the writer's queue: see ledger/awaited.hpp.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "base/error.hpp"
-#include "base/task.hpp"
+#include "ledger/awaited.hpp"
 #include "ledger/sqlite/session.hpp"
 
 namespace comfyd::ledger::sqlite {
 
-class Operation {
+class Operation : public Awaited {
 public:
-    Operation(Executor executor, std::size_t bytes)
-        : executor_(executor),
-          guard_(executor),
-          bytes_(bytes),
-          made_at_(std::chrono::steady_clock::now()) {}
-    virtual ~Operation() = default;
-    Operation(const Operation&) = delete;
-    Operation& operator=(const Operation&) = delete;
-
+    using Awaited::Awaited;
     // A failure of storage, which fails the whole batch, is returned; any other outcome is kept for
     // complete().
     virtual Result<> execute(Session& session) = 0;
-    virtual void set_failed(const Error& error) = 0;
-    // Resumes the coroutine, on its executor.
-    virtual void complete(std::unique_ptr<Operation> self) = 0;
-
-    Executor executor() const { return executor_; }
-    std::size_t bytes() const { return bytes_; }
-    std::chrono::steady_clock::time_point made_at() const { return made_at_; }
-
-private:
-    Executor executor_;
-    boost::asio::executor_work_guard<Executor> guard_;
-    std::size_t bytes_;
-    std::chrono::steady_clock::time_point made_at_;
 };
 
 inline bool is_storage_failure(Code code) {
@@ -71,7 +39,7 @@ public:
         return {};
     }
     void set_failed(const Error& error) override { outcome_.emplace(fail(error)); }
-    void complete(std::unique_ptr<Operation> self) override {
+    void complete(std::unique_ptr<Awaited> self) override {
         Handler handler = std::move(handler_);
         Result<Value> outcome = std::move(*outcome_);
         self.reset();

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "ledger/codec.hpp"
 #include "ledger/sqlite/asset_store.hpp"
 #include "ledger/sqlite/asset_uses.hpp"
-#include "ledger/sqlite/codec.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/schema.hpp"
 
@@ -203,16 +203,6 @@ Result<bool> give_pages_back(Database& db) {
 }
 
 }  // namespace
-
-void LooseBlobs::add(std::string hash) {
-    const Lock lock(mutex_);
-    hashes_.push_back(std::move(hash));
-}
-
-std::vector<std::string> LooseBlobs::take() {
-    const Lock lock(mutex_);
-    return std::exchange(hashes_, {});
-}
 
 Result<jobs::Purged> PurgeJobs::operator()(Session& session) {
     const int count = std::max(1, limit);

@@ -5,11 +5,8 @@
 // a round and hold up nobody.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "base/mutex.hpp"
 #include "jobs/ledger.hpp"
+#include "ledger/loose_blobs.hpp"
 #include "ledger/sqlite/session.hpp"
 
 namespace comfyd::ledger::sqlite {
@@ -20,17 +17,6 @@ inline constexpr char kFindEnded[] =
     "SELECT " COMFYD_ENDED_COLUMNS
     " FROM jobs INDEXED BY jobs_ended WHERE state >= 3 AND finished_at < ? AND "
     "(finished_at, id) > (?, ?) ORDER BY finished_at, id LIMIT ?";
-
-// Hashes of records that went with their jobs, for whoever removes the files. Any thread.
-class LooseBlobs {
-public:
-    void add(std::string hash);
-    std::vector<std::string> take();
-
-private:
-    Mutex mutex_;
-    std::vector<std::string> hashes_ COMFYD_GUARDED_BY(mutex_);
-};
 
 // The last job that a round has looked at.
 struct PurgeCursor {

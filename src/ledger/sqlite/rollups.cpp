@@ -121,18 +121,8 @@ Result<> Rollups::prepare(Database& db) {
 }
 
 void Rollups::add(jobs::StatsEntry entry) {
-    if (entry.key.hour != hour_) {
-        hour_ = entry.key.hour;
-        known_.clear();
+    if (names_.bound(entry.key)) {
         may_have_old_ = true;
-    }
-    if (!entry.key.workflow.empty()) {
-        auto& known = known_[entry.key.tenant];
-        if (known.size() < kRollupWorkflowsMax) {
-            known.insert(entry.key.workflow);
-        } else if (!known.contains(entry.key.workflow)) {
-            entry.key.workflow = kRollupOthers;
-        }
     }
     changes_[std::move(entry.key)].add(entry.totals);
 }

@@ -1,25 +1,20 @@
 // The table of sums over ended jobs, by hour, tenant, workflow and worker: see jobs/stats.hpp.
 //
 // Rollups collects what the changes of a batch add and writes each row once per transaction. Lives
-// on the writer thread as long as the writer. The number of rows of an hour is bounded: of a tenant
-// that names more workflows than kRollupWorkflowsMax the others share one row.
+// on the writer thread as long as the writer.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "jobs/stats.hpp"
+#include "ledger/rollup_names.hpp"
 #include "ledger/sqlite/database.hpp"
 
 namespace comfyd::ledger::sqlite {
-
-inline constexpr std::size_t kRollupWorkflowsMax = 200;  // of a tenant in an hour
-inline constexpr char kRollupOthers[] = "(others)";
 
 class Rollups {
 public:
@@ -35,8 +30,7 @@ private:
     Result<> drop_old(Database& db, Time now);
 
     std::map<jobs::StatsKey, jobs::Totals> changes_;
-    Time hour_{};                                         // that known_ is of
-    std::map<std::string, std::set<std::string>> known_;  // workflows by tenant
+    RollupNames names_;
     bool may_have_old_ = true;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/id.hpp"
 #include "ledger/sqlite/asset_uses.hpp"
+#include "ledger/workflow_refusals.hpp"
 
 namespace comfyd::ledger::sqlite {
 namespace {
@@ -119,26 +120,6 @@ Result<std::optional<Row>> find_row(Database& db, const jobs::WorkflowName& of) 
     return row;
 }
 
-tl::unexpected<Error> no_workflow(const std::string& name) {
-    return fail(Code::not_found, "there is no workflow named '" + name + "'");
-}
-
-Result<> check_tag(
-    const std::string& name, const std::string& current, const std::optional<std::string>& expected
-) {
-    if (!expected || *expected == current) {
-        return {};
-    }
-    return fail(
-        Code::conflict,
-        expected->empty() ? "there is a workflow named '" + name + "' already"
-        : current.empty()
-            ? "the workflow '" + name + "' is not there any more"
-            : "the workflow '" + name + "' was changed meanwhile: read it and change it again",
-        {{"current_tag", current}}
-    );
-}
-
 // The row of a change that needs one.
 Result<Row> get_row(
     Database& db, const jobs::WorkflowName& of, const std::optional<std::string>& expected_tag
@@ -148,7 +129,7 @@ Result<Row> get_row(
         return fail(std::move(row.error()));
     }
     if (!*row) {
-        return no_workflow(of.name);
+        return fail(no_workflow(of.name));
     }
     if (auto checked = check_tag(of.name, (*row)->workflow.tag, expected_tag); !checked) {
         return fail(std::move(checked.error()));
@@ -162,11 +143,7 @@ Result<Row> add_row(Session& session, const jobs::WorkflowName& of) {
         return fail(names.error());
     }
     if (*names >= static_cast<std::int64_t>(jobs::kWorkflowNamesMax)) {
-        return fail(
-            Code::conflict,
-            "there are " + std::to_string(*names) +
-                " named workflows, which is as many as there can be: delete one first"
-        );
+        return fail(too_many_workflows(*names));
     }
     Row row;
     row.workflow.name = of.name;
@@ -243,12 +220,6 @@ Result<bool> has_version(Database& db, std::int64_t number, int version) {
     return query.bind(number, version).next();
 }
 
-tl::unexpected<Error> no_version(const std::string& name, int version) {
-    return fail(
-        Code::not_found, "the workflow '" + name + "' has no version " + std::to_string(version)
-    );
-}
-
 Result<std::vector<std::string>> find_names(
     Database& db, const std::string& tenant, const std::string& after, int limit
 ) {
@@ -280,12 +251,7 @@ Result<jobs::WorkflowSaved> SaveWorkflow::operator()(Session& session) {
     }
     if (*found &&
         (*found)->workflow.version_count >= static_cast<int>(jobs::kWorkflowVersionsMax)) {
-        return fail(
-            Code::conflict,
-            "the workflow '" + save.of.name + "' has " +
-                std::to_string((*found)->workflow.version_count) +
-                " versions, which is as many as there can be: delete some that are not used"
-        );
+        return fail(too_many_versions(save.of.name, (*found)->workflow.version_count));
     }
     Row row;
     if (*found) {
@@ -311,9 +277,7 @@ Result<jobs::NamedWorkflow> SetWorkflowLabel::operator()(Session& session) {
     auto& labels = row->workflow.labels;
     if (!version) {
         if (labels.erase(label) == 0) {
-            return fail(
-                Code::not_found, "the workflow '" + of.name + "' has no label '" + label + "'"
-            );
+            return fail(no_label(of.name, label));
         }
         auto removed = Query(session.db, kRemoveLabel).bind(row->number, label).run();
         if (!removed) {
@@ -325,14 +289,10 @@ Result<jobs::NamedWorkflow> SetWorkflowLabel::operator()(Session& session) {
             return fail(exists.error());
         }
         if (!*exists) {
-            return no_version(of.name, *version);
+            return fail(no_version(of.name, *version));
         }
         if (!labels.contains(label) && labels.size() >= jobs::kWorkflowLabelsMax) {
-            return fail(
-                Code::conflict,
-                "the workflow '" + of.name + "' has " + std::to_string(labels.size()) +
-                    " labels, which is as many as there can be: delete one first"
-            );
+            return fail(too_many_labels(of.name, labels.size()));
         }
         auto set = Query(session.db, kSetLabel).bind(row->number, label, *version).run();
         if (!set) {
@@ -356,23 +316,15 @@ Result<jobs::NamedWorkflow> RemoveWorkflowVersion::operator()(Session& session) 
         return fail(exists.error());
     }
     if (!*exists) {
-        return no_version(of.name, version);
+        return fail(no_version(of.name, version));
     }
     for (const auto& [label, number] : row->workflow.labels) {
         if (number == version) {
-            return fail(
-                Code::conflict,
-                "the label '" + label + "' points to version " + std::to_string(version) +
-                    ": move or delete the label first"
-            );
+            return fail(label_points_to(label, version));
         }
     }
     if (row->workflow.version_count == 1) {
-        return fail(
-            Code::conflict,
-            "version " + std::to_string(version) + " is the only one of '" + of.name +
-                "': delete the workflow instead"
-        );
+        return fail(only_version(of.name, version));
     }
     if (auto dropped = drop_uses(session.db, row->number, version); !dropped) {
         return fail(std::move(dropped.error()));

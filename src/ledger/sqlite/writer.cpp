@@ -6,8 +6,6 @@
 #include <exception>
 #include <string>
 
-#include <boost/asio/post.hpp>
-
 #include "base/log.hpp"
 #include "ledger/sqlite/schema.hpp"
 
@@ -162,7 +160,7 @@ void Writer::enqueue(std::unique_ptr<Operation> operation, Urgency urgency) {
         operation->set_failed(*refusal);
         Batch batch;
         batch.push_back(std::move(operation));
-        resume(std::move(batch));
+        resume_all(std::move(batch));
     }
 }
 
@@ -174,7 +172,7 @@ void Writer::run() {
             continue;
         }
         commit(batch);
-        resume(std::exchange(batch, {}));
+        resume_all(std::exchange(batch, {}));
         checkpoint_if_long(false);
     }
     if (db_ && log_pages_ > 0) {
@@ -296,24 +294,6 @@ void Writer::note_outcome(const Batch& batch, const Result<>& outcome) {
         );
     } else if (is_recovered) {
         log::info("the ledger can write again");
-    }
-}
-
-void Writer::resume(Batch batch) {
-    while (!batch.empty()) {
-        const Executor executor = batch.front()->executor();
-        Batch same;
-        Batch others;
-        for (auto& operation : batch) {
-            (operation->executor() == executor ? same : others).push_back(std::move(operation));
-        }
-        batch = std::move(others);
-        boost::asio::post(executor, [same = std::move(same)]() mutable {
-            for (auto& operation : same) {
-                Operation& target = *operation;
-                target.complete(std::move(operation));
-            }
-        });
     }
 }
 

@@ -69,7 +69,6 @@ private:
     void commit(Batch& batch);
     Result<> try_commit(Batch& batch);
     void note_outcome(const Batch& batch, const Result<>& outcome);
-    static void resume(Batch batch);
     Result<> connect();
     void probe();
     void checkpoint_if_long(bool is_idle);
@@ -114,23 +113,16 @@ Task<Result<typename Work::Value>> Writer::write_behind(Work work) {
 
 template <class Work>
 Task<Result<typename Work::Value>> Writer::await_write(Work work, Urgency urgency) {
-    using Value = typename Work::Value;
-    constexpr boost::asio::use_awaitable_t<Executor> kAwait{};
-    auto initiate = [this, urgency](auto handler, Work moved) {
-        using Handler = decltype(handler);
-        const Executor executor = boost::asio::get_associated_executor(handler);
-        enqueue(
-            std::make_unique<AwaitedOperation<Work, Handler>>(
-                executor, std::move(moved), std::move(handler)
-            ),
-            urgency
-        );
-    };
-    auto outcome = co_await boost::asio::
-        async_initiate<const boost::asio::use_awaitable_t<Executor>, void(Result<Value>)>(
-            std::move(initiate), kAwait, std::move(work)
-        );
-    co_return outcome;
+    return await_operation<typename Work::Value>(
+        [this, urgency, work = std::move(work)](Executor executor, auto handler) mutable {
+            enqueue(
+                std::make_unique<AwaitedOperation<Work, decltype(handler)>>(
+                    executor, std::move(work), std::move(handler)
+                ),
+                urgency
+            );
+        }
+    );
 }
 
 }  // namespace comfyd::ledger::sqlite

@@ -1,0 +1,132 @@
+// One transaction of many writes: rows of the same kind from all of them go by one statement.
+//
+// Writes join it, it is run, and then each concludes what became of it. What is refused (a
+// conflict, a taken key) writes no row and disturbs nobody: all that follows from a job's change is
+// written only where that job's row was written by this very transaction. Hence the same batch may
+// be sent again when its answer was lost.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/time.hpp"
+#include "jobs/ledger.hpp"
+#include "jobs/stats.hpp"
+#include "jobs/term.hpp"
+#include "ledger/postgres/connection.hpp"
+#include "ledger/rollup_names.hpp"
+
+namespace comfyd::ledger::postgres {
+
+inline constexpr Millis kIdempotencyKeyLife = std::chrono::hours(24);
+
+// The numbers in counters.kind.
+enum class CounterKind { jobs = 0, outbox = 1 };
+
+struct Circumstances {
+    Time now;
+    int slot = 0;                      // of this node's counters
+    std::optional<jobs::Term> term{};  // under which it writes
+    bool is_again = false;             // the answer to an earlier attempt was lost
+    RollupNames* names = nullptr;      // of the writer
+};
+
+// What refuses the transaction when the term has ended, and keeps others from taking the lead until
+// it is through.
+Statement fence(const jobs::Term& term);
+
+// Rows of one statement, a column each.
+class Table {
+public:
+    explicit Table(std::initializer_list<Oid> columns);
+    template <class... Values>
+    void add(const Values&... values) {
+        std::size_t column = 0;
+        (columns_[column++].add(values), ...);
+    }
+    bool empty() const { return columns_.front().size() == 0; }
+    int size() const { return columns_.front().size(); }
+    // Behind them come what is the same for all rows.
+    Statement statement(const char* sql, std::vector<Value> behind = {}) const;
+
+private:
+    std::vector<Array> columns_;
+};
+
+class Batch {
+public:
+    explicit Batch(Circumstances circumstances);
+
+    // A statement of one write alone; the place of its answer.
+    std::size_t add(Statement statement);
+    const Rows& answer(std::size_t place) const { return own_answers_.at(place); }
+
+    Statements statements() const;
+    void read(std::vector<Rows> answers);
+
+    // What follows from a job's change, whether it was made or changed.
+    void add_event(const jobs::Event& event, const std::optional<std::string>& data);
+    void add_delivery(const jobs::Event& event);
+    void add_outputs(const jobs::Job& job, Time now);
+    void add_stats(const JobId& job, jobs::StatsEntry entry);
+
+    const Circumstances at;
+    Table keys{kText, kText, kUuid, kText, kText};
+    Table new_jobs;
+    Table specs{kUuid, kInteger, kText, kText, kText, kText, kText, kText, kText, kText};
+    Table changes;
+    Table job_assets{kUuid, kText};
+    Table events{kUuid, kInteger, kInteger, kInteger, kInteger, kText};
+    Table deliveries{kUuid, kInteger, kInteger, kText, kInteger};
+    Table results{kUuid, kText, kText, kText, kText};
+    Table no_results{kUuid};
+    Table outputs{kUuid, kUuid, kText, kText, kInteger, kText, kText, kInteger};
+    Table contents{kUuid, kText, kBytes};
+    Table output_hashes{kText};
+    Table reused_hashes{kText};
+    Table stats;
+
+    std::unordered_set<JobId> touched;     // jobs: one of a kind in a batch
+    std::unordered_set<std::string> held;  // idempotency keys
+    std::unordered_set<JobId> made;        // after read()
+    std::unordered_set<JobId> changed;
+
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+
+private:
+    bool begins_hour_ = false;  // of the sums
+    Statements own_;
+    std::vector<Rows> own_answers_;
+};
+
+// A write that shares a transaction with others.
+class Write {
+public:
+    virtual ~Write() = default;
+    virtual std::size_t bytes() const = 0;
+    // False: another one in it is in its way; it waits for the next.
+    virtual bool join(Batch& batch) = 0;
+    virtual void conclude(const Batch& batch) = 0;
+    // Asked afterwards, when it did not say.
+    virtual Statements question(const Circumstances& at) { return (void)at, Statements(); }
+    virtual void hear(const Circumstances& at, const std::vector<Rows>& answers) {
+        (void)at, (void)answers;
+    }
+    virtual bool is_decided() const = 0;
+    virtual void refuse(const Error& error) = 0;
+};
+
+template <class T>
+class WriteOf : public Write {
+public:
+    using Value = T;
+    bool is_decided() const override { return outcome.has_value(); }
+    void refuse(const Error& error) override { outcome.emplace(fail(error)); }
+
+    std::optional<Result<T>> outcome;
+};
+
+}  // namespace comfyd::ledger::postgres

@@ -1,0 +1,45 @@
+// Removes ended jobs with all that is stored of them.
+//
+// A job that is needed still is passed over; the cursor remembers how far a round has come, so that
+// those who stay are looked at once in a round and hold up nobody.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "jobs/ledger.hpp"
+#include "ledger/loose_blobs.hpp"
+#include "ledger/postgres/procedure.hpp"
+
+namespace comfyd::ledger::postgres {
+
+// The last job that a round has looked at.
+struct PurgeCursor {
+    Time finished_at{};
+    JobId job{};
+};
+
+class PurgeJobs final : public ProcedureOf<jobs::Purged> {
+public:
+    PurgeJobs(Time before, int limit, PurgeCursor& cursor, LooseBlobs& loose)
+        : before_(before), limit_(limit), cursor_(cursor), loose_(loose) {}
+    Task<Done> run(Transaction& transaction) override;
+
+private:
+    Time before_;
+    int limit_;
+    PurgeCursor& cursor_;  // of the ledger; used here only
+    LooseBlobs& loose_;
+};
+
+class DiscardJob final : public ProcedureOf<void> {
+public:
+    DiscardJob(JobId id, LooseBlobs& loose) : id_(id), loose_(loose) {}
+    Task<Done> run(Transaction& transaction) override;
+
+private:
+    JobId id_;
+    LooseBlobs& loose_;
+};
+
+}  // namespace comfyd::ledger::postgres

@@ -1,0 +1,75 @@
+#include "ledger/postgres/readers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ledger/postgres/settings.hpp"
+
+namespace comfyd::ledger::postgres {
+
+Readers::Readers(Executor executor, std::string conninfo, Millis connect_timeout, std::size_t count)
+    : executor_(executor), conninfo_(std::move(conninfo)), connect_timeout_(connect_timeout) {
+    for (std::size_t i = 0; i < count; ++i) {
+        places_.push_back(std::make_unique<Place>(executor));
+    }
+}
+
+void Readers::close() {
+    is_closed_ = true;
+    for (const auto& place : places_) {
+        place->connection.reset();
+    }
+}
+
+Readers::Place& Readers::least_busy() {
+    return **std::min_element(places_.begin(), places_.end(), [](const auto& a, const auto& b) {
+        return a->waiting < b->waiting;
+    });
+}
+
+Task<Result<std::shared_ptr<Connection>>> Readers::connection_of(Place& place) {
+    while (place.is_connecting) {
+        co_await place.connected.wait();
+    }
+    if (is_closed_) {
+        co_return fail(Code::shutting_down, "comfyd is stopping; send the request again later");
+    }
+    if (place.connection && !place.connection->is_broken()) {
+        co_return place.connection;
+    }
+    place.is_connecting = true;
+    auto opened = co_await open_reading(executor_, conninfo_, connect_timeout_);
+    place.is_connecting = false;
+    place.connected.notify();
+    if (!opened) {
+        co_return fail(std::move(opened.error()));
+    }
+    place.connection = std::move(*opened);
+    co_return place.connection;
+}
+
+Task<Result<std::vector<Rows>>> Readers::read(Statements statements) {
+    constexpr int kAttempts = 2;
+    Result<std::vector<Rows>> outcome = std::vector<Rows>();
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+        Place& place = least_busy();
+        place.waiting += 1;
+        auto connection = co_await connection_of(place);
+        if (!connection) {
+            place.waiting -= 1;
+            co_return fail(std::move(connection.error()));
+        }
+        auto answers = co_await (*connection)->run(statements);
+        place.waiting -= 1;
+        if (answers) {
+            co_return std::move(*answers);
+        }
+        outcome = fail(answers.error().to_error());
+        if (!answers.error().is_broken || is_closed_) {
+            break;
+        }
+    }
+    co_return outcome;
+}
+
+}  // namespace comfyd::ledger::postgres

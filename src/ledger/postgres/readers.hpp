@@ -1,0 +1,40 @@
+// Connections for reads: a handful, each of which answers many at once. One executor.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/task.hpp"
+#include "ledger/postgres/connection.hpp"
+
+namespace comfyd::ledger::postgres {
+
+class Readers {
+public:
+    Readers(Executor executor, std::string conninfo, Millis connect_timeout, std::size_t count);
+
+    // Over the least busy connection. Tried once more where that one was broken.
+    Task<Result<std::vector<Rows>>> read(Statements statements);
+    void close();
+
+private:
+    struct Place {
+        explicit Place(Executor executor) : connected(executor) {}
+        std::shared_ptr<Connection> connection;
+        bool is_connecting = false;
+        Signal connected;
+        std::size_t waiting = 0;
+    };
+    Task<Result<std::shared_ptr<Connection>>> connection_of(Place& place);
+    Place& least_busy();
+
+    const Executor executor_;
+    const std::string conninfo_;
+    const Millis connect_timeout_;
+    bool is_closed_ = false;
+    std::vector<std::unique_ptr<Place>> places_;
+};
+
+}  // namespace comfyd::ledger::postgres

@@ -1,0 +1,129 @@
+// Storage in a PostgreSQL database that any number of nodes share. Writes are grouped: whatever has
+// queued up goes to the server in one pipeline and is one transaction, then all who waited are
+// resumed, each on its own executor. Reads go over connections of their own and see every write
+// that returned before them. A thread of its own ("ledger") owns all connections; nothing here
+// waits on the calling thread but open() and stop().
+//
+// A server that is gone is looked for again until it is there: writes wait for it, for a while, and
+// nothing is written twice.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ledger/storage.hpp"
+
+namespace comfyd::ledger {
+
+class PostgresLedger final : public Storage, public jobs::SharedLedger, public cluster::Leases {
+public:
+    struct Options {
+        std::string url;  // postgres://…, as libpq reads it; what it leaves open is set for speed
+        std::size_t queue_bytes_max =
+            64ULL * 1024 * 1024;        // of writes that wait; new jobs above it: Code::queue_full
+        Millis probe_interval{1'000};   // between attempts to connect while nobody writes
+        Millis patience{10'000};        // of a write for a server that is gone
+        Millis connect_timeout{5'000};  // of all hosts together
+        std::size_t readers = 4;        // connections
+    };
+
+    // Makes or migrates the tables, while other nodes wait. Code::config_invalid,
+    // Code::storage_unavailable, Code::schema_too_new. `clock` outlives the ledger.
+    static Result<std::unique_ptr<PostgresLedger>> open(Options options, Clock& clock);
+    // Finishes what is queued and closes.
+    ~PostgresLedger() override;
+
+    void stop() override;
+    Result<> healthy() const override;
+    StorageStats storage_stats() const override;
+    jobs::SharedLedger* shared() override { return this; }
+    cluster::Leases* leases() override { return this; }
+
+    Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override;
+    Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override;
+    Task<Result<std::optional<jobs::Job>>> find_reusable(std::string tenant, std::string reuse_key)
+        override;
+    Task<Result<>> commit(jobs::Change change) override;
+    Task<Result<std::optional<jobs::Job>>> find(JobId id) override;
+    Task<Result<std::optional<jobs::Spec>>> find_spec(JobId id) override;
+    Task<Result<jobs::Page>> list(jobs::ListQuery query) override;
+    Task<Result<std::vector<jobs::Event>>> events(JobId id, std::uint64_t after) override;
+    Task<Result<jobs::WebhookStatus>> webhook_status(JobId id) override;
+    Task<Result<jobs::StateCounts>> counts(std::optional<std::string> tenant) override;
+    Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override;
+    Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId> after, int limit)
+        override;
+    Task<Result<jobs::Purged>> purge(Time before, int limit) override;
+    Task<Result<>> discard(JobId id) override;
+
+    Task<Result<jobs::WorkflowSaved>> save_workflow(jobs::WorkflowSave save) override;
+    Task<Result<std::optional<jobs::NamedWorkflow>>> find_workflow(jobs::WorkflowName of) override;
+    Task<Result<std::optional<jobs::WorkflowVersion>>> find_workflow_version(
+        jobs::WorkflowName of, int version
+    ) override;
+    Task<Result<jobs::WorkflowPage>> list_workflows(
+        std::string tenant, std::string after, int limit
+    ) override;
+    Task<Result<jobs::WorkflowVersionPage>> list_workflow_versions(
+        jobs::WorkflowName of, std::optional<int> before, int limit
+    ) override;
+    Task<Result<jobs::NamedWorkflow>> set_workflow_label(
+        jobs::WorkflowName of,
+        std::string label,
+        std::optional<int> version,
+        std::optional<std::string> expected_tag
+    ) override;
+    Task<Result<jobs::NamedWorkflow>> remove_workflow_version(
+        jobs::WorkflowName of, int version, std::optional<std::string> expected_tag
+    ) override;
+    Task<Result<>> remove_workflow(jobs::WorkflowName of, std::optional<std::string> expected_tag)
+        override;
+
+    Task<Result<>> write_note(std::string name, std::string text) override;
+    Task<Result<std::optional<std::string>>> read_note(std::string name) override;
+
+    Task<Result<>> add(assets::Asset asset) override;
+    Task<Result<std::optional<assets::Asset>>> find(AssetId id) override;
+    Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash)
+        override;
+    Task<Result<bool>> remove(AssetId id) override;
+    Task<Result<bool>> is_referenced(std::string hash) override;
+    Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override;
+    Task<Result<std::vector<assets::Asset>>> expired(Time now, int limit) override;
+    std::vector<std::string> take_loose() override;
+
+    Task<Result<std::vector<notify::Delivery>>> due(Time now, int limit) override;
+    Task<Result<std::optional<Time>>> next_due() override;
+    Task<Result<>> delivered(notify::Delivery delivery, Time now) override;
+    Task<Result<>> retry_at(notify::Delivery delivery, Time next_attempt_at, std::string error)
+        override;
+    Task<Result<>> put_aside(notify::Delivery delivery, Time next_attempt_at, std::string why)
+        override;
+    Task<Result<>> give_up(notify::Delivery delivery, Time now, std::string error) override;
+    Task<Result<notify::Outbox::Counts>> counts() override;
+
+    std::unique_ptr<jobs::Ledger> under(jobs::Term term) override;
+    Task<Result<jobs::ArrivalPage>> arrivals(
+        std::string domain, jobs::ArrivalCursor after, int limit
+    ) override;
+    Task<Result<>> wish(jobs::Wish wish) override;
+    Task<Result<std::vector<jobs::Wish>>> wishes(std::string domain, int limit) override;
+    Task<Result<>> drop_wishes(std::vector<std::int64_t> ids) override;
+    Task<Result<std::vector<JobId>>> advanced(std::vector<jobs::Heard> heard) override;
+
+    Task<Result<std::optional<cluster::Taken>>> take(std::string domain, NodeId node) override;
+    Task<Result<>> renew(jobs::Term term, std::uint64_t queued) override;
+    Task<Result<>> resign(jobs::Term term) override;
+    Task<Result<std::vector<cluster::Lease>>> all() override;
+
+private:
+    class Impl;
+    class Led;
+    explicit PostgresLedger(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace comfyd::ledger
