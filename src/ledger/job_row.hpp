@@ -7,7 +7,7 @@
 //   what was asked for: metadata, dialect_data
 //   what came of it: failure, outputs, ui_outputs, usage
 //   j: reuse_key, reused_from, shared_prompt, shared_place
-//   the data of the event that it was made with
+//   the data of the event that it was made with; its domain
 #pragma once
 
 #include <string_view>
@@ -18,7 +18,7 @@
 
 namespace comfyd::ledger {
 
-inline constexpr int kJobColumnCount = 31;
+inline constexpr int kJobColumnCount = 32;
 inline constexpr int kResultColumns = 4;
 
 template <class Row>
@@ -127,7 +127,8 @@ Result<jobs::Job> read_job(const Row& row) {
         }
         job.shared = {*prompt, static_cast<std::size_t>(row.integer(column + 1))};
     }
-    read_standing(row.text(kJobColumnCount - 1), job);
+    read_standing(row.text(kJobColumnCount - 2), job);
+    job.domain = row.text(kJobColumnCount - 1);
     return job;
 }
 

@@ -478,5 +478,8 @@ Task<Result<std::vector<cluster::Lease>>> PostgresLedger::all() {
         [](const Rows& rows) -> Result<std::vector<cluster::Lease>> { return read_leases(rows); }
     );
 }
+void PostgresLedger::on_session_lost(std::function<void()> call) {
+    impl_->writer.on_session_lost(std::move(call));
+}
 
 }  // namespace comfyd::ledger

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -118,6 +119,7 @@ public:
     Task<Result<>> renew(jobs::Term term, std::uint64_t queued) override;
     Task<Result<>> resign(jobs::Term term) override;
     Task<Result<std::vector<cluster::Lease>>> all() override;
+    void on_session_lost(std::function<void()> call) override;
 
 private:
     class Impl;

@@ -18,7 +18,7 @@ namespace comfyd::ledger::postgres {
     "j.cancel_requested, j.sequence, j.revision, j.workflow_id, j.node_count, "                   \
     "j.webhook_events IS NOT NULL, s.metadata, s.dialect_data, r.failure, r.outputs, "            \
     "r.ui_outputs, r.usage, j.reuse_key, j.reused_from, j.shared_prompt, j.shared_place, "        \
-    "s.queued_data"
+    "s.queued_data, j.domain"
 #define COMFYD_PG_JOB_JOINS \
     " JOIN job_specs s ON s.job = j.id LEFT JOIN job_results r ON r.job = j.id "
 

@@ -161,6 +161,9 @@ Task<bool> Writer::connect() {
     if (connection_ && !connection_->is_broken()) {
         co_return true;
     }
+    if (connection_) {
+        tell_session_lost();
+    }
     connection_.reset();
     auto opened = co_await open_writing(executor_, conninfo_, options_.connect_timeout);
     if (!opened) {
@@ -401,6 +404,19 @@ void Writer::note_outcome(const std::optional<Error>& failure) {
         );
     } else if (is_recovered) {
         log::info("the ledger can write again");
+    }
+}
+
+void Writer::on_session_lost(std::function<void()> call) {
+    const Lock lock(mutex_);
+    session_lost_ = std::move(call);
+}
+
+// With the lock: whoever takes the call back has it called no more when that returns.
+void Writer::tell_session_lost() {
+    const Lock lock(mutex_);
+    if (session_lost_) {
+        session_lost_();
     }
 }
 

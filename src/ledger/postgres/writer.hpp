@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -116,6 +117,9 @@ public:
     StorageStats stats() const;
     Result<> healthy() const;
 
+    // Called on the executor when the connection is gone, and with it what its session held.
+    void on_session_lost(std::function<void()> call);
+
 private:
     using Operations = std::vector<std::unique_ptr<Operation>>;
 
@@ -136,6 +140,7 @@ private:
     void settle(Operations& operations);
     void expire(Operations& operations);
     void note_outcome(const std::optional<Error>& failure);
+    void tell_session_lost();
 
     const Executor executor_;
     const std::string conninfo_;
@@ -157,6 +162,7 @@ private:
     bool is_stopping_ COMFYD_GUARDED_BY(mutex_) = false;
     std::optional<Error> failure_ COMFYD_GUARDED_BY(mutex_);  // of the latest write
     StorageStats stats_ COMFYD_GUARDED_BY(mutex_);
+    std::function<void()> session_lost_ COMFYD_GUARDED_BY(mutex_);
 };
 
 template <class Work>

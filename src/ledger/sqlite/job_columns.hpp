@@ -11,7 +11,7 @@
     "j.cancel_requested, j.sequence, j.revision, j.workflow_id, j.node_count, "                   \
     "j.webhook_events IS NOT NULL, d.metadata, d.dialect_data, r.failure, r.outputs, "            \
     "r.ui_outputs, r.usage, j.reuse_key, j.reused_from, j.shared_prompt, j.shared_place, "        \
-    "d.queued_data"
+    "d.queued_data, 'main'"
 // j.result is NULL when there is no result, which saves looking for it.
 #define COMFYD_JOB_JOINS                               \
     " CROSS JOIN job_details d ON d.number = j.number" \
