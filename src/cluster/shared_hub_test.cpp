@@ -247,6 +247,20 @@ TEST_F(SharedHubTest, AListenerMissesNothingWhenTheLeadGoesElsewhere) {
     EXPECT_EQ(listener.stored(), stored(job));
 }
 
+TEST_F(SharedHubTest, WhoLosesTheLeadSaysWhoListensThere) {
+    lead(1);
+    node(2);
+    auto job = make_job();
+    Listener listener(node(1), ledger, job.id);
+    EXPECT_FALSE(node(2).hub.wants_progress(job));
+    lead(2);
+    world.settle();
+    EXPECT_TRUE(node(2).hub.wants_progress(job));
+    change(job);
+    world.settle();
+    EXPECT_EQ(listener.stored(), stored(job));
+}
+
 TEST_F(SharedHubTest, TheLeadMayBeLostAndTakenAgainWhileTheLedgerIsRead) {
     lead(1);
     auto job = make_job();
