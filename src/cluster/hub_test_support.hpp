@@ -98,6 +98,7 @@ struct Node {
           hub(of.executor(), mail, ledger, ledger) {
         hub.start();
         mail.start();
+        bus.start();
         world.settle();
     }
     ~Node() {

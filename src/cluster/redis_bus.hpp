@@ -19,10 +19,6 @@ public:
     RedisBus(Executor executor, redis::Url url, std::string cluster, NodeId self);
     ~RedisBus() override;
 
-    // Both on its executor. start() after listen().
-    void start();
-    Task<> stop();
-
     // For other uses of the server, on its executor.
     redis::Client& client() { return client_; }
     // Every key and channel of the cluster begins so.
@@ -31,6 +27,8 @@ public:
     NodeId self() const override { return self_; }
     Executor executor() const override { return executor_; }
     void listen(Listener listener) override;
+    void start() override;
+    Task<> stop() override;
     void send(NodeId to, std::string message) override;
     void tell_all(std::string message) override;
     bool is_up() const override { return is_up_; }
