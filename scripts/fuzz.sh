@@ -35,6 +35,7 @@ at_once() { # as run()
 at_once prompt "$PWD/tests/data/comfyui/validation"
 at_once convert "$PWD/tests/data/ui-workflows/own"
 at_once messages
+at_once letter "$PWD/tests/data/letters"
 at_once multipart
 at_once binder "$PWD/tests/data/parameters"
 failed=0

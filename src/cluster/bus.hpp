@@ -40,11 +40,11 @@ public:
     virtual NodeId self() const = 0;
     virtual Executor executor() const = 0;
 
-    // Once; before, nothing is heard.
+    // Once, before start().
     virtual void listen(Listener listener) = 0;
-    // Both on its executor; start() after listen().
-    virtual void start() {}
-    virtual Task<> stop() { co_return; }
+    // Both on its executor.
+    virtual void start() = 0;
+    virtual Task<> stop() = 0;
 
     virtual void send(NodeId to, std::string message) = 0;
     // To every node but this one.

@@ -47,9 +47,9 @@ LocalBus::~LocalBus() {
     exchange_.buses_.erase(self_);
 }
 
-void LocalBus::listen(Listener listener) {
-    listener_ = std::move(listener);
-    turn(true);
+Task<> LocalBus::stop() {
+    is_up_ = false;
+    co_return;
 }
 
 void LocalBus::turn(bool is_up) {

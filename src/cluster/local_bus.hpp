@@ -55,8 +55,9 @@ public:
 
     NodeId self() const override { return self_; }
     Executor executor() const override { return exchange_.executor_; }
-    // It is up from now on.
-    void listen(Listener listener) override;
+    void listen(Listener listener) override { listener_ = std::move(listener); }
+    void start() override { turn(true); }
+    Task<> stop() override;
     void send(NodeId to, std::string message) override;
     void tell_all(std::string message) override;
     bool is_up() const override { return is_up_; }

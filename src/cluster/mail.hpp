@@ -49,7 +49,7 @@ public:
     using Handler = std::function<Task<Result<json::value>>(NodeId from, json::value details)>;
     void on_question(std::string question, Handler handler);
 
-    // From now on it is heard.
+    // From now on it is heard. Before the bus is started.
     void start();
     // Questions that are being answered are given up.
     Task<> stop();

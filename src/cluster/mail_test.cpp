@@ -44,6 +44,8 @@ protected:
         two.mail.on_question("take long", take_long);
         one.mail.start();
         two.mail.start();
+        one.bus.start();
+        two.bus.start();
         world.settle();
     }
 

@@ -8,14 +8,14 @@
 namespace comfyd::cluster {
 
 Result<std::unique_ptr<Bus>> make_bus(
-    Executor executor, std::string_view url, std::string cluster, NodeId self
+    Executor executor, const std::string& url, std::string cluster, NodeId self
 ) {
     if (url.empty()) {
         return std::make_unique<NoBus>(executor, self);
     }
     auto parsed = redis::Url::parse(url);
     if (!parsed) {
-        return fail(Code::config_invalid, "events: " + parsed.error().message);
+        return fail(std::move(parsed.error()));
     }
     return std::make_unique<RedisBus>(executor, std::move(*parsed), std::move(cluster), self);
 }

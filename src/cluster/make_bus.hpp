@@ -1,18 +1,17 @@
-// The bus that a URL names.
+// The bus that the configuration asks for.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <string_view>
 
-#include "base/error.hpp"
 #include "cluster/bus.hpp"
 
 namespace comfyd::cluster {
 
-// As redis/url.hpp; empty: none, nodes find what others did in the ledger. Code::config_invalid.
+// `url`: of a Redis (cluster/redis/url.hpp), or empty: nodes find each other's changes by polling.
+// Code::invalid_argument. Whether the server is there shows when the bus is up; it may come later.
 Result<std::unique_ptr<Bus>> make_bus(
-    Executor executor, std::string_view url, std::string cluster, NodeId self
+    Executor executor, const std::string& url, std::string cluster, NodeId self
 );
 
 }  // namespace comfyd::cluster

@@ -14,6 +14,8 @@ public:
     NodeId self() const override { return self_; }
     Executor executor() const override { return executor_; }
     void listen(Listener) override {}
+    void start() override {}
+    Task<> stop() override { co_return; }
     void send(NodeId, std::string) override {}
     void tell_all(std::string) override {}
     bool is_up() const override { return false; }

@@ -87,11 +87,15 @@ SharedHub::Ticks SharedHub::now() const {
 
 void SharedHub::lead_all(bool does) {
     COMFYD_ON(core_);
-    if (leads_all_ && !does) {
-        watched_.doubt_all();
+    if (leads_all_ == does) {
+        return;
     }
-    term_ += does != leads_all_ ? 1 : 0;
     leads_all_ = does;
+    ++term_;
+    if (!does) {
+        watched_.doubt_all();
+        mail_.tell_all(interest());
+    }
 }
 
 // The lead may have been lost and taken again while the ledger was read.
@@ -104,7 +108,8 @@ void SharedHub::watch(const JobId& job, std::shared_ptr<events::Subscription> su
     const bool wants_previews = subscription->options().previews;
     const bool is_new = watched_.add(job, subscription, leads_all_);
     local_.watch(job, std::move(subscription));
-    if ((is_new || wants_previews) && mail_.is_up()) {
+    // While this node leads, nobody else has anything to tell.
+    if ((is_new || wants_previews) && !leads_all_ && mail_.is_up()) {
         Interest more;
         more.is_all = false;
         more.previews = wants_previews;

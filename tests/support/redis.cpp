@@ -28,6 +28,10 @@ bool is_ready(Process& process, std::string_view sign) {
            process.running();
 }
 
+std::string credentials(const std::string& password) {
+    return password.empty() ? "" : ":" + password + "@";
+}
+
 std::string run_client(std::vector<std::string> words) {
     Process process(std::move(words));
     if (process.wait() != 0) {
@@ -79,7 +83,7 @@ bool Redis::try_start() {
         add({"--port", port});
     }
     if (!options_.password.empty()) {
-        add({"--requirepass", options_.password});
+        add({"--requirepass", options_.password, "--masterauth", options_.password});
     }
     if (options_.replica_of != 0) {
         add({"--replicaof", "127.0.0.1", std::to_string(options_.replica_of)});
@@ -94,8 +98,7 @@ std::string Redis::url() const {
     if (options_.tls) {
         return "rediss://localhost:" + port + "?ca=" + certificate_.certificate;
     }
-    const std::string who = options_.password.empty() ? "" : ":" + options_.password + "@";
-    return "redis://" + who + "127.0.0.1:" + port;
+    return "redis://" + credentials(options_.password) + "127.0.0.1:" + port;
 }
 
 void Redis::kill() {
@@ -124,22 +127,17 @@ std::string Redis::command(std::vector<std::string> words) const {
     return run_client(std::move(line));
 }
 
-RedisWithSentinel::RedisWithSentinel()
-    : master_(std::make_unique<Redis>()),
-      replica_(std::make_unique<Redis>(RedisOptions{.replica_of = master_->port()})) {
-    const std::string service = kService;
+RedisWithSentinel::RedisWithSentinel(std::string password)
+    : password_(std::move(password)),
+      master_(std::make_unique<Redis>(RedisOptions{.password = password_})),
+      replica_(std::make_unique<Redis>(
+          RedisOptions{.password = password_, .replica_of = master_->port()}
+      )) {
     for (int tries = 0; tries < kTriesMax; ++tries) {
         port_ = some_port();
-        const std::string settings = folder_.write(
-            "sentinel.conf",
-            "port " + std::to_string(port_) + "\nbind 127.0.0.1\ndir " + folder_.path().string() +
-                "\nsentinel monitor " + service + " 127.0.0.1 " + std::to_string(master_->port()) +
-                " 1\nsentinel down-after-milliseconds " + service +
-                " 500\nsentinel failover-timeout " + service + " 3000\n"
-        );
-        sentinel_ = std::make_unique<Process>(
-            std::vector<std::string>{"redis-server", settings, "--sentinel"}
-        );
+        sentinel_ = std::make_unique<Process>(std::vector<std::string>{
+            "redis-server", folder_.write("sentinel.conf", settings()), "--sentinel"
+        });
         if (is_ready(*sentinel_, "+monitor master")) {
             break;
         }
@@ -156,12 +154,29 @@ RedisWithSentinel::RedisWithSentinel()
     }
 }
 
+std::string RedisWithSentinel::settings() const {
+    const std::string service = kService;
+    std::string text = "port " + std::to_string(port_) + "\nbind 127.0.0.1\ndir " +
+                       folder_.path().string() + "\nsentinel monitor " + service + " 127.0.0.1 " +
+                       std::to_string(master_->port()) + " 1\nsentinel down-after-milliseconds " +
+                       service + " 500\nsentinel failover-timeout " + service + " 3000\n";
+    if (!password_.empty()) {
+        text +=
+            "requirepass " + password_ + "\nsentinel auth-pass " + service + " " + password_ + "\n";
+    }
+    return text;
+}
+
 std::string RedisWithSentinel::url() const {
-    return "redis+sentinel://127.0.0.1:" + std::to_string(port_) + "/" + kService;
+    return "redis+sentinel://" + credentials(password_) + "127.0.0.1:" + std::to_string(port_) +
+           "/" + kService;
 }
 
 std::string RedisWithSentinel::ask(std::vector<std::string> words) const {
     std::vector<std::string> line{"redis-cli", "-p", std::to_string(port_)};
+    if (!password_.empty()) {
+        line.insert(line.end(), {"--no-auth-warning", "-a", password_});
+    }
     line.insert(line.end(), words.begin(), words.end());
     return run_client(std::move(line));
 }

@@ -52,9 +52,10 @@ class RedisWithSentinel {
 public:
     static constexpr const char* kService = "comfyd";
 
-    RedisWithSentinel();
+    // All three ask for the password.
+    explicit RedisWithSentinel(std::string password = {});
 
-    // "redis+sentinel://127.0.0.1:PORT/SERVICE"
+    // "redis+sentinel://127.0.0.1:PORT/SERVICE", with the password.
     std::string url() const;
     Redis& master() { return *master_; }
     Redis& replica() { return *replica_; }
@@ -65,7 +66,9 @@ public:
 
 private:
     std::string ask(std::vector<std::string> words) const;
+    std::string settings() const;
 
+    const std::string password_;
     std::unique_ptr<Redis> master_;
     std::unique_ptr<Redis> replica_;
     TempDir folder_;

@@ -201,8 +201,8 @@ TEST(RedisClient, DoesNotWaitForEverForOneThatAcceptsAndNeverAnswers) {
     EXPECT_FALSE(call.is_up());
 }
 
-TEST(RedisClient, FindsTheMasterBySentinels) {
-    support::RedisWithSentinel redis;
+TEST(RedisClient, FindsTheMasterBySentinelsThatAskForAPassword) {
+    support::RedisWithSentinel redis("s3cret");
     Caller call(redis.url());
     ASSERT_TRUE(call.waits_for_up());
     EXPECT_EQ(call({"ROLE"})->items[0].text, "master");

@@ -21,6 +21,11 @@ Millis spread(Millis pause) {
     );
 }
 
+std::vector<std::string> authentication(const Url& url) {
+    return url.user.empty() ? std::vector<std::string>{"AUTH", url.password}
+                            : std::vector<std::string>{"AUTH", url.user, url.password};
+}
+
 bool is_about_the_password(const std::string& said) {
     return said.starts_with("WRONGPASS") || said.starts_with("NOAUTH") ||
            said.find("AUTH") != std::string::npos;
@@ -181,11 +186,7 @@ Task<Result<Reply>> Line::ask(
 Task<Result<>> Line::introduce(SessionPtr session, Deadline deadline) {
     std::vector<std::vector<std::string>> commands;
     if (!url_.password.empty()) {
-        commands.push_back({"AUTH"});
-        if (!url_.user.empty()) {
-            commands.back().push_back(url_.user);
-        }
-        commands.back().push_back(url_.password);
+        commands.push_back(authentication(url_));
     }
     if (url_.db != 0) {
         commands.push_back({"SELECT", std::to_string(url_.db)});
@@ -238,10 +239,18 @@ Task<Result<Address>> Line::ask_sentinel(Address sentinel, Deadline deadline) {
     if (!session) {
         co_return fail(std::move(session.error()));
     }
-    const auto reply =
-        co_await ask(*session, {"SENTINEL", "get-master-addr-by-name", url_.service}, deadline);
+    const std::vector<std::string> question{"SENTINEL", "get-master-addr-by-name", url_.service};
+    auto reply = co_await ask(*session, question, deadline);
+    if (!reply && reply.error().code == Code::unauthorized && !url_.password.empty()) {
+        // Few sentinels ask for a password, and the others would refuse one.
+        const auto known = co_await ask(*session, authentication(url_), deadline);
+        if (!known) {
+            co_return fail(known.error());
+        }
+        reply = co_await ask(*session, question, deadline);
+    }
     if (!reply) {
-        co_return fail(reply.error());
+        co_return fail(std::move(reply.error()));
     }
     if (reply->items.size() != 2) {
         co_return fail(
