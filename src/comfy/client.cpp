@@ -71,6 +71,19 @@ std::string view_target(const FileName& file) {
            "&type=" + net::percent_encode(file.type);
 }
 
+// What a fence says; nullopt: it is something else.
+std::optional<Error> read_fence(const json::object& answer) {
+    const json::object* error = object_of(answer, "error");
+    const std::string type = error == nullptr ? "" : text_of(*error, "type");
+    if (type == kLowerEpoch) {
+        return Error(Code::lead_lost, "the worker says: " + text_of(*error, "details"));
+    }
+    if (type == kKnownPrompt) {
+        return Error(Code::conflict, "the worker says: " + text_of(*error, "details"));
+    }
+    return std::nullopt;
+}
+
 Error protocol_error(const std::string& what, const std::string& why) {
     return Error(Code::protocol_error, what + " was answered with something unreadable: " + why);
 }
@@ -254,6 +267,10 @@ Task<Result<Accepted>> Client::post_prompt(
     if (response->status == 400 && answer != nullptr) {
         co_return fail(rejection("the worker", std::move(*answer)));
     }
+    if (auto refused =
+            response->status == 409 && answer != nullptr ? read_fence(*answer) : std::nullopt) {
+        co_return fail(std::move(*refused));
+    }
     if (!is_success(response->status)) {
         co_return fail(std::move(other_status));
     }
@@ -274,6 +291,29 @@ Task<Result<Accepted>> Client::post_prompt(
         }
     }
     co_return accepted;
+}
+
+Task<Result<bool>> Client::announce(LeadMark lead) {
+    auto request = make_request("POST", kLeadRoute);
+    request.headers.set("Content-Type", "application/json");
+    request.body = json::serialize(lead.to_json());
+    request.timeout = timeouts_.request;
+    request.response_bytes_max = kAnswerBytesMax;
+    auto response = co_await http_.send(std::move(request));
+    if (!response) {
+        co_return fail(std::move(response.error()));
+    }
+    const auto document = parse_python(response->body);
+    const json::object* answer = document ? document->if_object() : nullptr;
+    if (answer == nullptr) {
+        co_return false;
+    }
+    if (auto refused = read_fence(*answer)) {
+        co_return fail(std::move(*refused));
+    }
+    const auto known = LeadMark::from_json(*answer);
+    co_return is_success(response->status) && known && known->domain == lead.domain &&
+        known->epoch == lead.epoch;
 }
 
 Task<Result<>> Client::interrupt(std::string prompt_id) {

@@ -15,6 +15,7 @@
 
 #include "base/pool.hpp"
 #include "base/task.hpp"
+#include "comfy/fence.hpp"
 #include "comfy/messages.hpp"
 #include "net/client.hpp"
 
@@ -113,8 +114,11 @@ public:
     // nullopt: unknown, waiting or running.
     Task<Result<std::optional<HistoryEntry>>> history(std::string prompt_id);
     // Code::worker_rejected when validation said no; details are {"error", "node_errors"} as the
-    // server wrote them.
+    // server wrote them. Of a server with a fence (comfy/fence.hpp) also Code::lead_lost, and
+    // Code::conflict for a prompt that it has or had already.
     Task<Result<Accepted>> submit(Submission submission);
+    // Says who leads. False: the server has no fence. Code::lead_lost: it knows a higher epoch.
+    Task<Result<bool>> announce(LeadMark lead);
     // The same without queueing anything, where the server has the node pack comfyd.
     Task<Result<Accepted>> validate(Submission submission);
     // The node pack's description of the classes; without members where there is no pack.

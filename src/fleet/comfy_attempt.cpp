@@ -31,6 +31,7 @@ ComfyAttempt::ComfyAttempt(
       listener_(listener),
       stop_(stop),
       owner_of_(std::move(owner_of)),
+      mandate_(current(options_.mandate)),
       wake_(link.executor),
       gone_(link.executor),
       last_message_(Ticks::now()),
@@ -56,10 +57,10 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::run() {
     if (!why) {
         co_return std::move(*result_);
     }
-    if (*why != Code::shutting_down) {
+    if (*why != Code::shutting_down && *why != Code::lead_lost) {
         co_await withdraw();
     }
-    co_return fail(stop_error(*why));
+    co_return fail(lead_lost_ ? *lead_lost_ : stop_error(*why));
 }
 
 Task<> ComfyAttempt::execute() {
@@ -77,7 +78,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     tracker_.emplace(*prompt, times_->expected());
     meter_.emplace(*prompt, link_.shares_gpu);
     if (assignment_.reattach) {
-        auto place = co_await locate();
+        auto place = co_await find_again();
         if (!place) {
             co_return fail(std::move(place.error()));
         }
@@ -322,6 +323,8 @@ Error ComfyAttempt::stop_error(Code why) const {
             return {why, "the worker leaves the fleet; the job is given back"};
         case Code::shutting_down:
             return {why, "comfyd shuts down; the prompt stays on the worker"};
+        case Code::lead_lost:
+            return {why, "this node does not lead any more; the prompt stays on the worker"};
         default:
             return {why, "the job was cancelled while it ran"};
     }

@@ -45,9 +45,14 @@ struct ComfyLink {
     std::string gpu_type{};  // once it is known
     double gpu_second_usd = 0;
     bool shares_gpu = false;
-    bool is_engine = false;                   // our own: it knows tenants and has no GPU
+    bool is_engine = false;         // our own: it knows tenants and has no GPU
+    std::uint64_t known_epoch = 0;  // that its fence has heard of since it came up; 0: none
     std::function<void()> look_at_machine{};  // its memory is in use now
 };
+
+// Tells the worker's fence of the mandate's epoch. False: it has none, or there is no mandate.
+// Code::lead_lost: it knows a higher one.
+Task<Result<bool>> announce(ComfyLink& link, MandatePtr mandate);
 
 // Why a worker cannot be given anything more although it answers.
 struct Blockage {
@@ -117,6 +122,8 @@ private:
     bool place_outputs(json::object& prompt) const;
     json::object extra_data() const;
 
+    // Where the prompt is that was sent before; absent only when nobody will send it any more.
+    Task<Result<Place>> find_again();
     Task<Result<>> submit(json::object prompt);
     Task<Result<>> submit_text(std::string text);
     // Looks where the prompt is after a submission without a clear answer. True: the worker has it.
@@ -158,6 +165,9 @@ private:
     Task<> push_until_gone();
     Task<Result<Place>> push_out(Ticks::time_point& interrupted_at);
     Error stop_error(Code why) const;
+    Result<> may_send() const { return fleet::may_send(options_.mandate, mandate_); }
+    // What is told to whom by a Code::lead_lost.
+    Error lose_lead(Error error) const;
 
     ComfyLink& link_;
     const FleetOptions& options_;
@@ -166,6 +176,7 @@ private:
     jobs::AttemptListener& listener_;
     jobs::StopRequest& stop_;
     OwnerOf owner_of_;
+    const MandatePtr mandate_;
     Signal wake_;
     Signal gone_;  // withdrawn from the worker
 
@@ -175,6 +186,7 @@ private:
     std::optional<Result<jobs::AttemptResult>> result_;
     std::optional<comfy::HistoryEntry> entry_;
     std::optional<Blockage> blockage_;
+    std::optional<Error> lead_lost_;           // before the prompt was taken back
     std::vector<std::string> reused_uploads_;  // names of inputs that were not sent again
     std::vector<UiItem> made_;                 // results that were told of while it ran
     std::vector<UiItem> sent_pictures_;        // results that came as messages, not as files

@@ -89,6 +89,7 @@ Task<Result<>> ComfyMachine::come_up() {
         co_return refreshed;
     }
     co_await clear_orphans();
+    co_await announce_lead();
     if (socket_number_ == 0) {
         co_await socket_changed_.wait_for(options_.socket_wait);
     }
@@ -167,7 +168,10 @@ Task<> ComfyMachine::clear_orphans() {
     }
     const auto orphans = std::exchange(orphans_, {});
     for (const std::string& prompt : orphans) {
-        Result<> removed;
+        Result<> removed = may_send(options_.mandate, current(options_.mandate));
+        if (!removed) {
+            co_return;  // whoever leads now knows what is wanted there
+        }
         if (queue->is_pending(prompt)) {
             removed = co_await link_.client.delete_queued(prompt);
         } else if (queue->is_running(prompt)) {
@@ -176,6 +180,15 @@ Task<> ComfyMachine::clear_orphans() {
         if (!removed) {
             log::debug("orphan not removed", {{"worker", id_}, {"error", removed.error().message}});
         }
+    }
+}
+
+// Early, so that no prompt of an earlier leader is taken any more where there is a fence.
+Task<> ComfyMachine::announce_lead() {
+    const MandatePtr mandate = current(options_.mandate);
+    auto known = co_await announce(link_, mandate);
+    if (!known && known.error().code == Code::lead_lost) {
+        mandate->refused();
     }
 }
 
@@ -202,6 +215,7 @@ void ComfyMachine::go_down(std::string reason) {
     known_.state = State::down;
     known_.last_error = std::move(reason);
     link_.uploaded.clear();
+    link_.known_epoch = 0;
     report();
     if (was_down) {
         return;
@@ -262,6 +276,7 @@ Task<> ComfyMachine::keep_socket() {
             socket_number_ = 0;
             events_.reset();
             link_.uploaded.clear();
+            link_.known_epoch = 0;
             for (const auto& [prompt, attempt] : attempts_) {
                 attempt->on_socket_lost();
             }

@@ -191,6 +191,9 @@ Task<bool> ComfyMachine::has_input(std::string name) {
 Task<Result<>> ComfyMachine::free_memory(bool models, bool results) {
     COMFYD_ON(parts_.executor);
     const auto self = shared_from_this();
+    if (auto may = may_send(options_.mandate, current(options_.mandate)); !may) {
+        co_return may;
+    }
     auto freed = co_await link_.client.free(models, results);
     co_return freed;
 }

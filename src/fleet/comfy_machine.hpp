@@ -131,6 +131,7 @@ private:
     Task<Result<>> refresh_classes();
     Task<Result<>> check_blockage();
     Task<> clear_orphans();
+    Task<> announce_lead();
     void note_failure(const Error& error);
     void go_down(std::string reason);
     Millis next_check();

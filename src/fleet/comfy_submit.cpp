@@ -113,6 +113,10 @@ bool ComfyAttempt::place_outputs(json::object& prompt) const {
 json::object ComfyAttempt::extra_data() const {
     json::object data = assignment_.extra_data;
     data.erase(comfy::kOwnerKey);
+    data.erase(comfy::kLeadKey);
+    if (mandate_) {
+        data[comfy::kLeadKey] = comfy::LeadMark{mandate_->domain, mandate_->epoch}.to_json();
+    }
     if (const std::string owner = options_.folders.of_outputs(assignment_.tenant);
         link_.is_engine && !owner.empty()) {
         data[comfy::kOwnerKey] = owner;
@@ -130,6 +134,9 @@ comfy::FileName ComfyAttempt::on_worker(comfy::FileName file) const {
 
 Task<Result<>> ComfyAttempt::submit_text(std::string text) {
     for (int tried = 0; tried < kSubmissionsMax; ++tried) {
+        if (auto may = may_send(); !may) {
+            co_return may;
+        }
         sent_ = true;
         auto answer = co_await link_.client.submit(comfy::Submission{
             prompt_id_,
@@ -151,6 +158,15 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
             co_return Result<>();
         }
         const Code code = answer.error().code;
+        if (code == Code::lead_lost) {
+            sent_ = false;
+            co_return fail(lose_lead(std::move(answer.error())));
+        }
+        if (code == Code::conflict) {
+            // Sent by whom led before, or by us without an answer.
+            accepted_ = reattached_ = true;
+            co_return Result<>();
+        }
         if (code == Code::worker_rejected || comfy::is_refused(answer.error())) {
             sent_ = false;
             co_return fail(

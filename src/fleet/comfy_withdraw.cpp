@@ -56,6 +56,12 @@ Task<> ComfyAttempt::push_until_gone() {
     bool abandoned = false;
     while (!abandoned) {
         auto place = co_await push_out(interrupted_at);
+        if (!place && place.error().code == Code::lead_lost) {
+            lead_lost_ = std::move(place.error());
+            orphaned_ = false;  // another node looks after it
+            gone_.notify();
+            co_return;
+        }
         refusals = !place && comfy::is_refused(place.error()) ? refusals + 1 : 0;
         absences = place && *place == Place::absent ? absences + 1 : 0;
         // A submission whose answer never came may still arrive: that takes two looks.
@@ -80,6 +86,9 @@ Task<Result<ComfyAttempt::Place>> ComfyAttempt::push_out(Ticks::time_point& inte
     }
     if (queue->is_pending(prompt_id_)) {
         accepted_ = true;
+        if (auto may = may_send(); !may) {
+            co_return fail(std::move(may.error()));
+        }
         auto deleted = co_await link_.client.delete_queued(prompt_id_);
         if (!deleted) {
             co_return fail(std::move(deleted.error()));
@@ -91,6 +100,9 @@ Task<Result<ComfyAttempt::Place>> ComfyAttempt::push_out(Ticks::time_point& inte
     }
     accepted_ = true;
     if (Ticks::now() - interrupted_at >= kInterruptAgain) {
+        if (auto may = may_send(); !may) {
+            co_return fail(std::move(may.error()));
+        }
         interrupted_at = Ticks::now();
         auto interrupted = co_await link_.client.interrupt(prompt_id_);
         if (!interrupted) {

@@ -315,7 +315,8 @@ void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
     const std::optional<Code> code = result ? std::nullopt : std::optional(result.error().code);
     if (!code) {
         ++completed_;
-    } else if (*code != Code::cancelled && *code != Code::shutting_down) {
+    } else if (*code != Code::cancelled && *code != Code::shutting_down &&
+               *code != Code::lead_lost) {
         ++failed_;
     }
     failed_in_a_row_ = code && is_workers_fault(*code) ? failed_in_a_row_ + 1 : 0;

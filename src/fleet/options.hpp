@@ -10,6 +10,7 @@
 #include "base/supervisor.hpp"
 #include "base/time.hpp"
 #include "comfy/client.hpp"
+#include "fleet/mandate.hpp"
 #include "fleet/tenant_folders.hpp"
 #include "workflow/catalogue/catalogue.hpp"
 
@@ -51,6 +52,8 @@ struct FleetOptions {
     std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
 
     comfy::ClientTimeouts timeouts{};
+
+    MandateSource mandate{};
 };
 
 struct WorkerConfig {

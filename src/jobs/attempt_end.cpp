@@ -38,6 +38,9 @@ Task<> AttemptEnd::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
     if (error.code == Code::shutting_down && (was_asked || is_stopping_)) {
         co_return;  // the next start re-attaches
     }
+    if (error.code == Code::lead_lost) {
+        co_return;  // whoever leads now does
+    }
     if (error.code == Code::cancelled && attempt->job.cancel_requested) {
         co_await settle(attempt, [this](const Job& job, std::uint64_t sequence) {
             return confirm_cancel(job, sequence, clock_.now());

@@ -66,6 +66,7 @@ Decision decide(Core& core, const std::string& text, const std::string& usage_so
     }
     prompt->graph = std::move(request->prompt);
     prompt->owner = take_owner(core.options, request->extra_data);
+    prompt->lead = comfy::LeadMark::take(request->extra_data);
     const engine::Owner owner = core.owner_named(prompt->owner);
     engine::Validation verdict = core.engine.validate(
         prompt->graph, request->targets ? &*request->targets : nullptr, &owner
@@ -129,6 +130,10 @@ Task<Result<tl::expected<server::AcceptedPrompt, server::PromptRefusal>>> Engine
     }
     decision->prompt->sequence = core_.next_sequence++;
     const PromptPtr prompt = decision->prompt;
+    if (auto refused =
+            prompt->lead ? core_.fence.refuse(*prompt->lead, prompt->id) : std::nullopt) {
+        co_return Submitted(refuse(std::move(*refused), {}, 409));
+    }
     if (!core_.queue.add(prompt)) {
         co_return Submitted(refuse(
             workflow::make_prompt_error(
@@ -137,6 +142,9 @@ Task<Result<tl::expected<server::AcceptedPrompt, server::PromptRefusal>>> Engine
             {},
             503
         ));
+    }
+    if (prompt->lead) {
+        core_.fence.admit(prompt->id);
     }
     core_.logs.add("got prompt");
     co_return Submitted(server::AcceptedPrompt{

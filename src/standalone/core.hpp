@@ -11,6 +11,7 @@
 
 #include "base/pool.hpp"
 #include "base/task.hpp"
+#include "comfy/fence.hpp"
 #include "comfy/user_store.hpp"
 #include "engine/run/core.hpp"
 #include "standalone/hub.hpp"
@@ -36,6 +37,7 @@ struct Core {
     Queue queue;
     History history;
     KeptFiles kept_files;
+    comfy::Fence fence{};
     Signal wake;  // of the runner: there may be something to do
 
     struct Run {

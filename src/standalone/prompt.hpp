@@ -7,11 +7,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.hpp"
 #include "base/time.hpp"
+#include "comfy/fence.hpp"
 #include "comfy/server/prompt_views.hpp"
 
 namespace comfyd::standalone {
@@ -23,9 +25,10 @@ struct Prompt {
     std::uint64_t sequence = 0;
     json::object graph;
     json::object extra_data;
-    std::vector<std::string> outputs;  // to execute
-    std::string client_id;             // empty: none
-    std::string owner;                 // empty: nobody in particular
+    std::vector<std::string> outputs;       // to execute
+    std::string client_id;                  // empty: none
+    std::string owner;                      // empty: nobody in particular
+    std::optional<comfy::LeadMark> lead{};  // under which it was sent
     Time created{};
     std::size_t bytes = 0;  // about what it takes
     bool shown_whole = true;

@@ -156,6 +156,28 @@ private:
                 }
             );
         }
+        table_.add(net::Method::post, std::string(comfy::kLeadRoute), [this](Call& call) {
+            return hear_leader(call);
+        });
+    }
+
+    Task<> hear_leader(Call& call) {
+        auto body = co_await comfy::server::read_members(call, backend_->limits().json_bytes_max);
+        const auto lead = body ? comfy::LeadMark::from_json(*body) : std::nullopt;
+        if (!lead) {
+            co_await answer(
+                call,
+                body ? comfy::error_reply(400, "a domain and its epoch are missing")
+                     : comfy::server::encode_error(body.error())
+            );
+            co_return;
+        }
+        auto refused = core_->fence.announce(*lead);
+        co_await answer(
+            call,
+            refused ? comfy::json_reply(409, json::object{{"error", std::move(*refused)}})
+                    : comfy::json_reply(200, lead->to_json())
+        );
     }
 
     Result<> prepare_folders() {

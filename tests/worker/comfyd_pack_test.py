@@ -15,7 +15,7 @@ from stand_in import Tensor, latent, tokens  # noqa: E402
 
 stand_in.install()
 import comfyd  # noqa: E402
-from comfyd import batch as pack  # noqa: E402
+from comfyd import batch as pack, fence  # noqa: E402
 
 sample = sys.modules["comfy.sample"]
 sampling = sys.modules["comfy.k_diffusion.sampling"]
@@ -293,6 +293,100 @@ class Validating(unittest.TestCase):
         server.node_replace_manager = Replacer()
         self.validate_with(accept)
         self.assertEqual(self.asked, ["Older and newer"])
+
+
+class Fencing(unittest.TestCase):
+    def setUp(self):
+        self.ran = []
+        fence.fence.__init__()
+
+    def announce(self, domain, epoch):
+        return ask("POST", "/comfyd/lead", {"domain": domain, "epoch": epoch})
+
+    def post(self, prompt_id, domain="main", epoch=1, status=200, path="/prompt", meanwhile=lambda: None):
+        async def handler(request):
+            self.ran.append((await request.json())["prompt_id"])
+            meanwhile()
+            if status == "raises":
+                raise RuntimeError("the server got itself in trouble")
+            if status == "cancelled":
+                raise asyncio.CancelledError
+            return stand_in.json_response({}, status)
+
+        body = {"prompt_id": prompt_id, "extra_data": {"comfyd_lead": {"domain": domain, "epoch": epoch}}}
+        keep_out, = server.app.middlewares
+        answer, told = asyncio.run(keep_out(stand_in.Request(body, path=path), handler))
+        return answer if answer != 409 else told["error"]["type"]
+
+    def test_lets_the_leader_pass(self):
+        self.assertEqual([self.post("a"), self.post("b"), self.post("c", epoch=2, path="/api/prompt")], [200] * 3)
+        self.assertEqual(self.ran, ["a", "b", "c"])
+
+    def test_refuses_lower_epochs_of_the_same_domain(self):
+        self.post("a", epoch=3)
+        self.assertEqual(self.post("b", epoch=2), "comfyd_lower_epoch")
+        self.assertEqual(self.post("b", "other", epoch=2), 200)
+        self.assertEqual(self.ran, ["a", "b"])
+
+    def test_hears_of_a_new_leader(self):
+        self.assertEqual(self.announce("main", 4), (200, {"domain": "main", "epoch": 4}))
+        self.assertEqual(self.announce("main", 4)[0], 200)
+        status, told = self.announce("main", 3)
+        self.assertEqual((status, told["error"]["type"]), (409, "comfyd_lower_epoch"))
+        self.assertEqual(self.post("a", epoch=3), "comfyd_lower_epoch")
+        for bad in ({}, {"domain": "main"}, {"domain": "", "epoch": 1}, {"domain": "main", "epoch": True}, [], None):
+            self.assertEqual(ask("POST", "/comfyd/lead", bad)[0], 400)
+
+    def test_runs_a_prompt_once(self):
+        self.post("a")
+        self.assertEqual(self.post("a", epoch=2), "comfyd_known_prompt")
+        self.assertEqual(self.ran, ["a"])
+
+    def test_a_prompt_is_known_while_it_is_checked(self):
+        def again():
+            self.assertEqual(fence.fence.admit("main", 1, "a")["type"], "comfyd_known_prompt")
+
+        self.assertEqual(self.post("a", meanwhile=again), 200)
+
+    def test_a_prompt_that_was_not_taken_may_come_again(self):
+        self.assertEqual(self.post("a", status=400), 400)
+        with self.assertRaises(RuntimeError):
+            self.post("a", status="raises")
+        self.assertEqual(self.post("a"), 200)
+
+    def test_a_prompt_that_may_have_been_taken_does_not_come_again(self):
+        with self.assertRaises(asyncio.CancelledError):
+            self.post("a", status="cancelled")
+        self.assertEqual(self.post("a"), "comfyd_known_prompt")
+
+    def test_remembers_many_prompts_but_not_all(self):
+        fence.PROMPTS_MAX = 2
+        for name in ("a", "b", "c"):
+            self.post(name)
+        fence.PROMPTS_MAX = 100_000
+        self.assertEqual(self.post("c"), "comfyd_known_prompt")
+        self.assertEqual(self.post("a"), 200)
+
+    def test_other_requests_pass(self):
+        async def handler(request):
+            self.ran.append(request.path)
+            return stand_in.json_response({})
+
+        keep_out, = server.app.middlewares
+        led = {"prompt_id": "a", "extra_data": {"comfyd_lead": {"domain": "main", "epoch": 1}}}
+        for request in (
+            stand_in.Request(led, method="GET", path="/prompt"),
+            stand_in.Request(led, path="/queue"),
+            stand_in.Request({"prompt_id": "a"}, path="/prompt"),
+            stand_in.Request({"extra_data": {"comfyd_lead": {"domain": "main", "epoch": 1}}}, path="/prompt"),
+            stand_in.Request({"prompt_id": "a", "extra_data": {"comfyd_lead": 3}}, path="/prompt"),
+            stand_in.Request({"prompt_id": "a", "extra_data": "comfyd_lead"}, path="/prompt"),
+            stand_in.Request(text="comfyd_lead is no JSON", path="/prompt"),
+            stand_in.Request(text="", path="/prompt"),
+        ):
+            for _ in range(2):
+                self.assertEqual(asyncio.run(keep_out(request, handler))[0], 200)
+        self.assertEqual(len(self.ran), 16)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Stands in for torch, aiohttp and ComfyUI where only what the node pack itself does is tested."""
+import json
 import sys
 import types
 
@@ -92,6 +93,7 @@ class Server:
 
     def __init__(self):
         self.routes = Routes()
+        self.app = types.SimpleNamespace(middlewares=[])
         self.on_prompt_handlers = []
 
     def trigger_on_prompt(self, request):
@@ -101,15 +103,27 @@ class Server:
 
 
 class Request:
-    def __init__(self, body=None):
-        self.body = body
+    def __init__(self, body=None, method="POST", path="", text=None):
+        self.body, self.method, self.path = body, method, path
+        self.text = json.dumps(body) if text is None else text
+
+    async def read(self):
+        return self.text.encode()
 
     async def json(self):
-        return self.body
+        return self.body if self.body is not None else json.loads(self.text)
+
+
+class Response(tuple):
+    """Status and body."""
+
+    @property
+    def status(self):
+        return self[0]
 
 
 def json_response(body, status=200):
-    return status, body
+    return Response((status, body))
 
 
 def first_real_override(node, name):
@@ -129,6 +143,6 @@ def install():
     comfy.k_diffusion.sampling = module("comfy.k_diffusion.sampling", default_noise_sampler=default_noise_sampler,
                                         BrownianTreeNoiseSampler=BrownianTreeNoiseSampler)
     module("nodes", SaveImage=SaveImage, PreviewImage=PreviewImage, NODE_CLASS_MAPPINGS={})
-    module("aiohttp").web = module("aiohttp.web", json_response=json_response)
+    module("aiohttp").web = module("aiohttp.web", json_response=json_response, middleware=lambda handler: handler)
     module("server", PromptServer=types.SimpleNamespace(instance=Server()))
     module("execution", first_real_override=first_real_override)

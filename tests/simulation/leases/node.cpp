@@ -79,6 +79,13 @@ void Node::run() {
     has_work_ = paused_until_.has_value();
 }
 
+std::optional<Time> Node::next() const {
+    if (paused_until_) {
+        return paused_until_;
+    }
+    return has_work_ ? world_.agenda.now() : time_.next();
+}
+
 void Node::pause(Millis length) {
     world_.journal.add([&] {
         return name_ + " is stopped for " + std::to_string(length.count()) + " ms";

@@ -38,7 +38,7 @@ public:
     // Does all that can be done now, unless it is stopped meanwhile.
     void run();
     // When it has something to do by itself.
-    std::optional<Time> next() const { return paused_until_ ? paused_until_ : time_.next(); }
+    std::optional<Time> next() const;
     void pause(Millis length);
     void go_on() { paused_until_.reset(); }
     int pauses() const { return pauses_; }

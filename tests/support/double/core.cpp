@@ -44,6 +44,8 @@ void Core::forget() {
     crashed = false;
     current_node.clear();
     broken_history_id.clear();
+    epochs.clear();
+    fenced_prompts.clear();
 }
 
 void Core::journal(std::string_view line) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 
 #include "base/task.hpp"
@@ -39,7 +41,10 @@ struct Core {
     bool interrupt = false;
     bool crashed = false;
     std::string broken_history_id;  // the next read of it gets broken JSON
-    Signal wake;                    // queue, faults or the interrupt flag changed
+    // Of the node pack's fence: the highest epoch of each domain, and prompts sent under a lead.
+    std::map<std::string, std::int64_t> epochs;
+    std::set<std::string> fenced_prompts;
+    Signal wake;  // queue, faults or the interrupt flag changed
     std::function<void()> on_crash;
 
     void send_status();

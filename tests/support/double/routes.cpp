@@ -98,6 +98,7 @@ const Routes::Route Routes::kRoutes[] = {
     {Method::get, "/node_replacements", &Routes::get_replacements},
     {Method::get, "/comfyd/classes", &Routes::get_pack_classes},
     {Method::post, "/comfyd/validate", &Routes::post_pack_validate},
+    {Method::post, "/comfyd/lead", &Routes::post_pack_lead},
     {Method::get, "/embeddings", &Routes::get_empty_list},
     {Method::get, "/extensions", &Routes::get_empty_list},
     {Method::post, "/upload/image", &Routes::post_upload},
@@ -302,6 +303,9 @@ Response Routes::accept(const std::string& body, PromptPtr& accepted) {
     prompt->outputs = std::move(verdict.outputs);
     if (auto marked = complete(*request, *prompt); !marked) {
         return prompt_error(make_prompt_error("unknown_fault", marked.error().message, ""));
+    }
+    if (auto refused = refuse_prompt(*request, *prompt)) {
+        return std::move(*refused);
     }
     if (!core_.queue.add(prompt)) {
         // The real server's heap breaks over two equal entries, and its worker dies at the next

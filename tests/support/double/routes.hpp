@@ -1,6 +1,7 @@
 // The HTTP side of a double. All members on its executor.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/task.hpp"
@@ -40,6 +41,9 @@ private:
     Result<> complete(const json::object& request, Prompt& prompt) const;
     void remember(const Prompt& prompt);
     void announce(const PromptPtr& prompt);
+    // What the fence says to a lead, {"domain", "epoch"}, and to a prompt under it; nullopt: pass.
+    std::optional<net::Response> refuse_lead(const json::object& lead);
+    std::optional<net::Response> refuse_prompt(const json::object& request, const Prompt& prompt);
     json::object features() const;
 
     net::Response get_prompt(Call& call);
@@ -58,6 +62,7 @@ private:
     net::Response get_replacements(Call& call);
     net::Response get_pack_classes(Call& call);
     net::Response post_pack_validate(Call& call);
+    net::Response post_pack_lead(Call& call);
     net::Response get_empty_list(Call& call);
     net::Response post_upload(Call& call);
     net::Response get_view(Call& call);

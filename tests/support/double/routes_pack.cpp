@@ -54,4 +54,44 @@ Response Routes::post_pack_validate(Call& call) {
     });
 }
 
+std::optional<Response> Routes::refuse_lead(const json::object& lead) {
+    std::int64_t& highest = core_.epochs[std::string(lead.at("domain").as_string())];
+    const std::int64_t epoch = lead.at("epoch").to_number<std::int64_t>();
+    if (epoch < highest) {
+        const auto error = make_prompt_error("comfyd_lower_epoch", "Another node leads", "");
+        return json_answer(json::object{{"error", error}}, 409);
+    }
+    highest = epoch;
+    return std::nullopt;
+}
+
+std::optional<Response> Routes::refuse_prompt(const json::object& request, const Prompt& prompt) {
+    const json::value* extra = json::find(request, "extra_data");
+    const json::value* lead =
+        extra != nullptr ? json::find(extra->as_object(), "comfyd_lead") : nullptr;
+    if (!core_.options.batch_pack || lead == nullptr) {
+        return std::nullopt;
+    }
+    if (auto refused = refuse_lead(lead->as_object())) {
+        return refused;
+    }
+    if (!core_.fenced_prompts.insert(prompt.id).second) {
+        const auto error = make_prompt_error("comfyd_known_prompt", "The prompt is known", "");
+        return json_answer(json::object{{"error", error}}, 409);
+    }
+    return std::nullopt;
+}
+
+Response Routes::post_pack_lead(Call& call) {
+    if (!core_.options.batch_pack) {
+        return empty_answer(404);
+    }
+    const auto lead = json::parse_object(call.body);
+    if (!lead || !json::find(*lead, "domain") || !json::find(*lead, "epoch")) {
+        return trouble();
+    }
+    auto refused = refuse_lead(*lead);
+    return refused ? std::move(*refused) : json_answer(*lead);
+}
+
 }  // namespace comfyd::support
