@@ -193,7 +193,7 @@ private:
         return {};
     }
 
-    Result<std::unique_ptr<Office>> make_office(std::shared_ptr<const cluster::Trust> trust) {
+    Result<std::unique_ptr<Office>> make_office(fleet::MandatePtr mandate) {
         std::vector<fleet::Lane> lanes;
         for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
             lanes.push_back({io_.contexts()[i]->get_executor(), *worker_clients_[i]});
@@ -207,7 +207,7 @@ private:
              classes_,
              node_costs_,
              *service_,
-             std::move(trust)},
+             std::move(mandate)},
             config_,
             folders_
         );
@@ -327,7 +327,7 @@ private:
             node_->start(
                 *service_,
                 classes_,
-                {.make_office = [this](auto trust) { return make_office(std::move(trust)); },
+                {.make_office = [this](auto mandate) { return make_office(std::move(mandate)); },
                  .prepare = [this] { return learned_->recall(); }}
             );
         } else {

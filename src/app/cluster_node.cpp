@@ -80,14 +80,15 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks 
                               ) { return begin_lead(domain, std::move(taken), std::move(trust)); };
         lead_hooks.on_lost = [this, domain](cluster::LeadEnd why) { return end_lead(domain, why); };
         lead_hooks.queued = [this, domain] { return service_->queued_in(domain); };
-        leads_.push_back(std::make_unique<cluster::Lead>(
+        auto& lead = leads_[domain];
+        lead = std::make_unique<cluster::Lead>(
             p_.core, *p_.storage.leases(), boot_clock_, domain, mail_.self(), std::move(lead_hooks)
-        ));
-        leads_.back()->start();
+        );
+        lead->start();
     }
     p_.storage.leases()->on_session_lost([this] {
         boost::asio::post(p_.core, [this] {
-            for (const auto& lead : leads_) {
+            for (const auto& [domain, lead] : leads_) {
                 lead->session_lost();
             }
         });
@@ -96,7 +97,7 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks 
 
 Task<> ClusterNode::resign() {
     p_.storage.leases()->on_session_lost({});
-    for (const auto& lead : leads_) {
+    for (const auto& [domain, lead] : leads_) {
         co_await lead->resign();
     }
     leads_.clear();
@@ -110,16 +111,36 @@ Task<> ClusterNode::stop() {
     co_await await_on(p_.bus, bus_->stop());
 }
 
+// A lead that was let go is not told that it has ended.
+fleet::MandatePtr ClusterNode::make_mandate(
+    const cluster::Taken& taken, std::shared_ptr<const cluster::Trust> trust
+) {
+    auto mandate = std::make_shared<fleet::Mandate>();
+    mandate->domain = taken.term.domain;
+    mandate->epoch = taken.term.epoch;
+    mandate->may_send = [trust = std::move(trust)] { return trust->holds(); };
+    mandate->refused = [this, term = taken.term] {
+        boost::asio::post(p_.core, [this, term] {
+            if (const auto lead = leads_.find(term.domain); lead != leads_.end()) {
+                lead->second->refused(term.epoch);
+            }
+        });
+    };
+    mandate->quiet_at = std::chrono::steady_clock::now() + taken.quiet_in;
+    return mandate;
+}
+
 // An office that cannot be opened now is tried again for as long as the lead is ours.
 Task<> ClusterNode::begin_lead(
     std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
 ) {
     log::info("leading", {{"domain", domain}, {"epoch", taken.term.epoch}});
+    const auto mandate = make_mandate(taken, trust);
     co_await hooks_.prepare();
     while (trust->holds()) {
         auto led = std::make_unique<Led>();
         led->ledger = p_.storage.shared()->under(taken.term);
-        auto made = hooks_.make_office(trust);
+        auto made = hooks_.make_office(mandate);
         if (made) {
             led->office = std::move(*made);
             auto opened = co_await led->office->open(domain, *led->ledger, p_.storage.shared());

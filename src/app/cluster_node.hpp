@@ -46,8 +46,7 @@ public:
     const cluster::OtherLeaders& others() const { return others_; }
 
     struct Hooks {
-        std::function<Result<std::unique_ptr<Office>>(std::shared_ptr<const cluster::Trust> trust)>
-            make_office;
+        std::function<Result<std::unique_ptr<Office>>(fleet::MandatePtr mandate)> make_office;
         // Before an office is opened: what was learned elsewhere is read.
         std::function<Task<>()> prepare;
     };
@@ -77,6 +76,9 @@ private:
         std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
     );
     Task<> end_lead(std::string domain, cluster::LeadEnd why);
+    fleet::MandatePtr make_mandate(
+        const cluster::Taken& taken, std::shared_ptr<const cluster::Trust> trust
+    );
     void tell_hub();
 
     Parts p_;
@@ -90,8 +92,8 @@ private:
     ClassBoard classes_;
     jobs::Service* service_ = nullptr;
     Hooks hooks_;
-    std::vector<std::unique_ptr<cluster::Lead>> leads_;
-    std::map<std::string, std::unique_ptr<Led>> led_;  // by domain
+    std::map<std::string, std::unique_ptr<cluster::Lead>> leads_;  // by domain
+    std::map<std::string, std::unique_ptr<Led>> led_;              // by domain
     std::atomic<bool> keeps_house_{false};
 };
 

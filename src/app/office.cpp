@@ -19,6 +19,10 @@ Result<std::unique_ptr<Office>> Office::make(
     const Parts& parts, const Config& config, const fleet::TenantFolders& folders
 ) {
     std::unique_ptr<Office> office(new Office(parts));
+    fleet::FleetOptions options = fleet_options(config, folders);
+    if (parts.mandate) {
+        options.mandate = [mandate = parts.mandate] { return mandate; };
+    }
     office->fleet_ = std::make_unique<fleet::Fleet>(
         parts.core,
         parts.clock,
@@ -27,7 +31,7 @@ Result<std::unique_ptr<Office>> Office::make(
         parts.pool,
         parts.classes,
         parts.node_costs,
-        fleet_options(config, folders)
+        std::move(options)
     );
     auto providers = make_worker_providers(config, config.data);
     if (!providers) {

@@ -11,7 +11,6 @@
 #include "app/workers.hpp"
 #include "assets/store.hpp"
 #include "base/pool.hpp"
-#include "cluster/trust.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
 
@@ -29,8 +28,7 @@ public:
         fleet::ClassCache& classes;
         fleet::NodeCosts& node_costs;
         jobs::Service& jobs;
-        // Asked before anything is sent to a worker; null: nobody else leads.
-        std::shared_ptr<const cluster::Trust> trust{};
+        fleet::MandatePtr mandate{};  // null: nobody else leads
     };
 
     // Code::config_invalid for workers that cannot be. Any thread, as long as nothing runs yet.

@@ -34,9 +34,7 @@ public:
     explicit Cluster(ClusterOptions options = {}) : options_(std::move(options)) {
         thread_.start();
         for (int i = 0; i < options_.workers; ++i) {
-            doubles_.push_back(
-                std::make_unique<ComfyDouble>(thread_.context(), options_.worker)
-            );
+            doubles_.push_back(std::make_unique<ComfyDouble>(thread_.context(), options_.worker));
             doubles_.back()->start();
         }
         if (options_.redis) {
@@ -120,9 +118,7 @@ private:
             "info",
         };
         if (redis_) {
-            options.arguments.insert(
-                options.arguments.end(), {"--set", "events=" + redis_->url()}
-            );
+            options.arguments.insert(options.arguments.end(), {"--set", "events=" + redis_->url()});
         }
         for (const auto& worker : doubles_) {
             options.arguments.insert(options.arguments.end(), {"--worker", worker->url()});
