@@ -102,8 +102,8 @@ private:
         ComfydOptions options;
         options.arguments = {
             "--no-engine",
-            "--set",
-            "ledger=" + database_,
+            "--ledger",
+            database_,
             "--set",
             "cluster.secret=a secret of thirty-two characters, or more",
             "--set",
@@ -118,7 +118,7 @@ private:
             "info",
         };
         if (redis_) {
-            options.arguments.insert(options.arguments.end(), {"--set", "events=" + redis_->url()});
+            options.arguments.insert(options.arguments.end(), {"--events", redis_->url()});
         }
         for (const auto& worker : doubles_) {
             options.arguments.insert(options.arguments.end(), {"--worker", worker->url()});

@@ -42,6 +42,8 @@ struct ServeFlags {
     std::string listen;
     std::string frontend;
     std::string data;
+    std::string ledger;
+    std::string events;
     std::string log_level;
     std::vector<std::string> workers;
     std::vector<std::string> settings;
@@ -66,6 +68,11 @@ struct ServeFlags {
         command
             .add_option("--frontend", frontend, "ComfyUI's editor (its built files), served at /")
             ->type_name("DIR");
+        command
+            .add_option("--ledger", ledger, "PostgreSQL that several nodes share (postgres://…)")
+            ->type_name("URL");
+        command.add_option("--events", events, "Redis over which they tell each other (redis://…)")
+            ->type_name("URL");
         command.add_flag("--no-engine", no_engine, "Do not run model-free workflows inside comfyd");
         command.add_option("--log-level", log_level, "debug, info, warning or error")
             ->type_name("LEVEL");
@@ -96,6 +103,8 @@ struct ServeFlags {
         flag("listen", listen);
         flag("data", data);
         flag("frontend.dir", frontend);
+        flag("ledger", ledger);
+        flag("events", events);
         flag("log.level", log_level);
         if (no_engine) {
             sources.flags.emplace_back("engine.enabled", "false");
