@@ -114,8 +114,6 @@ private:
             "fleet.poll_ms=50",
             "--set",
             "fleet.lost_after_s=2",
-            "--log-level",
-            "info",
         };
         if (redis_) {
             options.arguments.insert(options.arguments.end(), {"--events", redis_->url()});
