@@ -1,10 +1,9 @@
 #include "admission/file_names.hpp"
 
-#include <fstream>
-
 #include "admission/tenant_folder.hpp"
 #include "base/disk.hpp"
 #include "base/json.hpp"
+#include "base/log.hpp"
 
 namespace comfyd::admission {
 namespace {
@@ -29,27 +28,37 @@ std::string numbered(const std::string& path, int number) {
 
 }  // namespace
 
-FileNames::Names& FileNames::load(const std::string& tenant) {
-    const auto [known, is_new] = tenants_.try_emplace(tenant);
-    if (!is_new) {
-        return known->second;
-    }
-    std::ifstream in(tenant_folder(folder_, tenant) / kFile);
-    for (std::string line; std::getline(in, line);) {
-        const auto entry = json::parse_object(line);
-        const auto asset = entry ? AssetId::parse(text_of(*entry, "asset")) : std::nullopt;
-        if (asset) {
-            known->second[text_of(*entry, "path")] = {*asset, text_of(*entry, "hash")};
+// Reads what came since the last time, also from other processes. What cannot be read now is not
+// known yet.
+FileNames::Tenant& FileNames::load(const std::string& tenant) {
+    const auto known = tenants_.try_emplace(tenant, tenant_folder(folder_, tenant) / kFile).first;
+    Tenant& files = known->second;
+    const auto read = files.lines.read(
+        [&files] { files.names.clear(); },
+        [&files](std::string_view line) {
+            const auto entry = json::parse_object(line);
+            const auto asset = entry ? AssetId::parse(text_of(*entry, "asset")) : std::nullopt;
+            if (asset) {
+                files.names[text_of(*entry, "path")] = {*asset, text_of(*entry, "hash")};
+            }
         }
+    );
+    if (!read) {
+        log::warning("names of files were not read", {{"error", read.error().message}});
     }
-    return known->second;
+    return files;
 }
 
 Result<std::string> FileNames::put_now(
     const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
 ) {
     const Lock lock(mutex_);
-    Names& names = load(tenant);
+    const SharedLines lines(tenant_folder(folder_, tenant) / kFile);
+    const auto turn = lines.take_turn();
+    if (!turn) {
+        return fail(turn.error());
+    }
+    const Names& names = load(tenant).names;
     std::string taken = path;
     for (int number = 1; !overwrite; ++number) {
         const auto known = names.find(taken);
@@ -70,11 +79,11 @@ Result<std::string> FileNames::put_now(
     const json::object line{
         {"path", taken}, {"asset", file.asset.to_string()}, {"hash", file.hash}
     };
-    auto stored = append_file(tenant_folder(folder_, tenant) / kFile, json::serialize(line) + "\n");
+    auto stored = lines.append(json::serialize(line) + "\n");
     if (!stored) {
         return fail(std::move(stored.error()));
     }
-    names[taken] = file;
+    load(tenant);
     return taken;
 }
 
@@ -90,7 +99,7 @@ Task<Result<std::string>> FileNames::put(
 Task<std::optional<NamedFile>> FileNames::find(std::string tenant, std::string path) {
     auto found = co_await disk_.run([this, tenant, path]() -> std::optional<NamedFile> {
         const Lock lock(mutex_);
-        const Names& names = load(tenant);
+        const Names& names = load(tenant).names;
         const auto known = names.find(path);
         return known == names.end() ? std::nullopt : std::optional(known->second);
     });
@@ -100,7 +109,7 @@ Task<std::optional<NamedFile>> FileNames::find(std::string tenant, std::string p
 Task<std::vector<std::string>> FileNames::list(std::string tenant, std::string folder) {
     auto listed = co_await disk_.run([this, tenant, prefix = folder + "/"] {
         const Lock lock(mutex_);
-        const Names& names = load(tenant);
+        const Names& names = load(tenant).names;
         std::vector<std::string> found;
         for (auto name = names.lower_bound(prefix);
              name != names.end() && name->first.starts_with(prefix);

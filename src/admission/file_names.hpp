@@ -1,6 +1,6 @@
 // The names that clients gave to files which they uploaded: a tenant's own input, temp and output
 // folders, whose files lie in the asset store. Any thread. Durable: one line per name is appended
-// to a file of the tenant.
+// to a file of the tenant, which processes that share the folder share.
 #pragma once
 
 #include <filesystem>
@@ -14,6 +14,7 @@
 #include "base/id.hpp"
 #include "base/mutex.hpp"
 #include "base/pool.hpp"
+#include "base/shared_lines.hpp"
 #include "base/task.hpp"
 
 namespace comfyd::admission {
@@ -41,8 +42,13 @@ public:
 
 private:
     using Names = std::map<std::string, NamedFile, std::less<>>;
+    struct Tenant {
+        explicit Tenant(std::filesystem::path file) : lines(std::move(file)) {}
+        SharedLines lines;
+        Names names;
+    };
     // These block on the disk.
-    Names& load(const std::string& tenant) COMFYD_REQUIRES(mutex_);
+    Tenant& load(const std::string& tenant) COMFYD_REQUIRES(mutex_);
     Result<std::string> put_now(
         const std::string& tenant, std::string path, const NamedFile& file, bool overwrite
     );
@@ -50,7 +56,7 @@ private:
     std::filesystem::path folder_;
     Pool& disk_;
     Mutex mutex_;
-    std::unordered_map<std::string, Names> tenants_ COMFYD_GUARDED_BY(mutex_);
+    std::unordered_map<std::string, Tenant> tenants_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::admission

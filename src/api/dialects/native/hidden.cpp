@@ -1,6 +1,5 @@
 #include "api/dialects/native/hidden.hpp"
 
-#include <fstream>
 #include <iterator>
 #include <utility>
 
@@ -14,23 +13,26 @@ constexpr const char* kFile = "hidden";
 
 }  // namespace
 
+// Reads what came since the last time, also from other processes.
 Result<Hidden::View*> Hidden::load(const std::string& tenant) {
-    const auto known = tenants_.find(tenant);
-    if (known != tenants_.end()) {
-        return &known->second;
-    }
-    View view;
-    std::ifstream in(admission::tenant_folder(folder_, tenant) / kFile);
-    for (std::string line; std::getline(in, line);) {
-        // A line that was cut off by a crash is none.
-        if (const auto id = JobId::parse(line)) {
-            view.jobs.insert(*id);
+    const auto known =
+        tenants_.try_emplace(tenant, admission::tenant_folder(folder_, tenant) / kFile).first;
+    Tenant& hidden = known->second;
+    auto read = hidden.lines.read(
+        [&hidden] { hidden.view.jobs.clear(); },
+        [&hidden](std::string_view line) {
+            if (const auto id = JobId::parse(line)) {
+                hidden.view.jobs.insert(*id);
+            }
         }
+    );
+    if (!read) {
+        return fail(std::move(read.error()));
     }
-    return &tenants_.emplace(tenant, std::move(view)).first->second;
+    return &hidden.view;
 }
 
-Result<> Hidden::shorten(const std::string& tenant, View& view) {
+Result<> Hidden::shorten(const std::string& tenant, const View& view) {
     if (view.jobs.size() <= 2 * kJobsMax) {
         return {};
     }
@@ -41,15 +43,16 @@ Result<> Hidden::shorten(const std::string& tenant, View& view) {
     for (const JobId& job : latest) {
         lines += job.to_string() + "\n";
     }
-    auto written = write_file(admission::tenant_folder(folder_, tenant) / kFile, lines);
-    if (written) {
-        view.jobs = std::move(latest);
-    }
-    return written;
+    return write_file(admission::tenant_folder(folder_, tenant) / kFile, lines);
 }
 
 Result<> Hidden::add(const std::string& tenant, const std::vector<JobId>& jobs) {
     const Lock lock(mutex_);
+    const SharedLines shared(admission::tenant_folder(folder_, tenant) / kFile);
+    const auto turn = shared.take_turn();
+    if (!turn) {
+        return fail(turn.error());
+    }
     auto view = load(tenant);
     if (!view) {
         return fail(std::move(view.error()));
@@ -63,12 +66,11 @@ Result<> Hidden::add(const std::string& tenant, const std::vector<JobId>& jobs) 
     if (lines.empty()) {
         return {};
     }
-    if (auto stored = append_file(admission::tenant_folder(folder_, tenant) / kFile, lines);
-        !stored) {
+    if (auto stored = shared.append(lines); !stored) {
         return stored;
     }
-    (*view)->jobs.insert(jobs.begin(), jobs.end());
-    return shorten(tenant, **view);
+    view = load(tenant);
+    return view ? shorten(tenant, **view) : fail(std::move(view.error()));
 }
 
 Result<Hidden::View> Hidden::view(const std::string& tenant) {

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/id.hpp"
 #include "base/mutex.hpp"
+#include "base/shared_lines.hpp"
 
 namespace comfyd::api::native {
 
@@ -33,13 +34,19 @@ public:
     Result<View> view(const std::string& tenant);
 
 private:
+    struct Tenant {
+        explicit Tenant(std::filesystem::path file) : lines(std::move(file)) {}
+        SharedLines lines;
+        View view;
+    };
+
     Result<View*> load(const std::string& tenant) COMFYD_REQUIRES(mutex_);
     // Forgets the oldest half when there are too many.
-    Result<> shorten(const std::string& tenant, View& view);
+    Result<> shorten(const std::string& tenant, const View& view);
 
     std::filesystem::path folder_;
     Mutex mutex_;
-    std::unordered_map<std::string, View> tenants_ COMFYD_GUARDED_BY(mutex_);
+    std::unordered_map<std::string, Tenant> tenants_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::api::native
