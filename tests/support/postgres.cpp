@@ -150,6 +150,8 @@ void PostgresServer::start() {
                  "-c",
                  "synchronous_commit=on",
                  "-c",
+                 "autovacuum=off",
+                 "-c",
                  "max_connections=300",
                  "-c",
                  "shared_buffers=64MB",

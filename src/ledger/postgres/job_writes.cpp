@@ -185,15 +185,16 @@ Statements AcceptJob::question(const Circumstances& at) {
 
 void AcceptJob::hear(const Circumstances& at, const std::vector<Rows>& answers) {
     const JobId id = new_.change.job.id;
+    const bool is_there = !answers.at(1).empty();
     auto holder = read_key_holder(answers.at(0));
     if (!holder) {
         outcome.emplace(fail(std::move(holder.error())));
-    } else if (holder->existing && holder->existing->id != id) {
-        outcome.emplace(std::move(*holder));
-    } else if (!answers.at(1).empty() && at.is_again) {
+    } else if (is_there && at.is_again) {
         outcome.emplace(jobs::Accepted{.created = true, .existing = {}, .existing_request_hash = {}}
         );
-    } else if (!answers.at(1).empty()) {
+    } else if (holder->existing) {
+        outcome.emplace(std::move(*holder));
+    } else if (is_there) {
         outcome.emplace(fail(Code::conflict, "there is a job " + id.to_string() + " already"));
     } else if (new_.then && new_.then->job.reused_from) {
         outcome.emplace(fail(outputs_gone(new_.then->job)));
