@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include <boost/asio/post.hpp>
+
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
 #include "base/virtual_time.hpp"
@@ -59,6 +61,7 @@ SharedHub::SharedHub(
       ledger_(ledger),
       shared_ledger_(shared_ledger),
       local_(core),
+      self_(std::make_shared<SharedHub*>(this)),
       tasks_(core) {}
 
 void SharedHub::start() {
@@ -122,11 +125,15 @@ void SharedHub::subscribe(std::shared_ptr<events::Feed> feed) {
     COMFYD_ON(core_);
     std::erase_if(feeds_, [](const auto& one) { return one.expired(); });
     feeds_.push_back(feed);
-    Interest more;
-    more.is_all = false;
-    more.feeds = {interest_of(feed->options())};
-    if (mail_.is_up()) {
-        mail_.tell_all(std::move(more));
+    const auto tell = [weak = std::weak_ptr(self_), one = interest_of(feed->options())] {
+        const auto self = weak.lock();
+        if (self && (*self)->mail_.is_up()) {
+            (*self)->mail_.tell_all(Interest{.is_all = false, .feeds = {one}});
+        }
+    };
+    feed->on_awake([core = core_, tell] { boost::asio::post(core, tell); });
+    if (feed->is_awake()) {
+        tell();
     }
     if (!leads_all_) {
         feed->tell_gap();
@@ -172,7 +179,7 @@ Interest SharedHub::interest() {
     made.previews = watched_.want_previews();
     made.watched = watched_.ids();
     for (const auto& weak : feeds_) {
-        if (const auto feed = weak.lock()) {
+        if (const auto feed = weak.lock(); feed && feed->is_awake()) {
             auto one = interest_of(feed->options());
             if (std::ranges::find(made.feeds, one) == made.feeds.end()) {
                 made.feeds.push_back(std::move(one));
@@ -269,6 +276,7 @@ Task<> SharedHub::keep_in_touch() {
             mail_.tell_all(interest());
         }
         tell_gap_where_out_of_touch();
+        tell_gap_to_sleepers();
     }
 }
 
@@ -293,6 +301,14 @@ void SharedHub::tell_gap_where_out_of_touch() {
                              });
     if (!leads_all_ && !is_in_touch) {
         local_.tell_gap();
+    }
+}
+
+void SharedHub::tell_gap_to_sleepers() {
+    for (const auto& weak : feeds_) {
+        if (const auto feed = weak.lock(); feed && !feed->is_awake() && !leads_all_) {
+            feed->tell_gap();
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 // and hears each once and in order, whatever the bus loses: where something may be missing, and
 // every kPollEvery (kPollAloneEvery without a bus), the ledger is asked. A feed is told of a gap
 // where stored changes may have been lost to it; without a bus that is with every poll. Progress,
-// previews, outputs and workers' messages come over the bus only.
+// previews, outputs and workers' messages come over the bus only. A feed whose listener has nobody
+// to tell (events::Feed::is_awake) costs others nothing: it is told of a gap when it is looked at.
 //
 // Lives on the core executor.
 #pragma once
@@ -79,6 +80,7 @@ private:
     Task<> follow_ledger();
     Task<> poll();
     void tell_gap_where_out_of_touch();
+    void tell_gap_to_sleepers();
     Interest interest();
     bool leads_all_since(std::uint64_t term) const;
     Ticks now() const;
@@ -96,6 +98,7 @@ private:
     bool leads_all_ = false;
     std::uint64_t term_ = 0;  // counts the changes of it
     bool has_published_ = false;
+    std::shared_ptr<SharedHub*> self_;  // shared with feeds, which may outlive it
     TaskGroup tasks_;
 };
 

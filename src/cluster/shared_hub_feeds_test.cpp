@@ -91,6 +91,31 @@ TEST_F(SharedHubTest, AFeedIsToldOfAGapWhileTheLeaderIsCutOff) {
     EXPECT_TRUE(feed->take().has_gap);
 }
 
+TEST_F(SharedHubTest, AFeedThatHasNobodyToTellCostsOthersNothing) {
+    lead(1);
+    auto job = make_job();
+    const auto feed = subscribe(2);
+    feed->wake_at(64);
+    world.pass(SharedHub::kPollEvery);
+    const auto sent = node(1).bus.counts().sent;
+    change(job);
+    world.settle();
+    EXPECT_EQ(node(1).bus.counts().sent, sent);
+    world.pass(SharedHub::kPollEvery);
+    const auto batch = feed->take();
+    EXPECT_TRUE(batch.has_gap);
+    EXPECT_TRUE(batch.notices.empty());
+
+    feed->wake_at(1);
+    world.settle();
+    EXPECT_TRUE(feed->take().has_gap);  // what was before others knew of it
+    change(job, EventType::completed);
+    world.settle();
+    const auto next = feed->take();
+    EXPECT_FALSE(next.has_gap);
+    EXPECT_EQ(next.notices.size(), 1U);
+}
+
 TEST_F(SharedHubTest, AFeedOnTheLeadersNodeHasNoGaps) {
     lead(1);
     auto job = make_job();

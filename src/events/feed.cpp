@@ -127,8 +127,27 @@ Feed::Batch Feed::empty() {
 
 void Feed::wake_at(std::size_t count) {
     COMFYD_ON(executor_);
+    std::function<void()> awake;
+    {
+        const Lock lock(mutex_);
+        if (count <= 1 && wake_at_ > 1) {
+            awake = awake_;
+        }
+        wake_at_ = count;
+    }
+    if (awake) {
+        awake();
+    }
+}
+
+bool Feed::is_awake() {
     const Lock lock(mutex_);
-    wake_at_ = count;
+    return wake_at_ <= 1;
+}
+
+void Feed::on_awake(std::function<void()> call) {
+    const Lock lock(mutex_);
+    awake_ = std::move(call);
 }
 
 Feed::Batch Feed::take() {

@@ -63,6 +63,10 @@ public:
 
     // Any thread, also those below.
     bool wants(const jobs::Job& job, const Notice& notice) const;
+    // Whether its listener is woken for each: it has somebody to tell.
+    bool is_awake() COMFYD_EXCLUDES(mutex_);
+    // Called, on the listener's executor, when it is from now on.
+    void on_awake(std::function<void()> call) COMFYD_EXCLUDES(mutex_);
     void push(Notice notice);
     // Stored changes were lost on their way here. One that is only woken for many is not woken.
     void tell_gap();
@@ -91,6 +95,7 @@ private:
     std::size_t wake_at_ COMFYD_GUARDED_BY(mutex_) = 1;
     bool is_woken_ COMFYD_GUARDED_BY(mutex_) = false;  // since it looked last
     std::optional<Code> ended_ COMFYD_GUARDED_BY(mutex_);
+    std::function<void()> awake_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::events

@@ -121,6 +121,23 @@ TEST_F(FeedTest, OneForWhomNobodyWaitsIsWokenForManyAtOnce) {
     context_.run();
 }
 
+TEST_F(FeedTest, OneSaysWhenItHasSomebodyToTell) {
+    const auto feed = make(100);
+    int awoken = 0;
+    feed->on_awake([&awoken] { ++awoken; });
+    EXPECT_TRUE(feed->is_awake());
+    feed->wake_at(64);
+    EXPECT_FALSE(feed->is_awake());
+    feed->tell_gap();
+    listen(feed);
+    EXPECT_TRUE(batches_.at(0).has_gap);  // it looked
+    feed->wake_at(1);
+    feed->wake_at(1);
+    EXPECT_EQ(awoken, 1);
+    feed->end(Code::shutting_down);
+    context_.run();
+}
+
 TEST_F(FeedTest, OneWhoFallsBehindLosesFirstWhatIsNotStored) {
     const auto feed = make(4);
     feed->push(change(job_, 1));
