@@ -41,6 +41,12 @@ Task<> Lead::resign() {
     co_await tasks_.join();
 }
 
+void Lead::let_go() {
+    COMFYD_ON(executor_);
+    machine_.let_go();
+    look();
+}
+
 void Lead::session_lost() {
     COMFYD_ON(executor_);
     machine_.session_lost();

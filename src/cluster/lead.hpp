@@ -60,6 +60,9 @@ public:
     // told and the table says so, or cannot be told.
     Task<> resign();
 
+    // This node cannot do what a leader does: others may have the lead, and only then this one
+    // again. Nothing happens where it does not lead.
+    void let_go();
     // The session with the database, in which leases are asked for, is gone. Trust ends at once,
     // and with it the term: others may have the lead already.
     void session_lost();

@@ -8,6 +8,7 @@ namespace comfyd::cluster {
 namespace {
 
 constexpr Millis kAtOnce = Millis::min();
+constexpr Millis kForOthers = 3 * kTryEvery;
 
 }  // namespace
 
@@ -131,14 +132,15 @@ void LeadMachine::resigned(Millis now) {
     COMFYD_ASSERT(is_asking_ && phase_ == Phase::giving_back);
     is_asking_ = false;
     phase_ = Phase::standing_by;
-    ask_at_ = now + kTryEvery;
+    ask_at_ = now + kForOthers;
 }
 
 void LeadMachine::stepped_down(Millis now) {
     COMFYD_ASSERT(phase_ == Phase::stepping_down);
     // Nothing is sent under the term any more: only now others may hear that it is over.
-    phase_ = is_stopping_ ? Phase::giving_back : Phase::standing_by;
-    ask_at_ = is_stopping_ ? kAtOnce : now + kTryEvery;
+    const bool gives_back = is_stopping_ || end_ == LeadEnd::resigned;
+    phase_ = gives_back ? Phase::giving_back : Phase::standing_by;
+    ask_at_ = gives_back ? kAtOnce : now + kTryEvery;
 }
 
 void LeadMachine::session_lost() {
@@ -151,6 +153,12 @@ void LeadMachine::session_lost() {
 void LeadMachine::refused(std::uint64_t epoch) {
     if (phase_ == Phase::leading && epoch == taken_.term.epoch && !end_) {
         end_ = LeadEnd::taken_over;
+    }
+}
+
+void LeadMachine::let_go() {
+    if (phase_ == Phase::leading && !end_) {
+        end_ = LeadEnd::resigned;
     }
 }
 

@@ -58,7 +58,9 @@ public:
     void session_lost();
     // Somebody has refused what was done under this epoch.
     void refused(std::uint64_t epoch);
-    // Lets the lead go, if it is held, and asks for it no more.
+    // Lets the lead go, if it is held; others have time to take it before it is asked for again.
+    void let_go();
+    // The same, and it is asked for no more.
     void stop();
 
     bool leads() const { return phase_ == Phase::leading; }

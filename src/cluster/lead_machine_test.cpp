@@ -150,6 +150,20 @@ TEST_F(Leading, WhoStopsLetsGoBeforeOthersHearOfIt) {
     EXPECT_TRUE(says<M::Rest>(machine_.next(now)));
 }
 
+TEST_F(Leading, WhoLetsGoLeavesTheLeadToOthersFirst) {
+    machine_.let_go();
+    EXPECT_EQ(machine_.trusted_until(), std::nullopt);
+    const Millis now = kStart + Millis(50);
+    EXPECT_EQ(why(machine_.next(now)), LeadEnd::resigned);
+    machine_.stepped_down(now);
+    EXPECT_TRUE(says<M::Resign>(machine_.next(now)));
+    machine_.resigned(now);
+    const auto again = waits_until(machine_.next(now));
+    ASSERT_TRUE(again);
+    EXPECT_GT(*again, now + 2 * kTryEvery);
+    EXPECT_TRUE(says<M::Take>(machine_.next(*again)));
+}
+
 TEST(LeadMachine, ALeadThatComesTooLateIsGivenBack) {
     LeadMachine machine;
     EXPECT_TRUE(says<M::Take>(machine.next(kStart)));
@@ -158,7 +172,9 @@ TEST(LeadMachine, ALeadThatComesTooLateIsGivenBack) {
     EXPECT_FALSE(machine.leads());
     EXPECT_TRUE(says<M::Resign>(machine.next(now)));
     machine.resigned(now);
-    EXPECT_EQ(waits_until(machine.next(now)), now + kTryEvery);
+    const auto again = waits_until(machine.next(now));
+    ASSERT_TRUE(again);
+    EXPECT_TRUE(says<M::Take>(machine.next(*again)));
 }
 
 TEST(LeadMachine, ALeadThatIsTakenWhileItStopsIsGivenBack) {

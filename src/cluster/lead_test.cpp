@@ -207,6 +207,20 @@ TEST_F(LeadOfADomain, IsOverWhenSomebodyRefusesItsEpoch) {
     EXPECT_EQ(told_.back(), "let go");
 }
 
+TEST_F(LeadOfADomain, IsLeftToOthers) {
+    lead_.start();
+    pass(Millis(100));
+    lead_.let_go();
+    EXPECT_FALSE(trusts_[0]->holds());
+    pass(Millis(100));
+    EXPECT_EQ(leases_.asked.back(), "resign 1");
+    EXPECT_EQ(told_.back(), "let go");
+    leases_.is_held = true;
+    pass(Millis(5'000));
+    EXPECT_EQ(leases_.asked.back(), "take") << "it stands by";
+    EXPECT_FALSE(lead_.leads());
+}
+
 TEST_F(LeadOfADomain, IsResignedWhenAllHasStopped) {
     losing_ = Millis(500);
     lead_.start();

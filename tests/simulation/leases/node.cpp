@@ -107,6 +107,13 @@ bool Node::trusts(const cluster::Trust& trust) const {
     }
 }
 
+void Node::let_go() {
+    world_.journal.add([&] { return name_ + " is to leave the lead to others"; });
+    world_.disturb();  // this one does not want it for a while
+    has_work_ = true;
+    boost::asio::post(io_, [this] { lead_.let_go(); });
+}
+
 void Node::stop() {
     world_.journal.add([&] { return name_ + " is to stop"; });
     is_stopping_ = true;

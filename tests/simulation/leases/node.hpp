@@ -44,6 +44,7 @@ public:
     int pauses() const { return pauses_; }
     void set_wall_clock(Millis error) { wall_clock_error_ = error; }
 
+    void let_go();
     void stop();  // in order: SIGTERM
     void kill();  // ends it
 

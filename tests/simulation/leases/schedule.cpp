@@ -132,7 +132,7 @@ void LeaseSchedule::act_on_node() {
     Node* leader = find_leader();
     Node& node =
         leader != nullptr && world_.chance.one_in(2) ? *leader : *world_.chance.pick(nodes_);
-    const int what = world_.chance.below(6);
+    const int what = world_.chance.below(7);
     if (what < 2) {
         if (!node.is_paused()) {
             node.pause(world_.pause_length());
@@ -143,6 +143,8 @@ void LeaseSchedule::act_on_node() {
         if (!node.is_stopping()) {
             node.stop();
         }
+    } else if (what == 4) {
+        node.let_go();
     } else {
         const Millis error = std::chrono::minutes(world_.chance.below(600) - 300);
         world_.journal.add([&] {
