@@ -28,6 +28,7 @@
 #include "app/office.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
+#include "app/shared_folder.hpp"
 #include "app/stall_log.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
@@ -71,6 +72,7 @@ public:
     explicit Impl(Config config)
         : config_(std::move(config)),
           data_(config_.data),
+          files_(files_folder(config_)),
           open_files_(net::raise_open_files_limit()),
           core_("core"),
           stall_log_(clock_),
@@ -157,8 +159,7 @@ private:
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
-        assets_ =
-            std::make_unique<assets::Store>(store_options(config_, data_), *ledger_, clock_, pool_);
+        assets_ = std::make_unique<assets::Store>(store_options(config_), *ledger_, clock_, pool_);
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
@@ -194,6 +195,7 @@ private:
     }
 
     Result<std::unique_ptr<Office>> make_office(fleet::MandatePtr mandate) {
+        const std::string domain = mandate ? mandate->domain : "main";
         std::vector<fleet::Lane> lanes;
         for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
             lanes.push_back({io_.contexts()[i]->get_executor(), *worker_clients_[i]});
@@ -209,8 +211,17 @@ private:
              *service_,
              std::move(mandate)},
             config_,
-            folders_
+            folders_,
+            domain
         );
+    }
+
+    Task<Result<>> prepare_lead() {
+        auto shared = co_await check_shared_folder(*ledger_, files_, pool_);
+        if (shared) {
+            co_await learned_->recall();
+        }
+        co_return shared;
     }
 
     Result<> make_service() {
@@ -273,7 +284,7 @@ private:
             make_desk(
                 {*service_, *assets_, *machines_, clock_},
                 admission_rules(),
-                std::make_shared<admission::FileNames>(data_ / "native", pool_)
+                std::make_shared<admission::FileNames>(files_ / "native", pool_)
             ),
             *links_,
             *ledger_,
@@ -303,7 +314,7 @@ private:
             {board_thread_.executor(),
              pool_,
              media_,
-             data_ / "native",
+             files_ / "native",
              config_.frontend_dir,
              convert_picture,
              replace_alpha}
@@ -324,14 +335,18 @@ private:
     Task<Result<>> bring_up() {
         co_await learned_->start();
         if (node_) {
+            auto shared = co_await check_shared_folder(*ledger_, files_, pool_);
+            if (!shared) {
+                co_return fail(std::move(shared.error()));
+            }
             node_->start(
                 *service_,
                 classes_,
                 {.make_office = [this](auto mandate) { return make_office(std::move(mandate)); },
-                 .prepare = [this] { return learned_->recall(); }}
+                 .prepare = [this] { return prepare_lead(); }}
             );
         } else {
-            auto opened = co_await office_->open("main", *ledger_);
+            auto opened = co_await office_->open(*ledger_);
             if (!opened) {
                 co_return fail(std::move(opened.error()));
             }
@@ -386,7 +401,8 @@ private:
     Executor notifier_executor() { return io_.contexts().front()->get_executor(); }
 
     Config config_;
-    fs::path data_;
+    fs::path data_;           // of this process
+    fs::path files_;          // that all nodes see
     std::size_t open_files_;  // that the process may have
     SystemClock clock_;
     observe::Metrics metrics_;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <set>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -15,20 +14,10 @@
 namespace comfyd::app {
 namespace {
 
-constexpr Millis kTryAgain{500};
-
 std::string own_name() {
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
     return std::string(host) + "-" + std::to_string(::getpid());
-}
-
-std::vector<std::string> domains_of(const Config& config) {
-    std::set<std::string> domains{"main"};
-    for (const std::string& entry : config.cluster_domains) {
-        domains.insert(entry.substr(entry.find('=') + 1));
-    }
-    return {domains.begin(), domains.end()};
 }
 
 }  // namespace
@@ -130,42 +119,40 @@ fleet::MandatePtr ClusterNode::make_mandate(
     return mandate;
 }
 
-// An office that cannot be opened now is tried again for as long as the lead is ours.
+// Who cannot open an office leaves the lead to others.
 Task<> ClusterNode::begin_lead(
     std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
 ) {
     log::info("leading", {{"domain", domain}, {"epoch", taken.term.epoch}});
-    const auto mandate = make_mandate(taken, trust);
-    co_await hooks_.prepare();
-    while (trust->holds()) {
-        auto led = std::make_unique<Led>();
-        led->ledger = p_.storage.shared()->under(taken.term);
-        auto made = hooks_.make_office(mandate);
-        if (made) {
-            led->office = std::move(*made);
-            auto opened = co_await led->office->open(domain, *led->ledger, p_.storage.shared());
-            if (opened) {
-                fleet::Fleet& fleet = led->office->fleet();
-                led_[domain] = std::move(led);
-                classes_.set_led(domain, [&fleet] { return fleet.catalogue(); });
-                tell_hub();
-                co_return;
-            }
-            co_await led->office->close(Millis(0));
-            log::warning(
-                "a domain cannot be led yet",
-                {{"domain", domain}, {"error", opened.error().message}}
-            );
-        } else {
-            log::error(
-                "a domain cannot be led", {{"domain", domain}, {"error", made.error().message}}
-            );
-        }
-        const bool goes_on = co_await sleep_for(kTryAgain);
-        if (!goes_on) {
-            co_return;
-        }
+    auto led = std::make_unique<Led>();
+    led->ledger = p_.storage.shared()->under(taken.term);
+    auto opened = co_await open_office(*led, make_mandate(taken, std::move(trust)));
+    if (!opened) {
+        log::error("cannot lead", {{"domain", domain}, {"error", opened.error().message}});
+        leads_.at(domain)->let_go();
+        co_return;
     }
+    fleet::Fleet& fleet = led->office->fleet();
+    led_[domain] = std::move(led);
+    classes_.set_led(domain, [&fleet] { return fleet.catalogue(); });
+    tell_hub();
+}
+
+Task<Result<>> ClusterNode::open_office(Led& led, fleet::MandatePtr mandate) {
+    auto prepared = co_await hooks_.prepare();
+    if (!prepared) {
+        co_return fail(std::move(prepared.error()));
+    }
+    auto made = hooks_.make_office(std::move(mandate));
+    if (!made) {
+        co_return fail(std::move(made.error()));
+    }
+    led.office = std::move(*made);
+    auto opened = co_await led.office->open(*led.ledger, p_.storage.shared());
+    if (!opened) {
+        co_await led.office->close(Millis(0));
+    }
+    co_return opened;
 }
 
 Task<> ClusterNode::end_lead(std::string domain, cluster::LeadEnd why) {

@@ -47,8 +47,9 @@ public:
 
     struct Hooks {
         std::function<Result<std::unique_ptr<Office>>(fleet::MandatePtr mandate)> make_office;
-        // Before an office is opened: what was learned elsewhere is read.
-        std::function<Task<>()> prepare;
+        // Before an office is opened: what other nodes have learned is read, and looked whether
+        // this one sees what they see.
+        std::function<Task<Result<>>()> prepare;
     };
     // Begins to ask for the lead of every domain. `service` and `cache` outlive it.
     void start(jobs::Service& service, fleet::ClassCache& cache, Hooks hooks);
@@ -76,6 +77,7 @@ private:
         std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
     );
     Task<> end_lead(std::string domain, cluster::LeadEnd why);
+    Task<Result<>> open_office(Led& led, fleet::MandatePtr mandate);
     fleet::MandatePtr make_mandate(
         const cluster::Taken& taken, std::shared_ptr<const cluster::Trust> trust
     );

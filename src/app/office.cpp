@@ -12,13 +12,17 @@ constexpr Millis kEnginePatience{10'000};
 
 }  // namespace
 
-Office::Office(const Parts& parts) : parts_(parts) {}
+Office::Office(const Parts& parts, std::string domain)
+    : parts_(parts), domain_(std::move(domain)) {}
 Office::~Office() = default;
 
 Result<std::unique_ptr<Office>> Office::make(
-    const Parts& parts, const Config& config, const fleet::TenantFolders& folders
+    const Parts& parts,
+    const Config& config,
+    const fleet::TenantFolders& folders,
+    std::string domain
 ) {
-    std::unique_ptr<Office> office(new Office(parts));
+    std::unique_ptr<Office> office(new Office(parts, std::move(domain)));
     fleet::FleetOptions options = fleet_options(config, folders);
     if (parts.mandate) {
         options.mandate = [mandate = parts.mandate] { return mandate; };
@@ -33,7 +37,7 @@ Result<std::unique_ptr<Office>> Office::make(
         parts.node_costs,
         std::move(options)
     );
-    auto providers = make_worker_providers(config, config.data);
+    auto providers = make_worker_providers(config, config.data, office->domain_);
     if (!providers) {
         return fail(std::move(providers.error()));
     }
@@ -46,8 +50,7 @@ Result<std::unique_ptr<Office>> Office::make(
     return office;
 }
 
-Task<Result<>> Office::open(std::string domain, jobs::Ledger& ledger, jobs::SharedLedger* shared) {
-    domain_ = std::move(domain);
+Task<Result<>> Office::open(jobs::Ledger& ledger, jobs::SharedLedger* shared) {
     fleet_->start();
     const bool up = co_await fleet_->engines_are_up(kEnginePatience);
     if (!up) {

@@ -33,24 +33,25 @@ public:
 
     // Code::config_invalid for workers that cannot be. Any thread, as long as nothing runs yet.
     static Result<std::unique_ptr<Office>> make(
-        const Parts& parts, const Config& config, const fleet::TenantFolders& folders
+        const Parts& parts,
+        const Config& config,
+        const fleet::TenantFolders& folders,
+        std::string domain = "main"
     );
     ~Office();  // REQUIRES: close() finished, or open() was never called
 
     // Starts the workers and brings the domain's jobs back. `ledger` outlives the office.
-    Task<Result<>> open(
-        std::string domain, jobs::Ledger& ledger, jobs::SharedLedger* shared = nullptr
-    );
+    Task<Result<>> open(jobs::Ledger& ledger, jobs::SharedLedger* shared = nullptr);
     // Running attempts are left on their workers, or finish within `grace`.
     Task<> close(Millis grace);
 
     fleet::Fleet& fleet() { return *fleet_; }
 
 private:
-    explicit Office(const Parts& parts);
+    Office(const Parts& parts, std::string domain);
 
     Parts parts_;
-    std::string domain_;
+    const std::string domain_;
     std::unique_ptr<fleet::Fleet> fleet_;
     WorkerProviders providers_;
 };

@@ -12,9 +12,10 @@ namespace comfyd::app {
 
 using WorkerProviders = std::vector<std::unique_ptr<fleet::WorkerProvider>>;
 
-// The servers that it names, and engines of our own where they are wanted.
+// The servers of the domain that it names, and engines of our own where they are wanted. A cluster
+// has none: an engine would end with the node that leads.
 Result<WorkerProviders> make_worker_providers(
-    const Config& config, const std::filesystem::path& data
+    const Config& config, const std::filesystem::path& data, const std::string& domain
 );
 
 }  // namespace comfyd::app

@@ -109,13 +109,6 @@ void Dispatcher::start() {
 
 Task<Result<>> Dispatcher::recover() {
     COMFYD_ON(core_);
-    constexpr int kPage = 1000;
-    if (newcomers_) {
-        auto begun = co_await newcomers_->begin();
-        if (!begun) {
-            co_return fail(std::move(begun.error()));
-        }
-    }
     // The scheduler keeps what it was told of a worker, so it hears of changes also while nothing
     // is placed yet.
     *on_fleet_ = [this](const std::set<std::string>& workers) {
@@ -128,9 +121,12 @@ Task<Result<>> Dispatcher::recover() {
     std::size_t reattached = 0;
     std::vector<Batches::FoundAgain> batched;
     for (;;) {
-        auto page = co_await ledger_.unfinished(after, kPage);
+        auto page = co_await read_back(after);
         if (!page) {
             co_return fail(std::move(page.error()));
+        }
+        if (page->empty()) {
+            break;
         }
         const NowDoing doing("bringing jobs back");
         for (Unfinished& entry : *page) {
@@ -151,15 +147,17 @@ Task<Result<>> Dispatcher::recover() {
                 whereabouts_.put_back(job, known_profile(entry.profile, entry.requirement));
             }
         }
-        if (page->size() < static_cast<std::size_t>(kPage)) {
-            break;
-        }
     }
     batches_.reattach(std::move(batched));
     if (queued + reattached > 0) {
         log::info("unfinished jobs are back", {{"queued", queued}, {"running", reattached}});
     }
     co_return Result<>();
+}
+
+Task<Result<std::vector<Unfinished>>> Dispatcher::read_back(std::optional<JobId> after) {
+    constexpr int kPage = 1000;
+    return newcomers_ ? newcomers_->read_back() : ledger_.unfinished(after, kPage);
 }
 
 Task<> Dispatcher::stop(Millis grace) {

@@ -131,6 +131,8 @@ public:
     }
 
 private:
+    // The next of the jobs that had not ended, after this one; empty: there are no more.
+    Task<Result<std::vector<Unfinished>>> read_back(std::optional<JobId> after);
     bool knows(const JobId& id) const;
     void take_in(
         const Job& job,

@@ -14,13 +14,17 @@ constexpr int kWishesAtOnce = 100;
 
 }  // namespace
 
-Task<Result<>> Newcomers::begin() {
-    auto page = co_await p_.shared.arrivals(p_.domain, ArrivalCursor::end(), 1);
+Task<Result<std::vector<Unfinished>>> Newcomers::read_back() {
+    if (has_read_back_) {
+        co_return std::vector<Unfinished>();
+    }
+    auto page = co_await p_.shared.arrivals(p_.domain, cursor_, kPage);
     if (!page) {
         co_return fail(std::move(page.error()));
     }
     cursor_ = page->next;
-    co_return Result<>();
+    has_read_back_ = !page->more;
+    co_return std::move(page->jobs);
 }
 
 Task<> Newcomers::run() {

@@ -29,8 +29,9 @@ public:
     };
     explicit Newcomers(Parts parts) : p_(std::move(parts)), told_(p_.core) {}
 
-    // From here on. Before the dispatcher reads what there is.
-    Task<Result<>> begin();
+    // The next of all that there are, to begin with; empty: that was the last, and what comes after
+    // it is found by run().
+    Task<Result<std::vector<Unfinished>>> read_back();
     // Until its task is cancelled.
     Task<> run();
     // There may be something now.
@@ -50,6 +51,7 @@ private:
     Parts p_;
     Signal told_;
     ArrivalCursor cursor_;
+    bool has_read_back_ = false;
     // Revisions that ended since the latest look began, and between the one before and it.
     std::array<std::unordered_map<JobId, int>, 2> ended_;
     // Brought back by somebody, and known to the dispatcher: either it did so itself, or it has not

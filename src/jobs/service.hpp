@@ -37,6 +37,7 @@ struct ServiceOptions {
     std::map<std::string, TenantOptions> tenants{};
     bool classify = true;        // the priority asked for is weighed with what is known of a job
     OutputsKept outputs_kept{};  // none: they are taken to be there
+    std::map<std::string, std::string, std::less<>> domains{};  // of pools; those not named: main
 };
 
 // A job and what only the running process knows of it.

@@ -28,6 +28,10 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
             {{"queue_max", options_.queue_max}}
         );
     }
+    if (const auto domain = options_.domains.find(spec.requirement.pool());
+        domain != options_.domains.end()) {
+        spec.domain = domain->second;
+    }
     const Time now = clock_.now();
     const JobId id = spec.id.value_or(JobId::make(now));
     NewJob job{make_job(id, spec, now), std::move(spec)};

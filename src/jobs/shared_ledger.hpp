@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,9 +23,6 @@ struct ArrivalCursor {
     std::uint64_t transaction = 0;
     JobId job{};
     std::uint64_t next_round = 0;  // where to go on once this round has come to its end
-
-    // After all that there are: what is read from there comes from now on.
-    static ArrivalCursor end() { return {std::numeric_limits<std::uint64_t>::max(), {}, 0}; }
 };
 
 struct ArrivalPage {

@@ -139,6 +139,28 @@ std::vector<auth::ApiKey> api_keys(const Config& config) {
     return keys;
 }
 
+std::string domain_of(const Config& config, std::string_view pool) {
+    for (const std::string& entry : config.cluster_domains) {
+        const std::size_t equals = entry.find('=');
+        if (std::string_view(entry).substr(0, equals) == pool) {
+            return entry.substr(equals + 1);
+        }
+    }
+    return "main";
+}
+
+std::vector<std::string> domains_of(const Config& config) {
+    std::set<std::string> domains{"main"};
+    for (const std::string& entry : config.cluster_domains) {
+        domains.insert(entry.substr(entry.find('=') + 1));
+    }
+    return {domains.begin(), domains.end()};
+}
+
+std::string files_folder(const Config& config) {
+    return config.cluster_files.empty() ? config.data : config.cluster_files;
+}
+
 std::set<std::string> pools_of(const Config& config) {
     std::set<std::string> pools;
     for (const WorkerSetting& worker : config.workers) {
@@ -151,6 +173,8 @@ std::set<std::string> pools_of(const Config& config) {
 }
 
 namespace {
+
+constexpr char "main"[] = "main";
 
 std::string show_words(const std::string& name, const std::vector<std::string>& words) {
     std::string out = words.empty() ? "" : "    " + name + ":\n";

@@ -137,6 +137,13 @@ inline bool is_clustered(const Config& config) {
     return !config.ledger.empty();
 }
 
+// Whose leader runs what the pool's workers run.
+std::string domain_of(const Config& config, std::string_view pool);
+// All that there are, in the order of their names.
+std::vector<std::string> domains_of(const Config& config);
+// The folder for files that all nodes see; of one process, the data folder.
+std::string files_folder(const Config& config);
+
 // The pools that its workers form.
 std::set<std::string> pools_of(const Config& config);
 

@@ -26,11 +26,9 @@ std::string ledger_url(const Config& config) {
                : "sqlite:" + (std::filesystem::path(config.data) / kDatabaseFile).string();
 }
 
-assets::StoreOptions store_options(const Config& config, const std::filesystem::path& data) {
+assets::StoreOptions store_options(const Config& config) {
     assets::StoreOptions options;
-    options.directory = config.cluster_files.empty()
-                            ? data / kAssetsFolder
-                            : std::filesystem::path(config.cluster_files) / kAssetsFolder;
+    options.directory = std::filesystem::path(files_folder(config)) / kAssetsFolder;
     options.is_shared = is_clustered(config);
     options.young = std::min(options.young, kept_for(config));
     options.blob_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
@@ -81,6 +79,9 @@ jobs::ServiceOptions service_options(const Config& config) {
         };
     }
     options.classify = config.scheduler_classify;
+    for (const std::string& pool : pools_of(config)) {
+        options.domains[pool] = domain_of(config, pool);
+    }
     return options;
 }
 

@@ -21,7 +21,7 @@ Millis kept_for(const Config& config);
 
 // By which ledger::open_storage() finds what is durable.
 std::string ledger_url(const Config& config);
-assets::StoreOptions store_options(const Config& config, const std::filesystem::path& data);
+assets::StoreOptions store_options(const Config& config);
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
 fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders);
