@@ -174,8 +174,6 @@ std::set<std::string> pools_of(const Config& config) {
 
 namespace {
 
-constexpr char "main"[] = "main";
-
 std::string show_words(const std::string& name, const std::vector<std::string>& words) {
     std::string out = words.empty() ? "" : "    " + name + ":\n";
     for (const std::string& word : words) {
