@@ -154,6 +154,7 @@ private:
     Result<> open_storage() {
         ledger::OpenOptions options;
         options.reads_apart = {core_.executor(), &pool_};
+        options.secret = config_.cluster_secret;
         auto opened = ledger::open_storage(ledger_url(config_), options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));

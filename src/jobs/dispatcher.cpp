@@ -70,6 +70,9 @@ Dispatcher::Dispatcher(const Parts& parts, scheduler::Options options)
             [this](const JobId& id) { return knows(id); },
             [this](Unfinished job) {
                 take_in(job.job, known_profile(job.profile, job.requirement));
+                if (!job.secrets.empty()) {
+                    table_.set_secrets(job.job.id, std::move(job.secrets));
+                }
                 pump();
             },
             [this](Wish wish) { return fulfil(std::move(wish)); }
@@ -145,6 +148,9 @@ Task<Result<>> Dispatcher::recover() {
             } else {
                 ++queued;
                 whereabouts_.put_back(job, known_profile(entry.profile, entry.requirement));
+            }
+            if (!entry.secrets.empty() && table_.contains(*after)) {
+                table_.set_secrets(*after, std::move(entry.secrets));
             }
         }
     }

@@ -56,6 +56,8 @@ struct Unfinished {
     Job job;
     Requirement requirement;          // as in its Spec
     scheduler::ProfilePtr profile{};  // likewise
+    json::object secrets{};           // as its secret_extra_data, where they are kept
+    std::string sealed{};             // within the ledger room
 };
 
 struct StateCounts {

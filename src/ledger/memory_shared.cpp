@@ -93,8 +93,7 @@ Task<Result<jobs::ArrivalPage>> MemoryShared::arrivals(
         }
     }
     const bool is_first_page = after.next_round == 0;
-    const std::uint64_t next_round =
-        is_first_page ? ledger_.oldest_under_way() : after.next_round;
+    const std::uint64_t next_round = is_first_page ? ledger_.oldest_under_way() : after.next_round;
     jobs::ArrivalPage page;
     for (const auto& [place, entry] : open) {
         if (page.jobs.size() == static_cast<std::size_t>(std::max(limit, 1))) {

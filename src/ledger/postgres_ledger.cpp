@@ -13,6 +13,7 @@
 
 #include "base/hop.hpp"
 #include "base/mutex.hpp"
+#include "base/sealing.hpp"
 #include "ledger/loose_blobs.hpp"
 #include "ledger/postgres/asset_store.hpp"
 #include "ledger/postgres/job_queries.hpp"
@@ -39,6 +40,7 @@ public:
           tasks_(io_.get_executor()),
           readers_(io_.get_executor(), conninfo, options.connect_timeout, options.readers),
           clock(of_now),
+          sealing_(options.secret.empty() ? std::nullopt : std::optional<Sealing>(options.secret)),
           writer(io_.get_executor(), conninfo, options, of_now) {
         tasks_.spawn("ledger", writer.run());
         thread_ = std::thread([this] {
@@ -60,6 +62,27 @@ public:
             guard_.reset();
         }
         thread_.join();
+    }
+
+    // What of the job only workers may read; nullopt: nothing, or it is not kept.
+    std::optional<std::string> seal(const jobs::NewJob& job) const {
+        const json::object& secrets = job.spec.secret_extra_data;
+        return !sealing_ || secrets.empty()
+                   ? std::nullopt
+                   : std::optional(
+                         sealing_->seal(json::serialize(secrets), job.change.job.id.to_string())
+                     );
+    }
+    // What cannot be opened was sealed with another secret: its job runs without.
+    void open(jobs::ArrivalPage& page) const {
+        for (jobs::Unfinished& entry : page.jobs) {
+            const auto text = sealing_ && !entry.sealed.empty()
+                                  ? sealing_->open(entry.sealed, entry.job.id.to_string())
+                                  : std::nullopt;
+            entry.secrets =
+                text ? json::parse_object(*text).value_or(json::object()) : json::object();
+            entry.sealed.clear();
+        }
     }
 
     // What `read` makes of the answers, on the executor of whoever asks.
@@ -113,6 +136,7 @@ private:
 
 public:
     Clock& clock;
+    const std::optional<Sealing> sealing_;
     PurgeCursor purge_cursor;  // used by the writer
     LooseBlobs loose;
     Writer writer;
@@ -124,7 +148,10 @@ public:
     Led(PostgresLedger& whole, jobs::Term term) : whole_(whole), term_(std::move(term)) {}
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override {
-        return writer().write(AcceptJob(std::move(job)), term_, Writer::Urgency::now_or_refused);
+        auto sealed = whole_.impl_->seal(job);
+        return writer().write(
+            AcceptJob(std::move(job), std::move(sealed)), term_, Writer::Urgency::now_or_refused
+        );
     }
     Task<Result<>> commit(jobs::Change change) override {
         return writer().write(CommitChange(std::move(change)), term_);
@@ -206,8 +233,9 @@ StorageStats PostgresLedger::storage_stats() const {
 }
 
 Task<Result<jobs::Accepted>> PostgresLedger::accept(jobs::NewJob job) {
+    auto sealed = impl_->seal(job);
     return impl_->writer.write(
-        AcceptJob(std::move(job)), std::nullopt, Writer::Urgency::now_or_refused
+        AcceptJob(std::move(job), std::move(sealed)), std::nullopt, Writer::Urgency::now_or_refused
     );
 }
 Task<Result<jobs::Accepted>> PostgresLedger::find_key(std::string tenant, std::string key) {
@@ -441,8 +469,12 @@ Task<Result<jobs::ArrivalPage>> PostgresLedger::arrivals(
 ) {
     return impl_->ask(
         find_arrivals(domain, after, limit),
-        [after, limit](const std::vector<Rows>& answers) {
-            return read_arrivals(answers, after, limit);
+        [impl = impl_.get(), after, limit](const std::vector<Rows>& answers) {
+            auto page = read_arrivals(answers, after, limit);
+            if (page) {
+                impl->open(*page);
+            }
+            return page;
         }
     );
 }

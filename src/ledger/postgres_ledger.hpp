@@ -29,6 +29,7 @@ public:
         Millis patience{10'000};        // of a write for a server that is gone
         Millis connect_timeout{5'000};  // of all hosts together
         std::size_t readers = 4;        // connections
+        std::string secret{};           // what jobs' secrets are sealed with; empty: none is kept
     };
 
     // Makes or migrates the tables, while other nodes wait. Code::config_invalid,

@@ -22,6 +22,7 @@ Result<std::unique_ptr<Storage>> open_storage(
     if (url.starts_with("postgres://") || url.starts_with("postgresql://")) {
         PostgresLedger::Options postgres;
         postgres.url = url;
+        postgres.secret = options.secret;
         auto opened = PostgresLedger::open(std::move(postgres), clock);
         if (!opened) {
             return fail(std::move(opened.error()));

@@ -84,6 +84,7 @@ public:
 
 struct OpenOptions {
     std::optional<ReadsApart> reads_apart{};
+    std::string secret{};  // of nodes that share it; what they store sealed is sealed with it
 };
 
 // "sqlite:PATH": a database file, which is made where it is absent. "postgres://…" or

@@ -73,6 +73,12 @@ constexpr char kInsertSpecs[] =
     "$8, $9, $10) AS n (job, queued_sequence, queued_data, requirement, profile, metadata, "
     "dialect_data, spec, extra_data, workflow) WHERE " COMFYD_IF_WRITTEN
     " ON CONFLICT (job) DO NOTHING";
+constexpr char kInsertSecrets[] =
+    "INSERT INTO job_secrets (job, sealed) SELECT n.job, n.sealed FROM unnest($1, $2) "
+    "AS n (job, sealed) WHERE " COMFYD_IF_WRITTEN " ON CONFLICT (job) DO NOTHING";
+constexpr char kDropSecrets[] =
+    "DELETE FROM job_secrets s USING unnest($1) AS n (job) WHERE s.job = n.job "
+    "AND " COMFYD_IF_WRITTEN;
 constexpr char kInsertJobAssets[] =
     "INSERT INTO job_assets (job, asset) SELECT n.job, n.asset FROM unnest($1, $2) "
     "AS n (job, asset) WHERE " COMFYD_IF_WRITTEN " ON CONFLICT (job, asset) DO NOTHING";
@@ -336,6 +342,8 @@ Statements Batch::statements() const {
     add_rows(changes, kUpdateJobs, {epoch, at.slot});
     add_rows(specs, kInsertSpecs, {});
     add_rows(job_assets, kInsertJobAssets, {});
+    add_rows(secrets, kInsertSecrets, {});
+    add_rows(ended, kDropSecrets, {});
     add_rows(events, kInsertEvents, {});
     add_rows(deliveries, kInsertDeliveries, {at.slot});
     add_rows(results, kPutResults, {});

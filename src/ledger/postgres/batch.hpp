@@ -78,6 +78,8 @@ public:
     Table specs{kUuid, kInteger, kText, kText, kText, kText, kText, kText, kText, kText};
     Table changes;
     Table job_assets{kUuid, kText};
+    Table secrets{kUuid, kBytes};
+    Table ended{kUuid};
     Table events{kUuid, kInteger, kInteger, kInteger, kInteger, kText};
     Table deliveries{kUuid, kInteger, kInteger, kText, kInteger};
     Table results{kUuid, kText, kText, kText, kText};

@@ -74,7 +74,8 @@ void add_consequences(Batch& batch, const jobs::Change& change, const ResultText
 
 }  // namespace
 
-AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)), texts_(new_) {
+AcceptJob::AcceptJob(jobs::NewJob job, std::optional<std::string> sealed)
+    : new_(std::move(job)), sealed_(std::move(sealed)), texts_(new_) {
     if (new_.then) {
         then_texts_.emplace(*new_.then);
     }
@@ -115,6 +116,9 @@ bool AcceptJob::join(Batch& batch) {
     }
     for (const std::string& hash : texts_.used_assets.hashes) {
         batch.job_assets.add(job.id, hash);
+    }
+    if (sealed_ && !(new_.then && jobs::is_terminal(new_.then->job.state))) {
+        batch.secrets.add(job.id, *sealed_);
     }
     if (spec.webhook) {
         batch.add_delivery(new_.change.event);
@@ -213,6 +217,9 @@ bool CommitChange::join(Batch& batch) {
         return false;
     }
     const bool has_completed = change_.event.type == jobs::EventType::completed;
+    if (jobs::is_terminal(job.state)) {
+        batch.ended.add(job.id);
+    }
     batch.changes.add(
         job.id,
         static_cast<int>(job.state),

@@ -11,7 +11,8 @@ namespace comfyd::ledger::postgres {
 
 class AcceptJob final : public WriteOf<jobs::Accepted> {
 public:
-    explicit AcceptJob(jobs::NewJob job);
+    // `sealed`: its secrets; nullopt: it has none, or they are not kept.
+    explicit AcceptJob(jobs::NewJob job, std::optional<std::string> sealed = std::nullopt);
     std::size_t bytes() const override;
     bool join(Batch& batch) override;
     void conclude(const Batch& batch) override;
@@ -22,6 +23,7 @@ private:
     void add_job(Batch& batch) const;
 
     jobs::NewJob new_;
+    std::optional<std::string> sealed_;
     SpecTexts texts_;
     std::optional<ResultTexts> then_texts_;
 };

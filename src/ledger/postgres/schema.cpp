@@ -245,8 +245,17 @@ CREATE TABLE wishes (
 CREATE INDEX wishes_by_domain ON wishes (domain, id);
 )sql";
 
+// What is forwarded to workers and nobody else may read, sealed; gone when the job has ended.
+constexpr std::string_view kVersion2 = R"sql(
+CREATE TABLE job_secrets (
+    job uuid PRIMARY KEY,
+    sealed bytea NOT NULL
+);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
+    {2, 1, kVersion2},
 };
 
 }  // namespace

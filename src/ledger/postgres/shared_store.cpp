@@ -13,7 +13,8 @@ namespace {
 constexpr char kOldestOpen[] = "SELECT pg_snapshot_xmin(pg_current_snapshot())";
 constexpr char kArrivals[] =
     "SELECT " COMFYD_PG_JOB_COLUMNS
-    ", s.requirement, s.profile, j.arrival FROM jobs j" COMFYD_PG_JOB_JOINS
+    ", s.requirement, s.profile, j.arrival, x.sealed FROM jobs j" COMFYD_PG_JOB_JOINS
+    "LEFT JOIN job_secrets x ON x.job = j.id "
     "WHERE j.domain = $1 AND j.outcome IS NULL AND (j.arrival, j.id) > ($2::text::xid8, $3) "
     "ORDER BY j.arrival, j.id LIMIT $4";
 
@@ -32,6 +33,14 @@ int page_of(int limit) {
     return std::clamp(limit, 1, kArrivalLimitMax);
 }
 
+Result<jobs::Unfinished> read_arrival(const Row& row) {
+    auto entry = read_unfinished(row);
+    if (entry) {
+        entry->sealed = row.bytes(kJobColumnCount + 3);
+    }
+    return entry;
+}
+
 }  // namespace
 
 Statements find_arrivals(const std::string& domain, const jobs::ArrivalCursor& after, int limit) {
@@ -45,7 +54,7 @@ Result<jobs::ArrivalPage> read_arrivals(
     const std::vector<Rows>& answers, const jobs::ArrivalCursor& after, int limit
 ) {
     const Rows& rows = answers.at(1);
-    auto found = rows.all(read_unfinished);
+    auto found = rows.all(read_arrival);
     if (!found) {
         return fail(std::move(found.error()));
     }
