@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include <boost/asio/post.hpp>
+#include <boost/asio/dispatch.hpp>
 
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
