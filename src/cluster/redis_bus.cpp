@@ -4,7 +4,10 @@
 #include <utility>
 
 #include <boost/asio/dispatch.hpp>
+<<<<<<< HEAD
 #include <boost/asio/post.hpp>
+=======
+>>>>>>> t/B
 
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
