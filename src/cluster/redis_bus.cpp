@@ -4,10 +4,6 @@
 #include <utility>
 
 #include <boost/asio/dispatch.hpp>
-<<<<<<< HEAD
-#include <boost/asio/post.hpp>
-=======
->>>>>>> t/B
 
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
