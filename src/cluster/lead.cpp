@@ -47,6 +47,12 @@ void Lead::let_go() {
     look();
 }
 
+void Lead::may_be_free() {
+    COMFYD_ON(executor_);
+    machine_.may_be_free();
+    look();
+}
+
 void Lead::session_lost() {
     COMFYD_ON(executor_);
     machine_.session_lost();

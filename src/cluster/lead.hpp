@@ -63,6 +63,8 @@ public:
     // This node cannot do what a leader does: others may have the lead, and only then this one
     // again. Nothing happens where it does not lead.
     void let_go();
+    // Another node says that it has resigned: the lead is asked for at once, not at the next turn.
+    void may_be_free();
     // The session with the database, in which leases are asked for, is gone. Trust ends at once,
     // and with it the term: others may have the lead already.
     void session_lost();

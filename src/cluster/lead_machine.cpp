@@ -84,13 +84,14 @@ bool LeadMachine::send(Millis now) {
     is_asking_ = true;
     sent_at_ = now;
     has_broken_ = false;
+    asks_again_ = false;
     return true;
 }
 
 void LeadMachine::took(const Result<std::optional<Taken>>& answer, Millis now) {
     COMFYD_ASSERT(is_asking_ && phase_ == Phase::standing_by);
     is_asking_ = false;
-    ask_at_ = sent_at_ + kTryEvery;
+    ask_at_ = asks_again_ ? kAtOnce : sent_at_ + kTryEvery;
     if (!answer || !*answer) {
         return;
     }
@@ -147,6 +148,13 @@ void LeadMachine::session_lost() {
     has_broken_ = true;
     if (phase_ == Phase::leading && !end_) {
         end_ = LeadEnd::session_lost;
+    }
+}
+
+void LeadMachine::may_be_free() {
+    if (phase_ == Phase::standing_by) {
+        ask_at_ = kAtOnce;
+        asks_again_ = is_asking_;
     }
 }
 

@@ -56,6 +56,8 @@ public:
     void resigned(Millis now);
     void stepped_down(Millis now);
     void session_lost();
+    // Somebody says that nobody leads: it is asked for at once.
+    void may_be_free();
     // Somebody has refused what was done under this epoch.
     void refused(std::uint64_t epoch);
     // Lets the lead go, if it is held; others have time to take it before it is asked for again.
@@ -82,6 +84,7 @@ private:
     bool is_asking_ = false;         // a request is under way
     Millis sent_at_{0};              // the latest request
     bool has_broken_ = false;        // its session
+    bool asks_again_ = false;        // it may have come too early
     Millis ask_at_ = Millis::min();  // when the next request is due
     Millis lease_until_{0};          // as long as the leader may believe in it
 };

@@ -58,6 +58,25 @@ TEST(LeadMachine, AsksAgainWhileAnotherLeads) {
     EXPECT_EQ(machine.trusted_until(), std::nullopt);
 }
 
+TEST(LeadMachine, AsksAtOnceWhenNobodyMayLead) {
+    LeadMachine machine;
+    EXPECT_TRUE(says<M::Take>(machine.next(kStart)));
+    machine.took(nothing(), kStart + Millis(10));
+    machine.may_be_free();
+    EXPECT_TRUE(says<M::Take>(machine.next(kStart + Millis(20))));
+    machine.may_be_free();  // the request under way may be too early
+    EXPECT_EQ(waits_until(machine.next(kStart + Millis(20))), std::nullopt);
+    machine.took(nothing(), kStart + Millis(30));
+    EXPECT_TRUE(says<M::Take>(machine.next(kStart + Millis(30))));
+    machine.took(nothing(), kStart + Millis(40));
+    EXPECT_EQ(waits_until(machine.next(kStart + Millis(40))), kStart + Millis(30) + kTryEvery);
+}
+
+TEST_F(Leading, HearsWithoutWonderThatNobodyLeads) {
+    machine_.may_be_free();
+    EXPECT_EQ(waits_until(machine_.next(kStart + Millis(20))), kStart + kRenewEvery);
+}
+
 TEST_F(Leading, TrustCountsFromTheSending) {
     EXPECT_EQ(machine_.trusted_until(), kStart + kTrust);
     const Millis sent = kStart + kRenewEvery;

@@ -143,6 +143,16 @@ TEST_F(LeadOfADomain, IsTriedForWhileAnotherHasIt) {
     EXPECT_TRUE(lead_.leads());
 }
 
+TEST_F(LeadOfADomain, IsTakenAtOnceFromOneWhoSaysThatItResigned) {
+    leases_.is_held = true;
+    lead_.start();
+    pass(Millis(1'600));
+    leases_.is_held = false;
+    lead_.may_be_free();
+    pass(Millis(15));
+    EXPECT_TRUE(lead_.leads());
+}
+
 TEST_F(LeadOfADomain, IsKeptWhileItsBeginningTakesLong) {
     taking_ = Millis(20'000);
     lead_.start();

@@ -122,6 +122,9 @@ Task<> AttemptEnd::settle(std::shared_ptr<Attempt> attempt, Changes::Step step) 
         if (done) {
             break;
         }
+        if (done.error().code == Code::lead_lost) {
+            co_return;  // whoever leads now finds on the worker how it ended
+        }
         if (done.error().code == Code::conflict || done.error().code == Code::not_found) {
             log::error(
                 "the end of an attempt does not fit the job",

@@ -93,6 +93,33 @@ TEST_F(Named, TheEndOfAnAttemptThatMeetsAnotherWriterIsStored) {
     EXPECT_EQ(stored(id).state, jobs::State::completed);
 }
 
+TEST_F(Named, TheEndOfAnAttemptIsLeftToTheNodeThatLeadsNow) {
+    jobs::Spec spec;
+    spec.requirement = Requirement::decode("A");
+    const JobId id = accept(spec).id;
+    start();
+    ASSERT_EQ(stored(id).state, jobs::State::running);
+    world.trouble.has_new_leader = true;
+    for (int i = 0; i < 2; ++i) {  // until it has run, and until its results are fetched
+        world.time.advance_to(world.time.now() + Millis(10'000));
+        go_on();
+    }
+    world.trouble.has_new_leader = false;
+    world.time.advance_to(world.time.now() + Millis(10'000));
+    go_on();
+    EXPECT_EQ(stored(id).state, jobs::State::running) << "whoever was refused tries no more";
+    process->die();
+    world.io.poll();
+    start();
+    for (int i = 0; i < 2; ++i) {
+        world.time.advance_to(world.time.now() + Millis(10'000));
+        go_on();
+    }
+    EXPECT_EQ(stored(id).state, jobs::State::completed);
+    EXPECT_EQ(stored(id).attempt, 1) << "found on its worker";
+    EXPECT_FALSE(world.rules.broken()) << *world.rules.broken();
+}
+
 TEST_F(Named, AJobThatWaitedIsAnsweredByOneThatHasCompletedMeanwhile) {
     const Time now = world.time.now();
     jobs::Spec spec;

@@ -137,6 +137,9 @@ Task<Result<>> Storage::commit(jobs::Change change) {
     if (auto error = find_trouble(type)) {
         co_return fail(std::move(*error));
     }
+    if (trouble_.has_new_leader) {
+        co_return fail(Code::lead_lost, "another node leads");
+    }
     const auto found = stored_.entries().find(change.job.id);
     if (trouble_.conflicts > 0 && !is_cut_ && found != stored_.entries().end()) {
         trouble_.conflicts -= 1;

@@ -16,9 +16,10 @@ namespace comfyd::simulation {
 // What the schedule does to the storage, of whatever process.
 struct StorageTrouble {
     bool is_down = false;
-    bool hides_events = false;  // of jobs, while all else can be read
-    int failures = 0;           // of the next operations
-    int conflicts = 0;          // likewise: another writer was there before
+    bool hides_events = false;    // of jobs, while all else can be read
+    bool has_new_leader = false;  // another node leads: nothing of this process is stored
+    int failures = 0;             // of the next operations
+    int conflicts = 0;            // likewise: another writer was there before
 };
 
 class Storage final : public jobs::Ledger {
