@@ -17,6 +17,7 @@ protected:
     SharedLinesTest() {
         auto pattern = (std::filesystem::temp_directory_path() / "lines-XXXXXX").string();
         folder_ = ::mkdtemp(pattern.data());
+        file_ = folder_ / "lines";
     }
     ~SharedLinesTest() override { std::filesystem::remove_all(folder_); }
 
@@ -35,7 +36,7 @@ protected:
     using Lines = std::vector<std::string>;
 
     std::filesystem::path folder_;
-    std::filesystem::path file_ = folder_ / "lines";
+    std::filesystem::path file_;
 };
 
 TEST_F(SharedLinesTest, EachReadsOnWhereItStopped) {

@@ -97,7 +97,6 @@ public:
         return runs;
     }
 
-private:
     ComfydOptions node_options(int i) const {
         ComfydOptions options;
         options.arguments = {
@@ -126,6 +125,8 @@ private:
         );
         return options;
     }
+
+private:
     std::string node_id(std::size_t i) {
         const Reply told = nodes_[i]->http().get("/admin/v1/cluster");
         return told.status == 200 ? std::string(told.json_at("/node/id").as_string())

@@ -58,6 +58,41 @@ TEST(Nodes, AJobIsCancelledAndBroughtBackOnANodeThatDoesNotLead) {
     EXPECT_EQ(Comfyd::status_of(other.wait_finished(running)), "canceled");
 }
 
+TEST(Nodes, EachShowsWhoLeads) {
+    Cluster cluster;
+    const auto leader = cluster.leader();
+    ASSERT_TRUE(leader);
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        ASSERT_TRUE(wait_until([&] {
+            const Reply shown = cluster.node(i).http().get("/admin/v1/cluster");
+            return shown.status == 200 && shown.json_at("/bus/up").as_bool();
+        })) << cluster.node(i).log();
+        const json::value shown = cluster.node(i).http().get("/admin/v1/cluster").json();
+        EXPECT_EQ(shown.at("node").at("name").as_string(), "node-" + std::to_string(i));
+        EXPECT_EQ(shown.at("domains").at(0).at("is_this_node").as_bool(), i == *leader);
+        EXPECT_GE(shown.at("domains").at(0).at("epoch").as_int64(), 1);
+    }
+}
+
+TEST(Nodes, OneThatSeesAnotherFolderDoesNotStart) {
+    ClusterOptions options;
+    options.nodes = 1;
+    Cluster cluster(options);
+    ComfydOptions stranger = cluster.node_options(1);
+    TempDir other;
+    stranger.arguments.insert(
+        stranger.arguments.end(), {"--set", "cluster.files=" + (other / "private")}
+    );
+    try {
+        Comfyd node(stranger);
+        ADD_FAILURE() << "it started";
+    } catch (const std::runtime_error& refusal) {
+        EXPECT_NE(
+            std::string(refusal.what()).find("not the one that the other nodes"), std::string::npos
+        ) << refusal.what();
+    }
+}
+
 TEST(Nodes, WhoLeadsIsKilledAndAnotherGoesOn) {
     ClusterOptions options;
     options.worker.delay = Millis(300);

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/application.hpp"
+#include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
@@ -279,6 +280,10 @@ int run_command_line(int argc, char** argv) {
     CLI::App* explain_command =
         program.add_subcommand("explain", "Say why a job waits, and what would change it");
     add_explain_flags(*explain_command, explain_flags);
+    ClusterFlags cluster_flags;
+    CLI::App* cluster_command =
+        program.add_subcommand("cluster", "Show which nodes are one service, and who leads");
+    add_cluster_flags(*cluster_command, cluster_flags);
 
     CLI::App* version_command = program.add_subcommand("version", "Print the version");
 
@@ -304,6 +309,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (convert_command->parsed()) {
         return run_convert(convert_flags);
+    }
+    if (cluster_command->parsed()) {
+        return run_cluster(std::move(cluster_flags));
     }
     if (explain_command->parsed()) {
         return run_explain(std::move(explain_flags));

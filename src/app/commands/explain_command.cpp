@@ -4,14 +4,10 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
 
+#include "app/commands/ask_server.hpp"
 #include "app/commands/cli.hpp"
-#include "app/commands/server_address.hpp"
 #include "comfy/members.hpp"
-#include "net/client.hpp"
-#include "net/io_threads.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -81,20 +77,6 @@ void add_priority(const json::object& from, std::string& out) {
     }
 }
 
-Task<Result<net::ClientResponse>> fetch(net::Client& client, net::ClientRequest request) {
-    auto response = co_await client.send(std::move(request));
-    co_return response;
-}
-
-std::string message_of(const net::ClientResponse& response) {
-    const auto body = json::parse_object(response.body);
-    const json::value* error = body ? json::find(*body, "error") : nullptr;
-    const std::string message = error != nullptr && error->is_object()
-                                    ? comfy::text_of(error->get_object(), "message")
-                                    : "";
-    return message.empty() ? "the server answered " + std::to_string(response.status) : message;
-}
-
 }  // namespace
 
 void add_explain_flags(CLI::App& command, ExplainFlags& flags) {
@@ -129,33 +111,13 @@ std::string print_explanation(const json::object& explanation) {
 }
 
 int run_explain(ExplainFlags flags) {
-    complete_address(flags.url, flags.key);
-    net::ClientRequest request;
-    request.method = "GET";
-    request.url = flags.url + "/v2/workflows/execution/" + flags.id + "/explain";
-    if (!flags.key.empty()) {
-        request.headers.set("Authorization", "Bearer " + flags.key);
-    }
-    net::IoThread thread("explain");
-    net::Client client(thread.executor(), net::ClientOptions{});
-    thread.start();
-    auto response =
-        boost::asio::co_spawn(
-            thread.executor(), fetch(client, std::move(request)), boost::asio::use_future
-        )
-            .get();
-    thread.stop();
-    if (!response) {
-        std::fprintf(stderr, "comfyd: %s\n", response.error().message.c_str());
-        return kExitUnavailable;
-    }
-    const auto answer = json::parse_object(response->body);
-    if (response->status != 200 || !answer) {
-        std::fprintf(stderr, "comfyd: %s\n", message_of(*response).c_str());
-        return response->status == 404 ? kExitUsage : kExitUnavailable;
+    const Asked asked =
+        ask_server({flags.url, flags.key, "/v2/workflows/execution/" + flags.id + "/explain"});
+    if (!asked.answer) {
+        return asked.exit_code;
     }
     std::fputs(
-        flags.json ? (response->body + "\n").c_str() : print_explanation(*answer).c_str(), stdout
+        flags.json ? (asked.text + "\n").c_str() : print_explanation(*asked.answer).c_str(), stdout
     );
     return kExitOk;
 }
