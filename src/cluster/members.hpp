@@ -2,6 +2,7 @@
 // its default. A node of another version may say less or more.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +27,7 @@ inline std::uint64_t count_in(const json::object& from, std::string_view key) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(number_in(from, key).value_or(0), 0));
 }
 
-// Between the two, which `fallback` is.
+// `fallback`: also where it does not fit.
 inline int small_in(const json::object& from, std::string_view key, int fallback) {
     const auto number = number_in(from, key);
     return number && std::in_range<int>(*number) ? static_cast<int>(*number) : fallback;
