@@ -20,23 +20,41 @@ bool matches(const jobs::ListQuery& query, const jobs::Job& job) {
 
 }  // namespace
 
+std::uint64_t MemoryLedger::begin() {
+    return *under_way_.insert(++latest_transaction_).first;
+}
+
+std::uint64_t MemoryLedger::oldest_under_way() const {
+    return under_way_.empty() ? latest_transaction_ + 1 : *under_way_.begin();
+}
+
 Task<Result<jobs::Accepted>> MemoryLedger::accept(jobs::NewJob job) {
+    co_return store(++latest_transaction_, std::move(job));
+}
+
+Task<Result<jobs::Accepted>> MemoryLedger::accept_in(std::uint64_t transaction, jobs::NewJob job) {
+    under_way_.erase(transaction);
+    co_return store(transaction, std::move(job));
+}
+
+Result<jobs::Accepted> MemoryLedger::store(std::uint64_t transaction, jobs::NewJob job) {
     if (auto held = find_holder(job.spec.tenant, job.spec.idempotency_key)) {
-        co_return std::move(*held);
+        return std::move(*held);
     }
     const JobId id = job.change.job.id;
     if (entries_.contains(id)) {
-        co_return fail(Code::conflict, "there is a job " + id.to_string() + " already");
+        return fail(Code::conflict, "there is a job " + id.to_string() + " already");
     }
     Entry entry{job.change.job, std::move(job.spec), {}};
     entry.spec.secret_extra_data.clear();
+    entry.arrival = transaction;
     note(entry, job.change.event);
     if (job.warning) {
         note(entry, *job.warning);
     }
     if (job.then) {
         if (auto done = change(entry, *job.then); !done) {
-            co_return fail(std::move(done.error()));
+            return fail(std::move(done.error()));
         }
     }
     if (!entry.spec.idempotency_key.empty()) {
@@ -45,7 +63,7 @@ Task<Result<jobs::Accepted>> MemoryLedger::accept(jobs::NewJob job) {
         };
     }
     entries_.emplace(id, std::move(entry));
-    co_return jobs::Accepted{true, std::nullopt, {}};
+    return jobs::Accepted{true, std::nullopt, {}};
 }
 
 std::optional<jobs::Accepted> MemoryLedger::find_holder(
@@ -91,6 +109,9 @@ Result<> MemoryLedger::change(Entry& entry, const jobs::Change& change) {
             Code::conflict,
             "job " + change.job.id.to_string() + " was changed meanwhile; read it again and decide"
         );
+    }
+    if (is_terminal(entry.job.state) && !is_terminal(change.job.state)) {
+        entry.arrival = ++latest_transaction_;
     }
     entry.job = change.job;
     for (jobs::Output& output : entry.job.outputs) {
@@ -202,7 +223,7 @@ Task<Result<std::vector<jobs::Unfinished>>> MemoryLedger::unfinished(
     std::vector<jobs::Unfinished> found;
     auto entry = after ? entries_.upper_bound(*after) : entries_.begin();
     for (; entry != entries_.end() && found.size() < most; ++entry) {
-        const auto& [job, spec, events, tells] = entry->second;
+        const auto& [job, spec, events, tells, arrival] = entry->second;
         if (!is_terminal(job.state)) {
             found.push_back({job, spec.requirement, spec.profile});
         }

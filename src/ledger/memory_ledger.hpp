@@ -41,9 +41,18 @@ public:
         jobs::Job job;
         jobs::Spec spec;
         std::vector<jobs::Event> events;
-        bool tells = false;  // something is to be delivered
+        bool tells = false;         // something is to be delivered
+        std::uint64_t arrival = 0;  // the transaction that accepted it, or revived it last
     };
     const std::map<JobId, Entry>& entries() const { return entries_; }
+
+    // Transactions are numbered as they begin; some are committed later than others that began
+    // after them.
+    std::uint64_t begin();
+    Task<Result<jobs::Accepted>> accept_in(std::uint64_t transaction, jobs::NewJob job);
+    // No transaction before it is under way.
+    std::uint64_t oldest_under_way() const;
+
     // Another writer has changed the row: who does not read it again is refused.
     void touch(const JobId& id) { entries_.at(id).job.revision += 1; }
 
@@ -57,11 +66,14 @@ private:
     std::optional<jobs::Accepted> find_holder(const std::string& tenant, const std::string& key);
     static void note(Entry& entry, const jobs::Event& event);
     Result<> change(Entry& entry, const jobs::Change& change);
+    Result<jobs::Accepted> store(std::uint64_t transaction, jobs::NewJob job);
     void count(jobs::StatsEntry entry);
     void erase(const JobId& id);
 
     Clock& clock_;
     std::map<JobId, Entry> entries_;
+    std::uint64_t latest_transaction_ = 0;
+    std::set<std::uint64_t> under_way_;
     std::map<std::pair<std::string, std::string>, Key> keys_;  // by tenant and key
     std::map<jobs::StatsKey, jobs::Totals> totals_;
     std::map<std::pair<Time, std::string>, std::set<std::string>> workflows_;  // by hour and tenant

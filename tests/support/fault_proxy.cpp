@@ -24,6 +24,7 @@ sockaddr_in loopback(int port) {
 struct Pair {
     int client = -1;
     int server = -1;
+    bool is_mute = false;
 };
 
 int connect_to(int port) {
@@ -115,8 +116,10 @@ void FaultProxy::run() {
             waits.push_back({pair.server, POLLIN, 0});
         }
         ::poll(waits.data(), waits.size(), -1);
+        const bool becomes_mute = loses_of_old_.exchange(false);
         for (std::size_t i = 0; i < pairs.size(); ++i) {
             Pair& pair = pairs[i];
+            pair.is_mute = pair.is_mute || becomes_mute;
             const bool has_asked = waits[2 + 2 * i].revents != 0;
             const bool has_answered = waits[3 + 2 * i].revents != 0;
             bool is_sound = true;
@@ -127,7 +130,8 @@ void FaultProxy::run() {
             }
             if (has_answered && is_sound) {
                 const std::string said = receive(pair.server);
-                is_sound = !said.empty() && (loses_answers_ || send_all(pair.client, said));
+                const bool is_lost = loses_answers_ || pair.is_mute;
+                is_sound = !said.empty() && (is_lost || send_all(pair.client, said));
             }
             if (!is_sound) {
                 close(pair);
@@ -150,7 +154,7 @@ void FaultProxy::run() {
             const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
             const int server = connect_to(target_port_);
             if (client >= 0 && server >= 0) {
-                pairs.push_back({client, server});
+                pairs.push_back({client, server, false});
             } else {
                 ::close(client);
                 ::close(server);

@@ -21,6 +21,8 @@ public:
     // Once a client says this, what the server says is lost, while it hears everything; empty: from
     // now on.
     void lose_answers(const std::string& to = "");
+    // The same, of the connections that there are now; new ones are sound.
+    void lose_answers_of_old() { loses_of_old_ = true; }
     // Ends all connections; new ones are sound.
     void cut();
 
@@ -35,6 +37,7 @@ private:
     std::atomic<bool> loses_answers_ = false;
     std::mutex mutex_;
     std::string awaited_;  // guarded by mutex_
+    std::atomic<bool> loses_of_old_ = false;
     std::atomic<bool> cuts_ = false;
     std::atomic<bool> ends_ = false;
     std::thread thread_;

@@ -162,7 +162,9 @@ Task<bool> Writer::connect() {
         co_return true;
     }
     connection_.reset();
-    auto opened = co_await open_writing(executor_, conninfo_, options_.connect_timeout);
+    auto opened = co_await open_writing(
+        executor_, conninfo_, {options_.connect_timeout, options_.answer_timeout}
+    );
     if (!opened) {
         note_outcome(opened.error());
         co_return false;
@@ -259,7 +261,7 @@ Task<Writer::Operations> Writer::attempt_writes(Operations operations) {
     }
     std::vector<Operation*> alone;
     for (Group& group : groups) {
-        auto answers = co_await Connection::receive(group.flight);
+        auto answers = co_await connection_->receive(group.flight);
         if (!answers) {
             auto refused = hear_failure(answers.error(), group.members);
             alone.insert(alone.end(), refused.begin(), refused.end());
