@@ -22,7 +22,9 @@ namespace comfyd::jobs {
 struct ArrivalCursor {
     std::uint64_t transaction = 0;
     JobId job{};
-    std::uint64_t next_round = 0;  // where to go on once this round has come to its end
+    // Within a reading of several pages: the oldest transaction that was under way at its first
+    // one, with which the next reading begins.
+    std::uint64_t next_reading = 0;
 };
 
 struct ArrivalPage {

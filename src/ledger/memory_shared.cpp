@@ -92,8 +92,9 @@ Task<Result<jobs::ArrivalPage>> MemoryShared::arrivals(
             open[place] = &entry;
         }
     }
-    const bool is_first_page = after.next_round == 0;
-    const std::uint64_t next_round = is_first_page ? ledger_.oldest_under_way() : after.next_round;
+    const bool is_first_page = after.next_reading == 0;
+    const std::uint64_t next_reading =
+        is_first_page ? ledger_.oldest_under_way() : after.next_reading;
     jobs::ArrivalPage page;
     for (const auto& [place, entry] : open) {
         if (page.jobs.size() == static_cast<std::size_t>(std::max(limit, 1))) {
@@ -101,10 +102,10 @@ Task<Result<jobs::ArrivalPage>> MemoryShared::arrivals(
             break;
         }
         page.jobs.push_back({entry->job, entry->spec.requirement, entry->spec.profile});
-        page.next = {place.first, place.second, next_round};
+        page.next = {place.first, place.second, next_reading};
     }
     if (!page.more) {
-        page.next = {next_round, JobId{}, 0};
+        page.next = {next_reading, JobId{}, 0};
     }
     co_return page;
 }

@@ -31,7 +31,7 @@ protected:
 
     static constexpr Millis kLong{120'000};
     PostgresServer& server_ = PostgresServer::shared();
-    SystemClock clock_;
+    ManualClock clock_;
     const std::string url_ = make_postgres_database();
 };
 
@@ -127,6 +127,22 @@ TEST_F(PostgresFailures, WritesWaitForAServerThatIsGoneButNotForEver) {
     EXPECT_EQ(await_value(ledger->counts(std::nullopt)).of(jobs::State::queued), 2U);
 }
 
+TEST_F(PostgresFailures, AServerThatDoesNotAnswerIsAskedAnew) {
+    support::FaultProxy proxy(static_cast<std::uint16_t>(server_.port()));
+    PostgresLedger::Options options;
+    options.url = url_;
+    const std::string port = std::to_string(server_.port());
+    options.url.replace(options.url.find(port), port.size(), std::to_string(proxy.port()));
+    options.answer_timeout = Millis(500);
+    options.patience = kLong;
+    const auto ledger = get(PostgresLedger::open(options, clock_));
+    const auto make = [this] { return make_new(simple_spec(), clock_.now()); };
+    EXPECT_TRUE(await_value(ledger->accept(make())).created);
+    proxy.inflict(support::FaultProxy::Fault::swallow_answers);
+    EXPECT_TRUE(await_value(ledger->accept(make())).created);
+    EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2);
+}
+
 TEST_F(PostgresFailures, AStoppedLedgerSaysSo) {
     const auto ledger = open(url_, kLong);
     ledger->stop();
@@ -159,7 +175,12 @@ TEST_F(PostgresFailures, StoppingDoesNotWaitForAServerThatIsGone) {
 // Over a proxy that loses answers.
 class PostgresLostAnswer : public PostgresFailures {
 protected:
-    PostgresLostAnswer() { await_value(ledger_->write_note("connected", "")); }
+    PostgresLostAnswer() {
+        // Also what is written behind has had its turn then.
+        for (int i = 0; i < 10; ++i) {
+            await_value(ledger_->write_note("connected", ""));
+        }
+    }
 
     // What the task says, whose COMMIT was done but not answered.
     template <class T>

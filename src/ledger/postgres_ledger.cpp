@@ -21,6 +21,7 @@
 #include "ledger/postgres/leases.hpp"
 #include "ledger/postgres/notes.hpp"
 #include "ledger/postgres/outbox_store.hpp"
+#include "ledger/postgres/partitions.hpp"
 #include "ledger/postgres/purge.hpp"
 #include "ledger/postgres/readers.hpp"
 #include "ledger/postgres/rollups.hpp"
@@ -38,11 +39,18 @@ public:
     Impl(const Options& options, const std::string& conninfo, Clock& of_now)
         : guard_(io_.get_executor()),
           tasks_(io_.get_executor()),
-          readers_(io_.get_executor(), conninfo, options.connect_timeout, options.readers),
+          chores_(io_.get_executor()),
+          readers_(
+              io_.get_executor(),
+              conninfo,
+              {options.connect_timeout, options.answer_timeout},
+              options.readers
+          ),
           clock(of_now),
           sealing_(options.secret.empty() ? std::nullopt : std::optional<Sealing>(options.secret)),
           writer(io_.get_executor(), conninfo, options, of_now) {
         tasks_.spawn("ledger", writer.run());
+        chores_.spawn("ledger partitions", tend_partitions());
         thread_ = std::thread([this] {
             ::pthread_setname_np(::pthread_self(), "ledger");
             io_.run();
@@ -58,7 +66,10 @@ public:
                 return;
             }
             is_stopped_ = true;
-            boost::asio::post(io_, [this] { readers_.close(); });
+            boost::asio::post(io_, [this] {
+                readers_.close();
+                chores_.cancel();
+            });
             guard_.reset();
         }
         thread_.join();
@@ -126,9 +137,25 @@ private:
         co_return answers;
     }
 
+    Task<> tend_partitions() {
+        constexpr Millis kBetween = std::chrono::hours(1);
+        while (true) {
+            auto tended =
+                co_await writer.write(TendPartitions(), std::nullopt, Writer::Urgency::behind);
+            if (tended && *tended) {
+                continue;
+            }
+            const bool is_time = co_await sleep_for(kBetween);
+            if (!is_time) {
+                co_return;
+            }
+        }
+    }
+
     boost::asio::io_context io_{1};
     Guard guard_;
     TaskGroup tasks_;
+    TaskGroup chores_;
     Readers readers_;
     std::thread thread_;
     Mutex mutex_;

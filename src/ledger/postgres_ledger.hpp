@@ -28,6 +28,7 @@ public:
         Millis probe_interval{1'000};   // between attempts to connect while nobody writes
         Millis patience{10'000};        // of a write for a server that is gone
         Millis connect_timeout{5'000};  // of all hosts together
+        Millis answer_timeout{20'000};  // then a connection counts as broken
         std::size_t readers = 4;        // connections
         std::string secret{};           // what jobs' secrets are sealed with; empty: none is kept
     };

@@ -10,6 +10,7 @@
 #include "ledger/postgres/values.hpp"
 #include "ledger/test_support.hpp"
 #include "support/postgres.hpp"
+#include "support/wait.hpp"
 
 namespace comfyd::ledger::test {
 namespace {
@@ -47,7 +48,7 @@ TEST_F(PostgresLedgerTest, WhatHasQueuedUpIsOneTransaction) {
     io.run();
     EXPECT_THAT(outcomes, testing::Each("created"));
     const auto stats = ledger_->storage_stats();
-    EXPECT_EQ(stats.commits, 1'000U);
+    EXPECT_GE(stats.commits, 1'000U);
     EXPECT_LT(stats.batches, 100U);
     const auto transactions = run_sql(url_, "SELECT count(DISTINCT xmin::text) FROM jobs");
     EXPECT_LT(std::stoi(transactions), 100);
@@ -119,6 +120,49 @@ TEST_F(PostgresLedgerTest, ChangesBeforeTheEndTouchNoIndex) {
         ),
         "0"
     );
+}
+
+// Weeks that have a part of their own, as the digits of their Monday.
+class PostgresPartitions : public testing::Test {
+protected:
+    std::string weeks() {
+        return run_sql(
+            url_,
+            "SELECT string_agg(substr(relname, 6), ' ' ORDER BY relname) FROM pg_class c JOIN "
+            "pg_inherits i ON i.inhrelid = c.oid WHERE i.inhparent = 'jobs'::regclass "
+            "AND relname <> 'jobs_rest'"
+        );
+    }
+    bool wait_for(const std::string& expected) {
+        return support::wait_until([&] { return weeks() == expected; });
+    }
+    std::int64_t count(const std::string& sql) { return std::stoll(run_sql(url_, sql)); }
+
+    const std::string url_ = support::PostgresServer::shared().make_database();
+    ManualClock clock_;  // Tuesday, 14 November 2023
+};
+
+TEST_F(PostgresPartitions, ComingWeeksHaveTheirParts) {
+    {
+        const auto ledger = get(open_storage(url_, {}, clock_));
+        EXPECT_TRUE(wait_for("20231113 20231120 20231127"));
+        await_value(ledger->accept(make_new(simple_spec(), clock_.now())));
+        await_value(
+            ledger->accept(make_new(simple_spec(), clock_.now() + std::chrono::hours(24 * 40)))
+        );
+    }
+    EXPECT_EQ(count("SELECT count(*) FROM jobs_20231113"), 1);
+    EXPECT_EQ(count("SELECT count(*) FROM job_specs_20231113"), 1);
+    EXPECT_EQ(count("SELECT count(*) FROM jobs_rest"), 1) << "there was no part for it yet";
+
+    clock_.advance(std::chrono::hours(24 * 39));
+    const auto ledger = get(open_storage(url_, {}, clock_));
+    EXPECT_TRUE(wait_for("20231113 20231218 20231225 20240101"))
+        << "those that have passed and are empty are gone";
+    EXPECT_EQ(count("SELECT count(*) FROM jobs_rest"), 0);
+    EXPECT_EQ(count("SELECT count(*) FROM jobs_20231218"), 1);
+    EXPECT_EQ(await_value(ledger->list({})).jobs.size(), 2U);
+    EXPECT_EQ(await_value(ledger->unfinished(std::nullopt, 10)).size(), 2U);
 }
 
 TEST(PostgresUrl, WhatItLeavesOpenIsSet) {

@@ -4,6 +4,7 @@
 #include "ledger/postgres_ledger.hpp"
 #include "ledger/test_support.hpp"
 #include "support/postgres.hpp"
+#include "support/wait.hpp"
 
 namespace comfyd::ledger::test {
 namespace {
@@ -241,10 +242,16 @@ jobs::NewJob make_new(jobs::Spec spec, Time now) {
 std::string make_postgres_database() {
     static const std::string kOriginal = [] {
         const std::string url = support::PostgresServer::shared().make_database();
-        SystemClock clock;
+        ManualClock clock;
         PostgresLedger::Options options;
         options.url = url;
-        get(PostgresLedger::open(options, clock)).reset();
+        const auto ledger = get(PostgresLedger::open(options, clock));
+        EXPECT_TRUE(support::wait_until([&url] {
+            return support::run_sql(
+                       url,
+                       "SELECT count(*) > 2 FROM pg_inherits WHERE inhparent = 'jobs'::regclass"
+                   ) == "t";
+        }));
         return url.substr(url.rfind('/') + 1);
     }();
     return support::PostgresServer::shared().make_database(kOriginal);

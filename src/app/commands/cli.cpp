@@ -14,6 +14,7 @@
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
+#include "app/commands/ledger_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/run_command.hpp"
 #include "app/commands/simulate_command.hpp"
@@ -285,6 +286,14 @@ int run_command_line(int argc, char** argv) {
         program.add_subcommand("cluster", "Show which nodes are one service, and who leads");
     add_cluster_flags(*cluster_command, cluster_flags);
 
+    LedgerCopyFlags ledger_copy_flags;
+    CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
+    ledger_command->require_subcommand(1);
+    CLI::App* ledger_copy_command = ledger_command->add_subcommand(
+        "copy", "Move everything from SQLite into an empty PostgreSQL database"
+    );
+    add_ledger_copy_flags(*ledger_copy_command, ledger_copy_flags);
+
     CLI::App* version_command = program.add_subcommand("version", "Print the version");
 
     if (const std::string message = unknown_command(program, argc, argv); !message.empty()) {
@@ -318,6 +327,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (validate_command->parsed()) {
         return run_validate(validate_flags);
+    }
+    if (ledger_copy_command->parsed()) {
+        return run_ledger_copy(ledger_copy_flags);
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);

@@ -181,13 +181,12 @@ std::optional<int> bucket_of(const jobs::Durations& durations) {
     return read.ec == std::errc() ? std::optional(bucket) : std::nullopt;
 }
 
-constexpr std::initializer_list<Oid> kJobColumns{kUuid,    kText,    kText,    kInteger, kInteger,
-                                                 kInteger, kInteger, kInteger, kInteger, kInteger,
-                                                 kInteger, kInteger, kInteger, kInteger, kInteger,
-                                                 kInteger, kInteger, kInteger, kText,    kText,
-                                                 kText,    kText,    kText,    kUuid,    kText,
-                                                 kInteger, kText,    kText};
-constexpr std::initializer_list<Oid> kChangeColumns{
+const std::vector<Oid> kJobColumns{kUuid,    kText,    kText,    kInteger, kInteger, kInteger,
+                                   kInteger, kInteger, kInteger, kInteger, kInteger, kInteger,
+                                   kInteger, kInteger, kInteger, kInteger, kInteger, kInteger,
+                                   kText,    kText,    kText,    kText,    kText,    kUuid,
+                                   kText,    kInteger, kText,    kText};
+const std::vector<Oid> kChangeColumns{
     kUuid,
     kInteger,
     kInteger,
@@ -208,7 +207,7 @@ constexpr std::initializer_list<Oid> kChangeColumns{
     kInteger,
     kText
 };
-constexpr std::initializer_list<Oid> kStatsColumns{
+const std::vector<Oid> kStatsColumns{
     kUuid,
     kInteger,
     kText,
@@ -235,7 +234,7 @@ Statement fence(const jobs::Term& term) {
     return {kFence, {term.domain, term.epoch, term.node}};
 }
 
-Table::Table(std::initializer_list<Oid> columns) {
+Table::Table(const std::vector<Oid>& columns) {
     for (const Oid type : columns) {
         columns_.emplace_back(type);
     }

@@ -40,7 +40,7 @@ Statement fence(const jobs::Term& term);
 // Rows of one statement, a column each.
 class Table {
 public:
-    explicit Table(std::initializer_list<Oid> columns);
+    explicit Table(const std::vector<Oid>& columns);
     template <class... Values>
     void add(const Values&... values) {
         std::size_t column = 0;
@@ -73,21 +73,21 @@ public:
     void add_stats(const JobId& job, jobs::StatsEntry entry);
 
     const Circumstances at;
-    Table keys{kText, kText, kUuid, kText, kText};
+    Table keys{{kText, kText, kUuid, kText, kText}};
     Table new_jobs;
-    Table specs{kUuid, kInteger, kText, kText, kText, kText, kText, kText, kText, kText};
+    Table specs{{kUuid, kInteger, kText, kText, kText, kText, kText, kText, kText, kText}};
     Table changes;
-    Table job_assets{kUuid, kText};
-    Table secrets{kUuid, kBytes};
-    Table ended{kUuid};
-    Table events{kUuid, kInteger, kInteger, kInteger, kInteger, kText};
-    Table deliveries{kUuid, kInteger, kInteger, kText, kInteger};
-    Table results{kUuid, kText, kText, kText, kText};
-    Table no_results{kUuid};
-    Table outputs{kUuid, kUuid, kText, kText, kInteger, kText, kText, kInteger};
-    Table contents{kUuid, kText, kBytes};
-    Table output_hashes{kText};
-    Table reused_hashes{kText};
+    Table job_assets{{kUuid, kText}};
+    Table secrets{{kUuid, kBytes}};
+    Table ended{{kUuid}};
+    Table events{{kUuid, kInteger, kInteger, kInteger, kInteger, kText}};
+    Table deliveries{{kUuid, kInteger, kInteger, kText, kInteger}};
+    Table results{{kUuid, kText, kText, kText, kText}};
+    Table no_results{{kUuid}};
+    Table outputs{{kUuid, kUuid, kText, kText, kInteger, kText, kText, kInteger}};
+    Table contents{{kUuid, kText, kBytes}};
+    Table output_hashes{{kText}};
+    Table reused_hashes{{kText}};
     Table stats;
 
     std::unordered_set<JobId> touched;     // jobs: one of a kind in a batch

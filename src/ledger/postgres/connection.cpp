@@ -132,10 +132,13 @@ struct Connection::Flight {
 
 class Connection::Impl : public std::enable_shared_from_this<Impl> {
 public:
-    Impl(Executor executor, Handle handle)
-        : executor_(executor),
+    Impl(Executor executor, Handle handle, Millis answer_limit)
+        : longest(answer_limit),
+          executor_(executor),
           handle_(std::move(handle)),
           socket_(executor, ::dup(PQsocket(handle_.get()))) {}
+
+    const Millis longest;  // until an answer
 
     std::shared_ptr<Flight> start(const Statements& statements) {
         auto flight = std::make_shared<Flight>(executor_);
@@ -355,14 +358,14 @@ Connection::~Connection() {
 }
 
 Task<Result<std::unique_ptr<Connection>>> Connection::open(
-    Executor executor, std::string conninfo, Millis timeout, Statements settings
+    Executor executor, std::string conninfo, Limits limits, Statements settings
 ) {
-    auto handle = co_await connect(executor, std::move(conninfo), timeout);
+    auto handle = co_await connect(executor, std::move(conninfo), limits.connect);
     if (!handle) {
         co_return fail(std::move(handle.error()));
     }
     std::unique_ptr<Connection> made(
-        new Connection(std::make_shared<Impl>(executor, std::move(*handle)))
+        new Connection(std::make_shared<Impl>(executor, std::move(*handle), limits.answer))
     );
     auto set = co_await made->run(std::move(settings));
     if (!set) {
@@ -376,8 +379,12 @@ std::shared_ptr<Connection::Flight> Connection::send(const Statements& statement
 }
 
 Task<Answers> Connection::receive(std::shared_ptr<Flight> flight) {
-    while (!flight->is_answered) {
-        co_await flight->answered.wait();
+    const auto impl = impl_;  // the connection may be dropped meanwhile
+    if (!flight->is_answered) {
+        co_await flight->answered.wait_for(impl->longest);
+    }
+    if (!flight->is_answered) {
+        impl->break_off("it does not answer");
     }
     co_return std::move(flight->answers);
 }

@@ -43,9 +43,13 @@ using Answers = tl::expected<std::vector<Rows>, Failure>;
 
 class Connection {
 public:
+    struct Limits {
+        Millis connect{5'000};  // with all hosts of the URL together
+        Millis answer{20'000};  // beyond it the connection counts as broken
+    };
     // `settings` are run at first. Code::storage_unavailable.
     static Task<Result<std::unique_ptr<Connection>>> open(
-        Executor executor, std::string conninfo, Millis timeout, Statements settings
+        Executor executor, std::string conninfo, Limits limits, Statements settings
     );
     ~Connection();
     Connection(const Connection&) = delete;
@@ -55,7 +59,7 @@ public:
     // The same in two steps, so that others can be sent before it is answered.
     struct Flight;
     std::shared_ptr<Flight> send(const Statements& statements);
-    static Task<Answers> receive(std::shared_ptr<Flight> flight);
+    Task<Answers> receive(std::shared_ptr<Flight> flight);
     bool is_broken() const;
     std::size_t waiting() const;  // that are to be answered
 

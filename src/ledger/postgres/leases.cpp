@@ -16,6 +16,9 @@ namespace {
     "classid = $2::int4::oid AND objid = hashtext($1)::oid AND granted)"
 constexpr char kTryLock[] = "SELECT CASE WHEN " COMFYD_HOLDS_LOCK
                             " THEN true ELSE pg_try_advisory_lock($2::int4, hashtext($1)) END";
+constexpr char kTryLockAgain[] = "SELECT CASE WHEN " COMFYD_HOLDS_LOCK
+                                 " THEN true ELSE pg_try_advisory_lock($2::int4, hashtext($1)) END "
+                                 "FROM leases WHERE domain = $1 AND epoch = $3 AND node = $4";
 constexpr char kWaitForLock[] = "SELECT pg_advisory_lock($2::int4, hashtext($1))";
 constexpr char kUnlock[] =
     "SELECT pg_advisory_unlock($2::int4, hashtext($1)) WHERE " COMFYD_HOLDS_LOCK
@@ -32,7 +35,7 @@ constexpr char kEndSession[] =
     "AND a.usename = current_user";
 constexpr char kTake[] =
     "UPDATE leases SET epoch = epoch + 1, node = $2, backend = pg_backend_pid(), queued = 0, "
-    "quiet_at = greatest(quiet_at, expires_at + interval '1 second'), "
+    "quiet_at = greatest(quiet_at, expires_at + $5 * interval '1 millisecond'), "
     "expires_at = clock_timestamp() + $4 * interval '1 millisecond' "
     "WHERE domain = $1 AND epoch = $3 RETURNING epoch, "
     "(extract(epoch FROM quiet_at - clock_timestamp()) * 1000)::int8";
@@ -42,7 +45,7 @@ constexpr char kRenew[] =
     "WHERE domain = $1 AND epoch = $2 AND node = $3 RETURNING 1";
 constexpr char kResign[] =
     "UPDATE leases SET node = NULL, backend = NULL, "
-    "expires_at = clock_timestamp() - interval '1 second' "
+    "expires_at = clock_timestamp() - $4 * interval '1 millisecond' "
     "WHERE domain = $1 AND epoch = $2 AND node = $3";
 constexpr char kAll[] =
     "SELECT domain, epoch, node, (extract(epoch FROM expires_at - clock_timestamp()) * "
@@ -71,7 +74,10 @@ Task<Done> TakeLease::run(Transaction& transaction) {
     if (!has_lock) {
         taking.push_back({kWaitForLock, {domain_, kLockClass}});
     }
-    taking.push_back({kTake, {domain_, node_, seen->at(2)[0].integer(0), cluster::kLeaseLife}});
+    taking.push_back(
+        {kTake, {domain_, node_, seen->at(2)[0].integer(0), cluster::kLeaseLife, cluster::kSendTime}
+        }
+    );
     auto taken = co_await transaction.ask(std::move(taking));
     if (!taken && taken.error().state == kLockNotAvailable) {
         outcome.emplace(std::nullopt);
@@ -96,7 +102,8 @@ Task<Done> TakeLease::run(Transaction& transaction) {
 bool RenewLease::join(Batch& batch) {
     place_ =
         batch.add({kRenew, {term_.domain, term_.epoch, term_.node, queued_, cluster::kLeaseLife}});
-    batch.add({kTryLock, {term_.domain, kLockClass}});  // anew, after the connection broke
+    // Anew, after the connection broke.
+    batch.add({kTryLockAgain, {term_.domain, kLockClass, term_.epoch, term_.node}});
     return true;
 }
 
@@ -111,7 +118,7 @@ void RenewLease::conclude(const Batch& batch) {
 }
 
 bool ResignLease::join(Batch& batch) {
-    batch.add({kResign, {term_.domain, term_.epoch, term_.node}});
+    batch.add({kResign, {term_.domain, term_.epoch, term_.node, cluster::kSendTime}});
     batch.add({kUnlock, {term_.domain, kLockClass, term_.node}});
     return true;
 }

@@ -49,7 +49,7 @@ constexpr char kDropJobs[] =
 // Jobs that go.
 struct Ended {
     Array ids{kUuid};
-    Table keys{kText, kText, kUuid};
+    Table keys{{kText, kText, kUuid}};
 
     Result<> add(const Row& row) {
         const JobId id{row.uuid(0)};

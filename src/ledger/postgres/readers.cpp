@@ -7,8 +7,10 @@
 
 namespace comfyd::ledger::postgres {
 
-Readers::Readers(Executor executor, std::string conninfo, Millis connect_timeout, std::size_t count)
-    : executor_(executor), conninfo_(std::move(conninfo)), connect_timeout_(connect_timeout) {
+Readers::Readers(
+    Executor executor, std::string conninfo, Connection::Limits limits, std::size_t count
+)
+    : executor_(executor), conninfo_(std::move(conninfo)), limits_(limits) {
     for (std::size_t i = 0; i < count; ++i) {
         places_.push_back(std::make_unique<Place>(executor));
     }
@@ -38,7 +40,7 @@ Task<Result<std::shared_ptr<Connection>>> Readers::connection_of(Place& place) {
         co_return place.connection;
     }
     place.is_connecting = true;
-    auto opened = co_await open_reading(executor_, conninfo_, connect_timeout_);
+    auto opened = co_await open_reading(executor_, conninfo_, limits_);
     place.is_connecting = false;
     place.connected.notify();
     if (!opened) {

@@ -13,7 +13,7 @@ namespace comfyd::ledger::postgres {
 
 class Readers {
 public:
-    Readers(Executor executor, std::string conninfo, Millis connect_timeout, std::size_t count);
+    Readers(Executor executor, std::string conninfo, Connection::Limits limits, std::size_t count);
 
     // Over the least busy connection. Tried once more where that one was broken.
     Task<Result<std::vector<Rows>>> read(Statements statements);
@@ -32,7 +32,7 @@ private:
 
     const Executor executor_;
     const std::string conninfo_;
-    const Millis connect_timeout_;
+    const Connection::Limits limits_;
     bool is_closed_ = false;
     std::vector<std::unique_ptr<Place>> places_;
 };

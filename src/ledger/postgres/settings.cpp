@@ -36,11 +36,13 @@ Statements settings() {
 
 }  // namespace
 
-Task<Result<Writing>> open_writing(Executor executor, std::string conninfo, Millis timeout) {
+Task<Result<Writing>> open_writing(
+    Executor executor, std::string conninfo, Connection::Limits limits
+) {
     Statements set = settings();
     set.push_back({kGenericPlans});
     auto connection =
-        co_await Connection::open(executor, std::move(conninfo), timeout, std::move(set));
+        co_await Connection::open(executor, std::move(conninfo), limits, std::move(set));
     if (!connection) {
         co_return fail(std::move(connection.error()));
     }
@@ -64,9 +66,9 @@ Task<Result<Writing>> open_writing(Executor executor, std::string conninfo, Mill
 }
 
 Task<Result<std::unique_ptr<Connection>>> open_reading(
-    Executor executor, std::string conninfo, Millis timeout
+    Executor executor, std::string conninfo, Connection::Limits limits
 ) {
-    return Connection::open(executor, std::move(conninfo), timeout, settings());
+    return Connection::open(executor, std::move(conninfo), limits, settings());
 }
 
 }  // namespace comfyd::ledger::postgres

@@ -15,9 +15,11 @@ struct Writing {
 };
 
 // Code::schema_too_new when the tables were changed beyond what this binary knows.
-Task<Result<Writing>> open_writing(Executor executor, std::string conninfo, Millis timeout);
+Task<Result<Writing>> open_writing(
+    Executor executor, std::string conninfo, Connection::Limits limits
+);
 Task<Result<std::unique_ptr<Connection>>> open_reading(
-    Executor executor, std::string conninfo, Millis timeout
+    Executor executor, std::string conninfo, Connection::Limits limits
 );
 
 }  // namespace comfyd::ledger::postgres

@@ -63,16 +63,16 @@ Result<jobs::ArrivalPage> read_arrivals(
     page.more = rows.size() == page_of(limit);
     // As it was before the first page: while the others were read, earlier transactions may have
     // been committed.
-    const std::uint64_t next_round = after.next_round != 0
-                                         ? after.next_round
-                                         : static_cast<std::uint64_t>(answers.at(0)[0].integer(0));
+    const std::uint64_t next_reading =
+        after.next_reading != 0 ? after.next_reading
+                                : static_cast<std::uint64_t>(answers.at(0)[0].integer(0));
     if (page.more) {
         const Row last = rows[rows.size() - 1];
         page.next.transaction = static_cast<std::uint64_t>(last.integer(kJobColumnCount + 2));
         page.next.job = page.jobs.back().job.id;
-        page.next.next_round = next_round;
+        page.next.next_reading = next_reading;
     } else {
-        page.next.transaction = next_round;
+        page.next.transaction = next_reading;
     }
     return page;
 }
@@ -121,7 +121,7 @@ Result<jobs::Wish> read_wish(const Row& row) {
 }
 
 Statement find_advanced(const std::vector<jobs::Heard>& heard) {
-    Table table{kUuid, kInteger};
+    Table table({kUuid, kInteger});
     for (const jobs::Heard& one : heard) {
         table.add(one.job, one.sequence);
     }

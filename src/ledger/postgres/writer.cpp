@@ -165,7 +165,9 @@ Task<bool> Writer::connect() {
         tell_session_lost();
     }
     connection_.reset();
-    auto opened = co_await open_writing(executor_, conninfo_, options_.connect_timeout);
+    auto opened = co_await open_writing(
+        executor_, conninfo_, {options_.connect_timeout, options_.answer_timeout}
+    );
     if (!opened) {
         note_outcome(opened.error());
         co_return false;
@@ -262,7 +264,7 @@ Task<Writer::Operations> Writer::attempt_writes(Operations operations) {
     }
     std::vector<Operation*> alone;
     for (Group& group : groups) {
-        auto answers = co_await Connection::receive(group.flight);
+        auto answers = co_await connection_->receive(group.flight);
         if (!answers) {
             auto refused = hear_failure(answers.error(), group.members);
             alone.insert(alone.end(), refused.begin(), refused.end());

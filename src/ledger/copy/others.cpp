@@ -1,0 +1,226 @@
+#include "ledger/copy/table_copy.hpp"
+#include "ledger/mentioned_assets.hpp"
+
+namespace comfyd::ledger::copying {
+namespace {
+
+Result<> copy_assets(Copy& copy) {
+    return copy.table(
+        "assets",
+        "SELECT id, tenant, hash, size_bytes, content_type, file_path, tags, created_at, "
+        "expires_at, job FROM assets",
+        "INSERT INTO assets (id, tenant, hash, size_bytes, content_type, file_path, tags, "
+        "created_at, expires_at, job) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        {kUuid, kText, kText, kInteger, kText, kText, kText, kInteger, kInteger, kUuid},
+        [](const Query& row, postgres::Table& into) {
+            into.add(
+                row.uuid(0),
+                row.string(1),
+                row.string(2),
+                row.integer(3),
+                row.string(4),
+                row.string(5),
+                text(row, 6),
+                row.integer(7),
+                number(row, 8),
+                id(row, 9)
+            );
+        }
+    );
+}
+
+Result<> copy_contents(Copy& copy) {
+    return copy.table(
+        "contents",
+        "SELECT DISTINCT a.hash, c.bytes FROM assets a JOIN contents c ON c.id = a.content",
+        "INSERT INTO contents (hash, bytes) SELECT * FROM unnest($1, $2) "
+        "ON CONFLICT (hash) DO NOTHING",
+        {kText, kBytes},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.string(0), std::string(row.bytes(1)));
+        }
+    );
+}
+
+Result<> copy_workflows(Copy& copy) {
+    return copy.table(
+        "workflows",
+        "SELECT number, tenant, name, tag, created_at, updated_at, last_version FROM workflows",
+        "INSERT INTO workflows (number, tenant, name, tag, created_at, updated_at, last_version) "
+        "OVERRIDING SYSTEM VALUE SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7)",
+        {kInteger, kText, kText, kText, kInteger, kInteger, kInteger},
+        [](const Query& row, postgres::Table& into) {
+            into.add(
+                row.integer(0),
+                row.string(1),
+                row.string(2),
+                row.string(3),
+                row.integer(4),
+                row.integer(5),
+                row.integer(6)
+            );
+        }
+    );
+}
+
+Result<> copy_versions(Copy& copy) {
+    return copy.table(
+        "workflow_versions",
+        "SELECT workflow, version, created_at, node_count, content_hash, description, parameters, "
+        "workflow_text, prompt FROM workflow_versions",
+        "INSERT INTO workflow_versions (workflow, version, created_at, node_count, content_hash, "
+        "description, parameters, workflow_text, prompt) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        {kInteger, kInteger, kInteger, kInteger, kText, kText, kText, kText, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(
+                row.integer(0),
+                row.integer(1),
+                row.integer(2),
+                row.integer(3),
+                row.string(4),
+                row.string(5),
+                row.string(6),
+                row.string(7),
+                row.string(8)
+            );
+        }
+    );
+}
+
+Result<> copy_labels(Copy& copy) {
+    return copy.table(
+        "workflow_labels",
+        "SELECT workflow, label, version FROM workflow_labels",
+        "INSERT INTO workflow_labels (workflow, label, version) SELECT * FROM unnest($1, $2, $3)",
+        {kInteger, kText, kInteger},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.integer(0), row.string(1), row.integer(2));
+        }
+    );
+}
+
+Result<> copy_workflow_assets(Copy& copy) {
+    return copy.table(
+        "workflow_assets",
+        "SELECT workflow, version, workflow_text, prompt FROM workflow_versions",
+        "INSERT INTO workflow_assets (workflow, version, asset) SELECT * FROM unnest($1, $2, $3) "
+        "ON CONFLICT DO NOTHING",
+        {kInteger, kInteger, kText},
+        [](const Query& row, postgres::Table& into) {
+            for (const int column : {2, 3}) {
+                const MentionedAssets mentioned = mentioned_assets(row.text(column));
+                for (const AssetId& asset : mentioned.ids) {
+                    into.add(row.integer(0), row.integer(1), asset.to_string());
+                }
+                for (const std::string& hash : mentioned.hashes) {
+                    into.add(row.integer(0), row.integer(1), hash);
+                }
+            }
+        }
+    );
+}
+
+Result<> copy_notes(Copy& copy) {
+    return copy.table(
+        "notes",
+        "SELECT name, updated_at, text FROM notes",
+        "INSERT INTO notes (name, updated_at, text) SELECT * FROM unnest($1, $2, $3) "
+        "ON CONFLICT (name) DO UPDATE SET updated_at = excluded.updated_at, text = excluded.text",
+        {kText, kInteger, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.string(0), row.integer(1), row.string(2));
+        }
+    );
+}
+
+// "17:2,1" as PostgreSQL writes an array: the counts of all buckets from the first on.
+std::string counts_of(std::string_view durations) {
+    const auto colon = durations.find(':');
+    if (colon == std::string_view::npos) {
+        return "{}";
+    }
+    std::string array = "{";
+    for (int i = std::stoi(std::string(durations.substr(0, colon))); i > 0; --i) {
+        array += "0,";
+    }
+    return array.append(durations.substr(colon + 1)) + "}";
+}
+
+Result<> copy_rollups(Copy& copy) {
+    return copy.table(
+        "rollups",
+        "SELECT hour, tenant, workflow, worker, completed, failed, cancelled, expired, retries, "
+        "images, model_loads, gpu_ms, model_load_ms, inference_ms, cost_nano_usd, queued, ran "
+        "FROM rollups",
+        "INSERT INTO rollups (hour, tenant, workflow, worker, slot, completed, failed, cancelled, "
+        "expired, retries, images, model_loads, gpu_ms, model_load_ms, inference_ms, "
+        "cost_nano_usd, queued, ran) SELECT n.hour, n.tenant, n.workflow, n.worker, 0, "
+        "n.completed, n.failed, n.cancelled, n.expired, n.retries, n.images, n.model_loads, "
+        "n.gpu_ms, n.model_load_ms, n.inference_ms, n.cost_nano_usd, n.queued::int8[], "
+        "n.ran::int8[] FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, "
+        "$15, $16, $17) AS n (hour, tenant, workflow, worker, completed, failed, cancelled, "
+        "expired, retries, images, model_loads, gpu_ms, model_load_ms, inference_ms, "
+        "cost_nano_usd, queued, ran)",
+        {kInteger,
+         kText,
+         kText,
+         kText,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kText,
+         kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(
+                row.integer(0),
+                row.string(1),
+                row.string(2),
+                row.string(3),
+                row.integer(4),
+                row.integer(5),
+                row.integer(6),
+                row.integer(7),
+                row.integer(8),
+                row.integer(9),
+                row.integer(10),
+                row.integer(11),
+                row.integer(12),
+                row.integer(13),
+                row.integer(14),
+                counts_of(row.text(15)),
+                counts_of(row.text(16))
+            );
+        }
+    );
+}
+
+}  // namespace
+
+Result<> copy_others(Copy& copy) {
+    for (const auto table :
+         {copy_assets,
+          copy_contents,
+          copy_workflows,
+          copy_versions,
+          copy_labels,
+          copy_workflow_assets,
+          copy_notes,
+          copy_rollups}) {
+        if (auto copied = table(copy); !copied) {
+            return copied;
+        }
+    }
+    return {};
+}
+
+}  // namespace comfyd::ledger::copying

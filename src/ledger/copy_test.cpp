@@ -1,0 +1,135 @@
+// A ledger that is moved tells the same afterwards.
+#include "ledger/copy.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "ledger/test_support.hpp"
+#include "support/postgres.hpp"
+
+namespace comfyd::ledger::test {
+namespace {
+
+const std::string kHash = "blake3:" + std::string(64, 'a');
+
+class PostgresCopy : public testing::Test {
+protected:
+    PostgresCopy() { fill(*get(open_storage("sqlite:" + path_.string(), {}, clock_))); }
+
+    jobs::Job accept(ledger::Storage& ledger, const jobs::Spec& spec) {
+        auto made = make_new(spec, clock_.now());
+        made.warning = jobs::warn(made.change, made.spec);
+        const auto job = made.change.job;
+        EXPECT_TRUE(await_value(ledger.accept(made)).created);
+        return job;
+    }
+    void fill(ledger::Storage& ledger) {
+        accept(ledger, full_spec());
+        auto spec = simple_spec("other");
+        spec.workflow = R"({"image": "asset:", "hash": ")" + kHash + R"("})";
+        spec.webhook.emplace();
+        spec.webhook->url = "https://example.com/";
+        spec.webhook->events = {"execution.queued", "execution.started", "execution.completed"};
+        const auto job = accept(ledger, spec);
+        const auto started = get(jobs::start(job, "worker", 2, clock_.now()));
+        await_value(ledger.commit(started));
+        jobs::Output output = full_output(clock_.now());
+        output.hash = kHash;
+        output.bytes = std::make_shared<const std::string>("small\0bytes", 11);
+        auto completed =
+            get(jobs::complete(started.job, {output}, {{"9", 1}}, 3, clock_.now() + Millis(1'234)));
+        jobs::Usage usage;
+        usage.gpu = Millis(7);
+        jobs::add_usage(completed, usage);
+        await_value(ledger.commit(completed));
+        accept(ledger, spec);
+        jobs::WorkflowSave save;
+        save.of = {"local", "portrait"};
+        save.version.workflow = spec.workflow;
+        save.version.content_hash = "1";
+        await_value(ledger.save_workflow(save));
+        await_value(ledger.set_workflow_label(save.of, "live", 1, std::nullopt));
+        await_value(ledger.write_note("learned", "much"));
+    }
+    // All that a client could see, as text.
+    std::map<std::string, std::string> describe_all(ledger::Storage& ledger) {
+        std::map<std::string, std::string> shown;
+        for (const auto& job : await_value(ledger.list({})).jobs) {
+            const std::string id = job.id.to_string();
+            shown[id] = json::serialize(describe(job));
+            shown[id + " spec"] =
+                json::serialize(describe(await_value(ledger.find_spec(job.id)).value()));
+            for (const auto& event : await_value(ledger.events(job.id, 0))) {
+                shown[id + " " + std::to_string(event.sequence)] = json::serialize(describe(event));
+            }
+            for (const auto& output : job.outputs) {
+                shown["asset"] =
+                    json::serialize(describe(await_value(ledger.find(output.asset)).value()));
+            }
+        }
+        const auto workflow = await_value(ledger.find_workflow({"local", "portrait"})).value();
+        shown["workflow"] = workflow.tag + std::to_string(workflow.labels.at("live"));
+        shown["note"] = await_value(ledger.read_note("learned")).value();
+        shown["bytes"] = await_value(ledger.kept_bytes(kHash)).value();
+        const auto counts = await_value(ledger.counts(std::nullopt));
+        shown["queued"] = std::to_string(counts.of(jobs::State::queued));
+        shown["completed"] = std::to_string(counts.of(jobs::State::completed));
+        shown["pending"] = std::to_string(await_value(ledger.counts()).pending);
+        const auto stats =
+            await_value(ledger.stats({std::nullopt, clock_.now(), clock_.now() + Millis(5'000)}));
+        shown["stats"] = std::to_string(stats.totals.completed) + " " +
+                         std::to_string(stats.totals.gpu.count()) + " " +
+                         stats.totals.queued.encode() + " " + stats.totals.ran.encode();
+        const auto key =
+            await_value(ledger.find_key(full_spec().tenant, full_spec().idempotency_key));
+        shown["key"] = key.existing->id.to_string() + key.existing_request_hash;
+        return shown;
+    }
+
+    ManualClock clock_;
+    TempFolder folder_;
+    const std::filesystem::path path_ = folder_.path() / "ledger.db";
+    const std::string url_ = support::PostgresServer::shared().make_database();
+    std::map<std::string, std::uint64_t> told_;
+    Result<> copy() {
+        return copy_ledger(path_, url_, clock_, [this](std::string_view table, std::uint64_t rows) {
+            told_[std::string(table)] = rows;
+        });
+    }
+};
+
+TEST_F(PostgresCopy, EverythingIsThereAndGoesOn) {
+    get(copy());
+    EXPECT_EQ(told_["jobs"], 3U);
+    EXPECT_EQ(told_["contents"], 1U);
+    EXPECT_EQ(support::run_sql(url_, "SELECT count(*) FROM jobs_20231113"), "3");
+    const auto before = get(open_storage("sqlite:" + path_.string(), {}, clock_));
+    const auto after = get(open_storage(url_, {}, clock_));
+    EXPECT_EQ(describe_all(*after), describe_all(*before));
+
+    auto due = await_value(after->due(clock_.now(), 10));
+    ASSERT_EQ(due.size(), 2U);
+    await_value(after->delivered(due[0], clock_.now()));
+    EXPECT_EQ(await_value(after->counts()).pending, 3U);
+    EXPECT_EQ(await_value(after->purge(clock_.now() + Millis(9'000), 10)).jobs, 0)
+        << "an unfinished job takes its output, and its webhook is to be delivered";
+    jobs::WorkflowSave save;
+    save.of = {"local", "another"};
+    EXPECT_TRUE(await_value(after->save_workflow(save)).created);
+}
+
+TEST_F(PostgresCopy, ATargetThatHasSomethingIsRefused) {
+    get(copy());
+    const auto again = copy();
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().code, Code::conflict);
+}
+
+TEST_F(PostgresCopy, AFileThatAServerUsesIsRefused) {
+    const auto used = get(open_storage("sqlite:" + path_.string(), {}, clock_));
+    EXPECT_EQ(copy().error().code, Code::storage_unavailable);
+}
+
+}  // namespace
+}  // namespace comfyd::ledger::test
