@@ -388,8 +388,13 @@ private:
     Task<std::string> metrics_text() {
         auto readings =
             co_await take_readings({*service_, *ledger_, *notifier_, *server_, *machines_});
-        co_return metrics_.render([&readings](observe::Metrics::Gauges& gauges) {
+        ClusterReadings cluster;
+        if (node_) {
+            cluster = co_await node_->readings();
+        }
+        co_return metrics_.render([&readings, &cluster](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
+            collect(cluster, gauges);
         });
     }
 

@@ -57,6 +57,11 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks 
     mail_.on<cluster::Poke>([this](NodeId, const cluster::Poke& poke) {
         service_->look_for_newcomers(poke.domain);
     });
+    mail_.on<cluster::Freed>([this](NodeId, const cluster::Freed& freed) {
+        if (const auto lead = leads_.find(freed.domain); lead != leads_.end()) {
+            lead->second->may_be_free();
+        }
+    });
     hub_.start();
     mail_.start();
     boost::asio::post(p_.bus, [bus = bus_.get()] { bus->start(); });
@@ -87,7 +92,11 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks 
 Task<> ClusterNode::resign() {
     p_.storage.leases()->on_session_lost({});
     for (const auto& [domain, lead] : leads_) {
+        const bool did_lead = lead->leads();
         co_await lead->resign();
+        if (did_lead) {
+            mail_.tell_all(cluster::Freed{domain});
+        }
     }
     leads_.clear();
 }
@@ -168,6 +177,18 @@ Task<> ClusterNode::end_lead(std::string domain, cluster::LeadEnd why) {
 void ClusterNode::tell_hub() {
     keeps_house_ = led_.contains(domains_.front());
     hub_.lead_all(led_.size() == domains_.size());
+}
+
+Task<ClusterReadings> ClusterNode::readings() {
+    return call_on(p_.core, [this] {
+        ClusterReadings readings;
+        for (const auto& [domain, lead] : leads_) {
+            readings.domains.push_back({domain, lead->leads(), lead->counts()});
+        }
+        readings.bus_is_up = bus_->is_up();
+        readings.bus = bus_->counts();
+        return readings;
+    });
 }
 
 Task<Result<json::object>> ClusterNode::describe() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/class_board.hpp"
+#include "app/cluster_gauges.hpp"
 #include "app/config/config.hpp"
 #include "app/office.hpp"
 #include "base/task.hpp"
@@ -61,6 +62,7 @@ public:
     // What only one node of all may do at a time, this one may now. Any thread.
     bool keeps_house() const { return keeps_house_; }
 
+    Task<ClusterReadings> readings();
     // For operators. Any executor.
     Task<Result<json::object>> describe();
 

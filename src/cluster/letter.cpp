@@ -25,6 +25,7 @@ enum class Kind : unsigned char {
     so_far = 5,
     ask = 6,
     answer = 7,
+    freed = 8,
 };
 
 void append_number(std::string& to, std::uint64_t number, std::size_t bytes) {
@@ -68,6 +69,10 @@ tl::unexpected<Error> garbled(const char* what) {
 
 std::string encode_one(const Poke& poke) {
     return whole(Kind::poke, {{"domain", poke.domain}});
+}
+
+std::string encode_one(const Freed& freed) {
+    return whole(Kind::freed, {{"domain", freed.domain}});
 }
 
 std::string encode_one(const Greeting&) {
@@ -338,6 +343,9 @@ Result<std::optional<Letter>> decode(std::string_view message) {
     switch (kind) {
         case Kind::poke:
             letter = Poke{text_in(*object, "domain")};
+            break;
+        case Kind::freed:
+            letter = Freed{text_in(*object, "domain")};
             break;
         case Kind::greeting:
             break;

@@ -25,6 +25,11 @@ struct Poke {
     std::string domain;
 };
 
+// A node has let the lead of the domain go: others may ask for it at once.
+struct Freed {
+    std::string domain;
+};
+
 // A node that is new here, or was cut off: it does not know what others are interested in.
 struct Greeting {};
 
@@ -88,7 +93,7 @@ struct Answer {
     Result<json::value> value;
 };
 
-using Letter = std::variant<Poke, Greeting, Interest, Told, SoFar, Ask, Answer>;
+using Letter = std::variant<Poke, Freed, Greeting, Interest, Told, SoFar, Ask, Answer>;
 
 std::string encode(const Letter& letter);
 // The same letter for another place: one is encoded for all who get it.

@@ -90,6 +90,7 @@ private:
     std::shared_ptr<State> state_;  // shared with what is on its way to the core
     std::tuple<
         std::function<void(NodeId, Poke)>,
+        std::function<void(NodeId, Freed)>,
         std::function<void(NodeId, Greeting)>,
         std::function<void(NodeId, Interest)>,
         std::function<void(NodeId, Told)>,

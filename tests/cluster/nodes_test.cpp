@@ -71,6 +71,11 @@ TEST(Nodes, EachShowsWhoLeads) {
         EXPECT_EQ(shown.at("node").at("name").as_string(), "node-" + std::to_string(i));
         EXPECT_EQ(shown.at("domains").at(0).at("is_this_node").as_bool(), i == *leader);
         EXPECT_GE(shown.at("domains").at(0).at("epoch").as_int64(), 1);
+        const std::string metrics = cluster.node(i).http().get("/metrics").body;
+        const std::string leads = i == *leader ? "1" : "0";
+        EXPECT_NE(
+            metrics.find("comfyd_cluster_leads{domain=\"main\"} " + leads), std::string::npos
+        );
     }
 }
 

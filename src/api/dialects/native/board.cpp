@@ -81,7 +81,7 @@ void Board::catch_up() {
         storyteller_.hear(notice);
     }
     if (batch.has_gap) {
-        log::warning("too much was told at once: the jobs of ComfyUI's clients are read anew");
+        log::debug("something was lost on the way: the jobs of ComfyUI's clients are read anew");
         is_reading_ = true;
         tasks_.spawn("native board", read_anew());
     }
