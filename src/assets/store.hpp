@@ -91,11 +91,11 @@ struct NewAsset {
 
 struct StoreOptions {
     std::filesystem::path directory;  // made when absent
-    bool is_shared = false;           // with other processes
     std::uint64_t blob_bytes_max = 8ULL * 1024 * 1024 * 1024;
     std::uint64_t kept_bytes_max = 32ULL * 1024;  // of an output that is kept with its record
     // How long a blob without a record stays: somebody may be about to make one.
     Millis young = std::chrono::hours(1);
+    bool is_shared = false;  // the directory, with other processes
 };
 
 // A file, the bytes themselves, or where else they are to be had.
