@@ -14,8 +14,6 @@
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
-#include "app/cluster_machines.hpp"
-#include "app/cluster_node.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
@@ -25,11 +23,10 @@
 #include "app/job_metrics.hpp"
 #include "app/learned.hpp"
 #include "app/notifications.hpp"
-#include "app/office.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
-#include "app/shared_folder.hpp"
 #include "app/stall_log.hpp"
+#include "app/worksite.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
 #include "auth/authenticator.hpp"
@@ -37,11 +34,8 @@
 #include "base/log.hpp"
 #include "base/pool.hpp"
 #include "base/stall_watch.hpp"
-#include "events/local_hub.hpp"
-#include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
-#include "net/client.hpp"
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
@@ -95,9 +89,6 @@ public:
             return opened;
         }
         if (auto made = make_service(); !made) {
-            return made;
-        }
-        if (auto made = make_machines(); !made) {
             return made;
         }
         make_api();
@@ -172,83 +163,35 @@ private:
         return {};
     }
 
-    Result<> make_machines() {
-        for (auto* context : io_.contexts()) {
-            const Executor io = context->get_executor();
-            worker_clients_.push_back(std::make_unique<net::Client>(io, net::ClientOptions{}));
-        }
-        auto key = load_key(config_, "workers");
-        if (!key) {
-            return fail(std::move(key.error()));
-        }
-        folders_ = {std::move(*key), !config_.keys.empty()};
-        if (node_) {
-            machines_ = std::make_unique<ClusterMachines>(core_.executor(), *node_);
-            return {};
-        }
-        auto made = make_office(nullptr);
-        if (!made) {
-            return fail(std::move(made.error()));
-        }
-        office_ = std::move(*made);
-        machines_ = std::make_unique<OwnMachines>(core_.executor(), office_->fleet());
-        return {};
-    }
-
-    Result<std::unique_ptr<Office>> make_office(fleet::MandatePtr mandate) {
-        const std::string domain = mandate ? mandate->domain : "main";
-        std::vector<fleet::Lane> lanes;
-        for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
-            lanes.push_back({io_.contexts()[i]->get_executor(), *worker_clients_[i]});
-        }
-        return Office::make(
+    Result<> make_service() {
+        auto site = Worksite::make(
             {core_.executor(),
+             board_thread_.executor(),
+             io_,
              clock_,
-             std::move(lanes),
+             *ledger_,
              *assets_,
              pool_,
-             classes_,
-             node_costs_,
-             *service_,
-             std::move(mandate)},
-            config_,
-            folders_,
-            domain
+             config_}
         );
-    }
-
-    Task<Result<>> prepare_lead() {
-        auto shared = co_await check_shared_folder(*ledger_, files_, pool_);
-        if (shared) {
-            co_await learned_->recall();
+        if (!site) {
+            return fail(std::move(site.error()));
         }
-        co_return shared;
-    }
-
-    Result<> make_service() {
-        if (is_clustered(config_)) {
-            auto made = ClusterNode::make(
-                {core_.executor(), board_thread_.executor(), clock_, *ledger_}, config_
-            );
-            if (!made) {
-                return fail(std::move(made.error()));
-            }
-            node_ = std::move(*made);
-        } else {
-            own_hub_ = std::make_unique<events::LocalHub>(core_.executor());
-        }
-        events::Hub& hub = node_ ? node_->hub() : *own_hub_;
+        site_ = std::move(*site);
         jobs::ServiceOptions options = service_options(config_);
         options.outputs_kept = outputs_kept_in(*assets_);
         service_ = std::make_unique<jobs::Service>(
-            core_.executor(), clock_, *ledger_, hub, options, node_ ? &node_->elsewhere() : nullptr
+            core_.executor(), clock_, *ledger_, site_->hub(), options, site_->elsewhere()
         );
+        if (auto set = site_->set_service(*service_); !set) {
+            return set;
+        }
         notifier_ = make_notifier(notifier_executor(), clock_, *ledger_, config_, services_);
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
         retention.engine_folders = engine_folders(config_, data_);
-        if (node_) {
-            retention.is_ours = [this] { return node_->keeps_house(); };
+        if (const ClusterNode* node = site_->node()) {
+            retention.is_ours = [node] { return node->keeps_house(); };
         }
         retention.tell = [this](const Retention::Removed& removed) {
             metrics_.purged(removed.jobs, removed.files);
@@ -257,7 +200,7 @@ private:
             retention_executor(), clock_, pool_, *ledger_, *assets_, std::move(retention)
         );
         learned_ = std::make_unique<Learned>(
-            core_.executor(), pool_, *ledger_, service_->predictor(), node_costs_
+            core_.executor(), pool_, *ledger_, service_->predictor(), site_->node_costs()
         );
         service_->on_webhook([this](const jobs::Event& event) { notifier_->tell_change(event); });
         service_->on_progress(
@@ -283,7 +226,7 @@ private:
         router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
         services_.reset(new api::Services{
             make_desk(
-                {*service_, *assets_, *machines_, clock_},
+                {*service_, *assets_, site_->machines(), clock_},
                 admission_rules(),
                 std::make_shared<admission::FileNames>(files_ / "native", pool_)
             ),
@@ -292,13 +235,13 @@ private:
             [this] { return ready(); },
             [this] { return metrics_text(); },
             [this](std::string worker, bool draining) {
-                return machines_->set_draining(std::move(worker), draining);
+                return site_->machines().set_draining(std::move(worker), draining);
             },
             metrics_,
             api_options(config_)
         });
-        if (node_) {
-            services_->describe_cluster = [this] { return node_->describe(); };
+        if (ClusterNode* node = site_->node()) {
+            services_->describe_cluster = [node] { return node->describe(); };
         }
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
@@ -335,22 +278,9 @@ private:
 
     Task<Result<>> bring_up() {
         co_await learned_->start();
-        if (node_) {
-            auto shared = co_await check_shared_folder(*ledger_, files_, pool_);
-            if (!shared) {
-                co_return fail(std::move(shared.error()));
-            }
-            node_->start(
-                *service_,
-                classes_,
-                {.make_office = [this](auto mandate) { return make_office(std::move(mandate)); },
-                 .prepare = [this] { return prepare_lead(); }}
-            );
-        } else {
-            auto opened = co_await office_->open(*ledger_);
-            if (!opened) {
-                co_return fail(std::move(opened.error()));
-            }
+        auto opened = co_await site_->open(*learned_);
+        if (!opened) {
+            co_return fail(std::move(opened.error()));
         }
         boost::asio::post(notifier_executor(), [this] {
             notifier_->start();
@@ -361,20 +291,10 @@ private:
     }
 
     Task<bool> bring_down(Millis grace) {
-        if (node_) {
-            co_await node_->resign();
-        }
+        co_await site_->resign();
         co_await service_->stop(grace);
         co_await learned_->stop();
-        if (node_) {
-            co_await node_->stop();
-        } else {
-            co_await office_->close(Millis(0));
-        }
-        for (std::size_t i = 0; i < worker_clients_.size(); ++i) {
-            net::Client* client = worker_clients_[i].get();
-            boost::asio::post(*io_.contexts()[i], [client] { client->close_idle(); });
-        }
+        co_await site_->close();
         co_return true;
     }
 
@@ -387,10 +307,10 @@ private:
 
     Task<std::string> metrics_text() {
         auto readings =
-            co_await take_readings({*service_, *ledger_, *notifier_, *server_, *machines_});
+            co_await take_readings({*service_, *ledger_, *notifier_, *server_, site_->machines()});
         ClusterReadings cluster;
-        if (node_) {
-            cluster = co_await node_->readings();
+        if (ClusterNode* node = site_->node()) {
+            cluster = co_await node->readings();
         }
         co_return metrics_.render([&readings, &cluster](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
@@ -422,19 +342,8 @@ private:
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
-    std::vector<std::unique_ptr<net::Client>> worker_clients_;  // one for each io thread
-    fleet::ClassCache classes_{pool_, [this](auto name, auto told) {
-                                   if (node_) {
-                                       node_->classes().keep(std::move(name), std::move(told));
-                                   }
-                               }};
-    fleet::NodeCosts node_costs_;
-    fleet::TenantFolders folders_;
-    std::unique_ptr<ClusterNode> node_;     // null: there is this process alone, …
-    std::unique_ptr<events::Hub> own_hub_;  // … with a hub
+    std::unique_ptr<Worksite> site_;  // before the service, which has its hub
     std::unique_ptr<jobs::Service> service_;
-    std::unique_ptr<Office> office_;  // … and an office of its own
-    std::unique_ptr<Machines> machines_;
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::Notifier> notifier_;
