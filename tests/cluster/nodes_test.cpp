@@ -1,4 +1,6 @@
 // What a client sees of several nodes: whichever it asks, the answer is that of one service.
+#include <algorithm>
+
 #include "cluster/cluster.hpp"
 
 namespace comfyd::support {
@@ -56,6 +58,98 @@ TEST(Nodes, AJobIsCancelledAndBroughtBackOnANodeThatDoesNotLead) {
     EXPECT_EQ(Comfyd::status_of(other.wait_finished(waiting)), "canceled");
     EXPECT_EQ(other.http().post_json("/api/v2/jobs/" + running + "/cancel", {}).status, 200);
     EXPECT_EQ(Comfyd::status_of(other.wait_finished(running)), "canceled");
+}
+
+// Cuts the stream after every event and goes on with it on another node.
+void expect_whole_stream(Cluster& cluster, const std::string& id) {
+    const std::string path = "/v2/workflows/execution/" + id + "/events";
+    std::vector<std::uint64_t> sequences;
+    std::vector<std::string> statuses;
+    for (std::size_t round = 0; round < 200; ++round) {
+        net::Headers headers;
+        if (!sequences.empty()) {
+            headers.set("Last-Event-ID", std::to_string(sequences.back()));
+        }
+        auto stream = cluster.node(round % cluster.size()).http().events(path, headers);
+        const auto next = stream->wait_for([](const SseEvent& event) {
+            return !event.id.empty() || event.type == "close";
+        });
+        ASSERT_TRUE(next);
+        if (next->type == "close") {
+            break;
+        }
+        sequences.push_back(std::stoull(next->id));
+        statuses.emplace_back(next->json().at("status").as_string());
+    }
+    EXPECT_TRUE(std::is_sorted(sequences.begin(), sequences.end()));
+    EXPECT_EQ(std::adjacent_find(sequences.begin(), sequences.end()), sequences.end());
+    ASSERT_FALSE(statuses.empty());
+    EXPECT_EQ(statuses.back(), "completed");
+    EXPECT_NE(std::find(statuses.begin(), statuses.end(), "processing"), statuses.end());
+}
+
+TEST(Nodes, AStreamGoesOnOnAnotherNodeAndMissesNothing) {
+    ClusterOptions options;
+    options.nodes = 3;
+    options.worker.delay = Millis(500);
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.wait_ready());
+    expect_whole_stream(cluster, cluster.node(1).submit(text_to_image("streamed")));
+}
+
+TEST(Nodes, WithoutRedisEverythingIsThereALittleLater) {
+    ClusterOptions options;
+    options.redis = false;
+    options.worker.delay = Millis(300);
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.wait_ready());
+    const auto leader = cluster.leader();
+    ASSERT_TRUE(leader);
+    Comfyd& other = cluster.node(1 - *leader);
+    expect_whole_stream(cluster, other.submit(text_to_image("streamed")));
+    const std::string cancelled = other.submit(text_to_image("cancelled", "hang_interruptible"));
+    ASSERT_TRUE(other.wait_status(cancelled, "running"));
+    EXPECT_EQ(other.http().post_json("/api/v2/jobs/" + cancelled + "/cancel", {}).status, 200);
+    EXPECT_EQ(Comfyd::status_of(other.wait_finished(cancelled)), "canceled");
+}
+
+TEST(Nodes, ProgressIsSeenOnANodeThatDoesNotLead) {
+    ClusterOptions options;
+    options.worker.delay = Millis(2'000);
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.wait_ready());
+    const auto leader = cluster.leader();
+    ASSERT_TRUE(leader);
+    Comfyd& other = cluster.node(1 - *leader);
+    const std::string id = other.submit(text_to_image("watched"));
+    auto stream = other.http().events("/api/v2/jobs/" + id + "/events");
+    EXPECT_TRUE(stream->wait_for([](const SseEvent& event) { return event.type == "progress"; }));
+    EXPECT_EQ(Comfyd::status_of(other.wait_finished(id)), "succeeded");
+}
+
+TEST(Nodes, WhatAClientGivesForWorkersReachesThemFromAnyNode) {
+    Cluster cluster;
+    ASSERT_TRUE(cluster.wait_ready());
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        const std::string key = "key of node " + std::to_string(i);
+        const json::object body{
+            {"prompt", text_to_image(key)}, {"extra_data", {{"api_key_comfy_org", key}}}
+        };
+        const Reply accepted = cluster.node(i).http().post_json("/prompt", body);
+        ASSERT_EQ(accepted.status, 200) << accepted.body;
+        const auto has_it = [&] {
+            for (std::size_t worker = 0; worker < 2; ++worker) {
+                for (const json::object& prompt : cluster.worker(worker).accepted_prompts()) {
+                    if (json::serialize(prompt).find("\"api_key_comfy_org\":\"" + key) !=
+                        std::string::npos) {
+                        return true;
+                    }
+                }
+            }
+            return false;
+        };
+        EXPECT_TRUE(wait_until(has_it)) << i;
+    }
 }
 
 TEST(Nodes, EachShowsWhoLeads) {
