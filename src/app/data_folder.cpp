@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "app/config/settings.hpp"
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 
@@ -75,6 +76,16 @@ Result<> check_storage(const Config& config) {
             "with 'ledger' nodes need a 'cluster.secret' of " + std::to_string(kClusterSecretMin) +
                 " characters or more, the same on each: make one by openssl rand -hex 32"
         );
+    }
+    for (const std::string& entry : config.cluster_domains) {
+        const std::size_t equals = entry.find('=');
+        if (equals == std::string::npos || !is_pool_name(entry.substr(0, equals)) ||
+            !is_pool_name(entry.substr(equals + 1))) {
+            return fail(
+                Code::config_invalid,
+                "'cluster.domains' has entries like pool=domain, not '" + entry + "'"
+            );
+        }
     }
     return {};
 }

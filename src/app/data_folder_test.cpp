@@ -53,5 +53,33 @@ TEST_F(DataFolder, TheKeyOfLinksStays) {
     EXPECT_EQ(load_key(data_ / "links.key"), *key);
 }
 
+TEST(CheckStorage, NodesNeedASecretAndDomainsThatAreSome) {
+    Config config;
+    EXPECT_TRUE(is_clustered(config) || check_storage(config));
+    config.ledger = "postgres://db/comfyd";
+    EXPECT_EQ(check_storage(config).error().code, Code::config_invalid);
+    config.cluster_secret = "too short";
+    EXPECT_EQ(check_storage(config).error().code, Code::config_invalid);
+    config.cluster_secret = std::string(32, 'x');
+    EXPECT_TRUE(check_storage(config));
+    config.cluster_domains = {"a100=eu", "l4=us"};
+    EXPECT_TRUE(check_storage(config));
+    for (const char* wrong : {"a100", "=eu", "a100=", "a100=e u"}) {
+        config.cluster_domains = {wrong};
+        EXPECT_EQ(check_storage(config).error().code, Code::config_invalid) << wrong;
+    }
+}
+
+TEST(LoadKey, NodesMakeTheSameOfTheirSecret) {
+    Config one;
+    one.ledger = "postgres://db/comfyd";
+    one.cluster_secret = std::string(32, 'x');
+    Config other = one;
+    EXPECT_EQ(load_key(one, "links"), load_key(other, "links"));
+    EXPECT_NE(load_key(one, "links"), load_key(one, "workers"));
+    other.cluster_secret = std::string(32, 'y');
+    EXPECT_NE(load_key(one, "links"), load_key(other, "links"));
+}
+
 }  // namespace
 }  // namespace comfyd::app
