@@ -262,5 +262,22 @@ TEST(Config, WhatIsShownCanBeReadBackAndHidesSecrets) {
     EXPECT_EQ(again->retention_days, 7);
 }
 
+TEST(Config, PasswordsAndSecretsAreNotShown) {
+    Config config;
+    config.ledger = "postgres://comfyd:xyzzy@db:5432,other:5433/comfyd?sslmode=require";
+    config.events = "rediss://:xyzzy@redis:6379/0";
+    config.cluster_secret = "xyzzy";
+    const std::string shown = show_config(config);
+    EXPECT_EQ(shown.find("xyzzy"), std::string::npos);
+    EXPECT_NE(
+        shown.find("postgres://comfyd:***@db:5432,other:5433/comfyd?sslmode=require"),
+        std::string::npos
+    );
+    EXPECT_NE(shown.find("rediss://:***@redis:6379/0"), std::string::npos);
+    config.ledger = "postgres://db/comfyd?user=comfyd&password=xyzzy&sslmode=require";
+    EXPECT_EQ(show_config(config).find("xyzzy"), std::string::npos);
+    EXPECT_NE(show_config(config).find("&sslmode=require"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace comfyd::app
