@@ -59,7 +59,7 @@ Result<> make_weeks(sqlite::Database& from, copying::Target& to) {
             return fail(is_there.error());
         }
         for (const std::string& sql :
-             *is_there ? std::vector<std::string>() : postgres::make_week(week)) {
+             *is_there ? std::vector<std::string>() : postgres::make_week(week, false)) {
             if (auto made = to.run(sql); !made) {
                 return made;
             }

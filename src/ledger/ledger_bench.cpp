@@ -1,5 +1,6 @@
 // How many jobs a second become durable, and how fast one is read.
-//   ledger_bench [--benchmark_filter=…]; TMPDIR chooses the disk.
+//   ledger_bench [--benchmark_filter=…]; TMPDIR chooses the disk. COMFYD_BENCH_LEDGER: the URL of
+//   another ledger (postgres://…), to which jobs are added.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 
-#include "ledger/sqlite_ledger.hpp"
+#include "ledger/storage.hpp"
 
 namespace comfyd::ledger {
 namespace {
@@ -24,7 +25,10 @@ struct Fixture {
             std::abort();
         }
         folder = pattern;
-        auto opened = SqliteLedger::open({.path = folder / "ledger.db"}, clock);
+        const char* named = std::getenv("COMFYD_BENCH_LEDGER");
+        const std::string url =
+            named != nullptr ? named : "sqlite:" + (folder / "ledger.db").string();
+        auto opened = open_storage(url, {}, clock);
         if (!opened) {
             std::abort();
         }
@@ -37,7 +41,7 @@ struct Fixture {
 
     SystemClock clock;
     std::filesystem::path folder;
-    std::unique_ptr<SqliteLedger> ledger;
+    std::unique_ptr<Storage> ledger;
     boost::asio::io_context io{1};
 };
 

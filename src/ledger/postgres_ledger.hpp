@@ -125,7 +125,6 @@ public:
 
 private:
     class Impl;
-    class Led;
     explicit PostgresLedger(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
 };

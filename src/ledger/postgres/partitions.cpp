@@ -34,6 +34,7 @@ constexpr char kWeeks[] =
     "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
     "WHERE i.inhparent = 'jobs'::regclass AND c.relname ~ '^jobs_[0-9]{8}$' ORDER BY 1";
 constexpr char kLockNotAvailable[] = "55P03";
+constexpr char kCheckViolation[] = "23514";
 
 // "20261116"
 std::string digits_of(Time week) {
@@ -45,9 +46,10 @@ std::string part(const SplitTable& table, const std::string& week) {
     return std::string(table.name) + "_" + week;
 }
 
-// Another one is at it, or somebody reads: it has time until the next round.
+// Somebody is at work in the tables, or has put something there since they were looked at: it has
+// time until the next round.
 Done put_off(const Failure& failure, std::optional<Result<bool>>& outcome) {
-    if (failure.state == kLockNotAvailable) {
+    if (failure.state == kLockNotAvailable || failure.state == kCheckViolation) {
         outcome.emplace(false);
         return {};
     }
@@ -100,10 +102,17 @@ std::string jobs_part(Time week) {
     return part(kTables.front(), digits_of(week));
 }
 
-std::vector<std::string> make_week(Time week) {
+// `moves`: what has come before the parts were there goes over into them. Readers must not have
+// begun meanwhile: they would look for it in the old place alone.
+std::vector<std::string> make_week(Time week, bool moves) {
     const std::string from = "'" + lowest_id(week).to_string() + "'";
     const std::string to = "'" + lowest_id(week + kWeek).to_string() + "'";
     std::vector<std::string> made;
+    for (const SplitTable& table : kTables) {
+        if (moves) {
+            made.push_back("LOCK TABLE " + std::string(table.name) + " IN ACCESS EXCLUSIVE MODE");
+        }
+    }
     for (const SplitTable& table : kTables) {
         const std::string name(table.name);
         const std::string key(table.key);
@@ -112,10 +121,13 @@ std::vector<std::string> make_week(Time week) {
             "CREATE TABLE " + its + " (LIKE " + name +
             " INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION)" + std::string(table.with)
         );
-        made.push_back(
-            "WITH moved AS (DELETE FROM " + name + "_rest WHERE " + key + " >= " + from + " AND " +
-            key + " < " + to + " RETURNING *) INSERT INTO " + its + " SELECT * FROM moved"
-        );
+        if (moves) {
+            made.push_back(
+                "WITH moved AS (DELETE FROM " + name + "_rest WHERE " + key + " >= " + from +
+                " AND " + key + " < " + to + " RETURNING *) INSERT INTO " + its +
+                " SELECT * FROM moved"
+            );
+        }
         made.push_back(
             "ALTER TABLE " + name + " ATTACH PARTITION " + its + " FOR VALUES FROM (" + from +
             ") TO (" + to + ")"
@@ -125,8 +137,20 @@ std::vector<std::string> make_week(Time week) {
 }
 
 Task<Done> TendPartitions::make(Transaction& transaction, Time week) {
+    std::string question;
+    for (const SplitTable& table : kTables) {
+        question +=
+            (question.empty() ? "SELECT EXISTS (SELECT 1 FROM " : " OR EXISTS (SELECT 1 FROM ");
+        question += std::string(table.name) + "_rest WHERE " + std::string(table.key) +
+                    " >= $1 AND " + std::string(table.key) + " < $2)";
+    }
+    auto answers =
+        co_await transaction.ask({{nullptr, {lowest_id(week), lowest_id(week + kWeek)}, question}});
+    if (!answers) {
+        co_return tl::unexpected(std::move(answers.error()));
+    }
     Statements made;
-    for (std::string& sql : make_week(week)) {
+    for (std::string& sql : make_week(week, answers->at(0)[0].integer(0) != 0)) {
         made.push_back({nullptr, {}, std::move(sql)});
     }
     auto done = co_await transaction.commit(std::move(made));

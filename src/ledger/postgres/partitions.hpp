@@ -17,8 +17,8 @@ Time week_of(Time time);
 
 // The name of its part of jobs.
 std::string jobs_part(Time week);
-// What makes the parts of a week; what has come before they were there moves into them.
-std::vector<std::string> make_week(Time week);
+// What makes the parts of a week.
+std::vector<std::string> make_week(Time week, bool moves);
 
 // One week in a step. True: there may be more to do.
 class TendPartitions final : public ProcedureOf<bool> {

@@ -1,0 +1,214 @@
+// The ports of a PostgresLedger beside jobs::Ledger.
+#include <utility>
+
+#include "ledger/postgres/asset_store.hpp"
+#include "ledger/postgres/leases.hpp"
+#include "ledger/postgres/led_ledger.hpp"
+#include "ledger/postgres/ledger_impl.hpp"
+#include "ledger/postgres/notes.hpp"
+#include "ledger/postgres/outbox_store.hpp"
+#include "ledger/postgres/shared_store.hpp"
+#include "ledger/postgres/workflow_store.hpp"
+#include "ledger/postgres_ledger.hpp"
+
+namespace comfyd::ledger {
+
+Task<Result<jobs::WorkflowSaved>> PostgresLedger::save_workflow(jobs::WorkflowSave save) {
+    return impl_->writer.write(SaveWorkflow(std::move(save)));
+}
+Task<Result<std::optional<jobs::NamedWorkflow>>> PostgresLedger::find_workflow(jobs::WorkflowName of
+) {
+    return impl_->ask_one(
+        postgres::find_workflow(of),
+        [](const Rows& rows) -> Result<std::optional<jobs::NamedWorkflow>> {
+            auto row = rows.first(read_workflow);
+            if (!row) {
+                return fail(std::move(row.error()));
+            }
+            return *row ? std::optional(std::move((*row)->workflow)) : std::nullopt;
+        }
+    );
+}
+Task<Result<std::optional<jobs::WorkflowVersion>>> PostgresLedger::find_workflow_version(
+    jobs::WorkflowName of, int version
+) {
+    return impl_->ask_one(
+        postgres::find_workflow_version(of, version),
+        [](const Rows& rows) -> Result<std::optional<jobs::WorkflowVersion>> {
+            return read_whole_version(rows);
+        }
+    );
+}
+Task<Result<jobs::WorkflowPage>> PostgresLedger::list_workflows(
+    std::string tenant, std::string after, int limit
+) {
+    return impl_->ask_one(
+        postgres::list_workflows(tenant, after, limit),
+        [limit](const Rows& rows) { return read_workflow_page(rows, limit); }
+    );
+}
+Task<Result<jobs::WorkflowVersionPage>> PostgresLedger::list_workflow_versions(
+    jobs::WorkflowName of, std::optional<int> before, int limit
+) {
+    return impl_->ask_one(
+        postgres::list_workflow_versions(of, before, limit),
+        [limit](const Rows& rows) -> Result<jobs::WorkflowVersionPage> {
+            return read_version_page(rows, limit);
+        }
+    );
+}
+Task<Result<jobs::NamedWorkflow>> PostgresLedger::set_workflow_label(
+    jobs::WorkflowName of,
+    std::string label,
+    std::optional<int> version,
+    std::optional<std::string> expected_tag
+) {
+    return impl_->writer.write(
+        SetWorkflowLabel(std::move(of), std::move(label), version, std::move(expected_tag))
+    );
+}
+Task<Result<jobs::NamedWorkflow>> PostgresLedger::remove_workflow_version(
+    jobs::WorkflowName of, int version, std::optional<std::string> expected_tag
+) {
+    return impl_->writer.write(
+        RemoveWorkflowVersion(std::move(of), version, std::move(expected_tag))
+    );
+}
+Task<Result<>> PostgresLedger::remove_workflow(
+    jobs::WorkflowName of, std::optional<std::string> expected_tag
+) {
+    return impl_->writer.write(RemoveWorkflow(std::move(of), std::move(expected_tag)));
+}
+
+Task<Result<>> PostgresLedger::write_note(std::string name, std::string text) {
+    return impl_->writer.write(WriteNote(std::move(name), std::move(text)));
+}
+Task<Result<std::optional<std::string>>> PostgresLedger::read_note(std::string name) {
+    return impl_->ask_one(find_note(name), [](const Rows& rows) {
+        return rows.first([](const Row& row) -> Result<std::string> { return row.string(0); });
+    });
+}
+
+Task<Result<>> PostgresLedger::add(assets::Asset asset) {
+    return impl_->writer.write(AddAsset(std::move(asset)));
+}
+Task<Result<std::optional<assets::Asset>>> PostgresLedger::find(AssetId id) {
+    return impl_->ask_one(find_asset(id), [](const Rows& rows) { return rows.first(read_asset); });
+}
+Task<Result<std::optional<assets::Asset>>> PostgresLedger::find_by_hash(
+    std::string tenant, std::string hash
+) {
+    return impl_->ask_one(find_asset_by_hash(tenant, hash), [](const Rows& rows) {
+        return rows.first(read_asset);
+    });
+}
+Task<Result<bool>> PostgresLedger::remove(AssetId id) {
+    return impl_->writer.write(RemoveAsset(id));
+}
+Task<Result<bool>> PostgresLedger::is_referenced(std::string hash) {
+    return impl_->ask_one(is_blob_referenced(hash), [](const Rows& rows) -> Result<bool> {
+        return rows[0].integer(0) != 0;
+    });
+}
+Task<Result<std::optional<std::string>>> PostgresLedger::kept_bytes(std::string hash) {
+    return impl_->ask_one(find_kept_bytes(hash), [](const Rows& rows) {
+        return rows.first([](const Row& row) -> Result<std::string> {
+            return std::string(row.bytes(0));
+        });
+    });
+}
+Task<Result<std::vector<assets::Asset>>> PostgresLedger::expired(Time now, int limit) {
+    return impl_->ask_one(find_expired_assets(now, limit), [](const Rows& rows) {
+        return rows.all(read_asset);
+    });
+}
+
+Task<Result<std::vector<notify::Delivery>>> PostgresLedger::due(Time now, int limit) {
+    return impl_->writer.write(ClaimDeliveries(now, limit));
+}
+Task<Result<std::optional<Time>>> PostgresLedger::next_due() {
+    return impl_->ask_one(find_next_due(), [](const Rows& rows) {
+        return rows.first([](const Row& row) -> Result<Time> { return row.time(0); });
+    });
+}
+Task<Result<>> PostgresLedger::delivered(notify::Delivery delivery, Time now) {
+    return impl_->writer.write(EndDelivery(delivery, true, now, {}));
+}
+Task<Result<>> PostgresLedger::retry_at(
+    notify::Delivery delivery, Time next_attempt_at, std::string error
+) {
+    return impl_->writer.write(PostponeDelivery(delivery, next_attempt_at, error, true));
+}
+Task<Result<>> PostgresLedger::put_aside(
+    notify::Delivery delivery, Time next_attempt_at, std::string why
+) {
+    return impl_->writer.write(PostponeDelivery(delivery, next_attempt_at, why, false));
+}
+Task<Result<>> PostgresLedger::give_up(notify::Delivery delivery, Time now, std::string error) {
+    return impl_->writer.write(EndDelivery(delivery, false, now, error));
+}
+Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
+    return impl_->ask_one(
+        count_deliveries(),
+        [](const Rows& rows) -> Result<notify::Outbox::Counts> {
+            return read_delivery_counts(rows);
+        }
+    );
+}
+
+std::unique_ptr<jobs::Ledger> PostgresLedger::under(jobs::Term term) {
+    return std::make_unique<LedLedger>(
+        *this, impl_->writer, impl_->secrets, impl_->purge_cursor, impl_->loose, std::move(term)
+    );
+}
+Task<Result<jobs::ArrivalPage>> PostgresLedger::arrivals(
+    std::string domain, jobs::ArrivalCursor after, int limit
+) {
+    return impl_->ask(
+        find_arrivals(domain, after, limit),
+        [impl = impl_.get(), after, limit](const std::vector<Rows>& answers) {
+            auto page = read_arrivals(answers, after, limit);
+            if (page) {
+                impl->secrets.open(*page);
+            }
+            return page;
+        }
+    );
+}
+Task<Result<>> PostgresLedger::wish(jobs::Wish wish) {
+    return impl_->writer.write(AddWish(std::move(wish)));
+}
+Task<Result<std::vector<jobs::Wish>>> PostgresLedger::wishes(std::string domain, int limit) {
+    return impl_->ask_one(find_wishes(domain, limit), [](const Rows& rows) {
+        return rows.all(read_wish);
+    });
+}
+Task<Result<>> PostgresLedger::drop_wishes(std::vector<std::int64_t> ids) {
+    return impl_->writer.write(DropWishes(std::move(ids)));
+}
+Task<Result<std::vector<JobId>>> PostgresLedger::advanced(std::vector<jobs::Heard> heard) {
+    return impl_->ask_one(find_advanced(heard), [](const Rows& rows) -> Result<std::vector<JobId>> {
+        return read_advanced(rows);
+    });
+}
+
+Task<Result<std::optional<cluster::Taken>>> PostgresLedger::take(std::string domain, NodeId node) {
+    return impl_->writer.write(TakeLease(std::move(domain), node));
+}
+Task<Result<>> PostgresLedger::renew(jobs::Term term, std::uint64_t queued) {
+    return impl_->writer.write(RenewLease(std::move(term), queued));
+}
+Task<Result<>> PostgresLedger::resign(jobs::Term term) {
+    return impl_->writer.write(ResignLease(std::move(term)));
+}
+Task<Result<std::vector<cluster::Lease>>> PostgresLedger::all() {
+    return impl_->ask_one(
+        find_leases(),
+        [](const Rows& rows) -> Result<std::vector<cluster::Lease>> { return read_leases(rows); }
+    );
+}
+void PostgresLedger::on_session_lost(std::function<void()> call) {
+    impl_->writer.on_session_lost(std::move(call));
+}
+
+}  // namespace comfyd::ledger
