@@ -75,10 +75,10 @@ TEST(LoadKey, NodesMakeTheSameOfTheirSecret) {
     one.ledger = "postgres://db/comfyd";
     one.cluster_secret = std::string(32, 'x');
     Config other = one;
-    EXPECT_EQ(load_key(one, "links"), load_key(other, "links"));
-    EXPECT_NE(load_key(one, "links"), load_key(one, "workers"));
+    EXPECT_EQ(*load_key(one, "links"), *load_key(other, "links"));
+    EXPECT_NE(*load_key(one, "links"), *load_key(one, "workers"));
     other.cluster_secret = std::string(32, 'y');
-    EXPECT_NE(load_key(one, "links"), load_key(other, "links"));
+    EXPECT_NE(*load_key(one, "links"), *load_key(other, "links"));
 }
 
 }  // namespace
