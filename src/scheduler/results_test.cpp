@@ -95,6 +95,26 @@ TEST_F(ResultsTest, AWorkerThatIsFreeSoonIsWaitedFor) {
     EXPECT_EQ(scheduler.next(at(8))->worker, early->worker) << "the latest has them too";
 }
 
+TEST_F(ResultsTest, TheWaitEndsWithTheRunAlsoOfAJobWithoutModels) {
+    for (const char* id : {"w0", "w1"}) {
+        scheduler.set_worker(worker(id));
+    }
+    auto plain = std::make_shared<Profile>(*profile("x", 1'000));
+    plain->models.clear();
+    auto made = keys(plain, at(0));
+    made.content = 7;
+    scheduler.add(job_id(1), made);
+    const std::string first = scheduler.next(at(0))->worker;
+    made.queued_at = at(900);
+    scheduler.add(job_id(2), made);
+    EXPECT_FALSE(scheduler.next(at(901)));
+    EXPECT_EQ(scheduler.explain(job_id(2), at(901))->waits_for, first);
+    scheduler.finished(job_id(1), 1, at(902));
+    const auto decision = scheduler.next(at(902));
+    ASSERT_TRUE(decision) << "it ended long before it was expected to";
+    EXPECT_EQ(decision->worker, first);
+}
+
 TEST_F(ResultsTest, TheWaitEndsWithTheRun) {
     add_workers(2);
     const ProfilePtr x = profile("x", 10);

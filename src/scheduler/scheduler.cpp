@@ -34,6 +34,9 @@ void Scheduler::Impl::worker_changed(Index worker) {
     if (!machine.loaded.empty()) {
         dirty_.push_back(worker);
     }
+    // Those that waited for it because of its models are found by these; those without models
+    // because of its results.
+    order_.unblock_anchor(0);
 }
 
 void Scheduler::Impl::set_worker(WorkerState state) {
