@@ -57,7 +57,7 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
             likely_rank(job.change.job),
             job.change.job,
             known_profile(job.spec.profile, job.spec.requirement),
-            std::move(job.spec.secret_extra_data),
+            job.spec.secret_extra_data,
             content_of(job.spec)
         };
         accepted = co_await ledger_.accept(std::move(job));
