@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes]…   (default: all)
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|cluster]…   (default: all)
 # With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f bui
 scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams overhead utilisation placement nodes} "
+wanted=" ${*:-submit status memory streams overhead utilisation placement nodes cluster} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -126,4 +126,42 @@ if [[ $wanted == *" nodes "* ]]; then
     awk 'NR == FNR {theirs[$2] = $3; next}
          $2 in theirs {printf "%s %s ms=%.3f comfyui_ms=%.3f ratio=%.1f\n", $1, $2, $3, theirs[$2], theirs[$2] / $3; next}
          {printf "%s %s ms=%.3f\n", $1, $2, $3}' "$work/nodes.theirs" "$work/nodes.ours"
+fi
+if [[ $wanted == *" cluster "* ]]; then
+    scripts/build.sh release bench-takeover
+    programs=$(find /usr/lib/postgresql -maxdepth 2 -name bin | sort -V | tail -1)
+    free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+    apart=() # PostgreSQL refuses to run as root
+    if [ "$(id -u)" = 0 ]; then apart=(setpriv --reuid=65534 --regid=65534 --clear-groups); fi
+    mkdir "$work/postgres"
+    chmod 755 "$work"
+    [ "$(id -u)" != 0 ] || chown 65534:65534 "$work/postgres"
+    "${apart[@]}" "$programs/initdb" -D "$work/postgres/data" -A trust -U postgres --no-locale -E UTF8 >/dev/null
+    database_port=$(free_port)
+    "${apart[@]}" "$programs/postgres" -D "$work/postgres/data" -p "$database_port" -k "$work/postgres" \
+        -c listen_addresses=127.0.0.1 -c max_wal_size=4GB 2>"$work/postgres.err" &
+    pids+=($!)
+    redis_port=$(free_port)
+    redis-server --port "$redis_port" --bind 127.0.0.1 --save "" --appendonly no --dir "$work" >/dev/null &
+    pids+=($!)
+    until "$programs/pg_isready" -q -h 127.0.0.1 -p "$database_port"; do sleep 0.1; done
+    node() {
+        serve "$1" --ledger "postgres://postgres@127.0.0.1:$database_port/postgres" \
+            --events "redis://127.0.0.1:$redis_port" --set cluster.secret=0123456789abcdef0123456789abcdef \
+            --set "cluster.files=$work/files"
+    }
+    load() { # NAME NODE CONNECTIONS
+        wrk -t1 -c"$3" -d"${seconds}s" --latency -s bench/submit.lua "$(url_of "$2")" | sed -n "s/^RESULT/accept $1 connections=$3/p"
+    }
+    ulimit -n "$(ulimit -Hn)"
+    serve alone --no-engine
+    load sqlite alone 64
+    stop "$last"
+    node first
+    load postgres first 64
+    node second
+    load two-nodes first 32 &
+    load two-nodes second 32
+    wait $!
+    "$build/bench-takeover" 10000 5
 fi

@@ -1,6 +1,8 @@
 // Nothing is lost and nothing runs twice, whatever is killed, stopped or cut off when. What is
 // checked is only what is public: the API, the doubles' own count of what they ran, and the
 // webhooks that arrived.
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <functional>
 #include <random>

@@ -2,8 +2,6 @@
 // tests that see them as their users do.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <map>
 #include <memory>
 #include <optional>

@@ -1,4 +1,6 @@
 // What a client sees of several nodes: whichever it asks, the answer is that of one service.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "cluster/cluster.hpp"

@@ -23,6 +23,7 @@
 #include "app/config/config.hpp"
 #include "app/config/edit_distance.hpp"
 #include "base/log.hpp"
+#include "base/service_manager.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -141,7 +142,9 @@ int serve(const ServeFlags& flags) {
     }
     std::printf("listening on %s\n", (*application)->url().c_str());
     std::fflush(stdout);
+    tell_service_manager("READY=1");
     stop_signals.wait();
+    tell_service_manager("STOPPING=1");
     (*application)->stop();
     return kExitOk;
 }
