@@ -133,6 +133,8 @@ Task<> ClusterNode::begin_lead(
     std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
 ) {
     log::info("leading", {{"domain", domain}, {"epoch", taken.term.epoch}});
+    taken_.insert(domain);
+    tell_hub();  // before anything is published under the term
     auto led = std::make_unique<Led>();
     led->ledger = p_.storage.shared()->under(taken.term);
     auto opened = co_await open_office(*led, make_mandate(taken, std::move(trust)));
@@ -144,7 +146,7 @@ Task<> ClusterNode::begin_lead(
     fleet::Fleet& fleet = led->office->fleet();
     led_[domain] = std::move(led);
     classes_.set_led(domain, [&fleet] { return fleet.catalogue(); });
-    tell_hub();
+    keeps_house_ = led_.contains(domains_.front());
 }
 
 Task<Result<>> ClusterNode::open_office(Led& led, fleet::MandatePtr mandate) {
@@ -168,6 +170,8 @@ Task<> ClusterNode::end_lead(std::string domain, cluster::LeadEnd why) {
     log::info("no longer leading", {{"domain", domain}, {"why", cluster::to_string(why)}});
     classes_.set_not_led(domain);
     const auto led = led_.extract(domain);
+    keeps_house_ = led_.contains(domains_.front());
+    taken_.erase(domain);
     tell_hub();
     if (led) {
         co_await led.mapped()->office->close(Millis(0));
@@ -175,8 +179,7 @@ Task<> ClusterNode::end_lead(std::string domain, cluster::LeadEnd why) {
 }
 
 void ClusterNode::tell_hub() {
-    keeps_house_ = led_.contains(domains_.front());
-    hub_.lead_all(led_.size() == domains_.size());
+    hub_.lead_all(taken_.size() == domains_.size());
 }
 
 Task<ClusterReadings> ClusterNode::readings() {

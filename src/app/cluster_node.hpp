@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -97,7 +98,8 @@ private:
     jobs::Service* service_ = nullptr;
     Hooks hooks_;
     std::map<std::string, std::unique_ptr<cluster::Lead>> leads_;  // by domain
-    std::map<std::string, std::unique_ptr<Led>> led_;              // by domain
+    std::set<std::string> taken_;                                  // domains whose lead is ours
+    std::map<std::string, std::unique_ptr<Led>> led_;              // those with an office
     std::atomic<bool> keeps_house_{false};
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -54,12 +55,18 @@ public:
                 arguments.begin(), {"/bin/sh", "-c", limit + "; exec \"$@\"", "comfyd"}
             );
         }
-        process_ = std::make_unique<Process>(ProcessOptions{
-            .arguments = arguments,
-            .environment = options_.environment,
-            .stderr_file = folder_ / "log"
+        // The port of one that was killed may be another's for a moment: that of a connection.
+        std::optional<std::string> url;
+        wait_until([&] {
+            const std::size_t logged = log().size();
+            process_ = std::make_unique<Process>(ProcessOptions{
+                .arguments = arguments,
+                .environment = options_.environment,
+                .stderr_file = folder_ / "log"
+            });
+            url = process_->wait_for_line("listening on ");
+            return url || log().find("uses this port", logged) == std::string::npos;
         });
-        const auto url = process_->wait_for_line("listening on ");
         if (!url) {
             throw std::runtime_error("comfyd did not start: " + log());
         }

@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -129,7 +130,7 @@ PostgresServer& PostgresServer::shared() {
 }
 
 void PostgresServer::start() {
-    constexpr int kAttempts = 5;  // a port may be taken by somebody else just then
+    constexpr int kAttempts = 100;  // a port may be taken by somebody else just then
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
         if (port_ == 0) {
             port_ = free_port();
@@ -169,6 +170,7 @@ void PostgresServer::start() {
         if (databases_ == 0) {
             port_ = 0;
         }
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     throw std::runtime_error("PostgreSQL did not start: " + server_->output() + server_->errors());
 }
