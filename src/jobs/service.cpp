@@ -52,13 +52,17 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     made->on_progress(progress_);
     made->on_finished(finished_);
     made->on_used(used_);
-    Dispatcher& dispatcher = leads_.add(domain, std::move(made));
-    auto recovered = co_await dispatcher.recover();
+    // Nobody finds it before it has read everything: a job that came in meanwhile would be read,
+    // too.
+    auto recovered = co_await made->recover();
+    if (recovered && stopping_) {
+        recovered = fail(Code::shutting_down, "comfyd is shutting down");
+    }
     if (!recovered) {
-        co_await leads_.drop(std::move(domain), Millis(0));
+        co_await made->stop(Millis(0));
         co_return fail(std::move(recovered.error()));
     }
-    dispatcher.start();
+    leads_.add(domain, std::move(made)).start();
     co_return Result<>();
 }
 
