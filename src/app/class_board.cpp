@@ -69,14 +69,13 @@ Task<> ClassBoard::stop() {
 
 void ClassBoard::set_led(const std::string& domain, Source source) {
     led_[domain] = {std::move(source), nullptr, {}};
-    not_led_.erase(domain);
     update();
 }
 
 void ClassBoard::set_not_led(const std::string& domain) {
     // Until its next leader says otherwise they are those that we had.
     const auto led = led_.extract(domain);
-    if (led && led.mapped().seen) {
+    if (led && has_told(led.mapped())) {
         not_led_[domain].workers = led.mapped().seen->workers();
     }
     update();
@@ -87,15 +86,24 @@ std::shared_ptr<const workflow::Catalogue> ClassBoard::catalogue() const {
     return catalogue_;
 }
 
+// A leader is connected before its workers have said what they can run. Until then what its
+// predecessor wrote down holds, here and for the other nodes.
+bool ClassBoard::has_told(const Led& led) {
+    return led.seen && led.seen->knows_workers();
+}
+
 void ClassBoard::update() {
     Entries all;
     for (const auto& [domain, led] : led_) {
-        if (led.seen) {
+        if (has_told(led)) {
             all.insert(all.end(), led.seen->workers().begin(), led.seen->workers().end());
         }
     }
     for (const auto& [domain, other] : not_led_) {
-        all.insert(all.end(), other.workers.begin(), other.workers.end());
+        const auto led = led_.find(domain);
+        if (led == led_.end() || !has_told(led->second)) {
+            all.insert(all.end(), other.workers.begin(), other.workers.end());
+        }
     }
     auto made = std::make_shared<workflow::Catalogue>(std::move(all));
     const Lock lock(mutex_);
@@ -131,8 +139,8 @@ Task<> ClassBoard::write_documents() {
         documents.swap(to_write_);
     }
     for (auto& [name, told] : documents) {
-        if (led_.empty() || documents_.contains(name)) {
-            continue;  // it was read from a note itself
+        if (documents_.contains(name)) {
+            continue;
         }
         auto written = co_await notebook_.write_note(classes_note(name), text_of(*told));
         if (written) {
@@ -146,7 +154,7 @@ Task<> ClassBoard::write_documents() {
 
 Task<> ClassBoard::write_workers(std::string domain) {
     const auto led = led_.find(domain);
-    if (led == led_.end() || !led->second.seen) {
+    if (led == led_.end() || !has_told(led->second)) {
         co_return;
     }
     json::array workers;
@@ -222,6 +230,7 @@ Task<std::shared_ptr<const workflow::NodeClasses>> ClassBoard::read_classes(std:
     if (!told) {
         co_return nullptr;
     }
+    documents_.insert(name);  // the cache hands it on to keep(), and it is there
     auto classes = co_await cache_->read(std::move(*told));
     co_return classes ? std::move(*classes) : nullptr;
 }

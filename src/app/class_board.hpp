@@ -55,6 +55,9 @@ private:
     Task<std::shared_ptr<const workflow::NodeClasses>> read_classes(std::string name);
     void update();
 
+    struct Led;
+    static bool has_told(const Led& led);
+
     struct Led {
         Source source;
         std::shared_ptr<const workflow::Catalogue> seen;
@@ -71,7 +74,7 @@ private:
     fleet::ClassCache* cache_ = nullptr;
     std::map<std::string, Led> led_;
     std::map<std::string, NotLed> not_led_;
-    std::set<std::string> documents_;  // that were written
+    std::set<std::string> documents_;  // that stand in a note
     TaskGroup tasks_;
 
     mutable Mutex mutex_;
