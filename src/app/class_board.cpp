@@ -42,9 +42,12 @@ std::optional<fleet::ClassCache::Told> told_in(const std::string& text) {
 
 }  // namespace
 
-ClassBoard::ClassBoard(Executor core, jobs::Notebook& notebook, std::vector<std::string> domains)
+ClassBoard::ClassBoard(
+    Executor core, jobs::Notebook& notebook, Pool& pool, std::vector<std::string> domains
+)
     : core_(core),
       notebook_(notebook),
+      pool_(pool),
       domains_(std::move(domains)),
       tasks_(core),
       catalogue_(std::make_shared<workflow::Catalogue>(Entries())) {}
@@ -142,12 +145,13 @@ Task<> ClassBoard::write_documents() {
         if (documents_.contains(name)) {
             continue;
         }
-        auto written = co_await notebook_.write_note(classes_note(name), text_of(*told));
+        std::string text = co_await pool_.run([&told] { return text_of(*told); });
+        auto written = co_await notebook_.write_note(classes_note(name), std::move(text));
         if (written) {
             documents_.insert(name);
         } else {
             log::warning("node classes were not shared", {{"error", written.error().message}});
-            keep(name, std::move(told));
+            keep(name, told);
         }
     }
 }
@@ -226,7 +230,10 @@ Task<std::shared_ptr<const workflow::NodeClasses>> ClassBoard::read_classes(std:
         }
     }
     auto note = co_await notebook_.read_note(classes_note(name));
-    auto told = note && *note ? told_in(**note) : std::nullopt;
+    if (!note || !*note) {
+        co_return nullptr;
+    }
+    auto told = co_await pool_.run([&text = **note] { return told_in(text); });
     if (!told) {
         co_return nullptr;
     }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "base/pool.hpp"
 #include "base/task.hpp"
 #include "fleet/class_cache.hpp"
 #include "jobs/notebook.hpp"
@@ -26,7 +27,9 @@ public:
     static constexpr Millis kWriteEvery{250};
 
     // All outlive it.
-    ClassBoard(Executor core, jobs::Notebook& notebook, std::vector<std::string> domains);
+    ClassBoard(
+        Executor core, jobs::Notebook& notebook, Pool& pool, std::vector<std::string> domains
+    );
     ~ClassBoard();
 
     // For the cache's OnRead. Any thread.
@@ -70,6 +73,7 @@ private:
 
     Executor core_;
     jobs::Notebook& notebook_;
+    Pool& pool_;  // documents are megabytes
     const std::vector<std::string> domains_;
     fleet::ClassCache* cache_ = nullptr;
     std::map<std::string, Led> led_;

@@ -30,7 +30,9 @@ public:
 
 // A node with its board, over notes that it shares with others.
 struct Node {
-    explicit Node(Notes& notes) : board(io.get_executor(), notes, {"main"}) { board.start(cache); }
+    explicit Node(Notes& notes) : board(io.get_executor(), notes, pool, {"main"}) {
+        board.start(cache);
+    }
     ~Node() { wait(board.stop()); }
 
     template <class T>

@@ -37,7 +37,7 @@ ClusterNode::ClusterNode(
       mail_(parts.core, *bus_),
       hub_(parts.core, mail_, parts.storage, *parts.storage.shared()),
       others_({parts.core, parts.storage, *parts.storage.shared(), *parts.storage.leases(), mail_}),
-      classes_(parts.core, parts.storage, domains_),
+      classes_(parts.core, parts.storage, parts.pool, domains_),
       roll_call_({parts.core, parts.clock, *parts.storage.nodes(), mail_.self(), [this] {
                       return about();
                   }}) {}

@@ -35,6 +35,7 @@ public:
         Executor core;
         Executor bus;  // where what other nodes say is read
         Clock& clock;
+        Pool& pool;
         ledger::Storage& storage;  // with shared(), leases() and nodes()
     };
     // Code::config_invalid. Any thread.

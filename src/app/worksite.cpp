@@ -37,7 +37,9 @@ Result<std::unique_ptr<Worksite>> Worksite::make(const Parts& parts) {
         site->own_hub_ = std::make_unique<events::LocalHub>(parts.core);
         return site;
     }
-    auto node = ClusterNode::make({parts.core, parts.bus, parts.clock, parts.ledger}, parts.config);
+    auto node = ClusterNode::make(
+        {parts.core, parts.bus, parts.clock, parts.pool, parts.ledger}, parts.config
+    );
     if (!node) {
         return fail(std::move(node.error()));
     }
