@@ -27,15 +27,15 @@ protected:
             "$$"
         );
     }
+    static std::string worker_member(Comfyd& node, const char* name) {
+        const json::value told = node.http().get("/admin/v1/workers").json();
+        return std::string(told.at("workers").at(0).at(name).as_string());
+    }
     void stop_placing() {
-        Http& node = cluster_.node(0).http();
-        const json::value workers = node.get("/admin/v1/workers").json();
-        const std::string id(workers.at("workers").at(0).at("id").as_string());
-        ASSERT_EQ(node.post_json("/admin/v1/workers/" + id + "/drain", {}).status, 200);
-        ASSERT_TRUE(wait_until([&] {
-            const json::value now = node.get("/admin/v1/workers").json();
-            return now.at("workers").at(0).at("status").as_string() == "draining";
-        }));
+        Comfyd& node = cluster_.node(0);
+        worker_ = "/admin/v1/workers/" + worker_member(node, "id");
+        ASSERT_EQ(node.http().post_json(worker_ + "/drain", {}).status, 200);
+        ASSERT_TRUE(wait_until([&] { return worker_member(node, "status") == "draining"; }));
     }
     void lose_everything() {
         for (std::size_t i = 0; i < cluster_.size(); ++i) {
@@ -57,6 +57,7 @@ protected:
     }
 
     Cluster cluster_;
+    std::string worker_;
     PostgresServer other_;
 };
 
@@ -94,6 +95,7 @@ TEST_F(Restore, JobsThatWaitedInADumpAndNewOnesRunInAnotherServer) {
     );
     Comfyd first(over(restored));
     Comfyd second(over(restored));
+    EXPECT_EQ(first.http().post_json(worker_ + "/resume", {}).status, 200);
     for (const std::string& id : waiting) {
         EXPECT_EQ(Comfyd::status_of(first.wait_finished(id)), "succeeded") << first.log();
     }
