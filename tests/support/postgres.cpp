@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/temp_dir.hpp"
 #include "support/wait.hpp"
 
 namespace comfyd::support {
@@ -204,6 +205,21 @@ std::string run_sql(const std::string& url, const std::string& sql) {
         throw std::runtime_error(PQerrorMessage(connection.get()));
     }
     return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
+}
+
+void copy_database(const std::string& from, const std::string& to) {
+    const TempDir folder;
+    const std::string file = folder / "dump";
+    const std::vector<std::vector<std::string>> commands{
+        {program("pg_dump"), "--format=custom", "--file=" + file, "--dbname=" + from},
+        {program("pg_restore"), "--exit-on-error", "--no-owner", "--dbname=" + to, file},
+    };
+    for (const auto& command : commands) {
+        Process process(command);
+        if (process.wait() != 0) {
+            throw std::runtime_error(command[0] + " failed: " + process.errors());
+        }
+    }
 }
 
 }  // namespace comfyd::support

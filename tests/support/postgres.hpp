@@ -47,4 +47,8 @@ private:
 // Throws std::runtime_error.
 std::string run_sql(const std::string& url, const std::string& sql);
 
+// All of one database into an empty one, perhaps of another server, by pg_dump and pg_restore.
+// Throws std::runtime_error.
+void copy_database(const std::string& from, const std::string& to);
+
 }  // namespace comfyd::support

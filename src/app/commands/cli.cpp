@@ -296,6 +296,11 @@ int run_command_line(int argc, char** argv) {
         "copy", "Move everything from SQLite into an empty PostgreSQL database"
     );
     add_ledger_copy_flags(*ledger_copy_command, ledger_copy_flags);
+    LedgerRestoredFlags ledger_restored_flags;
+    CLI::App* ledger_restored_command = ledger_command->add_subcommand(
+        "restored", "Make a database that comes from a back-up ready for its nodes"
+    );
+    add_ledger_restored_flags(*ledger_restored_command, ledger_restored_flags);
 
     CLI::App* version_command = program.add_subcommand("version", "Print the version");
 
@@ -333,6 +338,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (ledger_copy_command->parsed()) {
         return run_ledger_copy(ledger_copy_flags);
+    }
+    if (ledger_restored_command->parsed()) {
+        return run_ledger_restored(ledger_restored_flags);
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);

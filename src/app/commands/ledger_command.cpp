@@ -9,6 +9,7 @@
 #include "app/commands/cli.hpp"
 #include "base/time.hpp"
 #include "ledger/copy.hpp"
+#include "ledger/restored.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -18,6 +19,15 @@ constexpr std::string_view kSqlite = "sqlite:";
 int complain(const std::string& message, int code) {
     std::fprintf(stderr, "comfyd: %s\n", message.c_str());
     return code;
+}
+
+bool is_postgres(std::string_view url) {
+    return url.starts_with("postgres://") || url.starts_with("postgresql://");
+}
+
+int exit_code(const Error& error) {
+    return error.code == Code::conflict || error.code == Code::config_invalid ? kExitUsage
+                                                                              : kExitUnavailable;
 }
 
 // A line for each table, which grows until the next begins.
@@ -48,7 +58,7 @@ int run_ledger_copy(const LedgerCopyFlags& flags) {
     if (!flags.from.starts_with(kSqlite)) {
         return complain("--from begins with sqlite:", kExitUsage);
     }
-    if (!flags.to.starts_with("postgres://") && !flags.to.starts_with("postgresql://")) {
+    if (!is_postgres(flags.to)) {
         return complain("--to begins with postgres://", kExitUsage);
     }
     SystemClock clock;
@@ -61,11 +71,31 @@ int run_ledger_copy(const LedgerCopyFlags& flags) {
     );
     progress.end();
     if (!copied) {
-        const bool is_usage =
-            copied.error().code == Code::conflict || copied.error().code == Code::config_invalid;
-        return complain(copied.error().message, is_usage ? kExitUsage : kExitUnavailable);
+        return complain(copied.error().message, exit_code(copied.error()));
     }
     std::printf("copied; start comfyd with --ledger and the new URL\n");
+    return kExitOk;
+}
+
+void add_ledger_restored_flags(CLI::App& command, LedgerRestoredFlags& flags) {
+    command.add_option("--ledger", flags.ledger, "postgres://… of the database")
+        ->envname("COMFYD_LEDGER")
+        ->required();
+}
+
+int run_ledger_restored(const LedgerRestoredFlags& flags) {
+    if (!is_postgres(flags.ledger)) {
+        return complain("--ledger begins with postgres://", kExitUsage);
+    }
+    const auto restored = ledger::declare_restored(flags.ledger);
+    if (!restored) {
+        return complain(restored.error().message, exit_code(restored.error()));
+    }
+    std::printf(
+        "%llu unfinished jobs, %llu domains: ready; start the nodes\n",
+        static_cast<unsigned long long>(restored->unfinished),
+        static_cast<unsigned long long>(restored->domains)
+    );
     return kExitOk;
 }
 
