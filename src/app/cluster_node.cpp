@@ -33,6 +33,7 @@ ClusterNode::ClusterNode(
     : p_(parts),
       name_(config.cluster_node.empty() ? own_name() : config.cluster_node),
       domains_(domains_of(config)),
+      may_lead_(config.cluster_leads.empty() ? domains_ : config.cluster_leads),
       bus_(std::move(bus)),
       mail_(parts.core, *bus_),
       hub_(parts.core, mail_, parts.storage, *parts.storage.shared()),
@@ -71,7 +72,7 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks 
     others_.start();
     classes_.start(cache);
     roll_call_.start();
-    for (const std::string& domain : domains_) {
+    for (const std::string& domain : may_lead_) {
         cluster::LeadHooks lead_hooks;
         lead_hooks.on_taken = [this, domain](
                                   cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust

@@ -55,7 +55,7 @@ public:
         // this one sees what they see.
         std::function<Task<Result<>>()> prepare;
     };
-    // Begins to ask for the lead of every domain. `service` and `cache` outlive it.
+    // Begins to ask for the lead of every domain that it may lead. `service` and `cache` outlive it.
     void start(jobs::Service& service, fleet::ClassCache& cache, Hooks hooks);
     // Lets others lead.
     Task<> resign();
@@ -94,6 +94,7 @@ private:
     Parts p_;
     const std::string name_;
     std::vector<std::string> domains_;
+    std::vector<std::string> may_lead_;  // of them
     cluster::SystemBootClock boot_clock_;
     std::unique_ptr<cluster::Bus> bus_;
     cluster::Mail mail_;

@@ -87,6 +87,16 @@ Result<> check_storage(const Config& config) {
             );
         }
     }
+    const std::vector<std::string> domains = domains_of(config);
+    for (const std::string& domain : config.cluster_leads) {
+        if (std::ranges::find(domains, domain) == domains.end()) {
+            return fail(
+                Code::config_invalid,
+                "'cluster.leads' names '" + domain +
+                    "', which is no domain: those are main and what 'cluster.domains' has"
+            );
+        }
+    }
     return {};
 }
 

@@ -64,6 +64,11 @@ TEST(CheckStorage, NodesNeedASecretAndDomainsThatAreSome) {
     EXPECT_TRUE(check_storage(config));
     config.cluster_domains = {"a100=eu", "l4=us"};
     EXPECT_TRUE(check_storage(config));
+    config.cluster_leads = {"us", "main"};
+    EXPECT_TRUE(check_storage(config));
+    config.cluster_leads = {"l4"};
+    EXPECT_EQ(check_storage(config).error().code, Code::config_invalid) << "a pool, not a domain";
+    config.cluster_leads.clear();
     for (const char* wrong : {"a100", "=eu", "a100=", "a100=e u"}) {
         config.cluster_domains = {wrong};
         EXPECT_EQ(check_storage(config).error().code, Code::config_invalid) << wrong;

@@ -24,7 +24,8 @@ struct ClusterOptions {
     int workers = 2;
     bool redis = true;
     DoubleOptions worker{};
-    std::vector<std::string> arguments{};  // of every node
+    std::vector<std::string> arguments{};                   // of every node
+    std::vector<std::vector<std::string>> own_arguments{};  // of each, where it has some
 };
 
 class Cluster {
@@ -121,6 +122,10 @@ public:
         options.arguments.insert(
             options.arguments.end(), options_.arguments.begin(), options_.arguments.end()
         );
+        if (const auto own = static_cast<std::size_t>(i); own < options_.own_arguments.size()) {
+            const auto& more = options_.own_arguments[own];
+            options.arguments.insert(options.arguments.end(), more.begin(), more.end());
+        }
         return options;
     }
 

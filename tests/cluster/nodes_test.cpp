@@ -229,6 +229,30 @@ TEST(Nodes, AWorkerThatWasDrainedStaysSoUnderTheNextLeader) {
     EXPECT_EQ(other.http().post(worker + "/resume", "").status, 200);
 }
 
+TEST(Nodes, OneLeadsOnlyWhatItMay) {
+    ClusterOptions options;
+    options.arguments = {"--set", "cluster.domains=default=eu"};
+    options.own_arguments = {{"--set", "cluster.leads=main"}, {"--set", "cluster.leads=eu"}};
+    Cluster cluster(options);
+    ASSERT_TRUE(cluster.wait_ready());
+    const auto leader_of = [&](const std::string& domain) {
+        return run_sql(
+            cluster.database(), "SELECT node FROM leases WHERE domain = '" + domain + "'"
+        );
+    };
+    for (const char* domain : {"main", "eu"}) {
+        EXPECT_TRUE(wait_until([&] { return !leader_of(domain).empty(); })) << domain;
+    }
+    EXPECT_NE(leader_of("main"), leader_of("eu"));
+    const json::object pool{{"pool", "default"}};
+    const std::string id = cluster.node(0).submit(text_to_image("by the other"), pool);
+    EXPECT_EQ(Comfyd::status_of(cluster.node(0).wait_finished(id)), "succeeded");
+    cluster.node(1).stop();
+    const std::string later = cluster.node(0).submit(text_to_image("by nobody"), pool);
+    cluster.node(1).start();
+    EXPECT_EQ(Comfyd::status_of(cluster.node(0).wait_finished(later)), "succeeded");
+}
+
 TEST(Nodes, OneThatSeesAnotherFolderDoesNotStart) {
     ClusterOptions options;
     options.nodes = 1;

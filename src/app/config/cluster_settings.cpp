@@ -37,6 +37,11 @@ std::vector<Setting> cluster_settings() {
             "Pools with a leader of their own, as pool=domain; those not named are led together.",
             &Config::cluster_domains
         ),
+        words(
+            "cluster.leads",
+            "Domains that this node may lead, those of its region for example; empty: all.",
+            &Config::cluster_leads
+        ),
     };
 }
 

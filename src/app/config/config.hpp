@@ -130,6 +130,7 @@ struct Config {
     std::string cluster_secret;                // what they seal and sign with
     std::string cluster_files;                 // the folder that they share
     std::vector<std::string> cluster_domains;  // "pool=domain"; those not named: main
+    std::vector<std::string> cluster_leads;    // domains that this one may lead; empty: all
 };
 
 // It is one node of several.
