@@ -76,7 +76,7 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks 
         lead_hooks.on_taken = [this, domain](
                                   cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
                               ) { return begin_lead(domain, std::move(taken), std::move(trust)); };
-        lead_hooks.on_lost = [this, domain](cluster::LeadEnd why) { return end_lead(domain, why); };
+        lead_hooks.on_lost = [this, domain](cluster::LeadEnd) { return end_lead(domain); };
         lead_hooks.queued = [this, domain] { return service_->queued_in(domain); };
         auto& lead = leads_[domain];
         lead = std::make_unique<cluster::Lead>(
@@ -137,7 +137,6 @@ fleet::MandatePtr ClusterNode::make_mandate(
 Task<> ClusterNode::begin_lead(
     std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
 ) {
-    log::info("leading", {{"domain", domain}, {"epoch", taken.term.epoch}});
     taken_.insert(domain);
     tell_hub();  // before anything is published under the term
     auto led = std::make_unique<Led>();
@@ -171,8 +170,7 @@ Task<Result<>> ClusterNode::open_office(Led& led, fleet::MandatePtr mandate) {
     co_return opened;
 }
 
-Task<> ClusterNode::end_lead(std::string domain, cluster::LeadEnd why) {
-    log::info("no longer leading", {{"domain", domain}, {"why", cluster::to_string(why)}});
+Task<> ClusterNode::end_lead(std::string domain) {
     classes_.set_not_led(domain);
     const auto led = led_.extract(domain);
     keeps_house_ = led_.contains(domains_.front());

@@ -80,7 +80,7 @@ private:
     Task<> begin_lead(
         std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
     );
-    Task<> end_lead(std::string domain, cluster::LeadEnd why);
+    Task<> end_lead(std::string domain);
     Task<Result<>> open_office(Led& led, fleet::MandatePtr mandate);
     fleet::MandatePtr make_mandate(
         const cluster::Taken& taken, std::shared_ptr<const cluster::Trust> trust

@@ -15,7 +15,7 @@
 namespace comfyd::cluster {
 
 // Who was not seen for so long is taken from the list.
-inline constexpr Millis kRosterKeeps{24LL * 3600 * 1000};
+inline constexpr Millis kRosterKeeps{600'000};
 
 struct RosterEntry {
     NodeId node;

@@ -60,7 +60,7 @@ TEST_P(RosterContract, HowLongAgoANodeWasSeenIsTold) {
     EXPECT_LT(entries[1].seen_ago, Millis(60'000));
 }
 
-TEST_P(RosterContract, WhoWasNotSeenForADayIsForgotten) {
+TEST_P(RosterContract, WhoWasNotSeenForLongIsForgotten) {
     sign_in(0, "a");
     storage_->pass(cluster::kRosterKeeps + Millis(1'000));
     EXPECT_THAT(names(), ElementsAre("a"));
