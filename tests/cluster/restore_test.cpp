@@ -95,7 +95,9 @@ TEST_F(Restore, JobsThatWaitedInADumpAndNewOnesRunInAnotherServer) {
     );
     Comfyd first(over(restored));
     Comfyd second(over(restored));
-    EXPECT_EQ(first.http().post_json(worker_ + "/resume", {}).status, 200);
+    EXPECT_TRUE(wait_until([&] {
+        return first.http().post_json(worker_ + "/resume", {}).status == 200;
+    }));
     for (const std::string& id : waiting) {
         EXPECT_EQ(Comfyd::status_of(first.wait_finished(id)), "succeeded") << first.log();
     }
