@@ -25,6 +25,10 @@ struct ArrivalCursor {
     // Within a reading of several pages: the oldest transaction that was under way at its first
     // one, with which the next reading begins.
     std::uint64_t next_reading = 0;
+    // What was visible when the reading before began, and when this one did, as the ledger writes
+    // it: while an old transaction stays open, what came after it is not read again and again.
+    std::string seen{};
+    std::string sees{};
 };
 
 struct ArrivalPage {

@@ -177,12 +177,9 @@ TEST_P(SharedLedgerContract, WhatIsHeldUpDoesNotHoldUpOthers) {
         accepted.push_back(accept(0).id);
     }
     Reader reader;
-    for (int looks = 0; looks < 2; ++looks) {
-        const auto seen = read(reader, 2);
-        for (const JobId& id : accepted) {
-            EXPECT_THAT(seen, Contains(id));
-        }
-    }
+    EXPECT_EQ(read(reader, 2), accepted);
+    accepted.push_back(accept(0).id);
+    EXPECT_THAT(read(reader, 2), Contains(accepted.back()));
     commit();
 }
 

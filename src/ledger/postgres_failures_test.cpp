@@ -28,6 +28,11 @@ protected:
         return get(PostgresLedger::open(options, clock_));
     }
     std::int64_t count(const std::string& sql) { return std::stoll(run_sql(url_, sql)); }
+    std::string over(const support::FaultProxy& proxy) const {
+        std::string url = url_;
+        const std::string port = std::to_string(server_.port());
+        return url.replace(url.find(port), port.size(), std::to_string(proxy.port()));
+    }
 
     static constexpr Millis kLong{120'000};
     PostgresServer& server_ = PostgresServer::shared();
@@ -130,9 +135,7 @@ TEST_F(PostgresFailures, WritesWaitForAServerThatIsGoneButNotForEver) {
 TEST_F(PostgresFailures, AServerThatDoesNotAnswerIsAskedAnew) {
     support::FaultProxy proxy(static_cast<std::uint16_t>(server_.port()));
     PostgresLedger::Options options;
-    options.url = url_;
-    const std::string port = std::to_string(server_.port());
-    options.url.replace(options.url.find(port), port.size(), std::to_string(proxy.port()));
+    options.url = over(proxy);
     options.answer_timeout = Millis(500);
     options.patience = kLong;
     const auto ledger = get(PostgresLedger::open(options, clock_));
@@ -141,6 +144,66 @@ TEST_F(PostgresFailures, AServerThatDoesNotAnswerIsAskedAnew) {
     proxy.inflict(support::FaultProxy::Fault::swallow_answers);
     EXPECT_TRUE(await_value(ledger->accept(make())).created);
     EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2);
+}
+
+// What one of them needs is prepared for both, and both are on their way before either is answered.
+TEST_F(PostgresFailures, TwoTransactionsAtOnceAreTheFirstOfAConnection) {
+    constexpr int kTimes = 20;
+    const auto ledger = open(url_, kLong);
+    const auto taken = await_value(ledger->leases()->take("main", NodeId::make(clock_.now())));
+    ASSERT_TRUE(taken);
+    const auto led = ledger->under(taken->term);
+    for (int i = 0; i < kTimes; ++i) {
+        run_sql(
+            url_,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+            "current_database() AND pid <> pg_backend_pid()"
+        );
+        boost::asio::io_context io(1);
+        for (jobs::Ledger* to : {static_cast<jobs::Ledger*>(ledger.get()), led.get()}) {
+            boost::asio::co_spawn(
+                io,
+                to->accept(make_new(simple_spec(), clock_.now())),
+                [](std::exception_ptr, const Result<jobs::Accepted>& outcome) {
+                    EXPECT_TRUE(outcome) << outcome.error().message;
+                }
+            );
+        }
+        io.run();
+    }
+    EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2 * kTimes);
+}
+
+TEST_F(PostgresFailures, ANodeThatStopsInTheMiddleOfATransactionHoldsUpNobody) {
+    support::FaultProxy proxy(static_cast<std::uint16_t>(server_.port()));
+    const auto stopped = open(over(proxy), kLong);
+    const auto other = open(url_, kLong);
+    auto spec = simple_spec();
+    spec.idempotency_key = "key";
+    spec.workflow = R"({"1": {"class_type": "stops here"}})";
+    auto first = make_new(spec, clock_.now());
+    await_value(stopped->write_note("connected", ""));
+    proxy.inflict_after(
+        support::FaultProxy::Way::to_server, "stops here", support::FaultProxy::Fault::hold_requests
+    );
+    std::optional<Result<jobs::Accepted>> said;
+    boost::asio::io_context io(1);
+    boost::asio::co_spawn(
+        io,
+        stopped->accept(first),
+        [&](std::exception_ptr, Result<jobs::Accepted> outcome) {
+            said.emplace(std::move(outcome));
+        }
+    );
+    io.poll();
+    ASSERT_TRUE(wait_until([&] { return proxy.has_struck(); }));
+    const auto made = make_new(spec, clock_.now());
+    EXPECT_TRUE(await_value(other->accept(made)).created);
+    EXPECT_TRUE(other->healthy());
+    proxy.release();
+    io.run();
+    EXPECT_EQ(get(std::move(*said)).existing->id, made.change.job.id);
+    EXPECT_EQ(count("SELECT count(*) FROM jobs"), 1);
 }
 
 TEST_F(PostgresFailures, AStoppedLedgerSaysSo) {
@@ -212,12 +275,7 @@ protected:
     }
 
     support::FaultProxy proxy_{static_cast<std::uint16_t>(server_.port())};
-    std::unique_ptr<PostgresLedger> ledger_ = [this] {
-        std::string url = url_;
-        const std::string port = std::to_string(server_.port());
-        url.replace(url.find(port), port.size(), std::to_string(proxy_.port()));
-        return open(url, kLong);
-    }();
+    std::unique_ptr<PostgresLedger> ledger_ = open(over(proxy_), kLong);
 };
 
 TEST_F(PostgresLostAnswer, AnAcceptIsStillTheOneThatMadeTheJob) {

@@ -251,6 +251,22 @@ TEST_F(PostgresLeases, AnArrivalThatIsCommittedLateIsNotMissed) {
     EXPECT_THAT(arrivals(cursor, 1), testing::Contains(late.id));
 }
 
+TEST_F(PostgresLeases, WhatCameWhileATransactionStaysOpenIsReadOnce) {
+    Session open(url_);
+    open.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    open.run("SELECT pg_current_xact_id()");
+    std::vector<JobId> made;
+    jobs::ArrivalCursor cursor;
+    for (int i = 0; i < 3; ++i) {
+        made.push_back(accept(*two_).id);
+        made.push_back(accept(*two_).id);
+        EXPECT_EQ(arrivals(cursor, 1), std::vector(made.end() - 2, made.end()));
+        EXPECT_THAT(arrivals(cursor), IsEmpty());
+    }
+    open.run("ROLLBACK");
+    EXPECT_THAT(arrivals(cursor), IsEmpty());
+}
+
 TEST_F(PostgresLeases, WishesReachTheLeaderOnce) {
     jobs::Wish cancel;
     cancel.job = JobId::make(clock_.now());

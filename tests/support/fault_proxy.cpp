@@ -36,11 +36,15 @@ constexpr asio::use_awaitable_t<Executor> kAwait{};
 constexpr std::size_t kPieceBytes = 16 * 1024;
 
 struct Pair {
-    explicit Pair(Socket accepted) : client(std::move(accepted)), server(client.get_executor()) {}
+    explicit Pair(Socket accepted)
+        : client(std::move(accepted)),
+          server(client.get_executor()),
+          released(client.get_executor()) {}
 
     Socket client;
     Socket server;
     std::optional<Fault> fault{};
+    Signal released;                         // from Fault::hold_requests
     int ended = 0;                           // ways that have come to their end
     std::array<std::string, 2> last_seen{};  // of each way, where a pattern may have begun
 
@@ -58,10 +62,18 @@ struct Pair {
         reset(client);
         reset(server);
     }
+    bool holds(Way way) const { return way == Way::to_server && fault == Fault::hold_requests; }
     void suffer(Fault what) {
         fault = what;
         if (what == Fault::cut) {
             cut();
+        }
+        released.notify();
+    }
+    void release() {
+        if (fault == Fault::hold_requests) {
+            fault.reset();
+            released.notify();
         }
     }
 };
@@ -141,6 +153,12 @@ public:
     void inflict(Fault fault) {
         for (const auto& pair : pairs_) {
             pair->suffer(fault);
+        }
+    }
+
+    void release() {
+        for (const auto& pair : pairs_) {
+            pair->release();
         }
     }
 
@@ -226,6 +244,12 @@ private:
         if (way == Way::to_client && pair->fault == Fault::lose_answer) {
             pair->cut();
             co_return false;
+        }
+        while (pair->holds(way)) {
+            const bool is_released = co_await pair->released.wait();
+            if (!is_released) {
+                co_return false;
+            }
         }
         if (pair->swallows(way)) {
             co_return true;
@@ -344,6 +368,10 @@ void FaultProxy::refuse(bool does) {
 
 void FaultProxy::delay(std::chrono::milliseconds time) {
     impl_->ask([&] { impl_->delay = time; });
+}
+
+void FaultProxy::release() {
+    impl_->ask([&] { impl_->release(); });
 }
 
 void FaultProxy::heal() {

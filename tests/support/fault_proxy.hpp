@@ -19,6 +19,7 @@ public:
         swallow_requests,  // what the client sends arrives nowhere, and nothing is closed
         swallow_answers,   // likewise what the server sends
         swallow_both,
+        hold_requests,  // what the client sends is kept until release()
         lose_answer,  // the server answers, then both ends are reset; the client sees nothing of it
     };
 
@@ -45,6 +46,8 @@ public:
     void refuse(bool does);
     // Everything that passes does so later by this much.
     void delay(std::chrono::milliseconds time);
+    // What is held is passed on, and what comes after it.
+    void release();
     // No fault is waited for, and connections that come are forwarded. Those that suffer one stay
     // broken: a network does not bring back what it has swallowed.
     void heal();

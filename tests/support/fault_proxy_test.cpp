@@ -143,6 +143,18 @@ TEST_F(FaultProxyTest, FindsAPatternThatComesInPieces) {
     EXPECT_TRUE(proxy->has_struck());
 }
 
+TEST_F(FaultProxyTest, HoldsARequestInItsMiddle) {
+    proxy->inflict_after(Way::to_server, "Host: ", Fault::hold_requests);
+    RawSocket socket(url());
+    ASSERT_TRUE(socket.send(kRequest));
+    ASSERT_TRUE(wait_until([&] { return proxy->has_struck(); }));
+    EXPECT_TRUE(is_served()) << "others go on";
+    EXPECT_EQ(requests, 1);
+    proxy->release();
+    EXPECT_TRUE(is_answered(socket));
+    EXPECT_EQ(requests, 2);
+}
+
 TEST_F(FaultProxyTest, CutsAfterSoManyBytes) {
     proxy->inflict_after(Way::to_client, 10, Fault::cut);
     EXPECT_FALSE(is_served());

@@ -193,18 +193,29 @@ std::string PostgresServer::make_database(const std::string& original) {
     return url(name);
 }
 
-std::string run_sql(const std::string& url, const std::string& sql) {
-    const std::unique_ptr<PGconn, decltype(&PQfinish)> connection(
-        PQconnectdb(url.c_str()), PQfinish
-    );
+struct PostgresSession::Connection {
+    std::unique_ptr<PGconn, decltype(&PQfinish)> handle;
+};
+
+PostgresSession::PostgresSession(const std::string& url)
+    : connection_(std::make_unique<Connection>(Connection{{PQconnectdb(url.c_str()), PQfinish}})) {}
+
+PostgresSession::~PostgresSession() = default;
+
+std::string PostgresSession::run(const std::string& sql) {
+    PGconn* connection = connection_->handle.get();
     const std::unique_ptr<PGresult, decltype(&PQclear)> result(
-        PQexec(connection.get(), sql.c_str()), PQclear
+        PQexec(connection, sql.c_str()), PQclear
     );
     const auto status = PQresultStatus(result.get());
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
-        throw std::runtime_error(PQerrorMessage(connection.get()));
+        throw std::runtime_error(PQerrorMessage(connection));
     }
     return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
+}
+
+std::string run_sql(const std::string& url, const std::string& sql) {
+    return PostgresSession(url).run(sql);
 }
 
 void copy_database(const std::string& from, const std::string& to) {

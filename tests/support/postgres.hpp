@@ -43,6 +43,22 @@ private:
     std::unique_ptr<Process> server_;
 };
 
+// A session of the test's own, for what is to stay open. Throws std::runtime_error.
+class PostgresSession {
+public:
+    explicit PostgresSession(const std::string& url);
+    ~PostgresSession();
+    PostgresSession(const PostgresSession&) = delete;
+    PostgresSession& operator=(const PostgresSession&) = delete;
+
+    // The first column of the first row of the last statement.
+    std::string run(const std::string& sql);
+
+private:
+    struct Connection;
+    std::unique_ptr<Connection> connection_;
+};
+
 // Runs statements on a connection of its own; the first column of the first row of the last one.
 // Throws std::runtime_error.
 std::string run_sql(const std::string& url, const std::string& sql);

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <deque>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -121,6 +121,7 @@ struct Connection::Flight {
 
     struct Command {
         const char* prepares = nullptr;  // else it executes
+        std::string name{};              // of what it prepares
         bool has_result = false;
     };
     std::deque<Command> commands;
@@ -172,17 +173,22 @@ public:
     }
 
 private:
+    using Names = std::unordered_map<const char*, std::string>;  // of statements, by their text
+
+    // A flight prepares what no answered one has, under a name of its own: whether those that are
+    // under way come so far is not known.
     bool send(const Statements& statements, Flight& flight) {
-        std::unordered_set<const char*> sent;
+        Names sent;
         for (const Statement& statement : statements) {
             if (statement.sql != nullptr && !prepared_.contains(statement.sql) &&
-                sent.insert(statement.sql).second) {
-                if (!send_prepare(statement)) {
+                !sent.contains(statement.sql)) {
+                const std::string& name = sent[statement.sql] = "s" + std::to_string(++names_);
+                if (!send_prepare(statement, name)) {
                     return false;
                 }
-                flight.commands.push_back({statement.sql});
+                flight.commands.push_back({statement.sql, name});
             }
-            if (!send_execute(statement)) {
+            if (!send_execute(statement, sent)) {
                 return false;
             }
             flight.commands.push_back({});
@@ -190,25 +196,21 @@ private:
         return PQpipelineSync(handle_.get()) == 1;
     }
 
-    static std::string name_of(const char* sql) {
-        return "s" + std::to_string(reinterpret_cast<std::uintptr_t>(sql));
-    }
-
-    bool send_prepare(const Statement& statement) {
+    bool send_prepare(const Statement& statement, const std::string& name) {
         std::vector<Oid> types;
         for (const Value& value : statement.values) {
             types.push_back(value.type);
         }
         return PQsendPrepare(
                    handle_.get(),
-                   name_of(statement.sql).c_str(),
+                   name.c_str(),
                    statement.sql,
                    static_cast<int>(types.size()),
                    types.data()
                ) == 1;
     }
 
-    bool send_execute(const Statement& statement) {
+    bool send_execute(const Statement& statement, const Names& sent) {
         constexpr int kBinary = 1;
         std::vector<Oid> types;
         std::vector<const char*> values;
@@ -233,9 +235,12 @@ private:
                        kBinary
                    ) == 1;
         }
+        const auto prepared = prepared_.find(statement.sql);
+        const std::string& name =
+            prepared != prepared_.end() ? prepared->second : sent.at(statement.sql);
         return PQsendQueryPrepared(
                    handle_.get(),
-                   name_of(statement.sql).c_str(),
+                   name.c_str(),
                    count,
                    values.data(),
                    lengths.data(),
@@ -325,7 +330,7 @@ private:
         const char* prepares = flight.commands.front().prepares;
         const bool is_good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
         if (is_good && prepares != nullptr) {
-            prepared_.insert(prepares);
+            prepared_.emplace(prepares, flight.commands.front().name);
         } else if (is_good && flight.answers) {
             flight.answers->push_back(std::move(rows));
         } else if (!is_good && flight.answers) {
@@ -347,7 +352,8 @@ private:
     bool is_reading_ = false;
     bool is_writing_ = false;
     std::string why_;
-    std::unordered_set<const char*> prepared_;
+    Names prepared_;
+    std::uint64_t names_ = 0;  // given so far
     std::deque<std::shared_ptr<Flight>> flights_;
 };
 

@@ -21,7 +21,7 @@
 namespace comfyd::ledger::postgres {
 
 struct Statement {
-    const char* sql;  // a constant, whose address is its name: it is prepared once per connection
+    const char* sql;  // a constant, known by its address: it is prepared once per connection
     std::vector<Value> values{};
     std::string once{};  // in place of sql, where that is nullptr: not prepared
 };
@@ -36,6 +36,8 @@ struct Failure {
 
     // The same again may go well: two transactions were in each other's way.
     bool may_pass() const { return state.starts_with("40"); }
+    // Another transaction had for too long what they wait for.
+    bool was_held_up() const { return state == "55P03"; }
     Error to_error() const;
 };
 // One for each statement.

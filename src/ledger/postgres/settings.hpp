@@ -22,4 +22,8 @@ Task<Result<std::unique_ptr<Connection>>> open_reading(
     Executor executor, std::string conninfo, Connection::Limits limits
 );
 
+// Ends the writers of other nodes that have stopped in the middle of a transaction, with all that
+// it holds. A node that goes on sends it again.
+Statement end_half_sent();
+
 }  // namespace comfyd::ledger::postgres

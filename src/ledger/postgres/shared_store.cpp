@@ -9,13 +9,15 @@
 namespace comfyd::ledger::postgres {
 namespace {
 
-// Every transaction below it has ended: what of them is not visible now never will be.
-constexpr char kOldestOpen[] = "SELECT pg_snapshot_xmin(pg_current_snapshot())";
+// Every transaction below the first has ended: what of them is not visible now never will be.
+constexpr char kSnapshot[] = "SELECT pg_snapshot_xmin(s), s::text FROM pg_current_snapshot() AS s";
+constexpr char kNothingSeen[] = "1:1:";
 constexpr char kArrivals[] =
     "SELECT " COMFYD_PG_JOB_COLUMNS
     ", s.requirement, s.profile, j.arrival, x.sealed FROM jobs j" COMFYD_PG_JOB_JOINS
     "LEFT JOIN job_secrets x ON x.job = j.id "
     "WHERE j.domain = $1 AND j.outcome IS NULL AND (j.arrival, j.id) > ($2::text::xid8, $3) "
+    "AND NOT pg_visible_in_snapshot(j.arrival, $5::text::pg_snapshot) "
     "ORDER BY j.arrival, j.id LIMIT $4";
 
 constexpr char kInsertWish[] =
@@ -44,9 +46,10 @@ Result<jobs::Unfinished> read_arrival(const Row& row) {
 }  // namespace
 
 Statements find_arrivals(const std::string& domain, const jobs::ArrivalCursor& after, int limit) {
+    const std::string seen = after.seen.empty() ? kNothingSeen : after.seen;
     return {
-        {kOldestOpen},
-        {kArrivals, {domain, std::to_string(after.transaction), after.job, page_of(limit)}},
+        {kSnapshot},
+        {kArrivals, {domain, std::to_string(after.transaction), after.job, page_of(limit), seen}},
     };
 }
 
@@ -63,16 +66,21 @@ Result<jobs::ArrivalPage> read_arrivals(
     page.more = rows.size() == page_of(limit);
     // As it was before the first page: while the others were read, earlier transactions may have
     // been committed.
+    const bool is_first = after.next_reading == 0;
+    const Row now = answers.at(0)[0];
     const std::uint64_t next_reading =
-        after.next_reading != 0 ? after.next_reading
-                                : static_cast<std::uint64_t>(answers.at(0)[0].integer(0));
+        is_first ? static_cast<std::uint64_t>(now.integer(0)) : after.next_reading;
+    std::string sees = is_first ? now.string(1) : after.sees;
     if (page.more) {
         const Row last = rows[rows.size() - 1];
         page.next.transaction = static_cast<std::uint64_t>(last.integer(kJobColumnCount + 2));
         page.next.job = page.jobs.back().job.id;
         page.next.next_reading = next_reading;
+        page.next.seen = after.seen;
+        page.next.sees = std::move(sees);
     } else {
         page.next.transaction = next_reading;
+        page.next.seen = std::move(sees);
     }
     return page;
 }

@@ -183,6 +183,10 @@ Task<> Writer::carry_out(Operations operations) {
         const bool is_connected = co_await connect();
         if (is_connected) {
             operations = co_await attempt(std::move(operations));
+            if (std::exchange(was_held_up_, false)) {
+                co_await connection_->run({end_half_sent()});
+                expire(operations);
+            }
         } else {
             expire(operations);
             if (!operations.empty()) {
@@ -303,6 +307,11 @@ std::vector<Operation*> Writer::hear_failure(
         return {};
     }
     if (failure.may_pass()) {
+        return {};
+    }
+    if (failure.was_held_up()) {
+        was_held_up_ = true;
+        note_outcome(failure.to_error());
         return {};
     }
     const Error error = meaning_of(failure, members.front()->term());

@@ -6,6 +6,9 @@
 // others; when a whole transaction is, each of its operations gets one of its own, so that only the
 // one at fault fails.
 //
+// What waits for a lock of another node's transaction does so for a second: then that transaction
+// is ended, if its node has stopped in the middle of it.
+//
 // When the connection breaks, it is made anew, and what was under way is sent again: it is the same
 // whether the first attempt was committed or not. Whoever waits longer than Options::patience is
 // answered with Code::storage_unavailable.
@@ -151,6 +154,7 @@ private:
     std::unique_ptr<Connection> connection_;
     int slot_ = 0;
     RollupNames names_;
+    bool was_held_up_ = false;  // the latest attempt, by another transaction
     Signal wake_;
 
     mutable Mutex mutex_;
