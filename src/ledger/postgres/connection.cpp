@@ -172,11 +172,10 @@ public:
     }
 
 private:
+    // A statement counts as prepared once that was sent: what comes behind is executed later.
     bool send(const Statements& statements, Flight& flight) {
-        std::unordered_set<const char*> sent;
         for (const Statement& statement : statements) {
-            if (statement.sql != nullptr && !prepared_.contains(statement.sql) &&
-                sent.insert(statement.sql).second) {
+            if (statement.sql != nullptr && prepared_.insert(statement.sql).second) {
                 if (!send_prepare(statement)) {
                     return false;
                 }
@@ -324,9 +323,10 @@ private:
         flight.commands.front().has_result = true;
         const char* prepares = flight.commands.front().prepares;
         const bool is_good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
-        if (is_good && prepares != nullptr) {
-            prepared_.insert(prepares);
-        } else if (is_good && flight.answers) {
+        if (!is_good && prepares != nullptr) {
+            prepared_.erase(prepares);
+        }
+        if (is_good && prepares == nullptr && flight.answers) {
             flight.answers->push_back(std::move(rows));
         } else if (!is_good && flight.answers) {
             const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);

@@ -34,8 +34,9 @@ struct Failure {
     std::string message{};
     std::size_t statement = 0;  // which of them was refused
 
-    // The same again may go well: two transactions were in each other's way.
-    bool may_pass() const { return state.starts_with("40"); }
+    // The same again may go well: two transactions were in each other's way, or a statement should
+    // have been prepared by one before it, which was refused.
+    bool may_pass() const { return state.starts_with("40") || state == "26000"; }
     Error to_error() const;
 };
 // One for each statement.
