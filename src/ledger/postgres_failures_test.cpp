@@ -25,6 +25,7 @@ protected:
         options.patience = patience;
         options.probe_interval = Millis(20);
         options.connect_timeout = Millis(30'000);
+        options.answer_timeout = kLong;
         return get(PostgresLedger::open(options, clock_));
     }
     std::int64_t count(const std::string& sql) { return std::stoll(run_sql(url_, sql)); }
@@ -320,6 +321,71 @@ TEST_F(PostgresLostAnswer, AJobIsDiscardedOnce) {
     get(lose_answer(ledger_->discard(made.change.job.id), "SELECT 1 - count(*) FROM jobs", "COMMIT")
     );
     EXPECT_EQ(await_value(ledger_->counts(std::nullopt)).of(jobs::State::expired), 0U);
+}
+
+// What is written while nothing is answered, and then the line is cut.
+class PostgresTwoUnderWay : public PostgresLostAnswer {
+protected:
+    PostgresTwoUnderWay() { proxy_.inflict(support::FaultProxy::Fault::swallow_answers); }
+
+    template <class T>
+    void begin(Task<Result<T>> task) {
+        const std::size_t place = outcomes_.size();
+        outcomes_.emplace_back("none");
+        boost::asio::co_spawn(io_, std::move(task), [=, this](std::exception_ptr, Result<T> said) {
+            outcomes_[place] = said ? "done" : std::string(to_string(said.error().code));
+        });
+        io_.poll();
+    }
+    void cut() {
+        proxy_.inflict(support::FaultProxy::Fault::cut);
+        io_.restart();
+        io_.run();
+    }
+
+    boost::asio::io_context io_{1};
+    std::vector<std::string> outcomes_;
+};
+
+TEST_F(PostgresTwoUnderWay, TheNextIsSentBeforeTheAnswerAndBothAreDoneOnceInTheirOrder) {
+    auto first = make("first");
+    auto second = make("second");
+    begin(ledger_->accept(first));
+    EXPECT_TRUE(wait_until([&] { return count("SELECT count(*) FROM jobs") == 1; }));
+    begin(ledger_->accept(second));
+    EXPECT_TRUE(wait_until([&] { return count("SELECT count(*) FROM jobs") == 2; }));
+    EXPECT_THAT(outcomes_, testing::Each("none"));
+    cut();
+    EXPECT_THAT(outcomes_, testing::ElementsAre("done", "done"));
+    EXPECT_EQ(await_value(ledger_->counts(std::nullopt)).of(jobs::State::queued), 2U);
+    EXPECT_EQ(
+        run_sql(url_, "SELECT string_agg(id::text, ' ' ORDER BY arrival) FROM jobs"),
+        first.change.job.id.to_string() + " " + second.change.job.id.to_string()
+    );
+}
+
+TEST_F(PostgresTwoUnderWay, OneThatIsDoneAndOneThatNeverArrivedAreBothDoneOnce) {
+    begin(ledger_->accept(make("first")));
+    EXPECT_TRUE(wait_until([&] { return count("SELECT count(*) FROM jobs") == 1; }));
+    proxy_.inflict(support::FaultProxy::Fault::swallow_both);
+    begin(ledger_->accept(make("second")));
+    cut();
+    EXPECT_THAT(outcomes_, testing::ElementsAre("done", "done"));
+    EXPECT_EQ(await_value(ledger_->counts(std::nullopt)).of(jobs::State::queued), 2U);
+}
+
+TEST_F(PostgresTwoUnderWay, ChangesOfOneJobDoNotOvertakeEachOther) {
+    const auto made = make();
+    const auto started = get(jobs::start(made.change.job, "worker", 2, clock_.now()));
+    const auto completed = get(jobs::complete(started.job, {}, {}, 3, clock_.now()));
+    begin(ledger_->accept(made));
+    EXPECT_TRUE(wait_until([&] { return count("SELECT count(*) FROM jobs") == 1; }));
+    begin(ledger_->commit(started));
+    begin(ledger_->commit(completed));
+    cut();
+    EXPECT_THAT(outcomes_, testing::ElementsAre("done", "done", "done"));
+    EXPECT_EQ(await_value(ledger_->events(made.change.job.id, 0)).size(), 3U);
+    EXPECT_EQ(await_value(ledger_->counts(std::nullopt)).of(jobs::State::completed), 1U);
 }
 
 }  // namespace

@@ -54,6 +54,25 @@ TEST_F(PostgresLedgerTest, WhatHasQueuedUpIsOneTransaction) {
     EXPECT_LT(std::stoi(transactions), 100);
 }
 
+TEST_F(PostgresLedgerTest, TheFirstReadsOfAConnectionMayComeTogether) {
+    const auto made = make_new(simple_spec(), clock_.now());
+    await_value(ledger_->accept(made));
+    boost::asio::io_context io(1);
+    int found = 0;
+    constexpr int kReads = 100;
+    for (int i = 0; i < kReads; ++i) {
+        boost::asio::co_spawn(
+            io,
+            ledger_->find(made.change.job.id),
+            [&found](std::exception_ptr, const Result<std::optional<jobs::Job>>& job) {
+                found += job && *job ? 1 : 0;
+            }
+        );
+    }
+    io.run();
+    EXPECT_EQ(found, kReads);
+}
+
 TEST_F(PostgresLedgerTest, WhatIsRefusedDoesNotDisturbTheOthers) {
     auto spec = simple_spec();
     spec.idempotency_key = "k";

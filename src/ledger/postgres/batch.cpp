@@ -1,5 +1,6 @@
 #include "ledger/postgres/batch.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -251,11 +252,19 @@ Statement Table::statement(const char* sql, std::vector<Value> behind) const {
     return made;
 }
 
-Batch::Batch(Circumstances circumstances)
+Batch::Batch(Circumstances circumstances, const std::vector<const Batch*>& before)
     : at(std::move(circumstances)),
       new_jobs(kJobColumns),
       changes(kChangeColumns),
-      stats(kStatsColumns) {}
+      stats(kStatsColumns),
+      before_(before) {}
+
+bool Batch::touch(const JobId& job) {
+    const bool is_under_way = std::any_of(before_.begin(), before_.end(), [&](const Batch* batch) {
+        return batch->touched_.contains(job);
+    });
+    return !is_under_way && touched_.insert(job).second;
+}
 
 std::size_t Batch::add(Statement statement) {
     own_.push_back(std::move(statement));

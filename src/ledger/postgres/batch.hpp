@@ -57,7 +57,12 @@ private:
 
 class Batch {
 public:
-    explicit Batch(Circumstances circumstances);
+    // `before`: those that are sent before it and not answered yet.
+    explicit Batch(Circumstances circumstances, const std::vector<const Batch*>& before = {});
+
+    // False: it has a write of this job already, or one before it has, which may have to be sent
+    // again and then comes too late.
+    bool touch(const JobId& job);
 
     // A statement of one write alone; the place of its answer.
     std::size_t add(Statement statement);
@@ -90,7 +95,6 @@ public:
     Table reused_hashes{{kText}};
     Table stats;
 
-    std::unordered_set<JobId> touched;     // jobs: one of a kind in a batch
     std::unordered_set<std::string> held;  // idempotency keys
     std::unordered_set<JobId> made;        // after read()
     std::unordered_set<JobId> changed;
@@ -99,6 +103,8 @@ public:
     Batch& operator=(const Batch&) = delete;
 
 private:
+    std::vector<const Batch*> before_;  // used while writes join
+    std::unordered_set<JobId> touched_;
     bool begins_hour_ = false;  // of the sums
     Statements own_;
     std::vector<Rows> own_answers_;

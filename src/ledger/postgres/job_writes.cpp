@@ -89,7 +89,7 @@ std::size_t AcceptJob::bytes() const {
 bool AcceptJob::join(Batch& batch) {
     const jobs::Job& job = new_.change.job;
     const jobs::Spec& spec = new_.spec;
-    if (!batch.touched.insert(job.id).second) {
+    if (!batch.touch(job.id)) {
         return false;
     }
     const auto reused = new_.then ? reused_hashes(new_.then->job) : std::nullopt;
@@ -213,7 +213,7 @@ std::size_t CommitChange::bytes() const {
 
 bool CommitChange::join(Batch& batch) {
     const jobs::Job& job = change_.job;
-    if (!batch.touched.insert(job.id).second) {
+    if (!batch.touch(job.id)) {
         return false;
     }
     const bool has_completed = change_.event.type == jobs::EventType::completed;

@@ -67,7 +67,8 @@ Task<Result<std::vector<Rows>>> Readers::read(Statements statements) {
             co_return std::move(*answers);
         }
         outcome = fail(answers.error().to_error());
-        if (!answers.error().is_broken || is_closed_) {
+        const Failure& failure = answers.error();
+        if (is_closed_ || !(failure.is_broken || failure.may_pass())) {
             break;
         }
     }

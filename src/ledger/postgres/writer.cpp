@@ -2,38 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
 #include "base/log.hpp"
-#include "ledger/postgres/schema.hpp"
 #include "ledger/postgres/settings.hpp"
 
 namespace comfyd::ledger::postgres {
 namespace {
 
 constexpr Millis kShortestPause{50};
-constexpr Millis kLongestPause{1'000};
-constexpr char kDivisionByZero[] = "22012";  // what a fence fails with
-constexpr int kTriesMax = 10;
-
-Error lead_lost(const jobs::Term& term) {
-    return Error(
-        Code::lead_lost,
-        "this node no longer leads '" + term.domain + "' (epoch " + std::to_string(term.epoch) +
-            "): another one goes on with its jobs"
-    );
-}
+constexpr Millis kLongestPause{200};
 
 Error shutting_down() {
     return Error(Code::shutting_down, "comfyd is stopping; send the request again later");
-}
-
-// What a failure means for those who were in the transaction, when it was not the connection.
-Error meaning_of(const Failure& failure, const std::optional<jobs::Term>& term) {
-    return term && failure.state == kDivisionByZero ? lead_lost(*term) : failure.to_error();
 }
 
 }  // namespace
@@ -45,7 +28,8 @@ Writer::Writer(
       conninfo_(std::move(conninfo)),
       options_(options),
       clock_(clock),
-      wake_(executor) {}
+      wake_(executor),
+      hearing_(executor) {}
 
 void Writer::enqueue(std::unique_ptr<Operation> operation, Urgency urgency) {
     std::optional<Error> refusal;
@@ -72,7 +56,7 @@ void Writer::enqueue(std::unique_ptr<Operation> operation, Urgency urgency) {
                 queue_bytes_ += bytes;
                 queue_.push_back(std::move(operation));
             }
-            if (is_waiting_) {
+            if (is_waiting_ && is_due()) {
                 is_waiting_ = false;
                 boost::asio::post(executor_, [this] { wake_.notify(); });
             }
@@ -97,10 +81,20 @@ bool Writer::is_stopping() const {
     return is_stopping_;
 }
 
+bool Writer::is_due() const {
+    return queue_.size() >= enough_ || (enough_ == 1 && !behind_.empty());
+}
+
 // Either writes, or one procedure, or nothing.
 Writer::Operations Writer::take() {
+    const std::size_t enough = enough_to_take();
     const Lock lock(mutex_);
+    enough_ = enough;
+    is_waiting_ = !is_due();
     Operations taken;
+    if (is_waiting_) {
+        return taken;
+    }
     if (!behind_.empty() && (queue_.empty() || ++batches_before_behind_ > kBatchesBeforeBehind)) {
         batches_before_behind_ = 0;
         taken.push_back(std::move(behind_.front()));
@@ -121,30 +115,34 @@ Writer::Operations Writer::take() {
         }
     }
     queue_bytes_ -= bytes;
-    if (taken.empty()) {
-        is_waiting_ = true;
-    }
     return taken;
 }
 
 Task<> Writer::run() {
     while (true) {
-        auto taken = take();
-        if (!taken.empty()) {
-            co_await carry_out(std::move(taken));
-        } else if (is_stopping()) {
-            break;
-        } else {
+        collect_heard();
+        auto taken = undone_.empty() ? take() : Operations();
+        if (undone_.empty() && taken.empty()) {
+            if (sent_.empty() && is_stopping()) {
+                break;
+            }
             co_await wait();
+        } else if (may_send_ahead(taken)) {
+            send_ahead(std::move(taken));
+        } else {
+            co_await hear_all();
+            co_await carry_out(std::exchange(undone_, {}));
+            co_await carry_out(std::move(taken));
         }
     }
+    co_await hearing_.join();
     connection_.reset();
 }
 
 // While the latest write failed, or the connection is gone, it is made anew.
 Task<> Writer::wait() {
     const bool is_sound = healthy().has_value() && connection_ && !connection_->is_broken();
-    if (is_sound) {
+    if (is_sound || !sent_.empty()) {
         co_await wake_.wait();
         co_return;
     }
@@ -181,12 +179,11 @@ Task<> Writer::carry_out(Operations operations) {
     Millis pause = kShortestPause;
     while (!operations.empty()) {
         const bool is_connected = co_await connect();
-        if (is_connected) {
+        if (is_connected && std::exchange(was_held_up_, false)) {
+            co_await connection_->run({end_half_sent()});
+            expire(operations);
+        } else if (is_connected) {
             operations = co_await attempt(std::move(operations));
-            if (std::exchange(was_held_up_, false)) {
-                co_await connection_->run({end_half_sent()});
-                expire(operations);
-            }
         } else {
             expire(operations);
             if (!operations.empty()) {
@@ -229,170 +226,6 @@ void Writer::expire(Operations& operations) {
         operation->set_failed(why);
     }
     resume_all(std::move(due));
-}
-
-// Those that are to be tried again.
-Task<Writer::Operations> Writer::attempt(Operations operations) {
-    if (operations.front()->procedure() != nullptr) {
-        return attempt_procedure(std::move(operations.front()));
-    }
-    return attempt_writes(std::move(operations));
-}
-
-Circumstances Writer::circumstances(const Operation& of) {
-    return {clock_.now(), slot_, of.term(), of.is_lost, &names_};
-}
-
-Task<Writer::Operations> Writer::attempt_writes(Operations operations) {
-    // A transaction for each term, and one for those without.
-    struct Group {
-        std::unique_ptr<Batch> batch;
-        std::vector<Operation*> members;
-        std::shared_ptr<Connection::Flight> flight;
-    };
-    std::vector<Group> groups;
-    for (const auto& operation : operations) {
-        auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& one) {
-            return one.batch->at.term == operation->term();
-        });
-        if (group == groups.end()) {
-            groups.push_back({std::make_unique<Batch>(circumstances(*operation)), {}, {}});
-            group = groups.end() - 1;
-        }
-        if (operation->write()->join(*group->batch)) {
-            group->members.push_back(operation.get());
-        }
-    }
-    for (Group& group : groups) {
-        group.flight = connection_->send(group.batch->statements());
-    }
-    std::vector<Operation*> alone;
-    for (Group& group : groups) {
-        auto answers = co_await connection_->receive(group.flight);
-        if (!answers) {
-            auto refused = hear_failure(answers.error(), group.members);
-            alone.insert(alone.end(), refused.begin(), refused.end());
-            continue;
-        }
-        note_outcome(std::nullopt);
-        group.batch->read(std::move(*answers));
-        for (Operation* member : group.members) {
-            member->write()->conclude(*group.batch);
-        }
-        co_await ask_undecided(group.members);
-    }
-    settle(operations);
-    for (auto& operation : operations) {
-        if (std::find(alone.begin(), alone.end(), operation.get()) != alone.end()) {
-            Operations one;
-            one.push_back(std::move(operation));
-            one = co_await attempt_writes(std::move(one));
-            if (!one.empty()) {
-                operation = std::move(one.front());
-            }
-        }
-    }
-    std::erase(operations, nullptr);
-    co_return operations;
-}
-
-// Of a transaction that was refused: those that are to have one of their own.
-std::vector<Operation*> Writer::hear_failure(
-    const Failure& failure, const std::vector<Operation*>& members
-) {
-    if (failure.is_broken) {
-        for (Operation* member : members) {
-            member->is_lost = true;
-        }
-        return {};
-    }
-    if (failure.may_pass()) {
-        return {};
-    }
-    if (failure.was_held_up()) {
-        was_held_up_ = true;
-        note_outcome(failure.to_error());
-        return {};
-    }
-    const Error error = meaning_of(failure, members.front()->term());
-    if (members.size() > 1 && error.code != Code::lead_lost) {
-        return members;
-    }
-    for (Operation* member : members) {
-        member->set_failed(error);
-    }
-    if (error.code != Code::lead_lost) {
-        note_outcome(error);
-    }
-    return {};
-}
-
-// What was not done says why.
-Task<> Writer::ask_undecided(std::vector<Operation*> members) {
-    std::erase_if(members, [](const Operation* member) { return member->is_decided(); });
-    Statements questions;
-    std::vector<std::size_t> counts;
-    for (Operation* member : members) {
-        auto asked = member->write()->question(circumstances(*member));
-        counts.push_back(asked.size());
-        std::move(asked.begin(), asked.end(), std::back_inserter(questions));
-    }
-    if (questions.empty()) {
-        co_return;
-    }
-    auto answers = co_await connection_->run(std::move(questions));
-    if (!answers) {
-        co_return;  // they are tried again, and ask again
-    }
-    auto next = answers->begin();
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        const auto end = next + static_cast<std::ptrdiff_t>(counts[i]);
-        members[i]->write()->hear(circumstances(*members[i]), std::vector<Rows>(next, end));
-        next = end;
-        if (!members[i]->is_decided() && ++members[i]->tries > kTriesMax) {
-            members[i]->set_failed(Error(Code::internal, "a write was refused without a reason"));
-        }
-    }
-}
-
-Task<Writer::Operations> Writer::attempt_procedure(std::unique_ptr<Operation> operation) {
-    Transaction transaction(*connection_, circumstances(*operation));
-    auto done = co_await operation->procedure()->run(transaction);
-    co_await transaction.roll_back();
-    if (done) {
-        note_outcome(std::nullopt);
-    } else {
-        hear_failure(done.error(), {operation.get()});
-    }
-    Operations operations;
-    operations.push_back(std::move(operation));
-    settle(operations);
-    co_return operations;
-}
-
-// Completes those that are decided; the others stay.
-void Writer::settle(Operations& operations) {
-    Operations decided;
-    for (auto& operation : operations) {
-        if (operation->is_decided()) {
-            decided.push_back(std::move(operation));
-        }
-    }
-    std::erase(operations, nullptr);
-    if (decided.empty()) {
-        return;
-    }
-    {
-        const auto now = std::chrono::steady_clock::now();
-        const Lock lock(mutex_);
-        stats_.batches += 1;
-        stats_.commits += decided.size();
-        stats_.last_batch_size = decided.size();
-        for (const auto& operation : decided) {
-            stats_.latency.add(now - operation->made_at());
-        }
-    }
-    resume_all(std::move(decided));
 }
 
 void Writer::note_outcome(const std::optional<Error>& failure) {

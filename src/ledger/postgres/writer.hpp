@@ -13,6 +13,10 @@
 // whether the first attempt was committed or not. Whoever waits longer than Options::patience is
 // answered with Code::storage_unavailable.
 //
+// While one pipeline is answered, the next is on its way, so that the server has something to do
+// when it has committed: it is sent once it is as large as the one before it. Whatever could not be
+// done waits until both are answered, and goes on in its old order.
+//
 // What is written behind waits until nothing else does, or some batches have gone before it.
 //
 // Made and destroyed on any thread; works on the ledger's executor.
@@ -41,6 +45,7 @@ namespace comfyd::ledger::postgres {
 inline constexpr std::size_t kBatchOperationsMax = 256;
 inline constexpr std::size_t kBatchBytesMax = 8 * 1024 * 1024;
 inline constexpr int kBatchesBeforeBehind = 8;
+inline constexpr std::size_t kPipelinesMax = 2;
 inline constexpr std::size_t kOperationBytesMax = 256 * 1024 * 1024;
 
 class Operation : public Awaited {
@@ -52,8 +57,9 @@ public:
     virtual bool is_decided() const = 0;
     const std::optional<jobs::Term>& term() const { return term_; }
 
-    bool is_lost = false;  // the answer to an attempt was
-    int tries = 0;         // that were answered without a decision
+    bool is_lost = false;   // the answer to an attempt was
+    bool is_alone = false;  // a transaction that it shared was refused: it gets one of its own
+    int tries = 0;          // that were answered without a decision
 
 private:
     std::optional<jobs::Term> term_;
@@ -125,19 +131,29 @@ public:
 
 private:
     using Operations = std::vector<std::unique_ptr<Operation>>;
+    // Writes that go to the server together: a transaction for each term, and one for those
+    // without.
+    struct Pipeline;
 
     void enqueue(std::unique_ptr<Operation> operation, Urgency urgency);
+    std::size_t enough_to_take() const;
+    bool is_due() const COMFYD_REQUIRES(mutex_);
     Operations take();
     bool is_stopping() const;
     Task<> wait();
     Task<bool> connect();
+
+    bool may_send_ahead(const Operations& operations) const;
+    void send_ahead(Operations operations);
+    void collect_heard();
+    Task<> hear_all();
+
     Task<> carry_out(Operations operations);
     Task<Operations> attempt(Operations operations);
-    Task<Operations> attempt_writes(Operations operations);
     Task<Operations> attempt_procedure(std::unique_ptr<Operation> operation);
-    std::vector<Operation*> hear_failure(
-        const Failure& failure, const std::vector<Operation*>& members
-    );
+    std::shared_ptr<Pipeline> send(Operations operations);
+    Task<> hear(std::shared_ptr<Pipeline> pipeline);
+    void hear_failure(const Failure& failure, const std::vector<Operation*>& members);
     Task<> ask_undecided(std::vector<Operation*> members);
     Circumstances circumstances(const Operation& of);
     void settle(Operations& operations);
@@ -154,8 +170,11 @@ private:
     std::unique_ptr<Connection> connection_;
     int slot_ = 0;
     RollupNames names_;
-    bool was_held_up_ = false;  // the latest attempt, by another transaction
+    bool was_held_up_ = false;  // something that was sent, by another transaction
     Signal wake_;
+    std::deque<std::shared_ptr<Pipeline>> sent_;  // ahead of their answers
+    Operations undone_;                           // of those that were answered
+    TaskGroup hearing_;
 
     mutable Mutex mutex_;
     std::deque<std::unique_ptr<Operation>> queue_ COMFYD_GUARDED_BY(mutex_);
@@ -163,6 +182,7 @@ private:
     std::deque<std::unique_ptr<Operation>> behind_ COMFYD_GUARDED_BY(mutex_);
     int batches_before_behind_ COMFYD_GUARDED_BY(mutex_) = 0;  // since something waits there
     bool is_waiting_ COMFYD_GUARDED_BY(mutex_) = false;
+    std::size_t enough_ COMFYD_GUARDED_BY(mutex_) = 1;  // to be sent, in the queue
     bool is_stopping_ COMFYD_GUARDED_BY(mutex_) = false;
     std::optional<Error> failure_ COMFYD_GUARDED_BY(mutex_);  // of the latest write
     StorageStats stats_ COMFYD_GUARDED_BY(mutex_);
