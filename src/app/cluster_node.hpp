@@ -55,7 +55,8 @@ public:
         // this one sees what they see.
         std::function<Task<Result<>>()> prepare;
     };
-    // Begins to ask for the lead of every domain that it may lead. `service` and `cache` outlive it.
+    // Begins to ask for the lead of every domain that it may lead. `service` and `cache` outlive
+    // it.
     void start(jobs::Service& service, fleet::ClassCache& cache, Hooks hooks);
     // Lets others lead.
     Task<> resign();
