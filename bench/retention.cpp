@@ -22,7 +22,7 @@ using support::Comfyd;
 using support::ComfydOptions;
 using support::Http;
 
-constexpr int kClients = 8;
+constexpr int kClients = 32;
 constexpr int kStep = 10'000;
 constexpr int kColors = 1 << 24;
 

@@ -1,6 +1,13 @@
 #include "app/cluster_gauges.hpp"
 
 namespace comfyd::app {
+namespace {
+
+double seconds(Millis time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
 
 void collect(const ClusterReadings& readings, observe::Metrics::Gauges& gauges) {
     if (readings.domains.empty()) {
@@ -25,6 +32,12 @@ void collect(const ClusterReadings& readings, observe::Metrics::Gauges& gauges) 
         set("comfyd_cluster_leads_taken",
             "Leads of the domain that this node took since its start.",
             domain.counts.taken);
+        if (domain.is_led) {
+            set("comfyd_cluster_lag_seconds",
+                "What other nodes left in the ledger for this leader longer ago than this is "
+                "found.",
+                seconds(domain.lag));
+        }
         lost("taken_over", domain.counts.taken_over);
         lost("unconfirmed", domain.counts.unconfirmed);
         lost("session_lost", domain.counts.session_lost);
@@ -33,6 +46,11 @@ void collect(const ClusterReadings& readings, observe::Metrics::Gauges& gauges) 
     const auto set = [&gauges](const char* name, const char* help, auto value) {
         gauges.set(name, help, {}, static_cast<double>(value));
     };
+    if (readings.clock_ahead) {
+        set("comfyd_cluster_clock_ahead_seconds",
+            "How much later it is by this node's clock than by the database's.",
+            seconds(*readings.clock_ahead));
+    }
     set("comfyd_cluster_bus_up", "1: other nodes are reached over Redis.", readings.bus_is_up);
     set("comfyd_cluster_bus_sent", "Messages to other nodes.", readings.bus.sent);
     set("comfyd_cluster_bus_received", "Messages from other nodes.", readings.bus.received);

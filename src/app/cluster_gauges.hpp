@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@ struct ClusterReadings {
         std::string name;
         bool is_led = false;  // by this node
         cluster::LeadCounts counts;
+        Millis lag{0};  // while it is led by this node
     };
     std::vector<Domain> domains{};  // empty: it is no node
+    std::optional<Millis> clock_ahead{};
     bool bus_is_up = false;
     cluster::BusCounts bus{};
 };

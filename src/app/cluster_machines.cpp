@@ -182,7 +182,8 @@ Task<Result<>> ClusterMachines::set_draining(std::string worker, bool draining) 
 
 Task<Result<>> ClusterMachines::drain_anywhere(std::string worker, bool draining) {
     if (const auto office = node_.office_of(worker)) {
-        co_return draining ? office->fleet().drain(worker) : office->fleet().resume(worker);
+        auto done = co_await office->set_draining(std::move(worker), draining);
+        co_return done;
     }
     const json::object details{{"worker", worker}, {"draining", draining}};
     for (const NodeId& node : node_.others().nodes()) {
@@ -202,8 +203,7 @@ Task<Result<json::value>> ClusterMachines::answer_drain(json::value details) {
     if (!office) {
         co_return no_such_worker(worker);
     }
-    auto done =
-        flag_in(asked, "draining") ? office->fleet().drain(worker) : office->fleet().resume(worker);
+    auto done = co_await office->set_draining(worker, flag_in(asked, "draining"));
     if (!done) {
         co_return fail(std::move(done.error()));
     }

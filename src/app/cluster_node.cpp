@@ -37,7 +37,10 @@ ClusterNode::ClusterNode(
       mail_(parts.core, *bus_),
       hub_(parts.core, mail_, parts.storage, *parts.storage.shared()),
       others_({parts.core, parts.storage, *parts.storage.shared(), *parts.storage.leases(), mail_}),
-      classes_(parts.core, parts.storage, domains_) {}
+      classes_(parts.core, parts.storage, domains_),
+      roll_call_({parts.core, parts.clock, *parts.storage.nodes(), mail_.self(), [this] {
+                      return about();
+                  }}) {}
 
 ClusterNode::~ClusterNode() = default;
 
@@ -67,12 +70,13 @@ void ClusterNode::start(jobs::Service& service, fleet::ClassCache& cache, Hooks 
     boost::asio::post(p_.bus, [bus = bus_.get()] { bus->start(); });
     others_.start();
     classes_.start(cache);
+    roll_call_.start();
     for (const std::string& domain : domains_) {
         cluster::LeadHooks lead_hooks;
         lead_hooks.on_taken = [this, domain](
                                   cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
                               ) { return begin_lead(domain, std::move(taken), std::move(trust)); };
-        lead_hooks.on_lost = [this, domain](cluster::LeadEnd why) { return end_lead(domain, why); };
+        lead_hooks.on_lost = [this, domain](cluster::LeadEnd) { return end_lead(domain); };
         lead_hooks.queued = [this, domain] { return service_->queued_in(domain); };
         auto& lead = leads_[domain];
         lead = std::make_unique<cluster::Lead>(
@@ -102,6 +106,7 @@ Task<> ClusterNode::resign() {
 }
 
 Task<> ClusterNode::stop() {
+    co_await roll_call_.stop();
     co_await classes_.stop();
     co_await others_.stop();
     co_await hub_.stop();
@@ -132,7 +137,6 @@ fleet::MandatePtr ClusterNode::make_mandate(
 Task<> ClusterNode::begin_lead(
     std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
 ) {
-    log::info("leading", {{"domain", domain}, {"epoch", taken.term.epoch}});
     taken_.insert(domain);
     tell_hub();  // before anything is published under the term
     auto led = std::make_unique<Led>();
@@ -166,8 +170,7 @@ Task<Result<>> ClusterNode::open_office(Led& led, fleet::MandatePtr mandate) {
     co_return opened;
 }
 
-Task<> ClusterNode::end_lead(std::string domain, cluster::LeadEnd why) {
-    log::info("no longer leading", {{"domain", domain}, {"why", cluster::to_string(why)}});
+Task<> ClusterNode::end_lead(std::string domain) {
     classes_.set_not_led(domain);
     const auto led = led_.extract(domain);
     keeps_house_ = led_.contains(domains_.front());
@@ -186,8 +189,11 @@ Task<ClusterReadings> ClusterNode::readings() {
     return call_on(p_.core, [this] {
         ClusterReadings readings;
         for (const auto& [domain, lead] : leads_) {
-            readings.domains.push_back({domain, lead->leads(), lead->counts()});
+            readings.domains.push_back(
+                {domain, lead->leads(), lead->counts(), service_->lag_of(domain)}
+            );
         }
+        readings.clock_ahead = roll_call_.clock_ahead();
         readings.bus_is_up = bus_->is_up();
         readings.bus = bus_->counts();
         return readings;
@@ -211,11 +217,47 @@ Task<Result<json::object>> ClusterNode::describe() {
             {"queued", lease.queued},
         });
     }
+    auto nodes = co_await list_nodes();
+    if (!nodes) {
+        co_return fail(std::move(nodes.error()));
+    }
     co_return json::object{
         {"clustered", true},
         {"node", {{"id", mail_.self().to_string()}, {"name", name_}, {"version", COMFYD_VERSION}}},
+        {"nodes", std::move(*nodes)},
         {"domains", std::move(domains)},
         {"bus", {{"up", bus_->is_up()}, {"problem", bus_->problem()}}},
+    };
+}
+
+Task<Result<json::array>> ClusterNode::list_nodes() {
+    auto nodes = co_await p_.storage.nodes()->roster();
+    if (!nodes) {
+        co_return fail(std::move(nodes.error()));
+    }
+    json::array listed;
+    for (cluster::RosterEntry& entry : *nodes) {
+        json::object node = std::move(entry.about);
+        node["id"] = entry.node.to_string();
+        node["seen_ms_ago"] = entry.seen_ago.count();
+        node["is_this_node"] = entry.node == mail_.self();
+        listed.push_back(std::move(node));
+    }
+    co_return listed;
+}
+
+json::object ClusterNode::about() const {
+    json::object leads;
+    for (const auto& [domain, led] : led_) {
+        leads[domain] = {{"lag_ms", service_->lag_of(domain).count()}};
+    }
+    const auto ahead = roll_call_.clock_ahead();
+    return {
+        {"name", name_},
+        {"version", COMFYD_VERSION},
+        {"leads", std::move(leads)},
+        {"clock_ahead_ms", ahead ? json::value(ahead->count()) : json::value(nullptr)},
+        {"bus_up", bus_->is_up()},
     };
 }
 

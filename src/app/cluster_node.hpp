@@ -21,6 +21,7 @@
 #include "cluster/lead.hpp"
 #include "cluster/mail.hpp"
 #include "cluster/other_leaders.hpp"
+#include "cluster/roll_call.hpp"
 #include "cluster/shared_hub.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
@@ -34,7 +35,7 @@ public:
         Executor core;
         Executor bus;  // where what other nodes say is read
         Clock& clock;
-        ledger::Storage& storage;  // with shared() and leases()
+        ledger::Storage& storage;  // with shared(), leases() and nodes()
     };
     // Code::config_invalid. Any thread.
     static Result<std::unique_ptr<ClusterNode>> make(const Parts& parts, const Config& config);
@@ -79,12 +80,15 @@ private:
     Task<> begin_lead(
         std::string domain, cluster::Taken taken, std::shared_ptr<const cluster::Trust> trust
     );
-    Task<> end_lead(std::string domain, cluster::LeadEnd why);
+    Task<> end_lead(std::string domain);
     Task<Result<>> open_office(Led& led, fleet::MandatePtr mandate);
     fleet::MandatePtr make_mandate(
         const cluster::Taken& taken, std::shared_ptr<const cluster::Trust> trust
     );
     void tell_hub();
+    // For the list of nodes, and the list.
+    json::object about() const;
+    Task<Result<json::array>> list_nodes();
 
     Parts p_;
     const std::string name_;
@@ -95,6 +99,7 @@ private:
     cluster::SharedHub hub_;
     cluster::OtherLeaders others_;
     ClassBoard classes_;
+    cluster::RollCall roll_call_;
     jobs::Service* service_ = nullptr;
     Hooks hooks_;
     std::map<std::string, std::unique_ptr<cluster::Lead>> leads_;  // by domain

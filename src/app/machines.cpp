@@ -23,9 +23,7 @@ Task<bool> OwnMachines::has_input(std::string tenant, std::string name) {
 }
 
 Task<Result<>> OwnMachines::set_draining(std::string worker, bool draining) {
-    return call_on(core_, [this, worker = std::move(worker), draining] {
-        return draining ? fleet_.drain(worker) : fleet_.resume(worker);
-    });
+    return await_on(core_, office_.set_draining(std::move(worker), draining));
 }
 
 Task<std::uint64_t> OwnMachines::engine_ends() {

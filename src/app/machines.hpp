@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/office.hpp"
 #include "base/json.hpp"
 #include "base/requirement.hpp"
 #include "base/task.hpp"
@@ -33,10 +34,11 @@ public:
     virtual Task<std::uint64_t> engine_ends() = 0;
 };
 
-// Those of one fleet of this process, which outlives it.
+// Those of one office of this process, which outlives it.
 class OwnMachines final : public Machines {
 public:
-    OwnMachines(Executor core, fleet::Fleet& fleet) : core_(core), fleet_(fleet) {}
+    OwnMachines(Executor core, Office& office)
+        : core_(core), office_(office), fleet_(office.fleet()) {}
 
     std::shared_ptr<const workflow::Catalogue> catalogue() const override;
     Task<std::optional<workflow::PromptVerdict>> judge(
@@ -48,6 +50,7 @@ public:
 
 private:
     Executor core_;
+    Office& office_;
     fleet::Fleet& fleet_;
 };
 

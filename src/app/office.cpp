@@ -10,6 +10,10 @@ namespace {
 
 constexpr Millis kEnginePatience{10'000};
 
+std::string drains_note(const std::string& domain) {
+    return "draining/" + domain;
+}
+
 }  // namespace
 
 Office::Office(const Parts& parts, std::string domain)
@@ -51,6 +55,7 @@ Result<std::unique_ptr<Office>> Office::make(
 }
 
 Task<Result<>> Office::open(jobs::Ledger& ledger, jobs::SharedLedger* shared) {
+    co_await drain_again();
     fleet_->start();
     const bool up = co_await fleet_->engines_are_up(kEnginePatience);
     if (!up) {
@@ -58,6 +63,42 @@ Task<Result<>> Office::open(jobs::Ledger& ledger, jobs::SharedLedger* shared) {
     }
     auto led = co_await parts_.jobs.lead(domain_, {ledger, *fleet_, shared});
     co_return led;
+}
+
+// A worker that is not there any more may come back, and is for whoever looks after it then to
+// resume: it stays in the note.
+Task<> Office::drain_again() {
+    auto note = co_await parts_.notebook.read_note(drains_note(domain_));
+    if (!note) {
+        log::warning("workers may not drain that should", {{"error", note.error().message}});
+        co_return;
+    }
+    const auto workers = json::parse(note->value_or("[]"));
+    if (!workers || !workers->is_array()) {
+        co_return;
+    }
+    for (const json::value& worker : workers->get_array()) {
+        if (worker.is_string()) {
+            const std::string& id = *draining_.emplace(worker.get_string()).first;
+            static_cast<void>(fleet_->drain(id));
+        }
+    }
+}
+
+Task<Result<>> Office::set_draining(std::string worker, bool draining) {
+    auto done = draining ? fleet_->drain(worker) : fleet_->resume(worker);
+    if (!done) {
+        co_return done;
+    }
+    if (draining) {
+        draining_.insert(worker);
+    } else {
+        draining_.erase(worker);
+    }
+    const json::array wanted(draining_.begin(), draining_.end());
+    auto written =
+        co_await parts_.notebook.write_note(drains_note(domain_), json::serialize(wanted));
+    co_return written;
 }
 
 Task<> Office::close(Millis grace) {

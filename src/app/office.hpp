@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "assets/store.hpp"
 #include "base/pool.hpp"
 #include "fleet/fleet.hpp"
+#include "jobs/notebook.hpp"
 #include "jobs/service.hpp"
 
 namespace comfyd::app {
@@ -28,6 +30,7 @@ public:
         fleet::ClassCache& classes;
         fleet::NodeCosts& node_costs;
         jobs::Service& jobs;
+        jobs::Notebook& notebook;
         fleet::MandatePtr mandate{};  // null: nobody else leads
     };
 
@@ -45,15 +48,22 @@ public:
     // Running attempts are left on their workers, or finish within `grace`.
     Task<> close(Millis grace);
 
+    // A draining worker ends what it runs and gets nothing more, until it is resumed: also of
+    // whoever leads it next. Code::not_found, Code::conflict; storage_*: it drains now, but may not
+    // after a restart.
+    Task<Result<>> set_draining(std::string worker, bool draining);
+
     fleet::Fleet& fleet() { return *fleet_; }
 
 private:
     Office(const Parts& parts, std::string domain);
+    Task<> drain_again();
 
     Parts parts_;
     const std::string domain_;
     std::unique_ptr<fleet::Fleet> fleet_;
     WorkerProviders providers_;
+    std::set<std::string> draining_;  // as operators want it
 };
 
 }  // namespace comfyd::app

@@ -56,7 +56,7 @@ Result<> Worksite::set_service(jobs::Service& service) {
         return fail(std::move(made.error()));
     }
     office_ = std::move(*made);
-    machines_ = std::make_unique<OwnMachines>(p_.core, office_->fleet());
+    machines_ = std::make_unique<OwnMachines>(p_.core, *office_);
     return {};
 }
 
@@ -75,6 +75,7 @@ Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate)
          classes_,
          node_costs_,
          *service_,
+         p_.ledger,
          std::move(mandate)},
         p_.config,
         folders_,

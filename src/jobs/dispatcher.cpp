@@ -65,6 +65,7 @@ Dispatcher::Dispatcher(const Parts& parts, scheduler::Options options)
     if (parts.shared != nullptr) {
         newcomers_.emplace(Newcomers::Parts{
             core_,
+            clock_,
             *parts.shared,
             parts.domain,
             [this](const JobId& id) { return knows(id); },

@@ -76,6 +76,8 @@ public:
     void start_waiting() { pump(); }
     // Other nodes may have left something in the ledger.
     void look_for_newcomers();
+    // What they left there longer ago than this is found.
+    Millis lag() const { return newcomers_ ? newcomers_->lag() : Millis(0); }
     // What operators want of workers; the rest is done here.
     void on_wish(std::function<void(const Wish&)> callback) { wish_ = std::move(callback); }
     // With nothing waiting and a worker free, the start of a job goes into the transaction that

@@ -40,6 +40,7 @@ Task<> Newcomers::run() {
 
 Task<> Newcomers::look_for_jobs() {
     ended_.back() = std::exchange(ended_.front(), {});
+    const Time begun = p_.clock.now();
     for (bool more = true; more;) {
         auto page = co_await p_.shared.arrivals(p_.domain, cursor_, kPage);
         if (!page) {
@@ -53,6 +54,7 @@ Task<> Newcomers::look_for_jobs() {
         cursor_ = page->next;
         more = page->more;
     }
+    read_until_ = begun;
 }
 
 void Newcomers::meet(Unfinished job) {

@@ -21,13 +21,15 @@ public:
     // All outlive it.
     struct Parts {
         Executor core;
+        Clock& clock;
         SharedLedger& shared;
         std::string domain;
         std::function<bool(const JobId&)> knows;  // it is the dispatcher's already
         std::function<void(Unfinished)> take;
         std::function<Task<>(Wish)> fulfil;
     };
-    explicit Newcomers(Parts parts) : p_(std::move(parts)), told_(p_.core) {}
+    explicit Newcomers(Parts parts)
+        : p_(std::move(parts)), told_(p_.core), read_until_(p_.clock.now()) {}
 
     // The next of all that there are, to begin with; empty: that was the last, and what comes after
     // it is found by run().
@@ -36,6 +38,9 @@ public:
     Task<> run();
     // There may be something now.
     void look() { told_.notify(); }
+
+    // What was left there longer ago than this is found.
+    Millis lag() const { return p_.clock.now() - read_until_; }
 
     // A job of the dispatcher has ended and is no longer known to it. What was read before that
     // does not bring it back; what another node has made of it since then does.
@@ -51,6 +56,7 @@ private:
     Parts p_;
     Signal told_;
     ArrivalCursor cursor_;
+    Time read_until_;  // what was there then is read
     bool has_read_back_ = false;
     // Revisions that ended since the latest look began, and between the one before and it.
     std::array<std::unordered_map<JobId, int>, 2> ended_;

@@ -323,6 +323,10 @@ void Service::look_for_newcomers(const std::string& domain) {
         dispatcher->look_for_newcomers();
     }
 }
+Millis Service::lag_of(const std::string& domain) const {
+    const Dispatcher* dispatcher = impl_->leads_.find(domain);
+    return dispatcher == nullptr ? Millis(0) : dispatcher->lag();
+}
 Leader& Service::here() {
     return impl_->here_;
 }

@@ -107,6 +107,8 @@ public:
     // ledger for it.
     std::uint64_t queued_in(const std::string& domain) const;
     void look_for_newcomers(const std::string& domain);
+    // What they left there longer ago than this is found.
+    Millis lag_of(const std::string& domain) const;
     // For what other nodes ask of the domains that this one leads.
     Leader& here();
 

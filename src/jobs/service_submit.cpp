@@ -77,14 +77,23 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
     co_return submitted;
 }
 
+// A lead that is lost meanwhile does not hold up an accept: it is for whoever leads now.
 Task<std::optional<Result<Accepted>>> Service::Impl::accept_at_once(NewJob& job) {
     const std::string domain = job.spec.domain;
     if (leads_.find(domain) == nullptr) {
         co_return std::nullopt;
     }
+    std::optional<NewJob> kept;
+    if (elsewhere_ != nullptr) {
+        kept = job;
+    }
     auto accepted = co_await leads_.visit(domain, [&job](Dispatcher& dispatcher) {
         return dispatcher.accept_at_once(job);
     });
+    if (kept && accepted && !*accepted && accepted->error().code == Code::lead_lost) {
+        job = std::move(*kept);
+        co_return std::nullopt;
+    }
     co_return accepted;
 }
 

@@ -19,7 +19,10 @@
 
 namespace comfyd::ledger {
 
-class PostgresLedger final : public Storage, public jobs::SharedLedger, public cluster::Leases {
+class PostgresLedger final : public Storage,
+                             public jobs::SharedLedger,
+                             public cluster::Leases,
+                             public cluster::Roster {
 public:
     struct Options {
         std::string url;  // postgres://…, as libpq reads it; what it leaves open is set for speed
@@ -44,6 +47,7 @@ public:
     StorageStats storage_stats() const override;
     jobs::SharedLedger* shared() override { return this; }
     cluster::Leases* leases() override { return this; }
+    cluster::Roster* nodes() override { return this; }
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override;
     Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override;
@@ -122,6 +126,10 @@ public:
     Task<Result<>> resign(jobs::Term term) override;
     Task<Result<std::vector<cluster::Lease>>> all() override;
     void on_session_lost(std::function<void()> call) override;
+
+    Task<Result<Time>> sign_in(NodeId node, json::object about) override;
+    Task<Result<>> sign_out(NodeId node) override;
+    Task<Result<std::vector<cluster::RosterEntry>>> roster() override;
 
 private:
     class Impl;

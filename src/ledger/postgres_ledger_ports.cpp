@@ -7,6 +7,7 @@
 #include "ledger/postgres/ledger_impl.hpp"
 #include "ledger/postgres/notes.hpp"
 #include "ledger/postgres/outbox_store.hpp"
+#include "ledger/postgres/roster.hpp"
 #include "ledger/postgres/shared_store.hpp"
 #include "ledger/postgres/workflow_store.hpp"
 #include "ledger/postgres_ledger.hpp"
@@ -209,6 +210,18 @@ Task<Result<std::vector<cluster::Lease>>> PostgresLedger::all() {
 }
 void PostgresLedger::on_session_lost(std::function<void()> call) {
     impl_->writer.on_session_lost(std::move(call));
+}
+
+Task<Result<Time>> PostgresLedger::sign_in(NodeId node, json::object about) {
+    return impl_->writer.write(SignIn(node, about));
+}
+Task<Result<>> PostgresLedger::sign_out(NodeId node) {
+    return impl_->writer.write(SignOut(node));
+}
+Task<Result<std::vector<cluster::RosterEntry>>> PostgresLedger::roster() {
+    return impl_->ask_one(find_roster(), [](const Rows& rows) {
+        return rows.all(read_roster_entry);
+    });
 }
 
 }  // namespace comfyd::ledger

@@ -1,5 +1,6 @@
 #include <libpq-fe.h>
 
+#include "ledger/memory_roster.hpp"
 #include "ledger/memory_shared.hpp"
 #include "ledger/postgres_ledger.hpp"
 #include "ledger/shared_test_support.hpp"
@@ -16,7 +17,7 @@ public:
     SharedNode node(int number) override {
         NodeId id;
         id.uuid.bytes[15] = static_cast<std::uint8_t>(number + 1);
-        return {id, ledger_, shared_, leases_};
+        return {id, ledger_, shared_, leases_, roster_};
     }
     void pass(Millis time) override { clock_.advance(time); }
     void cut_session(int number) override { leases_.end_session(node(number).id); }
@@ -31,6 +32,7 @@ private:
     ManualClock clock_;  // of the leases
     MemoryLedger ledger_;
     MemoryLeases leases_{clock_};
+    MemoryRoster roster_{clock_};
     MemoryShared shared_{ledger_, leases_};
 };
 
@@ -65,7 +67,7 @@ public:
         NodeId id;
         id.uuid.bytes[15] = static_cast<std::uint8_t>(number + 1);
         auto& ledger = *ledgers_.at(static_cast<std::size_t>(number));
-        return {id, ledger, ledger, ledger};
+        return {id, ledger, ledger, ledger, ledger};
     }
     void pass(Millis time) override {
         const std::string by = std::to_string(time.count()) + " * interval '1 millisecond'";
@@ -73,6 +75,7 @@ public:
             url_,
             "UPDATE leases SET expires_at = expires_at - " + by + ", quiet_at = quiet_at - " + by
         );
+        support::run_sql(url_, "UPDATE nodes SET seen_at = seen_at - " + by);
     }
     void cut_session(int number) override {
         const std::string its = " FROM pg_stat_activity WHERE application_name = '" +

@@ -1,5 +1,6 @@
 // What the tests of a ledger that several nodes share are written with, and the list of such
-// ledgers: each must pass contract_leases_test.cpp and contract_shared_test.cpp.
+// ledgers: each must pass contract_leases_test.cpp, contract_roster_test.cpp and
+// contract_shared_test.cpp.
 #pragma once
 
 #include <functional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "cluster/leases.hpp"
+#include "cluster/roster.hpp"
 #include "jobs/shared_ledger.hpp"
 #include "ledger/test_support.hpp"
 
@@ -20,13 +22,14 @@ struct SharedNode {
     jobs::Ledger& ledger;
     jobs::SharedLedger& shared;
     cluster::Leases& leases;
+    cluster::Roster& roster;
 };
 
 // One database and two nodes.
 struct SharedStorage {
     virtual ~SharedStorage() = default;
     virtual SharedNode node(int number) = 0;  // 0 or 1
-    // As if so much time had passed for the leases that there are.
+    // As if so much time had passed for the leases and the list of nodes that there are.
     virtual void pass(Millis time) = 0;
     // The session in which the node asked for leases ends, and the database knows of it.
     virtual void cut_session(int number) = 0;

@@ -18,6 +18,7 @@
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "cluster/leases.hpp"
+#include "cluster/roster.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/notebook.hpp"
 #include "jobs/shared_ledger.hpp"
@@ -80,6 +81,7 @@ public:
     // What nodes that share it ask of it; nullptr: it is one node's alone.
     virtual jobs::SharedLedger* shared() { return nullptr; }
     virtual cluster::Leases* leases() { return nullptr; }
+    virtual cluster::Roster* nodes() { return nullptr; }
 };
 
 struct OpenOptions {

@@ -47,6 +47,9 @@ protected:
         options.workers = 4;
         // Some run at any time: the workers are busy for as long as jobs come.
         options.worker.delay = Millis(70);
+        // Without it a node that is stopped between its look at its lease and the send may have a
+        // prompt run twice, as docs/cluster.md says.
+        options.worker.fence = true;
         options.arguments = {"--log-level", "warning"};
         return options;
     }

@@ -175,6 +175,60 @@ TEST(Nodes, EachShowsWhoLeads) {
     }
 }
 
+TEST(Nodes, AllAreOnTheListWithTheirClocksAndTheLeadersLag) {
+    Cluster cluster;
+    const auto leader = cluster.leader();
+    ASSERT_TRUE(leader);
+    json::value shown;
+    // They say so every few seconds, at first before anybody leads.
+    ASSERT_TRUE(wait_until([&] {
+        shown = cluster.node(0).http().get("/admin/v1/cluster").json();
+        const json::array& nodes = shown.at("nodes").as_array();
+        return nodes.size() == cluster.size() &&
+               std::ranges::all_of(nodes, [&](const json::value& node) {
+                   const bool leads =
+                       node.at("name").as_string() == "node-" + std::to_string(*leader);
+                   return !node.at("clock_ahead_ms").is_null() &&
+                          node.at("leads").as_object().contains("main") == leads;
+               });
+    })) << json::serialize(shown);
+    Process command({COMFYD_BINARY, "cluster", "--url", cluster.node(0).url()});
+    EXPECT_EQ(command.wait(), 0);
+    const std::string told = command.output();
+    EXPECT_NE(
+        told.find("domain main: led by node-" + std::to_string(*leader) + ", epoch"),
+        std::string::npos
+    ) << told;
+    EXPECT_NE(told.find("leads main with a lag of "), std::string::npos) << told;
+    const std::string metrics = cluster.node(*leader).http().get("/metrics").body;
+    EXPECT_NE(metrics.find("comfyd_cluster_lag_seconds{domain=\"main\"} "), std::string::npos);
+    EXPECT_NE(metrics.find("comfyd_cluster_clock_ahead_seconds "), std::string::npos);
+
+    cluster.node(1 - *leader).stop();
+    EXPECT_TRUE(wait_until([&] {
+        shown = cluster.node(*leader).http().get("/admin/v1/cluster").json();
+        return shown.at("nodes").as_array().size() == cluster.size() - 1;
+    })) << json::serialize(shown);
+}
+
+TEST(Nodes, AWorkerThatWasDrainedStaysSoUnderTheNextLeader) {
+    Cluster cluster;
+    ASSERT_TRUE(cluster.wait_ready());
+    const auto leader = cluster.leader();
+    ASSERT_TRUE(leader);
+    Comfyd& other = cluster.node(1 - *leader);
+    const std::string drained = cluster.worker(0).url().substr(std::string("http://").size());
+    const std::string worker = "/admin/v1/workers/" + drained;
+    ASSERT_EQ(other.http().post(worker + "/drain", "").status, 200);
+    cluster.node(*leader).kill();
+    for (int i = 0; i < 6; ++i) {
+        const std::string id = other.submit(text_to_image("picture " + std::to_string(i)));
+        ASSERT_EQ(Comfyd::status_of(other.wait_finished(id)), "succeeded") << other.log();
+    }
+    EXPECT_EQ(cluster.worker(0).executions().total, 0U);
+    EXPECT_EQ(other.http().post(worker + "/resume", "").status, 200);
+}
+
 TEST(Nodes, OneThatSeesAnotherFolderDoesNotStart) {
     ClusterOptions options;
     options.nodes = 1;

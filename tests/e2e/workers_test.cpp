@@ -321,7 +321,15 @@ TEST_F(Workers, ADrainingWorkerGetsNothingMore) {
             "succeeded"
         );
     }
-    EXPECT_EQ(doubles_[0]->executions().total, 0U);
+    comfyd.restart();
+    for (int i = 5; i < 10; ++i) {
+        EXPECT_EQ(
+            Comfyd::status_of(comfyd.wait_finished(comfyd.submit(text_to_image(std::to_string(i))))
+            ),
+            "succeeded"
+        );
+    }
+    EXPECT_EQ(doubles_[0]->executions().total, 0U) << "a restart does not bring it back";
     EXPECT_EQ(comfyd.http().post("/admin/v1/workers/" + drained + "/resume", "").status, 200);
     wait_idle();
     EXPECT_EQ(comfyd.http().post("/admin/v1/workers/nobody/drain", "").status, 404);

@@ -41,6 +41,8 @@ struct DoubleOptions {
     // Has the node pack comfyd. What pictures show then depends on nothing but what made
     // them, sample by sample, so a merged run shows what the jobs alone would; see dummy.hpp.
     bool batch_pack = false;
+    // Has that pack's fence alone: it keeps out nodes of a cluster that lead no more.
+    bool fence = false;
     // GPU memory that it tells of, in bytes: of its own process, and of others on the same GPU. 0
     // and 0: it tells of the GPU alone.
     std::int64_t vram_own = 0;

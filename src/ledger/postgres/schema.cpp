@@ -253,9 +253,20 @@ CREATE TABLE job_secrets (
 );
 )sql";
 
+// Who is there. Nothing is decided by it.
+constexpr std::string_view kVersion3 = R"sql(
+CREATE TABLE nodes (
+    node uuid PRIMARY KEY,
+    about text NOT NULL,
+    first_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
+    {3, 1, kVersion3},
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ private:
     Result<> complete(const json::object& request, Prompt& prompt) const;
     void remember(const Prompt& prompt);
     void announce(const PromptPtr& prompt);
+    bool has_fence() const { return core_.options.batch_pack || core_.options.fence; }
     // What the fence says to a lead, {"domain", "epoch"}, and to a prompt under it; nullopt: pass.
     std::optional<net::Response> refuse_lead(const json::object& lead);
     std::optional<net::Response> refuse_prompt(const json::object& request, const Prompt& prompt);

@@ -69,7 +69,7 @@ std::optional<Response> Routes::refuse_prompt(const json::object& request, const
     const json::value* extra = json::find(request, "extra_data");
     const json::value* lead =
         extra != nullptr ? json::find(extra->as_object(), "comfyd_lead") : nullptr;
-    if (!core_.options.batch_pack || lead == nullptr) {
+    if (!has_fence() || lead == nullptr) {
         return std::nullopt;
     }
     if (auto refused = refuse_lead(lead->as_object())) {
@@ -83,7 +83,7 @@ std::optional<Response> Routes::refuse_prompt(const json::object& request, const
 }
 
 Response Routes::post_pack_lead(Call& call) {
-    if (!core_.options.batch_pack) {
+    if (!has_fence()) {
         return empty_answer(404);
     }
     const auto lead = json::parse_object(call.body);
