@@ -46,11 +46,9 @@ TEST_F(ClusterNetwork, HalfOpenBetweenAnyNodeAndTheDatabase) {
     expect_all_done(submit_while(
         [&] {
             constexpr Fault kinds[] = {Fault::swallow_requests, Fault::swallow_answers};
-            FaultProxy& network = cluster_.to_postgres(any_node());
-            network.inflict(kinds[random_() % 2]);
-            std::this_thread::sleep_for(std::chrono::seconds(2));
+            cluster_.to_postgres(any_node()).inflict(kinds[random_() % 2]);
         },
-        4
+        3
     ));
 }
 
@@ -87,6 +85,20 @@ TEST_F(ClusterNetwork, WhoLeadsIsCutOffFromDatabaseAndRedis) {
 TEST_F(ClusterNetwork, CuttingAnyWorker) {
     expect_all_done(submit_while([&] { cluster_.to_worker(random_() % 4).inflict(Fault::cut); }, 15)
     );
+}
+
+// They have the prompt, and nobody was told so.
+TEST_F(ClusterNetwork, LosingAnswersOfWorkers) {
+    int lost = 0;
+    expect_all_done(submit_while(
+        [&] {
+            FaultProxy& network = cluster_.to_worker(random_() % 4);
+            network.inflict_after(FaultProxy::Way::to_server, "class_type", Fault::lose_answer);
+            lost += wait_until([&] { return network.has_struck(); }, std::chrono::seconds(3));
+        },
+        12
+    ));
+    EXPECT_GT(lost, 6);
 }
 
 }  // namespace

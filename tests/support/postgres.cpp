@@ -112,7 +112,7 @@ PostgresServer::PostgresServer() {
         ),
         .directory = name
     });
-    if (initdb.wait() != 0) {
+    if (initdb.wait(std::chrono::minutes(3)) != 0) {
         throw std::runtime_error("initdb failed: " + initdb.output() + initdb.errors());
     }
     start();
