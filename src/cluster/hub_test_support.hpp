@@ -77,7 +77,7 @@ public:
     Task<Result<jobs::Purged>> purge(Time, int) override { return no<jobs::Purged>(); }
     Task<Result<>> discard(JobId) override { return no<void>(); }
     std::unique_ptr<jobs::Ledger> under(jobs::Term) override { return nullptr; }
-    Task<Result<jobs::ArrivalPage>> arrivals(std::string, jobs::ArrivalCursor, int) override { return no<jobs::ArrivalPage>(); }
+    Task<Result<jobs::ArrivalPage>> arrivals(std::string, jobs::ArrivalCursor, int, jobs::IsKnown) override { return no<jobs::ArrivalPage>(); }
     Task<Result<>> wish(jobs::Wish) override { return no<void>(); }
     Task<Result<std::vector<jobs::Wish>>> wishes(std::string, int) override { return no<std::vector<jobs::Wish>>(); }
     Task<Result<>> drop_wishes(std::vector<std::int64_t>) override { return no<void>(); }

@@ -10,6 +10,8 @@ namespace comfyd::jobs {
 namespace {
 
 constexpr int kPage = 1000;
+// While the core does other things, too: what a page brings is taken over in one go.
+constexpr int kSmallPage = 250;
 constexpr int kWishesAtOnce = 100;
 
 }  // namespace
@@ -41,8 +43,11 @@ Task<> Newcomers::run() {
 Task<> Newcomers::look_for_jobs() {
     ended_.back() = std::exchange(ended_.front(), {});
     const Time begun = p_.clock.now();
+    const IsKnown is_known = [this](const Arrival& one) {
+        return one.state == State::running || (one.revision == 1 && p_.knows(one.job));
+    };
     for (bool more = true; more;) {
-        auto page = co_await p_.shared.arrivals(p_.domain, cursor_, kPage);
+        auto page = co_await p_.shared.arrivals(p_.domain, cursor_, kSmallPage, is_known);
         if (!page) {
             log::warning("new jobs were not found", {{"error", page.error().message}});
             co_return;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,15 @@ struct ArrivalPage {
     bool more = false;  // go on at once, with `next`
 };
 
+// What tells a reader whether it knows an arrival already: most are its own, and to read them whole
+// costs more than all the rest. Asked on the reader's executor.
+struct Arrival {
+    JobId job{};
+    State state = State::queued;
+    int revision = 0;
+};
+using IsKnown = std::function<bool(const Arrival&)>;
+
 // Something that a node wants of the leader of a domain.
 struct Wish {
     enum class Kind { cancel = 0, cancel_waiting = 1, drain = 2, resume = 3, free_memory = 4 };
@@ -66,9 +76,9 @@ public:
     virtual std::unique_ptr<Ledger> under(Term term) = 0;
 
     // Unfinished jobs of the domain in the order of their transactions; at first all that there
-    // are, then those that came, by a new accept or a retry.
+    // are, then those that came, by a new accept or a retry. What `is_known` is left out.
     virtual Task<Result<ArrivalPage>> arrivals(
-        std::string domain, ArrivalCursor after, int limit
+        std::string domain, ArrivalCursor after, int limit, IsKnown is_known = {}
     ) = 0;
 
     virtual Task<Result<>> wish(Wish wish) = 0;

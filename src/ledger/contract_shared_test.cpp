@@ -120,6 +120,30 @@ TEST_P(SharedLedgerContract, ThenThoseArriveThatCame) {
     EXPECT_THAT(read(reader), ElementsAre(second, third));
 }
 
+TEST_P(SharedLedgerContract, WhatTheReaderKnowsIsLeftOut) {
+    const JobId known = accept(0).id;
+    const JobId unknown = accept(1).id;
+    std::vector<JobId> asked;
+    const jobs::IsKnown is_known = [&](const jobs::Arrival& one) {
+        EXPECT_EQ(one.state, jobs::State::queued);
+        EXPECT_EQ(one.revision, 1);
+        asked.push_back(one.job);
+        return one.job == known;
+    };
+    const auto page = await_value(node(0).shared.arrivals("main", {}, 1, is_known));
+    EXPECT_TRUE(page.more);
+    EXPECT_THAT(page.jobs, IsEmpty());
+    const auto last = await_value(node(0).shared.arrivals("main", page.next, 10, is_known));
+    EXPECT_FALSE(last.more);
+    ASSERT_EQ(last.jobs.size(), 1U);
+    EXPECT_EQ(last.jobs[0].job.id, unknown);
+    EXPECT_THAT(asked, ElementsAre(known, unknown));
+    const JobId later = accept(1).id;
+    const auto next = await_value(node(0).shared.arrivals("main", last.next, 10, is_known));
+    ASSERT_FALSE(next.jobs.empty());
+    EXPECT_EQ(next.jobs.back().job.id, later);
+}
+
 TEST_P(SharedLedgerContract, ARevivedJobArrivesAgain) {
     const jobs::Job job = accept(0);
     const jobs::Change started = start(job);

@@ -81,7 +81,7 @@ std::unique_ptr<jobs::Ledger> MemoryShared::under(jobs::Term term) {
 }
 
 Task<Result<jobs::ArrivalPage>> MemoryShared::arrivals(
-    std::string domain, jobs::ArrivalCursor after, int limit
+    std::string domain, jobs::ArrivalCursor after, int limit, jobs::IsKnown is_known
 ) {
     using Place = std::pair<std::uint64_t, JobId>;
     std::map<Place, const MemoryLedger::Entry*> open;
@@ -96,12 +96,17 @@ Task<Result<jobs::ArrivalPage>> MemoryShared::arrivals(
     const std::uint64_t next_reading =
         is_first_page ? ledger_.oldest_under_way() : after.next_reading;
     jobs::ArrivalPage page;
+    int read = 0;
     for (const auto& [place, entry] : open) {
-        if (page.jobs.size() == static_cast<std::size_t>(std::max(limit, 1))) {
+        if (read == std::max(limit, 1)) {
             page.more = true;
             break;
         }
-        page.jobs.push_back({entry->job, entry->spec.requirement, entry->spec.profile});
+        read += 1;
+        const jobs::Job& job = entry->job;
+        if (!is_known || !is_known({job.id, job.state, job.revision})) {
+            page.jobs.push_back({job, entry->spec.requirement, entry->spec.profile});
+        }
         page.next = {place.first, place.second, next_reading};
     }
     if (!page.more) {

@@ -22,7 +22,7 @@ public:
 
     std::unique_ptr<jobs::Ledger> under(jobs::Term term) override;
     Task<Result<jobs::ArrivalPage>> arrivals(
-        std::string domain, jobs::ArrivalCursor after, int limit
+        std::string domain, jobs::ArrivalCursor after, int limit, jobs::IsKnown is_known
     ) override;
     Task<Result<>> wish(jobs::Wish wish) override;
     Task<Result<std::vector<jobs::Wish>>> wishes(std::string domain, int limit) override;

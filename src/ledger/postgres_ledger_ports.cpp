@@ -163,18 +163,47 @@ std::unique_ptr<jobs::Ledger> PostgresLedger::under(jobs::Term term) {
     );
 }
 Task<Result<jobs::ArrivalPage>> PostgresLedger::arrivals(
-    std::string domain, jobs::ArrivalCursor after, int limit
+    std::string domain, jobs::ArrivalCursor after, int limit, jobs::IsKnown is_known
 ) {
-    return impl_->ask(
-        find_arrivals(domain, after, limit),
-        [impl = impl_.get(), after, limit](const std::vector<Rows>& answers) {
-            auto page = read_arrivals(answers, after, limit);
-            if (page) {
-                impl->secrets.open(*page);
+    if (!is_known) {
+        auto page = co_await impl_->ask(
+            find_arrivals(domain, after, limit),
+            [after, limit](const std::vector<Rows>& answers) {
+                return read_arrivals(answers, after, limit);
             }
-            return page;
+        );
+        if (page) {
+            impl_->secrets.open(page->jobs);
+        }
+        co_return page;
+    }
+    auto glance = co_await impl_->ask(
+        glance_at_arrivals(domain, after, limit),
+        [after, limit](const std::vector<Rows>& answers) -> Result<ArrivalGlance> {
+            return read_glance(answers, after, limit);
         }
     );
+    if (!glance) {
+        co_return fail(std::move(glance.error()));
+    }
+    jobs::ArrivalPage page;
+    page.next = glance->next;
+    page.more = glance->more;
+    std::vector<JobId> unknown;
+    for (const jobs::Arrival& one : glance->all) {
+        if (!is_known(one)) {
+            unknown.push_back(one.job);
+        }
+    }
+    if (!unknown.empty()) {
+        auto found = co_await impl_->ask_one(find_arrived(unknown), read_arrived);
+        if (!found) {
+            co_return fail(std::move(found.error()));
+        }
+        page.jobs = std::move(*found);
+        impl_->secrets.open(page.jobs);
+    }
+    co_return page;
 }
 Task<Result<>> PostgresLedger::wish(jobs::Wish wish) {
     return impl_->writer.write(AddWish(std::move(wish)));

@@ -26,8 +26,8 @@ public:
                      );
     }
     // Those that were sealed otherwise are left out: their jobs run without.
-    void open(jobs::ArrivalPage& page) const {
-        for (jobs::Unfinished& entry : page.jobs) {
+    void open(std::vector<jobs::Unfinished>& jobs) const {
+        for (jobs::Unfinished& entry : jobs) {
             const auto text = sealing_ && !entry.sealed.empty()
                                   ? sealing_->open(entry.sealed, entry.job.id.to_string())
                                   : std::nullopt;

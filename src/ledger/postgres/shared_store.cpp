@@ -12,13 +12,19 @@ namespace {
 // Every transaction below the first has ended: what of them is not visible now never will be.
 constexpr char kSnapshot[] = "SELECT pg_snapshot_xmin(s), s::text FROM pg_current_snapshot() AS s";
 constexpr char kNothingSeen[] = "1:1:";
-constexpr char kArrivals[] =
-    "SELECT " COMFYD_PG_JOB_COLUMNS
-    ", s.requirement, s.profile, j.arrival, x.sealed FROM jobs j" COMFYD_PG_JOB_JOINS
+#define COMFYD_ARRIVALS                                                               \
+    "SELECT " COMFYD_PG_JOB_COLUMNS                                                   \
+    ", s.requirement, s.profile, j.arrival, x.sealed FROM jobs j" COMFYD_PG_JOB_JOINS \
     "LEFT JOIN job_secrets x ON x.job = j.id "
-    "WHERE j.domain = $1 AND j.outcome IS NULL AND (j.arrival, j.id) > ($2::text::xid8, $3) "
-    "AND NOT pg_visible_in_snapshot(j.arrival, $5::text::pg_snapshot) "
-    "ORDER BY j.arrival, j.id LIMIT $4";
+#define COMFYD_NEXT_ARRIVALS                                                                  \
+    "WHERE j.domain = $1 AND j.outcome IS NULL AND (j.arrival, j.id) > ($2::text::xid8, $3) " \
+    "AND NOT pg_visible_in_snapshot(j.arrival, $5::text::pg_snapshot) "                       \
+    "ORDER BY j.arrival, j.id LIMIT $4"
+constexpr char kArrivals[] = COMFYD_ARRIVALS COMFYD_NEXT_ARRIVALS;
+constexpr char kGlance[] =
+    "SELECT j.id, j.state, j.revision, j.arrival FROM jobs j " COMFYD_NEXT_ARRIVALS;
+constexpr char kArrived[] =
+    COMFYD_ARRIVALS "WHERE j.id = ANY ($1) AND j.outcome IS NULL ORDER BY j.arrival, j.id";
 
 constexpr char kInsertWish[] =
     "INSERT INTO wishes (domain, kind, job, worker, details, at) VALUES ($1, $2, $3, $4, $5, $6)";
@@ -43,27 +49,17 @@ Result<jobs::Unfinished> read_arrival(const Row& row) {
     return entry;
 }
 
-}  // namespace
-
-Statements find_arrivals(const std::string& domain, const jobs::ArrivalCursor& after, int limit) {
+Statement next_arrivals(
+    const char* sql, const std::string& domain, const jobs::ArrivalCursor& after, int limit
+) {
     const std::string seen = after.seen.empty() ? kNothingSeen : after.seen;
-    return {
-        {kSnapshot},
-        {kArrivals, {domain, std::to_string(after.transaction), after.job, page_of(limit), seen}},
-    };
+    return {sql, {domain, std::to_string(after.transaction), after.job, page_of(limit), seen}};
 }
 
-Result<jobs::ArrivalPage> read_arrivals(
-    const std::vector<Rows>& answers, const jobs::ArrivalCursor& after, int limit
+// The job's id is in the first column, its transaction in `column`.
+jobs::ArrivalCursor next_cursor(
+    const std::vector<Rows>& answers, const jobs::ArrivalCursor& after, bool is_more, int column
 ) {
-    const Rows& rows = answers.at(1);
-    auto found = rows.all(read_arrival);
-    if (!found) {
-        return fail(std::move(found.error()));
-    }
-    jobs::ArrivalPage page;
-    page.jobs = std::move(*found);
-    page.more = rows.size() == page_of(limit);
     // As it was before the first page: while the others were read, earlier transactions may have
     // been committed.
     const bool is_first = after.next_reading == 0;
@@ -71,18 +67,70 @@ Result<jobs::ArrivalPage> read_arrivals(
     const std::uint64_t next_reading =
         is_first ? static_cast<std::uint64_t>(now.integer(0)) : after.next_reading;
     std::string sees = is_first ? now.string(1) : after.sees;
-    if (page.more) {
-        const Row last = rows[rows.size() - 1];
-        page.next.transaction = static_cast<std::uint64_t>(last.integer(kJobColumnCount + 2));
-        page.next.job = page.jobs.back().job.id;
-        page.next.next_reading = next_reading;
-        page.next.seen = after.seen;
-        page.next.sees = std::move(sees);
-    } else {
-        page.next.transaction = next_reading;
-        page.next.seen = std::move(sees);
+    if (!is_more) {
+        return {next_reading, JobId{}, 0, std::move(sees), {}};
     }
+    const Rows& rows = answers.at(1);
+    const Row last = rows[rows.size() - 1];
+    const auto transaction = static_cast<std::uint64_t>(last.integer(column));
+    return {transaction, JobId{last.uuid(0)}, next_reading, after.seen, std::move(sees)};
+}
+
+}  // namespace
+
+Statements find_arrivals(const std::string& domain, const jobs::ArrivalCursor& after, int limit) {
+    return {{kSnapshot}, next_arrivals(kArrivals, domain, after, limit)};
+}
+
+Result<jobs::ArrivalPage> read_arrivals(
+    const std::vector<Rows>& answers, const jobs::ArrivalCursor& after, int limit
+) {
+    const Rows& rows = answers.at(1);
+    auto found = read_arrived(rows);
+    if (!found) {
+        return fail(std::move(found.error()));
+    }
+    jobs::ArrivalPage page;
+    page.jobs = std::move(*found);
+    page.more = rows.size() == page_of(limit);
+    page.next = next_cursor(answers, after, page.more, kJobColumnCount + 2);
     return page;
+}
+
+Statements glance_at_arrivals(
+    const std::string& domain, const jobs::ArrivalCursor& after, int limit
+) {
+    return {{kSnapshot}, next_arrivals(kGlance, domain, after, limit)};
+}
+
+ArrivalGlance read_glance(
+    const std::vector<Rows>& answers, const jobs::ArrivalCursor& after, int limit
+) {
+    const Rows& rows = answers.at(1);
+    ArrivalGlance glance;
+    for (int i = 0; i < rows.size(); ++i) {
+        const Row row = rows[i];
+        glance.all.push_back(
+            {JobId{row.uuid(0)},
+             static_cast<jobs::State>(row.integer(1)),
+             static_cast<int>(row.integer(2))}
+        );
+    }
+    glance.more = rows.size() == page_of(limit);
+    glance.next = next_cursor(answers, after, glance.more, 3);
+    return glance;
+}
+
+Statement find_arrived(const std::vector<JobId>& ids) {
+    Array asked(kUuid);
+    for (const JobId& id : ids) {
+        asked.add(id);
+    }
+    return {kArrived, {asked.value()}};
+}
+
+Result<std::vector<jobs::Unfinished>> read_arrived(const Rows& rows) {
+    return rows.all(read_arrival);
 }
 
 bool AddWish::join(Batch& batch) {

@@ -11,10 +11,25 @@ namespace comfyd::ledger::postgres {
 
 inline constexpr int kArrivalLimitMax = 10'000;
 
+// All arrivals whole, or at first only what tells whether they are known, and then those that are
+// not.
 Statements find_arrivals(const std::string& domain, const jobs::ArrivalCursor& after, int limit);
 Result<jobs::ArrivalPage> read_arrivals(
     const std::vector<Rows>& answers, const jobs::ArrivalCursor& after, int limit
 );
+Statements glance_at_arrivals(
+    const std::string& domain, const jobs::ArrivalCursor& after, int limit
+);
+struct ArrivalGlance {
+    std::vector<jobs::Arrival> all;
+    jobs::ArrivalCursor next;
+    bool more = false;
+};
+ArrivalGlance read_glance(
+    const std::vector<Rows>& answers, const jobs::ArrivalCursor& after, int limit
+);
+Statement find_arrived(const std::vector<JobId>& ids);
+Result<std::vector<jobs::Unfinished>> read_arrived(const Rows& rows);
 
 class AddWish final : public WriteOf<void> {
 public:
