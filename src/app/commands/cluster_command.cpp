@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/ask_server.hpp"
 #include "app/commands/cli.hpp"
 #include "comfy/members.hpp"
@@ -32,13 +30,6 @@ std::string print_domain(const json::object& domain) {
 }
 
 }  // namespace
-
-void add_cluster_flags(CLI::App& command, ClusterFlags& flags) {
-    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
-        ->type_name("URL");
-    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
-    command.add_flag("--json", flags.json, "Print the answer as it came");
-}
 
 std::string print_cluster(const json::object& cluster) {
     if (!is_true(cluster, "clustered")) {
