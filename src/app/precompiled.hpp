@@ -1,8 +1,6 @@
 // What most files of this room include, parsed once (base/precompiled.hpp says more).
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "api/services.hpp"
 #include "assets/store.hpp"
 #include "base/precompiled.hpp"

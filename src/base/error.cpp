@@ -250,4 +250,26 @@ std::string_view to_string(Category category) {
     return "system_error";
 }
 
+Error::Error() = default;
+Error::Error(Code error_code, std::string text) : code(error_code), message(std::move(text)) {}
+Error::Error(Code error_code, std::string text, boost::json::object more)
+    : code(error_code), message(std::move(text)), details(std::move(more)) {}
+Error::Error(const Error& other) = default;
+Error::Error(Error&& other) noexcept = default;
+Error& Error::operator=(const Error& other) = default;
+Error& Error::operator=(Error&& other) = default;
+Error::~Error() = default;
+
+tl::unexpected<Error> fail(Code code, std::string message) {
+    return tl::unexpected<Error>(Error(code, std::move(message)));
+}
+
+tl::unexpected<Error> fail(Code code, std::string message, boost::json::object details) {
+    return tl::unexpected<Error>(Error(code, std::move(message), std::move(details)));
+}
+
+tl::unexpected<Error> fail(Error error) {
+    return tl::unexpected<Error>(std::move(error));
+}
+
 }  // namespace comfyd

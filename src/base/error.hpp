@@ -61,24 +61,23 @@ struct [[nodiscard]] Error {
     std::string message;            // what, where and what to do, for a person
     boost::json::object details{};  // the same for a machine; empty when there is no more to say
 
-    Error() = default;
-    Error(Code error_code, std::string text) : code(error_code), message(std::move(text)) {}
-    Error(Code error_code, std::string text, boost::json::object more)
-        : code(error_code), message(std::move(text)), details(std::move(more)) {}
+    // None is inline: every file has Results, and their failures are compiled once, not in each.
+    Error();
+    Error(Code error_code, std::string text);
+    Error(Code error_code, std::string text, boost::json::object more);
+    Error(const Error& other);
+    Error(Error&& other) noexcept;
+    Error& operator=(const Error& other);
+    Error& operator=(Error&& other);
+    ~Error();
 };
 
 template <class T = void>
 using Result = tl::expected<T, Error>;
 
 // `return fail(Code::not_found, "…");` in any function that returns a Result.
-inline tl::unexpected<Error> fail(Code code, std::string message) {
-    return tl::unexpected<Error>(Error(code, std::move(message)));
-}
-inline tl::unexpected<Error> fail(Code code, std::string message, boost::json::object details) {
-    return tl::unexpected<Error>(Error(code, std::move(message), std::move(details)));
-}
-inline tl::unexpected<Error> fail(Error error) {
-    return tl::unexpected<Error>(std::move(error));
-}
+tl::unexpected<Error> fail(Code code, std::string message);
+tl::unexpected<Error> fail(Code code, std::string message, boost::json::object details);
+tl::unexpected<Error> fail(Error error);
 
 }  // namespace comfyd

@@ -4,6 +4,9 @@
 
 #include <thread>
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
 #include "base/hop.hpp"
 #include "base/pool.hpp"
 #include "base/virtual_time.hpp"

@@ -47,7 +47,12 @@ jobs::Job whole_job() {
     output.size_bytes = 77;
     job.outputs = {output};
     job.ui_outputs = {{"9", json::object{}}};
-    job.failure = jobs::Failure{Code::out_of_memory, "no room", "4", "KSampler", "trace", {}};
+    job.failure.emplace();
+    job.failure->code = Code::out_of_memory;
+    job.failure->message = "no room";
+    job.failure->node_id = "4";
+    job.failure->class_type = "KSampler";
+    job.failure->traceback = "trace";
     job.usage = jobs::Usage{};
     job.usage->gpu = Millis(99);
     job.reuse_key = "key";

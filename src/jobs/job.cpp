@@ -75,6 +75,34 @@ std::uint64_t unsigned_of(const json::object& from, std::string_view key) {
 
 }  // namespace
 
+Spec::Spec() = default;
+Spec::Spec(const Spec& other) = default;
+Spec::Spec(Spec&& other) noexcept = default;
+Spec& Spec::operator=(const Spec& other) = default;
+Spec& Spec::operator=(Spec&& other) = default;
+Spec::~Spec() = default;
+
+Output::Output() = default;
+Output::Output(const Output& other) = default;
+Output::Output(Output&& other) noexcept = default;
+Output& Output::operator=(const Output& other) = default;
+Output& Output::operator=(Output&& other) = default;
+Output::~Output() = default;
+
+Failure::Failure() = default;
+Failure::Failure(const Failure& other) = default;
+Failure::Failure(Failure&& other) noexcept = default;
+Failure& Failure::operator=(const Failure& other) = default;
+Failure& Failure::operator=(Failure&& other) = default;
+Failure::~Failure() = default;
+
+Job::Job() = default;
+Job::Job(const Job& other) = default;
+Job::Job(Job&& other) noexcept = default;
+Job& Job::operator=(const Job& other) = default;
+Job& Job::operator=(Job&& other) = default;
+Job::~Job() = default;
+
 std::string_view to_string(State state) {
     return kStates.at(static_cast<std::size_t>(state));
 }

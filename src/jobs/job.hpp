@@ -1,5 +1,7 @@
 // The job: what a client asked for, what became of it, and the only ways in which it can change.
 // Plain values; no I/O, no clock. docs/life-of-a-job.md tells the whole story.
+//
+// Copies of the large ones are not inline: a hundred files have them, and each would compile them.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +99,13 @@ struct Spec {
     json::array warnings{};
     // The answer tells how long the job will take. It costs a question to the core.
     bool with_estimates = false;
+
+    Spec();
+    Spec(const Spec& other);
+    Spec(Spec&& other) noexcept;
+    Spec& operator=(const Spec& other);
+    Spec& operator=(Spec&& other);
+    ~Spec();
 };
 
 struct Output {
@@ -112,6 +121,13 @@ struct Output {
     // Of a small one: kept by the commit that completes the job.
     std::shared_ptr<const std::string> bytes{};
 
+    Output();
+    Output(const Output& other);
+    Output(Output&& other) noexcept;
+    Output& operator=(const Output& other);
+    Output& operator=(Output&& other);
+    ~Output();
+
     json::object to_json() const;
     static Output from_json(const json::object& from);
 };
@@ -124,6 +140,13 @@ struct Failure {
     std::string class_type;  // likewise
     std::string traceback;   // likewise
     json::object details;
+
+    Failure();
+    Failure(const Failure& other);
+    Failure(Failure&& other) noexcept;
+    Failure& operator=(const Failure& other);
+    Failure& operator=(Failure&& other);
+    ~Failure();
 
     static Failure from(const Error& error);
     json::object to_json() const;
@@ -171,6 +194,13 @@ struct Job {
     std::optional<Usage> usage;          // of all attempts so far that were measured
     std::string reuse_key{};             // as in its Spec
     std::optional<JobId> reused_from{};  // it was answered with the outputs of this one
+
+    Job();
+    Job(const Job& other);
+    Job(Job&& other) noexcept;
+    Job& operator=(const Job& other);
+    Job& operator=(Job&& other);
+    ~Job();
 
     // Durations, where both ends are known.
     std::optional<Millis> queue_time() const;

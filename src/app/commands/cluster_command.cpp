@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/ask_server.hpp"
 #include "app/commands/cli.hpp"
 #include "comfy/members.hpp"
@@ -81,13 +79,6 @@ std::string print_node(const json::object& node) {
 }
 
 }  // namespace
-
-void add_cluster_flags(CLI::App& command, ClusterFlags& flags) {
-    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
-        ->type_name("URL");
-    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
-    command.add_flag("--json", flags.json, "Print the answer as it came");
-}
 
 std::string print_cluster(const json::object& cluster) {
     if (!is_true(cluster, "clustered")) {

@@ -5,8 +5,6 @@
 #include <fstream>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/cli.hpp"
 #include "app/commands/object_info.hpp"
 #include "app/commands/read_file.hpp"
@@ -97,36 +95,6 @@ Result<json::object> to_api_format(json::object workflow, const json::value& obj
     workflow::ConvertOptions options;
     options.now = SystemClock().now();
     return workflow::convert_ui(workflow, catalogue, options);
-}
-
-void add_convert_flags(CLI::App& command, ConvertFlags& flags) {
-    command
-        .add_option(
-            "file",
-            flags.file,
-            "A workflow as JSON in any form, or a PNG or WebP picture that ComfyUI saved; - reads "
-            "standard input"
-        )
-        ->required()
-        ->type_name("FILE");
-    command
-        .add_option(
-            "--object-info",
-            flags.object_info,
-            "The node classes: a server's answer of /object_info"
-        )
-        ->type_name("FILE");
-    command
-        .add_option(
-            "--url",
-            flags.url,
-            "The server that has the node classes, comfyd or ComfyUI (default "
-            "http://127.0.0.1:8080, or COMFYD_URL)"
-        )
-        ->type_name("URL");
-    command.add_option("--key", flags.key, "API key (default: COMFYD_KEY)")->type_name("KEY");
-    command.add_option("-o,--output", flags.output, "The file to write (default: standard output)")
-        ->type_name("FILE");
 }
 
 int run_convert(ConvertFlags flags) {

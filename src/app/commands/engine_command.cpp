@@ -8,8 +8,6 @@
 #include <map>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/cli.hpp"
 #include "app/commands/stop_signals.hpp"
 #include "base/confinement.hpp"
@@ -89,51 +87,6 @@ Result<std::vector<std::string>> confine_to(const standalone::Options& options, 
 }
 
 }  // namespace
-
-void add_engine_flags(CLI::App& command, EngineFlags& flags) {
-    command
-        .add_option(
-            "--listen",
-            flags.listen,
-            "Address and port, or unix:/path; port 0 takes a free one (default 127.0.0.1:8188)"
-        )
-        ->type_name("HOST:PORT");
-    command
-        .add_option(
-            "--data",
-            flags.data,
-            "Folder of the folders input, output, temp and user (default ./comfyd-engine); temp is "
-            "emptied"
-        )
-        ->type_name("DIR");
-    command
-        .add_option("--frontend", flags.frontend, "Serve the editor whose built files are there")
-        ->type_name("DIR");
-    command.add_option("--threads", flags.threads, "Of the engine (default: one per core)")
-        ->check(CLI::Range(0U, 1024U))
-        ->type_name("N");
-    command
-        .add_option(
-            "--memory-mb",
-            flags.memory_mb,
-            "Most memory that results of nodes may take at once (default 4096)"
-        )
-        ->check(CLI::Range(std::uint64_t{64}, std::uint64_t{1} << 24))
-        ->type_name("MB");
-    command.add_flag(
-        "--allow-remote",
-        flags.allow_remote,
-        "Listen beyond this machine although anybody who reaches the port may use everything"
-    );
-    command.add_option("--log-level", flags.log_level, "debug, info, warning (default) or error")
-        ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
-        ->type_name("LEVEL");
-    command.add_option("--supervisor", flags.supervisor)->group("");  // ours alone
-    command.footer(
-        "Clients of ComfyUI work with it unchanged, `comfyd serve --worker` among them. Queue and "
-        "history are in memory, as ComfyUI's are."
-    );
-}
 
 int run_engine(const EngineFlags& flags) {
     auto options = to_options(flags);

@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/ask_server.hpp"
 #include "app/commands/cli.hpp"
 #include "comfy/members.hpp"
@@ -78,14 +76,6 @@ void add_priority(const json::object& from, std::string& out) {
 }
 
 }  // namespace
-
-void add_explain_flags(CLI::App& command, ExplainFlags& flags) {
-    command.add_option("id", flags.id, "The job")->required()->type_name("ID");
-    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
-        ->type_name("URL");
-    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
-    command.add_flag("--json", flags.json, "Print the answer as it came");
-}
 
 std::string print_explanation(const json::object& explanation) {
     std::string out = "job " + comfy::text_of(explanation, "execution_id") + " is " +

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/cli.hpp"
 #include "base/time.hpp"
 #include "ledger/copy.hpp"
@@ -48,11 +46,6 @@ private:
 };
 
 }  // namespace
-
-void add_ledger_copy_flags(CLI::App& command, LedgerCopyFlags& flags) {
-    command.add_option("--from", flags.from, "sqlite:PATH of the database file")->required();
-    command.add_option("--to", flags.to, "postgres://… of an empty database")->required();
-}
 
 int run_ledger_copy(const LedgerCopyFlags& flags) {
     if (!flags.from.starts_with(kSqlite)) {

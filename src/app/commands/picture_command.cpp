@@ -4,8 +4,6 @@
 #include <iostream>
 #include <iterator>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/cli.hpp"
 #include "base/confinement.hpp"
 #include "standalone/pictures.hpp"
@@ -40,15 +38,6 @@ Result<std::string> make_picture(const PictureFlags& flags, std::string_view inp
 }
 
 }  // namespace
-
-void add_picture_flags(CLI::App& command, PictureFlags& flags) {
-    command.group("");  // ours alone
-    command.add_option("--supervisor", flags.supervisor)->required();
-    command.add_option("--channel", flags.channel);
-    command.add_option("--format", flags.format);
-    command.add_option("--quality", flags.quality);
-    command.add_option("--mask-at", flags.mask_at);
-}
 
 int run_picture(const PictureFlags& flags) {
     Confinement limits;

@@ -9,8 +9,6 @@
 #include <iostream>
 #include <iterator>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/cli.hpp"
 #include "app/commands/record_trace.hpp"
 #include "simulate/policy.hpp"
@@ -211,78 +209,7 @@ Result<> write_plots(
                               : write_file(flags.html, simulate::to_html(heading, trace, columns));
 }
 
-void add_source_flags(CLI::App& command, SimulateFlags& flags) {
-    command
-        .add_option(
-            "--trace", flags.trace, "Jobs from a trace (JSON lines); - reads standard input"
-        )
-        ->type_name("FILE");
-    command
-        .add_option(
-            "--record",
-            flags.record,
-            "Jobs that the server with this data folder was asked for; it may be running"
-        )
-        ->type_name("DIR");
-    command.add_option("--hours", flags.hours, "How far back (default 24)")->type_name("N");
-    command
-        .add_option("--recorded-gpu", flags.recorded_gpu, "What its workers were (default L40S)")
-        ->type_name("TYPE");
-    command.add_option("-o,--output", flags.output, "Write the trace to a file")->type_name("FILE");
-    command.add_flag("--synthetic", flags.synthetic, "Jobs that are made up, by the flags below");
-    simulate::SyntheticOptions& made = flags.made;
-    command.add_option("--jobs", made.jobs, "How many (default 10000)");
-    command.add_option("--arrivals", flags.arrivals, "poisson (default), bursty or at-once");
-    command.add_option("--rate", made.rate, "Jobs a second (default 1)");
-    command.add_option("--burst", made.burst, "Jobs in a burst (default 20)");
-    command.add_option("--models", made.models, "Checkpoints (default 20)");
-    command.add_option("--zipf", made.zipf, "Exponent of how often each is used (default 1)");
-    command.add_option("--model-gb", made.model_gb, "Size of each (default 6)");
-    command.add_option("--run", made.seconds, "Seconds of a run on an L40S (default 2)");
-    command.add_option("--noise", made.noise, "How much runs of one kind differ (default 0.1)");
-    command.add_option("--sizes", made.sizes, "Sizes of pictures (default 3)");
-    command.add_option("--tenants", made.tenants, "Tenants, the first the largest (default 5)");
-    command.add_option("--high", made.high, "Part of jobs with priority 8-10 (default 0.1)");
-    command.add_option("--low", made.low, "Part with priority 1-3 (default 0.2)");
-    command.add_option("--batch", made.batch, "Part that is best effort (default 0)");
-    command.add_option("--seed", made.seed, "Of everything that is left to chance (default 1)");
-}
-
 }  // namespace
-
-void add_simulate_flags(CLI::App& command, SimulateFlags& flags) {
-    add_source_flags(command, flags);
-    command.add_option("--fleet", flags.fleet, "The workers, as in 8xL40S,2xH200 (default 8xL40S)");
-    command.add_option("--add", flags.add, "And the same again with these workers more");
-    command.add_option("--gpus", flags.gpus, "Types of GPU (JSON): what is known of them, changed")
-        ->type_name("FILE");
-    command.add_option(
-        "--policy", flags.policies, "finish-time, score, fifo, pressure; several with commas"
-    );
-    command.add_option("--load-mbps", flags.load_mb_per_s, "MB/s at which every GPU loads models");
-    command.add_option(
-        "--model-memory", flags.model_memory_gb, "GB for models beside the latest, of every GPU"
-    );
-    command.add_option("--failures", flags.settings.failure_rate, "Part of runs that fail");
-    command.add_option(
-        "--outage-hours", flags.settings.outage_hours, "Mean time to an outage of a worker"
-    );
-    command.add_option(
-        "--repair-seconds", flags.settings.repair_seconds, "How long an outage takes (default 300)"
-    );
-    command.add_option("--merge", flags.settings.merge_max, "Jobs in one merged run (default 1)");
-    command.add_option(
-        "--merge-cost",
-        flags.settings.merge_cost,
-        "What each further job of a merged run takes, against the first (default 0.3)"
-    );
-    command.add_option("--html", flags.html, "Write table and plots as a page")->type_name("FILE");
-    command.add_option("--svg", flags.svg, "Write the plots as a picture")->type_name("FILE");
-    command.footer(
-        "Example: comfyd simulate --record ./comfyd-data --fleet 8xL40S --add 3xL40S\n"
-        "Exit code: 0 done, 2 bad flag or trace, 4 data folder not readable."
-    );
-}
 
 Result<std::string> simulate_text(SimulateFlags flags, bool quiet) {
     const auto arrivals = simulate::parse_arrivals(flags.arrivals);

@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include <CLI/CLI.hpp>
-
 #include "app/commands/cli.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/object_info.hpp"
@@ -211,42 +209,6 @@ Result<ValidateOutcome> validate_file(const ValidateFlags& flags) {
     outcome.text = flags.json ? json::serialize(to_json(flags, fixed, *graph)) + "\n"
                               : describe(flags, fixed, *catalogue);
     return outcome;
-}
-
-void add_validate_flags(CLI::App& command, ValidateFlags& flags) {
-    command
-        .add_option(
-            "file",
-            flags.file,
-            "Workflow in API format or as the editor saves it, or a PNG or WebP picture that "
-            "ComfyUI saved; - reads standard input"
-        )
-        ->required()
-        ->type_name("FILE");
-    command
-        .add_option(
-            "--object-info",
-            flags.object_info,
-            "The node classes: a server's answer of /object_info"
-        )
-        ->type_name("FILE");
-    command
-        .add_option("--url", flags.url, "The server that has the node classes, comfyd or ComfyUI")
-        ->type_name("URL");
-    command.add_option("--key", flags.key, "API key (default: COMFYD_KEY)")->type_name("KEY");
-    command.add_option("--config", flags.config, "Configuration file (YAML), for what is allowed")
-        ->type_name("FILE");
-    command
-        .add_option(
-            "--param",
-            flags.parameters,
-            "Set an input first, for example prompt=\"a cat\"; may be repeated"
-        )
-        ->type_name("NAME=VALUE");
-    command.add_flag("--plan", flags.plan, "Also say what running it would take");
-    command.add_flag("--fix", flags.fix, "Put right what is plainly a slip, and say what");
-    command.add_flag("--json", flags.json, "Print JSON, as POST /v2/workflows/validate answers");
-    command.footer("Exit code: 0 valid, 2 not valid or not readable, 4 server not reachable.");
 }
 
 int run_validate(const ValidateFlags& flags) {

@@ -28,11 +28,16 @@ struct Expansion {
     std::vector<AddedNode> nodes{};     // sources first: a link names an earlier one
     std::vector<AddedInput> outputs{};  // of the node that adds them, one for each declared output
 
+    // Not inline: every node class can give one, few do.
+    Expansion();
+    Expansion(const Expansion& other);
+    Expansion(Expansion&& other) noexcept;
+    Expansion& operator=(const Expansion& other);
+    Expansion& operator=(Expansion&& other) noexcept;
+    ~Expansion();
+
     // The place of the new node.
-    std::size_t add(AddedNode node) {
-        nodes.push_back(std::move(node));
-        return nodes.size() - 1;
-    }
+    std::size_t add(AddedNode node);
 };
 
 }  // namespace comfyd::engine

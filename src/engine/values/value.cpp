@@ -41,6 +41,12 @@ bool matches_one(const Value& value, std::string_view type) {
 
 }  // namespace
 
+Value::Value(const Value& other) = default;
+Value::Value(Value&& other) noexcept = default;
+Value& Value::operator=(const Value& other) = default;
+Value& Value::operator=(Value&& other) noexcept = default;
+Value::~Value() = default;
+
 bool matches(const Value& value, std::string_view type) {
     while (true) {
         const std::size_t comma = type.find(',');
@@ -72,7 +78,7 @@ std::string_view kind_of(const Value& value) {
     if (const auto* object = std::get_if<std::shared_ptr<const Object>>(&value)) {
         return (*object)->type();
     }
-    static constexpr std::array<std::string_view, std::variant_size_v<Value>> kNames = {
+    static constexpr std::array<std::string_view, std::variant_size_v<Value::variant>> kNames = {
         "IMAGE",
         "MASK",
         "INT",

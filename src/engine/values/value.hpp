@@ -52,22 +52,31 @@ public:
 // What a slot with output_is_list gives, and what every input of a class with is_input_list takes.
 struct List;
 
-// std::uint64_t holds only what is too large for std::int64_t.
-using Value = std::variant<
-    Image,
-    Mask,
-    std::int64_t,
-    double,
-    bool,
-    std::string,
-    None,
-    std::uint64_t,
-    Data,
-    std::shared_ptr<const Object>,
-    std::shared_ptr<const List>,
-    ImageView,
-    MaskView,
-    Blocker>;
+// std::uint64_t holds only what is too large for std::int64_t. Copies are not inline: fourteen
+// kinds of them would be compiled again in every file of the engine.
+class Value : public std::variant<
+                  Image,
+                  Mask,
+                  std::int64_t,
+                  double,
+                  bool,
+                  std::string,
+                  None,
+                  std::uint64_t,
+                  Data,
+                  std::shared_ptr<const Object>,
+                  std::shared_ptr<const List>,
+                  ImageView,
+                  MaskView,
+                  Blocker> {
+public:
+    using variant::variant;
+    Value(const Value& other);
+    Value(Value&& other) noexcept;
+    Value& operator=(const Value& other);
+    Value& operator=(Value&& other) noexcept;
+    ~Value();
+};
 
 struct List {
     std::vector<Value> items;

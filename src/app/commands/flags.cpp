@@ -1,0 +1,233 @@
+// The flags of all commands that have a file of their own: in one, because each that knows CLI11
+// takes seconds longer to compile.
+#include <cstdint>
+
+#include <CLI/CLI.hpp>
+
+#include "app/commands/cluster_command.hpp"
+#include "app/commands/convert_command.hpp"
+#include "app/commands/engine_command.hpp"
+#include "app/commands/explain_command.hpp"
+#include "app/commands/ledger_command.hpp"
+#include "app/commands/picture_command.hpp"
+#include "app/commands/simulate_command.hpp"
+#include "app/commands/validate_command.hpp"
+
+namespace comfyd::app {
+
+void add_cluster_flags(CLI::App& command, ClusterFlags& flags) {
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_convert_flags(CLI::App& command, ConvertFlags& flags) {
+    command
+        .add_option(
+            "file",
+            flags.file,
+            "A workflow as JSON in any form, or a PNG or WebP picture that ComfyUI saved; - reads "
+            "standard input"
+        )
+        ->required()
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--object-info",
+            flags.object_info,
+            "The node classes: a server's answer of /object_info"
+        )
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--url",
+            flags.url,
+            "The server that has the node classes, comfyd or ComfyUI (default "
+            "http://127.0.0.1:8080, or COMFYD_URL)"
+        )
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default: COMFYD_KEY)")->type_name("KEY");
+    command.add_option("-o,--output", flags.output, "The file to write (default: standard output)")
+        ->type_name("FILE");
+}
+
+void add_engine_flags(CLI::App& command, EngineFlags& flags) {
+    command
+        .add_option(
+            "--listen",
+            flags.listen,
+            "Address and port, or unix:/path; port 0 takes a free one (default 127.0.0.1:8188)"
+        )
+        ->type_name("HOST:PORT");
+    command
+        .add_option(
+            "--data",
+            flags.data,
+            "Folder of the folders input, output, temp and user (default ./comfyd-engine); temp is "
+            "emptied"
+        )
+        ->type_name("DIR");
+    command
+        .add_option("--frontend", flags.frontend, "Serve the editor whose built files are there")
+        ->type_name("DIR");
+    command.add_option("--threads", flags.threads, "Of the engine (default: one per core)")
+        ->check(CLI::Range(0U, 1024U))
+        ->type_name("N");
+    command
+        .add_option(
+            "--memory-mb",
+            flags.memory_mb,
+            "Most memory that results of nodes may take at once (default 4096)"
+        )
+        ->check(CLI::Range(std::uint64_t{64}, std::uint64_t{1} << 24))
+        ->type_name("MB");
+    command.add_flag(
+        "--allow-remote",
+        flags.allow_remote,
+        "Listen beyond this machine although anybody who reaches the port may use everything"
+    );
+    command.add_option("--log-level", flags.log_level, "debug, info, warning (default) or error")
+        ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+        ->type_name("LEVEL");
+    command.add_option("--supervisor", flags.supervisor)->group("");  // ours alone
+    command.footer(
+        "Clients of ComfyUI work with it unchanged, `comfyd serve --worker` among them. Queue and "
+        "history are in memory, as ComfyUI's are."
+    );
+}
+
+void add_explain_flags(CLI::App& command, ExplainFlags& flags) {
+    command.add_option("id", flags.id, "The job")->required()->type_name("ID");
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_ledger_copy_flags(CLI::App& command, LedgerCopyFlags& flags) {
+    command.add_option("--from", flags.from, "sqlite:PATH of the database file")->required();
+    command.add_option("--to", flags.to, "postgres://… of an empty database")->required();
+}
+
+void add_picture_flags(CLI::App& command, PictureFlags& flags) {
+    command.group("");  // ours alone
+    command.add_option("--supervisor", flags.supervisor)->required();
+    command.add_option("--channel", flags.channel);
+    command.add_option("--format", flags.format);
+    command.add_option("--quality", flags.quality);
+    command.add_option("--mask-at", flags.mask_at);
+}
+
+namespace {
+
+void add_source_flags(CLI::App& command, SimulateFlags& flags) {
+    command
+        .add_option(
+            "--trace", flags.trace, "Jobs from a trace (JSON lines); - reads standard input"
+        )
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--record",
+            flags.record,
+            "Jobs that the server with this data folder was asked for; it may be running"
+        )
+        ->type_name("DIR");
+    command.add_option("--hours", flags.hours, "How far back (default 24)")->type_name("N");
+    command
+        .add_option("--recorded-gpu", flags.recorded_gpu, "What its workers were (default L40S)")
+        ->type_name("TYPE");
+    command.add_option("-o,--output", flags.output, "Write the trace to a file")->type_name("FILE");
+    command.add_flag("--synthetic", flags.synthetic, "Jobs that are made up, by the flags below");
+    simulate::SyntheticOptions& made = flags.made;
+    command.add_option("--jobs", made.jobs, "How many (default 10000)");
+    command.add_option("--arrivals", flags.arrivals, "poisson (default), bursty or at-once");
+    command.add_option("--rate", made.rate, "Jobs a second (default 1)");
+    command.add_option("--burst", made.burst, "Jobs in a burst (default 20)");
+    command.add_option("--models", made.models, "Checkpoints (default 20)");
+    command.add_option("--zipf", made.zipf, "Exponent of how often each is used (default 1)");
+    command.add_option("--model-gb", made.model_gb, "Size of each (default 6)");
+    command.add_option("--run", made.seconds, "Seconds of a run on an L40S (default 2)");
+    command.add_option("--noise", made.noise, "How much runs of one kind differ (default 0.1)");
+    command.add_option("--sizes", made.sizes, "Sizes of pictures (default 3)");
+    command.add_option("--tenants", made.tenants, "Tenants, the first the largest (default 5)");
+    command.add_option("--high", made.high, "Part of jobs with priority 8-10 (default 0.1)");
+    command.add_option("--low", made.low, "Part with priority 1-3 (default 0.2)");
+    command.add_option("--batch", made.batch, "Part that is best effort (default 0)");
+    command.add_option("--seed", made.seed, "Of everything that is left to chance (default 1)");
+}
+
+}  // namespace
+
+void add_simulate_flags(CLI::App& command, SimulateFlags& flags) {
+    add_source_flags(command, flags);
+    command.add_option("--fleet", flags.fleet, "The workers, as in 8xL40S,2xH200 (default 8xL40S)");
+    command.add_option("--add", flags.add, "And the same again with these workers more");
+    command.add_option("--gpus", flags.gpus, "Types of GPU (JSON): what is known of them, changed")
+        ->type_name("FILE");
+    command.add_option(
+        "--policy", flags.policies, "finish-time, score, fifo, pressure; several with commas"
+    );
+    command.add_option("--load-mbps", flags.load_mb_per_s, "MB/s at which every GPU loads models");
+    command.add_option(
+        "--model-memory", flags.model_memory_gb, "GB for models beside the latest, of every GPU"
+    );
+    command.add_option("--failures", flags.settings.failure_rate, "Part of runs that fail");
+    command.add_option(
+        "--outage-hours", flags.settings.outage_hours, "Mean time to an outage of a worker"
+    );
+    command.add_option(
+        "--repair-seconds", flags.settings.repair_seconds, "How long an outage takes (default 300)"
+    );
+    command.add_option("--merge", flags.settings.merge_max, "Jobs in one merged run (default 1)");
+    command.add_option(
+        "--merge-cost",
+        flags.settings.merge_cost,
+        "What each further job of a merged run takes, against the first (default 0.3)"
+    );
+    command.add_option("--html", flags.html, "Write table and plots as a page")->type_name("FILE");
+    command.add_option("--svg", flags.svg, "Write the plots as a picture")->type_name("FILE");
+    command.footer(
+        "Example: comfyd simulate --record ./comfyd-data --fleet 8xL40S --add 3xL40S\n"
+        "Exit code: 0 done, 2 bad flag or trace, 4 data folder not readable."
+    );
+}
+
+void add_validate_flags(CLI::App& command, ValidateFlags& flags) {
+    command
+        .add_option(
+            "file",
+            flags.file,
+            "Workflow in API format or as the editor saves it, or a PNG or WebP picture that "
+            "ComfyUI saved; - reads standard input"
+        )
+        ->required()
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--object-info",
+            flags.object_info,
+            "The node classes: a server's answer of /object_info"
+        )
+        ->type_name("FILE");
+    command
+        .add_option("--url", flags.url, "The server that has the node classes, comfyd or ComfyUI")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default: COMFYD_KEY)")->type_name("KEY");
+    command.add_option("--config", flags.config, "Configuration file (YAML), for what is allowed")
+        ->type_name("FILE");
+    command
+        .add_option(
+            "--param",
+            flags.parameters,
+            "Set an input first, for example prompt=\"a cat\"; may be repeated"
+        )
+        ->type_name("NAME=VALUE");
+    command.add_flag("--plan", flags.plan, "Also say what running it would take");
+    command.add_flag("--fix", flags.fix, "Put right what is plainly a slip, and say what");
+    command.add_flag("--json", flags.json, "Print JSON, as POST /v2/workflows/validate answers");
+    command.footer("Exit code: 0 valid, 2 not valid or not readable, 4 server not reachable.");
+}
+
+}  // namespace comfyd::app
