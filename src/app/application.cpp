@@ -331,7 +331,8 @@ private:
     fs::path data_;           // of this process
     fs::path files_;          // that all nodes see
     std::size_t open_files_;  // that the process may have
-    SystemClock clock_;
+    SystemClock own_clock_;
+    cluster::SharedClock clock_{own_clock_};  // its own, where it is alone
     observe::Metrics metrics_;
     net::IoThread core_;
     StallLog stall_log_;

@@ -34,7 +34,7 @@ public:
     struct Parts {
         Executor core;
         Executor bus;  // where what other nodes say is read
-        Clock& clock;
+        cluster::SharedClock& clock;
         Pool& pool;
         ledger::Storage& storage;  // with shared(), leases() and nodes()
     };

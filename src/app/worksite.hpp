@@ -24,7 +24,7 @@ public:
         Executor core;
         Executor bus;  // where what other nodes say is read
         net::IoThreads& io;
-        Clock& clock;
+        cluster::SharedClock& clock;
         ledger::Storage& ledger;
         assets::Store& assets;
         Pool& pool;

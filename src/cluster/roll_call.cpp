@@ -33,7 +33,7 @@ Task<> RollCall::run() {
 }
 
 Task<> RollCall::answer() {
-    const Time sent = p_.clock.now();
+    const Time sent = p_.clock.own().now();
     const auto there = co_await p_.roster.sign_in(p_.node, p_.about());
     is_listed_ = there.has_value();
     if (!there) {
@@ -41,18 +41,19 @@ Task<> RollCall::answer() {
         co_return;
     }
     // The database looked at its clock somewhere between: half of that time is what is not known.
-    const Time answered = p_.clock.now();
+    const Time answered = p_.clock.own().now();
     note_clock(sent + (answered - sent) / 2 - *there);
 }
 
 void RollCall::note_clock(Millis ahead) {
     clock_ahead_ = ahead;
+    if (std::chrono::abs(ahead - p_.clock.ahead()) > kWorthSetting) {
+        p_.clock.set_ahead(ahead);
+    }
     const bool is_off = ahead > kClockMayBeOff || ahead < -kClockMayBeOff;
     if (is_off && !has_warned_) {
         log::warning(
-            "the clock of this machine is not the database's: deadlines, retention and signed "
-            "links "
-            "are off by as much; set both by NTP",
+            "the clock of this machine is not the database's, which is gone by; set both by NTP",
             {{"ahead_ms", ahead.count()}}
         );
     }

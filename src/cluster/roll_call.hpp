@@ -1,5 +1,5 @@
-// Keeps this node on the list of nodes, and compares its clock with the database's on the way.
-// Core executor.
+// Keeps this node on the list of nodes, and sets its clock by the database's on the way. Core
+// executor.
 #pragma once
 
 #include <functional>
@@ -8,19 +8,22 @@
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "cluster/roster.hpp"
+#include "cluster/shared_clock.hpp"
 
 namespace comfyd::cluster {
 
 class RollCall {
 public:
     static constexpr Millis kEvery{5'000};
-    // A clock that is further off is warned of: deadlines, links and ids are made by it.
+    // A clock that is further off is warned of.
     static constexpr Millis kClockMayBeOff{2'000};
+    // By less nothing is set: an answer that takes its time looks the same.
+    static constexpr Millis kWorthSetting{250};
 
     // All outlive it.
     struct Parts {
         Executor core;
-        Clock& clock;
+        SharedClock& clock;
         Roster& roster;
         NodeId node;
         std::function<json::object()> about;

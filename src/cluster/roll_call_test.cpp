@@ -48,8 +48,9 @@ class RollCalls : public testing::Test {
 protected:
     World world_;
     ScriptedRoster roster_{world_.time};
+    SharedClock clock_{world_.time};
     int calls_ = 0;
-    RollCall roll_call_{{world_.executor(), world_.time, roster_, test::node_id(1), [this] {
+    RollCall roll_call_{{world_.executor(), clock_, roster_, test::node_id(1), [this] {
                              return json::object{{"call", ++calls_}};
                          }}};
 };
@@ -75,9 +76,15 @@ TEST_F(RollCalls, ClocksAreComparedHoweverLongAnAnswerTakes) {
     boost::asio::post(world_.io, [this] { roll_call_.start(); });
     world_.pass(RollCall::kEvery);
     EXPECT_EQ(roll_call_.clock_ahead(), Millis(3'600'000));
+    EXPECT_EQ(clock_.now(), world_.time.now() - Millis(3'600'000)) << "the database's time";
     roster_.behind = Millis(-20);
     world_.pass(2 * RollCall::kEvery);
     EXPECT_EQ(roll_call_.clock_ahead(), Millis(-20));
+    EXPECT_EQ(clock_.now(), world_.time.now() + Millis(20)) << "it was set right meanwhile";
+    roster_.behind = Millis(200);
+    world_.pass(2 * RollCall::kEvery);
+    EXPECT_EQ(roll_call_.clock_ahead(), Millis(200));
+    EXPECT_EQ(clock_.now(), world_.time.now() + Millis(20)) << "too little to tell";
     world_.finish(roll_call_.stop());
 }
 

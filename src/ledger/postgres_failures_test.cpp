@@ -252,21 +252,21 @@ protected:
         Task<Result<T>> task, const std::string& until, const std::string& to = ""
     ) {
         std::optional<Result<T>> said;
-        boost::asio::io_context io(1);
         using Proxy = support::FaultProxy;
         if (to.empty()) {
             proxy_.inflict(Proxy::Fault::swallow_answers);
         } else {
             proxy_.inflict_after(Proxy::Way::to_server, to, Proxy::Fault::swallow_answers);
         }
-        boost::asio::co_spawn(io, std::move(task), [&](std::exception_ptr, Result<T> outcome) {
+        boost::asio::co_spawn(io_, std::move(task), [&](std::exception_ptr, Result<T> outcome) {
             said.emplace(std::move(outcome));
         });
-        io.poll();
+        io_.restart();
+        io_.poll();
         EXPECT_TRUE(wait_until([&] { return count(until) > 0; }));
         EXPECT_FALSE(said);
         proxy_.inflict(Proxy::Fault::cut);
-        io.run();
+        io_.run();
         return std::move(*said);
     }
     jobs::NewJob make(const std::string& key = "") {
@@ -275,6 +275,7 @@ protected:
         return make_new(spec, clock_.now());
     }
 
+    boost::asio::io_context io_{1};  // outlives the ledger
     support::FaultProxy proxy_{static_cast<std::uint16_t>(server_.port())};
     std::unique_ptr<PostgresLedger> ledger_ = open(over(proxy_), kLong);
 };
@@ -343,7 +344,6 @@ protected:
         io_.run();
     }
 
-    boost::asio::io_context io_{1};
     std::vector<std::string> outcomes_;
 };
 

@@ -28,10 +28,9 @@ struct ClusterOptions {
     // and all reach a worker over one.
     bool proxies = false;
     DoubleOptions worker{};
-    std::vector<std::string> arguments{};                   // of every node
-    std::vector<std::vector<std::string>> own_arguments{};  // of each, where it has some
-    // By which each node's wall clock is wrong; none: by nothing.
-    std::vector<std::chrono::seconds> clock_shifts{};
+    std::vector<std::string> arguments{};                            // of every node
+    std::vector<std::vector<std::string>> own_arguments{};           // of each, where it has some
+    std::vector<std::map<std::string, std::string>> environments{};  // likewise
 };
 
 class Cluster {
@@ -123,12 +122,8 @@ public:
 
     ComfydOptions node_options(int i) const {
         ComfydOptions options;
-        if (static_cast<std::size_t>(i) < options_.clock_shifts.size()) {
-            const auto shift = options_.clock_shifts[static_cast<std::size_t>(i)];
-            options.environment = {
-                {"LD_PRELOAD", COMFYD_SHIFTED_CLOCK},
-                {"COMFYD_TEST_CLOCK_SHIFT_S", std::to_string(shift.count())},
-            };
+        if (const auto own = static_cast<std::size_t>(i); own < options_.environments.size()) {
+            options.environment = options_.environments[own];
         }
         options.arguments = {
             "--no-engine",

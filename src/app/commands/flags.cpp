@@ -110,6 +110,12 @@ void add_ledger_copy_flags(CLI::App& command, LedgerCopyFlags& flags) {
     command.add_option("--to", flags.to, "postgres://… of an empty database")->required();
 }
 
+void add_ledger_restored_flags(CLI::App& command, LedgerRestoredFlags& flags) {
+    command.add_option("--ledger", flags.ledger, "postgres://… of the database")
+        ->envname("COMFYD_LEDGER")
+        ->required();
+}
+
 void add_picture_flags(CLI::App& command, PictureFlags& flags) {
     command.group("");  // ours alone
     command.add_option("--supervisor", flags.supervisor)->required();

@@ -70,12 +70,6 @@ int run_ledger_copy(const LedgerCopyFlags& flags) {
     return kExitOk;
 }
 
-void add_ledger_restored_flags(CLI::App& command, LedgerRestoredFlags& flags) {
-    command.add_option("--ledger", flags.ledger, "postgres://… of the database")
-        ->envname("COMFYD_LEDGER")
-        ->required();
-}
-
 int run_ledger_restored(const LedgerRestoredFlags& flags) {
     if (!is_postgres(flags.ledger)) {
         return complain("--ledger begins with postgres://", kExitUsage);
