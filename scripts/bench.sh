@@ -128,7 +128,7 @@ if [[ $wanted == *" nodes "* ]]; then
          {printf "%s %s ms=%.3f\n", $1, $2, $3}' "$work/nodes.theirs" "$work/nodes.ours"
 fi
 if [[ $wanted == *" cluster "* ]]; then
-    scripts/build.sh release bench-takeover bench-outage
+    scripts/build.sh release bench-takeover bench-outage bench-relay
     programs=$(find /usr/lib/postgresql -maxdepth 2 -name bin | sort -V | tail -1)
     free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
     apart=() # PostgreSQL refuses to run as root
@@ -165,4 +165,5 @@ if [[ $wanted == *" cluster "* ]]; then
     wait $!
     "$build/bench-takeover" 10000 5
     "$build/bench-outage" 5 3
+    "$build/bench-relay" 200 30
 fi

@@ -201,6 +201,10 @@ Task<Result<jobs::ArrivalPage>> PostgresLedger::arrivals(
             co_return fail(std::move(found.error()));
         }
         page.jobs = std::move(*found);
+        // Since the glance.
+        std::erase_if(page.jobs, [](const jobs::Unfinished& one) {
+            return jobs::is_terminal(one.job.state);
+        });
         impl_->secrets.open(page.jobs);
     }
     co_return page;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
 #include <thread>
 
 #include "ledger/postgres/connection.hpp"
@@ -139,6 +140,48 @@ TEST_F(PostgresLedgerTest, ChangesBeforeTheEndTouchNoIndex) {
         ),
         "0"
     );
+}
+
+TEST_F(PostgresLedgerTest, AnArrivalAmongManyWaitingJobsIsReadByItsKey) {
+    constexpr int kWaiting = 3'000;
+    constexpr int kArrivals = 20;
+    boost::asio::io_context io(1);
+    std::vector<std::string> outcomes;
+    for (int i = 0; i < kWaiting; ++i) {
+        boost::asio::co_spawn(
+            io,
+            accept_into(*ledger_, make_new(simple_spec(), clock_.now()), outcomes),
+            [](std::exception_ptr) {}
+        );
+    }
+    io.run();
+    std::set<JobId> known;
+    const auto read_on = [&](jobs::ArrivalCursor cursor, std::size_t& whole) {
+        const jobs::IsKnown is_known = [&](const jobs::Arrival& one) {
+            return !known.insert(one.job).second || known.size() <= kWaiting;
+        };
+        for (bool more = true; more;) {
+            auto page = await_value(ledger_->shared()->arrivals("main", cursor, 1'000, is_known));
+            whole += page.jobs.size();
+            cursor = page.next;
+            more = page.more;
+        }
+        return cursor;
+    };
+    std::size_t whole = 0;
+    jobs::ArrivalCursor cursor = read_on({}, whole);
+    EXPECT_EQ(whole, 0U);
+    for (int i = 0; i < kArrivals; ++i) {
+        await_value(ledger_->accept(make_new(simple_spec(), clock_.now())));
+        cursor = read_on(cursor, whole);
+    }
+    EXPECT_EQ(whole, static_cast<std::size_t>(kArrivals));
+    ledger_.reset();
+    const std::string entries = run_sql(
+        url_, "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname LIKE 'jobs%'"
+    );
+    EXPECT_LT(std::stoi(entries), 3 * kWaiting)
+        << "all that wait were looked at for each that came";
 }
 
 // Weeks that have a part of their own, as the digits of their Monday.

@@ -23,8 +23,14 @@ constexpr char kNothingSeen[] = "1:1:";
 constexpr char kArrivals[] = COMFYD_ARRIVALS COMFYD_NEXT_ARRIVALS;
 constexpr char kGlance[] =
     "SELECT j.id, j.state, j.revision, j.arrival FROM jobs j " COMFYD_NEXT_ARRIVALS;
+// Each is looked up by its key. With `id = ANY` and `outcome IS NULL` in the condition the index
+// over open jobs was read from end to end, for as long as the statistics did not know how many
+// there are.
 constexpr char kArrived[] =
-    COMFYD_ARRIVALS "WHERE j.id = ANY ($1) AND j.outcome IS NULL ORDER BY j.arrival, j.id";
+    "SELECT " COMFYD_PG_JOB_COLUMNS
+    ", s.requirement, s.profile, j.arrival, x.sealed FROM unnest($1) AS n (id) "
+    "CROSS JOIN LATERAL (SELECT * FROM jobs WHERE id = n.id OFFSET 0) AS j" COMFYD_PG_JOB_JOINS
+    "LEFT JOIN job_secrets x ON x.job = j.id ORDER BY j.arrival, j.id";
 
 constexpr char kInsertWish[] =
     "INSERT INTO wishes (domain, kind, job, worker, details, at) VALUES ($1, $2, $3, $4, $5, $6)";
