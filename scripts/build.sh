@@ -15,21 +15,20 @@ if [ ! -f "$folder/build.ninja" ]; then
         { cat "$folder/configure.log" >&2; exit 1; }
 fi
 
-# A file takes about two seconds of one core, and up to half a gigabyte.
-cores=$(nproc)
-steps=$(ninja -C "$folder" -n "$@" | grep -cE '^\[[0-9]+/[0-9]+\] Building' || true)
-if [ "$steps" -gt 10 ]; then
-    minutes=$(((steps * 2 / cores + 59) / 60))
-    plural() { [ "$1" = 1 ] && echo "$1 $2" || echo "$1 $2s"; }
-    echo "building $folder: $steps files, about $(plural "$minutes" minute) on $(plural "$cores" core)"
-fi
 # ninja's own estimate of the time that is left came with 1.12; Debian 12 has 1.11.
 show_progress() {
-    awk -v terminal="$([ -t 1 ] && echo 1 || echo 0)" '
+    awk -v terminal="$([ -t 1 ] && echo 1 || echo 0)" -v folder="$folder" -v cores="$(nproc)" '
+        function plural(count, word) { return count " " word (count == 1 ? "" : "s") }
         /^@[0-9]+@[0-9]+@[0-9.]+@/ {
             split($0, part, "@")
             done = part[2]; all = part[3]; seconds = part[4]
             percent = int(100 * done / all)
+            # A file takes about a second of one core, and up to half a gigabyte of memory.
+            if (!announced && all > 10) {
+                announced = 1
+                print "building " folder ": " all " steps, about " plural(int(all / cores / 60) + 1, "minute") " on " plural(cores, "core")
+                fflush()
+            }
             left = done > 20 && done < all ? seconds / done * (all - done) : -1
             text = sprintf("  %3d %%  %d of %d", percent, done, all)
             if (left >= 0) text = text (left < 60 ? ", less than a minute left" : sprintf(", about %d min left", left / 60 + 0.5))
