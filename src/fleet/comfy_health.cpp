@@ -13,6 +13,9 @@ namespace {
 // Whoever asks for new files again and again does not make a worker tell of its classes each time.
 constexpr std::chrono::seconds kListsMayBeOld{5};
 
+// Checks of a process that starts come soon at first and then less and less often: about a minute.
+constexpr int kTimesForStarts = 3;
+
 // 0.5 .. 1, so that workers that went down together are not asked together.
 double jitter() {
     std::uint16_t bits = 0;
@@ -197,16 +200,20 @@ void ComfyMachine::note_failure(const Error& error) {
         return;
     }
     ++failures_;
-    const bool gone = comfy::is_refused(error) || failures_ >= options_.health_failures_max;
+    const bool refused = comfy::is_refused(error);
+    const bool gone = refused || failures_ >= options_.health_failures_max;
     if (known_.state != State::down && gone) {
         go_down(error.message);
-        if (!comfy::is_refused(error)) {
-            parts_.end_process();
-        }
     } else if (known_.state != State::up) {
         known_.last_error = error.message;
         ++checks_down_;
         report();
+    }
+    // One of ours that answers nothing hangs, whether it was ever up or not. One that takes no
+    // connections may be on its way up.
+    const int patience = options_.health_failures_max * (refused ? kTimesForStarts : 1);
+    if (failures_ % patience == 0) {
+        parts_.end_process();
     }
 }
 

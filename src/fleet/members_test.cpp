@@ -115,5 +115,17 @@ TEST_F(FleetMembersTest, TheConfigurationIsOneProviderOfWorkers) {
     });
 }
 
+// It hangs before it listens, so that no job's time or cancelling ends it.
+TEST_F(FleetMembersTest, AnEngineThatNeverComesUpIsReplaced) {
+    start();
+    EngineConfig engine;
+    engine.socket = folder_ / "nobody";
+    engine.command = {"engine", "/bin/sh", {"-c", "exec sleep 600"}, {}};
+    on_core([&] { EXPECT_TRUE(fleet_->add_engine(std::move(engine))); });
+    EXPECT_TRUE(support::wait_until([&] {
+        return on_core([&] { return fleet_->engine_ends() >= 2; });
+    }));
+}
+
 }  // namespace
 }  // namespace comfyd::fleet

@@ -33,7 +33,7 @@ class Build(unittest.TestCase):
     def test_says_how_much_there_is_to_do_and_how_far_it_is(self):
         ran = self.build(40, "all")
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertRegex(ran.stdout, r"40 files, about \d+ minutes? on \d+ cores?\n")
+        self.assertRegex(ran.stdout, r"40 steps, about \d+ minutes? on \d+ cores?\n")
         self.assertIn("50 %  20 of 40", ran.stdout)
         self.assertIn("100 %  40 of 40\n", ran.stdout)
 

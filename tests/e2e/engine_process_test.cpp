@@ -222,7 +222,8 @@ TEST(EngineProcess, ACancelledJobIsEndedWhateverTheProcessDoes) {
     ::kill(engine, SIGSTOP);
     comfyd.http().post_json("/api/v2/jobs/" + id + "/cancel", {});
     EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "canceled");
-    EXPECT_TRUE(wait_until([&] { return !is_alive(engine); }));
+    EXPECT_TRUE(wait_until([&] { return !is_alive(engine); }, std::chrono::minutes(3)))
+        << comfyd.log();
 }
 
 TEST(EngineProcess, HasNothingOfTheGatewaysButItsWork) {
