@@ -2,7 +2,9 @@
 // retention of some seconds, and prints its resident memory and the size of its data folder on the
 // way.
 //
-//   bench-retention 1000000
+//   bench-retention 1000000       every job runs
+//   bench-retention 1000000 10    one of ten does, the others are answered with its outputs
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -49,24 +51,36 @@ double folder_mb(const std::string& folder) {
 }
 
 // By one API after the other; each answer but that of the last comes when the job has ended.
-bool run_one(Http& http, int number) {
-    const json::object workflow = support::small_picture(number % kColors);
+bool run_one(Http& http, int number, int same) {
+    const json::object workflow = support::small_picture(number / same % kColors);
+    const bool reuse = same > 1;
     switch (number % 4) {
         case 0:
-            return http.post_json("/v2/workflows/execute?wait=60", {{"workflow", workflow}}).ok();
+            return http
+                .post_json(
+                    "/v2/workflows/execute?wait=60", {{"workflow", workflow}, {"reuse", reuse}}
+                )
+                .ok();
         case 1:
-            return http.post_json("/prompt_sync", {{"prompt", workflow}, {"client_id", "bench"}})
+            return http
+                .post_json(
+                    "/prompt_sync", {{"prompt", workflow}, {"client_id", "bench"}, {"reuse", reuse}}
+                )
                 .ok();
         case 2:
-            return http.post_json(
-                           "/runpod/v2/bench/runsync", {{"input", {{"workflow", workflow}}}}
-            ).ok();
+            return http
+                .post_json(
+                    "/runpod/v2/bench/runsync",
+                    {{"input", {{"workflow", workflow}}}, {"policy", {{"reuse", reuse}}}}
+                )
+                .ok();
         default:
-            return http.post_json("/api/v2/jobs", {{"workflow", workflow}}).ok();
+            return http.post_json("/api/v2/jobs", {{"workflow", workflow}, {"reuse", reuse}}).ok();
     }
 }
 
-int run(int jobs) {
+// `same`: so many jobs ask for the same picture.
+int run(int jobs, int same) {
     ComfydOptions options;
     options.arguments = {"--log-level", "warning", "--set", "retention_days=0.0002"};
     Comfyd comfyd(options);
@@ -78,7 +92,7 @@ int run(int jobs) {
         clients.emplace_back([&] {
             Http http(comfyd.url());
             for (int number = next++; number < jobs; number = next++) {
-                failed += run_one(http, number) ? 0 : 1;
+                failed += run_one(http, number, same) ? 0 : 1;
                 if (number > 0 && number % kStep == 0) {
                     std::printf(
                         "%8d jobs: %7.1f MB resident, %7.1f MB of data\n",
@@ -108,5 +122,7 @@ int run(int jobs) {
 }  // namespace comfyd::bench
 
 int main(int count, char** arguments) {
-    return comfyd::bench::run(count > 1 ? std::atoi(arguments[1]) : 1'000'000);
+    const int jobs = count > 1 ? std::atoi(arguments[1]) : 1'000'000;
+    const int same = count > 2 ? std::max(1, std::atoi(arguments[2])) : 1;
+    return comfyd::bench::run(jobs, same);
 }
