@@ -41,6 +41,7 @@
 #include "net/open_files.hpp"
 #include "net/server.hpp"
 #include "notify/notifier.hpp"
+#include "notify/routing.hpp"
 #include "observe/metrics.hpp"
 
 namespace comfyd::app {
@@ -147,6 +148,7 @@ private:
         ledger::OpenOptions options;
         options.reads_apart = {core_.executor(), &pool_};
         options.secret = config_.cluster_secret;
+        options.routing = &routing_;
         auto opened = ledger::open_storage(ledger_url(config_), options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
@@ -203,12 +205,7 @@ private:
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), site_->node_costs()
         );
-        service_->on_webhook([this](const jobs::Event& event) { notifier_->tell_change(event); });
-        service_->on_progress(
-            [this](const jobs::Job& job, const jobs::Webhook& webhook, const jobs::Event& event) {
-                notifier_->tell_progress(job, webhook, event);
-            }
-        );
+        tell_of_jobs(*service_, *notifier_, routing_);
         count_jobs(*service_, metrics_);
         return {};
     }
@@ -341,6 +338,7 @@ private:
     net::IoThread board_thread_;  // tells a crowd, which must not hold up workers' sockets
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job
+    notify::Routing routing_;
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;

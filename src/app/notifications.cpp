@@ -35,4 +35,26 @@ std::unique_ptr<notify::Notifier> make_notifier(
     );
 }
 
+void tell_of_jobs(
+    jobs::Service& service, notify::Notifier& notifier, const notify::Routing& routing
+) {
+    service.on_change([&notifier, &routing](const jobs::Job& job, const jobs::Event& event) {
+        if (job.has_webhook || !routing.now()->of(job, event).empty()) {
+            notifier.tell_change(event);
+        }
+    });
+    service.on_progress(
+        [&notifier,
+         &routing](const jobs::Job& job, const jobs::Webhook* webhook, const jobs::Event& event) {
+            if (webhook != nullptr) {
+                notifier.tell_progress(job, {std::string(notify::kOwnWebhook), *webhook}, event);
+            }
+            for (notify::Recipient& to : routing.now()->of(job, event)) {
+                notifier.tell_progress(job, std::move(to), event);
+            }
+        },
+        [&routing](const jobs::Job& job) { return routing.now()->want_progress(job); }
+    );
+}
+
 }  // namespace comfyd::app

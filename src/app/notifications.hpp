@@ -5,8 +5,10 @@
 
 #include "api/services.hpp"
 #include "app/config/config.hpp"
+#include "jobs/service.hpp"
 #include "ledger/storage.hpp"
 #include "notify/notifier.hpp"
+#include "notify/routing.hpp"
 
 namespace comfyd::app {
 
@@ -17,6 +19,11 @@ std::unique_ptr<notify::Notifier> make_notifier(
     ledger::Storage& ledger,
     const Config& config,
     const std::unique_ptr<api::Services>& services
+);
+
+// From now on the service tells the notifier what there is to tell.
+void tell_of_jobs(
+    jobs::Service& service, notify::Notifier& notifier, const notify::Routing& routing
 );
 
 }  // namespace comfyd::app

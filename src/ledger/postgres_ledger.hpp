@@ -33,7 +33,9 @@ public:
         Millis connect_timeout{5'000};  // of all hosts together
         Millis answer_timeout{20'000};  // then a connection counts as broken
         std::size_t readers = 4;        // connections
-        std::string secret{};           // what jobs' secrets are sealed with; empty: none is kept
+        // What secrets are sealed with; empty: those of jobs are not kept, others as they are.
+        std::string secret{};
+        const notify::Routing* routing = nullptr;  // as in OpenOptions
     };
 
     // Makes or migrates the tables, while other nodes wait. Code::config_invalid,

@@ -125,7 +125,7 @@ Task<Result<std::vector<assets::Asset>>> PostgresLedger::expired(Time now, int l
 }
 
 Task<Result<std::vector<notify::Delivery>>> PostgresLedger::due(Time now, int limit) {
-    return impl_->writer.write(ClaimDeliveries(now, limit));
+    return impl_->writer.write(ClaimDeliveries(now, limit, impl_->telling));
 }
 Task<Result<std::optional<Time>>> PostgresLedger::next_due() {
     return impl_->ask_one(find_next_due(), [](const Rows& rows) {
@@ -133,20 +133,20 @@ Task<Result<std::optional<Time>>> PostgresLedger::next_due() {
     });
 }
 Task<Result<>> PostgresLedger::delivered(notify::Delivery delivery, Time now) {
-    return impl_->writer.write(EndDelivery(delivery, true, now, {}));
+    return impl_->writer.write(EndDelivery(std::move(delivery), true, now, {}));
 }
 Task<Result<>> PostgresLedger::retry_at(
     notify::Delivery delivery, Time next_attempt_at, std::string error
 ) {
-    return impl_->writer.write(PostponeDelivery(delivery, next_attempt_at, error, true));
+    return impl_->writer.write(PostponeDelivery(std::move(delivery), next_attempt_at, error, true));
 }
 Task<Result<>> PostgresLedger::put_aside(
     notify::Delivery delivery, Time next_attempt_at, std::string why
 ) {
-    return impl_->writer.write(PostponeDelivery(delivery, next_attempt_at, why, false));
+    return impl_->writer.write(PostponeDelivery(std::move(delivery), next_attempt_at, why, false));
 }
 Task<Result<>> PostgresLedger::give_up(notify::Delivery delivery, Time now, std::string error) {
-    return impl_->writer.write(EndDelivery(delivery, false, now, error));
+    return impl_->writer.write(EndDelivery(std::move(delivery), false, now, error));
 }
 Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
     return impl_->ask_one(
@@ -159,7 +159,13 @@ Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
 
 std::unique_ptr<jobs::Ledger> PostgresLedger::under(jobs::Term term) {
     return std::make_unique<LedLedger>(
-        *this, impl_->writer, impl_->secrets, impl_->purge_cursor, impl_->loose, std::move(term)
+        *this,
+        impl_->writer,
+        impl_->secrets,
+        impl_->telling,
+        impl_->purge_cursor,
+        impl_->loose,
+        std::move(term)
     );
 }
 Task<Result<jobs::ArrivalPage>> PostgresLedger::arrivals(

@@ -71,6 +71,7 @@ public:
     Impl(const Options& options, Clock& of_now, std::unique_ptr<LockFile> lock)
         : lock_(std::move(lock)),
           clock(of_now),
+          routing(options.routing),
           writer(options, of_now),
           readers(options.path, options.busy_timeout),
           reads_apart_(options.reads_apart) {}
@@ -104,6 +105,7 @@ private:
 
 public:
     Clock& clock;
+    const notify::Routing* const routing;
     PurgeCursor purge_cursor;  // used by the writer's thread
     LooseBlobs loose;
     Writer writer;
@@ -154,7 +156,7 @@ Result<> SqliteLedger::healthy() const {
 }
 
 Task<Result<jobs::Accepted>> SqliteLedger::accept(jobs::NewJob job) {
-    return impl_->writer.write(AcceptJob(std::move(job)), true);
+    return impl_->writer.write(AcceptJob(std::move(job), impl_->routing), true);
 }
 
 Task<Result<jobs::Accepted>> SqliteLedger::find_key(std::string tenant, std::string key) {
@@ -178,7 +180,8 @@ Task<Result<std::optional<jobs::Job>>> SqliteLedger::find_reusable(
 }
 
 Task<Result<>> SqliteLedger::commit(jobs::Change change) {
-    return impl_->writer.write(CommitChange(std::move(change)), false);
+    auto told = told_to(impl_->routing, change.job, change.event);
+    return impl_->writer.write(CommitChange(std::move(change), std::move(told)), false);
 }
 
 Task<Result<std::optional<jobs::Job>>> SqliteLedger::find(JobId id) {

@@ -29,6 +29,7 @@ public:
         Millis probe_interval{1'000};  // between attempts to write after a failure
         Millis busy_timeout{5'000};    // for other programs that hold the file, such as a backup
         std::optional<ReadsApart> reads_apart{};
+        const notify::Routing* routing = nullptr;  // as in OpenOptions
     };
 
     // Makes, migrates or recovers the database. Code::storage_unavailable (also when another

@@ -211,6 +211,7 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     ledger_.reset();
     execute_raw(
         "ALTER TABLE jobs DROP COLUMN shared_prompt; ALTER TABLE jobs DROP COLUMN shared_place; "
+        "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "
         "PRAGMA user_version = 8"
     );
     open();

@@ -24,6 +24,7 @@
 #include "jobs/shared_ledger.hpp"
 #include "jobs/workflow_store.hpp"
 #include "notify/outbox.hpp"
+#include "notify/routing.hpp"
 
 namespace comfyd {
 class Pool;
@@ -87,6 +88,9 @@ public:
 struct OpenOptions {
     std::optional<ReadsApart> reads_apart{};
     std::string secret{};  // of nodes that share it; what they store sealed is sealed with it
+    // Who is told of a change beside the job's own webhook, asked by the call that stores it;
+    // outlives the storage. nullptr: nobody.
+    const notify::Routing* routing = nullptr;
 };
 
 // "sqlite:PATH": a database file, which is made where it is absent. "postgres://…" or

@@ -40,7 +40,10 @@ public:
     jobs::Notebook& notebook() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
-        ledger_ = get(SqliteLedger::open({.path = folder_.path() / "ledger.db"}, clock_));
+        SqliteLedger::Options options;
+        options.path = folder_.path() / "ledger.db";
+        options.routing = &routing;
+        ledger_ = get(SqliteLedger::open(options, clock_));
     }
 
 private:
@@ -65,6 +68,8 @@ public:
         ledger_.reset();
         PostgresLedger::Options options;
         options.url = url_;
+        options.secret = "what all nodes know";
+        options.routing = &routing;
         ledger_ = get(PostgresLedger::open(options, clock_));
     }
 

@@ -24,6 +24,7 @@
 #include "jobs/workflow_store.hpp"
 #include "ledger/sqlite_ledger.hpp"
 #include "notify/outbox.hpp"
+#include "notify/routing.hpp"
 
 namespace comfyd::ledger::test {
 
@@ -109,6 +110,8 @@ struct Storage {
     virtual jobs::WorkflowStore& workflows() = 0;
     virtual jobs::Notebook& notebook() = 0;
     virtual void reopen() = 0;
+
+    notify::Routing routing;  // by which it tells
 };
 struct Backend {
     std::string name;

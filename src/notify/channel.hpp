@@ -10,11 +10,9 @@
 
 #include "base/task.hpp"
 #include "jobs/job.hpp"
+#include "notify/target.hpp"
 
 namespace comfyd::notify {
-
-// To whom. One alternative for each kind of channel.
-using Target = std::variant<jobs::Webhook>;
 
 struct Message {
     Target to;
@@ -35,6 +33,12 @@ struct Outcome {
     std::optional<Millis> retry_after{};  // the receiver's wish
 };
 
+// What a target asks of the repetition; nullopt: as the server is set.
+struct RetryWish {
+    std::optional<int> retries_max{};
+    std::optional<Millis> first_retry{};
+};
+
 // Belongs to the Notifier's executor, which outlives it.
 class Channel {
 public:
@@ -42,13 +46,14 @@ public:
     // Targets of the same lane share what one receiver is given at a time, so that a slow or dead
     // one delays nobody else. A failure says why the target can never be told anything.
     virtual Result<std::string> lane_of(const Target& target) const = 0;
+    virtual RetryWish retry_wish(const Target& target) const = 0;
     // The same message has the same content each time.
     virtual Task<Outcome> deliver(Message message) = 0;
     // Lets go of connections that nothing uses. It may be used again.
     virtual void close() = 0;
 };
 
-// For each kind of target its channel.
-using Channels = std::array<std::unique_ptr<Channel>, std::variant_size_v<Target>>;
+// For each kind of target its channel; several kinds may share one.
+using Channels = std::array<std::shared_ptr<Channel>, std::variant_size_v<Target>>;
 
 }  // namespace comfyd::notify

@@ -5,7 +5,8 @@
 namespace comfyd::notify {
 
 Channels make_channels(Executor executor, Clock& clock, ChannelOptions options) {
-    return {std::make_unique<WebhookChannel>(executor, clock, std::move(options.webhook))};
+    auto webhooks = std::make_shared<WebhookChannel>(executor, clock, std::move(options.webhook));
+    return {webhooks, webhooks};
 }
 
 }  // namespace comfyd::notify

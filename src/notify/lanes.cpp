@@ -7,13 +7,13 @@
 namespace comfyd::notify {
 
 bool Lanes::add(Attempt attempt) {
-    COMFYD_ASSERT(!contains(attempt.delivery.job));
+    COMFYD_ASSERT(!contains(attempt.delivery.thread()));
     const std::string name = attempt.lane;
     Lane& lane = lanes_[name];
     if (lane.waiting.size() >= limits_.waiting_per_lane_max) {
         return false;
     }
-    jobs_.insert(attempt.delivery.job);
+    threads_.insert(attempt.delivery.thread());
     lane.waiting.push_back(std::move(attempt));
     give_turn(name, lane);
     return true;
@@ -35,10 +35,10 @@ std::optional<Attempt> Lanes::take() {
     return attempt;
 }
 
-void Lanes::done(const JobId& job, const std::string& name) {
+void Lanes::done(const Thread& thread, const std::string& name) {
     const auto found = lanes_.find(name);
     COMFYD_ASSERT(found != lanes_.end() && found->second.in_flight > 0);
-    jobs_.erase(job);
+    threads_.erase(thread);
     --in_flight_;
     --found->second.in_flight;
     if (found->second.in_flight == 0 && found->second.waiting.empty()) {

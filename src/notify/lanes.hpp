@@ -1,8 +1,8 @@
 // Decides which delivery is attempted next: one lane per receiver, first come first served in it,
 // lanes in turn. So a receiver that is slow or dead fills its own lane and no other.
 //
-// Plain state of one executor; no I/O. A job has at most one delivery in here, from add() to
-// done().
+// Plain state of one executor; no I/O. A thread (a job and a receiver) has at most one delivery in
+// here, from add() to done().
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <unordered_set>
 
 #include "notify/channel.hpp"
 #include "notify/outbox.hpp"
@@ -21,7 +21,7 @@ namespace comfyd::notify {
 
 struct Attempt {
     Delivery delivery;
-    Target target;
+    Target target;     // the delivery's
     std::string lane;  // as its channel says
     // Set: progress, which is sent once and of which the outbox knows nothing.
     std::shared_ptr<const ProgressNews::News> progress{};
@@ -36,14 +36,14 @@ public:
     };
     explicit Lanes(Limits limits) : limits_(limits) {}
 
-    bool contains(const JobId& job) const { return jobs_.contains(job); }
-    std::size_t size() const { return jobs_.size(); }
+    bool contains(const Thread& thread) const { return threads_.contains(thread); }
+    std::size_t size() const { return threads_.size(); }
 
-    // False when its lane is full. REQUIRES: !contains(attempt.delivery.job)
+    // False when its lane is full. REQUIRES: !contains(attempt.delivery.thread())
     bool add(Attempt attempt);
     // The next one that may start now; it counts as in flight until done().
     std::optional<Attempt> take();
-    void done(const JobId& job, const std::string& name);
+    void done(const Thread& thread, const std::string& name);
 
 private:
     struct Lane {
@@ -57,7 +57,7 @@ private:
     std::size_t in_flight_ = 0;
     std::map<std::string, Lane> lanes_;
     std::deque<std::string> turns_;  // lanes that have somebody waiting and a place free
-    std::unordered_set<JobId> jobs_;
+    std::set<Thread> threads_;
 };
 
 }  // namespace comfyd::notify

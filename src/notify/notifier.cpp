@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -108,8 +108,8 @@ private:
     // From start() to stop().
     std::optional<TaskGroup> group_;
     std::optional<Lanes> lanes_;
-    // Jobs whose delivery ended while we ask the outbox: its answer may still list them.
-    std::unordered_set<JobId> ended_meanwhile_;
+    // Whose delivery ended while we ask the outbox: its answer may still list them.
+    std::set<Thread> ended_meanwhile_;
 };
 
 void Notifier::Impl::start() {
@@ -215,7 +215,8 @@ Task<Result<bool>> Notifier::Impl::take_in_batch() {
     }
     const bool is_full = due->size() >= static_cast<std::size_t>(limit);
     std::erase_if(*due, [this](const Delivery& delivery) {
-        return lanes_->contains(delivery.job) || ended_meanwhile_.contains(delivery.job);
+        const Thread thread = delivery.thread();
+        return lanes_->contains(thread) || ended_meanwhile_.contains(thread);
     });
     for (const Delivery& delivery : *due) {
         auto taken = co_await take_in(delivery);
@@ -231,22 +232,19 @@ Task<Result<bool>> Notifier::Impl::take_in_batch() {
 }
 
 Task<Result<>> Notifier::Impl::take_in(Delivery delivery) {
-    auto spec = co_await ledger_.find_spec(delivery.job);
-    if (!spec) {
-        co_return fail(std::move(spec.error()));
-    }
-    if (!*spec || !(*spec)->webhook) {
-        auto given_up = co_await recorder_.give_up(delivery, "the job has no webhook any more");
+    if (!delivery.target) {
+        auto given_up =
+            co_await recorder_.give_up(delivery, "whom to tell cannot be read any more");
         co_return given_up;
     }
-    Target target = std::move(*(*spec)->webhook);
+    const Target target = *delivery.target;
     auto lane = channel_to(target).lane_of(target);
     if (!lane) {
         auto given_up = co_await recorder_.give_up(delivery, std::move(lane.error().message));
         co_return given_up;
     }
     Attempt attempt{
-        .delivery = delivery, .target = std::move(target), .lane = std::move(*lane), .progress = {}
+        .delivery = delivery, .target = target, .lane = std::move(*lane), .progress = {}
     };
     if (lanes_->add(std::move(attempt))) {
         co_return Result<>();
@@ -260,15 +258,18 @@ Task<Result<>> Notifier::Impl::take_in(Delivery delivery) {
 
 // After what the outbox has of the same job, and dropped where its receiver is far behind.
 void Notifier::Impl::take_in_progress() {
-    const auto is_busy = [this](const JobId& job) { return lanes_->contains(job); };
+    const auto is_busy = [this](const Thread& thread) { return lanes_->contains(thread); };
     for (auto& news : news_.take_due(clock_.now(), is_busy)) {
-        auto lane = channel_to(news->target).lane_of(news->target);
+        auto lane = channel_to(news->to.target).lane_of(news->to.target);
         if (!lane) {
             continue;  // the end of the job is given up with the reason
         }
         Attempt attempt{
-            .delivery = {.job = news->job.id, .sequence = news->event.sequence},
-            .target = news->target,
+            .delivery =
+                {.job = news->job.id,
+                 .sequence = news->event.sequence,
+                 .endpoint = news->to.endpoint},
+            .target = news->to.target,
             .lane = std::move(*lane),
             .progress = std::move(news),
         };
@@ -297,7 +298,8 @@ Task<> Notifier::Impl::attempt(Attempt attempt) {
 }
 
 Task<> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
-    auto outcome = co_await channel_to(news.target).deliver({news.target, news.job, news.event});
+    const Target& target = news.to.target;
+    auto outcome = co_await channel_to(target).deliver({target, news.job, news.event});
     recorder_.count_progress(outcome);
 }
 
@@ -316,13 +318,14 @@ Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
         outcome = co_await channel_to(attempt.target).deliver(std::move(**message));
     }
     if (outcome.kind != Outcome::Kind::cancelled) {
-        co_await recorder_.record(attempt, std::move(outcome));
+        const RetryWish wish = channel_to(attempt.target).retry_wish(attempt.target);
+        co_await recorder_.record(attempt, std::move(outcome), wish);
     }
 }
 
 void Notifier::Impl::done(const Attempt& attempt) {
-    lanes_->done(attempt.delivery.job, attempt.lane);
-    ended_meanwhile_.insert(attempt.delivery.job);
+    lanes_->done(attempt.delivery.thread(), attempt.lane);
+    ended_meanwhile_.insert(attempt.delivery.thread());
     waker_->request();
 }
 
@@ -345,8 +348,8 @@ void Notifier::start() {
 void Notifier::wake() {
     impl_->wake();
 }
-void Notifier::tell_progress(jobs::Job job, Target target, jobs::Event progress) {
-    impl_->tell_progress({std::move(job), std::move(target), std::move(progress)});
+void Notifier::tell_progress(jobs::Job job, Recipient to, jobs::Event progress) {
+    impl_->tell_progress({std::move(job), std::move(to), std::move(progress)});
 }
 void Notifier::tell_change(const jobs::Event& event) {
     impl_->tell_change(event);

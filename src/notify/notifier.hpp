@@ -1,6 +1,6 @@
-// Tells of jobs what their clients want to hear: at least once, in order per job, with back-off,
-// and without letting a dead receiver delay anybody else; by whichever channel reaches the target.
-// Runs on one executor.
+// Tells of jobs what their clients want to hear: at least once, in order for each receiver of a
+// job, with back-off, and without letting a dead receiver delay anybody else; by whichever channel
+// reaches the target. Runs on one executor.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ public:
     void start();  // on the executor
     void wake();   // any thread: something may be due
     // Any thread. Progress is sent once, the newest only, and not after a later change of the job.
-    void tell_progress(jobs::Job job, Target target, jobs::Event progress);
+    void tell_progress(jobs::Job job, Recipient to, jobs::Event progress);
     // Any thread: this is stored, and the outbox may have it.
     void tell_change(const jobs::Event& event);
     // On the executor: ends attempts in flight; they are repeated after the next start.

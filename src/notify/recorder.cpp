@@ -21,17 +21,6 @@ double random_share() {
            static_cast<double>(std::numeric_limits<std::uint32_t>::max());
 }
 
-// What a target asks of the repetition; nullopt: as the server is set.
-struct RetryWish {
-    std::optional<int> retries_max;
-    std::optional<Millis> first_retry;
-};
-
-RetryWish wish_of(const Target& target) {
-    const auto& webhook = std::get<jobs::Webhook>(target);
-    return {webhook.max_retries, webhook.retry_delay};
-}
-
 }  // namespace
 
 void Recorder::count_progress(const Outcome& outcome) {
@@ -45,11 +34,10 @@ Task<Result<>> Recorder::give_up(Delivery delivery, std::string why) {
     co_return given_up;
 }
 
-Task<> Recorder::record(const Attempt& attempt, Outcome outcome) {
+Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish) {
     const Time now = clock_.now();
     const bool is_too_late = now - attempt.delivery.created_at >= options_.give_up_after;
-    const auto retries_max = wish_of(attempt.target).retries_max;
-    const bool is_last = retries_max && attempt.delivery.attempts >= *retries_max;
+    const bool is_last = wish.retries_max && attempt.delivery.attempts >= *wish.retries_max;
     if (outcome.kind == Outcome::Kind::retry && (is_too_late || is_last)) {
         outcome.kind = Outcome::Kind::give_up;
     }
@@ -58,7 +46,7 @@ Task<> Recorder::record(const Attempt& attempt, Outcome outcome) {
         log::debug("webhook failed", {{"job", attempt.delivery.job}, {"error", outcome.error}});
     }
     for (Millis wait = kStorageWaitFirst;; wait = std::min(wait * 2, kStorageWaitMax)) {
-        auto written = co_await write(attempt, outcome, now);
+        auto written = co_await write(attempt.delivery, outcome, wish, now);
         if (written || written.error().code == Code::not_found) {
             break;
         }
@@ -79,8 +67,7 @@ Task<> Recorder::record(const Attempt& attempt, Outcome outcome) {
     }
 }
 
-Task<Result<>> Recorder::write(Attempt attempt, Outcome outcome, Time now) {
-    Delivery delivery = std::move(attempt.delivery);
+Task<Result<>> Recorder::write(Delivery delivery, Outcome outcome, RetryWish wish, Time now) {
     if (outcome.kind == Outcome::Kind::delivered) {
         return outbox_.delivered(std::move(delivery), now);
     }
@@ -88,7 +75,7 @@ Task<Result<>> Recorder::write(Attempt attempt, Outcome outcome, Time now) {
         return outbox_.give_up(std::move(delivery), now, std::move(outcome.error));
     }
     Millis wait = retry_wait(
-        wish_of(attempt.target).first_retry.value_or(options_.first_retry),
+        wish.first_retry.value_or(options_.first_retry),
         options_.retry_max,
         delivery.attempts,
         random_share()

@@ -17,9 +17,9 @@
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
 #include "net/test_support.hpp"
+#include "notify/channels.hpp"
 #include "notify/notifier.hpp"
 #include "notify/outbox.hpp"
-#include "notify/webhook_channel.hpp"
 
 namespace comfyd::notify::test {
 
@@ -148,9 +148,12 @@ public:
         row.job = change.job;
         row.events.push_back(change.event);
         if (row.spec.webhook->wants(jobs::webhook_event_name(change.event.type))) {
-            row.pending.push_back(
-                {change.job.id, change.event.sequence, 0, change.event.at, change.event.at}
-            );
+            Delivery delivery;
+            delivery.job = change.job.id;
+            delivery.sequence = change.event.sequence;
+            delivery.created_at = delivery.next_attempt_at = change.event.at;
+            delivery.target = *row.spec.webhook;
+            row.pending.push_back(std::move(delivery));
         }
     }
     void forget(const JobId& id) {
@@ -311,9 +314,7 @@ protected:
     }
 
     void start() {
-        Channels channels{
-            std::make_unique<WebhookChannel>(loop_.executor(), clock_, webhook_options_)
-        };
+        auto channels = make_channels(loop_.executor(), clock_, {webhook_options_});
         webhooks_ = std::make_unique<Notifier>(
             loop_.executor(), clock_, ledger_, ledger_, std::move(channels), options_
         );

@@ -1,16 +1,19 @@
-// The outbox table: webhook deliveries, in order per job, made by whichever node claims them.
+// The outbox table: deliveries, in order for each receiver of a job, made by whichever node claims
+// them.
 //
-// Of each job the oldest pending entry alone is due. When that one is put off, so are those behind
-// it, out of the index that a claim reads: a receiver that is down costs nothing to pass over.
-// Ending an entry frees the next.
+// Of each thread the oldest pending entry alone is due. When that one is put off, so are those
+// behind it, out of the index that a claim reads: a receiver that is down costs nothing to pass
+// over. Ending an entry frees the next.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobs/ledger.hpp"
 #include "ledger/postgres/batch.hpp"
+#include "ledger/postgres/telling.hpp"
 #include "notify/outbox.hpp"
 
 namespace comfyd::ledger::postgres {
@@ -22,7 +25,8 @@ inline constexpr Millis kClaim{30'000};
 
 class ClaimDeliveries final : public WriteOf<std::vector<notify::Delivery>> {
 public:
-    ClaimDeliveries(Time now, int limit) : now_(now), limit_(limit) {}
+    ClaimDeliveries(Time now, int limit, const Telling& telling)
+        : now_(now), limit_(limit), telling_(telling) {}
     std::size_t bytes() const override { return 128; }
     bool join(Batch& batch) override;
     void conclude(const Batch& batch) override;
@@ -30,6 +34,7 @@ public:
 private:
     Time now_;
     int limit_;
+    const Telling& telling_;
     std::size_t place_ = 0;
 };
 
@@ -53,7 +58,7 @@ private:
 class EndDelivery final : public NoteDelivery {
 public:
     EndDelivery(notify::Delivery delivery, bool is_delivered, Time now, const std::string& error)
-        : NoteDelivery(delivery, error), is_delivered_(is_delivered), now_(now) {}
+        : NoteDelivery(std::move(delivery), error), is_delivered_(is_delivered), now_(now) {}
 
 protected:
     Statement statement(const Circumstances& at) const override;
@@ -67,7 +72,7 @@ public:
     PostponeDelivery(
         notify::Delivery delivery, Time next_attempt_at, const std::string& error, bool is_attempt
     )
-        : NoteDelivery(delivery, error),
+        : NoteDelivery(std::move(delivery), error),
           next_attempt_at_(next_attempt_at),
           is_attempt_(is_attempt) {}
 
