@@ -23,6 +23,7 @@
 #include "app/gauges.hpp"
 #include "app/job_metrics.hpp"
 #include "app/learned.hpp"
+#include "app/mail_content.hpp"
 #include "app/notifications.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
@@ -76,7 +77,8 @@ public:
           io_(io_thread_count(config_)),
           board_thread_("board"),
           pool_(4),
-          media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)) {}
+          media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)),
+          routing_(routes_of(config_.notify)) {}
 
     ~Impl() { stop(); }
 
@@ -189,7 +191,14 @@ private:
         if (auto set = site_->set_service(*service_); !set) {
             return set;
         }
-        notifier_ = make_notifier(notifier_executor(), clock_, *ledger_, config_, services_);
+        notifier_ = make_notifier(
+            notifier_executor(),
+            clock_,
+            *ledger_,
+            config_,
+            services_,
+            mail_content(services_, *assets_, media_)
+        );
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
         retention.engine_folders = engine_folders(config_, data_);

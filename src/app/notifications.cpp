@@ -14,9 +14,11 @@ std::unique_ptr<notify::Notifier> make_notifier(
     Clock& clock,
     ledger::Storage& ledger,
     const Config& config,
-    const std::unique_ptr<api::Services>& services
+    const std::unique_ptr<api::Services>& services,
+    notify::mail::MailContent mail_content
 ) {
     notify::ChannelOptions channels = channel_options(config);
+    channels.mail_content = std::move(mail_content);
     channels.webhook.own_body = [&services](jobs::Job job, jobs::Event event) {
         return api::runpod::webhook_body(*services, std::move(job), std::move(event));
     };

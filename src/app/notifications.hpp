@@ -7,6 +7,7 @@
 #include "app/config/config.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
+#include "notify/mail/mail_channel.hpp"
 #include "notify/notifier.hpp"
 #include "notify/routing.hpp"
 
@@ -18,7 +19,8 @@ std::unique_ptr<notify::Notifier> make_notifier(
     Clock& clock,
     ledger::Storage& ledger,
     const Config& config,
-    const std::unique_ptr<api::Services>& services
+    const std::unique_ptr<api::Services>& services,
+    notify::mail::MailContent mail_content
 );
 
 // From now on the service tells the notifier what there is to tell.

@@ -1,5 +1,6 @@
-// The port of a way to tell somebody of a job: by HTTP today. A channel sends one message once and
-// says what came of it; order, repetition and patience are the Notifier's, the same for all.
+// The port of a way to tell somebody of a job: by HTTP, by mail, by short message. A channel sends
+// one message once and says what came of it; order, repetition and patience are the Notifier's, the
+// same for all.
 #pragma once
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/task.hpp"
 #include "jobs/job.hpp"
@@ -25,12 +27,14 @@ struct Outcome {
     enum class Kind {
         delivered,
         retry,
-        give_up,  // no later attempt would fare better
+        give_up,    // no later attempt would fare better
+        put_aside,  // until next_at: none was made, or it failed for no fault of the message
         cancelled,
     };
     Kind kind = Kind::retry;
     std::string error{};
     std::optional<Millis> retry_after{};  // the receiver's wish
+    std::optional<Time> next_at{};        // instead of the usual time
 };
 
 // What a target asks of the repetition; nullopt: as the server is set.
@@ -49,6 +53,10 @@ public:
     virtual RetryWish retry_wish(const Target& target) const = 0;
     // The same message has the same content each time.
     virtual Task<Outcome> deliver(Message message) = 0;
+    // How many messages of one lane it can tell in one go, where so many wait.
+    virtual std::size_t together_max(const Target& target) const;
+    // Of each what came of it. By default one after the other.
+    virtual Task<std::vector<Outcome>> deliver_together(std::vector<Message> messages);
     // Lets go of connections that nothing uses. It may be used again.
     virtual void close() = 0;
 };

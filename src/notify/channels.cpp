@@ -6,7 +6,14 @@ namespace comfyd::notify {
 
 Channels make_channels(Executor executor, Clock& clock, ChannelOptions options) {
     auto webhooks = std::make_shared<WebhookChannel>(executor, clock, std::move(options.webhook));
-    return {webhooks, webhooks};
+    return {
+        webhooks,
+        webhooks,
+        std::make_shared<mail::MailChannel>(
+            executor, clock, std::move(options.mail), std::move(options.mail_content)
+        ),
+        std::make_shared<sms::SmsChannel>(executor, clock, std::move(options.sms)),
+    };
 }
 
 }  // namespace comfyd::notify

@@ -35,6 +35,22 @@ std::optional<Attempt> Lanes::take() {
     return attempt;
 }
 
+std::vector<Attempt> Lanes::take_along(const std::string& name, std::size_t count_max) {
+    std::vector<Attempt> along;
+    Lane& lane = lanes_.at(name);
+    while (along.size() < count_max && !lane.waiting.empty()) {
+        along.push_back(std::move(lane.waiting.front()));
+        lane.waiting.pop_front();
+        ++lane.in_flight;
+        ++in_flight_;
+    }
+    if (lane.has_turn && lane.waiting.empty()) {
+        lane.has_turn = false;
+        std::erase(turns_, name);
+    }
+    return along;
+}
+
 void Lanes::done(const Thread& thread, const std::string& name) {
     const auto found = lanes_.find(name);
     COMFYD_ASSERT(found != lanes_.end() && found->second.in_flight > 0);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "notify/channel.hpp"
 #include "notify/outbox.hpp"
@@ -43,6 +44,8 @@ public:
     bool add(Attempt attempt);
     // The next one that may start now; it counts as in flight until done().
     std::optional<Attempt> take();
+    // Further ones of the same lane, at most `count_max`, to go along with one that was taken.
+    std::vector<Attempt> take_along(const std::string& name, std::size_t count_max);
     void done(const Thread& thread, const std::string& name);
 
 private:

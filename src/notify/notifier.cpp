@@ -91,8 +91,11 @@ private:
     Channel& channel_to(const Target& target) const { return *channels_.at(target.index()); }
     void start_attempts();
     Task<> attempt(Attempt attempt);
+    Task<> attempt_together(std::vector<Attempt> attempts);
     Task<> tell_of_progress(const ProgressNews::News& news);
     Task<> tell_of_change(const Attempt& attempt);
+    Task<std::optional<Message>> read_message(const Attempt& attempt);
+    Task<> record(const Attempt& attempt, Outcome outcome);
     void done(const Attempt& attempt);
 
     Executor executor_;
@@ -279,7 +282,14 @@ void Notifier::Impl::take_in_progress() {
 
 void Notifier::Impl::start_attempts() {
     while (auto next = lanes_->take()) {
-        group_->spawn("webhook", attempt(std::move(*next)));
+        const std::size_t max = channel_to(next->target).together_max(next->target);
+        std::vector<Attempt> along = lanes_->take_along(next->lane, max - 1);
+        if (along.empty()) {
+            group_->spawn("webhook", attempt(std::move(*next)));
+        } else {
+            along.push_back(std::move(*next));
+            group_->spawn("digest", attempt_together(std::move(along)));
+        }
     }
 }
 
@@ -297,6 +307,35 @@ Task<> Notifier::Impl::attempt(Attempt attempt) {
     }
 }
 
+Task<> Notifier::Impl::attempt_together(std::vector<Attempt> attempts) {
+    struct Guard {
+        Impl& impl;
+        const std::vector<Attempt>& held;
+        ~Guard() {
+            for (const Attempt& one : held) {
+                impl.done(one);
+            }
+        }
+    } const guard{*this, attempts};
+    std::vector<Message> messages;
+    std::vector<const Attempt*> told;
+    for (const Attempt& attempt : attempts) {
+        auto message = co_await read_message(attempt);
+        if (message) {
+            messages.push_back(std::move(*message));
+            told.push_back(&attempt);
+        }
+    }
+    if (messages.empty()) {
+        co_return;
+    }
+    const Target target = messages.front().to;
+    auto outcomes = co_await channel_to(target).deliver_together(std::move(messages));
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        co_await record(*told[i], std::move(outcomes[i]));
+    }
+}
+
 Task<> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
     const Target& target = news.to.target;
     auto outcome = co_await channel_to(target).deliver({target, news.job, news.event});
@@ -304,6 +343,16 @@ Task<> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
 }
 
 Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
+    auto message = co_await read_message(attempt);
+    if (!message) {
+        co_return;
+    }
+    auto outcome = co_await channel_to(attempt.target).deliver(std::move(*message));
+    co_await record(attempt, std::move(outcome));
+}
+
+// Nullopt: there is nothing to tell, now or ever.
+Task<std::optional<Message>> Notifier::Impl::read_message(const Attempt& attempt) {
     auto message = co_await find_message(ledger_, attempt.delivery, attempt.target);
     if (!message) {
         log::warning(
@@ -311,12 +360,17 @@ Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
             {{"job", attempt.delivery.job}, {"error", message.error().message}}
         );
         co_await sleep_for(kReadAgainWait);
-        co_return;
+        co_return std::nullopt;
     }
-    Outcome outcome{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
-    if (*message) {
-        outcome = co_await channel_to(attempt.target).deliver(std::move(**message));
+    if (!*message) {
+        co_await record(
+            attempt, {.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"}
+        );
     }
+    co_return std::move(*message);
+}
+
+Task<> Notifier::Impl::record(const Attempt& attempt, Outcome outcome) {
     if (outcome.kind != Outcome::Kind::cancelled) {
         const RetryWish wish = channel_to(attempt.target).retry_wish(attempt.target);
         co_await recorder_.record(attempt, std::move(outcome), wish);

@@ -41,7 +41,7 @@ Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish)
     if (outcome.kind == Outcome::Kind::retry && (is_too_late || is_last)) {
         outcome.kind = Outcome::Kind::give_up;
     }
-    if (outcome.kind != Outcome::Kind::delivered) {
+    if (outcome.kind == Outcome::Kind::retry || outcome.kind == Outcome::Kind::give_up) {
         ++failed_attempts_;
         log::debug("webhook failed", {{"job", attempt.delivery.job}, {"error", outcome.error}});
     }
@@ -73,6 +73,14 @@ Task<Result<>> Recorder::write(Delivery delivery, Outcome outcome, RetryWish wis
     }
     if (outcome.kind == Outcome::Kind::give_up) {
         return outbox_.give_up(std::move(delivery), now, std::move(outcome.error));
+    }
+    if (outcome.kind == Outcome::Kind::put_aside) {
+        return outbox_.put_aside(
+            std::move(delivery), outcome.next_at.value_or(now), std::move(outcome.error)
+        );
+    }
+    if (outcome.next_at) {
+        return outbox_.retry_at(std::move(delivery), *outcome.next_at, std::move(outcome.error));
     }
     Millis wait = retry_wait(
         wish.first_retry.value_or(options_.first_retry),

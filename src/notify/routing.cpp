@@ -31,7 +31,10 @@ std::vector<Recipient> Routes::of(const jobs::Job& job, const jobs::Event& event
     const auto look = [&](const std::vector<Route>& routes) {
         const std::string name = jobs::webhook_event_name(event.type);
         for (const Route& route : routes) {
-            if (jobs::Webhook::is_wanted(name, route.events) && concerns(route, job) &&
+            // Several rules may name the same one.
+            const bool is_found =
+                std::ranges::find(found, route.to.endpoint, &Recipient::endpoint) != found.end();
+            if (!is_found && jobs::Webhook::is_wanted(name, route.events) && concerns(route, job) &&
                 is_long_enough(route, job)) {
                 found.push_back(route.to);
             }

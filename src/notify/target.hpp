@@ -20,7 +20,18 @@ struct EndpointTarget {
     EndpointId id;
 };
 
-using Target = std::variant<jobs::Webhook, EndpointTarget>;
+// By a channel of the operator's, under the name that it has there; how it sends is as it is set
+// when it does.
+struct MailTarget {
+    std::string channel;
+    std::string address;
+};
+struct SmsTarget {
+    std::string channel;
+    std::string number;
+};
+
+using Target = std::variant<jobs::Webhook, EndpointTarget, MailTarget, SmsTarget>;
 
 // With all that it takes to reach it, secrets included.
 std::string encode_target(const Target& target);

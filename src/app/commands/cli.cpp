@@ -15,6 +15,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/run_command.hpp"
 #include "app/commands/simulate_command.hpp"
@@ -161,6 +162,17 @@ int print_config(const ServeFlags& flags) {
     return kExitOk;
 }
 
+int test_channel(const ServeFlags& flags, const NotifyTestFlags& wanted) {
+    auto config = flags.load();
+    if (!config) {
+        return complain(config.error());
+    }
+    if (auto checked = check_config(*config); !checked) {
+        return complain(checked.error());
+    }
+    return run_notify_test(*config, wanted);
+}
+
 // What to say when the first word is no command; empty: it is one, or there is none.
 std::string unknown_command(const CLI::App& program, int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
@@ -270,6 +282,15 @@ int run_command_line(int argc, char** argv) {
         "engine", "Serve model-free nodes as a ComfyUI server of its own, without a queue on disk"
     );
     add_engine_flags(*engine_command, engine_flags);
+    ServeFlags notify_flags;
+    NotifyTestFlags notify_test_flags;
+    CLI::App* notify_command =
+        program.add_subcommand("notify", "Mails and short messages that tell of jobs");
+    notify_command->require_subcommand(1);
+    CLI::App* notify_test_command =
+        notify_command->add_subcommand("test", "Send a sample by a channel of the configuration");
+    add_notify_test_flags(*notify_test_command, notify_test_flags);
+    notify_flags.add_to(*notify_test_command);
     PictureFlags picture_flags;
     CLI::App* picture_command = program.add_subcommand("picture");
     add_picture_flags(*picture_command, picture_flags);
@@ -344,6 +365,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);
+    }
+    if (notify_test_command->parsed()) {
+        return test_channel(notify_flags, notify_test_flags);
     }
     if (picture_command->parsed()) {
         return run_picture(picture_flags);

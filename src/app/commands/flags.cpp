@@ -9,6 +9,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/validate_command.hpp"
@@ -116,12 +117,21 @@ void add_ledger_restored_flags(CLI::App& command, LedgerRestoredFlags& flags) {
         ->required();
 }
 
+void add_notify_test_flags(CLI::App& command, NotifyTestFlags& flags) {
+    command.add_option("--channel", flags.channel, "A name of notify.channels")
+        ->type_name("NAME")
+        ->required();
+    command.add_option("--to", flags.to, "An address or a number (default: whom the rules name)")
+        ->type_name("RECIPIENT");
+}
+
 void add_picture_flags(CLI::App& command, PictureFlags& flags) {
     command.group("");  // ours alone
     command.add_option("--supervisor", flags.supervisor)->required();
     command.add_option("--channel", flags.channel);
     command.add_option("--format", flags.format);
     command.add_option("--quality", flags.quality);
+    command.add_option("--longest-side", flags.longest_side);
     command.add_option("--mask-at", flags.mask_at);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/config/notify_config.hpp"
 #include "auth/authenticator.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -86,6 +87,7 @@ struct Config {
     int webhooks_timeout_s = 15;
     int webhooks_first_retry_ms = 1000;
     int webhooks_give_up_h = 24;
+    NotifyConfig notify{};  // whom the operator wants to be told
 
     bool scheduler_classify = true;
     int scheduler_merge_max = 8;

@@ -90,6 +90,8 @@ notify::ChannelOptions channel_options(const Config& config) {
     options.webhook.allow_private_addresses = config.webhooks_allow_private;
     options.webhook.ca_file = config.webhooks_ca_file;
     options.webhook.attempt_timeout = std::chrono::seconds(config.webhooks_timeout_s);
+    options.mail = mail_senders(config.notify);
+    options.sms = sms_senders(config.notify);
     return options;
 }
 

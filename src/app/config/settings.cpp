@@ -398,7 +398,7 @@ Result<> set_list(Config& config, std::string_view key, const std::string& value
                 return added;
             }
         }
-    } else if (key == "tenants" || key == "models") {
+    } else if (key == "tenants" || key == "models" || key.starts_with("notify.")) {
         return invalid("'" + std::string(key) + "' can be set in the configuration file alone");
     } else {
         config.cors_origins = split_commas(value);
