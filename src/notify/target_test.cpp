@@ -26,6 +26,15 @@ TEST(Target, EveryKindComesBackAsItWas) {
     const auto found = decode_target(encode_target(endpoint));
     ASSERT_TRUE(found);
     EXPECT_EQ(std::get<EndpointTarget>(*found).id, endpoint.id);
+
+    const auto mail = decode_target(encode_target(MailTarget{"ops", "a@example.com"}));
+    ASSERT_TRUE(mail);
+    EXPECT_EQ(std::get<MailTarget>(*mail).channel, "ops");
+    EXPECT_EQ(std::get<MailTarget>(*mail).address, "a@example.com");
+    const auto sms = decode_target(encode_target(SmsTarget{"pager", "+4912345678"}));
+    ASSERT_TRUE(sms);
+    EXPECT_EQ(std::get<SmsTarget>(*sms).channel, "pager");
+    EXPECT_EQ(std::get<SmsTarget>(*sms).number, "+4912345678");
 }
 
 TEST(Target, WhatIsNoneIsSaidSo) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -128,6 +129,12 @@ public:
         std::string error;
     };
 
+    // Whom a delivery goes to that a job's webhook stands for: the webhook, unless a test wants
+    // another kind.
+    std::function<Target(const jobs::Webhook&)> targets = [](const jobs::Webhook& webhook) {
+        return Target(webhook);
+    };
+
     void fail_reads(int count) { failing_reads_ = count; }
     void fail_job_reads(int count) { failing_job_reads_ = count; }
     void fail_writes(int count) { failing_writes_ = count; }
@@ -152,7 +159,7 @@ public:
             delivery.job = change.job.id;
             delivery.sequence = change.event.sequence;
             delivery.created_at = delivery.next_attempt_at = change.event.at;
-            delivery.target = *row.spec.webhook;
+            delivery.target = targets(*row.spec.webhook);
             row.pending.push_back(std::move(delivery));
         }
     }
