@@ -13,13 +13,13 @@ namespace {
 constexpr std::size_t kAddressMax = 254;
 constexpr std::size_t kLocalPartMax = 64;
 constexpr std::size_t kLabelMax = 63;
+constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.";  // of a local part
 
 bool is_letter_or_digit(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 bool is_local_part(std::string_view text) {
-    constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.";
     return !text.empty() && text.size() <= kLocalPartMax && text.front() != '.' &&
            text.back() != '.' && text.find("..") == std::string_view::npos &&
            std::ranges::all_of(text, [](char c) {
