@@ -6,8 +6,10 @@ namespace comfyd::notify {
 
 Restraint::Restraint(Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
 
-void Restraint::pause(Millis time) {
+bool Restraint::pause(Millis time) {
+    const bool is_new = !is_paused();
     paused_until_ = clock_.now() + time;
+    return is_new;
 }
 
 std::optional<Millis> Restraint::take(const std::string& recipient) {

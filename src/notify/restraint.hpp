@@ -27,7 +27,8 @@ public:
 
     // Nullopt: it may be sent now, and is counted. Else: not before this time has passed.
     std::optional<Millis> take(const std::string& recipient);
-    void pause(Millis time);
+    // True when it was not paused before.
+    bool pause(Millis time);
     bool is_paused() const { return clock_.now() < paused_until_; }
 
 private:

@@ -65,7 +65,8 @@ TEST(Restraint, ThoseThatWaitDoNotComeBackAllAtOnce) {
 TEST(Restraint, APauseHoldsAllUntilItEnds) {
     ManualClock clock;
     Restraint restraint(clock, {});
-    restraint.pause(minutes(5));
+    EXPECT_TRUE(restraint.pause(minutes(5)));
+    EXPECT_FALSE(restraint.pause(minutes(5))) << "once is enough to be told of it";
     EXPECT_TRUE(restraint.is_paused());
     clock.advance(minutes(2));
     EXPECT_EQ(restraint.take("a"), Millis(minutes(3)));

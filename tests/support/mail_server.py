@@ -50,7 +50,8 @@ def read(envelope, server):
     lines = raw.split(b"\r\n")
 
     def text_of(kind):
-        return next((part.get_content() for part in parts if part.get_content_type() == kind), None)
+        text = next((part.get_content() for part in parts if part.get_content_type() == kind), None)
+        return text and text.replace("\r\n", "\n")
 
     picture = next((part for part in parts if part.get_content_type() == "image/jpeg"), None)
     return {

@@ -166,12 +166,13 @@ Outcome MailChannel::Sender::judge(Verdict verdict, bool is_digest) {
         case Verdict::Kind::cancelled:
             return {.kind = Outcome::Kind::cancelled};
         case Verdict::Kind::not_admitted:
-            restraint_.pause(kPause);
-            log::error(
-                "a channel is paused: nothing can be sent by it until its settings or its server "
-                "change",
-                {{"channel", name_}, {"error", verdict.reason}}
-            );
+            if (restraint_.pause(kPause)) {
+                log::error(
+                    "a channel is paused: nothing can be sent by it until its settings or its "
+                    "server change",
+                    {{"channel", name_}, {"error", verdict.reason}}
+                );
+            }
             return {
                 .kind = Outcome::Kind::put_aside,
                 .error = std::move(verdict.reason),

@@ -8,6 +8,7 @@
 #include "base/crypto.hpp"
 #include "net/test_support.hpp"
 #include "notify/channels.hpp"
+#include "notify/mail/mime.hpp"
 #include "notify/test_support.hpp"
 #include "support/mail_server.hpp"
 

@@ -6,6 +6,9 @@
 
 #include <random>
 
+#include <boost/asio/ip/tcp.hpp>
+
+#include "base/crypto.hpp"
 #include "net/test_support.hpp"
 #include "notify/mail/mime.hpp"
 #include "notify/test_support.hpp"
@@ -87,7 +90,7 @@ TEST_F(SmtpClientTest, AMailArrivesAsItWasMeant) {
     EXPECT_EQ(got.header("Subject"), mail.subject);
     EXPECT_THAT(got.header("From"), testing::HasSubstr("comfyd@example.com"));
     EXPECT_THAT(got.header("From"), testing::HasSubstr("Nachrichten"));
-    EXPECT_EQ(got.header("To"), "<ops@example.com>");
+    EXPECT_EQ(got.header("To"), "ops@example.com");
     EXPECT_EQ(got.header("Message-ID"), "<comfyd.1@example.com>");
     EXPECT_EQ(got.header("Date"), "Wed, 18 Nov 2026 01:41:14 +0000");
     EXPECT_EQ(got.header("Auto-Submitted"), "auto-generated");

@@ -84,13 +84,14 @@ Task<Outcome> SmsChannel::Sender::send(Message message) {
     const Sms sms{to.number, cut(text_of(story), options_.segments_max)};
     auto outcome = co_await post(key_of(message, to), make_request(options_.gateway, sms));
     if (outcome.kind == Outcome::Kind::put_aside) {
-        restraint_.pause(kPause);
         outcome.next_at = clock_.now() + kPause;
-        log::error(
-            "a channel is paused: nothing can be sent by it until its settings or its gateway "
-            "change",
-            {{"channel", name_}, {"error", outcome.error}}
-        );
+        if (restraint_.pause(kPause)) {
+            log::error(
+                "a channel is paused: nothing can be sent by it until its settings or its gateway "
+                "change",
+                {{"channel", name_}, {"error", outcome.error}}
+            );
+        }
     }
     co_return outcome;
 }
