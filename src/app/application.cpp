@@ -15,6 +15,7 @@
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
+#include "api/webhook_services.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
@@ -41,6 +42,7 @@
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
+#include "notify/endpoint_book.hpp"
 #include "notify/notifier.hpp"
 #include "notify/routing.hpp"
 #include "observe/metrics.hpp"
@@ -135,6 +137,7 @@ public:
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
         wait_for(notifier_executor(), notifier_->stop());
+        wait_for(notifier_executor(), endpoints_->stop());
         wait_for(board_thread_.executor(), board_->stop());
         io_.stop();
         board_thread_.stop();
@@ -191,11 +194,14 @@ private:
         if (auto set = site_->set_service(*service_); !set) {
             return set;
         }
+        endpoints_ =
+            std::make_unique<notify::EndpointBook>(notifier_executor(), clock_, *ledger_, routing_);
         notifier_ = make_notifier(
             notifier_executor(),
             clock_,
             *ledger_,
             config_,
+            *endpoints_,
             services_,
             mail_content(services_, *assets_, media_)
         );
@@ -250,6 +256,9 @@ private:
         if (ClusterNode* node = site_->node()) {
             services_->describe_cluster = [node] { return node->describe(); };
         }
+        services_->webhooks = std::make_shared<const api::WebhookServices>(
+            api::WebhookServices{*endpoints_, *ledger_, *notifier_}
+        );
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_stream_tickets(*router_, *services_);
@@ -259,6 +268,7 @@ private:
         api::add_comfyui_execute(*router_, *services_);
         api::add_tasks(*router_, *services_);
         api::add_runpod(*router_, *services_);
+        api::add_webhooks(*router_, *services_);
         board_ = api::add_native(
             *router_,
             *services_,
@@ -284,12 +294,18 @@ private:
     }
 
     Task<Result<>> bring_up() {
+        // Before the first change of a job: who is told of it is known then.
+        auto known = co_await endpoints_->refresh();
+        if (!known) {
+            co_return fail(std::move(known.error()));
+        }
         co_await learned_->start();
         auto opened = co_await site_->open(*learned_);
         if (!opened) {
             co_return fail(std::move(opened.error()));
         }
         boost::asio::post(notifier_executor(), [this] {
+            endpoints_->start();
             notifier_->start();
             notifier_->wake();
         });
@@ -355,6 +371,7 @@ private:
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
+    std::unique_ptr<notify::EndpointBook> endpoints_;
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;

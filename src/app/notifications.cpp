@@ -14,6 +14,7 @@ std::unique_ptr<notify::Notifier> make_notifier(
     Clock& clock,
     ledger::Storage& ledger,
     const Config& config,
+    notify::EndpointBook& endpoints,
     const std::unique_ptr<api::Services>& services,
     notify::mail::MailContent mail_content
 ) {
@@ -27,13 +28,20 @@ std::unique_ptr<notify::Notifier> make_notifier(
             namespace shown = api::execution;
             return shown::encode_result(outputs, shown::links_at(*services, job, at));
         };
+    channels.webhook.find_endpoint = [&endpoints](notify::EndpointId id) {
+        return endpoints.find(id);
+    };
+    notify::NotifierOptions options = notifier_options(config);
+    options.disable_endpoint = [&endpoints](notify::EndpointId id, std::string why) {
+        return endpoints.disable(id, std::move(why));
+    };
     return std::make_unique<notify::Notifier>(
         executor,
         clock,
         ledger,
         ledger,
         notify::make_channels(executor, clock, std::move(channels)),
-        notifier_options(config)
+        std::move(options)
     );
 }
 

@@ -7,6 +7,7 @@
 #include "app/config/config.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
+#include "notify/endpoint_book.hpp"
 #include "notify/mail/mail_channel.hpp"
 #include "notify/notifier.hpp"
 #include "notify/routing.hpp"
@@ -19,6 +20,7 @@ std::unique_ptr<notify::Notifier> make_notifier(
     Clock& clock,
     ledger::Storage& ledger,
     const Config& config,
+    notify::EndpointBook& endpoints,
     const std::unique_ptr<api::Services>& services,
     notify::mail::MailContent mail_content
 );

@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
+#include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
 #include "notify/lanes.hpp"
@@ -78,8 +79,17 @@ public:
         news_.drop(event.job, event.sequence);
         wake();
     }
+    Task<Outcome> try_once(Message message) {
+        Channel& channel = channel_to(message.to);
+        return await_on(executor_, channel.deliver(std::move(message)));
+    }
     Task<> stop();
-    NotifierCounters counters() const { return recorder_.counters(); }
+    NotifierCounters counters() const {
+        NotifierCounters counters = recorder_.counters();
+        counters.in_flight = in_flight_;
+        counters.resting = resting_;
+        return counters;
+    }
 
 private:
     Task<> run();
@@ -92,11 +102,13 @@ private:
     void start_attempts();
     Task<> attempt(Attempt attempt);
     Task<> attempt_together(std::vector<Attempt> attempts);
-    Task<> tell_of_progress(const ProgressNews::News& news);
-    Task<> tell_of_change(const Attempt& attempt);
+    static Lanes::Ended ended_by(Outcome::Kind kind);
+    Task<Lanes::Ended> tell_of_progress(const ProgressNews::News& news);
+    Task<Lanes::Ended> tell_of_change(const Attempt& attempt);
     Task<std::optional<Message>> read_message(const Attempt& attempt);
-    Task<> record(const Attempt& attempt, Outcome outcome);
-    void done(const Attempt& attempt);
+    Task<> record(const Attempt& attempt, Outcome outcome, Millis took);
+    Task<> leave_alone(const Attempt& attempt, std::string why);
+    void done(const Attempt& attempt, Lanes::Ended ended);
 
     Executor executor_;
     Clock& clock_;
@@ -107,6 +119,8 @@ private:
     Recorder recorder_;
     std::shared_ptr<Waker> waker_;  // shared with posted wake-ups
     ProgressNews news_;
+    std::atomic<std::uint64_t> in_flight_{0};
+    std::atomic<std::uint64_t> resting_{0};
 
     // From start() to stop().
     std::optional<TaskGroup> group_;
@@ -122,6 +136,9 @@ void Notifier::Impl::start() {
         .in_flight_max = options_.in_flight_max,
         .in_flight_per_lane_max = options_.in_flight_per_lane_max,
         .waiting_per_lane_max = kWaitingPerLaneMax,
+        .failures_before_rest = options_.failures_before_rest,
+        .rest_first = options_.first_retry,
+        .rest_max = options_.rest_max,
     });
     group_.emplace(executor_);
     group_->spawn("webhooks", run());
@@ -193,7 +210,9 @@ Task<Result<Millis>> Notifier::Impl::look() {
     if (!next) {
         co_return fail(std::move(next.error()));
     }
-    co_return std::min(next_look(*next), next_look(news_.next_due()));
+    const Millis until_news = next_look(news_.next_due());
+    const Millis until_rested = next_look(lanes_->next_rested());
+    co_return std::min({next_look(*next), until_news, until_rested});
 }
 
 Millis Notifier::Impl::next_look(std::optional<Time> next_due) const {
@@ -281,9 +300,10 @@ void Notifier::Impl::take_in_progress() {
 }
 
 void Notifier::Impl::start_attempts() {
-    while (auto next = lanes_->take()) {
+    while (auto next = lanes_->take(clock_.now())) {
         const std::size_t max = channel_to(next->target).together_max(next->target);
         std::vector<Attempt> along = lanes_->take_along(next->lane, max - 1);
+        in_flight_ += 1 + along.size();
         if (along.empty()) {
             group_->spawn("webhook", attempt(std::move(*next)));
         } else {
@@ -291,6 +311,7 @@ void Notifier::Impl::start_attempts() {
             group_->spawn("digest", attempt_together(std::move(along)));
         }
     }
+    resting_ = lanes_->resting(clock_.now());
 }
 
 Task<> Notifier::Impl::attempt(Attempt attempt) {
@@ -298,12 +319,13 @@ Task<> Notifier::Impl::attempt(Attempt attempt) {
     struct Guard {
         Impl& impl;
         const Attempt& held;
-        ~Guard() { impl.done(held); }
-    } const guard{*this, attempt};
+        Lanes::Ended ended = Lanes::Ended::unknown;
+        ~Guard() { impl.done(held, ended); }
+    } guard{*this, attempt};
     if (attempt.progress) {
-        co_await tell_of_progress(*attempt.progress);
+        guard.ended = co_await tell_of_progress(*attempt.progress);
     } else {
-        co_await tell_of_change(attempt);
+        guard.ended = co_await tell_of_change(attempt);
     }
 }
 
@@ -311,12 +333,13 @@ Task<> Notifier::Impl::attempt_together(std::vector<Attempt> attempts) {
     struct Guard {
         Impl& impl;
         const std::vector<Attempt>& held;
+        Lanes::Ended ended = Lanes::Ended::unknown;
         ~Guard() {
             for (const Attempt& one : held) {
-                impl.done(one);
+                impl.done(one, ended);
             }
         }
-    } const guard{*this, attempts};
+    } guard{*this, attempts};
     std::vector<Message> messages;
     std::vector<const Attempt*> told;
     for (const Attempt& attempt : attempts) {
@@ -330,25 +353,43 @@ Task<> Notifier::Impl::attempt_together(std::vector<Attempt> attempts) {
         co_return;
     }
     const Target target = messages.front().to;
+    const Time begun = clock_.now();
     auto outcomes = co_await channel_to(target).deliver_together(std::move(messages));
+    guard.ended = ended_by(outcomes.front().kind);
+    const Millis took = clock_.now() - begun;
     for (std::size_t i = 0; i < told.size(); ++i) {
-        co_await record(*told[i], std::move(outcomes[i]));
+        co_await record(*told[i], std::move(outcomes[i]), took);
     }
 }
 
-Task<> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
+Lanes::Ended Notifier::Impl::ended_by(Outcome::Kind kind) {
+    switch (kind) {
+        case Outcome::Kind::delivered:
+            return Lanes::Ended::served;
+        case Outcome::Kind::retry:
+            return Lanes::Ended::failed;
+        default:
+            return Lanes::Ended::unknown;
+    }
+}
+
+Task<Lanes::Ended> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
     const Target& target = news.to.target;
     auto outcome = co_await channel_to(target).deliver({target, news.job, news.event});
     recorder_.count_progress(outcome);
+    co_return ended_by(outcome.kind);
 }
 
-Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
+Task<Lanes::Ended> Notifier::Impl::tell_of_change(const Attempt& attempt) {
     auto message = co_await read_message(attempt);
     if (!message) {
-        co_return;
+        co_return Lanes::Ended::unknown;
     }
+    const Time begun = clock_.now();
     auto outcome = co_await channel_to(attempt.target).deliver(std::move(*message));
-    co_await record(attempt, std::move(outcome));
+    const Lanes::Ended ended = ended_by(outcome.kind);
+    co_await record(attempt, std::move(outcome), clock_.now() - begun);
+    co_return ended;
 }
 
 // Nullopt: there is nothing to tell, now or ever.
@@ -363,23 +404,47 @@ Task<std::optional<Message>> Notifier::Impl::read_message(const Attempt& attempt
         co_return std::nullopt;
     }
     if (!*message) {
-        co_await record(
-            attempt, {.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"}
-        );
+        Outcome gone{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
+        co_await record(attempt, std::move(gone), Millis(0));
     }
     co_return std::move(*message);
 }
 
-Task<> Notifier::Impl::record(const Attempt& attempt, Outcome outcome) {
-    if (outcome.kind != Outcome::Kind::cancelled) {
-        const RetryWish wish = channel_to(attempt.target).retry_wish(attempt.target);
-        co_await recorder_.record(attempt, std::move(outcome), wish);
+Task<> Notifier::Impl::record(const Attempt& attempt, Outcome outcome, Millis took) {
+    if (outcome.kind == Outcome::Kind::cancelled) {
+        co_return;
+    }
+    const bool is_gone = outcome.is_gone;
+    const std::string why = outcome.error;
+    const RetryWish wish = channel_to(attempt.target).retry_wish(attempt.target);
+    co_await recorder_.record(attempt, std::move(outcome), wish, took);
+    if (is_gone) {
+        co_await leave_alone(attempt, why);
     }
 }
 
-void Notifier::Impl::done(const Attempt& attempt) {
-    lanes_->done(attempt.delivery.thread(), attempt.lane);
+// What waits for it becomes dead letters with that reason.
+Task<> Notifier::Impl::leave_alone(const Attempt& attempt, std::string why) {
+    const auto* endpoint = std::get_if<EndpointTarget>(&attempt.target);
+    if (endpoint == nullptr || !options_.disable_endpoint) {
+        co_return;
+    }
+    auto disabled = co_await options_.disable_endpoint(endpoint->id, why);
+    if (!disabled) {
+        log::warning(
+            "cannot disable an endpoint of webhooks",
+            {{"endpoint", endpoint->id}, {"error", disabled.error().message}}
+        );
+        co_return;  // the next delivery is told the same
+    }
+    log::info("endpoint of webhooks disabled", {{"endpoint", endpoint->id}, {"reason", why}});
+    co_await recorder_.give_up_waiting(attempt.delivery.endpoint, why);
+}
+
+void Notifier::Impl::done(const Attempt& attempt, Lanes::Ended ended) {
+    lanes_->done(attempt.delivery.thread(), attempt.lane, ended, clock_.now());
     ended_meanwhile_.insert(attempt.delivery.thread());
+    --in_flight_;
     waker_->request();
 }
 
@@ -407,6 +472,9 @@ void Notifier::tell_progress(jobs::Job job, Recipient to, jobs::Event progress) 
 }
 void Notifier::tell_change(const jobs::Event& event) {
     impl_->tell_change(event);
+}
+Task<Outcome> Notifier::try_once(Message message) {
+    return impl_->try_once(std::move(message));
 }
 Task<> Notifier::stop() {
     return impl_->stop();

@@ -6,6 +6,7 @@
 #include <compare>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/task.hpp"
@@ -22,6 +23,18 @@ struct Thread {
     friend auto operator<=>(const Thread&, const Thread&) = default;
 };
 
+// What came of an attempt, for whoever looks into it later.
+struct AttemptNote {
+    Time at{};
+    int status = 0;  // of HTTP; 0: no answer came, or the channel has none
+    Millis took{0};
+    std::string error{};  // empty: it was delivered
+};
+using AttemptLog = std::vector<AttemptNote>;  // the latest, in order
+inline constexpr std::size_t kAttemptLogMax = 10;
+std::string encode_log(const AttemptLog& log);
+AttemptLog decode_log(std::string_view text);  // empty where it cannot be read
+
 struct Delivery {
     JobId job;
     std::uint64_t sequence = 0;  // of the event
@@ -30,6 +43,7 @@ struct Delivery {
     Time created_at{};
     Time next_attempt_at{};
     std::optional<Target> target{};  // nullopt: what is stored of it cannot be read
+    AttemptLog log{};                // is stored with whatever is noted of the delivery
 
     Thread thread() const { return {job, endpoint}; }
 };
@@ -47,6 +61,10 @@ public:
     // The same without an attempt.
     virtual Task<Result<>> put_aside(Delivery delivery, Time next_attempt_at, std::string why) = 0;
     virtual Task<Result<>> give_up(Delivery delivery, Time now, std::string error) = 0;
+    // All that wait for the receiver of this name, of any job; no more than `limit`. How many.
+    virtual Task<Result<int>> give_up_waiting(
+        std::string endpoint, Time now, std::string why, int limit
+    ) = 0;
 
     struct Counts {
         std::uint64_t pending = 0;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Millis kStorageWaitFirst{100};
 constexpr Millis kStorageWaitMax{10'000};
+constexpr int kGiveUpAtOnce = 500;
 
 double random_share() {
     std::uint32_t bits = 0;
@@ -34,7 +35,18 @@ Task<Result<>> Recorder::give_up(Delivery delivery, std::string why) {
     co_return given_up;
 }
 
-Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish) {
+Task<> Recorder::give_up_waiting(std::string endpoint, std::string why) {
+    for (int given_up = kGiveUpAtOnce; given_up == kGiveUpAtOnce;) {
+        auto done = co_await outbox_.give_up_waiting(endpoint, clock_.now(), why, kGiveUpAtOnce);
+        if (!done) {
+            co_return;  // they are given up one by one when they are due
+        }
+        given_up = *done;
+        dead_ += static_cast<std::uint64_t>(given_up);
+    }
+}
+
+Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish, Millis took) {
     const Time now = clock_.now();
     const bool is_too_late = now - attempt.delivery.created_at >= options_.give_up_after;
     const bool is_last = wish.retries_max && attempt.delivery.attempts >= *wish.retries_max;
@@ -45,8 +57,12 @@ Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish)
         ++failed_attempts_;
         log::debug("webhook failed", {{"job", attempt.delivery.job}, {"error", outcome.error}});
     }
+    Delivery noted = attempt.delivery;
+    if (outcome.kind != Outcome::Kind::put_aside) {
+        noted.log.push_back({now, outcome.status, took, outcome.error});
+    }
     for (Millis wait = kStorageWaitFirst;; wait = std::min(wait * 2, kStorageWaitMax)) {
-        auto written = co_await write(attempt.delivery, outcome, wish, now);
+        auto written = co_await write(noted, outcome, wish, now);
         if (written || written.error().code == Code::not_found) {
             break;
         }

@@ -159,9 +159,16 @@ public:
             delivery.job = change.job.id;
             delivery.sequence = change.event.sequence;
             delivery.created_at = delivery.next_attempt_at = change.event.at;
-            delivery.target = targets(*row.spec.webhook);
+            delivery.endpoint = row.endpoint;
+            delivery.target = row.target ? *row.target : targets(*row.spec.webhook);
             row.pending.push_back(std::move(delivery));
         }
+    }
+    // Later deliveries of the job go there.
+    void redirect(const JobId& id, std::string endpoint, Target target) {
+        const std::lock_guard lock(mutex_);
+        rows_.at(id).endpoint = std::move(endpoint);
+        rows_.at(id).target = std::move(target);
     }
     void forget(const JobId& id) {
         const std::lock_guard lock(mutex_);
@@ -238,6 +245,22 @@ public:
         co_return write({"give_up", delivery, now, std::move(error)});
     }
 
+    Task<Result<int>> give_up_waiting(std::string endpoint, Time now, std::string why, int limit)
+        override {
+        const std::lock_guard lock(mutex_);
+        int count = 0;
+        for (auto& [id, row] : rows_) {
+            while (!row.pending.empty() && row.pending.front().endpoint == endpoint && count < limit
+            ) {
+                writes_.push_back({"give_up", row.pending.front(), now, why});
+                row.pending.pop_front();
+                ++count;
+            }
+        }
+        changed_.notify_all();
+        co_return count;
+    }
+
     // What notify has no use for.
     Task<Result<jobs::Accepted>> accept(jobs::NewJob) override { co_return broken(); }
     Task<Result<jobs::Accepted>> find_key(std::string, std::string) override { co_return broken(); }
@@ -264,6 +287,8 @@ private:
         jobs::Spec spec;
         std::vector<jobs::Event> events;
         std::deque<Delivery> pending;
+        std::string endpoint;
+        std::optional<Target> target;
         bool is_forgotten = false;
     };
 

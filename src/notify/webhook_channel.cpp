@@ -24,11 +24,16 @@ net::ClientOptions client_options(const WebhookOptions& options) {
 // 2xx is delivered, 410 ends it, anything else is tried again.
 Outcome judge(const net::ClientResponse& response, Time now) {
     if (response.status >= 200 && response.status < 300) {
-        return {.kind = Outcome::Kind::delivered};
+        return {.kind = Outcome::Kind::delivered, .status = response.status};
     }
     std::string text = "the receiver answered HTTP " + std::to_string(response.status);
     if (response.status == 410) {
-        return {.kind = Outcome::Kind::give_up, .error = text + ": it wants no more"};
+        return {
+            .kind = Outcome::Kind::give_up,
+            .error = text + ": it wants no more",
+            .status = response.status,
+            .is_gone = true,
+        };
     }
     if (response.status >= 300 && response.status < 400) {
         text += ": redirects are not followed";
@@ -37,6 +42,7 @@ Outcome judge(const net::ClientResponse& response, Time now) {
         .kind = Outcome::Kind::retry,
         .error = std::move(text),
         .retry_after = parse_retry_after(response.headers.get("Retry-After"), now),
+        .status = response.status,
     };
 }
 
@@ -151,7 +157,9 @@ Task<Outcome> WebhookChannel::post(net::ClientRequest request) {
     };
     auto response = co_await client_.download(std::move(request), std::move(sink));
     if (is_accepted) {
-        co_return Outcome{.kind = Outcome::Kind::delivered};
+        co_return Outcome{
+            .kind = Outcome::Kind::delivered, .status = response ? response->status : 200
+        };
     }
     co_return response ? judge(*response, clock_.now()) : judge(response.error());
 }

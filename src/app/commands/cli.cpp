@@ -21,6 +21,7 @@
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/stop_signals.hpp"
 #include "app/commands/validate_command.hpp"
+#include "app/commands/webhooks_command.hpp"
 #include "app/config/config.hpp"
 #include "app/config/edit_distance.hpp"
 #include "base/log.hpp"
@@ -310,6 +311,12 @@ int run_command_line(int argc, char** argv) {
         program.add_subcommand("cluster", "Show which nodes are one service, and who leads");
     add_cluster_flags(*cluster_command, cluster_flags);
 
+    WebhooksFlags webhooks_flags;
+    CLI::App* webhooks_command = program.add_subcommand(
+        "webhooks", "Show endpoints and deliveries; send dead letters again or throw them away"
+    );
+    add_webhooks_flags(*webhooks_command, webhooks_flags);
+
     LedgerCopyFlags ledger_copy_flags;
     CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
     ledger_command->require_subcommand(1);
@@ -350,6 +357,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (cluster_command->parsed()) {
         return run_cluster(std::move(cluster_flags));
+    }
+    if (webhooks_command->parsed()) {
+        return run_webhooks(std::move(webhooks_flags));
     }
     if (explain_command->parsed()) {
         return run_explain(std::move(explain_flags));

@@ -83,6 +83,7 @@ struct Config {
     int idle_timeout_s = 75;
 
     bool webhooks_allow_private = false;
+    bool webhooks_allow_unverified_tls = false;
     std::string webhooks_ca_file;
     int webhooks_timeout_s = 15;
     int webhooks_first_retry_ms = 1000;

@@ -145,6 +145,12 @@ std::vector<Setting> running_settings() {
             "Deliver webhooks to loopback and private networks.",
             &Config::webhooks_allow_private
         ),
+        flag(
+            "webhooks.allow_unverified_tls",
+            "Clients may have their webhooks delivered to servers whose certificate nobody vouches "
+            "for.",
+            &Config::webhooks_allow_unverified_tls
+        ),
         text(
             "webhooks.ca_file",
             "PEM file with further certificate authorities for webhooks.",

@@ -24,10 +24,10 @@ constexpr char kClaimDue[] =
     "LEFT JOIN outbox_targets t ON t.job = c.job AND t.endpoint = c.endpoint "
     "WHERE o.job = c.job AND o.endpoint = c.endpoint AND o.sequence = c.sequence "
     "RETURNING o.job, o.endpoint, o.sequence, o.attempts, o.created_at, c.next_attempt_at, "
-    "t.target";
+    "t.target, o.log";
 constexpr char kEnd[] =
     "WITH ended AS (UPDATE outbox SET state = $4, attempts = attempts + 1, ended_at = $5, "
-    "error = $6 WHERE " COMFYD_THIS
+    "error = $6, log = $8 WHERE " COMFYD_THIS
     " AND sequence = $3 AND state = 0 RETURNING 1), "
     "freed AS (UPDATE outbox SET next_attempt_at = created_at WHERE " COMFYD_THIS
     " AND sequence = (SELECT min(sequence) FROM outbox WHERE " COMFYD_THIS
@@ -38,8 +38,8 @@ constexpr char kEnd[] =
     " AND sequence = $3";
 // Not where somebody else has tried meanwhile, because the claim had run out.
 constexpr char kPostpone[] =
-    "WITH moved AS (UPDATE outbox SET attempts = attempts + $4, next_attempt_at = $5, error = $6 "
-    "WHERE " COMFYD_THIS
+    "WITH moved AS (UPDATE outbox SET attempts = attempts + $4, next_attempt_at = $5, error = $6, "
+    "log = $8 WHERE " COMFYD_THIS
     " AND sequence = $3 AND state = 0 AND attempts = $7 RETURNING 1), "
     "behind AS (UPDATE outbox SET next_attempt_at = $5 WHERE " COMFYD_THIS
     " AND sequence > $3 AND state = 0 AND EXISTS (SELECT 1 FROM moved)) "
@@ -76,6 +76,7 @@ void ClaimDeliveries::conclude(const Batch& batch) {
             const auto target = telling_.read_target(row.bytes(6), delivery.job, delivery.endpoint);
             delivery.target = target ? notify::decode_target(*target) : std::nullopt;
         }
+        delivery.log = notify::decode_log(row.text(7));
         claimed.push_back(std::move(delivery));
     }
     std::sort(claimed.begin(), claimed.end(), [](const auto& a, const auto& b) {
@@ -87,8 +88,9 @@ void ClaimDeliveries::conclude(const Batch& batch) {
 
 NoteDelivery::NoteDelivery(notify::Delivery delivery, const std::string& error)
     : delivery_(std::move(delivery)),
-      error_(
-          error.empty() ? std::nullopt : std::optional(error.substr(0, kDeliveryErrorBytesMax))
+      error_(error.empty() ? std::nullopt : std::optional(error.substr(0, kDeliveryErrorBytesMax))),
+      log_(
+          delivery_.log.empty() ? std::nullopt : std::optional(notify::encode_log(delivery_.log))
       ) {}
 
 bool NoteDelivery::join(Batch& batch) {
@@ -118,7 +120,8 @@ Statement EndDelivery::statement(const Circumstances& at) const {
          static_cast<int>(ended),
          now_,
          error_,
-         at.slot}
+         at.slot,
+         log_}
     };
 }
 
@@ -131,7 +134,8 @@ Statement PostponeDelivery::statement(const Circumstances&) const {
          is_attempt_ ? 1 : 0,
          next_attempt_at_,
          error_,
-         delivery_.attempts}
+         delivery_.attempts,
+         log_}
     };
 }
 

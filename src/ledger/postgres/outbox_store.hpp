@@ -43,7 +43,7 @@ private:
 class NoteDelivery : public WriteOf<void> {
 public:
     NoteDelivery(notify::Delivery delivery, const std::string& error);
-    std::size_t bytes() const override { return 128 + (error_ ? error_->size() : 0); }
+    std::size_t bytes() const override { return 1024 + (error_ ? error_->size() : 0); }
     bool join(Batch& batch) override;
     void conclude(const Batch& batch) override;
 
@@ -51,6 +51,7 @@ protected:
     virtual Statement statement(const Circumstances& at) const = 0;
     notify::Delivery delivery_;
     std::optional<std::string> error_;
+    std::optional<std::string> log_;
 
 private:
     std::size_t place_ = 0;

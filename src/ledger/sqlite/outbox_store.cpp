@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ledger/sqlite/schema.hpp"
+#include "notify/deliveries.hpp"
 
 namespace comfyd::ledger::sqlite {
 namespace {
@@ -17,17 +18,23 @@ constexpr char kInsertTarget[] =
 constexpr char kFindState[] =
     "SELECT state FROM outbox WHERE job = ? AND endpoint = ? AND sequence = ?";
 constexpr char kEnd[] =
-    "UPDATE outbox SET state = ?, attempts = attempts + 1, ended_at = ?, error = ? "
+    "UPDATE outbox SET state = ?, attempts = attempts + 1, ended_at = ?, error = ?, log = ? "
     "WHERE job = ? AND endpoint = ? AND sequence = ?";
 constexpr char kUnblockNext[] =
     "UPDATE outbox SET state = 0 WHERE job = ?1 AND endpoint = ?2 AND sequence = "
     "(SELECT min(sequence) FROM outbox WHERE job = ?1 AND endpoint = ?2 AND state < 2)";
+constexpr char kFindWaiting[] =
+    "SELECT job, sequence FROM outbox INDEXED BY outbox_waiting WHERE endpoint = ? AND state < 2 "
+    "AND endpoint <> '' LIMIT ?";
+constexpr char kGiveUp[] =
+    "UPDATE outbox SET state = 3, ended_at = ?, error = ? "
+    "WHERE job = ? AND endpoint = ? AND sequence = ?";
 constexpr char kPostpone[] =
-    "UPDATE outbox SET attempts = attempts + ?, next_attempt_at = ?, error = ? "
+    "UPDATE outbox SET attempts = attempts + ?, next_attempt_at = ?, error = ?, log = ? "
     "WHERE job = ? AND endpoint = ? AND sequence = ? AND state < 2";
 constexpr char kDue[] =
-    "SELECT o.job, o.endpoint, o.sequence, o.attempts, o.created_at, o.next_attempt_at, t.target "
-    "FROM outbox o INDEXED BY outbox_due LEFT JOIN outbox_targets t ON t.job = o.job AND "
+    "SELECT o.job, o.endpoint, o.sequence, o.attempts, o.created_at, o.next_attempt_at, t.target, "
+    "o.log FROM outbox o INDEXED BY outbox_due LEFT JOIN outbox_targets t ON t.job = o.job AND "
     "t.endpoint = o.endpoint WHERE o.state = 0 AND o.next_attempt_at <= ? "
     "ORDER BY o.next_attempt_at LIMIT ?";
 constexpr char kNextDue[] =
@@ -60,6 +67,10 @@ Result<OutboxState> state_of(Session& session, const notify::Delivery& delivery)
 
 std::optional<std::string> shortened(const std::string& error) {
     return error.empty() ? std::nullopt : std::optional(error.substr(0, kDeliveryErrorBytesMax));
+}
+
+std::optional<std::string> log_of(const notify::Delivery& delivery) {
+    return delivery.log.empty() ? std::nullopt : std::optional(notify::encode_log(delivery.log));
 }
 
 }  // namespace
@@ -111,6 +122,7 @@ Result<> EndDelivery::operator()(Session& session) {
                         static_cast<int>(ended),
                         now,
                         text,
+                        log_of(delivery),
                         delivery.job,
                         delivery.endpoint,
                         delivery.sequence
@@ -137,11 +149,46 @@ Result<> PostponeDelivery::operator()(Session& session) {
             is_attempt ? 1 : 0,
             next_attempt_at,
             text,
+            log_of(delivery),
             delivery.job,
             delivery.endpoint,
             delivery.sequence
         )
         .run();
+}
+
+// Of a thread that is cut off in the middle, the rest goes on, to be found the next time.
+Result<int> GiveUpWaiting::operator()(Session& session) {
+    std::vector<notify::DeliveryKey> waiting;
+    {
+        Query query(session.db, kFindWaiting);
+        query.bind(endpoint, limit);
+        auto read = each_row(query, [&] {
+            waiting.push_back(
+                {JobId{query.uuid(0)}, endpoint, static_cast<std::uint64_t>(query.integer(1))}
+            );
+        });
+        if (!read) {
+            return fail(std::move(read.error()));
+        }
+    }
+    const auto text = shortened(why);
+    for (const notify::DeliveryKey& one : waiting) {
+        auto done =
+            Query(session.db, kGiveUp).bind(now, text, one.job, endpoint, one.sequence).run();
+        if (!done) {
+            return fail(std::move(done.error()));
+        }
+    }
+    for (const notify::DeliveryKey& one : waiting) {
+        if (auto done = Query(session.db, kUnblockNext).bind(one.job, endpoint).run(); !done) {
+            return fail(std::move(done.error()));
+        }
+    }
+    const auto count = static_cast<int>(waiting.size());
+    session.counters.add(CounterChanges::Kind::outbox, "", kPending, -count);
+    session.counters.add(CounterChanges::Kind::outbox, "", kDead, count);
+    return count;
 }
 
 Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit) {
@@ -156,6 +203,7 @@ Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit
         delivery.created_at = row.time(4);
         delivery.next_attempt_at = row.time(5);
         delivery.target = notify::decode_target(row.text(6));
+        delivery.log = notify::decode_log(row.text(7));
         return delivery;
     });
 }

@@ -43,7 +43,7 @@ struct EndDelivery {
     Time now;
     std::string error{};
 
-    std::size_t bytes() const { return 128 + error.size(); }
+    std::size_t bytes() const { return 1024 + error.size(); }
     Result<> operator()(Session& session);
 };
 struct PostponeDelivery {
@@ -53,8 +53,19 @@ struct PostponeDelivery {
     std::string error;
     bool is_attempt = true;  // else it was not even tried
 
-    std::size_t bytes() const { return 128 + error.size(); }
+    std::size_t bytes() const { return 1024 + error.size(); }
     Result<> operator()(Session& session);
+};
+
+struct GiveUpWaiting {
+    using Value = int;
+    std::string endpoint;
+    Time now;
+    std::string why;
+    int limit;
+
+    std::size_t bytes() const { return 128 + why.size(); }
+    Result<int> operator()(Session& session);
 };
 
 Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit);
