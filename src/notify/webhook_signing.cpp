@@ -85,7 +85,7 @@ net::Headers webhook_headers(
     const Manner& manner
 ) {
     net::Headers headers;
-    headers.set("User-Agent", user_agent(manner.scheme));
+    headers.set("User-Agent", std::string(user_agent(manner.scheme)));
     const std::size_t own_headers = std::min(webhook.headers.size(), jobs::kWebhookHeadersMax);
     for (std::size_t i = 0; i < own_headers; ++i) {
         const auto& [name, value] = webhook.headers[i];
