@@ -44,7 +44,12 @@ protected:
     NotifierTest() { make(); }
     void make() {
         webhooks_ = std::make_unique<Notifier>(
-            loop_.executor(), clock_, ledger_, ledger_, Channels{channel_, channel_}, options_
+            loop_.executor(),
+            clock_,
+            ledger_,
+            ledger_,
+            Channels{channel_, channel_, channel_, channel_},
+            options_
         );
     }
 
