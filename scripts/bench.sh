@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|cluster]…   (default: all)
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|webhooks|cluster]…   (default: all)
 # With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f bui
 scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams overhead utilisation placement nodes cluster} "
+wanted=" ${*:-submit status memory streams overhead utilisation placement nodes webhooks cluster} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -126,6 +126,10 @@ if [[ $wanted == *" nodes "* ]]; then
     awk 'NR == FNR {theirs[$2] = $3; next}
          $2 in theirs {printf "%s %s ms=%.3f comfyui_ms=%.3f ratio=%.1f\n", $1, $2, $3, theirs[$2], theirs[$2] / $3; next}
          {printf "%s %s ms=%.3f\n", $1, $2, $3}' "$work/nodes.theirs" "$work/nodes.ours"
+fi
+if [[ $wanted == *" webhooks "* ]]; then
+    scripts/build.sh release bench-webhooks
+    "$build/bench-webhooks" 50000
 fi
 if [[ $wanted == *" cluster "* ]]; then
     scripts/build.sh release bench-takeover bench-outage bench-relay

@@ -19,12 +19,15 @@
 
 namespace comfyd::api {
 
+struct WebhookServices;
+
 struct ApiOptions {
     std::string public_url;  // prefix of absolute links; empty: made from the request's Host header
     std::uint64_t json_body_bytes_max = 32 * 1024 * 1024;
     std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
     bool allow_private_webhooks = false;
-    Millis heartbeat{15'000};  // comment line on silent event streams
+    bool allow_unverified_webhooks = false;  // verify_ssl may be false
+    Millis heartbeat{15'000};                // comment line on silent event streams
     std::size_t streams_max = 20'000;
     bool metrics_are_open = false;           // else they are the operators'
     bool has_frontend = false;               // "/" is the editor and not the landing page
@@ -48,6 +51,7 @@ struct Services : admission::Desk {
     std::shared_ptr<OwnIds> own_ids = std::make_shared<OwnIds>();
     // The nodes that are one service, and who leads; empty: there is this one alone.
     std::function<Task<Result<json::object>>()> describe_cluster{};
+    std::shared_ptr<const WebhookServices> webhooks{};  // for add_webhooks()
 };
 
 }  // namespace comfyd::api

@@ -70,23 +70,23 @@ Result<> check_url(std::string_view field, const std::string& url, const Service
     return {};
 }
 
-Result<> check_webhook_headers(const jobs::Webhook& webhook) {
-    constexpr std::string_view kField = "webhook_config.headers";
+Result<> check_headers(const jobs::Webhook& webhook, const std::string& field) {
+    const std::string name_of_field = "'" + field + "'";
     if (webhook.headers.size() > jobs::kWebhookHeadersMax) {
         return wrong(
-            kField,
-            "'webhook_config.headers' has " + std::to_string(webhook.headers.size()) +
+            field,
+            name_of_field + " has " + std::to_string(webhook.headers.size()) +
                 " entries, but may have at most " + std::to_string(jobs::kWebhookHeadersMax)
         );
     }
     for (const auto& [name, value] : webhook.headers) {
         if (jobs::is_reserved_webhook_header(name)) {
-            return wrong(kField, "'webhook_config.headers' may not set '" + name + "'");
+            return wrong(field, name_of_field + " may not set '" + name + "'");
         }
         if (!jobs::is_webhook_header(name, value)) {
             return wrong(
-                kField,
-                "'webhook_config.headers' has a header that is not valid or longer than " +
+                field,
+                name_of_field + " has a header that is not valid or longer than " +
                     std::to_string(jobs::kWebhookHeaderBytesMax) + " bytes"
             );
         }
@@ -94,31 +94,7 @@ Result<> check_webhook_headers(const jobs::Webhook& webhook) {
     return {};
 }
 
-// Certificates are always verified; saying nothing would let a delivery fail that was meant to
-// work.
-Result<> check_verify_ssl(const json::object& config) {
-    const auto verify = json::find_bool(config, "verify_ssl");
-    if (!verify) {
-        return fail(verify.error());
-    }
-    if (*verify && !**verify) {
-        return wrong(
-            "webhook_config.verify_ssl",
-            "'webhook_config.verify_ssl' cannot be false: certificates are always verified. Those "
-            "of another authority are accepted where the server's webhooks.ca_file names it"
-        );
-    }
-    return {};
-}
-
-Result<> check_webhook(const jobs::Webhook& webhook) {
-    if (webhook.secret.size() > kSecretBytesMax) {
-        return wrong(
-            "webhook_config.secret",
-            "'webhook_config.secret' has " + std::to_string(webhook.secret.size()) +
-                " bytes, but may have at most " + std::to_string(kSecretBytesMax)
-        );
-    }
+Result<> check_events(const jobs::Webhook& webhook, const std::string& field) {
     for (const std::string& event : webhook.events) {
         if (std::find(kWebhookEvents.begin(), kWebhookEvents.end(), event) ==
             kWebhookEvents.end()) {
@@ -127,12 +103,11 @@ Result<> check_webhook(const jobs::Webhook& webhook) {
                 known += (known.empty() ? "" : ", ") + std::string(name);
             }
             return wrong(
-                "webhook_config.events",
-                "'webhook_config.events' has '" + event.substr(0, 64) + "', but knows only " + known
+                field, "'" + field + "' has '" + event.substr(0, 64) + "', but knows only " + known
             );
         }
     }
-    return check_webhook_headers(webhook);
+    return {};
 }
 
 jobs::Webhook plain_webhook(std::string url) {
@@ -142,6 +117,37 @@ jobs::Webhook plain_webhook(std::string url) {
 }
 
 }  // namespace
+
+Result<> check_webhook(
+    const jobs::Webhook& webhook, const std::string& prefix, const Services& services
+) {
+    if (auto url = check_url(prefix + "url", webhook.url, services); !url) {
+        return url;
+    }
+    if (webhook.secret.size() > kSecretBytesMax) {
+        return wrong(
+            prefix + "secret",
+            "'" + prefix + "secret' has " + std::to_string(webhook.secret.size()) +
+                " bytes, but may have at most " + std::to_string(kSecretBytesMax)
+        );
+    }
+    if (auto events = check_events(webhook, prefix + "events"); !events) {
+        return events;
+    }
+    if (auto headers = check_headers(webhook, prefix + "headers"); !headers) {
+        return headers;
+    }
+    // Saying nothing would let a delivery fail that was meant to work.
+    if (!webhook.verify_tls && !services.options.allow_unverified_webhooks) {
+        return wrong(
+            prefix + "verify_ssl",
+            "'" + prefix +
+                "verify_ssl' cannot be false: this server verifies certificates in any case. Those "
+                "of another authority are accepted where the server's webhooks.ca_file names it"
+        );
+    }
+    return {};
+}
 
 Result<> decode_webhook(
     const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
@@ -159,14 +165,8 @@ Result<> decode_webhook(
                 {{"field", "webhook_config"}}
             );
         }
-        if (auto url = check_url("webhook_config.url", webhook->url, services); !url) {
-            return url;
-        }
-        if (auto checked = check_webhook(*webhook); !checked) {
+        if (auto checked = check_webhook(*webhook, "webhook_config.", services); !checked) {
             return checked;
-        }
-        if (auto verified = check_verify_ssl(**config); !verified) {
-            return verified;
         }
         spec.webhook = std::move(*webhook);
         return {};

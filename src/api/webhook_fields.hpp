@@ -3,12 +3,20 @@
 // thread.
 #pragma once
 
+#include <string>
+
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "base/json.hpp"
 #include "jobs/job.hpp"
 
 namespace comfyd::api {
+
+// Whether a webhook may be used; `prefix` stands before the names of its fields in what is said.
+// Code::invalid_argument, Code::address_refused.
+Result<> check_webhook(
+    const jobs::Webhook& webhook, const std::string& prefix, const Services& services
+);
 
 // Part of decode_common(). Code::invalid_argument, Code::address_refused.
 Result<> decode_webhook(

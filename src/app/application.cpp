@@ -15,6 +15,7 @@
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
+#include "api/webhook_services.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
@@ -23,6 +24,7 @@
 #include "app/gauges.hpp"
 #include "app/job_metrics.hpp"
 #include "app/learned.hpp"
+#include "app/mail_content.hpp"
 #include "app/notifications.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
@@ -40,7 +42,9 @@
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
+#include "notify/endpoint_book.hpp"
 #include "notify/notifier.hpp"
+#include "notify/routing.hpp"
 #include "observe/metrics.hpp"
 
 namespace comfyd::app {
@@ -75,7 +79,8 @@ public:
           io_(io_thread_count(config_)),
           board_thread_("board"),
           pool_(4),
-          media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)) {}
+          media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)),
+          routing_(routes_of(config_.notify)) {}
 
     ~Impl() { stop(); }
 
@@ -132,6 +137,7 @@ public:
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
         wait_for(notifier_executor(), notifier_->stop());
+        wait_for(notifier_executor(), endpoints_->stop());
         wait_for(board_thread_.executor(), board_->stop());
         io_.stop();
         board_thread_.stop();
@@ -147,6 +153,7 @@ private:
         ledger::OpenOptions options;
         options.reads_apart = {core_.executor(), &pool_};
         options.secret = config_.cluster_secret;
+        options.routing = &routing_;
         auto opened = ledger::open_storage(ledger_url(config_), options, clock_);
         if (!opened) {
             return fail(std::move(opened.error()));
@@ -187,7 +194,17 @@ private:
         if (auto set = site_->set_service(*service_); !set) {
             return set;
         }
-        notifier_ = make_notifier(notifier_executor(), clock_, *ledger_, config_, services_);
+        endpoints_ =
+            std::make_unique<notify::EndpointBook>(notifier_executor(), clock_, *ledger_, routing_);
+        notifier_ = make_notifier(
+            notifier_executor(),
+            clock_,
+            *ledger_,
+            config_,
+            *endpoints_,
+            services_,
+            mail_content(services_, *assets_, media_)
+        );
         Retention::Options retention;
         retention.kept_for = kept_for(config_);
         retention.engine_folders = engine_folders(config_, data_);
@@ -203,12 +220,7 @@ private:
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), site_->node_costs()
         );
-        service_->on_webhook([this](const jobs::Event& event) { notifier_->tell_change(event); });
-        service_->on_progress(
-            [this](const jobs::Job& job, const jobs::Webhook& webhook, const jobs::Event& event) {
-                notifier_->tell_progress(job, webhook, event);
-            }
-        );
+        tell_of_jobs(*service_, *notifier_, routing_);
         count_jobs(*service_, metrics_);
         return {};
     }
@@ -244,6 +256,9 @@ private:
         if (ClusterNode* node = site_->node()) {
             services_->describe_cluster = [node] { return node->describe(); };
         }
+        services_->webhooks = std::make_shared<const api::WebhookServices>(
+            api::WebhookServices{*endpoints_, *ledger_, *notifier_}
+        );
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_stream_tickets(*router_, *services_);
@@ -253,6 +268,7 @@ private:
         api::add_comfyui_execute(*router_, *services_);
         api::add_tasks(*router_, *services_);
         api::add_runpod(*router_, *services_);
+        api::add_webhooks(*router_, *services_);
         board_ = api::add_native(
             *router_,
             *services_,
@@ -278,12 +294,18 @@ private:
     }
 
     Task<Result<>> bring_up() {
+        // Before the first change of a job: who is told of it is known then.
+        auto known = co_await endpoints_->refresh();
+        if (!known) {
+            co_return fail(std::move(known.error()));
+        }
         co_await learned_->start();
         auto opened = co_await site_->open(*learned_);
         if (!opened) {
             co_return fail(std::move(opened.error()));
         }
         boost::asio::post(notifier_executor(), [this] {
+            endpoints_->start();
             notifier_->start();
             notifier_->wake();
         });
@@ -341,6 +363,7 @@ private:
     net::IoThread board_thread_;  // tells a crowd, which must not hold up workers' sockets
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job
+    notify::Routing routing_;
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
@@ -348,6 +371,7 @@ private:
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;
     std::unique_ptr<Learned> learned_;
+    std::unique_ptr<notify::EndpointBook> endpoints_;
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;

@@ -129,6 +129,12 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     set("comfyd_webhooks_failed_attempts",
         "Failed delivery attempts since start.",
         readings.notified.failed_attempts);
+    set("comfyd_webhooks_in_flight",
+        "Webhook deliveries that are being attempted.",
+        readings.notified.in_flight);
+    set("comfyd_webhooks_resting",
+        "Receivers of webhooks that are left alone for a while, because they failed in a row.",
+        readings.notified.resting);
 
     set("comfyd_http_connections", "Open connections.", readings.server.connections_open);
     set("comfyd_http_connections_accepted",

@@ -14,9 +14,12 @@ std::unique_ptr<notify::Notifier> make_notifier(
     Clock& clock,
     ledger::Storage& ledger,
     const Config& config,
-    const std::unique_ptr<api::Services>& services
+    notify::EndpointBook& endpoints,
+    const std::unique_ptr<api::Services>& services,
+    notify::mail::MailContent mail_content
 ) {
     notify::ChannelOptions channels = channel_options(config);
+    channels.mail_content = std::move(mail_content);
     channels.webhook.own_body = [&services](jobs::Job job, jobs::Event event) {
         return api::runpod::webhook_body(*services, std::move(job), std::move(event));
     };
@@ -25,13 +28,42 @@ std::unique_ptr<notify::Notifier> make_notifier(
             namespace shown = api::execution;
             return shown::encode_result(outputs, shown::links_at(*services, job, at));
         };
+    channels.webhook.find_endpoint = [&endpoints](notify::EndpointId id) {
+        return endpoints.find(id);
+    };
+    notify::NotifierOptions options = notifier_options(config);
+    options.disable_endpoint = [&endpoints](notify::EndpointId id, std::string why) {
+        return endpoints.disable(id, std::move(why));
+    };
     return std::make_unique<notify::Notifier>(
         executor,
         clock,
         ledger,
         ledger,
         notify::make_channels(executor, clock, std::move(channels)),
-        notifier_options(config)
+        std::move(options)
+    );
+}
+
+void tell_of_jobs(
+    jobs::Service& service, notify::Notifier& notifier, const notify::Routing& routing
+) {
+    service.on_change([&notifier, &routing](const jobs::Job& job, const jobs::Event& event) {
+        if (job.has_webhook || !routing.now()->of(job, event).empty()) {
+            notifier.tell_change(event);
+        }
+    });
+    service.on_progress(
+        [&notifier,
+         &routing](const jobs::Job& job, const jobs::Webhook* webhook, const jobs::Event& event) {
+            if (webhook != nullptr) {
+                notifier.tell_progress(job, {std::string(notify::kOwnWebhook), *webhook}, event);
+            }
+            for (notify::Recipient& to : routing.now()->of(job, event)) {
+                notifier.tell_progress(job, std::move(to), event);
+            }
+        },
+        [&routing](const jobs::Job& job) { return routing.now()->want_progress(job); }
     );
 }
 

@@ -5,8 +5,12 @@
 
 #include "api/services.hpp"
 #include "app/config/config.hpp"
+#include "jobs/service.hpp"
 #include "ledger/storage.hpp"
+#include "notify/endpoint_book.hpp"
+#include "notify/mail/mail_channel.hpp"
 #include "notify/notifier.hpp"
+#include "notify/routing.hpp"
 
 namespace comfyd::app {
 
@@ -16,7 +20,14 @@ std::unique_ptr<notify::Notifier> make_notifier(
     Clock& clock,
     ledger::Storage& ledger,
     const Config& config,
-    const std::unique_ptr<api::Services>& services
+    notify::EndpointBook& endpoints,
+    const std::unique_ptr<api::Services>& services,
+    notify::mail::MailContent mail_content
+);
+
+// From now on the service tells the notifier what there is to tell.
+void tell_of_jobs(
+    jobs::Service& service, notify::Notifier& notifier, const notify::Routing& routing
 );
 
 }  // namespace comfyd::app

@@ -81,7 +81,9 @@ Result<std::string> convert_picture(
          "--format",
          name_of(form.format),
          "--quality",
-         std::to_string(form.quality)},
+         std::to_string(form.quality),
+         "--longest-side",
+         std::to_string(form.longest_side)},
         picture
     );
 }

@@ -106,10 +106,18 @@ Assignment AttemptStart::make_assignment(Attempt& attempt, bool is_reattached) c
 // REQUIRES: attempt.spec.
 void AttemptStart::follow_progress(Attempt& attempt) {
     attempt.seconds_left = [this, &attempt] { return forecast_.seconds_left(attempt); };
-    auto& webhook = attempt.spec->webhook;
-    if (progress_told_ && webhook && webhook->wants(webhook_event_name(EventType::progress))) {
-        attempt.progress_told = [this, &attempt, webhook = std::move(*webhook)](const Event& event
-                                ) { progress_told_(attempt.job, webhook, event); };
+    if (!progress_told_) {
+        return;
+    }
+    auto webhook = std::exchange(attempt.spec->webhook, std::nullopt);
+    if (webhook && !webhook->wants(webhook_event_name(EventType::progress))) {
+        webhook.reset();
+    }
+    const bool do_others_want = is_progress_wanted_ && is_progress_wanted_(attempt.job);
+    if (webhook || do_others_want) {
+        attempt.progress_told = [this, &attempt, webhook = std::move(webhook)](const Event& event) {
+            progress_told_(attempt.job, webhook ? &*webhook : nullptr, event);
+        };
     }
 }
 

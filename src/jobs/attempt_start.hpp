@@ -34,8 +34,12 @@ public:
           forecast_(forecast),
           answers_(answers) {}
 
-    using ProgressTold = std::function<void(const Job&, const Webhook&, const Event&)>;
-    void on_progress(ProgressTold callback) { progress_told_ = std::move(callback); }
+    // `webhook` is the job's own, where it wants to hear of it.
+    using ProgressTold = std::function<void(const Job&, const Webhook* webhook, const Event&)>;
+    void on_progress(ProgressTold callback, std::function<bool(const Job&)> is_wanted) {
+        progress_told_ = std::move(callback);
+        is_progress_wanted_ = std::move(is_wanted);
+    }
 
     // Code::not_found or Code::conflict: the job has ended meanwhile, or is answered otherwise.
     Task<Result<Assignment>> begin(std::shared_ptr<Attempt> attempt, bool is_reattached);
@@ -55,6 +59,7 @@ private:
     const Forecast& forecast_;
     Answers& answers_;
     ProgressTold progress_told_;
+    std::function<bool(const Job&)> is_progress_wanted_;
 };
 
 }  // namespace comfyd::jobs

@@ -381,8 +381,8 @@ void Dispatcher::committed(const Change& change) {
     COMFYD_ON(core_);
     const NowDoing doing("telling of a change");
     publisher_.tell_change(change);
-    if (change.job.has_webhook && webhook_) {
-        webhook_(change.event);
+    if (changed_) {
+        changed_(change.job, change.event);
     }
     if (change.used && used_) {
         used_(change.job.worker, *change.used);

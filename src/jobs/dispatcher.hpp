@@ -124,9 +124,13 @@ public:
 
     // Before recover().
     void set_outputs_kept(OutputsKept kept) { answers_.set_outputs_kept(std::move(kept)); }
-    void on_webhook(std::function<void(const Event&)> callback) { webhook_ = std::move(callback); }
+    void on_change(std::function<void(const Job&, const Event&)> callback) {
+        changed_ = std::move(callback);
+    }
     using ProgressTold = AttemptStart::ProgressTold;
-    void on_progress(ProgressTold callback) { starts_.on_progress(std::move(callback)); }
+    void on_progress(ProgressTold callback, std::function<bool(const Job&)> is_wanted) {
+        starts_.on_progress(std::move(callback), std::move(is_wanted));
+    }
     void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
     void on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
         used_ = std::move(callback);
@@ -155,7 +159,7 @@ private:
     // What is done at a change of the fleet, which may outlive us.
     using OnFleet = std::function<void(const std::set<std::string>& workers)>;
     std::shared_ptr<OnFleet> on_fleet_ = std::make_shared<OnFleet>();
-    std::function<void(const Event&)> webhook_;
+    std::function<void(const Job&, const Event&)> changed_;
     std::function<void(const Job&)> finished_;
     std::function<void(const std::string&, const Usage&)> used_;
     std::function<void(const Wish&)> wish_;

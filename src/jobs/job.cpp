@@ -127,7 +127,7 @@ std::string webhook_event_name(EventType type) {
     }
 }
 
-bool Webhook::wants(std::string_view event) const {
+bool Webhook::is_wanted(std::string_view event, const std::vector<std::string>& events) {
     if (events.empty()) {
         return event == "execution.completed" || event == "execution.failed" ||
                event == "execution.cancelled";
@@ -154,6 +154,12 @@ json::object Webhook::to_json() const {
     }
     if (timeout) {
         object["timeout"] = std::chrono::duration<double>(*timeout).count();
+    }
+    if (method != "POST") {
+        object["method"] = method;
+    }
+    if (!verify_tls) {
+        object["verify_ssl"] = false;
     }
     return object;
 }
@@ -229,6 +235,21 @@ Result<Webhook> Webhook::from_json(const json::object& from) {
         return fail(std::move(timeout.error()));
     }
     webhook.timeout = *timeout;
+    auto method = json::find_string(from, "method");
+    if (!method) {
+        return fail(std::move(method.error()));
+    }
+    if (*method && **method != "POST" && **method != "PUT" && **method != "PATCH") {
+        return fail(
+            Code::invalid_argument, "'method' must be POST, PUT or PATCH", {{"field", "method"}}
+        );
+    }
+    webhook.method = method->value_or("POST");
+    const auto verify = json::find_bool(from, "verify_ssl");
+    if (!verify) {
+        return fail(verify.error());
+    }
+    webhook.verify_tls = verify->value_or(true);
     return webhook;
 }
 

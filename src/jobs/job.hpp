@@ -56,8 +56,12 @@ struct Webhook {
     std::optional<int> max_retries{};     // after the first attempt
     std::optional<Millis> retry_delay{};  // before the first retry, then doubled each time
     std::optional<Millis> timeout{};      // of one attempt
+    std::string method = "POST";          // or PUT, PATCH
+    bool verify_tls = true;               // false: any certificate will do
 
-    bool wants(std::string_view event) const;
+    bool wants(std::string_view event) const { return is_wanted(event, events); }
+    // By a filter as `events` is one.
+    static bool is_wanted(std::string_view event, const std::vector<std::string>& events);
     json::object to_json() const;
     static Result<Webhook> from_json(const json::object& from);
 };

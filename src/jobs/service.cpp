@@ -48,8 +48,8 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     );
     made->set_tenants(options_.tenants, options_.classify);
     made->set_outputs_kept(options_.outputs_kept);
-    made->on_webhook(webhook_);
-    made->on_progress(progress_);
+    made->on_change(changed_);
+    made->on_progress(progress_, is_progress_wanted_);
     made->on_finished(finished_);
     made->on_used(used_);
     // Nobody finds it before it has read everything: a job that came in meanwhile would be read,
@@ -415,11 +415,15 @@ Task<std::vector<WorkerInfo>> Service::workers() {
     return impl_->workers();
 }
 
-void Service::on_webhook(std::function<void(const Event&)> callback) {
-    impl_->webhook_ = std::move(callback);
+void Service::on_change(std::function<void(const Job&, const Event&)> callback) {
+    impl_->changed_ = std::move(callback);
 }
-void Service::on_progress(std::function<void(const Job&, const Webhook&, const Event&)> callback) {
+void Service::on_progress(
+    std::function<void(const Job&, const Webhook*, const Event&)> callback,
+    std::function<bool(const Job&)> is_wanted
+) {
     impl_->progress_ = std::move(callback);
+    impl_->is_progress_wanted_ = std::move(is_wanted);
 }
 void Service::on_finished(std::function<void(const Job&)> callback) {
     impl_->finished_ = std::move(callback);

@@ -159,10 +159,15 @@ public:
 
     // What was learned of run times, for whoever keeps it over a restart. Core executor only.
     scheduler::Predictor& predictor();
-    // Called on the core executor after a change with a webhook was committed.
-    void on_webhook(std::function<void(const Event&)> callback);
-    // Likewise for progress of a job whose webhook wants to hear of it.
-    void on_progress(std::function<void(const Job&, const Webhook&, const Event&)> callback);
+    // Called after a change was committed, on whichever executor did so.
+    void on_change(std::function<void(const Job&, const Event&)> callback);
+    // Called on the core executor for progress that the job's own webhook wants to hear of, or
+    // somebody else: `is_wanted` is asked when an attempt begins. `webhook` is nullptr where that
+    // does not.
+    void on_progress(
+        std::function<void(const Job&, const Webhook* webhook, const Event&)> callback,
+        std::function<bool(const Job&)> is_wanted
+    );
     // Called on the core executor for every ended job, for metrics.
     void on_finished(std::function<void(const Job&)> callback);
     // Likewise for every attempt that was measured.

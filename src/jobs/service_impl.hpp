@@ -73,8 +73,9 @@ public:
     bool is_over_ = false;  // nothing is told any more; of the core
 
     // For every dispatcher that comes.
-    std::function<void(const Event&)> webhook_;
-    std::function<void(const Job&, const Webhook&, const Event&)> progress_;
+    std::function<void(const Job&, const Event&)> changed_;
+    AttemptStart::ProgressTold progress_;
+    std::function<bool(const Job&)> is_progress_wanted_;
     std::function<void(const Job&)> finished_;
     std::function<void(const std::string&, const Usage&)> used_;
 

@@ -42,6 +42,7 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
         co_await add_outlook(job, submitted.view);
     }
     const std::string request_hash = job.spec.request_hash;
+    const Event queued = job.change.event;
     std::optional<Result<Accepted>> accepted;
     const bool may_reuse = !job.spec.reuse_key.empty();
     if (may_reuse) {
@@ -73,6 +74,9 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
     if (!(*accepted)->created) {
         auto replayed = co_await replay(std::move(**accepted), request_hash);
         co_return replayed;
+    }
+    if (changed_) {
+        changed_(submitted.view.job, queued);
     }
     co_return submitted;
 }
@@ -155,8 +159,8 @@ void Service::Impl::tell_of_answered(const Job& queued, const Change& completed)
     Publisher publisher(hub_);
     publisher.tell_arrival(queued, events::Arrived::How::accepted);
     publisher.tell_change(completed);
-    if (completed.job.has_webhook && webhook_) {
-        webhook_(completed.event);
+    if (changed_) {
+        changed_(completed.job, completed.event);
     }
     if (finished_) {
         finished_(completed.job);

@@ -2,6 +2,8 @@
 
 #include <boost/json/parse.hpp>
 
+#include "notify/target.hpp"
+
 namespace comfyd::ledger {
 namespace {
 
@@ -88,9 +90,6 @@ std::string encode_spec(const jobs::Spec& spec) {
     if (!spec.request_hash.empty()) {
         object["request_hash"] = spec.request_hash;
     }
-    if (spec.webhook) {
-        object["webhook"] = spec.webhook->to_json();
-    }
     if (!spec.targets.empty()) {
         object["targets"] = json::array(spec.targets.begin(), spec.targets.end());
     }
@@ -127,14 +126,19 @@ Result<> decode_spec(std::string_view text, jobs::Spec& into) {
             }
         }
     }
-    const auto webhook = json::find_object(*object, "webhook");
-    if (webhook && *webhook != nullptr) {
-        auto decoded = jobs::Webhook::from_json(**webhook);
-        if (!decoded) {
-            return fail(damaged("webhook"));
-        }
-        into.webhook = std::move(*decoded);
+    return {};
+}
+
+Result<> decode_webhook(const std::optional<std::string>& target, jobs::Spec& into) {
+    if (!target) {
+        return {};
     }
+    auto decoded = notify::decode_target(*target);
+    auto* webhook = decoded ? std::get_if<jobs::Webhook>(&*decoded) : nullptr;
+    if (webhook == nullptr) {
+        return fail(damaged("webhook"));
+    }
+    into.webhook = std::move(*webhook);
     return {};
 }
 

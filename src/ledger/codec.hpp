@@ -20,9 +20,12 @@ Result<json::array> decode_array(std::string_view text);
 // go on without this one.
 Error damaged(std::string_view what);
 
-// The parts of a Spec that have no column of their own. secret_extra_data is not among them.
+// The parts of a Spec that have no column of their own. Neither secret_extra_data nor the webhook,
+// which is a target of deliveries, is among them.
 std::string encode_spec(const jobs::Spec& spec);
 Result<> decode_spec(std::string_view text, jobs::Spec& into);
+// The webhook as deliveries have it; nullopt: the job has none.
+Result<> decode_webhook(const std::optional<std::string>& target, jobs::Spec& into);
 
 // Which events a webhook wants, in one column: a name a line.
 std::string encode_webhook_events(const jobs::Webhook& webhook);

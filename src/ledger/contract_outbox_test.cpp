@@ -159,6 +159,103 @@ TEST_P(OutboxContract, AnUnknownDeliveryIsNotFound) {
     EXPECT_EQ(await_code(outbox().give_up(delivery, clock_.now(), "")), Code::not_found);
 }
 
+class ReceiversContract : public OutboxContract {
+protected:
+    static notify::Route route(std::string name, std::vector<std::string> events = {}) {
+        notify::Route route;
+        jobs::Webhook webhook;
+        webhook.url = "https://example.com/" + name;
+        webhook.secret = "secret of " + name;
+        route.to = {std::move(name), std::move(webhook)};
+        route.events = std::move(events);
+        return route;
+    }
+    // Whom what is due goes to, by name and event.
+    std::vector<std::string> due_names() {
+        std::vector<std::string> names;
+        for (const auto& delivery : due()) {
+            names.push_back(delivery.endpoint + "/" + std::to_string(delivery.sequence));
+        }
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+    notify::Delivery due_to(const std::string& endpoint) {
+        for (auto& delivery : due()) {
+            if (delivery.endpoint == endpoint) {
+                return delivery;
+            }
+        }
+        throw std::runtime_error("nothing is due to " + endpoint);
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Ledger, ReceiversContract, testing::ValuesIn(backends()), backend_name);
+
+TEST_P(ReceiversContract, AnEventGoesToEverybodyWhoWantsIt) {
+    auto of_others = route("others");
+    of_others.tenant = "somebody else";
+    auto of_workflow = route("workflow");
+    of_workflow.workflow_id = "portrait";
+    storage_->routing.set_endpoints(
+        {route("all", {"execution.queued", "execution.completed"}),
+         route("ends"),
+         of_others,
+         of_workflow}
+    );
+    auto spec = simple_spec();
+    spec.workflow_id = "portrait";
+    const auto running = start(accept(spec));
+    EXPECT_THAT(due_names(), ElementsAre("all/1"));
+    complete(running);
+    EXPECT_THAT(due_names(), ElementsAre("all/1", "ends/3", "workflow/3"));
+    accept_with({"execution.queued"});
+    EXPECT_THAT(due_names(), ElementsAre("/1", "all/1", "all/1", "ends/3", "workflow/3"));
+}
+
+TEST_P(ReceiversContract, EachReceiverHasItsOwnOrder) {
+    storage_->routing.set_endpoints(
+        {route("a", {"execution.queued", "execution.started"}),
+         route("b", {"execution.queued", "execution.started"})}
+    );
+    start(accept(simple_spec()));
+    EXPECT_THAT(due_names(), ElementsAre("a/1", "b/1"));
+    await_value(outbox().delivered(due_to("a"), clock_.now()));
+    await_value(outbox().retry_at(due_to("b"), clock_.now() + Millis(1'000), "down"));
+    EXPECT_THAT(due_names(), ElementsAre("a/2"));
+    await_value(outbox().give_up(due_to("a"), clock_.now(), "gone"));
+    EXPECT_THAT(due_names(), IsEmpty());
+    clock_.advance(Millis(1'000));
+    EXPECT_THAT(due_names(), ElementsAre("b/1"));
+    await_value(outbox().delivered(due_to("b"), clock_.now()));
+    EXPECT_THAT(due_names(), ElementsAre("b/2"));
+}
+
+TEST_P(ReceiversContract, ATargetIsKeptWithItsDeliveries) {
+    storage_->routing.set_endpoints({route("a")});
+    auto spec = full_spec();
+    spec.webhook->events = {"execution.completed"};
+    const auto running = start(accept(spec));
+    complete(running);
+    storage_->routing.set_endpoints({});
+    storage_->reopen();
+    const auto kept = std::get<jobs::Webhook>(due_to("a").target.value());
+    EXPECT_EQ(kept.url, "https://example.com/a");
+    EXPECT_EQ(kept.secret, "secret of a");
+    const auto own = std::get<jobs::Webhook>(due_to("").target.value());
+    EXPECT_EQ(json::serialize(own.to_json()), json::serialize(spec.webhook->to_json()));
+}
+
+TEST_P(ReceiversContract, RulesAskForTheLengthOfTheRun) {
+    auto patient = route("patient");
+    patient.ran_at_least = Millis(60'000);
+    storage_->routing.set_endpoints({patient});
+    complete(start(accept(simple_spec())));
+    const auto lasting = start(accept(simple_spec()));
+    clock_.advance(Millis(60'000));
+    complete(lasting);
+    ASSERT_EQ(due().size(), 1U);
+    EXPECT_EQ(due()[0].job, lasting.id);
+}
+
 class CatalogueContract : public Contract {
 protected:
     assets::Asset make_asset(std::string hash) {

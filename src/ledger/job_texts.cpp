@@ -2,6 +2,7 @@
 
 #include "jobs/profile_text.hpp"
 #include "ledger/codec.hpp"
+#include "notify/target.hpp"
 
 namespace comfyd::ledger {
 namespace {
@@ -23,6 +24,7 @@ SpecTexts::SpecTexts(const jobs::NewJob& job)
         profile = jobs::encode_profile(*job.spec.profile);
     }
     if (job.spec.webhook) {
+        webhook = notify::encode_target(*job.spec.webhook);
         webhook_events = encode_webhook_events(*job.spec.webhook);
         announces = job.spec.webhook->wants(jobs::webhook_event_name(jobs::EventType::queued));
     }
@@ -30,7 +32,7 @@ SpecTexts::SpecTexts(const jobs::NewJob& job)
 
 std::size_t SpecTexts::bytes() const {
     return spec.size() + size_of(extra_data) + size_of(metadata) + size_of(dialect_data) +
-           size_of(profile);
+           size_of(profile) + size_of(webhook);
 }
 
 ResultTexts::ResultTexts(const jobs::Change& change)

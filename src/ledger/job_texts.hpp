@@ -21,6 +21,7 @@ struct SpecTexts {
     std::optional<std::string> dialect_data;
     std::optional<std::string> profile;
     std::optional<std::string> queued_data;
+    std::optional<std::string> webhook;  // as a delivery's target; it is not in `spec`
     std::optional<std::string> webhook_events;
     MentionedAssets used_assets;
     bool announces = false;  // the webhook wants to hear of "queued"

@@ -1,5 +1,6 @@
 // Jobs in memory, by the same contract as on disk, for simulations and tests. Nothing of it
-// outlives the process, and nobody but jobs is kept: no assets, no deliveries. One executor.
+// outlives the process, and nobody but jobs is kept: no assets, and of deliveries only that there
+// are some. One executor.
 #pragma once
 
 #include <map>

@@ -43,7 +43,9 @@ StorageStats PostgresLedger::storage_stats() const {
 Task<Result<jobs::Accepted>> PostgresLedger::accept(jobs::NewJob job) {
     auto sealed = impl_->secrets.seal(job);
     return impl_->writer.write(
-        AcceptJob(std::move(job), std::move(sealed)), std::nullopt, Writer::Urgency::now_or_refused
+        AcceptJob(std::move(job), std::move(sealed), impl_->telling),
+        std::nullopt,
+        Writer::Urgency::now_or_refused
     );
 }
 Task<Result<jobs::Accepted>> PostgresLedger::find_key(std::string tenant, std::string key) {
@@ -55,13 +57,15 @@ Task<Result<std::optional<jobs::Job>>> PostgresLedger::find_reusable(
     return impl_->ask_one(postgres::find_reusable(tenant, reuse_key), read_found_job);
 }
 Task<Result<>> PostgresLedger::commit(jobs::Change change) {
-    return impl_->writer.write(CommitChange(std::move(change)));
+    return impl_->writer.write(CommitChange(std::move(change), impl_->telling));
 }
 Task<Result<std::optional<jobs::Job>>> PostgresLedger::find(JobId id) {
     return impl_->ask_one(find_job(id), read_found_job);
 }
 Task<Result<std::optional<jobs::Spec>>> PostgresLedger::find_spec(JobId id) {
-    return impl_->ask_one(postgres::find_spec(id), read_spec);
+    return impl_->ask_one(postgres::find_spec(id), [this, id](const Rows& rows) {
+        return read_spec(rows, id, impl_->telling);
+    });
 }
 Task<Result<jobs::Page>> PostgresLedger::list(jobs::ListQuery query) {
     auto statement = list_jobs(query);

@@ -33,7 +33,9 @@ public:
         Millis connect_timeout{5'000};  // of all hosts together
         Millis answer_timeout{20'000};  // then a connection counts as broken
         std::size_t readers = 4;        // connections
-        std::string secret{};           // what jobs' secrets are sealed with; empty: none is kept
+        // What secrets are sealed with; empty: those of jobs are not kept, others as they are.
+        std::string secret{};
+        const notify::Routing* routing = nullptr;  // as in OpenOptions
     };
 
     // Makes or migrates the tables, while other nodes wait. Code::config_invalid,
@@ -110,7 +112,20 @@ public:
     Task<Result<>> put_aside(notify::Delivery delivery, Time next_attempt_at, std::string why)
         override;
     Task<Result<>> give_up(notify::Delivery delivery, Time now, std::string error) override;
+    Task<Result<int>> give_up_waiting(std::string endpoint, Time now, std::string why, int limit)
+        override;
     Task<Result<notify::Outbox::Counts>> counts() override;
+
+    Task<Result<notify::DeliveryPage>> list_deliveries(notify::DeliveryQuery query) override;
+    Task<Result<std::optional<notify::DeliveryView>>> find_delivery(notify::DeliveryKey key
+    ) override;
+    Task<Result<int>> replay_dead(notify::DeadFilter filter, Time now, int limit) override;
+    Task<Result<int>> purge_dead(notify::DeadFilter filter, int limit) override;
+
+    Task<Result<>> save_endpoint(notify::Endpoint endpoint) override;
+    Task<Result<bool>> remove_endpoint(notify::EndpointId id) override;
+    Task<Result<notify::AllEndpoints>> all_endpoints() override;
+    Task<Result<std::uint64_t>> endpoint_changes() override;
 
     std::unique_ptr<jobs::Ledger> under(jobs::Term term) override;
     Task<Result<jobs::ArrivalPage>> arrivals(

@@ -2,6 +2,8 @@
 #include <utility>
 
 #include "ledger/postgres/asset_store.hpp"
+#include "ledger/postgres/delivery_views.hpp"
+#include "ledger/postgres/endpoint_store.hpp"
 #include "ledger/postgres/leases.hpp"
 #include "ledger/postgres/led_ledger.hpp"
 #include "ledger/postgres/ledger_impl.hpp"
@@ -125,7 +127,7 @@ Task<Result<std::vector<assets::Asset>>> PostgresLedger::expired(Time now, int l
 }
 
 Task<Result<std::vector<notify::Delivery>>> PostgresLedger::due(Time now, int limit) {
-    return impl_->writer.write(ClaimDeliveries(now, limit));
+    return impl_->writer.write(ClaimDeliveries(now, limit, impl_->telling));
 }
 Task<Result<std::optional<Time>>> PostgresLedger::next_due() {
     return impl_->ask_one(find_next_due(), [](const Rows& rows) {
@@ -133,20 +135,63 @@ Task<Result<std::optional<Time>>> PostgresLedger::next_due() {
     });
 }
 Task<Result<>> PostgresLedger::delivered(notify::Delivery delivery, Time now) {
-    return impl_->writer.write(EndDelivery(delivery, true, now, {}));
+    return impl_->writer.write(EndDelivery(std::move(delivery), true, now, {}));
 }
 Task<Result<>> PostgresLedger::retry_at(
     notify::Delivery delivery, Time next_attempt_at, std::string error
 ) {
-    return impl_->writer.write(PostponeDelivery(delivery, next_attempt_at, error, true));
+    return impl_->writer.write(PostponeDelivery(std::move(delivery), next_attempt_at, error, true));
 }
 Task<Result<>> PostgresLedger::put_aside(
     notify::Delivery delivery, Time next_attempt_at, std::string why
 ) {
-    return impl_->writer.write(PostponeDelivery(delivery, next_attempt_at, why, false));
+    return impl_->writer.write(PostponeDelivery(std::move(delivery), next_attempt_at, why, false));
 }
 Task<Result<>> PostgresLedger::give_up(notify::Delivery delivery, Time now, std::string error) {
-    return impl_->writer.write(EndDelivery(delivery, false, now, error));
+    return impl_->writer.write(EndDelivery(std::move(delivery), false, now, error));
+}
+Task<Result<int>> PostgresLedger::give_up_waiting(
+    std::string endpoint, Time now, std::string why, int limit
+) {
+    return impl_->writer.write(GiveUpWaiting(std::move(endpoint), now, why, limit));
+}
+Task<Result<notify::DeliveryPage>> PostgresLedger::list_deliveries(notify::DeliveryQuery query) {
+    auto statements = postgres::list_deliveries(query);
+    return impl_->ask(
+        std::move(statements),
+        [this, query = std::move(query)](const std::vector<Rows>& answers) {
+            return read_delivery_page(answers, query, impl_->telling);
+        }
+    );
+}
+Task<Result<std::optional<notify::DeliveryView>>> PostgresLedger::find_delivery(
+    notify::DeliveryKey key
+) {
+    return impl_->ask_one(postgres::find_delivery(key), [this](const Rows& rows) {
+        return read_delivery(rows, impl_->telling);
+    });
+}
+Task<Result<int>> PostgresLedger::replay_dead(notify::DeadFilter filter, Time now, int limit) {
+    return impl_->writer.write(ReplayDead(std::move(filter), now, limit));
+}
+Task<Result<int>> PostgresLedger::purge_dead(notify::DeadFilter filter, int limit) {
+    return impl_->writer.write(PurgeDead(std::move(filter), limit));
+}
+Task<Result<>> PostgresLedger::save_endpoint(notify::Endpoint endpoint) {
+    return impl_->writer.write(SaveEndpoint(endpoint, impl_->secret_texts));
+}
+Task<Result<bool>> PostgresLedger::remove_endpoint(notify::EndpointId id) {
+    return impl_->writer.write(RemoveEndpoint(id));
+}
+Task<Result<notify::AllEndpoints>> PostgresLedger::all_endpoints() {
+    return impl_->ask(find_all_endpoints(), [this](const std::vector<Rows>& answers) {
+        return read_all_endpoints(answers, impl_->secret_texts);
+    });
+}
+Task<Result<std::uint64_t>> PostgresLedger::endpoint_changes() {
+    return impl_->ask_one(count_endpoint_changes(), [](const Rows& rows) -> Result<std::uint64_t> {
+        return rows.empty() ? 0 : static_cast<std::uint64_t>(rows[0].integer(0));
+    });
 }
 Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
     return impl_->ask_one(
@@ -159,7 +204,13 @@ Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
 
 std::unique_ptr<jobs::Ledger> PostgresLedger::under(jobs::Term term) {
     return std::make_unique<LedLedger>(
-        *this, impl_->writer, impl_->secrets, impl_->purge_cursor, impl_->loose, std::move(term)
+        *this,
+        impl_->writer,
+        impl_->secrets,
+        impl_->telling,
+        impl_->purge_cursor,
+        impl_->loose,
+        std::move(term)
     );
 }
 Task<Result<jobs::ArrivalPage>> PostgresLedger::arrivals(

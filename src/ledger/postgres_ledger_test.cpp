@@ -293,6 +293,49 @@ TEST_F(PostgresMigrations, AStepThatFailsLeavesNothingBehind) {
     get(postgres::migrate(url_, std::vector{one_, two_}));
 }
 
+TEST_F(PostgresMigrations, DeliveriesFromBeforeKnowTheirReceiver) {
+    std::vector<Migration> before;
+    for (const Migration& step : postgres::migrations()) {
+        if (step.version < 5) {
+            before.push_back(step);
+        }
+    }
+    get(postgres::migrate(url_, before));
+    const std::string id = "01890000-0000-7000-8000-000000000001";
+    run_sql(
+        url_,
+        "INSERT INTO jobs (id, domain, tenant, state, revision, sequence, epoch, priority, "
+        "created_at, timeout_ms, attempt, max_attempts, cancel_requested, node_count, dialect, "
+        "worker, workflow_id, webhook_events) VALUES ('" +
+            id +
+            "', 'main', 'acme', 0, 1, 1, 0, 5, 1, 1, 0, 3, false, 1, 'x', '', '', "
+            "'execution.queued')"
+    );
+    run_sql(
+        url_,
+        "INSERT INTO job_specs (job, queued_sequence, requirement, spec, workflow) VALUES ('" + id +
+            R"(', 1, '', '{"priority":5,"webhook":{"url":"https://example.com/","secret":"s"}}', '{}'))"
+    );
+    run_sql(
+        url_,
+        "INSERT INTO outbox (job, sequence, state, attempts, created_at, next_attempt_at) "
+        "VALUES ('" +
+            id + "', 1, 0, 0, 1, 1)"
+    );
+    ManualClock clock;
+    PostgresLedger::Options options;
+    options.url = url_;
+    const auto ledger = get(PostgresLedger::open(options, clock));
+    const auto due = await_value(ledger->due(clock.now(), 10));
+    ASSERT_EQ(due.size(), 1U);
+    EXPECT_EQ(std::get<jobs::Webhook>(due[0].target.value()).secret, "s");
+    const auto spec = await_value(ledger->find_spec(due[0].job));
+    EXPECT_EQ(spec.value().webhook.value().url, "https://example.com/");
+    notify::DeliveryQuery query;
+    query.tenant = "acme";
+    EXPECT_EQ(await_value(ledger->list_deliveries(query)).deliveries.size(), 1U);
+}
+
 TEST_F(PostgresMigrations, ADatabaseOfAnotherProgramIsLeftAlone) {
     run_sql(url_, "CREATE TABLE jobs (theirs text)");
     EXPECT_EQ(

@@ -69,5 +69,66 @@ TEST_F(PostgresSecrets, WithoutASecretTheyAreNotStored) {
     EXPECT_EQ(secrets_in(*ledger), json::object());
 }
 
+class PostgresTargets : public PostgresSecrets {
+protected:
+    jobs::Job accept_with_webhook(PostgresLedger& ledger) {
+        auto spec = simple_spec();
+        spec.webhook.emplace();
+        spec.webhook->url = "https://example.com/";
+        spec.webhook->secret = "xyzzy-plugh";
+        spec.webhook->events = {"execution.queued"};
+        auto made = make_new(std::move(spec), clock_.now());
+        const jobs::Job job = made.change.job;
+        EXPECT_TRUE(await_value(ledger.accept(std::move(made))).created);
+        return job;
+    }
+    // All that stands in tables which may hold it.
+    std::string everything() const {
+        return support::run_sql(
+            url_,
+            "SELECT coalesce(string_agg(t, ' '), '') FROM (SELECT encode(target, 'escape') AS t "
+            "FROM outbox_targets UNION ALL SELECT spec FROM job_specs UNION ALL "
+            "SELECT encode(secrets, 'escape') || about FROM endpoints) all_of_them"
+        );
+    }
+};
+
+TEST_F(PostgresTargets, SecretsOfWebhooksAreSealed) {
+    const auto ledger = open("a secret of the cluster");
+    const jobs::Job job = accept_with_webhook(*ledger);
+    notify::Endpoint endpoint;
+    endpoint.id = notify::EndpointId::make(clock_.now());
+    endpoint.tenant = "local";
+    endpoint.revision = 1;
+    endpoint.webhook.url = "https://example.com/";
+    endpoint.webhook.secret = "xyzzy-plugh";
+    await_value(ledger->save_endpoint(endpoint));
+    EXPECT_NE(everything().find("example.com"), std::string::npos) << "addresses of endpoints";
+    EXPECT_EQ(everything().find("xyzzy"), std::string::npos);
+
+    const auto other = open("a secret of the cluster");
+    EXPECT_EQ(await_value(other->find_spec(job.id))->webhook->secret, "xyzzy-plugh");
+    EXPECT_EQ(await_value(other->all_endpoints()).endpoints.at(0).webhook.secret, "xyzzy-plugh");
+    const auto due = await_value(other->due(clock_.now(), 10));
+    ASSERT_EQ(due.size(), 1U);
+    EXPECT_EQ(std::get<jobs::Webhook>(due[0].target.value()).secret, "xyzzy-plugh");
+}
+
+TEST_F(PostgresTargets, WithAnotherSecretNobodyIsTold) {
+    const jobs::Job job = accept_with_webhook(*open("a secret of the cluster"));
+    const auto other = open("another");
+    EXPECT_FALSE(await_value(other->find_spec(job.id))->webhook) << "the job itself can run";
+    const auto due = await_value(other->due(clock_.now(), 10));
+    ASSERT_EQ(due.size(), 1U);
+    EXPECT_FALSE(due[0].target);
+}
+
+TEST_F(PostgresTargets, WithoutASecretTheyAreKeptAsTheyAre) {
+    const jobs::Job job = accept_with_webhook(*open(""));
+    EXPECT_EQ(
+        await_value(open("one since then")->find_spec(job.id))->webhook->secret, "xyzzy-plugh"
+    );
+}
+
 }  // namespace
 }  // namespace comfyd::ledger::test

@@ -14,6 +14,8 @@
 
 #include "base/pool.hpp"
 #include "ledger/sqlite/asset_store.hpp"
+#include "ledger/sqlite/delivery_views.hpp"
+#include "ledger/sqlite/endpoint_store.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/job_writes.hpp"
 #include "ledger/sqlite/lock_file.hpp"
@@ -71,6 +73,7 @@ public:
     Impl(const Options& options, Clock& of_now, std::unique_ptr<LockFile> lock)
         : lock_(std::move(lock)),
           clock(of_now),
+          routing(options.routing),
           writer(options, of_now),
           readers(options.path, options.busy_timeout),
           reads_apart_(options.reads_apart) {}
@@ -104,6 +107,7 @@ private:
 
 public:
     Clock& clock;
+    const notify::Routing* const routing;
     PurgeCursor purge_cursor;  // used by the writer's thread
     LooseBlobs loose;
     Writer writer;
@@ -154,7 +158,7 @@ Result<> SqliteLedger::healthy() const {
 }
 
 Task<Result<jobs::Accepted>> SqliteLedger::accept(jobs::NewJob job) {
-    return impl_->writer.write(AcceptJob(std::move(job)), true);
+    return impl_->writer.write(AcceptJob(std::move(job), impl_->routing), true);
 }
 
 Task<Result<jobs::Accepted>> SqliteLedger::find_key(std::string tenant, std::string key) {
@@ -178,7 +182,8 @@ Task<Result<std::optional<jobs::Job>>> SqliteLedger::find_reusable(
 }
 
 Task<Result<>> SqliteLedger::commit(jobs::Change change) {
-    return impl_->writer.write(CommitChange(std::move(change)), false);
+    auto told = told_to(impl_->routing, change.job, change.event);
+    return impl_->writer.write(CommitChange(std::move(change), std::move(told)), false);
 }
 
 Task<Result<std::optional<jobs::Job>>> SqliteLedger::find(JobId id) {
@@ -355,14 +360,14 @@ Task<Result<std::optional<Time>>> SqliteLedger::next_due() {
 }
 
 Task<Result<>> SqliteLedger::delivered(notify::Delivery delivery, Time now) {
-    return impl_->writer.write(EndDelivery{delivery, true, now}, false);
+    return impl_->writer.write(EndDelivery{std::move(delivery), true, now}, false);
 }
 
 Task<Result<>> SqliteLedger::retry_at(
     notify::Delivery delivery, Time next_attempt_at, std::string error
 ) {
     return impl_->writer.write(
-        PostponeDelivery{delivery, next_attempt_at, std::move(error)}, false
+        PostponeDelivery{std::move(delivery), next_attempt_at, std::move(error)}, false
     );
 }
 
@@ -370,12 +375,60 @@ Task<Result<>> SqliteLedger::put_aside(
     notify::Delivery delivery, Time next_attempt_at, std::string why
 ) {
     return impl_->writer.write(
-        PostponeDelivery{delivery, next_attempt_at, std::move(why), false}, false
+        PostponeDelivery{std::move(delivery), next_attempt_at, std::move(why), false}, false
     );
 }
 
 Task<Result<>> SqliteLedger::give_up(notify::Delivery delivery, Time now, std::string error) {
-    return impl_->writer.write(EndDelivery{delivery, false, now, std::move(error)}, false);
+    return impl_->writer.write(
+        EndDelivery{std::move(delivery), false, now, std::move(error)}, false
+    );
+}
+
+Task<Result<int>> SqliteLedger::give_up_waiting(
+    std::string endpoint, Time now, std::string why, int limit
+) {
+    return impl_->writer.write(
+        GiveUpWaiting{std::move(endpoint), now, std::move(why), limit}, false
+    );
+}
+
+Task<Result<notify::DeliveryPage>> SqliteLedger::list_deliveries(notify::DeliveryQuery query) {
+    return impl_->read([query = std::move(query)](Database& db) {
+        return sqlite::list_deliveries(db, query);
+    });
+}
+
+Task<Result<std::optional<notify::DeliveryView>>> SqliteLedger::find_delivery(
+    notify::DeliveryKey key
+) {
+    return impl_->read([key = std::move(key)](Database& db) {
+        return sqlite::find_delivery(db, key);
+    });
+}
+
+Task<Result<int>> SqliteLedger::replay_dead(notify::DeadFilter filter, Time now, int limit) {
+    return impl_->writer.write(ReplayDead{std::move(filter), now, limit}, false);
+}
+
+Task<Result<int>> SqliteLedger::purge_dead(notify::DeadFilter filter, int limit) {
+    return impl_->writer.write(PurgeDead{std::move(filter), limit}, false);
+}
+
+Task<Result<>> SqliteLedger::save_endpoint(notify::Endpoint endpoint) {
+    return impl_->writer.write(SaveEndpoint{std::move(endpoint)}, false);
+}
+
+Task<Result<bool>> SqliteLedger::remove_endpoint(notify::EndpointId id) {
+    return impl_->writer.write(RemoveEndpoint{id}, false);
+}
+
+Task<Result<notify::AllEndpoints>> SqliteLedger::all_endpoints() {
+    return impl_->read([](Database& db) { return find_all_endpoints(db); });
+}
+
+Task<Result<std::uint64_t>> SqliteLedger::endpoint_changes() {
+    return impl_->read([](Database& db) { return count_endpoint_changes(db); });
 }
 
 Task<Result<notify::Outbox::Counts>> SqliteLedger::counts() {

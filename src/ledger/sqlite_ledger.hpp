@@ -29,6 +29,7 @@ public:
         Millis probe_interval{1'000};  // between attempts to write after a failure
         Millis busy_timeout{5'000};    // for other programs that hold the file, such as a backup
         std::optional<ReadsApart> reads_apart{};
+        const notify::Routing* routing = nullptr;  // as in OpenOptions
     };
 
     // Makes, migrates or recovers the database. Code::storage_unavailable (also when another
@@ -105,7 +106,20 @@ public:
     Task<Result<>> put_aside(notify::Delivery delivery, Time next_attempt_at, std::string why)
         override;
     Task<Result<>> give_up(notify::Delivery delivery, Time now, std::string error) override;
+    Task<Result<int>> give_up_waiting(std::string endpoint, Time now, std::string why, int limit)
+        override;
     Task<Result<notify::Outbox::Counts>> counts() override;
+
+    Task<Result<notify::DeliveryPage>> list_deliveries(notify::DeliveryQuery query) override;
+    Task<Result<std::optional<notify::DeliveryView>>> find_delivery(notify::DeliveryKey key
+    ) override;
+    Task<Result<int>> replay_dead(notify::DeadFilter filter, Time now, int limit) override;
+    Task<Result<int>> purge_dead(notify::DeadFilter filter, int limit) override;
+
+    Task<Result<>> save_endpoint(notify::Endpoint endpoint) override;
+    Task<Result<bool>> remove_endpoint(notify::EndpointId id) override;
+    Task<Result<notify::AllEndpoints>> all_endpoints() override;
+    Task<Result<std::uint64_t>> endpoint_changes() override;
 
 private:
     class Impl;

@@ -211,6 +211,7 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     ledger_.reset();
     execute_raw(
         "ALTER TABLE jobs DROP COLUMN shared_prompt; ALTER TABLE jobs DROP COLUMN shared_place; "
+        "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "
         "PRAGMA user_version = 8"
     );
     open();
@@ -219,6 +220,42 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     ASSERT_TRUE(found);
     EXPECT_EQ(found->prompt, shared.prompt);
     EXPECT_EQ(found->place, shared.place);
+}
+
+TEST_F(SqliteTest, DeliveriesOfAnOlderDatabaseKnowTheirReceiver) {
+    open();
+    auto spec = full_spec();
+    spec.webhook->events = {"execution.queued", "execution.started"};
+    const auto job = accept(spec);
+    await_value(ledger_->commit(get(jobs::start(job, "w", 2, clock_.now()))));
+    ledger_.reset();
+    execute_raw(
+        "UPDATE job_specs SET spec = json_set(spec, '$.webhook', json((SELECT "
+        "json_remove(t.target, '$.kind') FROM outbox_targets t JOIN jobs j ON j.id = t.job "
+        "WHERE j.number = job_specs.number)));"
+        "CREATE TABLE old (job BLOB NOT NULL, sequence INTEGER NOT NULL, state INTEGER NOT NULL, "
+        "attempts INTEGER NOT NULL, created_at INTEGER NOT NULL, next_attempt_at INTEGER NOT NULL, "
+        "ended_at INTEGER, error TEXT, PRIMARY KEY (job, sequence)) WITHOUT ROWID;"
+        "INSERT INTO old SELECT job, sequence, state, attempts, created_at, next_attempt_at, "
+        "ended_at, error FROM outbox; DROP TABLE outbox; ALTER TABLE old RENAME TO outbox;"
+        "CREATE INDEX outbox_due ON outbox (next_attempt_at) WHERE state = 0;"
+        "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes;"
+        "PRAGMA user_version = 9"
+    );
+    open();
+    EXPECT_EQ(await_value(ledger_->find_spec(job.id))->webhook->to_json(), spec.webhook->to_json());
+    for (const std::uint64_t sequence : {1U, 2U}) {
+        const auto due = await_value(ledger_->due(clock_.now(), 10));
+        ASSERT_EQ(due.size(), 1U);
+        EXPECT_EQ(due[0].sequence, sequence);
+        EXPECT_EQ(std::get<jobs::Webhook>(due[0].target.value()).secret, spec.webhook->secret);
+        await_value(ledger_->delivered(due[0], clock_.now()));
+    }
+    notify::DeliveryQuery query;
+    query.tenant = spec.tenant;
+    const auto page = await_value(ledger_->list_deliveries(query));
+    ASSERT_EQ(page.deliveries.size(), 2U);
+    EXPECT_EQ(page.deliveries[0].event, jobs::EventType::started);
 }
 
 TEST_F(SqliteTest, AFullDatabaseRefusesAndRecovers) {

@@ -23,6 +23,7 @@ Result<std::unique_ptr<Storage>> open_storage(
         PostgresLedger::Options postgres;
         postgres.url = url;
         postgres.secret = options.secret;
+        postgres.routing = options.routing;
         auto opened = PostgresLedger::open(std::move(postgres), clock);
         if (!opened) {
             return fail(std::move(opened.error()));
@@ -39,6 +40,7 @@ Result<std::unique_ptr<Storage>> open_storage(
     SqliteLedger::Options sqlite;
     sqlite.path = url.substr(kSqlite.size());
     sqlite.reads_apart = options.reads_apart;
+    sqlite.routing = options.routing;
     auto opened = SqliteLedger::open(std::move(sqlite), clock);
     if (!opened) {
         return fail(std::move(opened.error()));

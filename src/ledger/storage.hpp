@@ -1,6 +1,6 @@
-// All that is durable, behind one door: jobs, named workflows, notes, asset records, webhook
-// deliveries. One object implements every port, so that a change and what follows from it are one
-// transaction. Which implementation it is says the URL that it was opened by.
+// All that is durable, behind one door: jobs, named workflows, notes, asset records, deliveries and
+// endpoints of webhooks. One object implements every port, so that a change and what follows from
+// it are one transaction. Which implementation it is says the URL that it was opened by.
 //
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
 // it outlives it.
@@ -23,7 +23,10 @@
 #include "jobs/notebook.hpp"
 #include "jobs/shared_ledger.hpp"
 #include "jobs/workflow_store.hpp"
+#include "notify/deliveries.hpp"
+#include "notify/endpoint_store.hpp"
 #include "notify/outbox.hpp"
+#include "notify/routing.hpp"
 
 namespace comfyd {
 class Pool;
@@ -64,7 +67,9 @@ class Storage : public jobs::Ledger,
                 public jobs::WorkflowStore,
                 public jobs::Notebook,
                 public assets::Catalogue,
-                public notify::Outbox {
+                public notify::Outbox,
+                public notify::Deliveries,
+                public notify::EndpointStore {
 public:
     using assets::Catalogue::find;
     using jobs::Ledger::counts;
@@ -87,6 +92,9 @@ public:
 struct OpenOptions {
     std::optional<ReadsApart> reads_apart{};
     std::string secret{};  // of nodes that share it; what they store sealed is sealed with it
+    // Who is told of a change beside the job's own webhook, asked by the call that stores it;
+    // outlives the storage. nullptr: nobody.
+    const notify::Routing* routing = nullptr;
 };
 
 // "sqlite:PATH": a database file, which is made where it is absent. "postgres://…" or

@@ -36,11 +36,16 @@ public:
     jobs::Ledger& ledger() override { return *ledger_; }
     assets::Catalogue& catalogue() override { return *ledger_; }
     notify::Outbox& outbox() override { return *ledger_; }
+    notify::Deliveries& deliveries() override { return *ledger_; }
+    notify::EndpointStore& endpoints() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
-        ledger_ = get(SqliteLedger::open({.path = folder_.path() / "ledger.db"}, clock_));
+        SqliteLedger::Options options;
+        options.path = folder_.path() / "ledger.db";
+        options.routing = &routing;
+        ledger_ = get(SqliteLedger::open(options, clock_));
     }
 
 private:
@@ -59,12 +64,16 @@ public:
     jobs::Ledger& ledger() override { return *ledger_; }
     assets::Catalogue& catalogue() override { return *ledger_; }
     notify::Outbox& outbox() override { return *ledger_; }
+    notify::Deliveries& deliveries() override { return *ledger_; }
+    notify::EndpointStore& endpoints() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
         PostgresLedger::Options options;
         options.url = url_;
+        options.secret = "what all nodes know";
+        options.routing = &routing;
         ledger_ = get(PostgresLedger::open(options, clock_));
     }
 
@@ -81,6 +90,8 @@ public:
     jobs::Ledger& ledger() override { return ledger_; }
     assets::Catalogue& catalogue() override { throw std::logic_error("it keeps no assets"); }
     notify::Outbox& outbox() override { throw std::logic_error("it keeps no deliveries"); }
+    notify::Deliveries& deliveries() override { throw std::logic_error("it keeps no deliveries"); }
+    notify::EndpointStore& endpoints() override { throw std::logic_error("it keeps no endpoints"); }
     jobs::WorkflowStore& workflows() override { throw std::logic_error("it keeps no workflows"); }
     jobs::Notebook& notebook() override { throw std::logic_error("it keeps no notes"); }
     void reopen() override {}

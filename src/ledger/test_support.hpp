@@ -23,7 +23,10 @@
 #include "jobs/notebook.hpp"
 #include "jobs/workflow_store.hpp"
 #include "ledger/sqlite_ledger.hpp"
+#include "notify/deliveries.hpp"
+#include "notify/endpoint_store.hpp"
 #include "notify/outbox.hpp"
+#include "notify/routing.hpp"
 
 namespace comfyd::ledger::test {
 
@@ -106,9 +109,13 @@ struct Storage {
     virtual jobs::Ledger& ledger() = 0;
     virtual assets::Catalogue& catalogue() = 0;
     virtual notify::Outbox& outbox() = 0;
+    virtual notify::Deliveries& deliveries() = 0;
+    virtual notify::EndpointStore& endpoints() = 0;
     virtual jobs::WorkflowStore& workflows() = 0;
     virtual jobs::Notebook& notebook() = 0;
     virtual void reopen() = 0;
+
+    notify::Routing routing;  // by which it tells
 };
 struct Backend {
     std::string name;
@@ -132,6 +139,8 @@ protected:
     jobs::Ledger& ledger() { return storage_->ledger(); }
     assets::Catalogue& catalogue() { return storage_->catalogue(); }
     notify::Outbox& outbox() { return storage_->outbox(); }
+    notify::Deliveries& deliveries() { return storage_->deliveries(); }
+    notify::EndpointStore& endpoints() { return storage_->endpoints(); }
     jobs::WorkflowStore& workflows() { return storage_->workflows(); }
     jobs::Notebook& notebook() { return storage_->notebook(); }
 

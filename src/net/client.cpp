@@ -1,7 +1,5 @@
 #include "net/client.hpp"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -18,14 +16,6 @@ namespace {
 constexpr std::size_t kReadBytes = 32 * 1024;
 
 using ConnectionPtr = std::shared_ptr<ClientConnection>;
-
-// An idle connection has nothing to say. What it says is "closed" or nonsense.
-bool is_silent(ClientConnection& connection) {
-    char byte = 0;
-    const auto count =
-        ::recv(connection.stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-}
 
 bool is_token(std::string_view text) {
     constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
@@ -270,6 +260,9 @@ Task<Attempt> Client::Impl::attempt(
         connection->stream, pieces, asio::redirect_error(kAwait, write_error)
     );
     tried.sent_anything = written > 0;
+    if (request.was_sent != nullptr && tried.sent_anything) {
+        *request.was_sent = true;
+    }
     if (guard.fired() || write_error == asio::error::operation_aborted ||
         (write_error && written == 0)) {
         tried.result = fail(to_client_error(url, write_error, guard.fired()));

@@ -25,6 +25,9 @@ struct ClientRequest {
     std::uint64_t response_bytes_max = 64 * 1024 * 1024;
     bool verify_tls = true;
     std::string socket{};  // path of a unix socket, connected to instead of the URL's host
+    // Where given, becomes true when something of it goes out: whoever is asked may have acted on
+    // it even if no answer comes. Outlives the request.
+    bool* was_sent = nullptr;
 };
 
 struct ClientResponse {

@@ -17,6 +17,9 @@ struct ClientConnection {
     bool reused = false;
 };
 
+// An idle connection has nothing to say. What it says is "closed" or nonsense.
+bool is_silent(ClientConnection& connection);
+
 // Closes the connection that an operation works on when its time is over: the operation then ends
 // with an error, whatever it waits for. Ends with its scope.
 class TimeGuard {
@@ -43,12 +46,13 @@ public:
     Task<Result<std::shared_ptr<ClientConnection>>> open(
         Url url, bool verify_tls, Deadline deadline
     );
-
-private:
-    Task<Result<std::vector<SocketName>>> resolve(Url url, Deadline deadline);
+    // TLS on a connection that is plain so far.
     Task<Result<>> shake_hands(
         std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Deadline deadline
     );
+
+private:
+    Task<Result<std::vector<SocketName>>> resolve(Url url, Deadline deadline);
     bool may_connect(const SocketName& name) const;
     Result<asio::ssl::context*> tls_context(bool verify);
 

@@ -1,5 +1,6 @@
-// The port of a way to tell somebody of a job: by HTTP today. A channel sends one message once and
-// says what came of it; order, repetition and patience are the Notifier's, the same for all.
+// The port of a way to tell somebody of a job: by HTTP, by mail, by short message. A channel sends
+// one message once and says what came of it; order, repetition and patience are the Notifier's, the
+// same for all.
 #pragma once
 
 #include <array>
@@ -7,14 +8,13 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/task.hpp"
 #include "jobs/job.hpp"
+#include "notify/target.hpp"
 
 namespace comfyd::notify {
-
-// To whom. One alternative for each kind of channel.
-using Target = std::variant<jobs::Webhook>;
 
 struct Message {
     Target to;
@@ -27,12 +27,22 @@ struct Outcome {
     enum class Kind {
         delivered,
         retry,
-        give_up,  // no later attempt would fare better
+        give_up,    // no later attempt would fare better
+        put_aside,  // until next_at: none was made, or it failed for no fault of the message
         cancelled,
     };
     Kind kind = Kind::retry;
     std::string error{};
     std::optional<Millis> retry_after{};  // the receiver's wish
+    std::optional<Time> next_at{};        // instead of the usual time
+    int status = 0;                       // of HTTP; 0: no answer came, or the channel has none
+    bool is_gone = false;                 // give_up: the receiver wants no message at all any more
+};
+
+// What a target asks of the repetition; nullopt: as the server is set.
+struct RetryWish {
+    std::optional<int> retries_max{};
+    std::optional<Millis> first_retry{};
 };
 
 // Belongs to the Notifier's executor, which outlives it.
@@ -42,13 +52,18 @@ public:
     // Targets of the same lane share what one receiver is given at a time, so that a slow or dead
     // one delays nobody else. A failure says why the target can never be told anything.
     virtual Result<std::string> lane_of(const Target& target) const = 0;
+    virtual RetryWish retry_wish(const Target& target) const = 0;
     // The same message has the same content each time.
     virtual Task<Outcome> deliver(Message message) = 0;
+    // How many messages of one lane it can tell in one go, where so many wait.
+    virtual std::size_t together_max(const Target& target) const;
+    // Of each what came of it. By default one after the other.
+    virtual Task<std::vector<Outcome>> deliver_together(std::vector<Message> messages);
     // Lets go of connections that nothing uses. It may be used again.
     virtual void close() = 0;
 };
 
-// For each kind of target its channel.
-using Channels = std::array<std::unique_ptr<Channel>, std::variant_size_v<Target>>;
+// For each kind of target its channel; several kinds may share one.
+using Channels = std::array<std::shared_ptr<Channel>, std::variant_size_v<Target>>;
 
 }  // namespace comfyd::notify

@@ -1,8 +1,12 @@
 // Decides which delivery is attempted next: one lane per receiver, first come first served in it,
 // lanes in turn. So a receiver that is slow or dead fills its own lane and no other.
 //
-// Plain state of one executor; no I/O. A job has at most one delivery in here, from add() to
-// done().
+// A lane in which several attempts in a row failed rests: nothing is tried there for a while, then
+// one attempt, and the rest is longer each time until one succeeds. What waits in it loses no
+// attempt of its own by that.
+//
+// Plain state of one executor; no I/O. A thread (a job and a receiver) has at most one delivery in
+// here, from add() to done().
 #pragma once
 
 #include <cstddef>
@@ -10,8 +14,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "notify/channel.hpp"
 #include "notify/outbox.hpp"
@@ -21,7 +27,7 @@ namespace comfyd::notify {
 
 struct Attempt {
     Delivery delivery;
-    Target target;
+    Target target;     // the delivery's
     std::string lane;  // as its channel says
     // Set: progress, which is sent once and of which the outbox knows nothing.
     std::shared_ptr<const ProgressNews::News> progress{};
@@ -33,31 +39,48 @@ public:
         std::size_t in_flight_max;
         std::size_t in_flight_per_lane_max;
         std::size_t waiting_per_lane_max;
+        int failures_before_rest;
+        Millis rest_first;  // then doubled each time
+        Millis rest_max;
     };
+    // What an attempt says of its receiver.
+    enum class Ended { served, failed, unknown };
     explicit Lanes(Limits limits) : limits_(limits) {}
 
-    bool contains(const JobId& job) const { return jobs_.contains(job); }
-    std::size_t size() const { return jobs_.size(); }
+    bool contains(const Thread& thread) const { return threads_.contains(thread); }
+    std::size_t size() const { return threads_.size(); }
 
-    // False when its lane is full. REQUIRES: !contains(attempt.delivery.job)
+    // False when its lane is full. REQUIRES: !contains(attempt.delivery.thread())
     bool add(Attempt attempt);
     // The next one that may start now; it counts as in flight until done().
-    std::optional<Attempt> take();
-    void done(const JobId& job, const std::string& name);
+    std::optional<Attempt> take(Time now);
+    // Further ones of the same lane, at most `count_max`, to go along with one that was taken.
+    std::vector<Attempt> take_along(const std::string& name, std::size_t count_max);
+    void done(const Thread& thread, const std::string& name, Ended how, Time now);
+    // When the next lane in which something waits has rested; nullopt: none rests.
+    std::optional<Time> next_rested() const;
+    std::size_t resting(Time now) const;
 
 private:
     struct Lane {
         std::deque<Attempt> waiting;
         std::size_t in_flight = 0;
         bool has_turn = false;  // is in turns_
+        int failures = 0;       // in a row
+        int rests = 0;          // likewise
+        Time rests_until{};
     };
+    void note(Lane& lane, Ended how, Time now) const;
+    std::size_t places_of(const Lane& lane) const;
     void give_turn(const std::string& name, Lane& lane);
+    void drop_rested(Time now);
 
     Limits limits_;
     std::size_t in_flight_ = 0;
     std::map<std::string, Lane> lanes_;
     std::deque<std::string> turns_;  // lanes that have somebody waiting and a place free
-    std::unordered_set<JobId> jobs_;
+    std::set<std::pair<Time, std::string>> resting_;  // those of them that rest, by when they have
+    std::set<Thread> threads_;
 };
 
 }  // namespace comfyd::notify

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
-#include <unordered_set>
+#include <set>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
+#include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
 #include "notify/lanes.hpp"
@@ -78,8 +79,17 @@ public:
         news_.drop(event.job, event.sequence);
         wake();
     }
+    Task<Outcome> try_once(Message message) {
+        Channel& channel = channel_to(message.to);
+        return await_on(executor_, channel.deliver(std::move(message)));
+    }
     Task<> stop();
-    NotifierCounters counters() const { return recorder_.counters(); }
+    NotifierCounters counters() const {
+        NotifierCounters counters = recorder_.counters();
+        counters.in_flight = in_flight_;
+        counters.resting = resting_;
+        return counters;
+    }
 
 private:
     Task<> run();
@@ -91,9 +101,14 @@ private:
     Channel& channel_to(const Target& target) const { return *channels_.at(target.index()); }
     void start_attempts();
     Task<> attempt(Attempt attempt);
-    Task<> tell_of_progress(const ProgressNews::News& news);
-    Task<> tell_of_change(const Attempt& attempt);
-    void done(const Attempt& attempt);
+    Task<> attempt_together(std::vector<Attempt> attempts);
+    static Lanes::Ended ended_by(Outcome::Kind kind);
+    Task<Lanes::Ended> tell_of_progress(const ProgressNews::News& news);
+    Task<Lanes::Ended> tell_of_change(const Attempt& attempt);
+    Task<std::optional<Message>> read_message(const Attempt& attempt);
+    Task<> record(const Attempt& attempt, Outcome outcome, Millis took);
+    Task<> leave_alone(const Attempt& attempt, std::string why);
+    void done(const Attempt& attempt, Lanes::Ended ended);
 
     Executor executor_;
     Clock& clock_;
@@ -104,12 +119,14 @@ private:
     Recorder recorder_;
     std::shared_ptr<Waker> waker_;  // shared with posted wake-ups
     ProgressNews news_;
+    std::atomic<std::uint64_t> in_flight_{0};
+    std::atomic<std::uint64_t> resting_{0};
 
     // From start() to stop().
     std::optional<TaskGroup> group_;
     std::optional<Lanes> lanes_;
-    // Jobs whose delivery ended while we ask the outbox: its answer may still list them.
-    std::unordered_set<JobId> ended_meanwhile_;
+    // Whose delivery ended while we ask the outbox: its answer may still list them.
+    std::set<Thread> ended_meanwhile_;
 };
 
 void Notifier::Impl::start() {
@@ -119,6 +136,9 @@ void Notifier::Impl::start() {
         .in_flight_max = options_.in_flight_max,
         .in_flight_per_lane_max = options_.in_flight_per_lane_max,
         .waiting_per_lane_max = kWaitingPerLaneMax,
+        .failures_before_rest = options_.failures_before_rest,
+        .rest_first = options_.first_retry,
+        .rest_max = options_.rest_max,
     });
     group_.emplace(executor_);
     group_->spawn("webhooks", run());
@@ -190,7 +210,9 @@ Task<Result<Millis>> Notifier::Impl::look() {
     if (!next) {
         co_return fail(std::move(next.error()));
     }
-    co_return std::min(next_look(*next), next_look(news_.next_due()));
+    const Millis until_news = next_look(news_.next_due());
+    const Millis until_rested = next_look(lanes_->next_rested());
+    co_return std::min({next_look(*next), until_news, until_rested});
 }
 
 Millis Notifier::Impl::next_look(std::optional<Time> next_due) const {
@@ -215,7 +237,8 @@ Task<Result<bool>> Notifier::Impl::take_in_batch() {
     }
     const bool is_full = due->size() >= static_cast<std::size_t>(limit);
     std::erase_if(*due, [this](const Delivery& delivery) {
-        return lanes_->contains(delivery.job) || ended_meanwhile_.contains(delivery.job);
+        const Thread thread = delivery.thread();
+        return lanes_->contains(thread) || ended_meanwhile_.contains(thread);
     });
     for (const Delivery& delivery : *due) {
         auto taken = co_await take_in(delivery);
@@ -231,22 +254,19 @@ Task<Result<bool>> Notifier::Impl::take_in_batch() {
 }
 
 Task<Result<>> Notifier::Impl::take_in(Delivery delivery) {
-    auto spec = co_await ledger_.find_spec(delivery.job);
-    if (!spec) {
-        co_return fail(std::move(spec.error()));
-    }
-    if (!*spec || !(*spec)->webhook) {
-        auto given_up = co_await recorder_.give_up(delivery, "the job has no webhook any more");
+    if (!delivery.target) {
+        auto given_up =
+            co_await recorder_.give_up(delivery, "whom to tell cannot be read any more");
         co_return given_up;
     }
-    Target target = std::move(*(*spec)->webhook);
+    const Target target = *delivery.target;
     auto lane = channel_to(target).lane_of(target);
     if (!lane) {
         auto given_up = co_await recorder_.give_up(delivery, std::move(lane.error().message));
         co_return given_up;
     }
     Attempt attempt{
-        .delivery = delivery, .target = std::move(target), .lane = std::move(*lane), .progress = {}
+        .delivery = delivery, .target = target, .lane = std::move(*lane), .progress = {}
     };
     if (lanes_->add(std::move(attempt))) {
         co_return Result<>();
@@ -260,15 +280,18 @@ Task<Result<>> Notifier::Impl::take_in(Delivery delivery) {
 
 // After what the outbox has of the same job, and dropped where its receiver is far behind.
 void Notifier::Impl::take_in_progress() {
-    const auto is_busy = [this](const JobId& job) { return lanes_->contains(job); };
+    const auto is_busy = [this](const Thread& thread) { return lanes_->contains(thread); };
     for (auto& news : news_.take_due(clock_.now(), is_busy)) {
-        auto lane = channel_to(news->target).lane_of(news->target);
+        auto lane = channel_to(news->to.target).lane_of(news->to.target);
         if (!lane) {
             continue;  // the end of the job is given up with the reason
         }
         Attempt attempt{
-            .delivery = {.job = news->job.id, .sequence = news->event.sequence},
-            .target = news->target,
+            .delivery =
+                {.job = news->job.id,
+                 .sequence = news->event.sequence,
+                 .endpoint = news->to.endpoint},
+            .target = news->to.target,
             .lane = std::move(*lane),
             .progress = std::move(news),
         };
@@ -277,9 +300,18 @@ void Notifier::Impl::take_in_progress() {
 }
 
 void Notifier::Impl::start_attempts() {
-    while (auto next = lanes_->take()) {
-        group_->spawn("webhook", attempt(std::move(*next)));
+    while (auto next = lanes_->take(clock_.now())) {
+        const std::size_t max = channel_to(next->target).together_max(next->target);
+        std::vector<Attempt> along = lanes_->take_along(next->lane, max - 1);
+        in_flight_ += 1 + along.size();
+        if (along.empty()) {
+            group_->spawn("webhook", attempt(std::move(*next)));
+        } else {
+            along.push_back(std::move(*next));
+            group_->spawn("digest", attempt_together(std::move(along)));
+        }
     }
+    resting_ = lanes_->resting(clock_.now());
 }
 
 Task<> Notifier::Impl::attempt(Attempt attempt) {
@@ -287,21 +319,81 @@ Task<> Notifier::Impl::attempt(Attempt attempt) {
     struct Guard {
         Impl& impl;
         const Attempt& held;
-        ~Guard() { impl.done(held); }
-    } const guard{*this, attempt};
+        Lanes::Ended ended = Lanes::Ended::unknown;
+        ~Guard() { impl.done(held, ended); }
+    } guard{*this, attempt};
     if (attempt.progress) {
-        co_await tell_of_progress(*attempt.progress);
+        guard.ended = co_await tell_of_progress(*attempt.progress);
     } else {
-        co_await tell_of_change(attempt);
+        guard.ended = co_await tell_of_change(attempt);
     }
 }
 
-Task<> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
-    auto outcome = co_await channel_to(news.target).deliver({news.target, news.job, news.event});
-    recorder_.count_progress(outcome);
+Task<> Notifier::Impl::attempt_together(std::vector<Attempt> attempts) {
+    struct Guard {
+        Impl& impl;
+        const std::vector<Attempt>& held;
+        Lanes::Ended ended = Lanes::Ended::unknown;
+        ~Guard() {
+            for (const Attempt& one : held) {
+                impl.done(one, ended);
+            }
+        }
+    } guard{*this, attempts};
+    std::vector<Message> messages;
+    std::vector<const Attempt*> told;
+    for (const Attempt& attempt : attempts) {
+        auto message = co_await read_message(attempt);
+        if (message) {
+            messages.push_back(std::move(*message));
+            told.push_back(&attempt);
+        }
+    }
+    if (messages.empty()) {
+        co_return;
+    }
+    const Target target = messages.front().to;
+    const Time begun = clock_.now();
+    auto outcomes = co_await channel_to(target).deliver_together(std::move(messages));
+    guard.ended = ended_by(outcomes.front().kind);
+    const Millis took = clock_.now() - begun;
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        co_await record(*told[i], std::move(outcomes[i]), took);
+    }
 }
 
-Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
+Lanes::Ended Notifier::Impl::ended_by(Outcome::Kind kind) {
+    switch (kind) {
+        case Outcome::Kind::delivered:
+            return Lanes::Ended::served;
+        case Outcome::Kind::retry:
+            return Lanes::Ended::failed;
+        default:
+            return Lanes::Ended::unknown;
+    }
+}
+
+Task<Lanes::Ended> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
+    const Target& target = news.to.target;
+    auto outcome = co_await channel_to(target).deliver({target, news.job, news.event});
+    recorder_.count_progress(outcome);
+    co_return ended_by(outcome.kind);
+}
+
+Task<Lanes::Ended> Notifier::Impl::tell_of_change(const Attempt& attempt) {
+    auto message = co_await read_message(attempt);
+    if (!message) {
+        co_return Lanes::Ended::unknown;
+    }
+    const Time begun = clock_.now();
+    auto outcome = co_await channel_to(attempt.target).deliver(std::move(*message));
+    const Lanes::Ended ended = ended_by(outcome.kind);
+    co_await record(attempt, std::move(outcome), clock_.now() - begun);
+    co_return ended;
+}
+
+// Nullopt: there is nothing to tell, now or ever.
+Task<std::optional<Message>> Notifier::Impl::read_message(const Attempt& attempt) {
     auto message = co_await find_message(ledger_, attempt.delivery, attempt.target);
     if (!message) {
         log::warning(
@@ -309,20 +401,50 @@ Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
             {{"job", attempt.delivery.job}, {"error", message.error().message}}
         );
         co_await sleep_for(kReadAgainWait);
+        co_return std::nullopt;
+    }
+    if (!*message) {
+        Outcome gone{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
+        co_await record(attempt, std::move(gone), Millis(0));
+    }
+    co_return std::move(*message);
+}
+
+Task<> Notifier::Impl::record(const Attempt& attempt, Outcome outcome, Millis took) {
+    if (outcome.kind == Outcome::Kind::cancelled) {
         co_return;
     }
-    Outcome outcome{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
-    if (*message) {
-        outcome = co_await channel_to(attempt.target).deliver(std::move(**message));
-    }
-    if (outcome.kind != Outcome::Kind::cancelled) {
-        co_await recorder_.record(attempt, std::move(outcome));
+    const bool is_gone = outcome.is_gone;
+    const std::string why = outcome.error;
+    const RetryWish wish = channel_to(attempt.target).retry_wish(attempt.target);
+    co_await recorder_.record(attempt, std::move(outcome), wish, took);
+    if (is_gone) {
+        co_await leave_alone(attempt, why);
     }
 }
 
-void Notifier::Impl::done(const Attempt& attempt) {
-    lanes_->done(attempt.delivery.job, attempt.lane);
-    ended_meanwhile_.insert(attempt.delivery.job);
+// What waits for it becomes dead letters with that reason.
+Task<> Notifier::Impl::leave_alone(const Attempt& attempt, std::string why) {
+    const auto* endpoint = std::get_if<EndpointTarget>(&attempt.target);
+    if (endpoint == nullptr || !options_.disable_endpoint) {
+        co_return;
+    }
+    auto disabled = co_await options_.disable_endpoint(endpoint->id, why);
+    if (!disabled) {
+        log::warning(
+            "cannot disable an endpoint of webhooks",
+            {{"endpoint", endpoint->id}, {"error", disabled.error().message}}
+        );
+        co_return;  // the next delivery is told the same
+    }
+    log::info("endpoint of webhooks disabled", {{"endpoint", endpoint->id}, {"reason", why}});
+    co_await recorder_.give_up_waiting(attempt.delivery.endpoint, why);
+}
+
+void Notifier::Impl::done(const Attempt& attempt, Lanes::Ended ended) {
+    lanes_->done(attempt.delivery.thread(), attempt.lane, ended, clock_.now());
+    ended_meanwhile_.insert(attempt.delivery.thread());
+    --in_flight_;
     waker_->request();
 }
 
@@ -345,11 +467,14 @@ void Notifier::start() {
 void Notifier::wake() {
     impl_->wake();
 }
-void Notifier::tell_progress(jobs::Job job, Target target, jobs::Event progress) {
-    impl_->tell_progress({std::move(job), std::move(target), std::move(progress)});
+void Notifier::tell_progress(jobs::Job job, Recipient to, jobs::Event progress) {
+    impl_->tell_progress({std::move(job), std::move(to), std::move(progress)});
 }
 void Notifier::tell_change(const jobs::Event& event) {
     impl_->tell_change(event);
+}
+Task<Outcome> Notifier::try_once(Message message) {
+    return impl_->try_once(std::move(message));
 }
 Task<> Notifier::stop() {
     return impl_->stop();

@@ -22,6 +22,7 @@ public:
         }
         return url;
     }
+    RetryWish retry_wish(const Target&) const override { return {}; }
     Task<Outcome> deliver(Message message) override {
         Outcome outcome{.kind = Outcome::Kind::delivered};
         if (!outcomes.empty()) {
@@ -40,18 +41,22 @@ public:
 
 class NotifierTest : public test::WebhooksTest {
 protected:
-    NotifierTest() {
-        auto channel = std::make_unique<ScriptedChannel>();
-        channel_ = channel.get();
+    NotifierTest() { make(); }
+    void make() {
         webhooks_ = std::make_unique<Notifier>(
-            loop_.executor(), clock_, ledger_, ledger_, Channels{std::move(channel)}, options_
+            loop_.executor(),
+            clock_,
+            ledger_,
+            ledger_,
+            Channels{channel_, channel_, channel_, channel_},
+            options_
         );
     }
 
     void begin_to_tell() { loop_.run(test::start_on_executor(*webhooks_)); }
 
     // Only while nothing is sent: the channel belongs to the notifier's executor.
-    ScriptedChannel* channel_;
+    std::shared_ptr<ScriptedChannel> channel_ = std::make_shared<ScriptedChannel>();
 };
 
 TEST_F(NotifierTest, TheChannelGetsTheEventAndTheJobAsItWasThen) {
@@ -102,6 +107,48 @@ TEST_F(NotifierTest, ATargetThatCanNeverBeToldIsGivenUpUnsent) {
     EXPECT_TRUE(kinds.contains("delivered"));
     loop_.run(webhooks_->stop());
     EXPECT_EQ(channel_->messages.size(), 1U);
+}
+
+TEST_F(NotifierTest, AttemptsAreLogged) {
+    channel_->outcomes.push_back({.kind = Outcome::Kind::retry, .error = "HTTP 503", .status = 503}
+    );
+    completed_job("here");
+    begin_to_tell();
+    const auto& log = ledger_.wait_for(1)[0].delivery.log;
+    ASSERT_EQ(log.size(), 1U);
+    EXPECT_EQ(log[0].at, clock_.now());
+    EXPECT_EQ(log[0].status, 503);
+    EXPECT_EQ(log[0].error, "HTTP 503");
+    AttemptLog longer(25, log[0]);
+    longer.back().error = std::string(1'000, 'x');
+    const AttemptLog kept = decode_log(encode_log(longer));
+    EXPECT_EQ(kept.size(), kAttemptLogMax);
+    EXPECT_LT(kept.back().error.size(), 1'000U);
+    EXPECT_TRUE(decode_log("no JSON").empty());
+}
+
+TEST_F(NotifierTest, AReceiverThatFailsInARowIsLeftAloneAndNobodyElseIs) {
+    options_.failures_before_rest = 3;
+    options_.in_flight_per_lane_max = 1;
+    make();
+    for (int i = 0; i < 3; ++i) {
+        channel_->outcomes.push_back({.kind = Outcome::Kind::retry, .error = "down"});
+    }
+    for (int i = 0; i < 6; ++i) {
+        completed_job("dead");
+    }
+    begin_to_tell();
+    ledger_.wait_for(3);
+    completed_job("alive");
+    webhooks_->wake();
+    ledger_.wait_for(4);
+    loop_.run(webhooks_->stop());
+    std::map<std::string, int> told;
+    for (const Message& message : channel_->messages) {
+        ++told[std::get<jobs::Webhook>(message.to).url];
+    }
+    EXPECT_EQ(told["alive"], 1);
+    EXPECT_EQ(told["dead"], 3) << "the others wait for better times";
 }
 
 TEST_F(NotifierTest, AnAttemptThatWasCancelledIsNotWrittenDown) {

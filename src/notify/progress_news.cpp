@@ -7,17 +7,17 @@ namespace comfyd::notify {
 
 bool ProgressNews::put(News news, Time now) {
     const Lock lock(mutex_);
-    auto found = entries_.find(news.job.id);
+    auto found = entries_.find(news.thread());
     if (found == entries_.end()) {
-        if (entries_.size() >= kJobsMax) {
+        if (entries_.size() >= kThreadsMax) {
             std::erase_if(entries_, [now](const auto& entry) {
                 return !entry.second.newest && entry.second.due <= now;
             });
         }
-        if (entries_.size() >= kJobsMax) {
+        if (entries_.size() >= kThreadsMax) {
             return false;
         }
-        found = entries_.emplace(news.job.id, Entry{nullptr, now}).first;
+        found = entries_.emplace(news.thread(), Entry{nullptr, now}).first;
     }
     Entry& entry = found->second;
     const bool is_first = entry.newest == nullptr;
@@ -27,10 +27,11 @@ bool ProgressNews::put(News news, Time now) {
 
 void ProgressNews::drop(const JobId& job, std::uint64_t sequence) {
     const Lock lock(mutex_);
-    const auto found = entries_.find(job);
-    if (found != entries_.end() && found->second.newest &&
-        found->second.newest->event.sequence < sequence) {
-        found->second.newest.reset();
+    for (auto at = entries_.lower_bound({job, ""}); at != entries_.end() && at->first.job == job;
+         ++at) {
+        if (at->second.newest && at->second.newest->event.sequence < sequence) {
+            at->second.newest.reset();
+        }
     }
 }
 
@@ -40,8 +41,8 @@ std::vector<std::shared_ptr<const ProgressNews::News>> ProgressNews::take_due(
     const Lock lock(mutex_);
     std::vector<std::shared_ptr<const News>> taken;
     for (auto at = entries_.begin(); at != entries_.end();) {
-        auto& [job, entry] = *at;
-        if (entry.due > now || busy(job)) {
+        auto& [thread, entry] = *at;
+        if (entry.due > now || busy(thread)) {
             ++at;
         } else if (!entry.newest) {
             at = entries_.erase(at);
@@ -57,7 +58,7 @@ std::vector<std::shared_ptr<const ProgressNews::News>> ProgressNews::take_due(
 std::optional<Time> ProgressNews::next_due() const {
     const Lock lock(mutex_);
     std::optional<Time> soonest;
-    for (const auto& [job, entry] : entries_) {
+    for (const auto& [thread, entry] : entries_) {
         if (entry.newest) {
             soonest = std::min(soonest.value_or(entry.due), entry.due);
         }

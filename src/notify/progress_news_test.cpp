@@ -12,15 +12,16 @@ using testing::IsEmpty;
 constexpr Millis kInterval{1'000};
 const Time kStart = from_unix_ms(1'700'000'000'000);
 
-bool nobody(const JobId&) {
+bool nobody(const Thread&) {
     return false;
 }
 
 class ProgressNewsTest : public testing::Test {
 protected:
-    bool put(const JobId& job, std::uint64_t sequence, Time now) {
+    bool put(const JobId& job, std::uint64_t sequence, Time now, const std::string& endpoint = "") {
         ProgressNews::News made;
         made.job.id = job;
+        made.to.endpoint = endpoint;
         made.event.job = job;
         made.event.sequence = sequence;
         return news_.put(std::move(made), now);
@@ -70,19 +71,32 @@ TEST_F(ProgressNewsTest, ALaterChangeMakesItWorthless) {
     EXPECT_THAT(take(kStart), IsEmpty());
 }
 
+TEST_F(ProgressNewsTest, EachReceiverOfAJobHasItsOwn) {
+    put(job_, 1, kStart, "a");
+    put(job_, 2, kStart, "b");
+    EXPECT_THAT(take(kStart), ElementsAre(1U, 2U));
+    put(job_, 3, kStart + Millis(1), "a");
+    put(job_, 4, kStart + Millis(1), "b");
+    put(other_, 3, kStart + Millis(1), "a");
+    news_.drop(job_, 5);
+    EXPECT_THAT(take(kStart + kInterval), ElementsAre(3U)) << "the other job's";
+}
+
 TEST_F(ProgressNewsTest, ABusyJobIsTakenLater) {
     put(job_, 1, kStart);
     put(other_, 2, kStart);
-    EXPECT_THAT(take(kStart, [this](const JobId& job) { return job == job_; }), ElementsAre(2U));
+    EXPECT_THAT(
+        take(kStart, [this](const Thread& thread) { return thread.job == job_; }), ElementsAre(2U)
+    );
     EXPECT_THAT(take(kStart), ElementsAre(1U));
 }
 
 TEST_F(ProgressNewsTest, TheNumberOfJobsIsBounded) {
-    for (std::size_t i = 0; i < ProgressNews::kJobsMax; ++i) {
+    for (std::size_t i = 0; i < ProgressNews::kThreadsMax; ++i) {
         EXPECT_TRUE(put(JobId::make(kStart), i + 1, kStart));
     }
     EXPECT_FALSE(put(job_, 1, kStart));
-    EXPECT_EQ(take(kStart).size(), ProgressNews::kJobsMax);
+    EXPECT_EQ(take(kStart).size(), ProgressNews::kThreadsMax);
     EXPECT_FALSE(put(job_, 1, kStart)) << "their second is not over";
     EXPECT_TRUE(put(job_, 1, kStart + kInterval));
 }

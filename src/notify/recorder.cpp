@@ -13,23 +13,13 @@ namespace {
 
 constexpr Millis kStorageWaitFirst{100};
 constexpr Millis kStorageWaitMax{10'000};
+constexpr int kGiveUpAtOnce = 500;
 
 double random_share() {
     std::uint32_t bits = 0;
     random_bytes(&bits, sizeof bits);
     return static_cast<double>(bits) /
            static_cast<double>(std::numeric_limits<std::uint32_t>::max());
-}
-
-// What a target asks of the repetition; nullopt: as the server is set.
-struct RetryWish {
-    std::optional<int> retries_max;
-    std::optional<Millis> first_retry;
-};
-
-RetryWish wish_of(const Target& target) {
-    const auto& webhook = std::get<jobs::Webhook>(target);
-    return {webhook.max_retries, webhook.retry_delay};
 }
 
 }  // namespace
@@ -45,20 +35,34 @@ Task<Result<>> Recorder::give_up(Delivery delivery, std::string why) {
     co_return given_up;
 }
 
-Task<> Recorder::record(const Attempt& attempt, Outcome outcome) {
+Task<> Recorder::give_up_waiting(std::string endpoint, std::string why) {
+    for (int given_up = kGiveUpAtOnce; given_up == kGiveUpAtOnce;) {
+        auto done = co_await outbox_.give_up_waiting(endpoint, clock_.now(), why, kGiveUpAtOnce);
+        if (!done) {
+            co_return;  // they are given up one by one when they are due
+        }
+        given_up = *done;
+        dead_ += static_cast<std::uint64_t>(given_up);
+    }
+}
+
+Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish, Millis took) {
     const Time now = clock_.now();
     const bool is_too_late = now - attempt.delivery.created_at >= options_.give_up_after;
-    const auto retries_max = wish_of(attempt.target).retries_max;
-    const bool is_last = retries_max && attempt.delivery.attempts >= *retries_max;
+    const bool is_last = wish.retries_max && attempt.delivery.attempts >= *wish.retries_max;
     if (outcome.kind == Outcome::Kind::retry && (is_too_late || is_last)) {
         outcome.kind = Outcome::Kind::give_up;
     }
-    if (outcome.kind != Outcome::Kind::delivered) {
+    if (outcome.kind == Outcome::Kind::retry || outcome.kind == Outcome::Kind::give_up) {
         ++failed_attempts_;
         log::debug("webhook failed", {{"job", attempt.delivery.job}, {"error", outcome.error}});
     }
+    Delivery noted = attempt.delivery;
+    if (outcome.kind != Outcome::Kind::put_aside) {
+        noted.log.push_back({now, outcome.status, took, outcome.error});
+    }
     for (Millis wait = kStorageWaitFirst;; wait = std::min(wait * 2, kStorageWaitMax)) {
-        auto written = co_await write(attempt, outcome, now);
+        auto written = co_await write(noted, outcome, wish, now);
         if (written || written.error().code == Code::not_found) {
             break;
         }
@@ -79,16 +83,23 @@ Task<> Recorder::record(const Attempt& attempt, Outcome outcome) {
     }
 }
 
-Task<Result<>> Recorder::write(Attempt attempt, Outcome outcome, Time now) {
-    Delivery delivery = std::move(attempt.delivery);
+Task<Result<>> Recorder::write(Delivery delivery, Outcome outcome, RetryWish wish, Time now) {
     if (outcome.kind == Outcome::Kind::delivered) {
         return outbox_.delivered(std::move(delivery), now);
     }
     if (outcome.kind == Outcome::Kind::give_up) {
         return outbox_.give_up(std::move(delivery), now, std::move(outcome.error));
     }
+    if (outcome.kind == Outcome::Kind::put_aside) {
+        return outbox_.put_aside(
+            std::move(delivery), outcome.next_at.value_or(now), std::move(outcome.error)
+        );
+    }
+    if (outcome.next_at) {
+        return outbox_.retry_at(std::move(delivery), *outcome.next_at, std::move(outcome.error));
+    }
     Millis wait = retry_wait(
-        wish_of(attempt.target).first_retry.value_or(options_.first_retry),
+        wish.first_retry.value_or(options_.first_retry),
         options_.retry_max,
         delivery.attempts,
         random_share()

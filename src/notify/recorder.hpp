@@ -21,15 +21,16 @@ public:
 
     // Until it is written down: what was delivered is not to be sent again. `attempt` lives in the
     // frame that awaits this.
-    Task<> record(const Attempt& attempt, Outcome outcome);
+    Task<> record(const Attempt& attempt, Outcome outcome, RetryWish wish, Millis took);
     // Without an attempt.
     Task<Result<>> give_up(Delivery delivery, std::string why);
+    Task<> give_up_waiting(std::string endpoint, std::string why);
     // Of progress nothing is written.
     void count_progress(const Outcome& outcome);
     NotifierCounters counters() const;
 
 private:
-    Task<Result<>> write(Attempt attempt, Outcome outcome, Time now);
+    Task<Result<>> write(Delivery delivery, Outcome outcome, RetryWish wish, Time now);
 
     Clock& clock_;
     Outbox& outbox_;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,9 +18,9 @@
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
 #include "net/test_support.hpp"
+#include "notify/channels.hpp"
 #include "notify/notifier.hpp"
 #include "notify/outbox.hpp"
-#include "notify/webhook_channel.hpp"
 
 namespace comfyd::notify::test {
 
@@ -128,6 +129,12 @@ public:
         std::string error;
     };
 
+    // Whom a delivery goes to that a job's webhook stands for: the webhook, unless a test wants
+    // another kind.
+    std::function<Target(const jobs::Webhook&)> targets = [](const jobs::Webhook& webhook) {
+        return Target(webhook);
+    };
+
     void fail_reads(int count) { failing_reads_ = count; }
     void fail_job_reads(int count) { failing_job_reads_ = count; }
     void fail_writes(int count) { failing_writes_ = count; }
@@ -148,10 +155,20 @@ public:
         row.job = change.job;
         row.events.push_back(change.event);
         if (row.spec.webhook->wants(jobs::webhook_event_name(change.event.type))) {
-            row.pending.push_back(
-                {change.job.id, change.event.sequence, 0, change.event.at, change.event.at}
-            );
+            Delivery delivery;
+            delivery.job = change.job.id;
+            delivery.sequence = change.event.sequence;
+            delivery.created_at = delivery.next_attempt_at = change.event.at;
+            delivery.endpoint = row.endpoint;
+            delivery.target = row.target ? *row.target : targets(*row.spec.webhook);
+            row.pending.push_back(std::move(delivery));
         }
+    }
+    // Later deliveries of the job go there.
+    void redirect(const JobId& id, std::string endpoint, Target target) {
+        const std::lock_guard lock(mutex_);
+        rows_.at(id).endpoint = std::move(endpoint);
+        rows_.at(id).target = std::move(target);
     }
     void forget(const JobId& id) {
         const std::lock_guard lock(mutex_);
@@ -228,6 +245,22 @@ public:
         co_return write({"give_up", delivery, now, std::move(error)});
     }
 
+    Task<Result<int>> give_up_waiting(std::string endpoint, Time now, std::string why, int limit)
+        override {
+        const std::lock_guard lock(mutex_);
+        int count = 0;
+        for (auto& [id, row] : rows_) {
+            while (!row.pending.empty() && row.pending.front().endpoint == endpoint && count < limit
+            ) {
+                writes_.push_back({"give_up", row.pending.front(), now, why});
+                row.pending.pop_front();
+                ++count;
+            }
+        }
+        changed_.notify_all();
+        co_return count;
+    }
+
     // What notify has no use for.
     Task<Result<jobs::Accepted>> accept(jobs::NewJob) override { co_return broken(); }
     Task<Result<jobs::Accepted>> find_key(std::string, std::string) override { co_return broken(); }
@@ -254,6 +287,8 @@ private:
         jobs::Spec spec;
         std::vector<jobs::Event> events;
         std::deque<Delivery> pending;
+        std::string endpoint;
+        std::optional<Target> target;
         bool is_forgotten = false;
     };
 
@@ -311,9 +346,7 @@ protected:
     }
 
     void start() {
-        Channels channels{
-            std::make_unique<WebhookChannel>(loop_.executor(), clock_, webhook_options_)
-        };
+        auto channels = make_channels(loop_.executor(), clock_, {webhook_options_});
         webhooks_ = std::make_unique<Notifier>(
             loop_.executor(), clock_, ledger_, ledger_, std::move(channels), options_
         );

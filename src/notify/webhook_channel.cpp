@@ -5,6 +5,7 @@
 
 #include "base/on_executor.hpp"
 #include "notify/backoff.hpp"
+#include "notify/webhook_signing.hpp"
 #include "notify/webhook_url.hpp"
 
 namespace comfyd::notify {
@@ -23,11 +24,16 @@ net::ClientOptions client_options(const WebhookOptions& options) {
 // 2xx is delivered, 410 ends it, anything else is tried again.
 Outcome judge(const net::ClientResponse& response, Time now) {
     if (response.status >= 200 && response.status < 300) {
-        return {.kind = Outcome::Kind::delivered};
+        return {.kind = Outcome::Kind::delivered, .status = response.status};
     }
     std::string text = "the receiver answered HTTP " + std::to_string(response.status);
     if (response.status == 410) {
-        return {.kind = Outcome::Kind::give_up, .error = text + ": it wants no more"};
+        return {
+            .kind = Outcome::Kind::give_up,
+            .error = text + ": it wants no more",
+            .status = response.status,
+            .is_gone = true,
+        };
     }
     if (response.status >= 300 && response.status < 400) {
         text += ": redirects are not followed";
@@ -36,6 +42,7 @@ Outcome judge(const net::ClientResponse& response, Time now) {
         .kind = Outcome::Kind::retry,
         .error = std::move(text),
         .retry_after = parse_retry_after(response.headers.get("Retry-After"), now),
+        .status = response.status,
     };
 }
 
@@ -61,39 +68,78 @@ WebhookChannel::WebhookChannel(Executor executor, Clock& clock, WebhookOptions o
       options_(std::move(options)),
       client_(executor, client_options(options_)) {}
 
+Result<WebhookChannel::Address> WebhookChannel::address_of(const Target& target) const {
+    if (const auto* own = std::get_if<jobs::Webhook>(&target)) {
+        return Address{*own};
+    }
+    const EndpointId id = std::get<EndpointTarget>(target).id;
+    const auto endpoint = options_.find_endpoint ? options_.find_endpoint(id) : nullptr;
+    if (!endpoint) {
+        return fail(Code::not_found, "the endpoint was removed");
+    }
+    if (endpoint->disabled) {
+        return fail(Code::conflict, "the endpoint is disabled: " + *endpoint->disabled);
+    }
+    return Address{endpoint->webhook, endpoint->manner(clock_.now()), false};
+}
+
 Result<std::string> WebhookChannel::lane_of(const Target& target) const {
-    const jobs::Webhook& webhook = std::get<jobs::Webhook>(target);
+    const auto address = address_of(target);
+    if (!address) {
+        return fail(address.error());
+    }
+    const jobs::Webhook& webhook = address->webhook;
     if (auto checked = check_webhook_url(webhook.url, options_.allow_private_addresses); !checked) {
         return fail(std::move(checked.error()));
+    }
+    if (!webhook.verify_tls && !options_.allow_unverified_tls) {
+        return fail(
+            Code::address_refused, "this server verifies certificates of webhooks in any case"
+        );
+    }
+    if (!address->is_own) {
+        return Endpoint::name_of(std::get<EndpointTarget>(target).id);
     }
     const auto url = net::Url::parse(webhook.url);
     return url->scheme + "://" + url->host_header();
 }
 
+RetryWish WebhookChannel::retry_wish(const Target& target) const {
+    const auto address = address_of(target);
+    return address ? RetryWish{address->webhook.max_retries, address->webhook.retry_delay}
+                   : RetryWish{};
+}
+
 Task<Outcome> WebhookChannel::deliver(Message message) {
     COMFYD_ON(executor_);
-    const jobs::Webhook& webhook = std::get<jobs::Webhook>(message.to);
+    const auto address = address_of(message.to);
+    if (!address) {
+        co_return Outcome{.kind = Outcome::Kind::give_up, .error = address.error().message};
+    }
+    const jobs::Webhook& webhook = address->webhook;
     net::ClientRequest request;
-    request.method = "POST";
+    request.method = webhook.method;
     request.url = webhook.url;
-    request.body = co_await body_of(message);
-    request.headers =
-        webhook_headers(webhook, message.job, message.event, request.body, clock_.now());
+    request.body = co_await body_of(message, *address);
+    request.headers = webhook_headers(
+        webhook, message.job, message.event, request.body, clock_.now(), address->manner
+    );
     request.timeout = webhook.timeout.value_or(options_.attempt_timeout);
     request.response_bytes_max = std::numeric_limits<std::uint64_t>::max();
+    request.verify_tls = webhook.verify_tls || !options_.allow_unverified_tls;
     auto outcome = co_await post(std::move(request));
     co_return outcome;
 }
 
-Task<std::string> WebhookChannel::body_of(const Message& message) const {
-    // Of progress all dialects tell alike.
-    if (options_.own_body && message.event.type != jobs::EventType::progress) {
+Task<std::string> WebhookChannel::body_of(const Message& message, const Address& address) const {
+    // Of progress all dialects tell alike, and an endpoint hears of jobs of all dialects.
+    if (address.is_own && options_.own_body && message.event.type != jobs::EventType::progress) {
         auto own = co_await options_.own_body(message.job, message.event);
         if (own) {
             co_return std::move(*own);
         }
     }
-    co_return webhook_body(message.job, message.event, options_.show_result);
+    co_return webhook_body(message.job, message.event, options_.show_result, address.manner.body);
 }
 
 Task<Outcome> WebhookChannel::post(net::ClientRequest request) {
@@ -111,7 +157,9 @@ Task<Outcome> WebhookChannel::post(net::ClientRequest request) {
     };
     auto response = co_await client_.download(std::move(request), std::move(sink));
     if (is_accepted) {
-        co_return Outcome{.kind = Outcome::Kind::delivered};
+        co_return Outcome{
+            .kind = Outcome::Kind::delivered, .status = response ? response->status : 200
+        };
     }
     co_return response ? judge(*response, clock_.now()) : judge(response.error());
 }

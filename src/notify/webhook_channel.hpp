@@ -1,4 +1,5 @@
-// Tells by webhook: a signed POST to the address that the job's client named. Runs on one executor.
+// Tells by webhook: a signed request to the address that the job's client named, or to an endpoint
+// of its tenant. Runs on one executor.
 #pragma once
 
 #include <functional>
@@ -10,6 +11,7 @@
 #include "base/time.hpp"
 #include "net/client.hpp"
 #include "notify/channel.hpp"
+#include "notify/endpoint.hpp"
 #include "notify/webhook_message.hpp"
 
 namespace comfyd::notify {
@@ -18,25 +20,38 @@ namespace comfyd::notify {
 // bytes each time.
 using OwnBody = std::function<Task<std::optional<std::string>>(jobs::Job, jobs::Event)>;
 
+// Endpoints as they are set now; nullptr: there is no such endpoint.
+using FindEndpoint = std::function<std::shared_ptr<const Endpoint>(EndpointId)>;
+
 struct WebhookOptions {
     bool allow_private_addresses = false;
+    bool allow_unverified_tls = false;
     Millis attempt_timeout{15'000};
     std::string ca_file{};
     OwnBody own_body{};
-    ShowResult show_result{};  // empty: outputs are told as they are stored
+    ShowResult show_result{};      // empty: outputs are told as they are stored
+    FindEndpoint find_endpoint{};  // empty: there are none
 };
 
 class WebhookChannel final : public Channel {
 public:
     WebhookChannel(Executor executor, Clock& clock, WebhookOptions options);
 
-    // Of one origin, "https://example.com:8443".
+    // Of one endpoint, or of one origin ("https://example.com:8443").
     Result<std::string> lane_of(const Target& target) const override;
+    RetryWish retry_wish(const Target& target) const override;
     Task<Outcome> deliver(Message message) override;
     void close() override;
 
 private:
-    Task<std::string> body_of(const Message& message) const;
+    // Where and how a target is told now.
+    struct Address {
+        jobs::Webhook webhook;
+        Manner manner{};
+        bool is_own = true;  // it came with the job
+    };
+    Result<Address> address_of(const Target& target) const;
+    Task<std::string> body_of(const Message& message, const Address& address) const;
     Task<Outcome> post(net::ClientRequest request);
 
     Executor executor_;

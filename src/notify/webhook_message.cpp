@@ -1,17 +1,13 @@
 #include "notify/webhook_message.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
-#include "base/crypto.hpp"
-#include "jobs/webhook_headers.hpp"
+#include "notify/webhook_signing.hpp"
 
 namespace comfyd::notify {
 namespace {
-
-constexpr std::string_view kSecretPrefix =
-    "whsec_";  // of Standard Webhooks: what follows is base64
 
 // The states that webhook receivers know. A job that missed its deadline has failed for them;
 // data.status tells the difference, and the error's category is timeout_error.
@@ -131,31 +127,13 @@ json::object data_of(const jobs::Job& job, const jobs::Event& event, const json:
     return data;
 }
 
-std::string signing_key(const std::string& secret) {
-    if (secret.starts_with(kSecretPrefix)) {
-        auto decoded = from_base64(std::string_view(secret).substr(kSecretPrefix.size()));
-        if (decoded) {
-            return std::move(*decoded);
-        }
-    }
-    return secret;
-}
-
-std::string_view bytes_of(const Digest& digest) {
-    return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
-}  // namespace
-
-std::string webhook_body(
+json::object webhook_document(
     const jobs::Job& job, const jobs::Event& event, const ShowResult& show_result
 ) {
     const std::string name = jobs::webhook_event_name(event.type);
     const std::string at = to_rfc3339(event.at);
     const json::value result = result_of(job, event, show_result);
-    // In ASCII, as every JSON library can write it again: some receivers check the signature over
-    // what they make of the parsed body.
-    return json::serialize_ascii({
+    return {
         {"event", name},
         {"type", name},
         {"execution_id", job.id.to_string()},
@@ -169,51 +147,35 @@ std::string webhook_body(
         {"metadata", {{"webhook_version", "1.0"}, {"timestamp", at}}},
         {"job_metadata", job.metadata},
         {"data", data_of(job, event, result)},
-    });
+    };
 }
 
-net::Headers webhook_headers(
-    const jobs::Webhook& webhook,
-    const jobs::Job& job,
-    const jobs::Event& event,
-    const std::string& body,
-    Time now
-) {
-    net::Headers headers;
-    headers.set("User-Agent", "comfyd/" COMFYD_VERSION);
-    const std::size_t own_headers = std::min(webhook.headers.size(), jobs::kWebhookHeadersMax);
-    for (std::size_t i = 0; i < own_headers; ++i) {
-        const auto& [name, value] = webhook.headers[i];
-        if (jobs::is_webhook_header(name, value) && !jobs::is_reserved_webhook_header(name)) {
-            headers.set(name, value);
-        }
-    }
-    const std::string id = "msg_" + job.id.to_string() + "_" + std::to_string(event.sequence);
-    const auto unix_seconds = [](Time at) {
-        return std::to_string(std::chrono::floor<std::chrono::seconds>(at).time_since_epoch().count(
-        ));
+// In the structured form: all of it is the body.
+json::object cloud_event(const jobs::Job& job, const jobs::Event& event, json::object data) {
+    return {
+        {"specversion", "1.0"},
+        {"id", message_id(job, event)},
+        {"source", "/v2/jobs"},
+        {"type", jobs::webhook_event_name(event.type)},
+        {"time", to_rfc3339(event.at)},
+        {"subject", job.id.to_string()},
+        {"datacontenttype", "application/json"},
+        {"data", std::move(data)},
     };
-    const std::string timestamp = unix_seconds(now);
-    headers.set("Content-Type", "application/json");
-    headers.set("X-Execution-ID", job.id.to_string());
-    headers.set("X-Webhook-Event", jobs::webhook_event_name(event.type));
-    headers.set("X-Webhook-ID", id);
-    headers.set("X-Webhook-Timestamp", unix_seconds(event.at));
-    headers.set("webhook-id", id);
-    headers.set("webhook-timestamp", timestamp);
-    if (!webhook.secret.empty()) {
-        const std::string signature = "sha256=" + to_hex(hmac_sha256(webhook.secret, body));
-        headers.set("X-Signature", signature);
-        headers.set("X-Webhook-Signature", signature);
-        std::string signed_text = id;
-        signed_text += '.';
-        signed_text += timestamp;
-        signed_text += '.';
-        signed_text += body;
-        const Digest digest = hmac_sha256(signing_key(webhook.secret), signed_text);
-        headers.set("webhook-signature", "v1," + to_base64(bytes_of(digest)));
+}
+
+}  // namespace
+
+std::string webhook_body(
+    const jobs::Job& job, const jobs::Event& event, const ShowResult& show_result, BodyForm form
+) {
+    json::object document = webhook_document(job, event, show_result);
+    if (form == BodyForm::cloud_events) {
+        document = cloud_event(job, event, std::move(document));
     }
-    return headers;
+    // In ASCII, as every JSON library can write it again: some receivers check the signature over
+    // what they make of the parsed body.
+    return json::serialize_ascii(document);
 }
 
 }  // namespace comfyd::notify

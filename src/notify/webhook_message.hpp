@@ -1,5 +1,5 @@
-// What a webhook is told: body and headers. Both depend on stored values only (and the headers on
-// the time of the attempt), so that a repeated delivery has the very same body and id.
+// What a webhook is told. It depends on stored values only, so that a repeated delivery has the
+// very same body.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jobs/job.hpp"
-#include "net/http.hpp"
+#include "notify/endpoint.hpp"
 
 namespace comfyd::notify {
 
@@ -16,16 +16,12 @@ namespace comfyd::notify {
 using ShowResult = std::function<
     json::object(const jobs::Job&, const std::vector<jobs::Output>& outputs, Time at)>;
 
-// The exact body bytes for an event of a job, and the headers that go with them.
+// The exact body bytes for an event of a job.
 std::string webhook_body(
-    const jobs::Job& job, const jobs::Event& event, const ShowResult& show_result = {}
-);
-net::Headers webhook_headers(
-    const jobs::Webhook& webhook,
     const jobs::Job& job,
     const jobs::Event& event,
-    const std::string& body,
-    Time now
+    const ShowResult& show_result = {},
+    BodyForm form = BodyForm::plain
 );
 
 }  // namespace comfyd::notify

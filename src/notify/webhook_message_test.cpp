@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "notify/webhook_signing.hpp"
 #include "notify/webhook_url.hpp"
 
 namespace comfyd::notify {

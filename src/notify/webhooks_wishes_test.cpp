@@ -23,7 +23,7 @@ protected:
         event.state = jobs::State::running;
         event.at = clock_.now();
         event.data = progress.to_json();
-        webhooks_->tell_progress(job, webhook(), event);
+        webhooks_->tell_progress(job, {std::string(kOwnWebhook), webhook()}, event);
     }
     jobs::Webhook webhook() {
         jobs::Webhook made;

@@ -10,6 +10,7 @@
 #include "engine/pictures/encode.hpp"
 #include "engine/pictures/png.hpp"
 #include "engine/pictures/reader.hpp"
+#include "standalone/shrink.hpp"
 
 namespace comfyd::standalone {
 namespace {
@@ -63,6 +64,9 @@ Result<std::string> convert_picture(
     auto bitmap = decode(file, stopped);
     if (!bitmap) {
         return fail(std::move(bitmap.error()));
+    }
+    if (form.longest_side > 0) {
+        shrink(*bitmap, static_cast<std::size_t>(form.longest_side));
     }
     std::size_t channels = 4;
     if (form.channel == Channel::alpha) {

@@ -1,6 +1,7 @@
 // Nothing is lost and nothing happens twice, whatever is killed when.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <map>
@@ -265,6 +266,101 @@ TEST_F(ShortLived, KillingComfydWhileItRemovesOldJobsLeavesNothingHalf) {
     EXPECT_TRUE(wait_until([&] { return shown().empty(); }, std::chrono::seconds(120)));
     EXPECT_TRUE(wait_until([&] { return files() == 0; }, std::chrono::seconds(120)))
         << files() << " files are left";
+}
+
+class DeliveryChaos : public Chaos {
+protected:
+    struct Told {
+        std::vector<std::string> events;         // in the order of their first arrival
+        std::map<std::string, std::string> ids;  // of messages, by event
+    };
+
+    // What the receiver of this path was told of each job. An event that comes again after a later
+    // one was repeated; its first arrival counts.
+    std::map<std::string, Told> told_at(const std::string& path) {
+        std::map<std::string, Told> told;
+        for (const ReceivedRequest& request : receiver_.requests()) {
+            if (request.path != path || !request.json().is_object()) {
+                continue;
+            }
+            const json::value body = request.json();
+            const std::string event(body.at("event").as_string());
+            const std::string id(request.headers.get("webhook-id"));
+            Told& of_job = told[std::string(body.at("execution_id").as_string())];
+            const auto [known, is_new] = of_job.ids.emplace(event, id);
+            EXPECT_EQ(known->second, id) << "another id for the same event";
+            if (is_new) {
+                of_job.events.push_back(event);
+            }
+        }
+        return told;
+    }
+    bool has_all(const std::string& path, const std::vector<std::string>& jobs) {
+        const auto told = told_at(path);
+        return std::ranges::all_of(jobs, [&](const std::string& job) {
+            const auto found = told.find(job);
+            return found != told.end() && found->second.events.size() == 3;
+        });
+    }
+};
+
+// The receiver fails in every way it can, and comfyd is killed while it delivers.
+TEST_F(DeliveryChaos, EveryEventReachesEveryReceiverInOrderWithItsId) {
+    constexpr int kJobs = 40;
+    constexpr int kKills = 20;
+    const json::array events{"execution.queued", "execution.started", "execution.completed"};
+    for (const char* path : {"/a", "/b"}) {
+        const Reply made = comfyd_->http().post_json(
+            "/v2/webhooks/endpoints", {{"url", receiver_.url(path)}, {"events", events}}
+        );
+        ASSERT_EQ(made.status, 201) << made.body;
+    }
+    std::vector<ScriptedAnswer> answers;
+    for (int i = 0; i < 400; ++i) {
+        ScriptedAnswer answer;
+        switch (random_() % 6) {
+            case 0:
+                answer.status = 500;
+                break;
+            case 1:
+                answer.status = 429;
+                break;
+            case 2:
+                answer.drop = true;
+                break;
+            case 3:
+                answer.delay = std::chrono::milliseconds(random_() % 200);
+                break;
+            default:
+                break;
+        }
+        answers.push_back(answer);
+    }
+    receiver_.script(answers);
+    std::vector<std::string> jobs;
+    for (int i = 0; i < kJobs; ++i) {
+        jobs.push_back(comfyd_->submit(
+            text_to_image("told " + std::to_string(i)),
+            {{"webhook_config", {{"url", receiver_.url("/own")}, {"events", events}}}}
+        ));
+    }
+    for (int i = 0; i < kKills; ++i) {
+        pause();
+        comfyd_->restart();
+    }
+    for (const char* path : {"/a", "/b", "/own"}) {
+        EXPECT_TRUE(wait_until([&] { return has_all(path, jobs); }, std::chrono::seconds(120)))
+            << path;
+        for (const auto& [job, told] : told_at(path)) {
+            EXPECT_EQ(
+                told.events,
+                (std::vector<std::string>{
+                    "execution.queued", "execution.started", "execution.completed"
+                })
+            ) << path
+              << " " << job;
+        }
+    }
 }
 
 }  // namespace

@@ -44,6 +44,42 @@ TEST(Nodes, TheSameKeyOnTwoNodesIsOneJob) {
     EXPECT_EQ(cluster.runs().size(), 1U);
 }
 
+TEST(Nodes, HaveTheSameEndpointsOfWebhooks) {
+    Cluster cluster;
+    ASSERT_TRUE(cluster.wait_ready());
+    WebhookReceiver receiver;
+    const Reply made = cluster.node(0).http().post_json(
+        "/v2/webhooks/endpoints",
+        {{"url", receiver.url()}, {"events", {"execution.queued", "execution.completed"}}}
+    );
+    ASSERT_EQ(made.status, 201) << made.body;
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        const Reply listed = cluster.node(i).http().get("/v2/webhooks/endpoints");
+        EXPECT_EQ(listed.json_at("/endpoints/0/id"), made.json_at("/id")) << listed.body;
+    }
+    std::set<std::string> expected;
+    for (std::size_t i = 0; i < cluster.size(); ++i) {
+        const std::string id = cluster.node(i).submit(text_to_image("told " + std::to_string(i)));
+        expected.insert(id + " execution.queued");
+        expected.insert(id + " execution.completed");
+    }
+    EXPECT_TRUE(wait_until([&] {
+        std::set<std::string> told;
+        for (const ReceivedRequest& request : receiver.requests()) {
+            const json::value body = request.json();
+            told.insert(
+                std::string(body.at("execution_id").as_string()) + " " +
+                std::string(body.at("event").as_string())
+            );
+        }
+        return told == expected;
+    })) << cluster.logs();
+    const std::string path =
+        "/v2/webhooks/endpoints/" + std::string(made.json_at("/id").as_string());
+    EXPECT_EQ(cluster.node(1).http().del(path).status, 204);
+    EXPECT_EQ(cluster.node(0).http().get(path).status, 404);
+}
+
 TEST(Nodes, AJobIsCancelledAndBroughtBackOnANodeThatDoesNotLead) {
     ClusterOptions options;
     options.workers = 1;

@@ -16,5 +16,6 @@ void add_stats(Router& router, const Services& services);
 void add_comfyui_execute(Router& router, const Services& services);
 void add_tasks(Router& router, const Services& services);
 void add_runpod(Router& router, const Services& services);
+void add_webhooks(Router& router, const Services& services);  // needs services.webhooks
 
 }  // namespace comfyd::api

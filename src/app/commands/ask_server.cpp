@@ -40,6 +40,11 @@ Asked ask_server(Question question) {
     complete_address(question.url, question.key);
     net::ClientRequest request;
     request.url = question.url + question.path;
+    request.method = question.method;
+    if (!question.body.empty()) {
+        request.headers.set("Content-Type", "application/json");
+        request.body = question.body;
+    }
     if (!question.key.empty()) {
         request.headers.set("Authorization", "Bearer " + question.key);
     }
@@ -55,8 +60,9 @@ Asked ask_server(Question question) {
     if (!response) {
         return complain(response.error().message, kExitUnavailable);
     }
-    auto answer = json::parse_object(response->body);
-    if (response->status != 200 || !answer) {
+    const bool is_empty = response->status == 204;
+    auto answer = is_empty ? json::object() : json::parse_object(response->body);
+    if (response->status < 200 || response->status > 204 || !answer) {
         return complain(
             message_of(*response), response->status == 404 ? kExitUsage : kExitUnavailable
         );

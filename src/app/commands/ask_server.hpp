@@ -12,6 +12,8 @@ struct Question {
     std::string url;  // empty: COMFYD_URL, or this machine
     std::string key;  // empty: COMFYD_KEY
     std::string path;
+    std::string method = "GET";
+    std::string body{};  // JSON
 };
 
 struct Asked {

@@ -15,11 +15,13 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/run_command.hpp"
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/stop_signals.hpp"
 #include "app/commands/validate_command.hpp"
+#include "app/commands/webhooks_command.hpp"
 #include "app/config/config.hpp"
 #include "app/config/edit_distance.hpp"
 #include "base/log.hpp"
@@ -161,6 +163,17 @@ int print_config(const ServeFlags& flags) {
     return kExitOk;
 }
 
+int test_channel(const ServeFlags& flags, const NotifyTestFlags& wanted) {
+    auto config = flags.load();
+    if (!config) {
+        return complain(config.error());
+    }
+    if (auto checked = check_config(*config); !checked) {
+        return complain(checked.error());
+    }
+    return run_notify_test(*config, wanted);
+}
+
 // What to say when the first word is no command; empty: it is one, or there is none.
 std::string unknown_command(const CLI::App& program, int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
@@ -270,6 +283,15 @@ int run_command_line(int argc, char** argv) {
         "engine", "Serve model-free nodes as a ComfyUI server of its own, without a queue on disk"
     );
     add_engine_flags(*engine_command, engine_flags);
+    ServeFlags notify_flags;
+    NotifyTestFlags notify_test_flags;
+    CLI::App* notify_command =
+        program.add_subcommand("notify", "Mails and short messages that tell of jobs");
+    notify_command->require_subcommand(1);
+    CLI::App* notify_test_command =
+        notify_command->add_subcommand("test", "Send a sample by a channel of the configuration");
+    add_notify_test_flags(*notify_test_command, notify_test_flags);
+    notify_flags.add_to(*notify_test_command);
     PictureFlags picture_flags;
     CLI::App* picture_command = program.add_subcommand("picture");
     add_picture_flags(*picture_command, picture_flags);
@@ -288,6 +310,12 @@ int run_command_line(int argc, char** argv) {
     CLI::App* cluster_command =
         program.add_subcommand("cluster", "Show which nodes are one service, and who leads");
     add_cluster_flags(*cluster_command, cluster_flags);
+
+    WebhooksFlags webhooks_flags;
+    CLI::App* webhooks_command = program.add_subcommand(
+        "webhooks", "Show endpoints and deliveries; send dead letters again or throw them away"
+    );
+    add_webhooks_flags(*webhooks_command, webhooks_flags);
 
     LedgerCopyFlags ledger_copy_flags;
     CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
@@ -330,6 +358,9 @@ int run_command_line(int argc, char** argv) {
     if (cluster_command->parsed()) {
         return run_cluster(std::move(cluster_flags));
     }
+    if (webhooks_command->parsed()) {
+        return run_webhooks(std::move(webhooks_flags));
+    }
     if (explain_command->parsed()) {
         return run_explain(std::move(explain_flags));
     }
@@ -344,6 +375,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);
+    }
+    if (notify_test_command->parsed()) {
+        return test_channel(notify_flags, notify_test_flags);
     }
     if (picture_command->parsed()) {
         return run_picture(picture_flags);

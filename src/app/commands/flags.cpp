@@ -9,13 +9,44 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/validate_command.hpp"
+#include "app/commands/webhooks_command.hpp"
 
 namespace comfyd::app {
 
 void add_cluster_flags(CLI::App& command, ClusterFlags& flags) {
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_webhooks_flags(CLI::App& command, WebhooksFlags& flags) {
+    command
+        .add_option(
+            "action",
+            flags.action,
+            "endpoints, deliveries (lists them), show (one delivery), replay, purge (dead "
+            "letters), "
+            "test (an endpoint)"
+        )
+        ->required()
+        ->check(CLI::IsMember({"endpoints", "deliveries", "show", "replay", "purge", "test"}))
+        ->type_name("ACTION");
+    command.add_option("id", flags.id, "Of a delivery; test: of an endpoint")->type_name("ID");
+    command.add_option("--state", flags.state, "Only deliveries in this state")
+        ->check(CLI::IsMember({"pending", "delivered", "dead"}))
+        ->type_name("STATE");
+    command
+        .add_option(
+            "--receiver", flags.receiver, "Only those to this endpoint; job: that came with a job"
+        )
+        ->type_name("ID");
+    command.add_flag("--all", flags.all, "replay, purge: every dead letter");
+    command.add_flag("--all-tenants", flags.all_tenants, "Those of all tenants, for operators");
     command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
         ->type_name("URL");
     command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
@@ -116,12 +147,21 @@ void add_ledger_restored_flags(CLI::App& command, LedgerRestoredFlags& flags) {
         ->required();
 }
 
+void add_notify_test_flags(CLI::App& command, NotifyTestFlags& flags) {
+    command.add_option("--channel", flags.channel, "A name of notify.channels")
+        ->type_name("NAME")
+        ->required();
+    command.add_option("--to", flags.to, "An address or a number (default: whom the rules name)")
+        ->type_name("RECIPIENT");
+}
+
 void add_picture_flags(CLI::App& command, PictureFlags& flags) {
     command.group("");  // ours alone
     command.add_option("--supervisor", flags.supervisor)->required();
     command.add_option("--channel", flags.channel);
     command.add_option("--format", flags.format);
     command.add_option("--quality", flags.quality);
+    command.add_option("--longest-side", flags.longest_side);
     command.add_option("--mask-at", flags.mask_at);
 }
 

@@ -34,7 +34,9 @@ Result<std::string> make_picture(const PictureFlags& flags, std::string_view inp
         const std::string_view picture = input.substr(0, flags.mask_at);
         return standalone::replace_alpha(picture, input.substr(picture.size()));
     }
-    return standalone::convert_picture(input, {channel_of(flags), format_of(flags), flags.quality});
+    return standalone::convert_picture(
+        input, {channel_of(flags), format_of(flags), flags.quality, flags.longest_side}
+    );
 }
 
 }  // namespace

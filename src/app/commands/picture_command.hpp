@@ -18,6 +18,7 @@ struct PictureFlags {
     std::string channel;        // "rgba", "rgb", "alpha"; empty: replace the alpha
     std::string format;         // "webp", "jpeg", "png"
     int quality = 90;           // not of PNG
+    int longest_side = 0;       // 0: any
     std::uint64_t mask_at = 0;  // where in the input the mask begins
 };
 

@@ -115,6 +115,9 @@ Result<> check_config(const Config& config) {
             );
         }
     }
+    if (auto checked = check_notify(config.notify); !checked) {
+        return checked;
+    }
     if (!is_pool_name(config.engine_pool)) {
         return invalid("'engine.pool' must be a name of small letters, digits, '.', '_' and '-'");
     }
@@ -244,6 +247,7 @@ std::string show_config(const Config& config) {
     for (const workflow::KnownModel& model : config.models) {
         out += "  - name: \"" + model.name + "\"\n    bytes: " + std::to_string(model.bytes) + "\n";
     }
+    out += show_notify(config.notify);
     out += config.cors_origins.empty() ? "cors:\n  origins: []\n" : "cors:\n  origins:\n";
     for (const std::string& origin : config.cors_origins) {
         out += "    - \"" + origin + "\"\n";
@@ -270,6 +274,9 @@ std::string describe_settings() {
     out +=
         "  auth.keys (COMFYD_AUTH_KEYS)\n      API keys; in YAML {name, tenant, sha256, operator}, "
         "in the environment name=secret.\n";
+    out +=
+        "  notify.channels, notify.rules\n      In YAML: mail servers and gateways for short "
+        "messages, and whom they tell of which events (docs/notifications.md).\n";
     out +=
         "  cors.origins (COMFYD_CORS_ORIGINS)\n      Web origins that may call the API; \"*\" for "
         "all.\n";

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/config/notify_config.hpp"
 #include "auth/authenticator.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -82,10 +83,12 @@ struct Config {
     int idle_timeout_s = 75;
 
     bool webhooks_allow_private = false;
+    bool webhooks_allow_unverified_tls = false;
     std::string webhooks_ca_file;
     int webhooks_timeout_s = 15;
     int webhooks_first_retry_ms = 1000;
     int webhooks_give_up_h = 24;
+    NotifyConfig notify{};  // whom the operator wants to be told
 
     bool scheduler_classify = true;
     int scheduler_merge_max = 8;

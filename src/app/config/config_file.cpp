@@ -58,7 +58,9 @@ private:
                 settings().end(),
                 [&](const Setting& setting) { return setting.key.starts_with(key + "."); }
             ) ||
-            key == "cors";
+            std::ranges::any_of(kLists, [&](std::string_view list) {
+                return list.starts_with(key + ".");
+            });
         if (is_group) {
             return read_map(value, key + ".");
         }
@@ -98,14 +100,20 @@ private:
             config_.tenants.clear();
         } else if (key == "models") {
             config_.models.clear();
+        } else if (key == "notify.channels") {
+            config_.notify.channels.clear();
+        } else if (key == "notify.rules") {
+            config_.notify.rules.clear();
         } else {
             config_.keys.clear();
         }
         for (const YAML::Node& item : list) {
-            Result<> added = key == "workers"   ? read_worker(item)
-                             : key == "tenants" ? read_tenant(item)
-                             : key == "models"  ? read_model(item)
-                                                : read_key(item);
+            Result<> added = key == "workers"           ? read_worker(item)
+                             : key == "tenants"         ? read_tenant(item)
+                             : key == "models"          ? read_model(item)
+                             : key == "notify.channels" ? read_channel(item, config_.notify)
+                             : key == "notify.rules"    ? read_rule(item, config_.notify)
+                                                        : read_key(item);
             if (!added) {
                 return fail(at(item, std::move(added.error())));
             }

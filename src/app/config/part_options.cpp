@@ -88,8 +88,11 @@ jobs::ServiceOptions service_options(const Config& config) {
 notify::ChannelOptions channel_options(const Config& config) {
     notify::ChannelOptions options;
     options.webhook.allow_private_addresses = config.webhooks_allow_private;
+    options.webhook.allow_unverified_tls = config.webhooks_allow_unverified_tls;
     options.webhook.ca_file = config.webhooks_ca_file;
     options.webhook.attempt_timeout = std::chrono::seconds(config.webhooks_timeout_s);
+    options.mail = mail_senders(config.notify);
+    options.sms = sms_senders(config.notify);
     return options;
 }
 
@@ -128,6 +131,7 @@ api::ApiOptions api_options(const Config& config) {
     options.json_body_bytes_max = static_cast<std::uint64_t>(config.body_mb_max) << 20;
     options.upload_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
     options.allow_private_webhooks = config.webhooks_allow_private;
+    options.allow_unverified_webhooks = config.webhooks_allow_unverified_tls;
     options.streams_max = static_cast<std::size_t>(config.streams_max);
     options.metrics_are_open = config.metrics_open;
     options.has_frontend = !config.frontend_dir.empty();

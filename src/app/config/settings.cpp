@@ -145,6 +145,12 @@ std::vector<Setting> running_settings() {
             "Deliver webhooks to loopback and private networks.",
             &Config::webhooks_allow_private
         ),
+        flag(
+            "webhooks.allow_unverified_tls",
+            "Clients may have their webhooks delivered to servers whose certificate nobody vouches "
+            "for.",
+            &Config::webhooks_allow_unverified_tls
+        ),
         text(
             "webhooks.ca_file",
             "PEM file with further certificate authorities for webhooks.",
@@ -398,7 +404,7 @@ Result<> set_list(Config& config, std::string_view key, const std::string& value
                 return added;
             }
         }
-    } else if (key == "tenants" || key == "models") {
+    } else if (key == "tenants" || key == "models" || key.starts_with("notify.")) {
         return invalid("'" + std::string(key) + "' can be set in the configuration file alone");
     } else {
         config.cors_origins = split_commas(value);

@@ -41,7 +41,8 @@ enum class PictureFormat { webp, jpeg, png };
 struct PictureForm {
     Channel channel = Channel::rgba;
     PictureFormat format = PictureFormat::png;
-    int quality = 90;  // 1 to 100, not of PNG
+    int quality = 90;      // 1 to 100, not of PNG
+    int longest_side = 0;  // it is made smaller where it has more; 0: any
 };
 std::string_view content_type_of(PictureFormat format);
 // nullopt: the file as it is.

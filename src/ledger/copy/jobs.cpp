@@ -157,22 +157,51 @@ Result<> copy_keys(Copy& copy) {
 Result<> copy_outbox(Copy& copy) {
     return copy.table(
         "outbox",
-        "SELECT job, sequence, CASE state WHEN 1 THEN 0 ELSE state END, attempts, created_at, "
-        "next_attempt_at, ended_at, error FROM outbox",
-        "INSERT INTO outbox (job, sequence, state, attempts, created_at, next_attempt_at, "
-        "ended_at, error) SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)",
-        {kUuid, kInteger, kInteger, kInteger, kInteger, kInteger, kInteger, kText},
+        "SELECT job, endpoint, sequence, tenant, event, CASE state WHEN 1 THEN 0 ELSE state END, "
+        "attempts, created_at, next_attempt_at, ended_at, error, log FROM outbox",
+        "INSERT INTO outbox (job, endpoint, sequence, tenant, event, state, attempts, created_at, "
+        "next_attempt_at, ended_at, error, log) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        {kUuid,
+         kText,
+         kInteger,
+         kText,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kText,
+         kText},
         [](const Query& row, postgres::Table& into) {
             into.add(
                 row.uuid(0),
-                row.integer(1),
+                row.string(1),
                 row.integer(2),
-                row.integer(3),
+                row.string(3),
                 row.integer(4),
                 row.integer(5),
-                number(row, 6),
-                text(row, 7)
+                row.integer(6),
+                row.integer(7),
+                row.integer(8),
+                number(row, 9),
+                text(row, 10),
+                text(row, 11)
             );
+        }
+    );
+}
+
+// As they are: the copy knows no secret to seal them with.
+Result<> copy_targets(Copy& copy) {
+    return copy.table(
+        "outbox_targets",
+        "SELECT job, endpoint, target FROM outbox_targets",
+        "INSERT INTO outbox_targets (job, endpoint, target) SELECT * FROM unnest($1, $2, $3)",
+        {kUuid, kText, kBytes},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.uuid(0), row.string(1), row.string(2));
         }
     );
 }
@@ -181,8 +210,14 @@ Result<> copy_outbox(Copy& copy) {
 
 Result<> copy_jobs(Copy& copy) {
     for (const auto table :
-         {copy_rows, copy_specs, copy_job_assets, copy_results, copy_events, copy_keys, copy_outbox
-         }) {
+         {copy_rows,
+          copy_specs,
+          copy_job_assets,
+          copy_results,
+          copy_events,
+          copy_keys,
+          copy_outbox,
+          copy_targets}) {
         if (auto copied = table(copy); !copied) {
             return copied;
         }

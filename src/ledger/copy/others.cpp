@@ -204,6 +204,20 @@ Result<> copy_rollups(Copy& copy) {
     );
 }
 
+// As they are: the copy knows no secret to seal theirs with. A change of one seals it.
+Result<> copy_endpoints(Copy& copy) {
+    return copy.table(
+        "endpoints",
+        "SELECT id, tenant, revision, about, secrets FROM endpoints",
+        "INSERT INTO endpoints (id, tenant, revision, about, secrets) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5)",
+        {kUuid, kText, kInteger, kText, kBytes},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.uuid(0), row.string(1), row.integer(2), row.string(3), row.string(4));
+        }
+    );
+}
+
 }  // namespace
 
 Result<> copy_others(Copy& copy) {
@@ -215,6 +229,7 @@ Result<> copy_others(Copy& copy) {
           copy_labels,
           copy_workflow_assets,
           copy_notes,
+          copy_endpoints,
           copy_rollups}) {
         if (auto copied = table(copy); !copied) {
             return copied;

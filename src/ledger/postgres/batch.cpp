@@ -112,16 +112,30 @@ constexpr char kInsertEvents[] =
     "FROM unnest($1, $2, $3, $4, $5, $6) AS n (job, sequence, type, at, state, data) "
     "WHERE " COMFYD_IF_WRITTEN " ON CONFLICT (job, sequence) DO NOTHING";
 // Which events a webhook wants stands in its job's row: a name a line, none for the usual ones.
+#define COMFYD_COUNT_ADDED                                            \
+    " ON CONFLICT (job, endpoint, sequence) DO NOTHING RETURNING 1) " \
+    "INSERT INTO counters (kind, tenant, state, slot, count) "        \
+    "SELECT 1, '', 0, "
 constexpr char kInsertDeliveries[] =
-    "WITH added AS (INSERT INTO outbox (job, sequence, state, attempts, created_at, "
-    "next_attempt_at) SELECT n.job, n.sequence, 0, 0, n.at, n.at "
-    "FROM unnest($1, $2, $3, $4, $5) AS n (job, sequence, at, event, is_usual) "
+    "WITH added AS (INSERT INTO outbox (job, endpoint, sequence, tenant, event, state, attempts, "
+    "created_at, next_attempt_at) SELECT n.job, '', n.sequence, n.tenant, n.type, 0, 0, n.at, n.at "
+    "FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n (job, sequence, at, event, is_usual, tenant, "
+    "type) "
     "JOIN jobs j ON j.id = n.job AND j.xmin = pg_current_xact_id()::xid "
     "WHERE CASE WHEN j.webhook_events = '' THEN n.is_usual <> 0 "
-    "ELSE n.event = ANY (string_to_array(j.webhook_events, E'\n')) END "
-    "ON CONFLICT (job, sequence) DO NOTHING RETURNING 1) "
-    "INSERT INTO counters (kind, tenant, state, slot, count) "
-    "SELECT 1, '', 0, $6, count(*) FROM added HAVING count(*) > 0" COMFYD_COUNT;
+    "ELSE n.event = ANY (string_to_array(j.webhook_events, E'\n')) END" COMFYD_COUNT_ADDED
+    "$8, count(*) FROM added HAVING count(*) > 0" COMFYD_COUNT;
+constexpr char kInsertFurtherDeliveries[] =
+    "WITH added AS (INSERT INTO outbox (job, endpoint, sequence, tenant, event, state, attempts, "
+    "created_at, next_attempt_at) SELECT n.job, n.endpoint, n.sequence, n.tenant, n.type, 0, 0, "
+    "n.at, n.at FROM unnest($1, $2, $3, $4, $5, $6) AS n (job, endpoint, sequence, at, tenant, "
+    "type) "
+    "WHERE " COMFYD_IF_WRITTEN COMFYD_COUNT_ADDED
+    "$7, count(*) FROM added HAVING count(*) > 0" COMFYD_COUNT;
+constexpr char kInsertTargets[] =
+    "INSERT INTO outbox_targets (job, endpoint, target) SELECT n.job, n.endpoint, n.target "
+    "FROM unnest($1, $2, $3) AS n (job, endpoint, target) WHERE " COMFYD_IF_WRITTEN
+    " ON CONFLICT (job, endpoint) DO NOTHING";
 constexpr char kPutResults[] =
     "INSERT INTO job_results (job, failure, outputs, ui_outputs, usage) SELECT n.* "
     "FROM unnest($1, $2, $3, $4, $5) AS n (job, failure, outputs, ui_outputs, usage) "
@@ -282,9 +296,28 @@ void Batch::add_event(const jobs::Event& event, const std::optional<std::string>
     );
 }
 
-void Batch::add_delivery(const jobs::Event& event) {
+void Batch::add_delivery(const jobs::Job& job, const jobs::Event& event) {
     const std::string name = jobs::webhook_event_name(event.type);
-    deliveries.add(event.job, event.sequence, event.at, name, jobs::Webhook().wants(name));
+    deliveries.add(
+        job.id,
+        event.sequence,
+        event.at,
+        name,
+        jobs::Webhook().wants(name),
+        job.tenant,
+        static_cast<int>(event.type)
+    );
+}
+
+void Batch::add_deliveries(
+    const jobs::Job& job, const jobs::Event& event, const std::vector<ToldTo>& told
+) {
+    for (const ToldTo& one : told) {
+        targets.add(job.id, one.endpoint, one.target);
+        further_deliveries.add(
+            job.id, one.endpoint, event.sequence, event.at, job.tenant, static_cast<int>(event.type)
+        );
+    }
 }
 
 void Batch::add_outputs(const jobs::Job& job, Time now) {
@@ -353,7 +386,9 @@ Statements Batch::statements() const {
     add_rows(secrets, kInsertSecrets, {});
     add_rows(ended, kDropSecrets, {});
     add_rows(events, kInsertEvents, {});
+    add_rows(targets, kInsertTargets, {});
     add_rows(deliveries, kInsertDeliveries, {at.slot});
+    add_rows(further_deliveries, kInsertFurtherDeliveries, {at.slot});
     add_rows(results, kPutResults, {});
     add_rows(no_results, kDropResults, {});
     add_rows(contents, kInsertContents, {});

@@ -17,6 +17,7 @@
 #include "jobs/term.hpp"
 #include "ledger/postgres/connection.hpp"
 #include "ledger/rollup_names.hpp"
+#include "ledger/told_to.hpp"
 
 namespace comfyd::ledger::postgres {
 
@@ -73,7 +74,11 @@ public:
 
     // What follows from a job's change, whether it was made or changed.
     void add_event(const jobs::Event& event, const std::optional<std::string>& data);
-    void add_delivery(const jobs::Event& event);
+    // To the job's own webhook, if that wants the event; and to others.
+    void add_delivery(const jobs::Job& job, const jobs::Event& event);
+    void add_deliveries(
+        const jobs::Job& job, const jobs::Event& event, const std::vector<ToldTo>& told
+    );
     void add_outputs(const jobs::Job& job, Time now);
     void add_stats(const JobId& job, jobs::StatsEntry entry);
 
@@ -86,7 +91,9 @@ public:
     Table secrets{{kUuid, kBytes}};
     Table ended{{kUuid}};
     Table events{{kUuid, kInteger, kInteger, kInteger, kInteger, kText}};
-    Table deliveries{{kUuid, kInteger, kInteger, kText, kInteger}};
+    Table deliveries{{kUuid, kInteger, kInteger, kText, kInteger, kText, kInteger}};
+    Table further_deliveries{{kUuid, kText, kInteger, kInteger, kText, kInteger}};
+    Table targets{{kUuid, kText, kBytes}};
     Table results{{kUuid, kText, kText, kText, kText}};
     Table no_results{{kUuid}};
     Table outputs{{kUuid, kUuid, kText, kText, kInteger, kText, kText, kInteger}};

@@ -8,6 +8,7 @@
 #include "jobs/ledger.hpp"
 #include "ledger/job_row.hpp"
 #include "ledger/postgres/connection.hpp"
+#include "ledger/postgres/telling.hpp"
 
 namespace comfyd::ledger::postgres {
 
@@ -35,7 +36,9 @@ Result<jobs::Accepted> read_key_holder(const Rows& rows);
 Statement find_reusable(const std::string& tenant, const std::string& reuse_key);
 
 Statement find_spec(const JobId& id);
-Result<std::optional<jobs::Spec>> read_spec(const Rows& rows);
+Result<std::optional<jobs::Spec>> read_spec(
+    const Rows& rows, const JobId& id, const Telling& telling
+);
 
 Statements find_events(const JobId& id, std::uint64_t after);
 Result<std::vector<jobs::Event>> read_events(

@@ -45,14 +45,20 @@ std::optional<std::size_t> shared_place(const jobs::Job& job) {
     return job.shared ? std::optional(job.shared->place) : std::nullopt;
 }
 
-void add_consequences(Batch& batch, const jobs::Change& change, const ResultTexts& texts) {
+void add_consequences(
+    Batch& batch,
+    const jobs::Change& change,
+    const ResultTexts& texts,
+    const std::vector<ToldTo>& told
+) {
     const jobs::Job& job = change.job;
     const jobs::Event& event = change.event;
     if (event.is_durable()) {
         batch.add_event(event, texts.event_data);
         if (job.has_webhook) {
-            batch.add_delivery(event);
+            batch.add_delivery(job, event);
         }
+        batch.add_deliveries(job, event, told);
     }
     if (texts.any()) {
         batch.results.add(job.id, texts.failure, texts.outputs, texts.ui_outputs, texts.usage);
@@ -74,10 +80,21 @@ void add_consequences(Batch& batch, const jobs::Change& change, const ResultText
 
 }  // namespace
 
-AcceptJob::AcceptJob(jobs::NewJob job, std::optional<std::string> sealed)
-    : new_(std::move(job)), sealed_(std::move(sealed)), texts_(new_) {
+AcceptJob::AcceptJob(jobs::NewJob job, std::optional<std::string> sealed, const Telling& telling)
+    : new_(std::move(job)),
+      sealed_(std::move(sealed)),
+      texts_(new_),
+      told_(telling.of(new_.change.job, new_.change.event)) {
+    if (texts_.webhook) {
+        texts_.webhook =
+            telling.write_target(*texts_.webhook, new_.change.job.id, notify::kOwnWebhook);
+    }
+    if (new_.warning) {
+        warned_ = telling.of(new_.change.job, *new_.warning);
+    }
     if (new_.then) {
         then_texts_.emplace(*new_.then);
+        then_told_ = telling.of(new_.then->job, new_.then->event);
     }
 }
 
@@ -120,17 +137,20 @@ bool AcceptJob::join(Batch& batch) {
     if (sealed_ && !(new_.then && jobs::is_terminal(new_.then->job.state))) {
         batch.secrets.add(job.id, *sealed_);
     }
-    if (spec.webhook) {
-        batch.add_delivery(new_.change.event);
+    if (texts_.webhook) {
+        batch.targets.add(job.id, notify::kOwnWebhook, *texts_.webhook);
+        batch.add_delivery(job, new_.change.event);
     }
+    batch.add_deliveries(job, new_.change.event, told_);
     if (new_.warning) {
         batch.add_event(*new_.warning, encode(new_.warning->data));
-        if (spec.webhook) {
-            batch.add_delivery(*new_.warning);
+        if (texts_.webhook) {
+            batch.add_delivery(job, *new_.warning);
         }
+        batch.add_deliveries(job, *new_.warning, warned_);
     }
     if (new_.then) {
-        add_consequences(batch, *new_.then, *then_texts_);
+        add_consequences(batch, *new_.then, *then_texts_, then_told_);
     }
     return true;
 }
@@ -205,7 +225,8 @@ void AcceptJob::hear(const Circumstances& at, const std::vector<Rows>& answers) 
     }
 }
 
-CommitChange::CommitChange(jobs::Change change) : change_(std::move(change)), texts_(change_) {}
+CommitChange::CommitChange(jobs::Change change, const Telling& telling)
+    : change_(std::move(change)), texts_(change_), told_(telling.of(change_.job, change_.event)) {}
 
 std::size_t CommitChange::bytes() const {
     return kRowOverheadBytes + texts_.bytes();
@@ -241,7 +262,7 @@ bool CommitChange::join(Batch& batch) {
         shared_place(job),
         has_completed ? reused_hashes(job) : std::nullopt
     );
-    add_consequences(batch, change_, texts_);
+    add_consequences(batch, change_, texts_, told_);
     return true;
 }
 

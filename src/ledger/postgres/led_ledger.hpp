@@ -19,6 +19,7 @@ public:
         jobs::Ledger& whole,
         Writer& writer,
         const JobSecrets& secrets,
+        const Telling& telling,
         PurgeCursor& cursor,
         LooseBlobs& loose,
         jobs::Term term
@@ -26,6 +27,7 @@ public:
         : whole_(whole),
           writer_(writer),
           secrets_(secrets),
+          telling_(telling),
           cursor_(cursor),
           loose_(loose),
           term_(std::move(term)) {}
@@ -33,11 +35,13 @@ public:
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override {
         auto sealed = secrets_.seal(job);
         return writer_.write(
-            AcceptJob(std::move(job), std::move(sealed)), term_, Writer::Urgency::now_or_refused
+            AcceptJob(std::move(job), std::move(sealed), telling_),
+            term_,
+            Writer::Urgency::now_or_refused
         );
     }
     Task<Result<>> commit(jobs::Change change) override {
-        return writer_.write(CommitChange(std::move(change)), term_);
+        return writer_.write(CommitChange(std::move(change), telling_), term_);
     }
     Task<Result<jobs::Purged>> purge(Time before, int limit) override {
         return writer_.write(
@@ -83,6 +87,7 @@ private:
     jobs::Ledger& whole_;
     Writer& writer_;
     const JobSecrets& secrets_;
+    const Telling& telling_;
     PurgeCursor& cursor_;
     LooseBlobs& loose_;
     const jobs::Term term_;

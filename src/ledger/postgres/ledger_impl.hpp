@@ -21,6 +21,8 @@
 #include "ledger/postgres/partitions.hpp"
 #include "ledger/postgres/purge.hpp"
 #include "ledger/postgres/readers.hpp"
+#include "ledger/postgres/secret_texts.hpp"
+#include "ledger/postgres/telling.hpp"
 #include "ledger/postgres/writer.hpp"
 #include "ledger/postgres_ledger.hpp"
 
@@ -42,6 +44,8 @@ public:
           ),
           clock(of_now),
           secrets(options.secret),
+          secret_texts(options.secret),
+          telling(options.routing, secret_texts),
           writer(io_.get_executor(), conninfo, options, of_now) {
         tasks_.spawn("ledger", writer.run());
         chores_.spawn("ledger partitions", tend_partitions());
@@ -137,6 +141,8 @@ private:
 public:
     Clock& clock;
     const JobSecrets secrets;
+    const SecretTexts secret_texts;
+    const Telling telling;
     PurgeCursor purge_cursor;  // used by the writer
     LooseBlobs loose;
     Writer writer;

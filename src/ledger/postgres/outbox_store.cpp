@@ -10,35 +10,40 @@ namespace {
 
 // In SQL: 0 pending, 2 delivered, 3 dead (OutboxState).
 #define COMFYD_IS_FIRST                                                                       \
-    "NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job = p.job AND e.sequence < p.sequence AND " \
-    "e.state = 0)"
+    "NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job = p.job AND e.endpoint = p.endpoint AND " \
+    "e.sequence < p.sequence AND e.state = 0)"
+#define COMFYD_THIS "job = $1 AND endpoint = $2"
 #define COMFYD_COUNT                                      \
     " ON CONFLICT (kind, tenant, state, slot) DO UPDATE " \
     "SET count = counters.count + excluded.count"
 
 constexpr char kClaimDue[] =
-    "UPDATE outbox o SET next_attempt_at = $2 FROM (SELECT job, sequence, next_attempt_at "
-    "FROM outbox p WHERE state = 0 AND next_attempt_at <= $1 AND " COMFYD_IS_FIRST
+    "UPDATE outbox o SET next_attempt_at = $2 FROM (SELECT job, endpoint, sequence, "
+    "next_attempt_at FROM outbox p WHERE state = 0 AND next_attempt_at <= $1 AND " COMFYD_IS_FIRST
     " ORDER BY next_attempt_at LIMIT $3 FOR UPDATE SKIP LOCKED) c "
-    "WHERE o.job = c.job AND o.sequence = c.sequence "
-    "RETURNING o.job, o.sequence, o.attempts, o.created_at, c.next_attempt_at";
+    "LEFT JOIN outbox_targets t ON t.job = c.job AND t.endpoint = c.endpoint "
+    "WHERE o.job = c.job AND o.endpoint = c.endpoint AND o.sequence = c.sequence "
+    "RETURNING o.job, o.endpoint, o.sequence, o.attempts, o.created_at, c.next_attempt_at, "
+    "t.target, o.log";
 constexpr char kEnd[] =
-    "WITH ended AS (UPDATE outbox SET state = $3, attempts = attempts + 1, ended_at = $4, "
-    "error = $5 WHERE job = $1 AND sequence = $2 AND state = 0 RETURNING 1), "
-    "freed AS (UPDATE outbox SET next_attempt_at = created_at WHERE job = $1 AND sequence = "
-    "(SELECT min(sequence) FROM outbox WHERE job = $1 AND sequence > $2 AND state = 0) "
-    "AND EXISTS (SELECT 1 FROM ended)), "
+    "WITH ended AS (UPDATE outbox SET state = $4, attempts = attempts + 1, ended_at = $5, "
+    "error = $6, log = $8 WHERE " COMFYD_THIS
+    " AND sequence = $3 AND state = 0 RETURNING 1), "
+    "freed AS (UPDATE outbox SET next_attempt_at = created_at WHERE " COMFYD_THIS
+    " AND sequence = (SELECT min(sequence) FROM outbox WHERE " COMFYD_THIS
+    " AND sequence > $3 AND state = 0) AND EXISTS (SELECT 1 FROM ended)), "
     "counted AS (INSERT INTO counters (kind, tenant, state, slot, count) "
-    "SELECT 1, '', c.state, $6, c.by FROM ended, (VALUES (0, -1), (3, 1)) AS c (state, by) "
-    "WHERE c.state = 0 OR c.state = $3" COMFYD_COUNT
-    ") SELECT 1 FROM outbox WHERE job = $1 AND sequence = $2";
+    "SELECT 1, '', c.state, $7, c.by FROM ended, (VALUES (0, -1), (3, 1)) AS c (state, by) "
+    "WHERE c.state = 0 OR c.state = $4" COMFYD_COUNT ") SELECT 1 FROM outbox WHERE " COMFYD_THIS
+    " AND sequence = $3";
 // Not where somebody else has tried meanwhile, because the claim had run out.
 constexpr char kPostpone[] =
-    "WITH moved AS (UPDATE outbox SET attempts = attempts + $3, next_attempt_at = $4, error = $5 "
-    "WHERE job = $1 AND sequence = $2 AND state = 0 AND attempts = $6 RETURNING 1), "
-    "behind AS (UPDATE outbox SET next_attempt_at = $4 WHERE job = $1 AND sequence > $2 AND "
-    "state = 0 AND EXISTS (SELECT 1 FROM moved)) "
-    "SELECT 1 FROM outbox WHERE job = $1 AND sequence = $2";
+    "WITH moved AS (UPDATE outbox SET attempts = attempts + $4, next_attempt_at = $5, error = $6, "
+    "log = $8 WHERE " COMFYD_THIS
+    " AND sequence = $3 AND state = 0 AND attempts = $7 RETURNING 1), "
+    "behind AS (UPDATE outbox SET next_attempt_at = $5 WHERE " COMFYD_THIS
+    " AND sequence > $3 AND state = 0 AND EXISTS (SELECT 1 FROM moved)) "
+    "SELECT 1 FROM outbox WHERE " COMFYD_THIS " AND sequence = $3";
 constexpr char kNextDue[] =
     "SELECT next_attempt_at FROM outbox p WHERE state = 0 AND " COMFYD_IS_FIRST
     " ORDER BY next_attempt_at LIMIT 1";
@@ -46,7 +51,7 @@ constexpr char kCounts[] =
     "SELECT state, sum(count)::int8 FROM counters WHERE kind = 1 GROUP BY state";
 constexpr char kStatus[] =
     "SELECT count(*), count(*) FILTER (WHERE state = 2), count(*) FILTER (WHERE state = 3) "
-    "FROM outbox WHERE job = $1";
+    "FROM outbox WHERE job = $1 AND endpoint = ''";
 
 }  // namespace
 
@@ -62,23 +67,30 @@ void ClaimDeliveries::conclude(const Batch& batch) {
         const Row row = rows[i];
         notify::Delivery delivery;
         delivery.job.uuid = row.uuid(0);
-        delivery.sequence = static_cast<std::uint64_t>(row.integer(1));
-        delivery.attempts = static_cast<int>(row.integer(2));
-        delivery.created_at = row.time(3);
-        delivery.next_attempt_at = row.time(4);
-        claimed.push_back(delivery);
+        delivery.endpoint = row.text(1);
+        delivery.sequence = static_cast<std::uint64_t>(row.integer(2));
+        delivery.attempts = static_cast<int>(row.integer(3));
+        delivery.created_at = row.time(4);
+        delivery.next_attempt_at = row.time(5);
+        if (!row.is_null(6)) {
+            const auto target = telling_.read_target(row.bytes(6), delivery.job, delivery.endpoint);
+            delivery.target = target ? notify::decode_target(*target) : std::nullopt;
+        }
+        delivery.log = notify::decode_log(row.text(7));
+        claimed.push_back(std::move(delivery));
     }
     std::sort(claimed.begin(), claimed.end(), [](const auto& a, const auto& b) {
-        return std::tie(a.next_attempt_at, a.job, a.sequence) <
-               std::tie(b.next_attempt_at, b.job, b.sequence);
+        return std::tie(a.next_attempt_at, a.job, a.endpoint) <
+               std::tie(b.next_attempt_at, b.job, b.endpoint);
     });
     outcome.emplace(std::move(claimed));
 }
 
 NoteDelivery::NoteDelivery(notify::Delivery delivery, const std::string& error)
-    : delivery_(delivery),
-      error_(
-          error.empty() ? std::nullopt : std::optional(error.substr(0, kDeliveryErrorBytesMax))
+    : delivery_(std::move(delivery)),
+      error_(error.empty() ? std::nullopt : std::optional(error.substr(0, kDeliveryErrorBytesMax))),
+      log_(
+          delivery_.log.empty() ? std::nullopt : std::optional(notify::encode_log(delivery_.log))
       ) {}
 
 bool NoteDelivery::join(Batch& batch) {
@@ -101,7 +113,15 @@ void NoteDelivery::conclude(const Batch& batch) {
 Statement EndDelivery::statement(const Circumstances& at) const {
     const auto ended = is_delivered_ ? OutboxState::delivered : OutboxState::dead;
     return {
-        kEnd, {delivery_.job, delivery_.sequence, static_cast<int>(ended), now_, error_, at.slot}
+        kEnd,
+        {delivery_.job,
+         delivery_.endpoint,
+         delivery_.sequence,
+         static_cast<int>(ended),
+         now_,
+         error_,
+         at.slot,
+         log_}
     };
 }
 
@@ -109,11 +129,13 @@ Statement PostponeDelivery::statement(const Circumstances&) const {
     return {
         kPostpone,
         {delivery_.job,
+         delivery_.endpoint,
          delivery_.sequence,
          is_attempt_ ? 1 : 0,
          next_attempt_at_,
          error_,
-         delivery_.attempts}
+         delivery_.attempts,
+         log_}
     };
 }
 

@@ -1,16 +1,19 @@
-// The outbox table: webhook deliveries, in order per job, made by whichever node claims them.
+// The outbox table: deliveries, in order for each receiver of a job, made by whichever node claims
+// them.
 //
-// Of each job the oldest pending entry alone is due. When that one is put off, so are those behind
-// it, out of the index that a claim reads: a receiver that is down costs nothing to pass over.
-// Ending an entry frees the next.
+// Of each thread the oldest pending entry alone is due. When that one is put off, so are those
+// behind it, out of the index that a claim reads: a receiver that is down costs nothing to pass
+// over. Ending an entry frees the next.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobs/ledger.hpp"
 #include "ledger/postgres/batch.hpp"
+#include "ledger/postgres/telling.hpp"
 #include "notify/outbox.hpp"
 
 namespace comfyd::ledger::postgres {
@@ -22,7 +25,8 @@ inline constexpr Millis kClaim{30'000};
 
 class ClaimDeliveries final : public WriteOf<std::vector<notify::Delivery>> {
 public:
-    ClaimDeliveries(Time now, int limit) : now_(now), limit_(limit) {}
+    ClaimDeliveries(Time now, int limit, const Telling& telling)
+        : now_(now), limit_(limit), telling_(telling) {}
     std::size_t bytes() const override { return 128; }
     bool join(Batch& batch) override;
     void conclude(const Batch& batch) override;
@@ -30,6 +34,7 @@ public:
 private:
     Time now_;
     int limit_;
+    const Telling& telling_;
     std::size_t place_ = 0;
 };
 
@@ -38,7 +43,7 @@ private:
 class NoteDelivery : public WriteOf<void> {
 public:
     NoteDelivery(notify::Delivery delivery, const std::string& error);
-    std::size_t bytes() const override { return 128 + (error_ ? error_->size() : 0); }
+    std::size_t bytes() const override { return 1024 + (error_ ? error_->size() : 0); }
     bool join(Batch& batch) override;
     void conclude(const Batch& batch) override;
 
@@ -46,6 +51,7 @@ protected:
     virtual Statement statement(const Circumstances& at) const = 0;
     notify::Delivery delivery_;
     std::optional<std::string> error_;
+    std::optional<std::string> log_;
 
 private:
     std::size_t place_ = 0;
@@ -53,7 +59,7 @@ private:
 class EndDelivery final : public NoteDelivery {
 public:
     EndDelivery(notify::Delivery delivery, bool is_delivered, Time now, const std::string& error)
-        : NoteDelivery(delivery, error), is_delivered_(is_delivered), now_(now) {}
+        : NoteDelivery(std::move(delivery), error), is_delivered_(is_delivered), now_(now) {}
 
 protected:
     Statement statement(const Circumstances& at) const override;
@@ -67,7 +73,7 @@ public:
     PostponeDelivery(
         notify::Delivery delivery, Time next_attempt_at, const std::string& error, bool is_attempt
     )
-        : NoteDelivery(delivery, error),
+        : NoteDelivery(std::move(delivery), error),
           next_attempt_at_(next_attempt_at),
           is_attempt_(is_attempt) {}
 

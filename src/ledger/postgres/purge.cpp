@@ -34,6 +34,7 @@ constexpr char kDropEvents[] = "DELETE FROM job_events WHERE job = ANY ($1)";
 constexpr char kDropResults[] = "DELETE FROM job_results WHERE job = ANY ($1)";
 constexpr char kDropSpecs[] = "DELETE FROM job_specs WHERE job = ANY ($1)";
 constexpr char kDropUses[] = "DELETE FROM job_assets WHERE job = ANY ($1)";
+constexpr char kDropTargets[] = "DELETE FROM outbox_targets WHERE job = ANY ($1)";
 #define COMFYD_COUNT                                      \
     " ON CONFLICT (kind, tenant, state, slot) DO UPDATE " \
     "SET count = counters.count + excluded.count"
@@ -73,7 +74,7 @@ Task<tl::expected<std::vector<std::string>, Failure>> remove(Transaction& transa
     if (!jobs.keys.empty()) {
         drops.push_back(jobs.keys.statement(kDropKeys));
     }
-    for (const char* drop : {kDropEvents, kDropResults, kDropSpecs, kDropUses}) {
+    for (const char* drop : {kDropEvents, kDropResults, kDropSpecs, kDropUses, kDropTargets}) {
         drops.push_back({drop, {jobs.ids.value()}});
     }
     for (const char* drop : {kDropDeliveries, kDropJobs}) {

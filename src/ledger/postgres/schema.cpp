@@ -263,10 +263,57 @@ CREATE TABLE nodes (
 ) WITH (fillfactor = 50);
 )sql";
 
+// An event may be told to several receivers, each in its own order. Whom a job tells stands beside
+// its deliveries, once for each receiver, sealed where there is a secret; the webhook of a job was
+// in its spec. Binaries from before write to a key that is no more. Of tenants' endpoints it is
+// counted how often one changed, so that whoever has read them all knows when to read again.
+constexpr std::string_view kVersion5 = R"sql(
+ALTER TABLE outbox ADD endpoint text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE outbox ADD tenant text COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE outbox ADD event int2 NOT NULL DEFAULT 0;
+ALTER TABLE outbox ADD log text;
+UPDATE outbox o SET tenant = j.tenant FROM jobs j WHERE j.id = o.job;
+UPDATE outbox o SET event = e.type FROM job_events e
+    WHERE e.job = o.job AND e.sequence = o.sequence;
+ALTER TABLE outbox DROP CONSTRAINT outbox_pkey;
+ALTER TABLE outbox ADD PRIMARY KEY (job, endpoint, sequence);
+CREATE INDEX outbox_waiting ON outbox (endpoint) WHERE state = 0 AND endpoint <> '';
+CREATE INDEX outbox_by_tenant ON outbox (tenant, job, endpoint, sequence);
+CREATE INDEX outbox_dead ON outbox (tenant, job, endpoint, sequence) WHERE state = 3;
+
+CREATE TABLE outbox_targets (
+    job uuid,
+    endpoint text COLLATE "C",
+    target bytea NOT NULL,
+    PRIMARY KEY (job, endpoint)
+);
+INSERT INTO outbox_targets (job, endpoint, target)
+    SELECT s.job, '', convert_to((s.spec::jsonb -> 'webhook' || '{"kind": "webhook"}')::text, 'UTF8')
+    FROM job_specs s JOIN jobs j ON j.id = s.job
+    WHERE j.webhook_events IS NOT NULL AND s.spec LIKE '{%"webhook"%';
+UPDATE job_specs s SET spec = (s.spec::jsonb - 'webhook')::text
+    FROM jobs j WHERE j.id = s.job AND j.webhook_events IS NOT NULL AND s.spec LIKE '{%"webhook"%';
+
+CREATE TABLE endpoints (
+    id uuid PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL,
+    revision int8 NOT NULL,
+    about text NOT NULL,
+    secrets bytea NOT NULL
+);
+CREATE INDEX endpoints_by_tenant ON endpoints (tenant, id);
+CREATE TABLE endpoint_changes (
+    only_row bool PRIMARY KEY CHECK (only_row),
+    count int8 NOT NULL
+);
+INSERT INTO endpoint_changes VALUES (true, 0);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
     {3, 1, kVersion3},
+    {5, 5, kVersion5},
 };
 
 }  // namespace

@@ -21,10 +21,10 @@ constexpr char kFindKey[] =
     "SELECT job, request_hash, created_at FROM idempotency_keys WHERE tenant = ? AND key = ?";
 constexpr char kFindSpec[] =
     "SELECT j.tenant, j.dialect, j.workflow_id, d.requirement, d.metadata, d.dialect_data, s.spec, "
-    "s.extra_data, s.workflow, d.profile, j.reuse_key FROM jobs j CROSS JOIN job_details d ON "
-    "d.number = "
-    "j.number "
-    "CROSS JOIN job_specs s ON s.number = j.number WHERE j.id = ?";
+    "s.extra_data, s.workflow, d.profile, j.reuse_key, t.target FROM jobs j "
+    "CROSS JOIN job_details d ON d.number = j.number "
+    "CROSS JOIN job_specs s ON s.number = j.number "
+    "LEFT JOIN outbox_targets t ON t.job = j.id AND t.endpoint = '' WHERE j.id = ?";
 constexpr char kFindQueuedEvent[] =
     "SELECT j.number, j.created_at, d.queued_sequence, d.queued_data FROM jobs j "
     "CROSS JOIN job_details d ON d.number = j.number WHERE j.id = ?";
@@ -125,6 +125,10 @@ Result<std::optional<jobs::Spec>> find_spec(Database& db, const JobId& id) {
             return fail(std::move(object.error()));
         }
         *target = std::move(*object);
+    }
+    const auto webhook = query.is_null(11) ? std::nullopt : std::optional(query.string(11));
+    if (auto decoded = decode_webhook(webhook, spec); !decoded) {
+        return fail(std::move(decoded.error()));
     }
     if (auto decoded = decode_spec(query.text(6), spec); !decoded) {
         return fail(std::move(decoded.error()));

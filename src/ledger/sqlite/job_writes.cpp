@@ -106,7 +106,17 @@ Result<> change_uses(Session& session, const JobId& job, int old_state, jobs::St
 
 }  // namespace
 
-AcceptJob::AcceptJob(jobs::NewJob job) : new_(std::move(job)), texts_(new_) {}
+AcceptJob::AcceptJob(jobs::NewJob job, const notify::Routing* routing)
+    : new_(std::move(job)),
+      texts_(new_),
+      told_(told_to(routing, new_.change.job, new_.change.event)) {
+    if (new_.warning) {
+        warned_ = told_to(routing, new_.change.job, *new_.warning);
+    }
+    if (new_.then) {
+        then_told_ = told_to(routing, new_.then->job, new_.then->event);
+    }
+}
 
 std::size_t AcceptJob::bytes() const {
     return kRowOverheadBytes + new_.spec.workflow.size() + new_.spec.requirement.encoded().size() +
@@ -147,11 +157,8 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
     if (auto done = add_uses(session.db, job.id, texts_.used_assets); !done) {
         return fail(std::move(done.error()));
     }
-    if (texts_.announces) {
-        auto done = add_delivery(session, job.id, new_.change.event.sequence, new_.change.event.at);
-        if (!done) {
-            return fail(std::move(done.error()));
-        }
+    if (auto done = tell(session); !done) {
+        return fail(std::move(done.error()));
     }
     if (new_.warning) {
         if (auto done = insert_warning(session, number); !done) {
@@ -160,7 +167,7 @@ Result<jobs::Accepted> AcceptJob::operator()(Session& session) {
     }
     session.counters.add(CounterChanges::Kind::jobs, job.tenant, static_cast<int>(job.state), 1);
     if (new_.then) {
-        if (auto done = CommitChange(*new_.then)(session); !done) {
+        if (auto done = CommitChange(*new_.then, then_told_)(session); !done) {
             return fail(std::move(done.error()));
         }
     }
@@ -219,14 +226,35 @@ Result<> AcceptJob::insert_payload(Session& session, std::int64_t number) const 
         .run();
 }
 
+Result<> AcceptJob::tell(Session& session) const {
+    const jobs::Job& job = new_.change.job;
+    if (texts_.webhook) {
+        if (auto done = add_target(session, job.id, notify::kOwnWebhook, *texts_.webhook); !done) {
+            return done;
+        }
+    }
+    if (texts_.announces) {
+        auto done = add_delivery(session, job, new_.change.event, notify::kOwnWebhook);
+        if (!done) {
+            return done;
+        }
+    }
+    return add_deliveries(session, job, new_.change.event, told_);
+}
+
 Result<> AcceptJob::insert_warning(Session& session, std::int64_t number) const {
     const jobs::Event& event = *new_.warning;
     if (auto done = insert_event(session, number, event, encode(event.data)); !done) {
         return done;
     }
     const auto& webhook = new_.spec.webhook;
-    const bool wanted = webhook && webhook->wants(jobs::webhook_event_name(event.type));
-    return wanted ? add_delivery(session, event.job, event.sequence, event.at) : Result<>();
+    if (webhook && webhook->wants(jobs::webhook_event_name(event.type))) {
+        auto done = add_delivery(session, new_.change.job, event, notify::kOwnWebhook);
+        if (!done) {
+            return done;
+        }
+    }
+    return add_deliveries(session, new_.change.job, event, warned_);
 }
 
 Result<> AcceptJob::insert_key(Session& session) const {
@@ -245,7 +273,8 @@ Result<> AcceptJob::insert_key(Session& session) const {
     return Query(session.db, kDropOldKeys).bind(session.now - kIdempotencyKeyLife).run();
 }
 
-CommitChange::CommitChange(jobs::Change change) : change_(std::move(change)), texts_(change_) {}
+CommitChange::CommitChange(jobs::Change change, std::vector<ToldTo> told)
+    : change_(std::move(change)), texts_(change_), told_(std::move(told)) {}
 
 std::size_t CommitChange::bytes() const {
     return kRowOverheadBytes + texts_.bytes();
@@ -297,9 +326,12 @@ Result<> CommitChange::operator()(Session& session) {
         }
     }
     if (wanted) {
-        if (auto done = add_delivery(session, job.id, event.sequence, event.at); !done) {
+        if (auto done = add_delivery(session, job, event, notify::kOwnWebhook); !done) {
             return done;
         }
+    }
+    if (auto done = add_deliveries(session, job, event, told_); !done) {
+        return done;
     }
     if (has_completed) {
         for (const jobs::Output& output : job.outputs) {

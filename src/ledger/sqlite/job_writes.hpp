@@ -5,18 +5,21 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "jobs/ledger.hpp"
 #include "ledger/job_texts.hpp"
 #include "ledger/sqlite/asset_uses.hpp"
 #include "ledger/sqlite/session.hpp"
+#include "ledger/told_to.hpp"
 
 namespace comfyd::ledger::sqlite {
 
 class AcceptJob {
 public:
     using Value = jobs::Accepted;
-    explicit AcceptJob(jobs::NewJob job);
+    // `routing` is asked at once; nullptr: nobody else is told.
+    AcceptJob(jobs::NewJob job, const notify::Routing* routing);
     std::size_t bytes() const;
     Result<jobs::Accepted> operator()(Session& session);
 
@@ -25,15 +28,19 @@ private:
     Result<> insert_payload(Session& session, std::int64_t number) const;
     Result<> insert_warning(Session& session, std::int64_t number) const;
     Result<> insert_key(Session& session) const;
+    Result<> tell(Session& session) const;
 
     jobs::NewJob new_;
     SpecTexts texts_;
+    std::vector<ToldTo> told_;
+    std::vector<ToldTo> warned_;
+    std::vector<ToldTo> then_told_;
 };
 
 class CommitChange {
 public:
     using Value = void;
-    explicit CommitChange(jobs::Change change);
+    CommitChange(jobs::Change change, std::vector<ToldTo> told);
     std::size_t bytes() const;
     Result<> operator()(Session& session);
 
@@ -43,6 +50,7 @@ private:
 
     jobs::Change change_;
     ResultTexts texts_;
+    std::vector<ToldTo> told_;
 };
 
 }  // namespace comfyd::ledger::sqlite

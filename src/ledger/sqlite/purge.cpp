@@ -27,6 +27,7 @@ constexpr char kDropResult[] = "DELETE FROM job_results WHERE number = ?";
 constexpr char kDropSpec[] = "DELETE FROM job_specs WHERE number = ?";
 constexpr char kDropDetails[] = "DELETE FROM job_details WHERE number = ?";
 constexpr char kDropDeliveries[] = "DELETE FROM outbox WHERE job = ?";
+constexpr char kDropTargets[] = "DELETE FROM outbox_targets WHERE job = ?";
 constexpr char kDropJob[] = "DELETE FROM jobs WHERE id = ?";
 
 constexpr char kFreePages[] = "PRAGMA freelist_count";
@@ -134,7 +135,7 @@ Result<> drop_rows(Session& session, const Ended& job) {
             return dropped;
         }
     }
-    for (const char* statement : {kDropDeliveries, kDropJob}) {
+    for (const char* statement : {kDropDeliveries, kDropTargets, kDropJob}) {
         if (auto dropped = Query(session.db, statement).bind(job.id).run(); !dropped) {
             return dropped;
         }

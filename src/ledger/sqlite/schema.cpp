@@ -238,6 +238,67 @@ UPDATE jobs SET (shared_prompt, shared_place) = (
 ) WHERE state = 1;
 )sql";
 
+// An event may be told to several receivers, each in its own order. Whom a job tells stands beside
+// its deliveries, once for each receiver; the webhook of a job was in its spec. Of tenants'
+// endpoints it is counted how often one changed, so that whoever has read them all knows when to
+// read again.
+constexpr std::string_view kVersion11 = R"sql(
+ALTER TABLE outbox RENAME TO outbox_by_job;
+DROP INDEX outbox_due;
+CREATE TABLE outbox (
+    job BLOB NOT NULL,
+    endpoint TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    tenant TEXT NOT NULL,
+    event INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    next_attempt_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    error TEXT,
+    log TEXT,
+    PRIMARY KEY (job, endpoint, sequence)
+) WITHOUT ROWID;
+INSERT INTO outbox
+    SELECT o.job, '', o.sequence, coalesce(j.tenant, ''), coalesce(e.type, 0), o.state, o.attempts,
+        o.created_at, o.next_attempt_at, o.ended_at, o.error, NULL
+    FROM outbox_by_job o LEFT JOIN jobs j ON j.id = o.job
+    LEFT JOIN job_events e ON e.number = j.number AND e.sequence = o.sequence;
+DROP TABLE outbox_by_job;
+CREATE INDEX outbox_due ON outbox (next_attempt_at) WHERE state = 0;
+CREATE INDEX outbox_waiting ON outbox (endpoint) WHERE state < 2 AND endpoint <> '';
+CREATE INDEX outbox_by_tenant ON outbox (tenant, job, endpoint, sequence);
+CREATE INDEX outbox_dead ON outbox (tenant, job, endpoint, sequence) WHERE state = 3;
+
+CREATE TABLE outbox_targets (
+    job BLOB NOT NULL,
+    endpoint TEXT NOT NULL,
+    target TEXT NOT NULL,
+    PRIMARY KEY (job, endpoint)
+) WITHOUT ROWID;
+INSERT INTO outbox_targets
+    SELECT j.id, '', json_set(json_extract(s.spec, '$.webhook'), '$.kind', 'webhook')
+    FROM jobs j JOIN job_specs s ON s.number = j.number
+    WHERE j.webhook_events IS NOT NULL AND json_type(s.spec, '$.webhook') = 'object';
+UPDATE job_specs SET spec = json_remove(spec, '$.webhook')
+    WHERE number IN (SELECT number FROM jobs WHERE webhook_events IS NOT NULL);
+
+CREATE TABLE endpoints (
+    id BLOB PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    secrets TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX endpoints_by_tenant ON endpoints (tenant, id);
+CREATE TABLE endpoint_changes (
+    id INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL
+);
+INSERT INTO endpoint_changes VALUES (1, 0);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -248,6 +309,7 @@ constexpr Migration kMigrations[] = {
     {7, kVersion7},
     {8, kVersion8, note_all_uses},
     {9, kVersion9},
+    {11, kVersion11},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

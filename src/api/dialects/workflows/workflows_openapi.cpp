@@ -236,8 +236,9 @@ json::object schemas() {
                     "description": "Seconds before the first retry; doubled for each further one."},
                 "timeout": {"type": "number", "minimum": 0.1, "maximum": 300, "default": 15,
                     "description": "Seconds for one attempt."},
-                "verify_ssl": {"type": "boolean", "enum": [true]},
-                "method": {"type": "string", "enum": ["POST"]}
+                "verify_ssl": {"type": "boolean", "default": true,
+                    "description": "False only where the operator allows it."},
+                "method": {"type": "string", "enum": ["POST", "PUT", "PATCH"], "default": "POST"}
             }
         },
         "ExecutionOutput": {

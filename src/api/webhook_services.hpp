@@ -1,0 +1,18 @@
+// What the routes of webhooks work with. Owned by app/application; outlives the server.
+#pragma once
+
+#include <functional>
+
+#include "notify/deliveries.hpp"
+#include "notify/endpoint_book.hpp"
+#include "notify/notifier.hpp"
+
+namespace comfyd::api {
+
+struct WebhookServices {
+    notify::EndpointBook& endpoints;
+    notify::Deliveries& deliveries;
+    notify::Notifier& notifier;
+};
+
+}  // namespace comfyd::api

@@ -1,0 +1,296 @@
+// Endpoints of webhooks and what becomes of deliveries, by the API and the command line of the real
+// binary.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/crypto.hpp"
+#include "net/io_threads.hpp"
+#include "support/comfy_double.hpp"
+#include "support/comfyd.hpp"
+#include "support/process.hpp"
+#include "support/webhook_receiver.hpp"
+
+namespace comfyd::support {
+namespace {
+
+constexpr const char* kEndpoints = "/v2/webhooks/endpoints";
+constexpr const char* kDeliveries = "/v2/webhooks/deliveries";
+
+class Endpoints : public testing::Test {
+protected:
+    json::object create(json::object wanted, net::Headers headers = {}) {
+        const Reply made = comfyd_.http().post_json(kEndpoints, wanted, std::move(headers));
+        EXPECT_EQ(made.status, 201) << made.body;
+        return made.json().as_object();
+    }
+    static std::string text(const json::object& from, std::string_view key) {
+        return std::string(from.at(key).as_string());
+    }
+    Reply send(const std::string& method, const std::string& path, const json::object& body = {}) {
+        return comfyd_.http().send({.method = method, .url = path, .body = json::serialize(body)});
+    }
+    std::vector<json::value> deliveries(const std::string& query) {
+        const Reply reply = comfyd_.http().get(kDeliveries + query);
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        const auto& listed = reply.json_at("/deliveries").as_array();
+        return {listed.begin(), listed.end()};
+    }
+    static bool is_signed(const ReceivedRequest& request, const std::string& secret) {
+        const auto key = from_base64(std::string_view(secret).substr(6));
+        const std::string text = std::string(request.headers.get("webhook-id")) + "." +
+                                 std::string(request.headers.get("webhook-timestamp")) + "." +
+                                 request.body;
+        const Digest digest = hmac_sha256(key.value_or(""), text);
+        const std::string one =
+            "v1," + to_base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
+        return request.headers.get("webhook-signature").find(one) != std::string_view::npos;
+    }
+    std::string command(std::vector<std::string> arguments, int expected = 0) {
+        arguments.insert(arguments.begin(), {COMFYD_BINARY, "webhooks"});
+        arguments.insert(arguments.end(), {"--url", comfyd_.url()});
+        Process process(arguments);
+        EXPECT_EQ(process.wait(), expected) << process.errors();
+        return process.output() + process.errors();
+    }
+
+    Comfyd comfyd_;
+    WebhookReceiver receiver_;
+};
+
+TEST_F(Endpoints, AreToldOfAllJobsOfTheirTenant) {
+    const auto made = create({{"url", receiver_.url("/all")}});
+    const std::string secret = text(made, "secret");
+    EXPECT_TRUE(secret.starts_with("whsec_")) << secret;
+    const std::string id = comfyd_.submit(small_picture());
+    ASSERT_TRUE(receiver_.wait_for(1));
+    const ReceivedRequest request = receiver_.requests().front();
+    EXPECT_EQ(request.path, "/all");
+    EXPECT_EQ(request.json().at("event"), "execution.completed");
+    EXPECT_EQ(request.json().at("execution_id"), json::value(id));
+    EXPECT_TRUE(is_signed(request, secret));
+    ASSERT_TRUE(wait_until([&] { return !deliveries("?state=delivered").empty(); }));
+    const auto shown = deliveries("?receiver=" + text(made, "id")).at(0);
+    EXPECT_EQ(shown.at("event"), "execution.completed");
+    EXPECT_EQ(shown.at("url"), json::value(receiver_.url("/all")));
+    EXPECT_EQ(shown.at("log").at(0).at("status"), 200);
+}
+
+TEST_F(Endpoints, AJobTellsItsOwnWebhookAndEveryEndpoint) {
+    create({{"url", receiver_.url("/one")}, {"events", {"execution.queued", "execution.completed"}}}
+    );
+    create({{"url", receiver_.url("/two")}, {"scheme", "x-signature"}, {"secret", "s3cret"}});
+    create({{"url", receiver_.url("/no")}, {"events", {"execution.failed"}}});
+    comfyd_.submit(small_picture(), {{"webhook_url", receiver_.url("/own")}});
+    ASSERT_TRUE(receiver_.wait_for(4));
+    std::multiset<std::string> told;
+    for (const ReceivedRequest& request : receiver_.requests()) {
+        told.insert(request.path + " " + std::string(request.json().at("event").as_string()));
+        if (request.path == "/two") {
+            EXPECT_EQ(
+                request.headers.get("X-Signature"),
+                "sha256=" + to_hex(hmac_sha256("s3cret", request.body))
+            );
+        }
+    }
+    EXPECT_EQ(
+        told,
+        (std::multiset<std::string>{
+            "/one execution.completed",
+            "/one execution.queued",
+            "/own execution.completed",
+            "/two execution.completed"
+        })
+    );
+}
+
+TEST_F(Endpoints, AreChangedRotatedTestedAndRemoved) {
+    const auto made = create(
+        {{"url", receiver_.url("/first")},
+         {"headers", {{"Authorization", "Bearer hidden"}}},
+         {"description", "shop"},
+         {"timeout", 2.5}}
+    );
+    const std::string path = std::string(kEndpoints) + "/" + text(made, "id");
+    const Reply shown = comfyd_.http().get(path);
+    EXPECT_EQ(shown.body.find("secret\":\"wh"), std::string::npos);
+    EXPECT_EQ(shown.body.find("hidden"), std::string::npos);
+    EXPECT_EQ(shown.json_at("/description"), "shop");
+
+    const Reply changed = send(
+        "PATCH",
+        path,
+        {{"url", receiver_.url("/second")}, {"timeout", nullptr}, {"body", "cloudevents"}}
+    );
+    ASSERT_EQ(changed.status, 200) << changed.body;
+    EXPECT_TRUE(changed.json_at("/timeout").is_null());
+    EXPECT_EQ(changed.json_at("/description"), "shop");
+
+    const Reply rotated = send("POST", path + "/rotate");
+    ASSERT_EQ(rotated.status, 200) << rotated.body;
+    const Reply tested = send("POST", path + "/test", {{"event", "execution.failed"}});
+    ASSERT_EQ(tested.status, 200) << tested.body;
+    EXPECT_EQ(tested.json_at("/delivered"), json::value(true));
+    ASSERT_EQ(receiver_.requests().size(), 1U);
+    const ReceivedRequest sample = receiver_.requests().front();
+    EXPECT_EQ(sample.path, "/second");
+    EXPECT_EQ(sample.headers.get("Authorization"), "Bearer hidden");
+    EXPECT_EQ(sample.json().at("type"), "execution.failed");
+    EXPECT_TRUE(is_signed(sample, text(made, "secret")));
+    EXPECT_TRUE(is_signed(sample, std::string(rotated.json_at("/secret").as_string())));
+
+    EXPECT_EQ(comfyd_.http().get(kEndpoints).json_at("/count"), 1);
+    EXPECT_EQ(send("DELETE", path).status, 204);
+    EXPECT_EQ(comfyd_.http().get(path).status, 404);
+    EXPECT_EQ(comfyd_.http().get(kEndpoints).json_at("/count"), 0);
+}
+
+TEST_F(Endpoints, WhatCannotBeIsRefused) {
+    const auto refused = [&](json::object wanted) {
+        const Reply reply = comfyd_.http().post_json(kEndpoints, wanted);
+        EXPECT_EQ(reply.status / 100, 4) << json::serialize(wanted) << reply.body;
+    };
+    refused({});
+    refused({{"url", "ftp://example.com/"}});
+    refused({{"url", 7}});
+    const std::string url = receiver_.url();
+    refused({{"url", url}, {"events", {"execution.exploded"}}});
+    refused({{"url", url}, {"scheme", "rot13"}});
+    refused({{"url", url}, {"body", "xml"}});
+    refused({{"url", url}, {"method", "GET"}});
+    refused({{"url", url}, {"verify_ssl", false}});
+    refused({{"url", url}, {"headers", {{"webhook-signature", "mine"}}}});
+    refused({{"url", url}, {"secret", std::string(300, 'x')}});
+    refused({{"url", url}, {"description", std::string(2000, 'x')}});
+    EXPECT_EQ(comfyd_.http().get(std::string(kEndpoints) + "/x").status, 404);
+    EXPECT_EQ(comfyd_.http().get(std::string(kDeliveries) + "?state=odd").status, 400);
+    EXPECT_EQ(comfyd_.http().get(std::string(kDeliveries) + "?limit=0").status, 400);
+    EXPECT_EQ(comfyd_.http().get(std::string(kDeliveries) + "/x").status, 404);
+}
+
+TEST_F(Endpoints, OneThatSaysGoneIsDisabledAndCanBeEnabledAgain) {
+    const auto made =
+        create({{"url", receiver_.url()}, {"events", {"execution.queued", "execution.completed"}}});
+    const std::string path = std::string(kEndpoints) + "/" + text(made, "id");
+    receiver_.script_statuses({410});
+    comfyd_.submit(small_picture());
+    ASSERT_TRUE(wait_until([&] {
+        return comfyd_.http().get(path).json_at("/enabled") == json::value(false);
+    }));
+    ASSERT_TRUE(wait_until([&] { return deliveries("?state=dead").size() == 2; }))
+        << "what waits becomes dead letters, too";
+    for (const json::value& dead : deliveries("?state=dead")) {
+        EXPECT_NE(dead.at("error").as_string().find("410"), std::string::npos);
+    }
+    EXPECT_NE(command({"endpoints"}).find("DISABLED"), std::string::npos);
+    EXPECT_EQ(send("PATCH", path, {{"enabled", true}}).status, 200);
+    const Reply replayed = send("POST", std::string(kDeliveries) + "/replay");
+    EXPECT_EQ(replayed.json_at("/replayed"), 2);
+    ASSERT_TRUE(receiver_.wait_for(3));
+    EXPECT_EQ(receiver_.requests()[1].json().at("event"), "execution.queued");
+    EXPECT_EQ(receiver_.requests()[2].json().at("event"), "execution.completed");
+    EXPECT_EQ(
+        receiver_.requests()[0].headers.get("webhook-id"),
+        receiver_.requests()[1].headers.get("webhook-id")
+    );
+}
+
+TEST_F(Endpoints, DeadLettersAreSeenReplayedAndThrownAwayByTheCommandLine) {
+    receiver_.script_statuses({500, 500, 500});
+    for (int i = 0; i < 3; ++i) {
+        comfyd_.submit(
+            small_picture(i), {{"webhook_config", {{"url", receiver_.url()}, {"max_retries", 0}}}}
+        );
+    }
+    ASSERT_TRUE(wait_until([&] { return deliveries("?state=dead").size() == 3; }));
+    const std::string listed = command({"deliveries", "--state", "dead"});
+    EXPECT_EQ(std::count(listed.begin(), listed.end(), '\n'), 3) << listed;
+    const std::string first(deliveries("?state=dead").at(0).at("id").as_string());
+    EXPECT_NE(command({"show", first}).find("HTTP 500"), std::string::npos);
+    command({"replay", first});
+    ASSERT_TRUE(receiver_.wait_for(4));
+    ASSERT_TRUE(wait_until([&] { return deliveries("?state=delivered").size() == 1; }));
+    command({"replay", first}, 4);
+    command({"purge"}, 2);
+    EXPECT_EQ(command({"purge", "--all"}), "2 thrown away\n");
+    EXPECT_TRUE(deliveries("?state=dead").empty());
+    EXPECT_EQ(command({"replay", "--all"}), "0 to be sent again\n");
+}
+
+TEST_F(Endpoints, SurviveAKill) {
+    const auto made = create({{"url", receiver_.url("/kept")}});
+    comfyd_.restart();
+    comfyd_.submit(small_picture());
+    ASSERT_TRUE(receiver_.wait_for(1));
+    EXPECT_TRUE(is_signed(receiver_.requests().front(), text(made, "secret")));
+}
+
+TEST(EndpointsOfTenants, DoNotMeet) {
+    ComfydOptions options;
+    const auto key = [](const char* secret) { return to_hex(sha256(secret)); };
+    const TempDir folder;
+    options.arguments = {
+        "--config",
+        folder.write(
+            "comfyd.yaml",
+            "auth:\n  keys:\n    - {name: a, tenant: acme, sha256: " + key("sesame") +
+                "}\n    - {name: b, tenant: other, sha256: " + key("abracadabra") + "}\n"
+        )
+    };
+    Comfyd comfyd(options);
+    WebhookReceiver receiver;
+    const auto as = [](const char* secret) {
+        net::Headers headers;
+        headers.set("Authorization", std::string("Bearer ") + secret);
+        return headers;
+    };
+    const Reply made = comfyd.http().post_json(kEndpoints, {{"url", receiver.url()}}, as("sesame"));
+    ASSERT_EQ(made.status, 201) << made.body;
+    const std::string path =
+        std::string(kEndpoints) + "/" + std::string(made.json_at("/id").as_string());
+    EXPECT_EQ(comfyd.http().get(path, as("sesame")).status, 200);
+    EXPECT_EQ(comfyd.http().get(path, as("abracadabra")).status, 404);
+    EXPECT_EQ(comfyd.http().get(kEndpoints, as("abracadabra")).json_at("/count"), 0);
+    EXPECT_EQ(comfyd.http().get(kEndpoints).status, 401);
+    EXPECT_EQ(
+        comfyd.http().get(std::string(kDeliveries) + "?all_tenants=true", as("sesame")).status, 403
+    );
+    comfyd.submit(small_picture(1), {}, as("abracadabra"));
+    const std::string mine = comfyd.submit(small_picture(2), {}, as("sesame"));
+    ASSERT_TRUE(receiver.wait_for(1));
+    EXPECT_EQ(receiver.requests().front().json().at("execution_id"), json::value(mine));
+    ASSERT_TRUE(wait_until([&] {
+        return comfyd.http().get(kDeliveries, as("sesame")).json_at("/count") == 1;
+    }));
+    EXPECT_EQ(comfyd.http().get(kDeliveries, as("abracadabra")).json_at("/count"), 0);
+}
+
+TEST(EndpointsOfSlowJobs, HearOfProgressOnceASecondAtMost) {
+    net::IoThread thread("double");
+    thread.start();
+    DoubleOptions slow;
+    slow.delay = Millis(500);
+    ComfyDouble worker(thread.context(), slow);
+    worker.start();
+    WebhookReceiver receiver;
+    {
+        ComfydOptions options;
+        options.arguments = {"--worker", worker.url(), "--set", "fleet.poll_ms=100"};
+        Comfyd comfyd(options);
+        const Reply made = comfyd.http().post_json(
+            kEndpoints,
+            {{"url", receiver.url()}, {"events", {"execution.progress", "execution.completed"}}}
+        );
+        ASSERT_EQ(made.status, 201) << made.body;
+        comfyd.submit(text_to_image("slow"));
+        ASSERT_TRUE(wait_until([&] {
+            const auto requests = receiver.requests();
+            return !requests.empty() && requests.back().json().at("event") == "execution.completed";
+        }));
+        EXPECT_EQ(receiver.requests().front().json().at("event"), "execution.progress");
+    }
+}
+
+}  // namespace
+}  // namespace comfyd::support
