@@ -124,6 +124,7 @@ public:
 
     // Before recover().
     void set_outputs_kept(OutputsKept kept) { answers_.set_outputs_kept(std::move(kept)); }
+    void set_finishing(FinishOutputs finish) { ends_.set_finishing(std::move(finish)); }
     void on_webhook(std::function<void(const Event&)> callback) { webhook_ = std::move(callback); }
     using ProgressTold = AttemptStart::ProgressTold;
     void on_progress(ProgressTold callback) { starts_.on_progress(std::move(callback)); }

@@ -15,6 +15,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/media_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/run_command.hpp"
 #include "app/commands/simulate_command.hpp"
@@ -270,6 +271,9 @@ int run_command_line(int argc, char** argv) {
         "engine", "Serve model-free nodes as a ComfyUI server of its own, without a queue on disk"
     );
     add_engine_flags(*engine_command, engine_flags);
+    MediaFlags media_flags;
+    CLI::App* media_command = program.add_subcommand("media");
+    add_media_flags(*media_command, media_flags);
     PictureFlags picture_flags;
     CLI::App* picture_command = program.add_subcommand("picture");
     add_picture_flags(*picture_command, picture_flags);
@@ -344,6 +348,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);
+    }
+    if (media_command->parsed()) {
+        return run_media(media_flags);
     }
     if (picture_command->parsed()) {
         return run_picture(picture_flags);

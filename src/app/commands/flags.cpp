@@ -9,6 +9,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/media_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/validate_command.hpp"
@@ -114,6 +115,13 @@ void add_ledger_restored_flags(CLI::App& command, LedgerRestoredFlags& flags) {
     command.add_option("--ledger", flags.ledger, "postgres://… of the database")
         ->envname("COMFYD_LEDGER")
         ->required();
+}
+
+void add_media_flags(CLI::App& command, MediaFlags& flags) {
+    command.group("");  // ours alone
+    command.add_option("--supervisor", flags.supervisor)->required();
+    command.add_option("--memory-mb", flags.memory_mb)->required();
+    command.add_option("--time-ms", flags.time_ms)->required();
 }
 
 void add_picture_flags(CLI::App& command, PictureFlags& flags) {
