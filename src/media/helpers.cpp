@@ -84,7 +84,7 @@ Result<Answer> Helpers::ask_one(
     std::erase(busy_, pid);
     if (answer && !answer->is_last) {
         idle_.push_back(std::move(*helper));
-    } else if (!answer) {
+    } else if (!answer && answer.error().code != Code::cancelled) {
         log::warning(
             "a file could not be looked at",
             {{"file", order.name}, {"error", answer.error().message}}

@@ -141,12 +141,9 @@ void keep_texts(std::string_view file, const Facts& facts, Writing& how) {
         how.texts = engine::read_png_texts(file);
         std::vector<std::pair<std::string, std::string>> texts;
         for (const engine::PngText& text : how.texts) {
-            texts.emplace_back(text.keyword, text.text);
+            const bool goes_first = text.keyword == "prompt";  // in EXIF
+            texts.emplace(goes_first ? texts.begin() : texts.end(), text.keyword, text.text);
         }
-        // The prompt comes first in EXIF.
-        std::ranges::stable_partition(texts, [](const auto& text) {
-            return text.first == "prompt";
-        });
         how.exif = texts.empty() ? std::string() : pictures::make_exif(texts);
     } else if (facts.format == "webp") {
         how.exif = webp_exif(file);

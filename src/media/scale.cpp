@@ -29,10 +29,14 @@ COMFYD_KERNEL void along_y(
     std::int32_t* sums,
     std::uint8_t* out
 ) {
-    std::fill_n(sums, bytes, kHalf);
-    for (const std::int32_t weight : tap.weights) {
+    for (std::size_t i = 0; i < bytes; ++i) {
+        sums[i] = kHalf;
+    }
+    const std::int32_t* weights = tap.weights.data();
+    const std::size_t count = tap.weights.size();
+    for (std::size_t k = 0; k < count; ++k) {
         for (std::size_t i = 0; i < bytes; ++i) {
-            sums[i] += rows[i] * weight;
+            sums[i] += rows[i] * weights[k];
         }
         rows += bytes;
     }
@@ -42,14 +46,16 @@ COMFYD_KERNEL void along_y(
 }
 
 COMFYD_KERNEL void along_x(
-    const std::uint8_t* row, const std::vector<LanczosTap>& columns, std::uint8_t* out
+    const std::uint8_t* row, const LanczosTap* columns, std::size_t width, std::uint8_t* out
 ) {
-    for (const LanczosTap& tap : columns) {
+    for (std::size_t x = 0; x < width; ++x) {
         std::int32_t sums[4] = {kHalf, kHalf, kHalf, kHalf};
-        const std::uint8_t* pixel = row + 4 * tap.begin;
-        for (const std::int32_t weight : tap.weights) {
+        const std::uint8_t* pixel = row + 4 * columns[x].begin;
+        const std::int32_t* weights = columns[x].weights.data();
+        const std::size_t count = columns[x].weights.size();
+        for (std::size_t k = 0; k < count; ++k) {
             for (int c = 0; c < 4; ++c) {
-                sums[c] += pixel[c] * weight;
+                sums[c] += pixel[c] * weights[k];
             }
             pixel += 4;
         }
@@ -139,7 +145,7 @@ Bitmap scale(const Bitmap& from, Size size, const std::function<bool()>& stopped
             break;
         }
         along_y(pixels + rows[y].begin * bytes, bytes, rows[y], sums.data(), row.data());
-        along_x(row.data(), columns, made.rgba.data() + y * size.width * 4);
+        along_x(row.data(), columns.data(), size.width, made.rgba.data() + y * size.width * 4);
     }
     if (made.has_alpha) {
         divide_by_alpha(made.rgba);
