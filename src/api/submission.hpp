@@ -35,8 +35,8 @@ Task<Result<jobs::Submitted>> submit_admitted(
 );
 
 // The members that several dialects share, typed and bounded: priority, class, fairness_key,
-// timeout (seconds), deadline (RFC 3339), max_attempts, metadata, reuse, output_config, callback_url / webhook_url
-// / webhook_config / header X-Webhook-URL, header Idempotency-Key.
+// timeout (seconds), deadline (RFC 3339), max_attempts, metadata, reuse, output_config,
+// callback_url / webhook_url / webhook_config / header X-Webhook-URL, header Idempotency-Key.
 Result<> decode_common(
     const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
 );

@@ -29,9 +29,7 @@ Result<std::vector<std::string>> confine(const Confinement& limits);
 // The parts of it, each an errno or 0.
 // Files outside of `folders` cannot be opened; those of the system can be read, unless it is said
 // otherwise.
-int restrict_files(
-    const std::vector<std::filesystem::path>& folders, bool reads_system = true
-);
+int restrict_files(const std::vector<std::filesystem::path>& folders, bool reads_system = true);
 // No connections, no sockets but those that listen in the file system, no programs, no look into
 // other processes and no signals to them.
 int restrict_system_calls();

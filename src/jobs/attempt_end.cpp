@@ -28,9 +28,8 @@ bool is_stop(Code code) {
 Task<Result<AttemptResult>> AttemptEnd::finish(
     std::shared_ptr<Attempt> attempt, AttemptResult result
 ) {
-    auto finished = co_await finish_(
-        attempt->job, std::move(result.outputs), attempt->stop.told.get_token()
-    );
+    auto finished =
+        co_await finish_(attempt->job, std::move(result.outputs), attempt->stop.told.get_token());
     if (!finished) {
         // Only a stop ends it; the outputs are on the worker for whoever comes next.
         const Code why = attempt->stop.reason.value_or(finished.error().code);

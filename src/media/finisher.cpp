@@ -16,7 +16,7 @@
 namespace comfyd::media {
 namespace {
 
-constexpr std::size_t kAtOnce = 4;                     // files of one job
+constexpr std::size_t kAtOnce = 4;                      // files of one job
 constexpr std::size_t kHeadBytes = 1 << 20;             // of a file that are read here
 constexpr std::uint64_t kFetchedBytesMax = 1ULL << 30;  // of a file that lies on another machine
 
@@ -28,9 +28,7 @@ std::vector<int> with_all(std::vector<int> sizes, const std::vector<int>& others
 }
 
 json::object failed_variant(std::string_view kind, int size, Code code, std::string_view why) {
-    json::object made{
-        {"variant", kind}, {"error", {{"code", to_string(code)}, {"message", why}}}
-    };
+    json::object made{{"variant", kind}, {"error", {{"code", to_string(code)}, {"message", why}}}};
     if (size != 0) {
         made["size"] = size;
     }
@@ -76,8 +74,8 @@ std::string read_head(const std::filesystem::path& path) {
     return head;
 }
 
-// All that is to be known stands at the beginning of the file. Animations are to be counted through,
-// and a WebP has its texts at its end.
+// All that is to be known stands at the beginning of the file. Animations are to be counted
+// through, and a WebP has its texts at its end.
 bool is_said_first(const Facts& facts) {
     return facts.kind != Kind::animated_image && facts.format != "webp" && facts.format != "gif";
 }

@@ -100,8 +100,8 @@ Facts read_jpeg(std::string_view file) {
             break;
         }
         const std::size_t length = big_endian(file, at + 2, 2);
-        const bool is_frame = marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 &&
-                              marker != 0xC8 && marker != 0xCC;
+        const bool is_frame =
+            marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
         if (is_frame) {
             facts.bit_depth = byte_at(file, at + 4);
             facts.height = big_endian(file, at + 5, 2);
@@ -246,8 +246,8 @@ Facts read_bmp(std::string_view file) {
     facts.frames = 1;
     facts.width = little_endian(file, 18, 4);
     const auto height = static_cast<std::int32_t>(little_endian(file, 22, 4));
-    facts.height = height < 0 ? 0U - static_cast<std::uint32_t>(height)
-                              : static_cast<std::uint32_t>(height);
+    facts.height =
+        height < 0 ? 0U - static_cast<std::uint32_t>(height) : static_cast<std::uint32_t>(height);
     return facts;
 }
 

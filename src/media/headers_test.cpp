@@ -76,8 +76,10 @@ TEST(Headers, ComeBackFromJson) {
     Facts facts = read(test::animated_webp(20, 10, 3));
     facts.blurhash = "abc";
     EXPECT_EQ(Facts::from_json(facts.to_json()).to_json(), facts.to_json());
-    EXPECT_EQ(Facts::from_json({{"kind", 7}, {"width", "x"}, {"fps", -1}}).to_json(),
-              json::object({{"kind", "other"}}));
+    EXPECT_EQ(
+        Facts::from_json({{"kind", 7}, {"width", "x"}, {"fps", -1}}).to_json(),
+        json::object({{"kind", "other"}})
+    );
 }
 
 // Whatever a file says, reading it ends, and stays within it.

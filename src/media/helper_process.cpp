@@ -69,8 +69,7 @@ bool HelperProcess::has_ended() const {
 }
 
 Result<Answer> HelperProcess::ask(const Order& order, int file, const GoesOn& goes_on) {
-    auto sent =
-        send_order(socket_.number(), json::serialize(order.to_json()), file, goes_on);
+    auto sent = send_order(socket_.number(), json::serialize(order.to_json()), file, goes_on);
     auto answer = sent ? receive_answer(socket_.number(), goes_on) : fail(std::move(sent.error()));
     if (!answer) {
         const int status = end();

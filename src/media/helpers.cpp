@@ -47,9 +47,8 @@ Task<Result<Answer>> Helpers::ask(Order order, Source source, std::stop_token st
         --files_;
         co_return fail(Code::queue_full, "too many files wait for the processes that read them");
     }
-    auto answer = co_await pool_.run([this, &order, &source, &stop] {
-        return ask_one(order, source, stop);
-    });
+    auto answer =
+        co_await pool_.run([this, &order, &source, &stop] { return ask_one(order, source, stop); });
     --files_;
     co_return answer;
 }
@@ -70,7 +69,8 @@ Result<Answer> Helpers::ask_one(
     if (auto may = goes_on(); !may) {
         return fail(std::move(may.error()));
     }
-    const Descriptor file = std::visit([](const auto& where) { return open_source(where); }, source);
+    const Descriptor file =
+        std::visit([](const auto& where) { return open_source(where); }, source);
     if (!file) {
         return fail(Code::output_unavailable, "the file cannot be opened");
     }

@@ -23,7 +23,7 @@ struct HelpersOptions {
     ChildCommand command{};  // `comfyd media`
     unsigned processes_max = 1;
     std::size_t waiting_max = 1'000;  // files
-    Millis time_max{30'000};        // of one file
+    Millis time_max{30'000};          // of one file
 };
 
 // Where the bytes of a file are.

@@ -79,9 +79,7 @@ protected:
         Source source, std::string_view wishes = "{}", std::stop_token stop = {}
     ) {
         Order order{
-            "a.png",
-            "",
-            *jobs::OutputWishes::from_json(*json::parse_object(std::string(wishes)))
+            "a.png", "", *jobs::OutputWishes::from_json(*json::parse_object(std::string(wishes)))
         };
         return boost::asio::co_spawn(
             context_.get_executor(),
@@ -133,7 +131,8 @@ TEST_F(HelpersTest, AreOfNoMoreThanTheirNumberAndStay) {
     std::vector<std::future<Result<Answer>>> answers;
     for (int i = 0; i < 12; ++i) {
         answers.push_back(
-            ask(source(test::png(gradient(200 + static_cast<std::size_t>(i), 100))), R"({"thumbnails": [256]})")
+            ask(source(test::png(gradient(200 + static_cast<std::size_t>(i), 100))),
+                R"({"thumbnails": [256]})")
         );
     }
     for (auto& answer : answers) {
@@ -180,7 +179,8 @@ TEST_F(HelpersTest, OneThatWasKilledWhileIdleIsReplaced) {
     const pid_t idle = helpers_->pids().at(0);
     ::kill(idle, SIGKILL);
     // Its socket closes a moment later.
-    while (::kill(idle, 0) == 0 && !std::ifstream("/proc/" + std::to_string(idle) + "/cmdline").get()) {
+    while (::kill(idle, 0) == 0 &&
+           !std::ifstream("/proc/" + std::to_string(idle) + "/cmdline").get()) {
         std::this_thread::yield();
     }
     bool is_replaced = false;
@@ -202,8 +202,7 @@ TEST_F(HelpersTest, OneThatTakesTooLongIsEnded) {
 
 TEST_F(HelpersTest, GiveUpByThemselvesBeforeTheyAreEnded) {
     start(1, {"TIME_MS=0"});
-    const auto answer =
-        ask(source(test::png(gradient(20, 20))), R"({"thumbnails": [256]})").get();
+    const auto answer = ask(source(test::png(gradient(20, 20))), R"({"thumbnails": [256]})").get();
     ASSERT_TRUE(answer) << answer.error().message;
     ASSERT_THAT(answer->failed, SizeIs(1));
     EXPECT_THAT(answer->failed[0].reason, HasSubstr("longer"));
@@ -216,7 +215,8 @@ TEST_F(HelpersTest, HaveNoMoreMemoryThanTheyMay) {
 #endif
 #endif
     start(1, {"MEMORY_MB=300"});
-    const auto answer = ask(source(test::flat_png(9000, 9000, 1)), R"({"thumbnails": [256]})").get();
+    const auto answer =
+        ask(source(test::flat_png(9000, 9000, 1)), R"({"thumbnails": [256]})").get();
     ASSERT_TRUE(answer) << answer.error().message;
     ASSERT_THAT(answer->failed, SizeIs(1));
     EXPECT_THAT(answer->variants, IsEmpty());

@@ -87,17 +87,20 @@ TEST(Hostile, GarbageBehindAGoodBeginningIsRefused) {
         {std::string("\x89PNG\r\n\x1a\n", 8) + noise, "a.png"},
         {"\xff\xd8\xff\xe0" + noise, "a.jpg"},
         {std::string("RIFF\x20\x4e\0\0WEBPVP8 ", 16) + noise, "a.webp"},
-        {std::string("RIFF\x20\x4e\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\xff\xff\0\xff\xff\0", 30) + noise,
+        {std::string("RIFF\x20\x4e\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\xff\xff\0\xff\xff\0", 30) +
+             noise,
          "a.webp"},
-        {std::string("\0\0\0\x18"
-                     "ftypavif\0\0\0\0",
-                     16) +
-             noise,
+        {std::string(
+             "\0\0\0\x18"
+             "ftypavif\0\0\0\0",
+             16
+         ) + noise,
          "a.avif"},
-        {std::string("\0\0\0\x18"
-                     "ftypisom\0\0\0\0",
-                     16) +
-             noise,
+        {std::string(
+             "\0\0\0\x18"
+             "ftypisom\0\0\0\0",
+             16
+         ) + noise,
          "a.mp4"},
         {std::string("\x1A\x45\xDF\xA3", 4) + noise, "a.webm"},
         {"OggS" + noise, "a.ogg"},

@@ -71,7 +71,11 @@ bool is_opaque(const Bitmap& picture) {
 std::vector<std::uint8_t> without_alpha(const std::vector<std::uint8_t>& rgba) {
     std::vector<std::uint8_t> rgb(rgba.size() / 4 * 3);
     for (std::size_t i = 0, to = 0; i + 3 < rgba.size(); i += 4, to += 3) {
-        std::copy_n(rgba.begin() + static_cast<std::ptrdiff_t>(i), 3, rgb.begin() + static_cast<std::ptrdiff_t>(to));
+        std::copy_n(
+            rgba.begin() + static_cast<std::ptrdiff_t>(i),
+            3,
+            rgb.begin() + static_cast<std::ptrdiff_t>(to)
+        );
     }
     return rgb;
 }
@@ -80,7 +84,8 @@ void lay_on_white(std::vector<std::uint8_t>& rgba) {
     for (std::size_t i = 0; i + 3 < rgba.size(); i += 4) {
         const unsigned alpha = rgba[i + 3];
         for (std::size_t c = i; c < i + 3; ++c) {
-            rgba[c] = static_cast<std::uint8_t>((rgba[c] * alpha + 255 * (255 - alpha) + 127) / 255);
+            rgba[c] =
+                static_cast<std::uint8_t>((rgba[c] * alpha + 255 * (255 - alpha) + 127) / 255);
         }
     }
 }
@@ -255,9 +260,9 @@ private:
             return tl::unexpected(picture.error());
         }
         Writing how;
-        how.format = wishes_.format.value_or(
-            format_named(answer_.facts.format).value_or(PictureFormat::png)
-        );
+        how.format =
+            wishes_.format.value_or(format_named(answer_.facts.format).value_or(PictureFormat::png)
+            );
         how.quality = wishes_.quality;
         how.lossless = wishes_.lossless && how.format != PictureFormat::jpeg;
         if (!wishes_.strip_metadata) {

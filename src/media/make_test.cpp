@@ -65,8 +65,7 @@ TEST(Make, ConvertsEachFormatIntoEach) {
 TEST(Make, WithoutLossEveryPixelStays) {
     for (const bool has_alpha : {false, true}) {
         const Bitmap source = gradient(77, 45, has_alpha);
-        const Answer answer =
-            make_of(test::png(source), R"({"format": "webp", "lossless": true})");
+        const Answer answer = make_of(test::png(source), R"({"format": "webp", "lossless": true})");
         ASSERT_THAT(answer.variants, SizeIs(1));
         EXPECT_EQ(test::largest_difference(decoded(answer.variants[0].bytes), source), 0);
         const Answer back = make_of(answer.variants[0].bytes, R"({"format": "png"})");
@@ -145,8 +144,7 @@ TEST(Make, TheWorkflowIsKeptWhereThereIsAPlaceForIt) {
     const auto keeps = [](const std::string& file, const char* wishes) {
         const Answer answer = make_of(file, wishes);
         EXPECT_THAT(answer.variants, SizeIs(1)) << wishes;
-        return !answer.variants.empty() &&
-               answer.variants[0].facts.has_workflow.value_or(false);
+        return !answer.variants.empty() && answer.variants[0].facts.has_workflow.value_or(false);
     };
     EXPECT_TRUE(keeps(png, R"({"max_size": 20})"));
     EXPECT_TRUE(keeps(png, R"({"format": "webp"})"));
@@ -275,8 +273,11 @@ TEST(Scale, TransparentColoursDoNotShine) {
         const bool is_seen = i % 2 == 0;
         const std::uint8_t red = is_seen ? 200 : 0;
         picture.rgba.insert(
-            picture.rgba.end(), {red, 0, static_cast<std::uint8_t>(is_seen ? 0 : 255),
-                                 static_cast<std::uint8_t>(is_seen ? 255 : 0)}
+            picture.rgba.end(),
+            {red,
+             0,
+             static_cast<std::uint8_t>(is_seen ? 0 : 255),
+             static_cast<std::uint8_t>(is_seen ? 255 : 0)}
         );
     }
     const Bitmap small = scale(picture, {8, 8}, never);
@@ -301,8 +302,7 @@ std::array<double, 3> decode_blurhash(std::string_view text, double x, double y)
     const double most = (number(1, 1) + 1) / 166.0;
     std::array<double, 3> sum{};
     for (int k = 0; k < across * (number(0, 1) / 9 + 1); ++k) {
-        const double basis =
-            std::cos(M_PI * x * (k % across)) * std::cos(M_PI * y * (k / across));
+        const double basis = std::cos(M_PI * x * (k % across)) * std::cos(M_PI * y * (k / across));
         const int value = k == 0 ? number(2, 4) : number(4 + 2 * static_cast<std::size_t>(k), 2);
         for (int c = 0; c < 3; ++c) {
             const double srgb = (value >> (16 - 8 * c) & 255) / 255.0;
@@ -324,9 +324,8 @@ TEST(Placeholder, LooksLikeThePictureWhenItIsDecoded) {
     const std::string hash = blurhash_of(picture);
     for (std::size_t y = 2; y < 24; y += 5) {
         for (std::size_t x = 2; x < 32; x += 5) {
-            const auto shown = decode_blurhash(
-                hash, static_cast<double>(x) / 32, static_cast<double>(y) / 24
-            );
+            const auto shown =
+                decode_blurhash(hash, static_cast<double>(x) / 32, static_cast<double>(y) / 24);
             for (std::size_t c = 0; c < 3; ++c) {
                 EXPECT_NEAR(shown[c], picture.rgba[4 * (y * 32 + x) + c], 45) << x << "," << y;
             }

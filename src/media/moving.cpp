@@ -100,8 +100,8 @@ bool has_workflow(AVFormatContext* format) {
     };
     const AVDictionaryEntry* comment = av_dict_get(format->metadata, "comment", nullptr, 0);
     return has("workflow") || has("prompt") ||
-           (comment != nullptr && std::string_view(comment->value).find("\"workflow\"") !=
-                                      std::string_view::npos);
+           (comment != nullptr &&
+            std::string_view(comment->value).find("\"workflow\"") != std::string_view::npos);
 }
 
 bool has_alpha(const AVStream& stream) {

@@ -53,7 +53,9 @@ std::vector<Colour> linear_upon_white(const Bitmap& picture) {
     return pixels;
 }
 
-Colour component(const std::vector<Colour>& pixels, const Bitmap& size, std::size_t i, std::size_t j) {
+Colour component(
+    const std::vector<Colour>& pixels, const Bitmap& size, std::size_t i, std::size_t j
+) {
     Colour sum{};
     const auto wave = [](std::size_t k, std::size_t at, std::size_t length) {
         return std::cos(
@@ -130,7 +132,8 @@ std::string dominant_color_of(const Bitmap& picture) {
     for (std::size_t i = 0; i + 3 < picture.rgba.size(); i += 4) {
         const std::uint8_t* rgba = picture.rgba.data() + i;
         const std::uint64_t alpha = picture.has_alpha ? rgba[3] : 255;
-        Bin& bin = bins[static_cast<std::size_t>(rgba[0] >> 4 << 8 | rgba[1] >> 4 << 4 | rgba[2] >> 4)];
+        Bin& bin =
+            bins[static_cast<std::size_t>(rgba[0] >> 4 << 8 | rgba[1] >> 4 << 4 | rgba[2] >> 4)];
         bin.weight += alpha;
         for (std::size_t c = 0; c < 3; ++c) {
             bin.sums[c] += alpha * rgba[c];

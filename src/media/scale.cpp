@@ -79,7 +79,8 @@ void divide_by_alpha(std::vector<std::uint8_t>& rgba) {
     for (std::size_t i = 0; i + 3 < rgba.size(); i += 4) {
         const unsigned alpha = rgba[i + 3];
         for (std::size_t c = i; alpha != 0 && c < i + 3; ++c) {
-            rgba[c] = static_cast<std::uint8_t>(std::min((rgba[c] * 255 + alpha / 2) / alpha, 255U));
+            rgba[c] =
+                static_cast<std::uint8_t>(std::min((rgba[c] * 255 + alpha / 2) / alpha, 255U));
         }
     }
 }

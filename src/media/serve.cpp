@@ -44,8 +44,8 @@ int serve(const ServeOptions& options) {
         const MappedFile file(received->file.number());
         const Deadline end = Deadline::in(options.time_max);
         Answer answer = make(received->order, file.bytes(), [end] { return end.has_passed(); });
-        answer.is_last = files >= options.files_max ||
-                         std::clock() / CLOCKS_PER_SEC >= kCpuSecondsEnough;
+        answer.is_last =
+            files >= options.files_max || std::clock() / CLOCKS_PER_SEC >= kCpuSecondsEnough;
         goes_on = send_answer(STDIN_FILENO, answer) && !answer.is_last;
     }
     return 0;

@@ -43,9 +43,8 @@ std::string little_endian(std::uint32_t number, int count) {
 
 std::string chunk(const std::string& type, const std::string& content) {
     const std::string named = type + content;
-    const auto sum = ::crc32(
-        0, reinterpret_cast<const Bytef*>(named.data()), static_cast<uInt>(named.size())
-    );
+    const auto sum =
+        ::crc32(0, reinterpret_cast<const Bytef*>(named.data()), static_cast<uInt>(named.size()));
     return big_endian(static_cast<std::uint32_t>(content.size())) + named +
            big_endian(static_cast<std::uint32_t>(sum));
 }
@@ -148,7 +147,8 @@ void write_sound(AVFormatContext* muxer, Track& track, double seconds) {
         frame->sample_rate = rate;
         EXPECT_GE(av_channel_layout_copy(&frame->ch_layout, &track.codec->ch_layout), 0);
         EXPECT_GE(av_frame_get_buffer(frame.get(), 0), 0);
-        for (int plane = 0; plane < AV_NUM_DATA_POINTERS && frame->data[plane] != nullptr; ++plane) {
+        for (int plane = 0; plane < AV_NUM_DATA_POINTERS && frame->data[plane] != nullptr;
+             ++plane) {
             std::memset(frame->data[plane], 0, static_cast<std::size_t>(frame->linesize[0]));
         }
         frame->pts = at;

@@ -32,9 +32,7 @@ struct CloseMuxer {
 };
 using Muxer = std::unique_ptr<AVFormatContext, CloseMuxer>;
 
-ffmpeg::Codec open_encoder(
-    const Pixels& pixels, const AvifOptions& options, AVPixelFormat format
-) {
+ffmpeg::Codec open_encoder(const Pixels& pixels, const AvifOptions& options, AVPixelFormat format) {
     const AVCodec* encoder = avcodec_find_encoder_by_name("libaom-av1");
     ffmpeg::Codec codec(encoder != nullptr ? avcodec_alloc_context3(encoder) : nullptr);
     if (!codec) {
@@ -50,9 +48,8 @@ ffmpeg::Codec open_encoder(
     codec->color_primaries = AVCOL_PRI_BT709;
     codec->color_trc = AVCOL_TRC_IEC61966_2_1;
     codec->colorspace = format == AV_PIX_FMT_GBRP ? AVCOL_SPC_RGB : AVCOL_SPC_SMPTE170M;
-    const int crf = options.lossless
-                        ? 0
-                        : std::clamp((100 - options.quality) * kCrfMax / 100, 1, kCrfMax);
+    const int crf =
+        options.lossless ? 0 : std::clamp((100 - options.quality) * kCrfMax / 100, 1, kCrfMax);
     av_opt_set(codec->priv_data, "usage", "allintra", 0);
     av_opt_set_int(codec->priv_data, "still-picture", 1, 0);
     av_opt_set_int(codec->priv_data, "cpu-used", kSpeed, 0);
@@ -108,8 +105,7 @@ ffmpeg::Frame colours_of(const Pixels& pixels, AVPixelFormat format) {
 ffmpeg::Frame alpha_of(const Pixels& pixels) {
     ffmpeg::Frame frame = empty_frame(pixels, AV_PIX_FMT_GRAY8);
     for (std::size_t y = 0; frame && y < pixels.height; ++y) {
-        std::uint8_t* row =
-            frame->data[0] + static_cast<std::ptrdiff_t>(y) * frame->linesize[0];
+        std::uint8_t* row = frame->data[0] + static_cast<std::ptrdiff_t>(y) * frame->linesize[0];
         const std::uint8_t* from = pixels.data + y * pixels.width * 4;
         for (std::size_t x = 0; x < pixels.width; ++x) {
             row[x] = from[4 * x + 3];
