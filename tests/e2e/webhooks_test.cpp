@@ -158,7 +158,9 @@ TEST(Webhooks, AReceiverInPythonVerifiesEveryEvent) {
         } else if (body.at("event") == "execution.progress") {
             EXPECT_TRUE(data.at("eta_seconds").is_int64()) << request.body;
         } else if (body.at("event") == "execution.warning") {
-            EXPECT_EQ(data.at("warnings").at(0).at("field"), "execution_config.gpu_memory_fraction");
+            EXPECT_EQ(
+                data.at("warnings").at(0).at("field"), "execution_config.gpu_memory_fraction"
+            );
         }
         EXPECT_FALSE(request.headers.get("X-Webhook-ID").empty());
         EXPECT_FALSE(request.headers.get("X-Webhook-Timestamp").empty());
