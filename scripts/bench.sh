@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|webhooks|cluster]…   (default: all)
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|media|webhooks|cluster]…   (default: all)
 # With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f bui
 scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams overhead utilisation placement nodes webhooks cluster} "
+wanted=" ${*:-submit status memory streams overhead utilisation placement nodes media webhooks cluster} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -130,6 +130,20 @@ fi
 if [[ $wanted == *" webhooks "* ]]; then
     scripts/build.sh release bench-webhooks
     "$build/bench-webhooks" 50000
+fi
+if [[ $wanted == *" media "* ]]; then
+    scripts/build.sh release bench-media
+    mkdir "$work/media"
+    echo "media comfyd $("$build/bench-media" "$build/comfyd" "$work/media" "$(nproc)" "$seconds")"
+    # The same picture and sizes, as many at a time; a process for each picture, which is how it is used.
+    thumbnails='convert "$1/source.png" -quality 80 -define webp:method=2 \
+        \( +clone -thumbnail "1024x1024>" -write "$1/$2-1024.webp" +delete \) \
+        \( +clone -thumbnail "512x512>" -write "$1/$2-512.webp" +delete \) -thumbnail "256x256>" "$1/$2-256.webp"'
+    pictures=$((seconds * 8))
+    begun=$(date +%s.%N)
+    seq $pictures | xargs -P "$(nproc)" -I{} sh -c "$thumbnails" convert "$work/media" {}
+    awk -v n=$pictures -v a="$begun" -v b="$(date +%s.%N)" -v v="$(convert -version | sed -n 's/^Version: //p' | cut -d' ' -f1-2)" \
+        'BEGIN {printf "media convert thumbnails_per_s=%.1f pictures=%d version=\"%s\"\n", 3 * n / (b - a), n, v}'
 fi
 if [[ $wanted == *" cluster "* ]]; then
     scripts/build.sh release bench-takeover bench-outage bench-relay

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "jobs/output_wishes.hpp"
 #include "workflow/files/asset_ref.hpp"
 
 namespace comfyd::admission {
@@ -66,6 +67,11 @@ Task<Result<ReuseKey>> find_reuse_key(
     options.extra_data = spec.extra_data;
     options.never_nodes = desk.rules.reuse_never_nodes;
     options.generation = desk.rules.reuse_generation;
+    // What was made of the outputs for one is not what another asks for.
+    const json::object wishes = jobs::OutputWishes::of(spec.dialect_data).to_json();
+    if (!wishes.empty()) {
+        options.generation += '\n' + json::serialize_canonical(wishes);
+    }
     options.pool = spec.requirement.pool();
     json::object named;
     const bool has_files = has_references(workflow);

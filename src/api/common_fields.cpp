@@ -4,6 +4,7 @@
 
 #include "api/submission.hpp"
 #include "api/webhook_fields.hpp"
+#include "jobs/output_wishes.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -177,6 +178,21 @@ Result<std::string> decode_pool(
     );
 }
 
+Result<> decode_output_config(const json::object& from, jobs::Spec& spec) {
+    const auto config = json::find_object(from, "output_config");
+    if (!config) {
+        return fail(config.error());
+    }
+    if (*config == nullptr) {
+        return {};
+    }
+    if (const auto wishes = jobs::OutputWishes::from_json(**config); !wishes) {
+        return fail(wishes.error());
+    }
+    spec.dialect_data["output_config"] = **config;
+    return {};
+}
+
 Result<> decode_reuse(const json::object& from, jobs::Spec& spec) {
     const auto reuse = json::find_bool(from, "reuse");
     if (!reuse) {
@@ -236,6 +252,9 @@ Result<> decode_common(
         return done;
     }
     if (auto done = decode_reuse(body, spec); !done) {
+        return done;
+    }
+    if (auto done = decode_output_config(body, spec); !done) {
         return done;
     }
     if (auto done = decode_webhook(call, services, body, spec); !done) {

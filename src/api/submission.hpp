@@ -35,8 +35,8 @@ Task<Result<jobs::Submitted>> submit_admitted(
 );
 
 // The members that several dialects share, typed and bounded: priority, class, fairness_key,
-// timeout (seconds), deadline (RFC 3339), max_attempts, metadata, reuse, callback_url / webhook_url
-// / webhook_config / header X-Webhook-URL, header Idempotency-Key.
+// timeout (seconds), deadline (RFC 3339), max_attempts, metadata, reuse, output_config,
+// callback_url / webhook_url / webhook_config / header X-Webhook-URL, header Idempotency-Key.
 Result<> decode_common(
     const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
 );
@@ -52,6 +52,10 @@ Result<> decode_turn(const Call& call, const json::object& from, jobs::Spec& spe
 Result<std::string> decode_pool(
     const Call& call, const Services& services, const json::object& from
 );
+
+// The member "output_config": what is to be made of the outputs (jobs/output_wishes.hpp), kept as
+// the job's dialect_data of that name. Part of decode_common(). Code::invalid_argument.
+Result<> decode_output_config(const json::object& from, jobs::Spec& spec);
 
 // The member "reuse". Part of decode_common(). Code::invalid_argument.
 Result<> decode_reuse(const json::object& from, jobs::Spec& spec);

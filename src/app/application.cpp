@@ -25,6 +25,7 @@
 #include "app/job_metrics.hpp"
 #include "app/learned.hpp"
 #include "app/mail_content.hpp"
+#include "app/media_process.hpp"
 #include "app/notifications.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
@@ -39,6 +40,8 @@
 #include "base/stall_watch.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
+#include "media/finisher.hpp"
+#include "media/helpers.hpp"
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
@@ -80,6 +83,7 @@ public:
           board_thread_("board"),
           pool_(4),
           media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)),
+          helpers_(media_helpers(config_)),
           routing_(routes_of(config_.notify)) {}
 
     ~Impl() { stop(); }
@@ -188,6 +192,13 @@ private:
         site_ = std::move(*site);
         jobs::ServiceOptions options = service_options(config_);
         options.outputs_kept = outputs_kept_in(*assets_);
+        finisher_ = std::make_unique<media::Finisher>(
+            *assets_, pool_, helpers_, config_.outputs_thumbnails
+        );
+        options.finish_outputs =
+            [this](jobs::Job job, std::vector<jobs::Output> outputs, std::stop_token stop) {
+                return finisher_->finish(std::move(job), std::move(outputs), std::move(stop));
+            };
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, site_->hub(), options, site_->elsewhere()
         );
@@ -363,10 +374,12 @@ private:
     net::IoThread board_thread_;  // tells a crowd, which must not hold up workers' sockets
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job
+    media::Helpers helpers_;
     notify::Routing routing_;
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
+    std::unique_ptr<media::Finisher> finisher_;
     std::unique_ptr<Worksite> site_;  // before the service, which has its hub
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;

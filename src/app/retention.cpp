@@ -16,8 +16,8 @@ constexpr Millis kPauseMin{200};
 Task<Result<bool>> are_kept(
     assets::Store& assets, std::string tenant, std::vector<jobs::Output> outputs
 ) {
-    for (const jobs::Output& output : outputs) {
-        auto kept = co_await assets.has_hash(tenant, output.hash);
+    for (const jobs::Output* file : jobs::files_of(outputs)) {
+        auto kept = co_await assets.has_hash(tenant, file->hash);
         if (!kept || !*kept) {
             co_return kept;
         }

@@ -59,7 +59,7 @@ Result<std::vector<std::string>> confine(const Confinement& limits) {
     if (limits.memory_bytes_max != 0 && kCountsMemory) {
         note("limit of memory", limit(RLIMIT_DATA, limits.memory_bytes_max));
     }
-    note("limit to own files", restrict_files(limits.folders));
+    note("limit to own files", restrict_files(limits.folders, limits.reads_system));
     note("limit of system calls", restrict_system_calls());
     return missing;
 }

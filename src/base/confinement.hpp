@@ -19,6 +19,7 @@ struct Confinement {
     int niceness = 0;                    // how far it stands back for others who want to compute
     std::uint64_t open_files_max = 1'024;
     std::vector<std::filesystem::path> folders{};  // all that it may write in; they exist
+    bool reads_system = true;  // it may open the system's files; one that has all that it needs: no
 };
 
 // Before any thread is started. Returns what this kernel cannot do, in words: the process runs
@@ -26,8 +27,9 @@ struct Confinement {
 Result<std::vector<std::string>> confine(const Confinement& limits);
 
 // The parts of it, each an errno or 0.
-// Files outside of `folders` cannot be opened but for those of the system, which can be read.
-int restrict_files(const std::vector<std::filesystem::path>& folders);
+// Files outside of `folders` cannot be opened; those of the system can be read, unless it is said
+// otherwise.
+int restrict_files(const std::vector<std::filesystem::path>& folders, bool reads_system = true);
 // No connections, no sockets but those that listen in the file system, no programs, no look into
 // other processes and no signals to them.
 int restrict_system_calls();

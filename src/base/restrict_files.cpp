@@ -45,9 +45,14 @@ int allow(int rules, const char* path, std::uint64_t rights) {
     return error;
 }
 
-int fill(int rules, std::uint64_t rights, const std::vector<std::filesystem::path>& folders) {
+int fill(
+    int rules,
+    std::uint64_t rights,
+    const std::vector<std::filesystem::path>& folders,
+    bool reads_system
+) {
     for (const char* path : kReadable) {
-        const int error = allow(rules, path, rights & kRead);
+        const int error = reads_system ? allow(rules, path, rights & kRead) : 0;
         if (error != 0 && error != ENOENT) {
             return error;
         }
@@ -66,7 +71,7 @@ int fill(int rules, std::uint64_t rights, const std::vector<std::filesystem::pat
 
 }  // namespace
 
-int restrict_files(const std::vector<std::filesystem::path>& folders) {
+int restrict_files(const std::vector<std::filesystem::path>& folders, bool reads_system) {
     const long version =
         ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 0) {
@@ -80,7 +85,7 @@ int restrict_files(const std::vector<std::filesystem::path>& folders) {
     if (rules < 0) {
         return errno;
     }
-    const int error = fill(rules, rights, folders);
+    const int error = fill(rules, rights, folders, reads_system);
     ::close(rules);
     return error;
 }

@@ -25,7 +25,34 @@ bool is_stop(Code code) {
 
 }  // namespace
 
+Task<Result<AttemptResult>> AttemptEnd::finish(
+    std::shared_ptr<Attempt> attempt, AttemptResult result
+) {
+    auto finished =
+        co_await finish_(attempt->job, std::move(result.outputs), attempt->stop.told.get_token());
+    if (!finished) {
+        // Only a stop ends it; the outputs are on the worker for whoever comes next.
+        const Code why = attempt->stop.reason.value_or(finished.error().code);
+        co_return fail(why, std::move(finished.error().message));
+    }
+    result.outputs = std::move(*finished);
+    // They are told of after the end was stored, with all that is known of them by then.
+    for (const auto& event : attempt->outputs) {
+        json::value& told = event->data["output"];
+        const auto same = std::ranges::find_if(result.outputs, [&told](const Output& output) {
+            return told.is_object() && Output::from_json(told.get_object()).asset == output.asset;
+        });
+        if (same != result.outputs.end()) {
+            told = same->to_json();
+        }
+    }
+    co_return result;
+}
+
 Task<> AttemptEnd::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResult> outcome) {
+    if (outcome && finish_ && !outcome->outputs.empty()) {
+        outcome = co_await finish(attempt, std::move(*outcome));
+    }
     if (outcome) {
         auto result = std::make_shared<AttemptResult>(std::move(*outcome));
         co_await settle(attempt, [this, result](const Job& job, std::uint64_t sequence) {

@@ -127,6 +127,7 @@ public:
     void on_change(std::function<void(const Job&, const Event&)> callback) {
         changed_ = std::move(callback);
     }
+    void set_finishing(FinishOutputs finish) { ends_.set_finishing(std::move(finish)); }
     using ProgressTold = AttemptStart::ProgressTold;
     void on_progress(ProgressTold callback, std::function<bool(const Job&)> is_wanted) {
         starts_.on_progress(std::move(callback), std::move(is_wanted));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,12 +53,14 @@ struct Assignment {
 struct StopRequest {
     explicit StopRequest(Executor executor) : requested(executor) {}
     Signal requested;
+    std::stop_source told;  // the same for other threads, which only want to know that it is over
     std::optional<Code> reason;  // Code::cancelled, Code::execution_timeout,
                                  // Code::deadline_exceeded, Code::shutting_down
     void stop(Code why) {
         if (!reason) {
             reason = why;
             requested.notify();
+            told.request_stop();
         }
     }
 };

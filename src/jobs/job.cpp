@@ -254,7 +254,7 @@ Result<Webhook> Webhook::from_json(const json::object& from) {
 }
 
 json::object Output::to_json() const {
-    return {
+    json::object made{
         {"asset_id", asset.to_string()},
         {"node_id", node_id},
         {"name", name},
@@ -265,6 +265,22 @@ json::object Output::to_json() const {
         {"size_bytes", size_bytes},
         {"hash", hash},
     };
+    if (!media.empty()) {
+        made["media"] = media;
+    }
+    if (!variant.empty()) {
+        made["variant"] = variant;
+    }
+    if (!variants.empty()) {
+        json::array& listed = made["variants"].emplace_array();
+        for (const Output& one : variants) {
+            listed.emplace_back(one.to_json());
+        }
+    }
+    if (!failed_variants.empty()) {
+        made["failed_variants"] = failed_variants;
+    }
+    return made;
 }
 
 Output Output::from_json(const json::object& from) {
@@ -278,7 +294,30 @@ Output Output::from_json(const json::object& from) {
     output.content_type = string_of(from, "content_type");
     output.size_bytes = unsigned_of(from, "size_bytes");
     output.hash = string_of(from, "hash");
+    output.variant = string_of(from, "variant");
+    if (const json::value* media = json::find(from, "media"); media && media->is_object()) {
+        output.media = media->get_object();
+    }
+    const json::value* variants = json::find(from, "variants");
+    // Variants have none of their own: what claims otherwise is not followed.
+    if (variants != nullptr && variants->is_array() && output.variant.empty()) {
+        for (const json::value& one : variants->get_array()) {
+            if (one.is_object() && !string_of(one.get_object(), "variant").empty()) {
+                output.variants.push_back(from_json(one.get_object()));
+            }
+        }
+    }
+    if (const json::value* failed = json::find(from, "failed_variants");
+        failed && failed->is_array()) {
+        output.failed_variants = failed->get_array();
+    }
     return output;
+}
+
+std::vector<const Output*> files_of(const std::vector<Output>& outputs) {
+    std::vector<const Output*> files;
+    each_file(outputs, [&files](const Output& file) { files.push_back(&file); });
+    return files;
 }
 
 Failure Failure::from(const Error& error) {

@@ -124,6 +124,11 @@ struct Output {
     std::string hash;  // "blake3:…"
     // Of a small one: kept by the commit that completes the job.
     std::shared_ptr<const std::string> bytes{};
+    json::object media{};  // what kind of file it is and what is known of it (docs/outputs.md)
+    // Of a variant, which form of its output it is: "converted", "stripped", "poster", "thumbnail".
+    std::string variant{};
+    std::vector<Output> variants{};  // made of it for the client; assets of the job as it is
+    json::array failed_variants{};   // those that could not be made, each with its reason
 
     Output();
     Output(const Output& other);
@@ -210,6 +215,17 @@ struct Job {
     std::optional<Millis> queue_time() const;
     std::optional<Millis> execution_time() const;
 };
+
+// Calls `with` for each output and each variant of one: all that has an asset.
+template <class Outputs, class With>
+void each_file(Outputs& outputs, const With& with) {
+    for (auto& output : outputs) {
+        with(output);
+        each_file(output.variants, with);
+    }
+}
+// The same as a list. `outputs` outlives it.
+std::vector<const Output*> files_of(const std::vector<Output>& outputs);
 
 // The id under which ComfyUI knows an attempt. Derived, so that after a crash we recognise our own
 // prompts.

@@ -88,6 +88,40 @@ TEST(Job, FailureAndOutputSurviveJson) {
     output.size_bytes = 7;
     EXPECT_EQ(Output::from_json(output.to_json()).asset, output.asset);
     EXPECT_EQ(Output::from_json(output.to_json()).size_bytes, 7U);
+    Output variant = output;
+    variant.variant = "thumbnail";
+    output.media = {{"kind", "image"}};
+    output.variants = {variant, variant};
+    output.failed_variants = {json::object{{"variant", "poster"}}};
+    EXPECT_EQ(Output::from_json(output.to_json()).to_json(), output.to_json());
+    EXPECT_EQ(files_of({output, variant}).size(), 4U);
+    // Variants have no variants: however deep a text goes, it is not followed.
+    json::object deep = variant.to_json();
+    for (int i = 0; i < 50; ++i) {
+        json::object outer = variant.to_json();
+        outer["variants"] = json::array{deep};
+        deep = std::move(outer);
+    }
+    deep.erase("variant");
+    EXPECT_EQ(Output::from_json(deep).variants.size(), 1U);
+    EXPECT_TRUE(Output::from_json(deep).variants[0].variants.empty());
+}
+
+TEST(Job, OneThatIsAnsweredHasVariantsOfItsOwn) {
+    Spec spec;
+    Job source = make_job(JobId::make(kNow), spec, kNow).job;
+    source.state = State::completed;
+    Output output;
+    output.asset = AssetId::make(kNow);
+    output.variants.emplace_back();
+    output.variants[0].asset = AssetId::make(kNow);
+    source.outputs = {output};
+    const Job job = make_job(JobId::make(kNow), spec, kNow).job;
+    const auto change = complete_from(job, source, 2, kNow);
+    ASSERT_TRUE(change);
+    EXPECT_NE(change->job.outputs[0].asset, output.asset);
+    EXPECT_NE(change->job.outputs[0].variants[0].asset, output.variants[0].asset);
+    EXPECT_NE(change->job.outputs[0].variants[0].asset, change->job.outputs[0].asset);
 }
 
 TEST(Webhook, DefaultsToTerminalEvents) {

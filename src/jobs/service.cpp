@@ -48,6 +48,7 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     );
     made->set_tenants(options_.tenants, options_.classify);
     made->set_outputs_kept(options_.outputs_kept);
+    made->set_finishing(options_.finish_outputs);
     made->on_change(changed_);
     made->on_progress(progress_, is_progress_wanted_);
     made->on_finished(finished_);

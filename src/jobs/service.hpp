@@ -19,6 +19,7 @@
 
 #include "base/task.hpp"
 #include "events/hub.hpp"
+#include "jobs/finishing.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
 #include "jobs/leader.hpp"
@@ -37,6 +38,7 @@ struct ServiceOptions {
     std::map<std::string, TenantOptions> tenants{};
     bool classify = true;        // the priority asked for is weighed with what is known of a job
     OutputsKept outputs_kept{};  // none: they are taken to be there
+    FinishOutputs finish_outputs{};  // none: they stay as the worker made them
     std::map<std::string, std::string, std::less<>> domains{};  // of pools; those not named: main
 };
 

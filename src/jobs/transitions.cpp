@@ -139,9 +139,7 @@ Result<Change> complete_from(const Job& job, const Job& source, std::uint64_t se
     }
     Job next = ended(job, State::completed, now);
     next.outputs = source.outputs;
-    for (Output& output : next.outputs) {
-        output.asset = AssetId::make(now);
-    }
+    each_file(next.outputs, [now](Output& file) { file.asset = AssetId::make(now); });
     next.ui_outputs = source.ui_outputs;
     next.started_at.reset();  // of an attempt before, if any; what it ends with did not run
     next.failure.reset();

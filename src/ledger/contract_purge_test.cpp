@@ -97,6 +97,40 @@ TEST_P(PurgeContract, AJobGoesWithAllThatIsStoredOfIt) {
     ) << "others can be revived";
 }
 
+TEST_P(PurgeContract, VariantsAreAssetsOfTheJobAndGoWithIt) {
+    jobs::Output made = output();
+    made.media = {{"kind", "image"}, {"width", 7}};
+    for (const char* kind : {"converted", "thumbnail"}) {
+        jobs::Output variant = output("blake3:" + std::string(kind), kind[0] == 't');
+        variant.variant = kind;
+        made.variants.push_back(std::move(variant));
+    }
+    made.failed_variants = {json::object{{"variant", "poster"}}};
+    const auto job = complete_with(start(accept(simple_spec())), {made});
+    storage_->reopen();
+    const auto found = await_value(ledger().find(job.id));
+    ASSERT_TRUE(found);
+    ASSERT_EQ(found->outputs.size(), 1U);
+    EXPECT_EQ(found->outputs[0].to_json(), made.to_json());
+    for (const jobs::Output* file : jobs::files_of(found->outputs)) {
+        const auto record = await_value(catalogue().find(file->asset));
+        ASSERT_TRUE(record) << file->name;
+        EXPECT_EQ(record->job, job.id);
+        EXPECT_EQ(record->tenant, job.tenant);
+        EXPECT_EQ(record->hash, file->hash);
+    }
+    EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:thumbnail")), "small");
+    pass_time();
+    EXPECT_EQ(purge(), 1);
+    for (const jobs::Output* file : jobs::files_of(found->outputs)) {
+        EXPECT_FALSE(await_value(catalogue().find(file->asset)));
+    }
+    EXPECT_THAT(
+        catalogue().take_loose(),
+        testing::UnorderedElementsAre(kHash, "blake3:converted", "blake3:thumbnail")
+    );
+}
+
 TEST_P(PurgeContract, AnIdempotencyKeyIsFreeAgain) {
     auto spec = simple_spec();
     spec.idempotency_key = "key";

@@ -44,8 +44,10 @@ ResultTexts::ResultTexts(const jobs::Change& change)
     json::array listed;
     for (const jobs::Output& output : job.outputs) {
         listed.emplace_back(output.to_json());
-        output_bytes_ += output.bytes ? output.bytes->size() : 0;
     }
+    jobs::each_file(job.outputs, [this](const jobs::Output& file) {
+        output_bytes_ += file.bytes ? file.bytes->size() : 0;
+    });
     outputs = encode(listed);
     if (job.usage) {
         usage = json::serialize(job.usage->to_json());

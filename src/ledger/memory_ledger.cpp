@@ -114,9 +114,7 @@ Result<> MemoryLedger::change(Entry& entry, const jobs::Change& change) {
         entry.arrival = ++latest_transaction_;
     }
     entry.job = change.job;
-    for (jobs::Output& output : entry.job.outputs) {
-        output.bytes.reset();
-    }
+    jobs::each_file(entry.job.outputs, [](jobs::Output& file) { file.bytes.reset(); });
     note(entry, change.event);
     if (auto counted = jobs::stats_of(change)) {
         count(std::move(*counted));

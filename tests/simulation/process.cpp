@@ -1,6 +1,8 @@
 #include "simulation/process.hpp"
 
+#include <stop_token>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/co_spawn.hpp>
 
@@ -9,6 +11,22 @@ namespace {
 
 Task<Result<bool>> outputs_are_kept(Chance& chance) {
     co_return !chance.one_in(6);
+}
+
+// Takes its time now and then, and ends where the job is stopped meanwhile.
+Task<Result<std::vector<jobs::Output>>> finish_outputs(
+    Chance& chance, std::vector<jobs::Output> outputs, std::stop_token stop
+) {
+    while (chance.one_in(4)) {
+        const bool goes_on = co_await sleep_for(chance.millis(0, 5'000));
+        if (!goes_on || stop.stop_requested()) {
+            co_return fail(Code::cancelled, "stopped while it was finished");
+        }
+    }
+    for (jobs::Output& output : outputs) {
+        output.media = {{"kind", "other"}};
+    }
+    co_return outputs;
 }
 
 }  // namespace
@@ -22,6 +40,9 @@ Process::Process(World& world)
           auto options = world.options;
           options.outputs_kept = [&chance = world.chance](auto, auto) {
               return outputs_are_kept(chance);
+          };
+          options.finish_outputs = [&chance = world.chance](auto, auto outputs, auto stop) {
+              return finish_outputs(chance, std::move(outputs), std::move(stop));
           };
           return options;
       }()) {

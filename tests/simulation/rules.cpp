@@ -83,6 +83,11 @@ void Rules::check_end(const jobs::Change& change) {
         !known.good_attempts.contains(job.attempt)) {
         break_one(name_of(job.id) + " completed and no worker has said so");
     }
+    for (const jobs::Output& output : job.outputs) {
+        if (output.media.empty()) {
+            break_one(name_of(job.id) + " completed with outputs that were not finished");
+        }
+    }
     if (job.reused_from) {
         const auto source = stored_.entries().find(*job.reused_from);
         if (source == stored_.entries().end() || source->second.job.state != State::completed ||

@@ -50,8 +50,6 @@ TEST(UndoneWishes, EachIsNamed) {
         fields_of(execution::undone_wishes(all)),
         ElementsAre(
             "output_config.storage",
-            "output_config.format",
-            "output_config.quality",
             "execution_config.batch_size",
             "execution_config.gpu_memory_fraction",
             "execution_config.gpu_requirements",

@@ -133,7 +133,7 @@ json::object execution_options() {
         "callback_url": {"type": "string", "format": "uri"},
         "webhook_url": {"type": "string", "format": "uri"},
         "webhook_config": {"$ref": "#/components/schemas/ExecutionWebhookConfig"},
-        "output_config": {"type": "object", "additionalProperties": true},
+        "output_config": {"$ref": "#/components/schemas/OutputConfig"},
         "execution_config": {"type": "object", "description": "Wins over the same members of the request.",
             "properties": {
                 "timeout": {"type": "number"},

@@ -12,15 +12,11 @@ struct Wish {
     std::string_view instead;
 };
 
-constexpr std::string_view kAsSaved =
-    "outputs have the format and quality in which the workflow's nodes save them";
 constexpr std::string_view kByPool =
     "a worker is chosen by what the workflow needs; 'pool' names the workers that may run it";
 
 constexpr Wish kWishes[] = {
     {"output_config", "storage", "outputs are kept in this server's store, each with a 'url'"},
-    {"output_config", "format", kAsSaved},
-    {"output_config", "quality", kAsSaved},
     {"execution_config", "batch_size", "the workflow itself says how many pictures it makes"},
     {"execution_config", "gpu_memory_fraction", "workers divide the memory of their GPU themselves"
     },

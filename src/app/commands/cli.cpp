@@ -15,6 +15,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/media_command.hpp"
 #include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/run_command.hpp"
@@ -292,6 +293,9 @@ int run_command_line(int argc, char** argv) {
         notify_command->add_subcommand("test", "Send a sample by a channel of the configuration");
     add_notify_test_flags(*notify_test_command, notify_test_flags);
     notify_flags.add_to(*notify_test_command);
+    MediaFlags media_flags;
+    CLI::App* media_command = program.add_subcommand("media");
+    add_media_flags(*media_command, media_flags);
     PictureFlags picture_flags;
     CLI::App* picture_command = program.add_subcommand("picture");
     add_picture_flags(*picture_command, picture_flags);
@@ -378,6 +382,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (notify_test_command->parsed()) {
         return test_channel(notify_flags, notify_test_flags);
+    }
+    if (media_command->parsed()) {
+        return run_media(media_flags);
     }
     if (picture_command->parsed()) {
         return run_picture(picture_flags);

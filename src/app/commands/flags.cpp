@@ -9,6 +9,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/ledger_command.hpp"
+#include "app/commands/media_command.hpp"
 #include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/simulate_command.hpp"
@@ -153,6 +154,13 @@ void add_notify_test_flags(CLI::App& command, NotifyTestFlags& flags) {
         ->required();
     command.add_option("--to", flags.to, "An address or a number (default: whom the rules name)")
         ->type_name("RECIPIENT");
+}
+
+void add_media_flags(CLI::App& command, MediaFlags& flags) {
+    command.group("");  // ours alone
+    command.add_option("--supervisor", flags.supervisor)->required();
+    command.add_option("--memory-mb", flags.memory_mb)->required();
+    command.add_option("--time-ms", flags.time_ms)->required();
 }
 
 void add_picture_flags(CLI::App& command, PictureFlags& flags) {

@@ -73,6 +73,10 @@ struct Config {
 
     std::int64_t body_mb_max = 32;
     std::int64_t upload_mb_max = 1024;
+    std::vector<int> outputs_thumbnails{};  // of every picture and video, the largest first
+    int outputs_helpers = 0;                // 0: half as many as cores
+    int outputs_helper_memory_mb = 2048;
+    int outputs_helper_timeout_s = 30;
     std::int64_t bodies_mb_max = 256;
     int stall_timeout_s = 30;
     int connections_max = 16'384;

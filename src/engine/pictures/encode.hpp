@@ -21,6 +21,13 @@ struct Pixels {
 // `quality` 1 to 100 as in libjpeg. Alpha is left out.
 Outcome<std::string> encode_jpeg(const Pixels& pixels, int quality);
 
+struct AvifOptions {
+    int quality = 60;  // 1 to 100
+    bool lossless = false;
+};
+// Alpha becomes a second picture of the file, as in every AVIF.
+Outcome<std::string> encode_avif(const Pixels& pixels, const AvifOptions& options);
+
 struct WebpOptions {
     bool lossless = false;
     int quality = 80;  // 0 to 100

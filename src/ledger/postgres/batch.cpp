@@ -321,7 +321,7 @@ void Batch::add_deliveries(
 }
 
 void Batch::add_outputs(const jobs::Job& job, Time now) {
-    for (const jobs::Output& output : job.outputs) {
+    jobs::each_file(job.outputs, [&](const jobs::Output& output) {
         output_hashes.add(output.hash);
         if (output.bytes) {
             contents.add(job.id, output.hash, *output.bytes);
@@ -336,7 +336,7 @@ void Batch::add_outputs(const jobs::Job& job, Time now) {
             output.name,
             now
         );
-    }
+    });
 }
 
 void Batch::add_stats(const JobId& job, jobs::StatsEntry entry) {

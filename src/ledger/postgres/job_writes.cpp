@@ -20,9 +20,9 @@ std::optional<std::string> reused_hashes(const jobs::Job& job) {
         return std::nullopt;
     }
     std::string hashes;
-    for (const jobs::Output& output : job.outputs) {
-        hashes.append(hashes.empty() ? "" : "\n").append(output.hash);
-    }
+    jobs::each_file(job.outputs, [&hashes](const jobs::Output& file) {
+        hashes.append(hashes.empty() ? "" : "\n").append(file.hash);
+    });
     return hashes;
 }
 
@@ -68,9 +68,9 @@ void add_consequences(
     if (event.type == jobs::EventType::completed) {
         batch.add_outputs(job, event.at);
         if (job.reused_from) {
-            for (const jobs::Output& output : job.outputs) {
-                batch.reused_hashes.add(output.hash);
-            }
+            jobs::each_file(job.outputs, [&batch](const jobs::Output& file) {
+                batch.reused_hashes.add(file.hash);
+            });
         }
     }
     if (auto entry = jobs::stats_of(change)) {

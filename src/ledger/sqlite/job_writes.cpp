@@ -79,15 +79,15 @@ Result<> check_reused(Session& session, const jobs::Job& job) {
     if (!job.reused_from) {
         return {};
     }
-    for (const jobs::Output& output : job.outputs) {
-        const auto kept = is_blob_referenced(session.db, output.hash);
+    for (const jobs::Output* output : jobs::files_of(job.outputs)) {
+        const auto kept = is_blob_referenced(session.db, output->hash);
         if (!kept) {
             return fail(kept.error());
         }
         if (!*kept) {
             return fail(
                 Code::output_unavailable,
-                "output '" + output.name + "' of job " + job.reused_from->to_string() +
+                "output '" + output->name + "' of job " + job.reused_from->to_string() +
                     " is no longer stored"
             );
         }
@@ -334,8 +334,8 @@ Result<> CommitChange::operator()(Session& session) {
         return done;
     }
     if (has_completed) {
-        for (const jobs::Output& output : job.outputs) {
-            if (auto done = add_output(session, job, output, event.at); !done) {
+        for (const jobs::Output* output : jobs::files_of(job.outputs)) {
+            if (auto done = add_output(session, job, *output, event.at); !done) {
                 return done;
             }
         }

@@ -99,8 +99,8 @@ Result<bool> is_needed(Database& db, const Ended& job, const std::vector<jobs::O
     if (!deliveries || *deliveries != 0) {
         return deliveries ? Result<bool>(true) : fail(deliveries.error());
     }
-    for (const jobs::Output& output : outputs) {
-        const auto used = is_used(db, output.asset, output.hash);
+    for (const jobs::Output* output : jobs::files_of(outputs)) {
+        const auto used = is_used(db, output->asset, output->hash);
         if (!used || *used) {
             return used;
         }
@@ -157,8 +157,8 @@ Result<bool> remove_job(Session& session, const Ended& job, LooseBlobs& loose) {
     if (!dead) {
         return fail(dead.error());
     }
-    for (const jobs::Output& output : *outputs) {
-        auto removed = remove_record(session, output.asset);
+    for (const jobs::Output* output : jobs::files_of(*outputs)) {
+        auto removed = remove_record(session, output->asset);
         if (!removed) {
             return fail(std::move(removed.error()));
         }

@@ -6,6 +6,7 @@
 #include "api/dialects/comfy_v2/comfy_v2_parts.hpp"
 #include "api/dialects/comfy_v2/comfy_v2_shapes.hpp"
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/output_media.hpp"
 #include "api/sse.hpp"
 #include "api/submission.hpp"
 #include "workflow/files/file_inputs.hpp"
@@ -451,6 +452,7 @@ void add_comfy_v2(Router& router, const Services& services) {
     );
     v2::add_asset_routes(router, services);
     router.add_schemas(v2::schemas());
+    router.add_schemas(media_schemas());
 }
 
 }  // namespace comfyd::api

@@ -27,6 +27,7 @@ constexpr std::string_view kOperations = R"json({
       "max_attempts": {"type": "integer", "minimum": 1, "maximum": 10, "default": 3},
       "metadata": {"type": "object", "description": "Handed back as it came; 16 KB at most.", "additionalProperties": true},
       "workflow_id": {"type": "string", "maxLength": 255},
+      "output_config": {"$ref": "#/components/schemas/OutputConfig"},
       "webhook_url": {"type": "string", "format": "uri"},
       "webhook_config": {"$ref": "#/components/schemas/WebhookConfig"}}}}}},
   "responses": {
@@ -151,7 +152,10 @@ constexpr std::string_view kSchemas = R"json({
   "content_type": {"type": "string"}, "size_bytes": {"type": "integer", "format": "int64"},
   "id": {"type": "string"}, "hash": {"type": "string", "nullable": true},
   "url": {"type": "string", "format": "uri"}, "url_expires_at": {"type": "string", "format": "date-time"},
-  "job_id": {"type": "string", "nullable": true}}},
+  "job_id": {"type": "string", "nullable": true},
+  "media": {"$ref": "#/components/schemas/OutputMedia"},
+  "thumbnails": {"type": "array", "items": {"$ref": "#/components/schemas/OutputVariant"}},
+  "variants": {"type": "array", "items": {"$ref": "#/components/schemas/OutputVariant"}}}},
 "JobError": {"type": "object", "required": ["code", "message"], "properties": {
   "code": {"type": "string"}, "message": {"type": "string"},
   "node_id": {"type": "string", "nullable": true}, "class_type": {"type": "string", "nullable": true},

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/dialects/or_null.hpp"
+#include "api/dialects/output_media.hpp"
 #include "api/sse.hpp"
 #include "api/submission.hpp"
 #include "base/crypto.hpp"
@@ -112,8 +113,11 @@ std::vector<jobs::State> states_of(std::string_view status) {
 }
 
 json::object encode_output(const jobs::Output& output, const JobId& job, const Scope& scope) {
-    const Download download = download_link(output.asset, scope.request, scope.services);
-    return {
+    const auto link = [&scope](const AssetId& asset) {
+        return download_link(asset, scope.request, scope.services);
+    };
+    const Download download = link(output.asset);
+    json::object encoded{
         {"node_id", output.node_id},
         {"name", output.name},
         {"type", output.type.empty() ? std::string("file") : output.type},
@@ -125,6 +129,8 @@ json::object encode_output(const jobs::Output& output, const JobId& job, const S
         {"url_expires_at", to_rfc3339(download.expires_at)},
         {"job_id", job.to_string()},
     };
+    add_media(output, link, encoded);
+    return encoded;
 }
 
 json::object encode_failure(const jobs::Failure& failure) {

@@ -8,13 +8,13 @@
 #include "api/dialects/job_stream.hpp"
 #include "api/dialects/or_null.hpp"
 #include "api/workflow_source.hpp"
+#include "jobs/output_wishes.hpp"
 
 namespace comfyd::api {
 namespace comfyui_execute {
 namespace {
 
 constexpr std::string_view kStatusNames = "queued, processing, completed, failed, cancelled";
-constexpr int kQualityMax = 100;
 constexpr int kBatchSizeMax = 4096;
 
 std::string upper(std::string_view text) {
@@ -74,12 +74,8 @@ Result<> check_output_config(const json::object& body) {
     if (*config == nullptr) {
         return {};
     }
-    if (auto done = check_string(**config, "output_config", "format"); !done) {
-        return done;
-    }
-    if (auto done = check_number(**config, "output_config", "quality", {1, kQualityMax, true});
-        !done) {
-        return done;
+    if (const auto wishes = jobs::OutputWishes::from_json(**config); !wishes) {
+        return fail(wishes.error());
     }
     const json::value* storage = json::find(**config, "storage");
     if (storage == nullptr) {

@@ -135,17 +135,7 @@ json::object schemas() {
                 },
                 "inputs": {"type": "object", "additionalProperties": true,
                     "description": "Inputs to set, by \"node.input\", where node is an id or a title."},
-                "output_config": {
-                    "type": "object",
-                    "properties": {
-                        "format": {"type": "string"},
-                        "quality": {"type": "integer", "minimum": 1, "maximum": 100},
-                        "storage": {"type": "object", "properties": {
-                            "provider": {"type": "string"},
-                            "bucket": {"type": "string"},
-                            "path": {"type": "string"}}}
-                    }
-                },
+                "output_config": {"$ref": "#/components/schemas/OutputConfig"},
                 "execution_config": {
                     "type": "object",
                     "properties": {

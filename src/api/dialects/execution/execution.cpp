@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/dialects/or_null.hpp"
+#include "api/dialects/output_media.hpp"
 
 namespace comfyd::api::execution {
 namespace {
@@ -118,7 +119,7 @@ std::vector<State> states_with(
 
 json::object encode_output(const jobs::Output& output, const Links& links) {
     const Download link = links(output.asset);
-    return {
+    json::object encoded{
         {"node_id", output.node_id},
         {"name", output.name},
         {"type", output.type},
@@ -129,6 +130,8 @@ json::object encode_output(const jobs::Output& output, const Links& links) {
         {"url", link.url},
         {"url_expires_at", to_rfc3339(link.expires_at)},
     };
+    add_media(output, links, encoded);
+    return encoded;
 }
 
 json::object encode_result(const std::vector<jobs::Output>& produced, const Links& links) {
@@ -137,7 +140,7 @@ json::object encode_result(const std::vector<jobs::Output>& produced, const Link
     for (const jobs::Output& output : produced) {
         json::object encoded = encode_output(output, links);
         if (output.type == "image") {
-            images.emplace_back(encoded["url"]);
+            images.emplace_back(links(as_wanted(output).asset).url);
         }
         outputs.emplace_back(std::move(encoded));
     }

@@ -6,6 +6,7 @@
 
 #include "api/dialects/literal.hpp"
 #include "api/dialects/native/names.hpp"
+#include "api/dialects/output_media.hpp"
 #include "api/dialects/prompt_sync/prompt_sync.hpp"
 #include "comfy/members.hpp"
 
@@ -87,6 +88,7 @@ void add_links(
             const jobs::Output* output = file == nullptr ? nullptr : find_output(job, node, *file);
             if (output != nullptr) {
                 (*file)["url"] = links(output->asset).url;
+                add_media(*output, links, *file);
             }
         }
     }

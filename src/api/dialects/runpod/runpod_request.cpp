@@ -300,6 +300,9 @@ Result<Decoded> decode_request(json::object body) {
     if (const json::value* webhook = json::find(body, "webhook")) {
         decoded.common["webhook_url"] = *webhook;
     }
+    if (const json::value* config = json::find(*input, "output_config")) {
+        decoded.common["output_config"] = *config;
+    }
     const json::value* policy = json::find(body, "policy");
     for (const std::string_view key : {"class", "fairness_key", "pool", "reuse"}) {
         const json::value* given = policy == nullptr || !policy->is_object()

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/dialects/output_media.hpp"
 #include "api/dialects/runpod/runpod.hpp"
 #include "api/job_wait.hpp"
 #include "comfy/members.hpp"
@@ -136,11 +137,13 @@ json::object encode_health(
 Task<json::object> make_file(
     const Services& services,
     std::string tenant,
-    jobs::Output output,
+    jobs::Output made,
     execution::Links links,
     std::uint64_t inline_bytes_max
 ) {
+    const jobs::Output& output = as_wanted(made);
     json::object file{{"filename", output.name}};
+    add_media(made, links, file);
     if (base64_size(output.size_bytes) <= inline_bytes_max) {
         auto text = co_await read_base64(services, std::move(tenant), output, inline_bytes_max);
         if (text) {

@@ -5,6 +5,7 @@
 
 #include "api/dialects/job_stream.hpp"
 #include "api/dialects/named/named.hpp"
+#include "api/dialects/output_media.hpp"
 #include "api/dialects/workflow_tools/workflow_tools.hpp"
 #include "api/dialects/workflows/workflows_socket.hpp"
 #include "api/explanation.hpp"
@@ -340,6 +341,7 @@ void add_workflows(Router& router, const Services& services) {
         add(Method::get, "execution/{id}/ws", serve_socket, operation_socket(*version));
     }
     router.add_schemas(schemas());
+    router.add_schemas(media_schemas());
     add_workflow_tools(router, services);
     add_named_workflows(router, services);
 }

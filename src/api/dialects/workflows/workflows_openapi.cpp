@@ -252,7 +252,10 @@ json::object schemas() {
                 "asset_id": {"type": "string", "format": "uuid"},
                 "hash": {"type": "string"},
                 "url": {"type": "string", "format": "uri"},
-                "url_expires_at": {"type": "string", "format": "date-time"}
+                "url_expires_at": {"type": "string", "format": "date-time"},
+                "media": {"$ref": "#/components/schemas/OutputMedia"},
+                "thumbnails": {"type": "array", "items": {"$ref": "#/components/schemas/OutputVariant"}},
+                "variants": {"type": "array", "items": {"$ref": "#/components/schemas/OutputVariant"}}
             }
         },
         "ExecutionResult": {

@@ -9,6 +9,7 @@
 #include "engine/nodes/files/save.hpp"
 #include "engine/pictures/apng.hpp"
 #include "engine/pictures/encode.hpp"
+#include "engine/pictures/exif.hpp"
 #include "engine/pixels.hpp"
 
 namespace comfyd::engine::nodes {
@@ -79,43 +80,6 @@ bool can_save(const ImageShape& shape) {
     return shape.batch > 0 && (shape.channels == 3 || shape.channels == 4);
 }
 
-void append_number(std::string& bytes, std::uint32_t number, int size) {
-    for (int shift = (size - 1) * 8; shift >= 0; shift -= 8) {
-        bytes += static_cast<char>(number >> shift);
-    }
-}
-
-// EXIF with the prompt under "model" and each member of extra_pnginfo from "make" downwards, where
-// ComfyUI puts them.
-std::string make_exif(const Call& call) {
-    constexpr std::uint32_t kModel = 0x0110;
-    constexpr std::uint32_t kText = 2;
-    std::vector<std::pair<std::uint32_t, std::string>> tags;
-    for (auto& [key, text] : workflow_texts(call)) {
-        const auto tag = kModel - static_cast<std::uint32_t>(tags.size());
-        tags.emplace_back(tag, key + ":" + text + '\0');
-    }
-    std::ranges::sort(tags);
-    std::string exif("Exif\0\0MM\0*\0\0\0\x08", 14);
-    std::string values;
-    const auto values_at = static_cast<std::uint32_t>(8 + 2 + tags.size() * 12 + 4);
-    append_number(exif, static_cast<std::uint32_t>(tags.size()), 2);
-    for (const auto& [tag, text] : tags) {
-        append_number(exif, tag, 2);
-        append_number(exif, kText, 2);
-        append_number(exif, static_cast<std::uint32_t>(text.size()), 4);
-        if (text.size() <= 4) {
-            exif += text + std::string(4 - text.size(), '\0');
-            continue;
-        }
-        append_number(exif, values_at + static_cast<std::uint32_t>(values.size()), 4);
-        values += text;
-        values += std::string(values.size() % 2, '\0');
-    }
-    append_number(exif, 0, 4);
-    return exif + values;
-}
-
 // Without loss "quality" is only how long the encoder looks for a smaller file. From here on it
 // takes twice as long for half a percent.
 constexpr int kLosslessEffort = 50;
@@ -156,7 +120,7 @@ Result<NodeResult> execute_webp(Call& call) {
         frame,
         duration_ms(call.number("fps")),
         options,
-        make_exif(call),
+        pictures::make_exif(workflow_texts(call)),
         [&call] { return call.stopped(); }
     );
     return save_file(call, "webp", file);

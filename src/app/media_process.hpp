@@ -1,0 +1,11 @@
+#pragma once
+
+#include "app/config/config.hpp"
+#include "media/helpers.hpp"
+
+namespace comfyd::app {
+
+// The processes that look into the outputs of jobs: this program again, as `comfyd media`.
+media::HelpersOptions media_helpers(const Config& config);
+
+}  // namespace comfyd::app

@@ -1,0 +1,130 @@
+#include "media/metadata.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "media/bytes.hpp"
+
+namespace comfyd::media {
+namespace {
+
+constexpr std::string_view kPng("\x89PNG\r\n\x1a\n", 8);
+
+bool is_png_picture(std::string_view type) {
+    static constexpr std::array<std::string_view, 9> kKept{
+        "iCCP", "sRGB", "gAMA", "cHRM", "tRNS", "pHYs", "acTL", "fcTL", "fdAT"
+    };
+    const bool is_critical = !type.empty() && type[0] >= 'A' && type[0] <= 'Z';
+    return is_critical || std::ranges::find(kKept, type) != kKept.end();
+}
+
+std::optional<std::string> strip_png(std::string_view file) {
+    std::string kept(kPng);
+    std::size_t at = kPng.size();
+    while (at < file.size()) {
+        const std::size_t size = std::size_t{big_endian(file, at, 4)} + 12;
+        if (size > file.size() - at) {
+            return std::nullopt;
+        }
+        const std::string_view type = file.substr(at + 4, 4);
+        if (is_png_picture(type)) {
+            kept += file.substr(at, size);
+        }
+        if (type == "IEND") {
+            return kept;
+        }
+        at += size;
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> strip_jpeg(std::string_view file) {
+    std::string kept(file.substr(0, 2));
+    std::size_t at = 2;
+    while (at + 4 <= file.size() && byte_at(file, at) == 0xFF) {
+        const std::uint8_t marker = byte_at(file, at + 1);
+        if (marker == 0xDA) {
+            kept += file.substr(at);
+            return kept;
+        }
+        const std::size_t size = 2 + std::size_t{big_endian(file, at + 2, 2)};
+        if (size > file.size() - at) {
+            break;
+        }
+        constexpr std::array<std::uint8_t, 3> kDropped{0xE1, 0xED, 0xFE};  // EXIF, IPTC, comments
+        if (std::ranges::find(kDropped, marker) == kDropped.end()) {
+            kept += file.substr(at, size);
+        }
+        at += size;
+    }
+    return std::nullopt;
+}
+
+std::string little(std::uint32_t number) {
+    std::string bytes;
+    for (int shift = 0; shift < 32; shift += 8) {
+        bytes += static_cast<char>(number >> shift & 0xFF);
+    }
+    return bytes;
+}
+
+// Calls `with(type, whole chunk)`; false: the file is damaged.
+template <class With>
+bool each_webp_chunk(std::string_view file, const With& with) {
+    std::size_t at = 12;
+    while (at + 8 <= file.size()) {
+        const std::size_t length = little_endian(file, at + 4, 4);
+        if (length > file.size() - at - 8) {
+            return false;
+        }
+        const std::size_t size = std::min(8 + length + (length & 1), file.size() - at);
+        with(file.substr(at, 4), file.substr(at, size));
+        at += size;
+    }
+    return at >= file.size();
+}
+
+std::optional<std::string> strip_webp(std::string_view file) {
+    constexpr std::uint8_t kExifAndXmp = 0x0C;
+    std::string kept("WEBP");
+    const bool is_whole = each_webp_chunk(file, [&kept](auto type, auto chunk) {
+        if (type == "EXIF" || type == "XMP ") {
+            return;
+        }
+        kept += chunk;
+        if (type == "VP8X" && chunk.size() > 8) {
+            char& flags = kept[kept.size() - chunk.size() + 8];
+            flags = static_cast<char>(static_cast<std::uint8_t>(flags) & ~kExifAndXmp);
+        }
+    });
+    return is_whole ? std::optional("RIFF" + little(static_cast<std::uint32_t>(kept.size())) + kept)
+                    : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> strip_metadata(std::string_view file) {
+    if (file.starts_with(kPng)) {
+        return strip_png(file);
+    }
+    if (file.starts_with("\xff\xd8\xff")) {
+        return strip_jpeg(file);
+    }
+    if (file.starts_with("RIFF") && part(file, 8, 4) == "WEBP") {
+        return strip_webp(file);
+    }
+    return std::nullopt;
+}
+
+std::string_view webp_exif(std::string_view file) {
+    std::string_view found;
+    each_webp_chunk(file, [&found](auto type, auto chunk) {
+        if (type == "EXIF" && chunk.size() > 8) {
+            found = chunk.substr(8, little_endian(chunk, 4, 4));
+        }
+    });
+    return found;
+}
+
+}  // namespace comfyd::media

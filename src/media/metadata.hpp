@@ -1,0 +1,18 @@
+// What is written into pictures beside their pixels: ComfyUI's workflow above all. Files are taken
+// apart, not decoded. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace comfyd::media {
+
+// The same picture, pixel by pixel, without texts, EXIF, XMP and comments; colour profiles stay.
+// Nullopt: it is no PNG, JPEG or WebP, or is damaged.
+std::optional<std::string> strip_metadata(std::string_view file);
+
+// The EXIF chunk of a WebP; empty: it has none.
+std::string_view webp_exif(std::string_view file);
+
+}  // namespace comfyd::media
