@@ -1,0 +1,249 @@
+#include "assets/s3/requests.hpp"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <utility>
+
+#include "assets/guarded.hpp"
+#include "assets/files.hpp"
+#include "assets/read_part.hpp"
+#include "assets/s3/verdict.hpp"
+#include "base/assert.hpp"
+#include "base/crypto.hpp"
+#include "base/log.hpp"
+#include "base/on_executor.hpp"
+
+namespace comfyd::assets::s3 {
+namespace {
+
+// What a slow line must manage.
+constexpr std::uint64_t kBytesPerSecondMin = 32 * 1024;
+
+std::string md5(std::string_view bytes) {
+    std::string digest(16, '\0');
+    auto* const out = reinterpret_cast<unsigned char*>(digest.data());
+    const int done = EVP_Digest(bytes.data(), bytes.size(), out, nullptr, EVP_md5(), nullptr);
+    COMFYD_ASSERT(done == 1);
+    return digest;
+}
+
+// Over TLS nothing gained by hashing twice what MD5 and the connection guard already.
+Payload payload_of(std::string bytes, bool is_tls) {
+    Payload payload;
+    payload.md5 = md5(bytes);
+    payload.hash = is_tls ? std::string(kUnsignedPayload) : to_hex(sha256(bytes));
+    payload.bytes = std::move(bytes);
+    return payload;
+}
+
+Millis random_up_to(Millis longest) {
+    std::uint32_t number = 0;
+    random_bytes(&number, sizeof number);
+    return Millis(static_cast<std::int64_t>(number) % (longest.count() + 1));
+}
+
+net::ClientOptions client_options(const RequestOptions& options) {
+    return {
+        .policy = options.policy,
+        .idle_per_origin_max = options.parallel_max,
+        .ca_file = options.ca_file,
+    };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Requests>> Requests::make(
+    Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
+    Pool& pool
+) {
+    auto address = address_of(options.name);
+    if (!address) {
+        return fail(std::move(address.error()));
+    }
+    return std::unique_ptr<Requests>(new Requests(
+        executor, std::move(options), std::move(credentials), clock, pool, std::move(*address)
+    ));
+}
+
+Requests::Requests(
+    Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
+    Pool& pool, Address address
+)
+    : executor_(executor),
+      options_(std::move(options)),
+      clock_(clock),
+      pool_(pool),
+      credentials_(executor, std::move(credentials), process_environment(), clock, pool),
+      client_(executor, client_options(options_)),
+      gate_(executor, options_.parallel_max),
+      address_(std::move(address)),
+      region_(region_of(options_.name)) {}
+
+Payload Requests::make_payload(std::string bytes) const {
+    return payload_of(std::move(bytes), address_.scheme == "https");
+}
+
+Task<Result<Payload>> Requests::read_payload(
+    std::filesystem::path file, std::uint64_t offset, std::uint64_t size
+) {
+    const bool is_tls = address_.scheme == "https";
+    return pool_.run(guarded([=, file = std::move(file)]() -> Result<Payload> {
+        auto bytes = read_part(file, offset, size);
+        if (!bytes) {
+            return fail(std::move(bytes.error()));
+        }
+        return payload_of(std::move(*bytes), is_tls);
+    }));
+}
+
+Signer Requests::signer_with(Credentials credentials) const {
+    return {std::move(credentials), region_, clock_.now() + clock_offset_};
+}
+
+Task<Result<net::ClientResponse>> Requests::send(Call call) {
+    COMFYD_ON(executor_);
+    Cures cures;
+    int tries = 0;
+    while (true) {
+        const bool entered = co_await gate_.enter();
+        if (!entered) {
+            co_return fail(Code::cancelled, "the request to the store was cancelled");
+        }
+        // Within, so that those who wait for the gate do not sign with what is worn out meanwhile.
+        auto credentials = co_await credentials_.get();
+        if (!credentials) {
+            gate_.leave();
+            co_return fail(std::move(credentials.error()));
+        }
+        const Address address = cures.elsewhere.value_or(address_);
+        const std::string region = region_;
+        auto answer = co_await attempt(call, *credentials, address);
+        gate_.leave();
+        ++tries;
+        Verdict verdict =
+            answer ? judge(*answer, region, call.may_fail_late) : judge(answer.error());
+        if (verdict.action == Action::none) {
+            gate_.went_well();
+            co_return answer;
+        }
+        const bool is_cured = cure(verdict, *credentials, cures);
+        if (!is_cured || tries >= options_.patience.tries_max) {
+            co_return fail(std::move(verdict.error));
+        }
+        if (verdict.action == Action::again || verdict.action == Action::slower) {
+            const bool slept = co_await pause(tries);
+            if (!slept) {
+                co_return fail(Code::cancelled, "the request to the store was cancelled");
+            }
+        }
+    }
+}
+
+Task<Result<net::ClientResponse>> Requests::attempt(
+    const Call& call, const Credentials& credentials, const Address& address
+) {
+    const Target target{
+        call.method, address.host, encode_path(address.path_of(call.key)), call.query
+    };
+    net::ClientRequest request;
+    request.method = call.method;
+    request.headers = call.headers;
+    request.body = call.payload.bytes;
+    request.response_bytes_max = call.answer_bytes_max;
+    const std::uint64_t bytes = call.payload.bytes.size() + call.answer_bytes_max;
+    request.timeout = call.answer_timeout + std::chrono::seconds(bytes / kBytesPerSecondMin);
+    if (!call.payload.md5.empty()) {
+        request.headers.set("Content-MD5", to_base64(call.payload.md5));
+    }
+    const std::string hash = call.payload.hash.empty() ? to_hex(sha256("")) : call.payload.hash;
+    sign(target, hash, signer_with(credentials), request.headers);
+    const std::string query = encode_query(call.query);
+    request.url = address.scheme + "://" + target.host + target.path + (query.empty() ? "" : "?") +
+                  query;
+    auto answer = co_await client_.send(std::move(request));
+    co_return answer;
+}
+
+// Full jitter: those who were refused together do not come back together.
+Task<bool> Requests::pause(int tries) {
+    Millis longest = options_.patience.first_pause;
+    for (int i = 1; i < tries && longest < options_.patience.longest_pause; ++i) {
+        longest *= 2;
+    }
+    return sleep_for(random_up_to(std::min(longest, options_.patience.longest_pause)));
+}
+
+bool Requests::cure(const Verdict& verdict, const Credentials& credentials, Cures& cures) {
+    const auto once = [](bool& done) { return !std::exchange(done, true); };
+    switch (verdict.action) {
+        case Action::none:
+        case Action::again:
+            return true;
+        case Action::slower:
+            gate_.slow_down();
+            return true;
+        case Action::again_once:
+            return once(cures.bytes);
+        case Action::set_clock:
+            clock_offset_ = *verdict.time - clock_.now();
+            return once(cures.clock);
+        case Action::refresh_credentials:
+            credentials_.refuse(credentials);
+            return once(cures.credentials);
+        case Action::go_elsewhere:
+            if (!once(cures.place)) {
+                return false;
+            }
+            learn_place(verdict, cures);
+            return true;
+        case Action::give_up:
+            return false;
+    }
+    return false;
+}
+
+void Requests::learn_place(const Verdict& verdict, Cures& cures) {
+    const auto at = [this](const std::string& host) {
+        const bool is_named = host.starts_with(options_.name.bucket + ".");
+        return Address{address_.scheme, host, is_named ? "" : "/" + options_.name.bucket};
+    };
+    if (verdict.is_for_this_request_only) {
+        cures.elsewhere = at(verdict.host);
+        return;
+    }
+    if (!verdict.region.empty()) {
+        region_ = verdict.region;
+    }
+    if (is_aws(options_.name) && !verdict.region.empty()) {
+        BucketName there = options_.name;
+        there.region = verdict.region;
+        there.endpoint.clear();
+        address_ = address_of(there).value_or(address_);
+    } else if (!verdict.host.empty()) {
+        address_ = at(verdict.host);
+    }
+    log_info(
+        "store", "a bucket is elsewhere than configured", {{"bucket", options_.name.bucket},
+        {"host", address_.host}, {"region", region_}}
+    );
+}
+
+Task<Result<std::string>> Requests::link_to(
+    std::string key, std::chrono::seconds life, Query more
+) {
+    COMFYD_ON(executor_);
+    auto credentials = co_await credentials_.get();
+    if (!credentials) {
+        co_return fail(std::move(credentials.error()));
+    }
+    const Target target{
+        "GET", address_.host, encode_path(address_.path_of(key)), std::move(more)
+    };
+    const std::string query = presign(target, life, signer_with(std::move(*credentials)));
+    co_return address_.scheme + "://" + target.host + target.path + "?" + query;
+}
+
+}  // namespace comfyd::assets::s3

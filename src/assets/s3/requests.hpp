@@ -1,0 +1,116 @@
+// Requests to one bucket: signed, sent, and repeated as the table of errors says. What it learns on
+// the way stays: the bucket's region and host, the service's time, how much it bears at once.
+//
+// Belongs to one executor.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "assets/s3/address.hpp"
+#include "assets/s3/credentials.hpp"
+#include "assets/s3/signature.hpp"
+#include "assets/gate.hpp"
+#include "base/pool.hpp"
+#include "base/task.hpp"
+#include "base/time.hpp"
+#include "net/client.hpp"
+
+namespace comfyd::assets::s3 {
+
+struct Patience {
+    int tries_max = 5;
+    Millis first_pause{200};  // the longest that the first one may be; each next one twice that
+    Millis longest_pause{20'000};
+};
+
+struct RequestOptions {
+    BucketName name;
+    std::size_t parallel_max = 8;
+    Patience patience{};
+    std::string ca_file{};
+    net::AddressPolicy policy = net::AddressPolicy::any;
+};
+
+// A body with what proves that it arrived whole. To be made on the pool where it is large.
+struct Payload {
+    std::string bytes{};
+    std::string md5{};   // binary; empty: not told
+    std::string hash{};  // empty: of no bytes
+};
+
+struct Call {
+    std::string method = "GET";
+    std::string key{};  // empty: the bucket
+    Query query{};
+    net::Headers headers{};
+    Payload payload{};
+    bool may_fail_late = false;
+    std::uint64_t answer_bytes_max = 4 * 1024 * 1024;
+    Millis answer_timeout{60'000};  // beside what its bytes take
+};
+
+class Requests {
+public:
+    // Code::config_invalid. `clock` and `pool` outlive it.
+    static Result<std::unique_ptr<Requests>> make(
+        Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
+        Pool& pool
+    );
+
+    // An answer that means success. Code::not_found, Code::output_unavailable (it is archived),
+    // Code::conflict, Code::range_not_satisfiable, Code::storage_full, Code::storage_unavailable,
+    // Code::config_invalid, Code::cancelled. Not repeated in vain: what it asks for can be asked
+    // twice.
+    Task<Result<net::ClientResponse>> send(Call call);
+    // A link to GET it. `more`: overrides of the answer's headers.
+    Task<Result<std::string>> link_to(std::string key, std::chrono::seconds life, Query more);
+
+    Payload make_payload(std::string bytes) const;
+    // The same of a part of a file, read on the pool. Code::storage_unavailable.
+    Task<Result<Payload>> read_payload(
+        std::filesystem::path file, std::uint64_t offset, std::uint64_t size
+    );
+
+    const BucketName& name() const { return options_.name; }
+    Executor executor() const { return executor_; }
+    std::size_t parallel_now() const { return gate_.limit(); }
+    void close() { client_.close_idle(); }
+
+private:
+    struct Cures {
+        bool clock = false;
+        bool credentials = false;
+        bool place = false;
+        bool bytes = false;
+        std::optional<Address> elsewhere{};
+    };
+
+    Requests(
+        Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
+        Pool& pool, Address address
+    );
+    Task<Result<net::ClientResponse>> attempt(
+        const Call& call, const Credentials& credentials, const Address& address
+    );
+    Task<bool> pause(int tries);
+    // False: nothing is left to try.
+    bool cure(const struct Verdict& verdict, const Credentials& credentials, Cures& cures);
+    void learn_place(const struct Verdict& verdict, Cures& cures);
+    Signer signer_with(Credentials credentials) const;
+
+    Executor executor_;
+    RequestOptions options_;
+    Clock& clock_;
+    Pool& pool_;
+    CredentialSource credentials_;
+    net::Client client_;
+    Gate gate_;
+    Address address_;
+    std::string region_;
+    Millis clock_offset_{0};  // of the service's clock from ours
+};
+
+}  // namespace comfyd::assets::s3
