@@ -332,7 +332,7 @@ TestApi::TestApi(Arrangement setup)
       store_(
           assets::StoreOptions{.directory = directory_},
           setup.make_blobs ? setup.make_blobs()
-                           : assets::make_blob_store({directory_}, clock, pool_),
+                           : assets::make_hashed_blobs({directory_}, clock, pool_),
           records,
           clock,
           pool_

@@ -107,7 +107,7 @@ private:
 struct Arrangement {
     std::vector<auth::ApiKey> keys;
     std::shared_ptr<const auth::Authenticator> authenticator;        // empty: over the keys
-    std::function<std::unique_ptr<assets::BlobStore>()> make_blobs;  // empty: a folder
+    std::function<std::unique_ptr<assets::HashedBlobs>()> make_blobs;  // empty: a folder
     ApiOptions options;
     admission::Rules admission;
     Router::Rules rules;

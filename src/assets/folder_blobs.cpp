@@ -66,7 +66,7 @@ Task<Result<Blob>> FolderBlobs::put(Incoming& content) {
     return pool_.run(guarded([this, &content] { return publish(content); }));
 }
 
-Task<Result<std::optional<BlobStore::Place>>> FolderBlobs::find(std::string hash) {
+Task<Result<std::optional<HashedBlobs::Place>>> FolderBlobs::find(std::string hash) {
     return pool_.run(guarded([this, hash = std::move(hash)] { return look_for(hash); }));
 }
 
@@ -83,7 +83,7 @@ Task<Result<bool>> FolderBlobs::keep(std::string hash) {
     return pool_.run(guarded([this, hash = std::move(hash)] { return make_young(hash); }));
 }
 
-Task<Result<BlobStore::Removal>> FolderBlobs::remove_unless_young(std::string hash) {
+Task<Result<HashedBlobs::Removal>> FolderBlobs::remove_unless_young(std::string hash) {
     return pool_.run(guarded([this, hash = std::move(hash)] { return remove(hash); }));
 }
 
@@ -140,7 +140,7 @@ Result<bool> FolderBlobs::reuse(const fs::path& blob, std::uint64_t size) {
     return true;
 }
 
-Result<std::optional<BlobStore::Place>> FolderBlobs::look_for(const std::string& hash) const {
+Result<std::optional<HashedBlobs::Place>> FolderBlobs::look_for(const std::string& hash) const {
     if (!is_blake3_name(hash)) {
         return std::nullopt;
     }
@@ -166,7 +166,7 @@ Result<bool> FolderBlobs::make_young(const std::string& hash) {
     return reuse(path, static_cast<std::uint64_t>(status.st_size));
 }
 
-Result<BlobStore::Removal> FolderBlobs::remove(const std::string& hash) {
+Result<HashedBlobs::Removal> FolderBlobs::remove(const std::string& hash) {
     if (!is_blake3_name(hash)) {
         return Removal::absent;
     }
@@ -223,7 +223,9 @@ bool FolderBlobs::is_young(Time modified) const {
     return modified > clock_.now() - young_;
 }
 
-std::unique_ptr<BlobStore> make_blob_store(BlobStoreOptions options, Clock& clock, Pool& pool) {
+std::unique_ptr<HashedBlobs> make_hashed_blobs(
+    HashedBlobsOptions options, Clock& clock, Pool& pool
+) {
     return std::make_unique<FolderBlobs>(std::move(options.directory), options.young, clock, pool);
 }
 

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "assets/blob_store.hpp"
+#include "assets/hashed_blobs.hpp"
 #include "base/mutex.hpp"
 #include "base/pool.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::assets {
 
-class FolderBlobs final : public BlobStore {
+class FolderBlobs final : public HashedBlobs {
 public:
     // In `directory`/blobs; `directory` is there, and what comes in is on its file system.
     FolderBlobs(std::filesystem::path directory, Millis young, Clock& clock, Pool& pool);

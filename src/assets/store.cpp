@@ -23,7 +23,7 @@ Error not_stored(const std::string& hash) {
 Store::Store(const StoreOptions& options, Catalogue& catalogue, Clock& clock, Pool& pool)
     : Store(
           options,
-          make_blob_store({options.directory, options.young}, clock, pool),
+          make_hashed_blobs({options.directory, options.young}, clock, pool),
           catalogue,
           clock,
           pool
@@ -31,7 +31,7 @@ Store::Store(const StoreOptions& options, Catalogue& catalogue, Clock& clock, Po
 
 Store::Store(
     const StoreOptions& options,
-    std::unique_ptr<BlobStore> blobs,
+    std::unique_ptr<HashedBlobs> blobs,
     Catalogue& catalogue,
     Clock& clock,
     Pool& pool

@@ -1,6 +1,6 @@
 // Content-addressed files: inputs that clients upload and outputs that workers make.
 //
-// A blob is content named by its BLAKE3 hash, in a BlobStore; an asset is a record with an id, an
+// A blob is content named by its BLAKE3 hash, in a HashedBlobs; an asset is a record with an id, an
 // owner and a name that refers to a blob. Equal bytes are stored once. Small outputs are no blobs:
 // their bytes are kept with their record, which saves a job two waits for the disk. Blocking work
 // runs on the pool; members may be awaited on any executor.
@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "assets/blob_store.hpp"
+#include "assets/hashed_blobs.hpp"
 #include "base/error.hpp"
 #include "base/id.hpp"
 #include "base/pool.hpp"
@@ -107,7 +107,7 @@ public:
     Store(const StoreOptions& options, Catalogue& catalogue, Clock& clock, Pool& pool);
     Store(
         const StoreOptions& options,
-        std::unique_ptr<BlobStore> blobs,
+        std::unique_ptr<HashedBlobs> blobs,
         Catalogue& catalogue,
         Clock& clock,
         Pool& pool

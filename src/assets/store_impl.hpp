@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "assets/blob_store.hpp"
+#include "assets/hashed_blobs.hpp"
 #include "assets/incoming.hpp"
 #include "assets/store.hpp"
 #include "assets/sweeper.hpp"
@@ -17,7 +17,7 @@ class Store::Impl {
 public:
     Impl(
         const StoreOptions& options,
-        std::unique_ptr<BlobStore> blobs,
+        std::unique_ptr<HashedBlobs> blobs,
         Catalogue& catalogue,
         Clock& clock,
         Pool& pool
@@ -33,7 +33,7 @@ public:
 
     Result<> open();
     Inbox& inbox() { return inbox_; }
-    BlobStore& blobs() { return *blobs_; }
+    HashedBlobs& blobs() { return *blobs_; }
     Pool& pool() { return pool_; }
     Catalogue& catalogue() { return catalogue_; }
     Sweeper& sweeper() { return sweeper_; }
@@ -67,7 +67,7 @@ private:
     std::uint64_t kept_bytes_max_;
     const std::filesystem::path directory_;
     Inbox inbox_;
-    std::unique_ptr<BlobStore> blobs_;
+    std::unique_ptr<HashedBlobs> blobs_;
     Sweeper sweeper_;
 };
 

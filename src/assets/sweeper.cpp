@@ -105,7 +105,7 @@ Task<Result<bool>> Sweeper::remove_if_loose(std::string hash) {
     if (!referenced) {
         co_return fail(std::move(referenced.error()));
     }
-    auto removal = Result<BlobStore::Removal>(BlobStore::Removal::absent);
+    auto removal = Result<HashedBlobs::Removal>(HashedBlobs::Removal::absent);
     if (!*referenced) {
         // Whoever makes a new record after our question has made the blob young before: it stays.
         removal = co_await blobs_.remove_unless_young(hash);
@@ -114,12 +114,12 @@ Task<Result<bool>> Sweeper::remove_if_loose(std::string hash) {
         co_return fail(std::move(removal.error()));
     }
     const Lock lock(mutex_);
-    if (*removal == BlobStore::Removal::too_young) {
+    if (*removal == HashedBlobs::Removal::too_young) {
         loose_.insert(std::move(hash));
     } else {
         loose_.erase(hash);
     }
-    co_return *removal == BlobStore::Removal::removed;
+    co_return *removal == HashedBlobs::Removal::removed;
 }
 
 }  // namespace comfyd::assets

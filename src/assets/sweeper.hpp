@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "assets/blob_store.hpp"
+#include "assets/hashed_blobs.hpp"
 #include "assets/store.hpp"
 #include "base/mutex.hpp"
 #include "base/task.hpp"
@@ -17,7 +17,7 @@ namespace comfyd::assets {
 
 class Sweeper {
 public:
-    Sweeper(BlobStore& blobs, Catalogue& catalogue, Clock& clock)
+    Sweeper(HashedBlobs& blobs, Catalogue& catalogue, Clock& clock)
         : blobs_(blobs), catalogue_(catalogue), clock_(clock) {}
 
     // Says that the blob may have lost its last record.
@@ -30,7 +30,7 @@ private:
     Task<Result<int>> scan();
     Task<Result<bool>> remove_if_loose(std::string hash);
 
-    BlobStore& blobs_;
+    HashedBlobs& blobs_;
     Catalogue& catalogue_;
     Clock& clock_;
 

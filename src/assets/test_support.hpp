@@ -17,7 +17,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 
-#include "assets/blob_store.hpp"
+#include "assets/hashed_blobs.hpp"
 #include "assets/incoming.hpp"
 #include "assets/store.hpp"
 #include "base/disk.hpp"
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 // Blobs that are elsewhere, as in a bucket: no files of this machine; clients are sent to them. Any
 // thread.
-class Bucket final : public BlobStore {
+class Bucket final : public HashedBlobs {
 public:
     struct Content {
         std::mutex mutex;

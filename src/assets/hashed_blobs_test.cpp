@@ -1,6 +1,6 @@
 // The port to where the bytes are: the folder that implements it, and the store over one that is
 // elsewhere.
-#include "assets/blob_store.hpp"
+#include "assets/hashed_blobs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ protected:
     ManualClock clock_;
     Pool pool_{2};
     Inbox inbox_{folder_.path() / "incoming", 1'000, clock_, false};
-    std::unique_ptr<BlobStore> blobs_ = make_blob_store({folder_.path()}, clock_, pool_);
+    std::unique_ptr<HashedBlobs> blobs_ = make_hashed_blobs({folder_.path()}, clock_, pool_);
 };
 
 TEST_F(FolderBlobsTest, WhatWasPutIsFoundUnderItsHash) {
@@ -54,7 +54,7 @@ TEST_F(FolderBlobsTest, WhatIsNotThereIsNot) {
         EXPECT_FALSE(wait_for(blobs_->find(hash)).value()) << hash;
         EXPECT_EQ(wait_for(blobs_->read(hash, 10)).error().code, Code::not_found) << hash;
         EXPECT_FALSE(wait_for(blobs_->keep(hash)).value()) << hash;
-        EXPECT_EQ(wait_for(blobs_->remove_unless_young(hash)).value(), BlobStore::Removal::absent)
+        EXPECT_EQ(wait_for(blobs_->remove_unless_young(hash)).value(), HashedBlobs::Removal::absent)
             << hash;
     }
 }
@@ -62,7 +62,7 @@ TEST_F(FolderBlobsTest, WhatIsNotThereIsNot) {
 TEST_F(FolderBlobsTest, AYoungBlobStaysAndAnOldOneIsListed) {
     const std::string hash = put("bytes")->hash;
     const auto first_byte = static_cast<std::uint8_t>(std::stoi(hash.substr(7, 2), nullptr, 16));
-    using Removal = BlobStore::Removal;
+    using Removal = HashedBlobs::Removal;
     EXPECT_EQ(wait_for(blobs_->remove_unless_young(hash)).value(), Removal::too_young);
     EXPECT_TRUE(wait_for(blobs_->old_ones(first_byte)).value().empty());
     clock_.advance(std::chrono::hours(2));

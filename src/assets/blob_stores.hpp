@@ -1,0 +1,36 @@
+// The stores there are, by name. The first, "local", is always there: whatever comes in goes to it,
+// and from there to the store that it is meant for.
+//
+// Owned by the application; does not change after open(). Any thread.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "assets/blob_store.hpp"
+#include "base/pool.hpp"
+
+namespace comfyd::assets {
+
+inline constexpr std::string_view kLocalStore = "local";
+
+// One store of the configuration.
+struct StoreSetting {
+    std::string name;
+    std::string provider;  // "folder"
+    // In the provider's own words, with its credentials: never shown.
+    std::map<std::string, std::string> options{};
+    std::vector<std::string> tenants{};  // who may ask for it; empty: everybody
+};
+
+// The store that the setting describes. Code::config_invalid names what is wrong. `clock` and
+// `pool` outlive it.
+Result<std::unique_ptr<BlobStore>> make_blob_store(
+    const StoreSetting& setting, Clock& clock, Pool& pool
+);
+
+}  // namespace comfyd::assets
