@@ -27,8 +27,7 @@ std::vector<std::string> labels_of(std::string_view host) {
 }
 
 bool is_bucket_name(std::string_view name) {
-    return name.size() >= 3 && name.size() <= 63 &&
-           std::ranges::all_of(name, [](char c) {
+    return name.size() >= 3 && name.size() <= 63 && std::ranges::all_of(name, [](char c) {
                return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                       c == '-' || c == '.' || c == '_';
            });

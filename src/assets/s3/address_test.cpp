@@ -53,7 +53,8 @@ TEST(S3Address, RefusesWhatIsNone) {
 }
 
 TEST(S3Address, KnowsWhereDeletingOnlyHides) {
-    EXPECT_TRUE(is_backblaze({.bucket = "b", .endpoint = "https://s3.us-west-004.backblazeb2.com"}));
+    EXPECT_TRUE(is_backblaze({.bucket = "b", .endpoint = "https://s3.us-west-004.backblazeb2.com"})
+    );
     EXPECT_FALSE(is_backblaze({.bucket = "b"}));
 }
 

@@ -152,7 +152,8 @@ Task<Result<Credentials>> CredentialSource::Impl::search() {
 
 std::optional<Credentials> CredentialSource::Impl::from_environment() const {
     Credentials found{
-        variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY"),
+        variable("AWS_ACCESS_KEY_ID"),
+        variable("AWS_SECRET_ACCESS_KEY"),
         variable("AWS_SESSION_TOKEN")
     };
     const bool is_whole = !found.access_key.empty() && !found.secret_key.empty();
@@ -160,7 +161,15 @@ std::optional<Credentials> CredentialSource::Impl::from_environment() const {
 }
 
 Task<Result<std::string>> CredentialSource::Impl::read(std::string path) {
-    return pool_.run(guarded([path = std::move(path)] { return read_file(path, kFileBytesMax); }));
+    // Through links: that is how clusters mount such files.
+    return pool_.run(guarded([path = std::move(path)]() -> Result<std::string> {
+        std::error_code error;
+        const auto file = std::filesystem::canonical(path, error);
+        if (error) {
+            return fail(Code::not_found, "there is no file '" + path + "'");
+        }
+        return read_file(file, kFileBytesMax);
+    }));
 }
 
 Task<CredentialSource::Impl::Found> CredentialSource::Impl::from_file() {
@@ -254,9 +263,7 @@ Task<CredentialSource::Impl::Found> CredentialSource::Impl::from_instance() {
     net::Headers headers;
     headers.set("X-aws-ec2-metadata-token", *token);
     const std::string roles = host + "/latest/meta-data/iam/security-credentials/";
-    net::ClientRequest role_request{
-        .url = roles, .headers = headers, .timeout = kInstanceTimeout
-    };
+    net::ClientRequest role_request{.url = roles, .headers = headers, .timeout = kInstanceTimeout};
     auto role = co_await ask(std::move(role_request));
     if (!role) {
         co_return fail(none_found());  // an instance without a role
@@ -279,9 +286,9 @@ CredentialSource::CredentialSource(
     Clock& clock,
     Pool& pool
 )
-    : impl_(std::make_shared<Impl>(
-          executor, std::move(settings), std::move(environment), clock, pool
-      )) {}
+    : impl_(
+          std::make_shared<Impl>(executor, std::move(settings), std::move(environment), clock, pool)
+      ) {}
 
 CredentialSource::~CredentialSource() = default;
 

@@ -1,17 +1,12 @@
 #include "assets/s3/requests.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <array>
-#include <random>
 #include <utility>
 
 #include "assets/guarded.hpp"
-#include "assets/files.hpp"
-#include "assets/read_part.hpp"
+#include "assets/read_source.hpp"
+#include "assets/s3/md5.hpp"
 #include "assets/s3/verdict.hpp"
-#include "base/assert.hpp"
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
@@ -21,16 +16,9 @@ namespace {
 
 // What a slow line must manage.
 constexpr std::uint64_t kBytesPerSecondMin = 32 * 1024;
+constexpr std::size_t kPayloadsMax = 4;
 
-std::string md5(std::string_view bytes) {
-    std::string digest(16, '\0');
-    auto* const out = reinterpret_cast<unsigned char*>(digest.data());
-    const int done = EVP_Digest(bytes.data(), bytes.size(), out, nullptr, EVP_md5(), nullptr);
-    COMFYD_ASSERT(done == 1);
-    return digest;
-}
-
-// Over TLS nothing gained by hashing twice what MD5 and the connection guard already.
+// Over TLS the connection and MD5 guard the bytes already.
 Payload payload_of(std::string bytes, bool is_tls) {
     Payload payload;
     payload.md5 = md5(bytes);
@@ -56,21 +44,45 @@ net::ClientOptions client_options(const RequestOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Requests>> Requests::make(
-    Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
+    Executor executor,
+    RequestOptions options,
+    CredentialSettings credentials,
+    Clock& clock,
     Pool& pool
 ) {
     auto address = address_of(options.name);
     if (!address) {
         return fail(std::move(address.error()));
     }
+    std::optional<Address> public_address;
+    if (!options.public_endpoint.empty()) {
+        BucketName shown = options.name;
+        shown.endpoint = options.public_endpoint;
+        auto found = address_of(shown);
+        if (!found) {
+            return fail(std::move(found.error()));
+        }
+        public_address = std::move(*found);
+    }
     return std::unique_ptr<Requests>(new Requests(
-        executor, std::move(options), std::move(credentials), clock, pool, std::move(*address)
+        executor,
+        std::move(options),
+        std::move(credentials),
+        clock,
+        pool,
+        std::move(*address),
+        std::move(public_address)
     ));
 }
 
 Requests::Requests(
-    Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
-    Pool& pool, Address address
+    Executor executor,
+    RequestOptions options,
+    CredentialSettings credentials,
+    Clock& clock,
+    Pool& pool,
+    Address address,
+    std::optional<Address> public_address
 )
     : executor_(executor),
       options_(std::move(options)),
@@ -79,7 +91,9 @@ Requests::Requests(
       credentials_(executor, std::move(credentials), process_environment(), clock, pool),
       client_(executor, client_options(options_)),
       gate_(executor, options_.parallel_max),
+      payload_gate_(executor, kPayloadsMax),
       address_(std::move(address)),
+      public_address_(std::move(public_address)),
       region_(region_of(options_.name)) {}
 
 Payload Requests::make_payload(std::string bytes) const {
@@ -87,11 +101,11 @@ Payload Requests::make_payload(std::string bytes) const {
 }
 
 Task<Result<Payload>> Requests::read_payload(
-    std::filesystem::path file, std::uint64_t offset, std::uint64_t size
+    Source source, std::uint64_t first, std::uint64_t length
 ) {
     const bool is_tls = address_.scheme == "https";
-    return pool_.run(guarded([=, file = std::move(file)]() -> Result<Payload> {
-        auto bytes = read_part(file, offset, size);
+    return pool_.run(guarded([=, source = std::move(source)]() -> Result<Payload> {
+        auto bytes = read_source(source, first, length);
         if (!bytes) {
             return fail(std::move(bytes.error()));
         }
@@ -161,8 +175,8 @@ Task<Result<net::ClientResponse>> Requests::attempt(
     const std::string hash = call.payload.hash.empty() ? to_hex(sha256("")) : call.payload.hash;
     sign(target, hash, signer_with(credentials), request.headers);
     const std::string query = encode_query(call.query);
-    request.url = address.scheme + "://" + target.host + target.path + (query.empty() ? "" : "?") +
-                  query;
+    request.url =
+        address.scheme + "://" + target.host + target.path + (query.empty() ? "" : "?") + query;
     auto answer = co_await client_.send(std::move(request));
     co_return answer;
 }
@@ -225,25 +239,27 @@ void Requests::learn_place(const Verdict& verdict, Cures& cures) {
     } else if (!verdict.host.empty()) {
         address_ = at(verdict.host);
     }
-    log_info(
-        "store", "a bucket is elsewhere than configured", {{"bucket", options_.name.bucket},
-        {"host", address_.host}, {"region", region_}}
+    log::warning(
+        "a bucket is elsewhere than configured",
+        {{"bucket", options_.name.bucket}, {"host", address_.host}, {"region", region_}}
     );
 }
 
-Task<Result<std::string>> Requests::link_to(
-    std::string key, std::chrono::seconds life, Query more
-) {
+Task<Result<Redirect>> Requests::link_to(std::string key, Millis life, Query more) {
     COMFYD_ON(executor_);
     auto credentials = co_await credentials_.get();
     if (!credentials) {
         co_return fail(std::move(credentials.error()));
     }
-    const Target target{
-        "GET", address_.host, encode_path(address_.path_of(key)), std::move(more)
+    const Address& address = public_address_ ? *public_address_ : address_;
+    const Target target{"GET", address.host, encode_path(address.path_of(key)), std::move(more)};
+    const Signer signer = signer_with(std::move(*credentials));
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(life);
+    const std::string query = presign(target, seconds, signer);
+    co_return Redirect{
+        address.scheme + "://" + target.host + target.path + "?" + query,
+        clock_.now() + link_life(seconds, signer)
     };
-    const std::string query = presign(target, life, signer_with(std::move(*credentials)));
-    co_return address_.scheme + "://" + target.host + target.path + "?" + query;
 }
 
 }  // namespace comfyd::assets::s3

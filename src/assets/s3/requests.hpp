@@ -4,15 +4,15 @@
 // Belongs to one executor.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "assets/blob_store.hpp"
+#include "assets/gate.hpp"
 #include "assets/s3/address.hpp"
 #include "assets/s3/credentials.hpp"
 #include "assets/s3/signature.hpp"
-#include "assets/gate.hpp"
 #include "base/pool.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
@@ -29,6 +29,7 @@ struct Patience {
 struct RequestOptions {
     BucketName name;
     std::size_t parallel_max = 8;
+    std::string public_endpoint{};  // in links, where clients reach the service by another name
     Patience patience{};
     std::string ca_file{};
     net::AddressPolicy policy = net::AddressPolicy::any;
@@ -56,7 +57,10 @@ class Requests {
 public:
     // Code::config_invalid. `clock` and `pool` outlive it.
     static Result<std::unique_ptr<Requests>> make(
-        Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
+        Executor executor,
+        RequestOptions options,
+        CredentialSettings credentials,
+        Clock& clock,
         Pool& pool
     );
 
@@ -66,18 +70,16 @@ public:
     // twice.
     Task<Result<net::ClientResponse>> send(Call call);
     // A link to GET it. `more`: overrides of the answer's headers.
-    Task<Result<std::string>> link_to(std::string key, std::chrono::seconds life, Query more);
+    Task<Result<Redirect>> link_to(std::string key, Millis life, Query more);
 
     Payload make_payload(std::string bytes) const;
-    // The same of a part of a file, read on the pool. Code::storage_unavailable.
-    Task<Result<Payload>> read_payload(
-        std::filesystem::path file, std::uint64_t offset, std::uint64_t size
-    );
+    // Of a part of what goes into the store, read on the pool. Code::storage_unavailable.
+    Task<Result<Payload>> read_payload(Source source, std::uint64_t first, std::uint64_t length);
+    // For those who hold a large payload: not more of them at a time than memory may hold.
+    Gate& payload_gate() { return payload_gate_; }
 
     const BucketName& name() const { return options_.name; }
     Executor executor() const { return executor_; }
-    std::size_t parallel_now() const { return gate_.limit(); }
-    void close() { client_.close_idle(); }
 
 private:
     struct Cures {
@@ -89,8 +91,13 @@ private:
     };
 
     Requests(
-        Executor executor, RequestOptions options, CredentialSettings credentials, Clock& clock,
-        Pool& pool, Address address
+        Executor executor,
+        RequestOptions options,
+        CredentialSettings credentials,
+        Clock& clock,
+        Pool& pool,
+        Address address,
+        std::optional<Address> public_address
     );
     Task<Result<net::ClientResponse>> attempt(
         const Call& call, const Credentials& credentials, const Address& address
@@ -108,7 +115,9 @@ private:
     CredentialSource credentials_;
     net::Client client_;
     Gate gate_;
+    Gate payload_gate_;
     Address address_;
+    std::optional<Address> public_address_;
     std::string region_;
     Millis clock_offset_{0};  // of the service's clock from ours
 };

@@ -106,13 +106,17 @@ void sign(
     );
 }
 
-std::string presign(const Target& target, std::chrono::seconds life, const Signer& signer) {
-    std::chrono::seconds granted = std::clamp(life, std::chrono::seconds(1), kLinkLifeMax);
-    if (signer.credentials.expires_at) {
-        const auto left =
-            std::chrono::floor<std::chrono::seconds>(*signer.credentials.expires_at - signer.at);
-        granted = std::clamp(left, std::chrono::seconds(1), granted);
+std::chrono::seconds link_life(std::chrono::seconds wanted, const Signer& signer) {
+    const std::chrono::seconds granted = std::clamp(wanted, std::chrono::seconds(1), kLinkLifeMax);
+    if (!signer.credentials.expires_at) {
+        return granted;
     }
+    const auto left =
+        std::chrono::floor<std::chrono::seconds>(*signer.credentials.expires_at - signer.at);
+    return std::clamp(left, std::chrono::seconds(1), granted);
+}
+
+std::string presign(const Target& target, std::chrono::seconds life, const Signer& signer) {
     const std::string stamp = stamp_of(signer.at);
     Target link = target;
     link.query.insert(
@@ -121,7 +125,7 @@ std::string presign(const Target& target, std::chrono::seconds life, const Signe
             {"X-Amz-Algorithm", std::string(kAlgorithm)},
             {"X-Amz-Credential", signer.credentials.access_key + "/" + scope_of(stamp, signer)},
             {"X-Amz-Date", stamp},
-            {"X-Amz-Expires", std::to_string(granted.count())},
+            {"X-Amz-Expires", std::to_string(link_life(life, signer).count())},
             {"X-Amz-SignedHeaders", "host"},
         }
     );

@@ -54,8 +54,9 @@ void sign(
     const Target& target, std::string payload_hash, const Signer& signer, net::Headers& headers
 );
 
-// The query of a link that does this for whoever has it. It lives for `life`, at most
-// kLinkLifeMax, and no longer than the credentials.
+// The query of a link that does this for whoever has it, for as long as link_life() grants.
 std::string presign(const Target& target, std::chrono::seconds life, const Signer& signer);
+// A link ends with the credentials that signed it, whatever it says, and services allow a week.
+std::chrono::seconds link_life(std::chrono::seconds wanted, const Signer& signer);
 
 }  // namespace comfyd::assets::s3

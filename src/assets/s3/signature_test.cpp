@@ -72,9 +72,8 @@ TEST(S3Signature, OfQueries) {
 }
 
 TEST(S3Signature, OfALink) {
-    const std::string query = presign(
-        {"GET", std::string(kHost), "/test.txt"}, std::chrono::seconds(86'400), kSigner
-    );
+    const std::string query =
+        presign({"GET", std::string(kHost), "/test.txt"}, std::chrono::seconds(86'400), kSigner);
     EXPECT_EQ(
         query,
         "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2F"

@@ -11,9 +11,17 @@ namespace comfyd::assets::s3 {
 namespace {
 
 struct Row {
+    // What passes by itself, or is cured, is an outage; for the rest somebody must do something.
+    constexpr Row(std::string_view said, Action then)
+        : reason(said),
+          action(then),
+          code(then == Action::give_up ? Code::config_invalid : Code::storage_unavailable) {}
+    constexpr Row(std::string_view said, Action then, Code means)
+        : reason(said), action(then), code(means) {}
+
     std::string_view reason;
     Action action;
-    Code code = Code::storage_unavailable;
+    Code code;
 };
 
 constexpr std::array kTable = {
@@ -25,12 +33,12 @@ constexpr std::array kTable = {
     Row{"BadGateway", Action::again},
     Row{"OperationAborted", Action::again},
     Row{"ConditionalRequestConflict", Action::again},
-    Row{"RequestTimeTooSkewed", Action::set_clock},
-    Row{"ExpiredToken", Action::refresh_credentials},
-    Row{"InvalidToken", Action::refresh_credentials},
-    Row{"TokenRefreshRequired", Action::refresh_credentials},
-    Row{"AuthorizationHeaderMalformed", Action::go_elsewhere},
-    Row{"PermanentRedirect", Action::go_elsewhere},
+    Row{"RequestTimeTooSkewed", Action::set_clock, Code::config_invalid},
+    Row{"ExpiredToken", Action::refresh_credentials, Code::config_invalid},
+    Row{"InvalidToken", Action::refresh_credentials, Code::config_invalid},
+    Row{"TokenRefreshRequired", Action::refresh_credentials, Code::config_invalid},
+    Row{"AuthorizationHeaderMalformed", Action::go_elsewhere, Code::config_invalid},
+    Row{"PermanentRedirect", Action::go_elsewhere, Code::config_invalid},
     Row{"TemporaryRedirect", Action::go_elsewhere},
     Row{"BadDigest", Action::again_once},
     Row{"InvalidDigest", Action::again_once},
@@ -113,9 +121,7 @@ void say_where(Verdict& verdict, const net::ClientResponse& answer, const std::s
 
 }  // namespace
 
-Verdict judge(
-    const net::ClientResponse& answer, const std::string& region, bool may_fail_late
-) {
+Verdict judge(const net::ClientResponse& answer, const std::string& region, bool may_fail_late) {
     const bool is_success = answer.status / 100 == 2;
     if (is_success && !(may_fail_late && find_element(answer.body, "Error"))) {
         return {};
@@ -155,8 +161,9 @@ Verdict judge(const Error& failure) {
         case Code::protocol_error:
             return {
                 .action = Action::again,
-                .error = Error(Code::storage_unavailable, "the store cannot be reached: " +
-                                                              failure.message)
+                .error = Error(
+                    Code::storage_unavailable, "the store cannot be reached: " + failure.message
+                )
             };
         default:
             return {.action = Action::give_up, .error = failure};

@@ -23,12 +23,12 @@ enum class Action {
 
 struct Verdict {
     Action action = Action::none;
-    std::string reason{};            // the service's code: "SlowDown"; empty when it gave none
-    std::optional<Time> time{};      // set_clock: the service's
-    std::string region{};            // go_elsewhere: may be empty
-    std::string host{};              // likewise: the host that has the bucket
+    std::string reason{};        // the service's code: "SlowDown"; empty when it gave none
+    std::optional<Time> time{};  // set_clock: the service's
+    std::string region{};        // go_elsewhere: may be empty
+    std::string host{};          // likewise: the host that has the bucket
     bool is_for_this_request_only = false;  // go_elsewhere: until names have spread
-    Error error{};                   // unless none: what the caller is told at last
+    Error error{};                          // unless none: what the caller is told at last
 };
 
 // `region` is the one that the request was signed for. `may_fail_late`: a success whose body says

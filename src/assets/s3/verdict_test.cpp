@@ -9,8 +9,8 @@ net::ClientResponse answer(int status, const std::string& code, const std::strin
     net::ClientResponse response;
     response.status = status;
     if (!code.empty()) {
-        response.body = "<?xml version=\"1.0\"?><Error><Code>" + code + "</Code><Message>why</Message>" +
-                        more + "</Error>";
+        response.body = "<?xml version=\"1.0\"?><Error><Code>" + code +
+                        "</Code><Message>why</Message>" + more + "</Error>";
     }
     return response;
 }
@@ -62,7 +62,7 @@ TEST(S3Verdict, WhatStaysIsNot) {
          }) {
         const auto verdict = judge(answer(status, code), "r");
         EXPECT_EQ(verdict.action, Action::give_up) << status << code;
-        EXPECT_EQ(verdict.error.code, Code::storage_unavailable) << status << code;
+        EXPECT_EQ(verdict.error.code, Code::config_invalid) << status << code;
     }
     EXPECT_EQ(judge(answer(403, "QuotaExceeded"), "r").error.code, Code::storage_full);
 }

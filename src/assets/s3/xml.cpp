@@ -84,12 +84,10 @@ struct Element {
     std::size_t end = 0;
 };
 
-std::optional<Element> next_element(
-    std::string_view xml, std::string_view name, std::size_t from
-) {
+std::optional<Element> next_element(std::string_view xml, std::string_view name, std::size_t from) {
     auto tag = next_tag(xml, from);
-    while (tag && (tag->name != name ||
-                   (tag->kind != Tag::Kind::open && tag->kind != Tag::Kind::empty))) {
+    while (tag &&
+           (tag->name != name || (tag->kind != Tag::Kind::open && tag->kind != Tag::Kind::empty))) {
         tag = next_tag(xml, tag->end);
     }
     if (!tag || tag->kind == Tag::Kind::empty) {
@@ -170,8 +168,8 @@ std::string unescape(std::string_view raw) {
             raw.remove_prefix(end + kClose.size());
             continue;
         }
-        const auto end = raw[0] == '&' ? raw.substr(0, kEntityBytesMax).find(';')
-                                       : std::string_view::npos;
+        const auto end =
+            raw[0] == '&' ? raw.substr(0, kEntityBytesMax).find(';') : std::string_view::npos;
         if (end != std::string_view::npos && append_entity(text, raw.substr(1, end - 1))) {
             raw.remove_prefix(end + 1);
             continue;

@@ -39,8 +39,8 @@ TEST(S3Xml, OfOneNameInAnotherOfItTheOuterCounts) {
 
 TEST(S3Xml, WhatIsNoXmlHasNoElements) {
     for (const std::string_view text :
-         {"", "<", "<a", "<a>", "<a></b>", "</a>", "<!--<a></a>", "<a x='>'", "plain", "<a><a></a>"}
-    ) {
+         {"", "<", "<a", "<a>", "<a></b>", "</a>", "<!--<a></a>", "<a x='>'", "plain", "<a><a></a>"
+         }) {
         EXPECT_FALSE(find_element(text, "a")) << text;
     }
     EXPECT_EQ(find_text("<a>&bogus; &#xD800; &#0; &</a>", "a"), "&bogus; &#xD800; &#0; &");
