@@ -10,8 +10,6 @@
 namespace comfyd::assets::s3 {
 namespace {
 
-constexpr std::uint64_t kCopyBytesMax = 5ULL * 1024 * 1024 * 1024;
-constexpr std::uint64_t kCopyPartBytes = 512ULL * 1024 * 1024;
 constexpr std::size_t kObjectsPerPage = 1'000;
 constexpr Millis kCopyTimeout{600'000};
 
@@ -215,11 +213,11 @@ Task<Result<>> Bucket::change_class(std::string key, StorageClass to) {
 
 Task<Result<>> Bucket::copy_onto_itself(std::string key, std::string to, std::uint64_t size) {
     const std::string source = encode_path("/" + requests_->name().bucket + "/" + key);
-    if (size > kCopyBytesMax) {
+    if (size > options_.copy_bytes_max) {
         UploadPlan plan{.key = std::move(key)};
         plan.headers = object_headers(to);
         plan.size_bytes = size;
-        plan.part_bytes = part_bytes_for(size, kCopyPartBytes);
+        plan.part_bytes = part_bytes_for(size, options_.copy_part_bytes);
         plan.copy_source = source;
         auto done = co_await upload(*requests_, std::move(plan));
         co_return done;

@@ -31,7 +31,11 @@ struct BucketOptions {
     std::string kms_key{};
     // Removing takes all versions. Else what versions there are is the operator's wish.
     bool removes_versions = false;
-    std::uint64_t part_bytes = kPartBytes;  // at least 5 MiB, but in tests
+    // Services take no smaller parts than of 5 MiB, and copy no more than 5 GiB at once; tests say
+    // otherwise.
+    std::uint64_t part_bytes = kPartBytes;
+    std::uint64_t copy_bytes_max = 5ULL * 1024 * 1024 * 1024;
+    std::uint64_t copy_part_bytes = 512ULL * 1024 * 1024;
     int restore_days = 7;
 };
 

@@ -42,16 +42,9 @@ Environment process_environment() {
 
 class CredentialSource::Impl {
 public:
-    Impl(
-        Executor executor,
-        CredentialSettings settings,
-        Environment environment,
-        Clock& clock,
-        Pool& pool
-    )
+    Impl(Executor executor, CredentialSettings settings, Clock& clock, Pool& pool)
         : executor_(executor),
           settings_(std::move(settings)),
-          environment_(std::move(environment)),
           clock_(clock),
           pool_(pool),
           client_(executor, {.idle_per_origin_max = 0, .connect_timeout = std::chrono::seconds(1)}),
@@ -71,14 +64,15 @@ private:
     std::optional<Credentials> from_environment() const;
     Task<Result<std::string>> read(std::string path);
     Task<Result<std::string>> ask(net::ClientRequest request);
-    std::string variable(const std::string& name) const { return environment_(name).value_or(""); }
+    std::string variable(const std::string& name) const {
+        return settings_.environment(name).value_or("");
+    }
     bool is_over(const Credentials& credentials, Millis before) const {
         return credentials.expires_at && *credentials.expires_at - before <= clock_.now();
     }
 
     Executor executor_;
     CredentialSettings settings_;
-    Environment environment_;
     Clock& clock_;
     Pool& pool_;
     net::Client client_;
@@ -186,7 +180,7 @@ Task<CredentialSource::Impl::Found> CredentialSource::Impl::from_file() {
     }
     std::string profile = settings_.profile;
     if (profile.empty()) {
-        profile = environment_("AWS_PROFILE").value_or("default");
+        profile = settings_.environment("AWS_PROFILE").value_or("default");
     }
     co_return read_profile(*text, profile);
 }
@@ -248,8 +242,8 @@ Task<CredentialSource::Impl::Found> CredentialSource::Impl::from_instance() {
     if (lower(variable("AWS_EC2_METADATA_DISABLED")) == "true") {
         co_return std::nullopt;
     }
-    const std::string host =
-        environment_("AWS_EC2_METADATA_SERVICE_ENDPOINT").value_or(std::string(kInstanceHost));
+    const std::string host = settings_.environment("AWS_EC2_METADATA_SERVICE_ENDPOINT")
+                                 .value_or(std::string(kInstanceHost));
     net::ClientRequest token_request{
         .method = "PUT", .url = host + "/latest/api/token", .timeout = kInstanceTimeout
     };
@@ -280,15 +274,9 @@ Task<CredentialSource::Impl::Found> CredentialSource::Impl::from_instance() {
 }
 
 CredentialSource::CredentialSource(
-    Executor executor,
-    CredentialSettings settings,
-    Environment environment,
-    Clock& clock,
-    Pool& pool
+    Executor executor, CredentialSettings settings, Clock& clock, Pool& pool
 )
-    : impl_(
-          std::make_shared<Impl>(executor, std::move(settings), std::move(environment), clock, pool)
-      ) {}
+    : impl_(std::make_shared<Impl>(executor, std::move(settings), clock, pool)) {}
 
 CredentialSource::~CredentialSource() = default;
 

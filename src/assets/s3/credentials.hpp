@@ -24,18 +24,13 @@ Environment process_environment();
 struct CredentialSettings {
     Credentials given{};    // by the configuration; without an access key: not
     std::string profile{};  // of the credentials file, instead of what the environment says
+    Environment environment = process_environment();
 };
 
 class CredentialSource {
 public:
     // `clock` and `pool` outlive it.
-    CredentialSource(
-        Executor executor,
-        CredentialSettings settings,
-        Environment environment,
-        Clock& clock,
-        Pool& pool
-    );
+    CredentialSource(Executor executor, CredentialSettings settings, Clock& clock, Pool& pool);
     ~CredentialSource();
     CredentialSource(const CredentialSource&) = delete;
     CredentialSource& operator=(const CredentialSource&) = delete;

@@ -27,12 +27,6 @@ Payload payload_of(std::string bytes, bool is_tls) {
     return payload;
 }
 
-Millis random_up_to(Millis longest) {
-    std::uint32_t number = 0;
-    random_bytes(&number, sizeof number);
-    return Millis(static_cast<std::int64_t>(number) % (longest.count() + 1));
-}
-
 net::ClientOptions client_options(const RequestOptions& options) {
     return {
         .policy = options.policy,
@@ -88,7 +82,7 @@ Requests::Requests(
       options_(std::move(options)),
       clock_(clock),
       pool_(pool),
-      credentials_(executor, std::move(credentials), process_environment(), clock, pool),
+      credentials_(executor, std::move(credentials), clock, pool),
       client_(executor, client_options(options_)),
       gate_(executor, options_.parallel_max),
       payload_gate_(executor, kPayloadsMax),
@@ -148,7 +142,7 @@ Task<Result<net::ClientResponse>> Requests::send(Call call) {
             co_return fail(std::move(verdict.error));
         }
         if (verdict.action == Action::again || verdict.action == Action::slower) {
-            const bool slept = co_await pause(tries);
+            const bool slept = co_await sleep_for(pause_after(tries, options_.patience));
             if (!slept) {
                 co_return fail(Code::cancelled, "the request to the store was cancelled");
             }
@@ -179,15 +173,6 @@ Task<Result<net::ClientResponse>> Requests::attempt(
         address.scheme + "://" + target.host + target.path + (query.empty() ? "" : "?") + query;
     auto answer = co_await client_.send(std::move(request));
     co_return answer;
-}
-
-// Full jitter: those who were refused together do not come back together.
-Task<bool> Requests::pause(int tries) {
-    Millis longest = options_.patience.first_pause;
-    for (int i = 1; i < tries && longest < options_.patience.longest_pause; ++i) {
-        longest *= 2;
-    }
-    return sleep_for(random_up_to(std::min(longest, options_.patience.longest_pause)));
 }
 
 bool Requests::cure(const Verdict& verdict, const Credentials& credentials, Cures& cures) {

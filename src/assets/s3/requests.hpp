@@ -10,6 +10,7 @@
 
 #include "assets/blob_store.hpp"
 #include "assets/gate.hpp"
+#include "assets/patience.hpp"
 #include "assets/s3/address.hpp"
 #include "assets/s3/credentials.hpp"
 #include "assets/s3/signature.hpp"
@@ -19,12 +20,6 @@
 #include "net/client.hpp"
 
 namespace comfyd::assets::s3 {
-
-struct Patience {
-    int tries_max = 5;
-    Millis first_pause{200};  // the longest that the first one may be; each next one twice that
-    Millis longest_pause{20'000};
-};
 
 struct RequestOptions {
     BucketName name;
@@ -102,7 +97,6 @@ private:
     Task<Result<net::ClientResponse>> attempt(
         const Call& call, const Credentials& credentials, const Address& address
     );
-    Task<bool> pause(int tries);
     // False: nothing is left to try.
     bool cure(const struct Verdict& verdict, const Credentials& credentials, Cures& cures);
     void learn_place(const struct Verdict& verdict, Cures& cures);

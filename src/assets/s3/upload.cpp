@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "assets/blob_key.hpp"
 #include "assets/s3/md5.hpp"
 #include "assets/s3/xml.hpp"
 #include "base/crypto.hpp"
@@ -270,10 +271,13 @@ Task<Result<int>> abort_uploads(Requests& requests, std::string prefix, Time bef
         }
         for (const auto entry : find_elements(answer->body, "Upload", kUploadsPerPage)) {
             const auto begun_at = parse_rfc3339(find_text(entry, "Initiated"));
-            if (!begun_at || *begun_at >= before) {
+            const std::string name = find_text(entry, "Key");
+            const bool is_ours =
+                name.starts_with(prefix) && parse_blob_key(name.substr(prefix.size()));
+            if (!is_ours || !begun_at || *begun_at >= before) {
                 continue;
             }
-            Call abort{.method = "DELETE", .key = find_text(entry, "Key")};
+            Call abort{.method = "DELETE", .key = name};
             abort.query = {{"uploadId", find_text(entry, "UploadId")}};
             auto done = co_await requests.send(std::move(abort));
             if (!done && done.error().code != Code::not_found) {
@@ -281,12 +285,12 @@ Task<Result<int>> abort_uploads(Requests& requests, std::string prefix, Time bef
             }
             ++aborted;
         }
-        const std::string key = find_text(answer->body, "NextKeyMarker");
-        const std::string id = find_text(answer->body, "NextUploadIdMarker");
+        std::string key = find_text(answer->body, "NextKeyMarker");
+        std::string id = find_text(answer->body, "NextUploadIdMarker");
         if (find_text(answer->body, "IsTruncated") != "true" || key.empty()) {
             co_return aborted;
         }
-        marker = {{"key-marker", key}, {"upload-id-marker", id}};
+        marker = {{"key-marker", std::move(key)}, {"upload-id-marker", std::move(id)}};
     }
 }
 

@@ -31,7 +31,7 @@ struct UploadPlan {
 // On the requests' executor, which they outlive. As Requests::send().
 Task<Result<>> upload(Requests& requests, UploadPlan plan);
 
-// Those below `prefix` that were begun before `before`.
+// Those of blobs below `prefix` that were begun before `before`.
 Task<Result<int>> abort_uploads(Requests& requests, std::string prefix, Time before);
 
 }  // namespace comfyd::assets::s3
