@@ -114,7 +114,9 @@ Task<Result<Upload::Step>> Upload::advance() {
     const std::string total = std::to_string(source_.size_bytes);
     std::string range = "bytes */" + total;
     std::string bytes;
-    if (!is_unsure_ && source_.size_bytes > 0) {
+    if (!is_unsure_ && source_.size_bytes == 0) {
+        range.clear();  // nothing has no range
+    } else if (!is_unsure_) {
         const std::uint64_t length =
             std::min(drive_.options_.chunk_bytes, source_.size_bytes - sent_);
         auto read = co_await drive_.pool_.run(guarded([this, length] {
@@ -136,7 +138,9 @@ Task<Result<Upload::Step>> Upload::advance() {
 
 Task<Result<net::ClientResponse>> Upload::put(std::string range, std::string bytes) {
     net::ClientRequest request{.method = "PUT", .url = session_};
-    request.headers.set("Content-Range", std::move(range));
+    if (!range.empty()) {
+        request.headers.set("Content-Range", std::move(range));
+    }
     request.timeout =
         std::chrono::minutes(1) + std::chrono::seconds(bytes.size() / kBytesPerSecondMin);
     request.body = std::move(bytes);
