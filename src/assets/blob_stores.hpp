@@ -21,7 +21,7 @@ inline constexpr std::string_view kLocalStore = "local";
 // One store of the configuration.
 struct StoreSetting {
     std::string name;
-    std::string provider;  // "folder"
+    std::string provider;  // "folder", "s3", "drive"
     // In the provider's own words, with its credentials: never shown.
     std::map<std::string, std::string> options{};
     std::vector<std::string> tenants{};  // who may ask for it; empty: everybody

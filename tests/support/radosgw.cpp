@@ -159,22 +159,27 @@ bool Radosgw::try_start() {
          std::string("--access-key=") + kAccessKey,
          std::string("--secret-key=") + kSecretKey}
     );
-    for (const std::string& scope : {std::string("zonegroup"), std::string("zone")}) {
-        run(
-            {"radosgw-admin",
-             "-c",
-             conf,
-             scope,
-             "placement",
-             "add",
-             "--rgw-" + scope,
-             "default",
-             "--placement-id",
-             "default-placement",
-             "--storage-class",
-             "STANDARD_IA"}
-        );
-    }
+    // A second storage class.
+    const auto add_class = [&](const std::string& scope, std::vector<std::string> more) {
+        std::vector<std::string> command{
+            "radosgw-admin",
+            "-c",
+            conf,
+            scope,
+            "placement",
+            "add",
+            "--rgw-" + scope,
+            "default",
+            "--placement-id",
+            "default-placement",
+            "--storage-class",
+            "STANDARD_IA"
+        };
+        command.insert(command.end(), more.begin(), more.end());
+        run(std::move(command));
+    };
+    add_class("zonegroup", {});
+    add_class("zone", {"--data-pool", "default.rgw.ia.data"});
     gateway_ = std::make_unique<Process>(
         std::vector<std::string>{"radosgw", "-c", conf, "-n", "client.rgw", "-f"}
     );

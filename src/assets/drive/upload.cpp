@@ -83,7 +83,8 @@ Task<Result<>> Upload::begin() {
         {"mimeType", type},
         {"appProperties", json::object{{"comfyd", source_.hash}}}
     };
-    net::ClientRequest request{.method = "POST"};
+    net::ClientRequest request;
+    request.method = "POST";
     request.url = drive_.url_of(
         "/upload/drive/v3/files", "uploadType=resumable&fields=id,size&supportsAllDrives=true"
     );

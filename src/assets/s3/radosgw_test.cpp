@@ -10,6 +10,7 @@
 #include "assets/s3/s3_store.hpp"
 #include "assets/s3/test_support.hpp"
 #include "assets/test_service.hpp"
+#include "base/crypto.hpp"
 #include "net/test_support.hpp"
 #include "support/fault_proxy.hpp"
 
@@ -69,6 +70,15 @@ protected:
             support::read_file(folder_ / "body"),
             support::read_file(folder_ / "headers")
         };
+    }
+    // What a store would not ask for by itself.
+    void ask(Call call) {
+        net::test::Loop loop;
+        Pool pool(1);
+        const auto given = settings();
+        auto requests =
+            Requests::make(loop.executor(), given.requests, given.credentials, clock_, pool);
+        EXPECT_TRUE(loop.run((*requests)->send(std::move(call))));
     }
     Source file_of(const std::string& bytes) {
         Source source = source_of("");
@@ -177,7 +187,11 @@ TEST_F(RadosgwStore, WhatIsRemovedIsGoneAndMayBeRemovedAgain) {
 }
 
 TEST_F(RadosgwStore, OfAVersionedBucketAllVersionsAreRemoved) {
-    service_.s3cmd({"setversioning", "s3://" + bucket_, "enable"});
+    Call call{.method = "PUT", .query = {{"versioning", ""}}};
+    call.payload.bytes =
+        "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    call.payload.hash = to_hex(sha256(call.payload.bytes));
+    ask(std::move(call));
     auto settings = this->settings();
     settings.bucket.removes_versions = true;
     test::Store store(std::move(settings), clock_);
@@ -196,7 +210,7 @@ TEST_F(RadosgwStore, OfAVersionedBucketAllVersionsAreRemoved) {
 TEST_F(RadosgwStore, ListsByPagesWhatIsItsOwn) {
     test::Store store(settings(), clock_);
     std::set<std::string> keys;
-    for (int i = 0; i < 5; ++i) {
+    for (std::size_t i = 0; i < 5; ++i) {
         keys.insert(*store.put(new_key(), source_of(std::string(i, 'x'))));
     }
     service_.s3cmd({"put", folder_.write("other", "x"), "s3://" + bucket_ + "/out/other.txt"});
@@ -240,16 +254,8 @@ TEST_F(RadosgwStore, AnotherClassIsACopyOntoItself) {
 TEST_F(RadosgwStore, SweepsUploadsThatWereNeverEnded) {
     const auto uploads = [this] { return service_.s3cmd({"multipart", "s3://" + bucket_}); };
     const std::string key = new_key();
-    {
-        net::test::Loop loop;
-        Pool pool(1);
-        auto given = settings();
-        auto requests =
-            Requests::make(loop.executor(), given.requests, given.credentials, clock_, pool);
-        for (const std::string& name : {"out/" + key, std::string("out/other")}) {
-            Call call{.method = "POST", .key = name, .query = {{"uploads", ""}}};
-            ASSERT_TRUE(loop.run((*requests)->send(std::move(call))));
-        }
+    for (const std::string& name : {"out/" + key, std::string("out/other")}) {
+        ask({.method = "POST", .key = name, .query = {{"uploads", ""}}});
     }
     test::Store store(settings(), clock_);
     ASSERT_TRUE(store.remove_unfinished(clock_.now() - std::chrono::hours(1)));

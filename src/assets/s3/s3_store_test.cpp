@@ -83,14 +83,13 @@ TEST_F(S3StoreTest, NobodyThere) {
 }
 
 TEST_F(S3StoreTest, GoesByTheServicesTime) {
+    ManualClock wrong(*parse_rfc3339("2013-05-24T00:00:00.000Z"));
     TestService service([](const Asked& asked) {
-        return asked.headers.get("x-amz-date").starts_with("20300101T00")
-                   ? Played{}
-                   : with(
-                         error(403, "RequestTimeTooSkewed"), "Date", "Tue, 01 Jan 2030 00:00:01 GMT"
-                     );
+        return asked.headers.get("x-amz-date").starts_with("2013")
+                   ? error(403, "RequestTimeTooSkewed")
+                   : Played{};
     });
-    test::Store store(settings_for(service.url()), clock_);
+    test::Store store(settings_for(service.url()), wrong);
     EXPECT_TRUE(store.put(new_key(), source_of("abc")));
     EXPECT_TRUE(store.remove(new_key()));
     EXPECT_EQ(service.asked().size(), 3u);  // it was learned once

@@ -62,7 +62,9 @@ Result<S3Settings> read_settings(const std::map<std::string, std::string>& optio
     bucket.kms_key = reader.take("kms_key");
     bucket.classes = default_classes(name);
     const auto override_with = [](std::string& which, std::string value) {
-        which = value.empty() ? std::move(which) : std::move(value);
+        if (!value.empty()) {
+            which = std::move(value);
+        }
     };
     override_with(bucket.classes.standard, reader.take("storage_class"));
     override_with(bucket.classes.archive, reader.take("archive_class"));

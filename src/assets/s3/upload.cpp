@@ -249,8 +249,11 @@ Task<> Upload::abort() {
 
 std::uint64_t part_bytes_for(std::uint64_t size, std::uint64_t part_bytes_min) {
     constexpr std::uint64_t kMiB = 1024 * 1024;
+    if (size <= part_bytes_min * kPartsMax) {
+        return part_bytes_min;
+    }
     const std::uint64_t least = (size + kPartsMax - 1) / kPartsMax;
-    return std::max(part_bytes_min, (least + kMiB - 1) / kMiB * kMiB);
+    return (least + kMiB - 1) / kMiB * kMiB;
 }
 
 Task<Result<>> upload(Requests& requests, UploadPlan plan) {

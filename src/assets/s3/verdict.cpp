@@ -43,6 +43,7 @@ constexpr std::array kTable = {
     Row{"BadDigest", Action::again_once},
     Row{"InvalidDigest", Action::again_once},
     Row{"XAmzContentSHA256Mismatch", Action::again_once},
+    Row{"NoSuchBucket", Action::give_up},
     Row{"NoSuchKey", Action::give_up, Code::not_found},
     Row{"NoSuchVersion", Action::give_up, Code::not_found},
     Row{"NoSuchUpload", Action::give_up, Code::not_found},
