@@ -21,7 +21,10 @@ TEST(BlobKey, NamesFolderContentAndGeneration) {
 
 TEST(BlobKey, IsReadBack) {
     for (const std::uint64_t generation :
-         {std::uint64_t(0), std::uint64_t(1), std::uint64_t(0xFFFF'FFFF'FFFF), make_generation(Time())}) {
+         {std::uint64_t(0),
+          std::uint64_t(1),
+          std::uint64_t(0xFFFF'FFFF'FFFF),
+          make_generation(Time())}) {
         for (const char* folder : {"", "a", "a/b.c"}) {
             const auto name = parse_blob_key(make_blob_key(kHash, generation, folder));
             ASSERT_TRUE(name) << generation << folder;

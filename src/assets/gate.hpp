@@ -1,9 +1,11 @@
 // How many requests a store gets at once: fewer when it says that it is too many, and slowly more
-// again. Belongs to one executor.
+// again. Belongs to one executor, and outlives the passes that it gives.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <utility>
 
 #include "base/task.hpp"
 
@@ -14,20 +16,32 @@ public:
     Gate(Executor executor, std::size_t inside_max)
         : inside_max_(inside_max), limit_(inside_max), changed_(executor) {}
 
-    // False: the calling task was cancelled. Else leave() must follow.
-    Task<bool> enter() {
+    // Whoever holds it is inside.
+    class Pass {
+    public:
+        explicit Pass(Gate& gate) : gate_(&gate) { ++gate.inside_; }
+        Pass(Pass&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)) {}
+        Pass& operator=(Pass&&) = delete;
+        ~Pass() {
+            if (gate_ != nullptr) {
+                --gate_->inside_;
+                gate_->changed_.notify();
+            }
+        }
+
+    private:
+        Gate* gate_;
+    };
+
+    // Nullopt: the calling task was cancelled.
+    Task<std::optional<Pass>> enter() {
         while (inside_ >= limit_) {
             const bool woken = co_await changed_.wait();
             if (!woken) {
-                co_return false;
+                co_return std::nullopt;
             }
         }
-        ++inside_;
-        co_return true;
-    }
-    void leave() {
-        --inside_;
-        changed_.notify();
+        co_return Pass(*this);
     }
 
     void slow_down() {
@@ -41,7 +55,6 @@ public:
             went_well_ = 0;
         }
     }
-    std::size_t limit() const { return limit_; }
 
 private:
     const std::size_t inside_max_;

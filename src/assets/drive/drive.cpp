@@ -66,12 +66,11 @@ Task<Result<net::ClientResponse>> Drive::send_once(net::ClientRequest request, b
         token = std::move(*had);
         request.headers.set("Authorization", "Bearer " + token);
     }
-    const bool entered = co_await gate_.enter();
-    if (!entered) {
+    const auto pass = co_await gate_.enter();
+    if (!pass) {
         co_return fail(Code::cancelled, "the request to Google Drive was cancelled");
     }
     auto answer = co_await client_.send(std::move(request));
-    gate_.leave();
     if (!answer) {
         const Code code = answer.error().code;
         const bool may_pass = code == Code::connection_failed || code == Code::request_timeout ||
@@ -115,13 +114,12 @@ Task<Result<net::ClientResponse>> Drive::send(net::ClientRequest request) {
 
 Task<Result<std::string>> Drive::put(std::string name, Source source) {
     COMFYD_ON(executor_);
-    const bool entered = co_await uploads_.enter();
-    if (!entered) {
+    const auto pass = co_await uploads_.enter();
+    if (!pass) {
         co_return fail(Code::cancelled, "the upload was cancelled");
     }
     Upload upload(*this, std::move(name), std::move(source));
     auto id = co_await upload.run();
-    uploads_.leave();
     if (id && options_.shares) {
         auto shared = co_await share(*id);
         if (!shared) {  // the bytes are safe, and our own links work

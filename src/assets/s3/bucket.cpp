@@ -99,18 +99,16 @@ Task<Result<>> Bucket::put_whole(std::string key, Source source) {
         call.headers.set("Content-Type", source.content_type);
     }
     const std::uint64_t size = source.size_bytes;
-    const bool entered = co_await requests_->payload_gate().enter();
-    if (!entered) {
+    const auto pass = co_await requests_->payload_gate().enter();
+    if (!pass) {
         co_return fail(Code::cancelled, "the upload was cancelled");
     }
     auto payload = co_await requests_->read_payload(std::move(source), 0, size);
     if (!payload) {
-        requests_->payload_gate().leave();
         co_return fail(std::move(payload.error()));
     }
     call.payload = std::move(*payload);
     auto answer = co_await requests_->send(std::move(call));
-    requests_->payload_gate().leave();
     co_return answer ? Result<>() : fail(std::move(answer.error()));
 }
 

@@ -114,30 +114,13 @@ Signer Requests::signer_with(Credentials credentials) const {
 Task<Result<net::ClientResponse>> Requests::send(Call call) {
     COMFYD_ON(executor_);
     Cures cures;
-    int tries = 0;
-    while (true) {
-        const bool entered = co_await gate_.enter();
-        if (!entered) {
-            co_return fail(Code::cancelled, "the request to the store was cancelled");
-        }
-        // Within, so that those who wait for the gate do not sign with what is worn out meanwhile.
-        auto credentials = co_await credentials_.get();
-        if (!credentials) {
-            gate_.leave();
-            co_return fail(std::move(credentials.error()));
-        }
-        const Address address = cures.elsewhere.value_or(address_);
-        const std::string region = region_;
-        auto answer = co_await attempt(call, *credentials, address);
-        gate_.leave();
-        ++tries;
-        Verdict verdict =
-            answer ? judge(*answer, region, call.may_fail_late) : judge(answer.error());
+    for (int tries = 1;; ++tries) {
+        auto tried = co_await try_once(call, cures);
+        Verdict& verdict = tried.verdict;
         if (verdict.action == Action::none) {
-            gate_.went_well();
-            co_return answer;
+            co_return std::move(tried.answer);
         }
-        const bool is_cured = cure(verdict, *credentials, cures);
+        const bool is_cured = cure(verdict, tried.credentials, cures);
         if (!is_cured || tries >= options_.patience.tries_max) {
             co_return fail(std::move(verdict.error));
         }
@@ -148,6 +131,31 @@ Task<Result<net::ClientResponse>> Requests::send(Call call) {
             }
         }
     }
+}
+
+Task<Requests::Tried> Requests::try_once(const Call& call, const Cures& cures) {
+    Tried tried;
+    const auto pass = co_await gate_.enter();
+    if (!pass) {
+        tried.verdict = judge(Error(Code::cancelled, "the request to the store was cancelled"));
+        co_return tried;
+    }
+    // Within, so that those who wait for the gate do not sign with what is worn out meanwhile.
+    auto credentials = co_await credentials_.get();
+    if (!credentials) {
+        tried.verdict = {.action = Action::give_up, .error = std::move(credentials.error())};
+        co_return tried;
+    }
+    tried.credentials = std::move(*credentials);
+    const Address address = cures.elsewhere.value_or(address_);
+    const std::string region = region_;
+    auto answer = co_await attempt(call, tried.credentials, address);
+    tried.verdict = answer ? judge(*answer, region, call.may_fail_late) : judge(answer.error());
+    if (tried.verdict.action == Action::none) {
+        gate_.went_well();
+        tried.answer = std::move(*answer);
+    }
+    co_return tried;
 }
 
 Task<Result<net::ClientResponse>> Requests::attempt(

@@ -14,6 +14,7 @@
 #include "assets/s3/address.hpp"
 #include "assets/s3/credentials.hpp"
 #include "assets/s3/signature.hpp"
+#include "assets/s3/verdict.hpp"
 #include "base/pool.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
@@ -84,6 +85,11 @@ private:
         bool bytes = false;
         std::optional<Address> elsewhere{};
     };
+    struct Tried {
+        Verdict verdict{};
+        Credentials credentials{};
+        net::ClientResponse answer{};  // of a success
+    };
 
     Requests(
         Executor executor,
@@ -94,12 +100,13 @@ private:
         Address address,
         std::optional<Address> public_address
     );
+    Task<Tried> try_once(const Call& call, const Cures& cures);
     Task<Result<net::ClientResponse>> attempt(
         const Call& call, const Credentials& credentials, const Address& address
     );
     // False: nothing is left to try.
-    bool cure(const struct Verdict& verdict, const Credentials& credentials, Cures& cures);
-    void learn_place(const struct Verdict& verdict, Cures& cures);
+    bool cure(const Verdict& verdict, const Credentials& credentials, Cures& cures);
+    void learn_place(const Verdict& verdict, Cures& cures);
     Signer signer_with(Credentials credentials) const;
 
     Executor executor_;

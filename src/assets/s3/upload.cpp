@@ -145,20 +145,18 @@ Task<> Upload::work() {
 }
 
 Task<Result<>> Upload::send_part(std::size_t index) {
-    const bool entered = co_await requests_.payload_gate().enter();
-    if (!entered) {
+    const auto pass = co_await requests_.payload_gate().enter();
+    if (!pass) {
         co_return fail(Code::cancelled, "the upload was cancelled");
     }
     auto payload = co_await requests_.read_payload(plan_.source, first_of(index), length_of(index));
     if (!payload) {
-        requests_.payload_gate().leave();
         co_return fail(std::move(payload.error()));
     }
     parts_[index].md5 = payload->md5;
     Call call{.method = "PUT", .key = plan_.key, .query = part_query(index)};
     call.payload = std::move(*payload);
     auto answer = co_await requests_.send(std::move(call));
-    requests_.payload_gate().leave();
     if (!answer) {
         co_return fail(std::move(answer.error()));
     }
