@@ -135,6 +135,7 @@ Task<Result<std::string>> Bucket::read(std::string key, std::uint64_t first, std
         "Range", "bytes=" + std::to_string(first) + "-" + std::to_string(first + length - 1)
     );
     call.answer_bytes_max = std::max(length, call.answer_bytes_max);
+    call.answer_timeout += time_for(length);
     auto answer = co_await requests_->send(std::move(call));
     if (!answer) {
         const bool is_behind_end = answer.error().code == Code::range_not_satisfiable;

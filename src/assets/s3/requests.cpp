@@ -14,8 +14,6 @@
 namespace comfyd::assets::s3 {
 namespace {
 
-// What a slow line must manage.
-constexpr std::uint64_t kBytesPerSecondMin = 32 * 1024;
 constexpr std::size_t kPayloadsMax = 4;
 
 // Over TLS the connection and MD5 guard the bytes already.
@@ -36,6 +34,11 @@ net::ClientOptions client_options(const RequestOptions& options) {
 }
 
 }  // namespace
+
+Millis time_for(std::uint64_t bytes) {
+    constexpr std::uint64_t kBytesPerSecondMin = 32 * 1024;
+    return std::chrono::seconds(bytes / kBytesPerSecondMin);
+}
 
 Result<std::unique_ptr<Requests>> Requests::make(
     Executor executor,
@@ -169,8 +172,7 @@ Task<Result<net::ClientResponse>> Requests::attempt(
     request.headers = call.headers;
     request.body = call.payload.bytes;
     request.response_bytes_max = call.answer_bytes_max;
-    const std::uint64_t bytes = call.payload.bytes.size() + call.answer_bytes_max;
-    request.timeout = call.answer_timeout + std::chrono::seconds(bytes / kBytesPerSecondMin);
+    request.timeout = call.answer_timeout + time_for(call.payload.bytes.size());
     if (!call.payload.md5.empty()) {
         request.headers.set("Content-MD5", to_base64(call.payload.md5));
     }

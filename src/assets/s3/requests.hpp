@@ -38,6 +38,9 @@ struct Payload {
     std::string hash{};  // empty: of no bytes
 };
 
+// The time that a slow line takes for so many bytes.
+Millis time_for(std::uint64_t bytes);
+
 struct Call {
     std::string method = "GET";
     std::string key{};  // empty: the bucket
@@ -46,7 +49,7 @@ struct Call {
     Payload payload{};
     bool may_fail_late = false;
     std::uint64_t answer_bytes_max = 4 * 1024 * 1024;
-    Millis answer_timeout{60'000};  // beside what its bytes take
+    Millis answer_timeout{30'000};  // beside the time that its own bytes take
 };
 
 class Requests {
