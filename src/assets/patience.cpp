@@ -18,4 +18,9 @@ Millis pause_after(int tries, const Patience& patience) {
     return Millis(static_cast<std::int64_t>(number) % (longest.count() + 1));
 }
 
+Millis time_for(std::uint64_t bytes) {
+    constexpr std::uint64_t kBytesPerSecondMin = 32 * 1024;
+    return std::chrono::seconds(bytes / kBytesPerSecondMin);
+}
+
 }  // namespace comfyd::assets

@@ -155,7 +155,7 @@ Task<Result<std::string>> Drive::read(std::string id, std::uint64_t first, std::
         "Range", "bytes=" + std::to_string(first) + "-" + std::to_string(first + length - 1)
     );
     request.response_bytes_max = std::max(length, kAnswerBytesMax);
-    request.timeout = std::chrono::minutes(5);
+    request.timeout = std::chrono::minutes(1) + time_for(length);
     auto answer = co_await send(std::move(request));
     if (!answer) {
         const bool is_behind_end = answer.error().code == Code::range_not_satisfiable;

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kSessionsMax = 3;
 constexpr int kTriesWithoutProgressMax = 6;
-constexpr std::uint64_t kBytesPerSecondMin = 32 * 1024;
 
 std::string scheme_of(std::string_view url) {
     const auto parsed = net::Url::parse(url);
@@ -142,8 +141,7 @@ Task<Result<net::ClientResponse>> Upload::put(std::string range, std::string byt
     if (!range.empty()) {
         request.headers.set("Content-Range", std::move(range));
     }
-    request.timeout =
-        std::chrono::minutes(1) + std::chrono::seconds(bytes.size() / kBytesPerSecondMin);
+    request.timeout = std::chrono::minutes(1) + time_for(bytes.size());
     request.body = std::move(bytes);
     return drive_.send_once(std::move(request), false);
 }

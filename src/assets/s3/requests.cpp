@@ -35,11 +35,6 @@ net::ClientOptions client_options(const RequestOptions& options) {
 
 }  // namespace
 
-Millis time_for(std::uint64_t bytes) {
-    constexpr std::uint64_t kBytesPerSecondMin = 32 * 1024;
-    return std::chrono::seconds(bytes / kBytesPerSecondMin);
-}
-
 Result<std::unique_ptr<Requests>> Requests::make(
     Executor executor,
     RequestOptions options,

@@ -38,9 +38,6 @@ struct Payload {
     std::string hash{};  // empty: of no bytes
 };
 
-// The time that a slow line takes for so many bytes.
-Millis time_for(std::uint64_t bytes);
-
 struct Call {
     std::string method = "GET";
     std::string key{};  // empty: the bucket
