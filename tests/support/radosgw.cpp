@@ -22,7 +22,7 @@ std::string make_uuid() {
     return text;
 }
 
-// And the next one: the monitor's.
+// And the two behind it.
 std::uint16_t some_port() {
     static std::mt19937 random(std::random_device{}());
     return static_cast<std::uint16_t>(std::uniform_int_distribution<>(16'000, 31'000)(random));
@@ -76,7 +76,9 @@ void Radosgw::write_configuration() const {
             "memstore_device_bytes=2147483648\npaxos_propose_interval=0.02\npaxos_min_wait=0.01\n"
             "osd_class_load_list=*\nosd_class_default_list=*\n"
             "[client.rgw]\nrgw_frontends=beast endpoint=127.0.0.1:" +
-            std::to_string(port_) + "\nrgw_data=" + folder +
+            std::to_string(port_) + " ssl_endpoint=127.0.0.1:" + std::to_string(port_ + 2) +
+            " ssl_certificate=" + certificate_.certificate +
+            " ssl_private_key=" + certificate_.key + "\nrgw_data=" + folder +
             "\nrgw_num_rados_handles=1\nrgw_thread_pool_size=32\nrgw_dns_name=" + kDomain + "\n"
     );
 }
@@ -85,6 +87,7 @@ bool Radosgw::try_start() {
     std::filesystem::remove_all(folder_.path());
     std::filesystem::create_directories(folder_.path() / "mon");
     std::filesystem::create_directories(folder_.path() / "osd");
+    certificate_ = make_certificate(folder_);
     write_configuration();
     const std::string conf = file("conf");
     const std::string keys = file("keys");

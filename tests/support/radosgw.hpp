@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/certificate.hpp"
 #include "support/process.hpp"
 #include "support/temp_dir.hpp"
 
@@ -30,6 +31,9 @@ public:
 
     std::uint16_t port() const { return port_; }
     std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+    // The same over TLS, with a certificate that signs itself.
+    std::string tls_url() const { return "https://127.0.0.1:" + std::to_string(port_ + 2); }
+    std::string ca_file() const { return certificate_.certificate; }
     // A new one, by s3cmd, which is nobody of ours.
     std::string make_bucket();
     // What s3cmd says. Throws std::runtime_error when it fails.
@@ -42,7 +46,8 @@ private:
     void run(std::vector<std::string> command) const;
 
     TempDir folder_;
-    std::uint16_t port_ = 0;
+    Certificate certificate_;
+    std::uint16_t port_ = 0;  // the next is the monitor's, then that with TLS
     int buckets_ = 0;
     std::unique_ptr<Process> monitor_;
     std::unique_ptr<Process> osd_;

@@ -212,6 +212,27 @@ TEST_F(RadosgwStore, TheBucketMayStandBeforeTheHost) {
     EXPECT_EQ(fetched.body, "x");
 }
 
+TEST_F(RadosgwStore, SpeaksTls) {
+    auto settings = this->settings();
+    settings.requests.name.endpoint = service_.tls_url();
+    settings.bucket.part_bytes = 5 * kMiB;
+    const S3Settings untrusting = settings;
+    settings.requests.ca_file = service_.ca_file();
+    test::Store store(std::move(settings), clock_);
+    for (const std::size_t size : {std::size_t(7), std::size_t(11 * kMiB)}) {
+        const std::string key = new_key();
+        const std::string bytes = varied_bytes(size);
+        const auto put = store.put(key, source_of(bytes));
+        ASSERT_TRUE(put) << put.error().message;
+        EXPECT_TRUE(fetched_by_s3cmd(key) == bytes);
+        EXPECT_EQ(store.read(key, size - 3, 9), bytes.substr(size - 3));
+        const Fetched fetched = fetched_by_curl(store.link(key), {"--cacert", service_.ca_file()});
+        EXPECT_TRUE(fetched.body == bytes);
+    }
+    test::Store strict(untrusting, clock_);
+    EXPECT_EQ(strict.put(new_key(), source_of("x")).error().code, Code::storage_unavailable);
+}
+
 TEST_F(RadosgwStore, WhatIsRemovedIsGoneAndMayBeRemovedAgain) {
     test::Store store(settings(), clock_);
     const std::string key = new_key();

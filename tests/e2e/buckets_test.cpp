@@ -17,16 +17,16 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-class StoresE2e : public testing::Test {
+class BucketsE2e : public testing::Test {
 protected:
-    StoresE2e() {
+    BucketsE2e() {
         thread_.start();
         DoubleOptions worker;
         worker.output_bytes = 60'000;  // a file, not kept with its record
         gpu_ = std::make_unique<ComfyDouble>(thread_.context(), worker);
         gpu_->start();
     }
-    ~StoresE2e() override {
+    ~BucketsE2e() override {
         comfyd_.reset();
         gpu_.reset();
         thread_.stop();
@@ -84,7 +84,7 @@ protected:
     std::unique_ptr<Comfyd> comfyd_;
 };
 
-TEST_F(StoresE2e, OutputsLandInTheBucketAlsoAfterAnOutageAndLinksLeadThere) {
+TEST_F(BucketsE2e, OutputsLandInTheBucketAlsoAfterAnOutageAndLinksLeadThere) {
     FaultProxy proxy(service_.port());
     const std::string bucket = service_.make_bucket();
     start(
@@ -126,7 +126,7 @@ TEST_F(StoresE2e, OutputsLandInTheBucketAlsoAfterAnOutageAndLinksLeadThere) {
     EXPECT_THAT(comfyd_->log(), Not(HasSubstr("X-Amz-Signature")));
 }
 
-TEST_F(StoresE2e, TenantsHaveTheirOwn) {
+TEST_F(BucketsE2e, TenantsHaveTheirOwn) {
     const std::string red = service_.make_bucket();
     const std::string blue = service_.make_bucket();
     const std::string key = "a long enough key of tenant ";
