@@ -1,5 +1,6 @@
 #include "assets/blob_key.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "assets/blake3.hpp"
@@ -49,14 +50,14 @@ std::uint64_t make_generation(Time now) {
 std::string make_blob_key(
     std::string_view hash, std::uint64_t generation, std::string_view folder
 ) {
-    const std::string_view digits = hash.substr(kHashPrefix.size());
+    const std::string_view digits = hash.substr(std::min(hash.size(), kHashPrefix.size()));
     std::string key(folder);
     if (!key.empty()) {
         key += '/';
     }
     key += digits.substr(0, kFolderDigits);
     key += '/';
-    key += digits.substr(kFolderDigits);
+    key += digits.substr(std::min(digits.size(), kFolderDigits));
     if (generation != 0) {
         key += '.' + to_digits(generation);
     }
@@ -65,7 +66,8 @@ std::string make_blob_key(
 
 std::optional<BlobName> parse_blob_key(std::string_view key) {
     BlobName name;
-    if (const auto dot = key.rfind('.'); dot != std::string_view::npos) {
+    const auto slash = key.rfind('/');
+    if (const auto dot = key.rfind('.'); dot != std::string_view::npos && dot > slash) {
         const auto generation = to_generation(key.substr(dot + 1));
         if (!generation) {
             return std::nullopt;
@@ -78,6 +80,7 @@ std::optional<BlobName> parse_blob_key(std::string_view key) {
         return std::nullopt;
     }
     const std::string_view last = key.substr(key.size() - length);
+    name.folder = key.substr(0, key.size() > length ? key.size() - length - 1 : 0);
     name.hash = kHashPrefix;
     name.hash += last.substr(0, kFolderDigits);
     name.hash += last.substr(kFolderDigits + 1);

@@ -25,6 +25,7 @@ std::string make_blob_key(
 struct BlobName {
     std::string hash;
     std::uint64_t generation = 0;
+    std::string folder{};
 };
 // What such a key, also one behind a folder, is the key of; nullopt: it is none.
 std::optional<BlobName> parse_blob_key(std::string_view key);

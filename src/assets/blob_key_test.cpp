@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <vector>
 
 #include "assets/blake3.hpp"
 
@@ -21,15 +22,13 @@ TEST(BlobKey, NamesFolderContentAndGeneration) {
 
 TEST(BlobKey, IsReadBack) {
     for (const std::uint64_t generation :
-         {std::uint64_t(0),
-          std::uint64_t(1),
-          std::uint64_t(0xFFFF'FFFF'FFFF),
-          make_generation(Time())}) {
+         std::vector<std::uint64_t>{0, 1, 0xFFFF'FFFF'FFFF, make_generation(Time())}) {
         for (const char* folder : {"", "a", "a/b.c"}) {
             const auto name = parse_blob_key(make_blob_key(kHash, generation, folder));
             ASSERT_TRUE(name) << generation << folder;
             EXPECT_EQ(name->hash, kHash);
             EXPECT_EQ(name->generation, generation);
+            EXPECT_EQ(name->folder, folder);
         }
     }
 }

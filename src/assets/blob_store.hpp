@@ -24,6 +24,7 @@ namespace comfyd::assets {
 // How soon bytes must be at hand, and how dear keeping them may be. A store that has no such
 // classes takes them all for the first.
 enum class StorageClass { standard, archive, glacier };
+std::string_view to_string(StorageClass storage_class);
 
 // Bytes that go into a store.
 struct Source {

@@ -51,6 +51,57 @@ Result<std::unique_ptr<BlobStore>> make_drive_store(
 
 }  // namespace
 
+std::string_view store_name(std::string_view store) {
+    return store.substr(0, store.find('/'));
+}
+
+std::string_view store_folder(std::string_view store) {
+    const auto slash = store.find('/');
+    return slash == std::string_view::npos ? std::string_view() : store.substr(slash + 1);
+}
+
+void BlobStores::add(std::string name, std::unique_ptr<BlobStore> store) {
+    stores_.insert_or_assign(std::move(name), std::move(store));
+}
+
+void BlobStores::add_all(BlobStores others) {
+    stores_.merge(others.stores_);
+}
+
+Result<> BlobStores::open() {
+    for (const auto& [name, store] : stores_) {
+        if (auto opened = store->open(); !opened) {
+            opened.error().message = "store '" + name + "': " + opened.error().message;
+            return opened;
+        }
+    }
+    return {};
+}
+
+BlobStore* BlobStores::find(std::string_view store) const {
+    const auto found = stores_.find(store_name(store));
+    return found == stores_.end() ? nullptr : found->second.get();
+}
+
+Result<BlobStore*> BlobStores::get(std::string_view store) const {
+    if (BlobStore* found = find(store)) {
+        return found;
+    }
+    return fail(
+        Code::config_invalid,
+        "there is no store '" + std::string(store_name(store)) +
+            "' any more, and contents lie in it: name it in 'stores' again"
+    );
+}
+
+std::vector<std::string> BlobStores::names() const {
+    std::vector<std::string> all;
+    for (const auto& [name, store] : stores_) {
+        all.push_back(name);
+    }
+    return all;
+}
+
 Result<std::unique_ptr<BlobStore>> make_blob_store(
     const StoreSetting& setting, Clock& clock, Pool& pool
 ) {

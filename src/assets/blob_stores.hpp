@@ -27,6 +27,30 @@ struct StoreSetting {
     std::vector<std::string> tenants{};  // who may ask for it; empty: everybody
 };
 
+// The store of a record's `store`: "main" of "main/renders", and the folder behind it.
+std::string_view store_name(std::string_view store);
+std::string_view store_folder(std::string_view store);
+
+class BlobStores {
+public:
+    // Replaces one of the same name.
+    void add(std::string name, std::unique_ptr<BlobStore> store);
+    // Those that are there already are left alone.
+    void add_all(BlobStores others);
+    // Blocks.
+    Result<> open();
+
+    BlobStore& local() const { return *stores_.find(kLocalStore)->second; }
+    // By a record's `store`; nullptr: the configuration names it no longer.
+    BlobStore* find(std::string_view store) const;
+    // The same, or Code::config_invalid.
+    Result<BlobStore*> get(std::string_view store) const;
+    std::vector<std::string> names() const;
+
+private:
+    std::map<std::string, std::unique_ptr<BlobStore>, std::less<>> stores_;
+};
+
 // The store that the setting describes. Code::config_invalid names what is wrong. `clock` and
 // `pool` outlive it.
 Result<std::unique_ptr<BlobStore>> make_blob_store(

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/application.hpp"
+#include "app/commands/assets_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
@@ -161,6 +162,14 @@ int print_config(const ServeFlags& flags) {
     return kExitOk;
 }
 
+int copy_assets(const AssetsCopyFlags& flags, const ServeFlags& settings) {
+    auto config = settings.load();
+    if (!config) {
+        return complain(config.error());
+    }
+    return run_assets_copy(flags, *config);
+}
+
 // What to say when the first word is no command; empty: it is one, or there is none.
 std::string unknown_command(const CLI::App& program, int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
@@ -289,6 +298,20 @@ int run_command_line(int argc, char** argv) {
         program.add_subcommand("cluster", "Show which nodes are one service, and who leads");
     add_cluster_flags(*cluster_command, cluster_flags);
 
+    CLI::App* assets_command = program.add_subcommand("assets", "Look after outputs and uploads");
+    assets_command->require_subcommand(1);
+    AssetsCopyFlags assets_copy_flags;
+    ServeFlags assets_copy_config;
+    CLI::App* assets_copy_command =
+        assets_command->add_subcommand("copy", "Move what lies in one store into another");
+    add_assets_copy_flags(*assets_copy_command, assets_copy_flags);
+    assets_copy_config.add_to(*assets_copy_command);
+    AssetsRetentionFlags assets_retention_flags;
+    CLI::App* assets_retention_command = assets_command->add_subcommand(
+        "retention", "List what a server will remove, or move to cheaper storage"
+    );
+    add_assets_retention_flags(*assets_retention_command, assets_retention_flags);
+
     LedgerCopyFlags ledger_copy_flags;
     CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
     ledger_command->require_subcommand(1);
@@ -335,6 +358,12 @@ int run_command_line(int argc, char** argv) {
     }
     if (validate_command->parsed()) {
         return run_validate(validate_flags);
+    }
+    if (assets_copy_command->parsed()) {
+        return copy_assets(assets_copy_flags, assets_copy_config);
+    }
+    if (assets_retention_command->parsed()) {
+        return run_assets_retention(assets_retention_flags);
     }
     if (ledger_copy_command->parsed()) {
         return run_ledger_copy(ledger_copy_flags);

@@ -315,6 +315,7 @@ const std::vector<Setting>& settings() {
     static const std::vector<Setting> table = [] {
         std::vector<Setting> rows = serving_settings();
         std::ranges::move(running_settings(), std::back_inserter(rows));
+        std::ranges::move(result_settings(), std::back_inserter(rows));
         std::ranges::move(cluster_settings(), std::back_inserter(rows));
         return rows;
     }();
@@ -398,7 +399,7 @@ Result<> set_list(Config& config, std::string_view key, const std::string& value
                 return added;
             }
         }
-    } else if (key == "tenants" || key == "models") {
+    } else if (key == "tenants" || key == "models" || key == "stores") {
         return invalid("'" + std::string(key) + "' can be set in the configuration file alone");
     } else {
         config.cors_origins = split_commas(value);

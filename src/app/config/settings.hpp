@@ -25,8 +25,8 @@ struct Setting {
 const std::vector<Setting>& settings();
 
 // The settings that are lists; each has its own YAML form.
-inline constexpr std::array<std::string_view, 5> kLists{
-    "workers", "tenants", "models", "auth.keys", "cors.origins"
+inline constexpr std::array<std::string_view, 6> kLists{
+    "workers", "tenants", "models", "stores", "auth.keys", "cors.origins"
 };
 
 // "6.9GB", "512 MiB" or plain bytes. nullopt: no size above 0.

@@ -20,14 +20,12 @@ public:
         Writer& writer,
         const JobSecrets& secrets,
         PurgeCursor& cursor,
-        LooseBlobs& loose,
         jobs::Term term
     )
         : whole_(whole),
           writer_(writer),
           secrets_(secrets),
           cursor_(cursor),
-          loose_(loose),
           term_(std::move(term)) {}
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override {
@@ -40,13 +38,9 @@ public:
         return writer_.write(CommitChange(std::move(change)), term_);
     }
     Task<Result<jobs::Purged>> purge(Time before, int limit) override {
-        return writer_.write(
-            PurgeJobs(before, limit, cursor_, loose_), term_, Writer::Urgency::behind
-        );
+        return writer_.write(PurgeJobs(before, limit, cursor_), term_, Writer::Urgency::behind);
     }
-    Task<Result<>> discard(JobId id) override {
-        return writer_.write(DiscardJob(id, loose_), term_);
-    }
+    Task<Result<>> discard(JobId id) override { return writer_.write(DiscardJob(id), term_); }
 
     Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override {
         return whole_.find_key(std::move(tenant), std::move(key));
@@ -84,7 +78,6 @@ private:
     Writer& writer_;
     const JobSecrets& secrets_;
     PurgeCursor& cursor_;
-    LooseBlobs& loose_;
     const jobs::Term term_;
 };
 

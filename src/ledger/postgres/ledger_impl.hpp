@@ -16,7 +16,6 @@
 
 #include "base/hop.hpp"
 #include "base/mutex.hpp"
-#include "ledger/loose_blobs.hpp"
 #include "ledger/postgres/job_secrets.hpp"
 #include "ledger/postgres/partitions.hpp"
 #include "ledger/postgres/purge.hpp"
@@ -138,7 +137,6 @@ public:
     Clock& clock;
     const JobSecrets secrets;
     PurgeCursor purge_cursor;  // used by the writer
-    LooseBlobs loose;
     Writer writer;
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/or_null.hpp"
 #include "api/sse.hpp"
 #include "api/submission.hpp"
@@ -113,7 +114,7 @@ std::vector<jobs::State> states_of(std::string_view status) {
 
 json::object encode_output(const jobs::Output& output, const JobId& job, const Scope& scope) {
     const Download download = download_link(output.asset, scope.request, scope.services);
-    return {
+    json::object body{
         {"node_id", output.node_id},
         {"name", output.name},
         {"type", output.type.empty() ? std::string("file") : output.type},
@@ -125,6 +126,8 @@ json::object encode_output(const jobs::Output& output, const JobId& job, const S
         {"url_expires_at", to_rfc3339(download.expires_at)},
         {"job_id", job.to_string()},
     };
+    add_keeping(body, output, scope.services.clock.now());
+    return body;
 }
 
 json::object encode_failure(const jobs::Failure& failure) {
@@ -202,6 +205,9 @@ json::object encode_asset(const assets::Asset& asset, const Scope& scope) {
         {"url_expires_at", to_rfc3339(download.expires_at)},
         {"expires_at", time_or_null(asset.expires_at)},
         {"job_id", asset.job ? json::value(asset.job->to_string()) : json::value(nullptr)},
+        {"retention",
+         asset.retention ? json::value(to_string(*asset.retention)) : json::value(nullptr)},
+        {"store", asset.store},
     };
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/or_null.hpp"
 
 namespace comfyd::api::execution {
@@ -72,9 +73,9 @@ Links links_at(const Services& services, const jobs::Job& job, Time at) {
         base.empty() && kept != nullptr && kept->is_string()) {
         base = kept->get_string();
     }
-    while (base.ends_with('/')) {
-        base.pop_back();
-    }
+    base = without_last_slash(
+        services.options.cdn_url.empty() ? std::move(base) : services.options.cdn_url
+    );
     return [&services, base = std::move(base), at](const AssetId& id) {
         auto link = services.links.sign(id, at);
         return Download{base + link.target, link.expires_at};
@@ -118,7 +119,7 @@ std::vector<State> states_with(
 
 json::object encode_output(const jobs::Output& output, const Links& links) {
     const Download link = links(output.asset);
-    return {
+    json::object body{
         {"node_id", output.node_id},
         {"name", output.name},
         {"type", output.type},
@@ -129,6 +130,8 @@ json::object encode_output(const jobs::Output& output, const Links& links) {
         {"url", link.url},
         {"url_expires_at", to_rfc3339(link.expires_at)},
     };
+    add_keeping(body, output, std::nullopt);
+    return body;
 }
 
 json::object encode_result(const std::vector<jobs::Output>& produced, const Links& links) {
