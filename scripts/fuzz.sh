@@ -39,6 +39,7 @@ at_once letter "$PWD/tests/data/letters"
 at_once multipart
 at_once binder "$PWD/tests/data/parameters"
 at_once headers "$PWD/tests/data/pictures"
+at_once s3 "$PWD/tests/data/s3-answers"
 failed=0
 for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 exit $failed

@@ -271,6 +271,12 @@ private:
         if (!spec_.warnings.empty()) {
             spec_.dialect_data["warnings"] = spec_.warnings;
         }
+        if (!spec_.dialect_data.contains("keep")) {
+            const auto usual = decide_keeping(desk_.rules.keeping, spec_.tenant, {});
+            if (usual && *usual != jobs::Keeping{}) {
+                spec_.dialect_data["keep"] = usual->to_json();
+            }
+        }
         if (submission_.time_to_live) {
             spec_.deadline = desk_.clock.now() + *submission_.time_to_live;
         }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "admission/file_names.hpp"
+#include "admission/keeping.hpp"
 #include "assets/intake.hpp"
 #include "assets/store.hpp"
 #include "base/pool.hpp"
@@ -35,6 +36,7 @@ struct Rules {
     std::set<std::string> reuse_tenants{};  // whose jobs may reuse outputs unless they say no
     std::vector<std::string> reuse_never_nodes{};  // as in workflow::ReuseOptions
     std::string reuse_generation{};                // likewise
+    KeepingRules keeping{};                        // of outputs
 
     const workflow::SecurityPolicy& security_of(const std::string& tenant) const {
         const auto own = tenant_security.find(tenant);

@@ -257,6 +257,9 @@ Result<> decode_common(
     if (auto done = decode_output_config(body, spec); !done) {
         return done;
     }
+    if (auto done = decode_keeping(call, services, body, spec); !done) {
+        return done;
+    }
     if (auto done = decode_webhook(call, services, body, spec); !done) {
         return done;
     }

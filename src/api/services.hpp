@@ -23,6 +23,8 @@ struct WebhookServices;
 
 struct ApiOptions {
     std::string public_url;  // prefix of absolute links; empty: made from the request's Host header
+    std::string cdn_url{};   // of those to the bytes of assets; empty: like the others
+    assets::RetentionRules retention{};
     std::uint64_t json_body_bytes_max = 32 * 1024 * 1024;
     std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
     bool allow_private_webhooks = false;

@@ -83,13 +83,16 @@ Task<Result<jobs::Submitted>> submit_admitted(
     co_return submitted;
 }
 
+std::string without_last_slash(std::string url) {
+    while (url.ends_with('/')) {
+        url.pop_back();
+    }
+    return url;
+}
+
 std::string base_url(const net::Request& request, const ApiOptions& options) {
     if (!options.public_url.empty()) {
-        std::string url = options.public_url;
-        while (url.ends_with('/')) {
-            url.pop_back();
-        }
-        return url;
+        return without_last_slash(options.public_url);
     }
     const std::string_view host = request.headers.get("Host");
     return request.scheme + "://" + (is_plain_host(host) ? std::string(host) : "localhost");
@@ -97,7 +100,9 @@ std::string base_url(const net::Request& request, const ApiOptions& options) {
 
 Download download_link(const AssetId& id, const net::Request& request, const Services& services) {
     auto link = services.links.sign(id, services.clock.now());
-    return {base_url(request, services.options) + link.target, link.expires_at};
+    const std::string& cdn = services.options.cdn_url;
+    std::string base = cdn.empty() ? base_url(request, services.options) : without_last_slash(cdn);
+    return {std::move(base) + link.target, link.expires_at};
 }
 
 }  // namespace comfyd::api

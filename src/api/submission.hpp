@@ -35,7 +35,7 @@ Task<Result<jobs::Submitted>> submit_admitted(
 );
 
 // The members that several dialects share, typed and bounded: priority, class, fairness_key,
-// timeout (seconds), deadline (RFC 3339), max_attempts, metadata, reuse, output_config,
+// timeout (seconds), deadline (RFC 3339), max_attempts, metadata, reuse, retention, output_config,
 // callback_url / webhook_url / webhook_config / header X-Webhook-URL, header Idempotency-Key.
 Result<> decode_common(
     const Call& call, const Services& services, const json::object& body, jobs::Spec& spec
@@ -60,8 +60,16 @@ Result<> decode_output_config(const json::object& from, jobs::Spec& spec);
 // The member "reuse". Part of decode_common(). Code::invalid_argument.
 Result<> decode_reuse(const json::object& from, jobs::Spec& spec);
 
+// Where outputs are to be kept, and how long: the members "output_config" (storage, retention) and
+// "retention". Part of decode_common(). Code::invalid_argument.
+Result<> decode_keeping(
+    const Call& call, const Services& services, const json::object& from, jobs::Spec& spec
+);
+
 // Header Idempotency-Key; empty: none. Code::invalid_argument.
 Result<std::string> decode_idempotency_key(const Call& call);
+
+std::string without_last_slash(std::string url);
 
 // "http://host:port" for absolute links.
 std::string base_url(const net::Request& request, const ApiOptions& options);

@@ -331,11 +331,10 @@ TestApi::TestApi(Arrangement setup)
       service(core_.executor(), clock, ledger, hub_, setup.jobs),
       store_(
           assets::StoreOptions{.directory = directory_},
-          setup.make_blobs ? setup.make_blobs()
-                           : assets::make_blob_store({directory_}, clock, pool_),
           records,
           clock,
-          pool_
+          pool_,
+          setup.make_stores ? setup.make_stores() : assets::BlobStores()
       ),
       services{
           {service,

@@ -106,8 +106,8 @@ private:
 
 struct Arrangement {
     std::vector<auth::ApiKey> keys;
-    std::shared_ptr<const auth::Authenticator> authenticator;        // empty: over the keys
-    std::function<std::unique_ptr<assets::BlobStore>()> make_blobs;  // empty: a folder
+    std::shared_ptr<const auth::Authenticator> authenticator;  // empty: over the keys
+    std::function<assets::BlobStores()> make_stores;           // beside a folder
     ApiOptions options;
     admission::Rules admission;
     Router::Rules rules;

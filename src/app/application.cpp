@@ -30,6 +30,7 @@
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
 #include "app/stall_log.hpp"
+#include "app/uploads.hpp"
 #include "app/worksite.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
@@ -140,6 +141,7 @@ public:
         jobs_stopped.get();
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
+        wait_for(retention_executor(), uploads_->stop());
         wait_for(notifier_executor(), notifier_->stop());
         wait_for(notifier_executor(), endpoints_->stop());
         wait_for(board_thread_.executor(), board_->stop());
@@ -163,7 +165,13 @@ private:
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
-        assets_ = std::make_unique<assets::Store>(store_options(config_), *ledger_, clock_, pool_);
+        auto stores = make_stores(config_, clock_, pool_);
+        if (!stores) {
+            return fail(std::move(stores.error()));
+        }
+        assets_ = std::make_unique<assets::Store>(
+            store_options(config_), *ledger_, clock_, pool_, std::move(*stores)
+        );
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
@@ -171,7 +179,10 @@ private:
         if (!key) {
             return fail(std::move(key.error()));
         }
-        links_ = std::make_unique<assets::LinkSigner>(std::move(*key));
+        using Hours = std::chrono::duration<double, std::ratio<3'600>>;
+        links_ = std::make_unique<assets::LinkSigner>(
+            std::move(*key), std::chrono::round<Millis>(Hours(config_.results_link_hours))
+        );
         return {};
     }
 
@@ -228,6 +239,12 @@ private:
         retention_ = std::make_unique<Retention>(
             retention_executor(), clock_, pool_, *ledger_, *assets_, std::move(retention)
         );
+        Uploads::Options uploads;
+        uploads.has_stores = !config_.stores.empty();
+        if (const ClusterNode* node = site_->node()) {
+            uploads.is_ours = [node] { return node->keeps_house(); };
+        }
+        uploads_ = std::make_unique<Uploads>(retention_executor(), *assets_, std::move(uploads));
         learned_ = std::make_unique<Learned>(
             core_.executor(), pool_, *ledger_, service_->predictor(), site_->node_costs()
         );
@@ -320,7 +337,10 @@ private:
             notifier_->start();
             notifier_->wake();
         });
-        boost::asio::post(retention_executor(), [this] { retention_->start(); });
+        boost::asio::post(retention_executor(), [this] {
+            retention_->start();
+            uploads_->start();
+        });
         co_return Result<>();
     }
 
@@ -383,6 +403,7 @@ private:
     std::unique_ptr<Worksite> site_;  // before the service, which has its hub
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;
+    std::unique_ptr<Uploads> uploads_;
     std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::EndpointBook> endpoints_;
     std::unique_ptr<notify::Notifier> notifier_;

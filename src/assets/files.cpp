@@ -1,8 +1,10 @@
 #include "assets/files.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <system_error>
@@ -41,6 +43,33 @@ Result<> make_folder(const std::filesystem::path& folder) {
         return fail(storage_error("make the folder", folder, errno));
     }
     return {};
+}
+
+Result<std::string> read_part(
+    const std::filesystem::path& path, std::uint64_t first, std::uint64_t length
+) {
+    const FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    struct stat status{};
+    if (!file.is_open() || fstat(file.get(), &status) != 0) {
+        return errno == ENOENT ? fail(Code::not_found, "there is no such file")
+                               : fail(storage_error("read", path, errno));
+    }
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    std::string bytes(first < size ? std::min(length, size - first) : 0, '\0');
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t count = ::pread(
+            file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(first + done)
+        );
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            return fail(storage_error("read", path, count < 0 ? errno : EIO));
+        }
+        done += static_cast<std::size_t>(count);
+    }
+    return bytes;
 }
 
 }  // namespace comfyd::assets

@@ -1,8 +1,10 @@
 // What the files of the store share.
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -32,6 +34,11 @@ private:
 Error storage_error(std::string_view doing, const std::filesystem::path& path, int error_number);
 
 timespec to_timespec(Time time);
+
+// `length` bytes of a file from `first` on, fewer at its end. Blocks. Code::not_found.
+Result<std::string> read_part(
+    const std::filesystem::path& path, std::uint64_t first, std::uint64_t length
+);
 
 // It may be there already.
 Result<> make_folder(const std::filesystem::path& folder);

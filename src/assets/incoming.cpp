@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "assets/content_type.hpp"
+#include "assets/crc32.hpp"
 #include "base/id.hpp"
 
 namespace comfyd::assets {
@@ -28,7 +29,7 @@ Incoming::Incoming(
 
 Incoming::~Incoming() {
     *buffered_ -= buffer_.size();
-    if (file_.is_open() && !moved_) {
+    if (file_.is_open() && !given_away_) {
         ::unlink(path_.c_str());
     }
 }
@@ -88,6 +89,7 @@ Result<> Incoming::spill() {
 
 Result<> Incoming::write(std::string_view piece) {
     hasher_.update(piece);
+    crc32_ = update_crc32(crc32_, piece);
     while (!piece.empty()) {
         const ssize_t written = ::write(file_.get(), piece.data(), piece.size());
         if (written < 0 && errno == EINTR) {
@@ -102,10 +104,14 @@ Result<> Incoming::write(std::string_view piece) {
     return {};
 }
 
-std::string Incoming::hash() {
+std::string Incoming::hash() const {
     Blake3 hasher = hasher_;
     hasher.update(buffer_);
     return "blake3:" + hasher.hex();
+}
+
+std::uint32_t Incoming::crc32() const {
+    return update_crc32(crc32_, buffer_);
 }
 
 std::shared_ptr<const std::string> Incoming::take() {
@@ -128,14 +134,6 @@ Result<> Incoming::sync(Time modified_at) {
     if (futimens(file_.get(), times) != 0 || fsync(file_.get()) != 0) {
         return fail(storage_error("write", path_, errno));
     }
-    return {};
-}
-
-Result<> Incoming::move_to(const fs::path& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) {
-        return fail(storage_error("write", target, errno));
-    }
-    moved_ = true;
     return {};
 }
 

@@ -37,7 +37,8 @@ public:
     bool may_buffer(std::size_t bytes) const;
     std::uint64_t size() const { return size_; }
     // All of the content, also what is in memory still.
-    std::string hash();
+    std::string hash() const;
+    std::uint32_t crc32() const;
     bool is_in_memory() const { return !file_.is_open() && !failure_; }
     // All of the content, which is then gone from here. It counts among what is in memory until it
     // is given up, so that the outputs of any number of jobs that end are bounded too. REQUIRES:
@@ -53,8 +54,8 @@ public:
     Result<> sync(Time modified_at);
     // Of the file. REQUIRES: sync().
     const std::filesystem::path& path() const { return path_; }
-    // The file gets this name, on the same file system, and is no longer ours. REQUIRES: sync().
-    Result<> move_to(const std::filesystem::path& target);
+    // Somebody has moved the file.
+    void give_away() { given_away_ = true; }
 
 private:
     Result<> count(std::string_view piece);
@@ -68,10 +69,11 @@ private:
     std::filesystem::path path_;
     std::uint64_t bytes_max_;
     Blake3 hasher_;
+    std::uint32_t crc32_ = 0;  // of what is in the file
     std::uint64_t size_ = 0;
     std::string head_;
     std::optional<Error> failure_;
-    bool moved_ = false;
+    bool given_away_ = false;
 };
 
 // Any thread.

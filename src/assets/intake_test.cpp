@@ -94,6 +94,7 @@ TEST_F(IntakeTest, EqualBytesAreStoredOnceWhereverTheyComeFrom) {
     }
     EXPECT_EQ(taken[0]->id, taken[3]->id);
     EXPECT_EQ(server_.asked("/a.png"), 1);
+    ASSERT_TRUE(test::wait_for(store_.sweep())) << "of those that were stored at the same moment";
     EXPECT_EQ(file_count("blobs"), 1U);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "assets/blob_key.hpp"
 #include "assets/content_type.hpp"
 #include "assets/guarded.hpp"
 #include "assets/store_impl.hpp"
@@ -62,29 +63,51 @@ AssetId id_for(const NewAsset& asset, Time now) {
 
 }  // namespace
 
-Task<Result<Blob>> Store::Impl::put(Incoming& incoming, std::string expected_hash) {
-    if (!expected_hash.empty()) {
-        auto work = guarded([&incoming]() -> Result<std::string> { return incoming.hash(); });
-        auto actual = co_await pool_.run(std::move(work));
-        if (!actual) {
-            co_return fail(std::move(actual.error()));
+// The hash is asked for first: most of what is sent again is known, and then nothing is written.
+Task<Result<Store::Impl::Bytes>> Store::Impl::put(Incoming& incoming, std::string expected_hash) {
+    auto work = guarded([&incoming]() -> Result<Bytes> {
+        if (incoming.failure()) {
+            return fail(*incoming.failure());
         }
-        if (expected_hash != *actual) {
-            co_return fail(
-                Code::hash_mismatch,
-                "the bytes have the hash " + *actual + ", not the expected " + expected_hash,
-                {{"expected", expected_hash}, {"actual", *actual}}
-            );
-        }
+        return Bytes{incoming.hash(), incoming.size(), incoming.crc32()};
+    });
+    auto bytes = co_await pool_.run(std::move(work));
+    if (!bytes) {
+        co_return fail(std::move(bytes.error()));
     }
-    auto blob = co_await blobs_->put(incoming);
-    co_return blob;
+    if (!expected_hash.empty() && expected_hash != bytes->hash) {
+        co_return fail(
+            Code::hash_mismatch,
+            "the bytes have the hash " + bytes->hash + ", not the expected " + expected_hash,
+            {{"expected", expected_hash}, {"actual", bytes->hash}}
+        );
+    }
+    auto held = co_await hold(bytes->hash, std::string(kLocalStore));
+    if (!held || *held) {
+        co_return held ? std::move(bytes) : fail(std::move(held.error()));
+    }
+    const Time now = clock_.now();
+    auto synced = co_await pool_.run(guarded([&incoming, now] { return incoming.sync(now); }));
+    if (!synced) {
+        co_return fail(std::move(synced.error()));
+    }
+    bytes->generation = make_generation(now);
+    Source source{incoming.path(), bytes->size_bytes, bytes->hash};
+    source.may_move = true;
+    auto put = co_await stores_.local().put(
+        make_blob_key(bytes->hash, bytes->generation), std::move(source)
+    );
+    if (!put) {
+        co_return fail(std::move(put.error()));
+    }
+    incoming.give_away();
+    co_return bytes;
 }
 
 // Nothing is written here: the commit that ends the job writes the bytes too.
 Task<Result<Store::Added>> Store::Impl::keep(Incoming& incoming, NewAsset asset) {
-    Blob blob{.hash = incoming.hash(), .size_bytes = incoming.size(), .is_new = true};
-    auto recorded = co_await record(std::move(asset), std::move(blob));
+    Bytes bytes{incoming.hash(), incoming.size(), incoming.crc32()};
+    auto recorded = co_await record(std::move(asset), std::move(bytes));
     if (!recorded) {
         co_return fail(std::move(recorded.error()));
     }
@@ -104,21 +127,20 @@ Task<Result<Store::Added>> Store::Impl::publish(
         auto kept = co_await keep(*incoming, std::move(asset));
         co_return kept;
     }
-    auto blob = co_await put(*incoming, asset.expected_hash);
-    if (!blob) {
-        co_return fail(std::move(blob.error()));
+    auto bytes = co_await put(*incoming, asset.expected_hash);
+    if (!bytes) {
+        co_return fail(std::move(bytes.error()));
     }
     // Asked per tenant: whether somebody else has the same bytes is nobody's business.
     bool is_known = false;
-    if (!blob->is_new) {
-        auto known = co_await catalogue_.find_by_hash(asset.tenant, blob->hash);
+    if (bytes->generation == 0) {
+        auto known = co_await catalogue_.find_by_hash(asset.tenant, bytes->hash);
         if (!known) {
-            sweeper_.add_loose(blob->hash);
             co_return fail(std::move(known.error()));
         }
         is_known = known->has_value();
     }
-    auto recorded = co_await record(std::move(asset), *blob);
+    auto recorded = co_await record(std::move(asset), std::move(*bytes));
     if (!recorded) {
         co_return fail(std::move(recorded.error()));
     }
@@ -135,7 +157,6 @@ Task<Result<std::optional<Asset>>> Store::Impl::find_earlier(AssetId id, std::st
         if (!removed) {
             co_return fail(std::move(removed.error()));
         }
-        sweeper_.add_loose((*earlier)->hash);
         co_return std::nullopt;
     }
     if ((*earlier)->hash != hash) {
@@ -173,32 +194,30 @@ Task<Result<Store::Impl::Recorded>> Store::Impl::add(Asset made, bool has_key) {
     co_return Recorded{std::move(made)};
 }
 
-Task<Result<Store::Impl::Recorded>> Store::Impl::record(
-    NewAsset asset, Blob blob, std::shared_ptr<const std::string> bytes
-) {
+Task<Result<Store::Impl::Recorded>> Store::Impl::record(NewAsset asset, Bytes bytes) {
     const Time now = clock_.now();
     const bool has_key = !asset.idempotency_key.empty();
     Asset made{
         .id = id_for(asset, now),
         .tenant = std::move(asset.tenant),
-        .hash = blob.hash,
-        .size_bytes = blob.size_bytes,
+        .hash = std::move(bytes.hash),
+        .size_bytes = bytes.size_bytes,
         .content_type = std::move(asset.content_type),
         .file_path = std::move(asset.file_path),
         .tags = std::move(asset.tags),
         .created_at = now,
         .expires_at = asset.expires_at,
         .job = asset.job,
-        .bytes = std::move(bytes),
+        .crc32 = bytes.crc32,
+        .store = std::move(bytes.store),
+        .bytes = std::move(bytes.kept),
+        .generation = bytes.generation,
     };
     if (made.job) {
         co_return Recorded{std::move(made)
         };  // recorded with the end of the job, in one transaction
     }
     auto added = co_await add(std::move(made), has_key);
-    if (!added) {
-        sweeper_.add_loose(blob.hash);
-    }
     co_return added;
 }
 
@@ -260,26 +279,25 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
     if (!known) {
         co_return fail(std::move(known.error()));
     }
-    bool is_there = false;
-    std::shared_ptr<const std::string> kept_bytes;
+    std::optional<std::string> held_in;
+    std::shared_ptr<const std::string> kept;
     if (*known) {
-        auto kept = co_await impl_->blobs().keep(hash);
-        if (!kept) {
-            co_return fail(std::move(kept.error()));
+        auto held = co_await impl_->hold(hash, (*known)->store);
+        if (!held) {
+            co_return fail(std::move(held.error()));
         }
-        is_there = *kept;
-        if (!is_there && impl_->is_small((*known)->size_bytes)) {
+        held_in = std::move(*held);
+        if (!held_in && impl_->is_small((*known)->size_bytes)) {
             auto bytes = co_await impl_->catalogue().kept_bytes(hash);
             if (!bytes) {
                 co_return fail(std::move(bytes.error()));
             }
-            is_there = bytes->has_value();
-            if (is_there) {
-                kept_bytes = std::make_shared<const std::string>(std::move(**bytes));
+            if (*bytes) {
+                kept = std::make_shared<const std::string>(std::move(**bytes));
             }
         }
     }
-    if (!is_there) {
+    if (!held_in && !kept) {
         co_return fail(
             Code::blob_not_found,
             "no content with the hash '" + hash + "' is stored: upload the bytes"
@@ -288,10 +306,14 @@ Task<Result<Asset>> Store::from_hash(std::string hash, NewAsset asset) {
     if (asset.content_type.empty()) {
         asset.content_type = (*known)->content_type;
     }
-    Blob blob{.hash = std::move(hash), .size_bytes = (*known)->size_bytes, .is_new = false};
-    // With the bytes, should the record that keeps them go in this moment.
-    auto recorded =
-        co_await impl_->record(std::move(asset), std::move(blob), std::move(kept_bytes));
+    Impl::Bytes bytes{
+        .hash = std::move(hash),
+        .size_bytes = (*known)->size_bytes,
+        .crc32 = (*known)->crc32,
+        .store = held_in.value_or(std::string(kLocalStore)),
+        .kept = std::move(kept),  // should the record that keeps them go in this moment
+    };
+    auto recorded = co_await impl_->record(std::move(asset), std::move(bytes));
     if (!recorded) {
         co_return fail(std::move(recorded.error()));
     }

@@ -1,14 +1,14 @@
-// Removes expired records, and blobs that no record refers to any more.
+// Removes what has expired and what nothing refers to any more, and moves what is seldom looked at
+// to cheaper storage.
 //
-// Owned by the store. Members may be awaited on any executor, add_loose() called on any thread. A
-// blob that is young (blob_store.hpp) stays: somebody may be about to make a record over it.
+// Owned by the store. Members may be awaited on any executor. Everything that is begun stands in
+// the ledger (blob_records.hpp): what a restart interrupts, the next sweep goes on with.
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 
-#include "assets/blob_store.hpp"
+#include "assets/blob_stores.hpp"
 #include "assets/store.hpp"
 #include "base/mutex.hpp"
 #include "base/task.hpp"
@@ -17,26 +17,34 @@ namespace comfyd::assets {
 
 class Sweeper {
 public:
-    Sweeper(BlobStore& blobs, Catalogue& catalogue, Clock& clock)
-        : blobs_(blobs), catalogue_(catalogue), clock_(clock) {}
+    struct Options {
+        Millis young;  // how long a blob without a reference stays, and one that was given up
+        RetentionRules retention;
+    };
+    // All outlive it.
+    Sweeper(const BlobStores& stores, Catalogue& catalogue, Clock& clock, Options options)
+        : stores_(stores), catalogue_(catalogue), clock_(clock), options_(std::move(options)) {}
 
-    // Says that the blob may have lost its last record.
-    void add_loose(std::string hash);
-    // Both return how many they removed.
-    Task<Result<int>> remove_expired_records();
-    Task<Result<int>> remove_loose_blobs();
+    // How many records and blobs were removed.
+    Task<Result<int>> sweep();
 
 private:
-    Task<Result<int>> scan();
-    Task<Result<bool>> remove_if_loose(std::string hash);
+    Task<Result<int>> remove_expired_records();
+    Task<Result<>> move_records();
+    Task<Result<>> move(Asset asset);
+    Task<Result<>> give_up_loose_blobs();
+    Task<Result<int>> remove_keys();
+    Task<Result<bool>> remove_key(BlobRemoval removal);
+    Task<Result<>> look_for_leftovers();
+    Task<Result<>> look_for_leftovers_in(std::string name, BlobStore& store);
 
-    BlobStore& blobs_;
+    const BlobStores& stores_;
     Catalogue& catalogue_;
     Clock& clock_;
+    const Options options_;
 
     Mutex mutex_;
-    std::set<std::string> loose_ COMFYD_GUARDED_BY(mutex_);
-    std::optional<Time> scanned_at_ COMFYD_GUARDED_BY(mutex_);
+    std::optional<Time> looked_at_ COMFYD_GUARDED_BY(mutex_);  // for leftovers
 };
 
 }  // namespace comfyd::assets

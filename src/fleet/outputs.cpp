@@ -96,7 +96,9 @@ jobs::Output make_output(const UiItem& item, const assets::Asset& asset) {
     output.content_type = asset.content_type;
     output.size_bytes = asset.size_bytes;
     output.hash = asset.hash;
+    output.crc32 = asset.crc32;
     output.bytes = asset.bytes;
+    output.generation = asset.generation;
     return output;
 }
 

@@ -280,6 +280,18 @@ json::object Output::to_json() const {
     if (!failed_variants.empty()) {
         made["failed_variants"] = failed_variants;
     }
+    if (crc32) {
+        made["crc32"] = *crc32;
+    }
+    if (!store.empty()) {
+        made["store"] = store;
+    }
+    if (!retention.empty()) {
+        made["retention"] = retention;
+    }
+    if (expires_at) {
+        made["expires_at"] = to_unix_ms(*expires_at);
+    }
     return made;
 }
 
@@ -311,6 +323,15 @@ Output Output::from_json(const json::object& from) {
         failed && failed->is_array()) {
         output.failed_variants = failed->get_array();
     }
+    if (from.contains("crc32")) {
+        output.crc32 = static_cast<std::uint32_t>(unsigned_of(from, "crc32"));
+    }
+    output.store = string_of(from, "store");
+    output.retention = string_of(from, "retention");
+    if (from.contains("expires_at")) {
+        output.expires_at =
+            from_unix_ms(static_cast<std::int64_t>(unsigned_of(from, "expires_at")));
+    }
     return output;
 }
 
@@ -318,6 +339,35 @@ std::vector<const Output*> files_of(const std::vector<Output>& outputs) {
     std::vector<const Output*> files;
     each_file(outputs, [&files](const Output& file) { files.push_back(&file); });
     return files;
+}
+
+json::object Keeping::to_json() const {
+    json::object made;
+    if (!store.empty()) {
+        made["store"] = store;
+    }
+    if (!retention.empty()) {
+        made["retention"] = retention;
+    }
+    if (life) {
+        made["life_ms"] = life->count();
+    }
+    if (moves_after) {
+        made["moves_after_ms"] = moves_after->count();
+    }
+    return made;
+}
+
+Keeping Keeping::from_json(const json::object& from) {
+    const auto millis = [&from](std::string_view key) {
+        return from.contains(key) ? std::optional(Millis(unsigned_of(from, key))) : std::nullopt;
+    };
+    Keeping keeping;
+    keeping.store = string_of(from, "store");
+    keeping.retention = string_of(from, "retention");
+    keeping.life = millis("life_ms");
+    keeping.moves_after = millis("moves_after_ms");
+    return keeping;
 }
 
 Failure Failure::from(const Error& error) {

@@ -83,9 +83,11 @@ struct Spec {
     Millis timeout = kTimeoutDefault;  // of one attempt on a worker
     std::optional<Time> deadline;      // finished by then or expired
     int max_attempts = kMaxAttemptsDefault;
-    json::object metadata;      // the client's own; handed back as it came
-    json::object dialect_data;  // what the dialect needs to answer later, for example output_config
-    std::string workflow_id;    // a name for the workflow, where the dialect has one
+    json::object metadata;  // the client's own; handed back as it came
+    // What the dialect needs to answer later, for example output_config; "keep" says how outputs
+    // are kept (Keeping).
+    json::object dialect_data;
+    std::string workflow_id;  // a name for the workflow, where the dialect has one
     std::optional<Webhook> webhook;
     std::string idempotency_key;  // empty: none. Unique per tenant for 24 hours
     std::string request_hash;     // of everything that makes two requests the same
@@ -122,8 +124,17 @@ struct Output {
     std::string content_type;
     std::uint64_t size_bytes = 0;
     std::string hash;  // "blake3:…"
+    std::optional<std::uint32_t> crc32{};
+    // Where it is to be kept, and for how long, when the request or the server says so
+    // (docs/results.md). Empty: in the store of this server, for as long as its job.
+    std::string store{};
+    std::string retention{};  // the name of its class
+    std::optional<Time> expires_at{};
+    std::optional<Time> moves_at{};  // to a cheaper class of storage; not in to_json()
     // Of a small one: kept by the commit that completes the job.
     std::shared_ptr<const std::string> bytes{};
+    // Of another, under which its bytes have just come into the store; 0: they were there.
+    std::uint64_t generation = 0;
     json::object media{};  // what kind of file it is and what is known of it (docs/outputs.md)
     // Of a variant, which form of its output it is: "converted", "stripped", "poster", "thumbnail".
     std::string variant{};
@@ -139,6 +150,19 @@ struct Output {
 
     json::object to_json() const;
     static Output from_json(const json::object& from);
+};
+
+// Where a job's outputs go and how long they stay, as it was decided when it was accepted: the
+// member "keep" of its dialect_data. Without one they stay here as long as the job.
+struct Keeping {
+    std::string store{};
+    std::string retention{};
+    std::optional<Millis> life{};         // from the end of the job on; nullopt: as the job
+    std::optional<Millis> moves_after{};  // to a cheaper class of storage
+
+    bool operator==(const Keeping&) const = default;
+    json::object to_json() const;
+    static Keeping from_json(const json::object& from);
 };
 
 // Why an attempt or a job failed.

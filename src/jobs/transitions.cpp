@@ -37,6 +37,21 @@ Job ended(Job job, State state, Time now) {
     return job;
 }
 
+void keep_as_asked(Job& job, Time now) {
+    const json::value* asked = json::find(job.dialect_data, "keep");
+    if (asked == nullptr || !asked->is_object()) {
+        return;
+    }
+    const Keeping keeping = Keeping::from_json(asked->get_object());
+    each_file(job.outputs, [&keeping, now](Output& file) {
+        file.store = keeping.store;
+        file.retention = keeping.retention;
+        file.expires_at = keeping.life ? std::optional(now + *keeping.life) : std::nullopt;
+        file.moves_at =
+            keeping.moves_after ? std::optional(now + *keeping.moves_after) : std::nullopt;
+    });
+}
+
 json::array listed(const std::vector<Output>& outputs) {
     json::array all;
     for (const Output& output : outputs) {
@@ -129,7 +144,11 @@ Result<Change> complete(
     next.outputs = std::move(outputs);
     next.ui_outputs = std::move(ui_outputs);
     next.failure.reset();
+    keep_as_asked(next, now);
     json::object data{{"outputs", listed(next.outputs)}};
+    if (!next.outputs.empty() && !next.outputs.front().store.empty()) {
+        data["storage"] = "pending";  // they are here, and are brought to their store from now on
+    }
     return changed(std::move(next), EventType::completed, std::move(data), sequence, now);
 }
 
@@ -139,7 +158,13 @@ Result<Change> complete_from(const Job& job, const Job& source, std::uint64_t se
     }
     Job next = ended(job, State::completed, now);
     next.outputs = source.outputs;
-    each_file(next.outputs, [now](Output& file) { file.asset = AssetId::make(now); });
+    each_file(next.outputs, [now](Output& file) {
+        file.asset = AssetId::make(now);
+        file.store.clear();
+        file.retention.clear();
+        file.expires_at.reset();
+    });
+    keep_as_asked(next, now);
     next.ui_outputs = source.ui_outputs;
     next.started_at.reset();  // of an attempt before, if any; what it ends with did not run
     next.failure.reset();

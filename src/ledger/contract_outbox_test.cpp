@@ -279,6 +279,10 @@ TEST_P(CatalogueContract, EveryFieldComesBack) {
     auto full = make_asset("blake3:2");
     full.expires_at = clock_.now() + Millis(1);
     full.job = JobId::make(clock_.now());
+    full.crc32 = 0xFFFF'FFFF;
+    full.store = "main/renders";
+    full.retention = assets::RetentionClass::glacier;
+    full.moves_at = clock_.now() + Millis(2);
     await_value(catalogue().add(plain));
     await_value(catalogue().add(full));
     storage_->reopen();
@@ -293,8 +297,6 @@ TEST_P(CatalogueContract, BlobsAreFoundByTenantAndHash) {
     await_value(catalogue().add(asset));
     EXPECT_EQ(await_value(catalogue().find_by_hash("acme", "blake3:1"))->id, asset.id);
     EXPECT_FALSE(await_value(catalogue().find_by_hash("other", "blake3:1")));
-    EXPECT_TRUE(await_value(catalogue().is_referenced("blake3:1")));
-    EXPECT_FALSE(await_value(catalogue().is_referenced("blake3:2")));
 }
 
 TEST_P(CatalogueContract, RemovingKeepsOutputsOfUnfinishedJobsAndSharedBlobs) {
@@ -307,9 +309,7 @@ TEST_P(CatalogueContract, RemovingKeepsOutputsOfUnfinishedJobsAndSharedBlobs) {
     }
     EXPECT_TRUE(await_value(catalogue().remove(one.id)));
     EXPECT_FALSE(await_value(catalogue().remove(one.id)));
-    EXPECT_TRUE(await_value(catalogue().is_referenced("blake3:1")));
     EXPECT_TRUE(await_value(catalogue().remove(two.id)));
-    EXPECT_FALSE(await_value(catalogue().is_referenced("blake3:1")));
     EXPECT_EQ(await_code(catalogue().remove(output.id)), Code::asset_in_use);
     EXPECT_TRUE(await_value(catalogue().find(output.id)));
 }
@@ -336,7 +336,7 @@ TEST_P(CatalogueContract, SmallBytesStayAsLongAsARecordRefersToThem) {
     EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:1")), std::nullopt) << "they are gone";
 }
 
-TEST_P(CatalogueContract, ExpiredAreThoseWhoseTimePassedAndThatNoJobMade) {
+TEST_P(CatalogueContract, ExpiredAreThoseWhoseTimePassed) {
     const auto stays = make_asset("blake3:1");
     auto soon = make_asset("blake3:2");
     soon.expires_at = clock_.now() + Millis(10);
@@ -348,14 +348,18 @@ TEST_P(CatalogueContract, ExpiredAreThoseWhoseTimePassedAndThatNoJobMade) {
     for (const auto& asset : {stays, soon, later, output}) {
         await_value(catalogue().add(asset));
     }
-    EXPECT_THAT(await_value(catalogue().expired(clock_.now(), 10)), IsEmpty());
+    EXPECT_THAT(await_value(catalogue().expired(clock_.now(), std::nullopt, 10)), IsEmpty());
     clock_.advance(Millis(10));
-    const auto expired = await_value(catalogue().expired(clock_.now(), 10));
-    ASSERT_EQ(expired.size(), 1U);
+    const auto expired = await_value(catalogue().expired(clock_.now(), std::nullopt, 10));
+    ASSERT_EQ(expired.size(), 2U);
     EXPECT_EQ(describe(expired[0]), describe(soon));
+    EXPECT_EQ(describe(expired[1]), describe(output));
     clock_.advance(Millis(10));
-    EXPECT_EQ(await_value(catalogue().expired(clock_.now(), 10)).size(), 2U);
-    EXPECT_EQ(await_value(catalogue().expired(clock_.now(), 1)).size(), 1U);
+    EXPECT_EQ(await_value(catalogue().expired(clock_.now(), std::nullopt, 10)).size(), 3U);
+    EXPECT_EQ(await_value(catalogue().expired(clock_.now(), std::nullopt, 1)).size(), 1U);
+    const auto rest = await_value(catalogue().expired(clock_.now(), expired[1], 10));
+    ASSERT_EQ(rest.size(), 1U);
+    EXPECT_EQ(rest[0].id, later.id);
 }
 
 }  // namespace

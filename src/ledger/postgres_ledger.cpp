@@ -118,16 +118,11 @@ Task<Result<std::vector<jobs::Unfinished>>> PostgresLedger::unfinished(
 }
 Task<Result<jobs::Purged>> PostgresLedger::purge(Time before, int limit) {
     return impl_->writer.write(
-        PurgeJobs(before, limit, impl_->purge_cursor, impl_->loose),
-        std::nullopt,
-        Writer::Urgency::behind
+        PurgeJobs(before, limit, impl_->purge_cursor), std::nullopt, Writer::Urgency::behind
     );
 }
 Task<Result<>> PostgresLedger::discard(JobId id) {
-    return impl_->writer.write(DiscardJob(id, impl_->loose));
-}
-std::vector<std::string> PostgresLedger::take_loose() {
-    return impl_->loose.take();
+    return impl_->writer.write(DiscardJob(id));
 }
 
 }  // namespace comfyd::ledger

@@ -99,10 +99,36 @@ public:
     Task<Result<std::optional<assets::Asset>>> find_by_hash(std::string tenant, std::string hash)
         override;
     Task<Result<bool>> remove(AssetId id) override;
-    Task<Result<bool>> is_referenced(std::string hash) override;
     Task<Result<std::optional<std::string>>> kept_bytes(std::string hash) override;
-    Task<Result<std::vector<assets::Asset>>> expired(Time now, int limit) override;
-    std::vector<std::string> take_loose() override;
+    Task<Result<>> set_crc32(AssetId id, std::uint32_t crc32) override;
+    Task<Result<std::vector<assets::Asset>>> expired(
+        Time now, std::optional<assets::Asset> after, int limit
+    ) override;
+    Task<Result<std::vector<assets::Asset>>> moving(
+        Time now, std::optional<assets::Asset> after, int limit
+    ) override;
+    Task<Result<>> moved(AssetId id, std::optional<Time> moves_at) override;
+    Task<Result<std::vector<assets::Asset>>> sharing(std::string hash, std::string store, int limit)
+        override;
+
+    Task<Result<std::vector<assets::BlobRecord>>> blobs_of(std::string hash) override;
+    Task<Result<bool>> hold(std::string hash, std::string store, Time until) override;
+    Task<Result<int>> doom(Time now, Time goes_at, int limit) override;
+    Task<Result<int>> take_out(Time now, Time again, int limit) override;
+    Task<Result<std::vector<assets::BlobRemoval>>> removals(Time now, int limit) override;
+    Task<Result<>> removed(assets::BlobRemoval removal) override;
+    Task<Result<>> remove_later(assets::BlobRemoval removal, Time at, std::string error) override;
+    Task<Result<int>> enter_leftovers(std::vector<assets::BlobRecord> found, Time goes_at) override;
+    Task<Result<std::vector<Upload>>> uploads(Time now, int limit) override;
+    Task<Result<>> begin_upload(assets::BlobRecord record, Time at) override;
+    Task<Result<>> uploaded(assets::BlobRecord record, std::string instead_of, Time now) override;
+    Task<Result<>> upload_later(assets::BlobRecord record, Time at, std::string error) override;
+    Task<Result<>> give_up(assets::BlobRecord record, Time goes_at) override;
+    Task<Result<>> set_storage_class(assets::BlobRecord record) override;
+    Task<Result<std::vector<assets::BlobRecord>>> blobs_in(
+        std::string store, std::optional<assets::BlobRecord> after, int limit
+    ) override;
+    Task<Result<Waiting>> waiting() override;
 
     Task<Result<std::vector<notify::Delivery>>> due(Time now, int limit) override;
     Task<Result<std::optional<Time>>> next_due() override;

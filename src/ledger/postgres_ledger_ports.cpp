@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "ledger/postgres/asset_store.hpp"
+#include "ledger/postgres/blob_records.hpp"
 #include "ledger/postgres/delivery_views.hpp"
 #include "ledger/postgres/endpoint_store.hpp"
 #include "ledger/postgres/leases.hpp"
@@ -108,11 +109,6 @@ Task<Result<std::optional<assets::Asset>>> PostgresLedger::find_by_hash(
 Task<Result<bool>> PostgresLedger::remove(AssetId id) {
     return impl_->writer.write(RemoveAsset(id));
 }
-Task<Result<bool>> PostgresLedger::is_referenced(std::string hash) {
-    return impl_->ask_one(is_blob_referenced(hash), [](const Rows& rows) -> Result<bool> {
-        return rows[0].integer(0) != 0;
-    });
-}
 Task<Result<std::optional<std::string>>> PostgresLedger::kept_bytes(std::string hash) {
     return impl_->ask_one(find_kept_bytes(hash), [](const Rows& rows) {
         return rows.first([](const Row& row) -> Result<std::string> {
@@ -120,9 +116,109 @@ Task<Result<std::optional<std::string>>> PostgresLedger::kept_bytes(std::string 
         });
     });
 }
-Task<Result<std::vector<assets::Asset>>> PostgresLedger::expired(Time now, int limit) {
-    return impl_->ask_one(find_expired_assets(now, limit), [](const Rows& rows) {
+Task<Result<>> PostgresLedger::set_crc32(AssetId id, std::uint32_t crc32) {
+    return impl_->writer.write(PlainWrite({set_asset_crc32(id, crc32)}));
+}
+Task<Result<std::vector<assets::Asset>>> PostgresLedger::expired(
+    Time now, std::optional<assets::Asset> after, int limit
+) {
+    return impl_->ask_one(find_expired_assets(now, after, limit), [](const Rows& rows) {
         return rows.all(read_asset);
+    });
+}
+Task<Result<std::vector<assets::Asset>>> PostgresLedger::moving(
+    Time now, std::optional<assets::Asset> after, int limit
+) {
+    return impl_->ask_one(find_moving_assets(now, after, limit), [](const Rows& rows) {
+        return rows.all(read_asset);
+    });
+}
+Task<Result<>> PostgresLedger::moved(AssetId id, std::optional<Time> moves_at) {
+    return impl_->writer.write(PlainWrite({set_asset_moves(id, moves_at)}));
+}
+Task<Result<std::vector<assets::Asset>>> PostgresLedger::sharing(
+    std::string hash, std::string store, int limit
+) {
+    return impl_->ask_one(find_sharing_assets(hash, store, limit), [](const Rows& rows) {
+        return rows.all(read_asset);
+    });
+}
+
+Task<Result<std::vector<assets::BlobRecord>>> PostgresLedger::blobs_of(std::string hash) {
+    return impl_->ask_one(find_blobs(hash), [](const Rows& rows) { return rows.all(read_blob); });
+}
+Task<Result<bool>> PostgresLedger::hold(std::string hash, std::string store, Time until) {
+    return impl_->writer.write(HoldBlob(std::move(hash), std::move(store), until));
+}
+Task<Result<int>> PostgresLedger::doom(Time now, Time goes_at, int limit) {
+    return impl_->writer.write(
+        DoomBlobs(now, goes_at, limit), std::nullopt, Writer::Urgency::behind
+    );
+}
+Task<Result<int>> PostgresLedger::take_out(Time now, Time again, int limit) {
+    return impl_->writer.write(
+        TakeOutBlobs(now, again, limit), std::nullopt, Writer::Urgency::behind
+    );
+}
+Task<Result<std::vector<assets::BlobRemoval>>> PostgresLedger::removals(Time now, int limit) {
+    return impl_->ask_one(find_removals(now, limit), [](const Rows& rows) {
+        return rows.all(read_removal);
+    });
+}
+Task<Result<>> PostgresLedger::removed(assets::BlobRemoval removal) {
+    return impl_->writer.write(end_removal(removal), std::nullopt, Writer::Urgency::behind);
+}
+Task<Result<>> PostgresLedger::remove_later(
+    assets::BlobRemoval removal, Time at, std::string error
+) {
+    return impl_->writer.write(
+        postpone_removal(removal, at, error), std::nullopt, Writer::Urgency::behind
+    );
+}
+Task<Result<int>> PostgresLedger::enter_leftovers(
+    std::vector<assets::BlobRecord> found, Time goes_at
+) {
+    return impl_->writer.write(
+        EnterLeftovers(std::move(found), impl_->clock.now(), goes_at),
+        std::nullopt,
+        Writer::Urgency::behind
+    );
+}
+Task<Result<std::vector<PostgresLedger::Upload>>> PostgresLedger::uploads(Time now, int limit) {
+    return impl_->ask_one(find_uploads(now, limit), [](const Rows& rows) {
+        return rows.all(read_upload);
+    });
+}
+Task<Result<>> PostgresLedger::begin_upload(assets::BlobRecord record, Time at) {
+    return impl_->writer.write(postgres::begin_upload(record, at));
+}
+Task<Result<>> PostgresLedger::uploaded(
+    assets::BlobRecord record, std::string instead_of, Time now
+) {
+    return impl_->writer.write(end_upload(record, instead_of, now));
+}
+Task<Result<>> PostgresLedger::upload_later(assets::BlobRecord record, Time at, std::string error) {
+    return impl_->writer.write(postpone_upload(record, at, error));
+}
+Task<Result<>> PostgresLedger::give_up(assets::BlobRecord record, Time goes_at) {
+    return impl_->writer.write(postgres::give_up(record, impl_->clock.now(), goes_at));
+}
+Task<Result<>> PostgresLedger::set_storage_class(assets::BlobRecord record) {
+    return impl_->writer.write(postgres::set_storage_class(record));
+}
+Task<Result<std::vector<assets::BlobRecord>>> PostgresLedger::blobs_in(
+    std::string store, std::optional<assets::BlobRecord> after, int limit
+) {
+    return impl_->ask_one(find_blobs_in(store, after, limit), [](const Rows& rows) {
+        return rows.all(read_blob);
+    });
+}
+Task<Result<PostgresLedger::Waiting>> PostgresLedger::waiting() {
+    return impl_->ask_one(count_waiting(), [](const Rows& rows) -> Result<Waiting> {
+        return Waiting{
+            static_cast<std::uint64_t>(rows[0].integer(0)),
+            static_cast<std::uint64_t>(rows[0].integer(1))
+        };
     });
 }
 
@@ -204,6 +300,7 @@ Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
 
 std::unique_ptr<jobs::Ledger> PostgresLedger::under(jobs::Term term) {
     return std::make_unique<LedLedger>(
+        *this, impl_->writer, impl_->secrets, impl_->purge_cursor, std::move(term)
         *this,
         impl_->writer,
         impl_->secrets,

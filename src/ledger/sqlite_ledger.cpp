@@ -14,6 +14,7 @@
 
 #include "base/pool.hpp"
 #include "ledger/sqlite/asset_store.hpp"
+#include "ledger/sqlite/blob_records.hpp"
 #include "ledger/sqlite/delivery_views.hpp"
 #include "ledger/sqlite/endpoint_store.hpp"
 #include "ledger/sqlite/job_queries.hpp"
@@ -109,7 +110,6 @@ public:
     Clock& clock;
     const notify::Routing* const routing;
     PurgeCursor purge_cursor;  // used by the writer's thread
-    LooseBlobs loose;
     Writer writer;
     Readers readers;
 
@@ -238,15 +238,11 @@ Task<Result<std::vector<jobs::Unfinished>>> SqliteLedger::unfinished(
 }
 
 Task<Result<jobs::Purged>> SqliteLedger::purge(Time before, int limit) {
-    return impl_->writer.write_behind(PurgeJobs{before, limit, impl_->purge_cursor, impl_->loose});
+    return impl_->writer.write_behind(PurgeJobs{before, limit, impl_->purge_cursor});
 }
 
 Task<Result<>> SqliteLedger::discard(JobId id) {
-    return impl_->writer.write(DiscardJob{id, impl_->loose}, false);
-}
-
-std::vector<std::string> SqliteLedger::take_loose() {
-    return impl_->loose.take();
+    return impl_->writer.write(DiscardJob{id}, false);
 }
 
 Task<Result<jobs::WorkflowSaved>> SqliteLedger::save_workflow(jobs::WorkflowSave save) {
@@ -336,19 +332,111 @@ Task<Result<bool>> SqliteLedger::remove(AssetId id) {
     return impl_->writer.write(RemoveAsset{id}, false);
 }
 
-Task<Result<bool>> SqliteLedger::is_referenced(std::string hash) {
-    return impl_->read([hash = std::move(hash)](Database& db) {
-        return is_blob_referenced(db, hash);
-    });
-}
-
 Task<Result<std::optional<std::string>>> SqliteLedger::kept_bytes(std::string hash) {
     return impl_->read([hash = std::move(hash)](Database& db) { return find_kept_bytes(db, hash); }
     );
 }
 
-Task<Result<std::vector<assets::Asset>>> SqliteLedger::expired(Time now, int limit) {
-    return impl_->read([now, limit](Database& db) { return find_expired_assets(db, now, limit); });
+Task<Result<>> SqliteLedger::set_crc32(AssetId id, std::uint32_t crc32) {
+    return impl_->writer.write(SetCrc32{id, crc32}, false);
+}
+
+Task<Result<std::vector<assets::Asset>>> SqliteLedger::expired(
+    Time now, std::optional<assets::Asset> after, int limit
+) {
+    return impl_->read([now, after = std::move(after), limit](Database& db) {
+        return find_expired_assets(db, now, after, limit);
+    });
+}
+
+Task<Result<std::vector<assets::Asset>>> SqliteLedger::moving(
+    Time now, std::optional<assets::Asset> after, int limit
+) {
+    return impl_->read([now, after = std::move(after), limit](Database& db) {
+        return find_moving_assets(db, now, after, limit);
+    });
+}
+
+Task<Result<>> SqliteLedger::moved(AssetId id, std::optional<Time> moves_at) {
+    return impl_->writer.write(SetMoves{id, moves_at}, false);
+}
+
+Task<Result<std::vector<assets::Asset>>> SqliteLedger::sharing(
+    std::string hash, std::string store, int limit
+) {
+    return impl_->read([hash = std::move(hash), store = std::move(store), limit](Database& db) {
+        return find_sharing_assets(db, hash, store, limit);
+    });
+}
+
+Task<Result<std::vector<assets::BlobRecord>>> SqliteLedger::blobs_of(std::string hash) {
+    return impl_->read([hash = std::move(hash)](Database& db) { return find_blobs(db, hash); });
+}
+
+Task<Result<bool>> SqliteLedger::hold(std::string hash, std::string store, Time until) {
+    return impl_->writer.write(HoldBlob{std::move(hash), std::move(store), until}, false);
+}
+
+Task<Result<int>> SqliteLedger::doom(Time now, Time goes_at, int limit) {
+    return impl_->writer.write_behind(DoomBlobs{now, goes_at, limit});
+}
+
+Task<Result<int>> SqliteLedger::take_out(Time now, Time again, int limit) {
+    return impl_->writer.write_behind(TakeOutBlobs{now, again, limit});
+}
+
+Task<Result<std::vector<assets::BlobRemoval>>> SqliteLedger::removals(Time now, int limit) {
+    return impl_->read([now, limit](Database& db) { return find_removals(db, now, limit); });
+}
+
+Task<Result<>> SqliteLedger::removed(assets::BlobRemoval removal) {
+    return impl_->writer.write_behind(EndRemoval{std::move(removal)});
+}
+
+Task<Result<>> SqliteLedger::remove_later(assets::BlobRemoval removal, Time at, std::string error) {
+    return impl_->writer.write_behind(PostponeRemoval{std::move(removal), at, std::move(error)});
+}
+
+Task<Result<int>> SqliteLedger::enter_leftovers(
+    std::vector<assets::BlobRecord> found, Time goes_at
+) {
+    return impl_->writer.write_behind(EnterLeftovers{std::move(found), goes_at});
+}
+
+Task<Result<std::vector<SqliteLedger::Upload>>> SqliteLedger::uploads(Time now, int limit) {
+    return impl_->read([now, limit](Database& db) { return find_uploads(db, now, limit); });
+}
+
+Task<Result<>> SqliteLedger::begin_upload(assets::BlobRecord record, Time at) {
+    return impl_->writer.write(BeginUpload{std::move(record), at}, false);
+}
+
+Task<Result<>> SqliteLedger::uploaded(assets::BlobRecord record, std::string instead_of, Time now) {
+    return impl_->writer.write(EndUpload{std::move(record), std::move(instead_of), now}, false);
+}
+
+Task<Result<>> SqliteLedger::upload_later(assets::BlobRecord record, Time at, std::string error) {
+    return impl_->writer.write(PostponeUpload{std::move(record), at, std::move(error)}, false);
+}
+
+Task<Result<>> SqliteLedger::give_up(assets::BlobRecord record, Time goes_at) {
+    return impl_->writer.write(GiveUpBlob{std::move(record), goes_at}, false);
+}
+
+Task<Result<>> SqliteLedger::set_storage_class(assets::BlobRecord record) {
+    return impl_->writer.write(SetStorageClass{std::move(record)}, false);
+}
+
+Task<Result<std::vector<assets::BlobRecord>>> SqliteLedger::blobs_in(
+    std::string store, std::optional<assets::BlobRecord> after, int limit
+) {
+    return impl_->read([store = std::move(store), after = std::move(after), limit](Database& db) {
+        return find_blobs_in(db, store, after, limit);
+    });
+}
+
+Task<Result<SqliteLedger::Waiting>> SqliteLedger::waiting() {
+    return impl_->read([](Database& db) { return count_waiting(db); });
 }
 
 Task<Result<std::vector<notify::Delivery>>> SqliteLedger::due(Time now, int limit) {

@@ -14,6 +14,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "assets/blake3.hpp"
+#include "assets/blob_key.hpp"
 #include "base/pool.hpp"
 #include "ledger/sqlite/database.hpp"
 #include "ledger/sqlite/fault_vfs.hpp"
@@ -201,6 +203,41 @@ TEST_F(SqliteTest, MigrationsRunOnceAndKeepTheData) {
     EXPECT_EQ(sqlite::migrate(*db, one).error().code, Code::schema_too_new);
 }
 
+// As it was before version 10.
+constexpr std::string_view kWithoutBlobs =
+    "DROP TABLE blobs; DROP TABLE blob_removals; DROP INDEX assets_moving; "
+    "ALTER TABLE assets DROP COLUMN crc32; ALTER TABLE assets DROP COLUMN store; "
+    "ALTER TABLE assets DROP COLUMN retention; ALTER TABLE assets DROP COLUMN moves_at; ";
+
+TEST_F(SqliteTest, FilesOfAnOlderDatabaseAreTakenOver) {
+    open();
+    const auto add = [this](const std::string& hash, const char* bytes) {
+        assets::Asset asset;
+        asset.id = AssetId::make(clock_.now());
+        asset.hash = hash;
+        asset.size_bytes = 5;
+        asset.bytes = bytes == nullptr ? nullptr : std::make_shared<const std::string>(bytes);
+        await_value(ledger_->add(asset));
+        return asset;
+    };
+    const std::string hash = assets::blake3_name("large");
+    const auto first = add(hash, nullptr);
+    const auto second = add(hash, nullptr);
+    const auto small = add(assets::blake3_name("small"), "small");
+    ledger_.reset();
+    execute_raw(std::string(kWithoutBlobs) + "PRAGMA user_version = 9");
+    open();
+    const auto blobs = await_value(ledger_->blobs_of(hash));
+    ASSERT_EQ(blobs.size(), 1U);
+    EXPECT_EQ(blobs[0].generation, 0U);
+    EXPECT_EQ(blobs[0].state, assets::BlobState::live);
+    EXPECT_EQ(blobs[0].key, assets::make_blob_key(hash, 0));
+    EXPECT_EQ(blobs[0].size_bytes, 5U);
+    EXPECT_TRUE(await_value(ledger_->blobs_of(small.hash)).empty());
+    EXPECT_EQ(await_value(ledger_->find(first.id))->store, "local");
+    EXPECT_FALSE(await_value(ledger_->find(second.id))->crc32);
+}
+
 TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     open();
     const auto alone = accept();
@@ -210,6 +247,7 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     await_value(ledger_->commit(get(jobs::start(shares, "w", 2, clock_.now(), shared))));
     ledger_.reset();
     execute_raw(
+        std::string(kWithoutBlobs) +
         "ALTER TABLE jobs DROP COLUMN shared_prompt; ALTER TABLE jobs DROP COLUMN shared_place; "
         "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "
         "PRAGMA user_version = 8"

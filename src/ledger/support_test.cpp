@@ -190,6 +190,11 @@ json::object describe(const assets::Asset& asset) {
         {"created_at", to_unix_ms(asset.created_at)},
         {"expires_at", text_of(asset.expires_at)},
         {"job", asset.job ? json::value(asset.job->to_string()) : json::value(nullptr)},
+        {"crc32", asset.crc32 ? json::value(*asset.crc32) : json::value(nullptr)},
+        {"store", asset.store},
+        {"retention",
+         asset.retention ? json::value(to_string(*asset.retention)) : json::value(nullptr)},
+        {"moves_at", text_of(asset.moves_at)},
     };
 }
 

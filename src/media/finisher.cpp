@@ -184,6 +184,7 @@ Task<Result<Source>> Finisher::locate(const jobs::Output& output) {
     asset.id = output.asset;
     asset.hash = output.hash;
     asset.size_bytes = output.size_bytes;
+    asset.generation = output.generation;
     auto content = co_await store_.content(asset);
     if (!content) {
         co_return fail(std::move(content.error()));
@@ -237,7 +238,9 @@ Task<> Finisher::keep(const jobs::Job& job, Variant variant, jobs::Output& outpu
     made.content_type = added->asset.content_type;
     made.size_bytes = added->asset.size_bytes;
     made.hash = added->asset.hash;
+    made.crc32 = added->asset.crc32;
     made.bytes = added->asset.bytes;
+    made.generation = added->asset.generation;
     made.media = variant.facts.to_json();
     if (variant.size != 0) {
         made.media["size"] = variant.size;

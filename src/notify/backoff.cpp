@@ -1,64 +1,15 @@
 #include "notify/backoff.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdio>
-#include <string>
+
+#include "net/http_date.hpp"
 
 namespace comfyd::notify {
 namespace {
 
 constexpr std::size_t kHeaderBytesMax = 64;
 constexpr std::int64_t kSecondsMax = 366LL * 24 * 3600;
-
-// "Sun, 06 Nov 1994 08:49:37 GMT"
-std::optional<Time> parse_http_date(const std::string& text) {
-    constexpr std::array<std::string_view, 12> kMonths = {
-        "Jan",
-        "Feb",
-        "Mar",
-        "Apr",
-        "May",
-        "Jun",
-        "Jul",
-        "Aug",
-        "Sep",
-        "Oct",
-        "Nov",
-        "Dec",
-    };
-    unsigned day = 0;
-    int year = 0;
-    unsigned hour = 0;
-    unsigned minute = 0;
-    unsigned second = 0;
-    char month_name[4] = {};
-    const int fields = std::sscanf(
-        text.c_str(),
-        "%*3s, %2u %3s %4d %2u:%2u:%2u GMT",
-        &day,
-        month_name,
-        &year,
-        &hour,
-        &minute,
-        &second
-    );
-    const auto month = std::find(kMonths.begin(), kMonths.end(), month_name);
-    if (fields != 6 || month == kMonths.end() || hour > 23 || minute > 59 || second > 60) {
-        return std::nullopt;
-    }
-    const std::chrono::year_month_day date(
-        std::chrono::year(year),
-        std::chrono::month(static_cast<unsigned>(month - kMonths.begin()) + 1),
-        std::chrono::day(day)
-    );
-    if (!date.ok()) {
-        return std::nullopt;
-    }
-    return Time(std::chrono::sys_days(date)) + std::chrono::hours(hour) +
-           std::chrono::minutes(minute) + std::chrono::seconds(second);
-}
 
 }  // namespace
 
@@ -83,7 +34,7 @@ std::optional<Millis> parse_retry_after(std::string_view header, Time now) {
                    ? std::nullopt
                    : std::optional<Millis>(std::chrono::seconds(std::min(seconds, kSecondsMax)));
     }
-    const auto date = parse_http_date(std::string(header));
+    const auto date = net::parse_http_date(header);
     return date ? std::optional<Millis>(std::max(Millis(0), *date - now)) : std::nullopt;
 }
 

@@ -1,5 +1,6 @@
 #include "api/dialects/asset_content.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "net/safe_content.hpp"
@@ -13,14 +14,22 @@ std::string etag_of(const assets::Asset& asset) {
     return '"' + asset.hash.substr(colon == std::string::npos ? 0 : colon + 1) + '"';
 }
 
-net::Response make_head(const assets::Asset& asset, bool attachment) {
+// The bytes behind an id never change. Others than the client may keep them where the operator has
+// put a CDN before us, and the link itself says for how long it is good.
+std::string caching_of(const Call& call, const Services& services) {
+    const bool is_for_all =
+        !services.options.cdn_url.empty() && !call.query_value("signature").empty();
+    return is_for_all ? "public, max-age=86400, immutable" : "private, max-age=86400";
+}
+
+net::Response make_head(const assets::Asset& asset, bool attachment, std::string caching) {
     net::Response head;
     head.headers.set(
         "Content-Type", asset.content_type.empty() ? "application/octet-stream" : asset.content_type
     );
     head.headers.set("ETag", etag_of(asset));
     head.headers.set("Accept-Ranges", "bytes");
-    head.headers.set("Cache-Control", "private, max-age=86400");
+    head.headers.set("Cache-Control", std::move(caching));
     head.headers.set("X-Content-Type-Options", "nosniff");
     const auto slash = asset.file_path.rfind('/');
     const std::string name =
@@ -32,6 +41,67 @@ net::Response make_head(const assets::Asset& asset, bool attachment) {
         content_disposition(name, attachment || net::is_active_type(asset.content_type))
     );
     return head;
+}
+
+net::Response redirect_to(const assets::Redirect& elsewhere) {
+    net::Response found;
+    found.status = 302;
+    found.headers.set("Location", elsewhere.url);
+    found.headers.set("Cache-Control", "no-store");  // the address is good for a while only
+    return found;
+}
+
+// It may take hours; asking again is what brings it nearer.
+net::Response being_restored(const assets::Asset& asset) {
+    net::Response response = json_response(
+        202,
+        json::object{
+            {"status", "restoring"},
+            {"asset_id", asset.id.to_string()},
+            {"message", "the content is being brought back from cold storage; ask again later"},
+        }
+    );
+    response.headers.set("Retry-After", "900");
+    response.headers.set("Cache-Control", "no-store");
+    return response;
+}
+
+// From a store whose clients are not sent there. A part at a time: memory stays flat.
+Task<Result<>> stream_parts(
+    Call& call,
+    const Services& services,
+    net::Response head,
+    assets::Asset asset,
+    net::ByteRange range
+) {
+    const bool is_head = call.request.method == net::Method::head;
+    auto first = Result<std::string>();
+    if (!is_head && range.length > 0) {
+        first = co_await services.assets.read_part(asset, range.first);
+        if (!first) {
+            co_return fail(std::move(first.error()));
+        }
+    }
+    auto going = co_await call.exchange.begin_stream(std::move(head));
+    std::uint64_t left = is_head ? 0 : range.length;
+    std::string part = std::move(*first);
+    while (going && left > 0) {
+        part.resize(std::min<std::uint64_t>(part.size(), left));
+        left -= part.size();
+        going = co_await call.exchange.write_stream(std::move(part));
+        if (going && left > 0) {
+            auto next =
+                co_await services.assets.read_part(asset, range.first + range.length - left);
+            if (!next) {  // a cut answer, so that nobody takes it for all
+                co_return Result<>();
+            }
+            part = std::move(*next);
+        }
+    }
+    if (going) {
+        going = co_await call.exchange.end_stream();
+    }
+    co_return Result<>();
 }
 
 }  // namespace
@@ -50,7 +120,8 @@ std::string content_disposition(std::string_view name, bool attachment) {
 
 Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset asset) {
     const std::string_view download = call.query_value("download");
-    net::Response head = make_head(asset, download == "1" || download == "true");
+    net::Response head =
+        make_head(asset, download == "1" || download == "true", caching_of(call, services));
     const std::string etag = etag_of(asset);
     const net::Headers& asked = call.request.headers;
     if (net::matches_etag(asked.get("If-None-Match"), etag)) {
@@ -60,16 +131,21 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
         co_return Result<>();
     }
     const std::uint64_t size_bytes = asset.size_bytes;
-    auto content = co_await services.assets.content(std::move(asset));
+    assets::LinkTerms terms;
+    terms.content_type = head.headers.get("Content-Type");
+    terms.content_disposition = head.headers.get("Content-Disposition");
+    auto content = co_await services.assets.content(asset, std::move(terms));
     if (!content) {
         co_return fail(std::move(content.error()));
     }
-    if (const auto* elsewhere = std::get_if<assets::Redirect>(&*content)) {
-        net::Response found;
-        found.status = 302;
-        found.headers.set("Location", elsewhere->url);
-        found.headers.set("Cache-Control", "no-store");  // the address is good for a while only
-        auto sent = co_await call.exchange.send(std::move(found));
+    const bool is_head = call.request.method == net::Method::head;
+    if (const auto* elsewhere = std::get_if<assets::Redirect>(&*content); elsewhere && !is_head) {
+        auto sent = co_await call.exchange.send(redirect_to(*elsewhere));
+        static_cast<void>(sent);
+        co_return Result<>();
+    }
+    if (std::holds_alternative<assets::Restoring>(*content)) {
+        auto sent = co_await call.exchange.send(being_restored(asset));
         static_cast<void>(sent);
         co_return Result<>();
     }
@@ -91,6 +167,10 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
         auto sent = co_await call.exchange.send(std::move(head));
         static_cast<void>(sent);
         co_return Result<>();
+    }
+    if (!std::holds_alternative<std::filesystem::path>(*content)) {
+        auto sent = co_await stream_parts(call, services, std::move(head), std::move(asset), part);
+        co_return sent;
     }
     net::FileBody file{std::get<std::filesystem::path>(*content).string(), part.first, part.length};
     auto sent = co_await call.exchange.send_file(std::move(head), std::move(file));

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/application.hpp"
+#include "app/commands/assets_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
@@ -175,6 +176,14 @@ int test_channel(const ServeFlags& flags, const NotifyTestFlags& wanted) {
     return run_notify_test(*config, wanted);
 }
 
+int copy_assets(const AssetsCopyFlags& flags, const ServeFlags& settings) {
+    auto config = settings.load();
+    if (!config) {
+        return complain(config.error());
+    }
+    return run_assets_copy(flags, *config);
+}
+
 // What to say when the first word is no command; empty: it is one, or there is none.
 std::string unknown_command(const CLI::App& program, int argc, char** argv) {
     const std::string word = argc > 1 ? argv[1] : "";
@@ -320,6 +329,19 @@ int run_command_line(int argc, char** argv) {
         "webhooks", "Show endpoints and deliveries; send dead letters again or throw them away"
     );
     add_webhooks_flags(*webhooks_command, webhooks_flags);
+    CLI::App* assets_command = program.add_subcommand("assets", "Look after outputs and uploads");
+    assets_command->require_subcommand(1);
+    AssetsCopyFlags assets_copy_flags;
+    ServeFlags assets_copy_config;
+    CLI::App* assets_copy_command =
+        assets_command->add_subcommand("copy", "Move what lies in one store into another");
+    add_assets_copy_flags(*assets_copy_command, assets_copy_flags);
+    assets_copy_config.add_to(*assets_copy_command);
+    AssetsRetentionFlags assets_retention_flags;
+    CLI::App* assets_retention_command = assets_command->add_subcommand(
+        "retention", "List what a server will remove, or move to cheaper storage"
+    );
+    add_assets_retention_flags(*assets_retention_command, assets_retention_flags);
 
     LedgerCopyFlags ledger_copy_flags;
     CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
@@ -370,6 +392,12 @@ int run_command_line(int argc, char** argv) {
     }
     if (validate_command->parsed()) {
         return run_validate(validate_flags);
+    }
+    if (assets_copy_command->parsed()) {
+        return copy_assets(assets_copy_flags, assets_copy_config);
+    }
+    if (assets_retention_command->parsed()) {
+        return run_assets_retention(assets_retention_flags);
     }
     if (ledger_copy_command->parsed()) {
         return run_ledger_copy(ledger_copy_flags);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/commands/assets_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
@@ -135,6 +136,26 @@ void add_explain_flags(CLI::App& command, ExplainFlags& flags) {
         ->type_name("URL");
     command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
     command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_assets_copy_flags(CLI::App& command, AssetsCopyFlags& flags) {
+    command.add_option("--from", flags.from, "Name of the store that is emptied")
+        ->required()
+        ->type_name("STORE");
+    command.add_option("--to", flags.to, "Name of the store that gets all")
+        ->required()
+        ->type_name("STORE");
+}
+
+void add_assets_retention_flags(CLI::App& command, AssetsRetentionFlags& flags) {
+    command.add_flag("--dry-run", flags.dry_run, "List; the server itself does it");
+    command.add_option("--by", flags.by, "What will have been done by then (RFC 3339)")
+        ->type_name("TIME");
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "An operator's API key (default COMFYD_KEY)")
+        ->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answers as they came");
 }
 
 void add_ledger_copy_flags(CLI::App& command, LedgerCopyFlags& flags) {

@@ -85,6 +85,33 @@ Result<Config> load_config(const ConfigSources& sources) {
     return config;
 }
 
+namespace {
+
+Result<> check_stores(const Config& config) {
+    const auto is_known = [&](const std::string& name) {
+        return name == assets::kLocalStore ||
+               std::ranges::any_of(config.stores, [&](const assets::StoreSetting& store) {
+                   return store.name == name;
+               });
+    };
+    if (!is_known(config.results_store)) {
+        return invalid(
+            "'results.store' is '" + config.results_store + "', but there is no such store"
+        );
+    }
+    for (const TenantSetting& tenant : config.tenants) {
+        if (!tenant.store.empty() && !is_known(tenant.store)) {
+            return invalid(
+                "the tenant '" + tenant.name + "' has the store '" + tenant.store +
+                "', but there is no such store"
+            );
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
 Result<> check_config(const Config& config) {
     const auto endpoint = net::Endpoint::parse(config.listen);
     if (!endpoint) {
@@ -130,7 +157,23 @@ Result<> check_config(const Config& config) {
             );
         }
     }
-    return {};
+    return check_stores(config);
+}
+
+// No class ends before a shorter one, however they are set.
+assets::RetentionRules retention_rules(const Config& config) {
+    using Days = std::chrono::duration<double, std::ratio<86'400>>;
+    const auto millis = [](double days) { return std::chrono::round<Millis>(Days(days)); };
+    const Millis standard = millis(config.retention_days);
+    const Millis archive = std::max(standard, millis(config.results_archive_days));
+    assets::RetentionRules rules;
+    rules.life = {
+        std::min(standard, millis(config.results_immediate_hours / 24)),
+        standard,
+        archive,
+        std::max(archive, millis(config.results_glacier_days)),
+    };
+    return rules;
 }
 
 std::vector<auth::ApiKey> api_keys(const Config& config) {
@@ -242,6 +285,22 @@ std::string show_config(const Config& config) {
         }
         out += show_words("denied_nodes", tenant.denied_nodes);
         out += show_words("allowed_nodes", tenant.allowed_nodes);
+        if (!tenant.store.empty()) {
+            out += "    store: \"" + tenant.store + "\"\n";
+        }
+        if (tenant.retention) {
+            out += "    retention: " + std::string(to_string(*tenant.retention)) + "\n";
+        }
+    }
+    out += config.stores.empty() ? "stores: []\n" : "stores:\n";
+    for (const assets::StoreSetting& store : config.stores) {
+        out += "  - name: \"" + store.name + "\"\n    provider: \"" + store.provider + "\"\n";
+        out += show_words("tenants", store.tenants);
+        for (const auto& [option, value] : store.options) {
+            const bool is_open = option == "path" || option == "bucket" || option == "region" ||
+                                 option == "endpoint";
+            out += "    " + option + ": \"" + (is_open ? value : "***") + "\"\n";
+        }
     }
     out += config.models.empty() ? "models: []\n" : "models:\n";
     for (const workflow::KnownModel& model : config.models) {
@@ -266,8 +325,14 @@ std::string describe_settings() {
         "gpu, slots, model_memory, gpu_second_usd}.\n";
     out +=
         "  tenants\n      In YAML {name, weight, running_max, tier, gpu_seconds_per_day, "
-        "reuse, pool, denied_nodes, allowed_nodes}: part of the GPU-seconds, jobs at a time, "
-        "priority, whether outputs are reused, workers, node classes.\n";
+        "reuse, pool, denied_nodes, allowed_nodes, store, retention}: part of the GPU-seconds, "
+        "jobs "
+        "at a time, priority, whether outputs are reused, workers, node classes, where outputs go "
+        "and how long they stay.\n";
+    out +=
+        "  stores\n      In YAML {name, provider, tenants} and what the provider needs: where "
+        "outputs "
+        "may be kept beside this server's folder, and for whom. folder: {path}.\n";
     out +=
         "  models\n      In YAML {name, bytes}: sizes of model files, where the usual size of "
         "their kind is not near enough; * in a name stands for any characters.\n";

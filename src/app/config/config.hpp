@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "app/config/notify_config.hpp"
+#include "assets/blob_stores.hpp"
+#include "assets/retention_class.hpp"
 #include "auth/authenticator.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -44,6 +46,9 @@ struct TenantSetting {
     std::string pool{};  // where a request names none; empty: any worker
     std::vector<std::string> denied_nodes{};   // beside security.denied_nodes
     std::vector<std::string> allowed_nodes{};  // instead of security.allowed_nodes; empty: those
+    // Of its outputs, where a request does not say; nullopt: as set for all.
+    std::optional<assets::RetentionClass> retention{};
+    std::string store{};
 };
 
 struct Config {
@@ -126,6 +131,16 @@ struct Config {
     double gpu_seconds_per_unit = 0.05;
     int gpu_memory_mb = 0;
 
+    // Where outputs go, and how long they stay.
+    std::vector<assets::StoreSetting> stores;  // beside the folder of this server
+    std::string results_store = std::string(assets::kLocalStore);
+    assets::RetentionClass results_retention = assets::RetentionClass::standard;
+    double results_immediate_hours = 24;
+    double results_archive_days = 365;
+    double results_glacier_days = 365 * 7;
+    std::string results_cdn_url;
+    double results_link_hours = 24;
+
     double retention_days = 30;
     int shutdown_grace_s = 5;
 
@@ -157,6 +172,9 @@ std::set<std::string> pools_of(const Config& config);
 
 // The keys, each with whether it is an operator's.
 std::vector<auth::ApiKey> api_keys(const Config& config);
+
+// How long outputs of each class are kept.
+assets::RetentionRules retention_rules(const Config& config);
 
 // The part of it that workflows must keep to.
 workflow::SecurityPolicy security_policy(const Config& config);

@@ -100,6 +100,8 @@ private:
             config_.tenants.clear();
         } else if (key == "models") {
             config_.models.clear();
+        } else if (key == "stores") {
+            config_.stores.clear();
         } else if (key == "notify.channels") {
             config_.notify.channels.clear();
         } else if (key == "notify.rules") {
@@ -111,6 +113,7 @@ private:
             Result<> added = key == "workers"           ? read_worker(item)
                              : key == "tenants"         ? read_tenant(item)
                              : key == "models"          ? read_model(item)
+                             : key == "stores"          ? read_store(item)
                              : key == "notify.channels" ? read_channel(item, config_.notify)
                              : key == "notify.rules"    ? read_rule(item, config_.notify)
                                                         : read_key(item);
@@ -183,10 +186,20 @@ private:
                 tenant.denied_nodes = member.second.as<std::vector<std::string>>();
             } else if (name == "allowed_nodes") {
                 tenant.allowed_nodes = member.second.as<std::vector<std::string>>();
+            } else if (name == "store") {
+                tenant.store = member.second.as<std::string>();
+            } else if (name == "retention") {
+                tenant.retention = assets::parse_retention_class(member.second.as<std::string>());
+                if (!tenant.retention) {
+                    return invalid(
+                        "a tenant's 'retention' is immediate, standard, archive or glacier"
+                    );
+                }
             } else {
                 return invalid(
                     "a tenant has 'name', 'weight', 'running_max', 'tier', 'gpu_seconds_per_day', "
-                    "'reuse', 'pool', 'denied_nodes' and 'allowed_nodes', not '" +
+                    "'reuse', 'pool', 'denied_nodes', 'allowed_nodes', 'store' and 'retention', "
+                    "not '" +
                     name + "'"
                 );
             }
@@ -204,6 +217,36 @@ private:
             return invalid("a tenant's 'gpu_seconds_per_day' is 0 (no quota) or more");
         }
         config_.tenants.push_back(std::move(tenant));
+        return {};
+    }
+
+    // What the provider understands is its own affair: it says what is missing or too much.
+    Result<> read_store(const YAML::Node& item) {
+        assets::StoreSetting store;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "name") {
+                store.name = member.second.as<std::string>();
+            } else if (name == "provider") {
+                store.provider = member.second.as<std::string>();
+            } else if (name == "tenants") {
+                store.tenants = member.second.as<std::vector<std::string>>();
+            } else {
+                store.options[name] = member.second.as<std::string>();
+            }
+        }
+        const bool is_taken =
+            store.name == assets::kLocalStore ||
+            std::ranges::any_of(config_.stores, [&](const assets::StoreSetting& other) {
+                return other.name == store.name;
+            });
+        if (!is_pool_name(store.name) || is_taken) {
+            return invalid(
+                "a store needs a 'name' of its own: small letters, digits, '.', '_' and '-'; "
+                "\"local\" is the folder of this server"
+            );
+        }
+        config_.stores.push_back(std::move(store));
         return {};
     }
 

@@ -32,7 +32,20 @@ assets::StoreOptions store_options(const Config& config) {
     options.is_shared = is_clustered(config);
     options.young = std::min(options.young, kept_for(config));
     options.blob_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
+    options.retention = retention_rules(config);
     return options;
+}
+
+Result<assets::BlobStores> make_stores(const Config& config, Clock& clock, Pool& pool) {
+    assets::BlobStores stores;
+    for (const assets::StoreSetting& setting : config.stores) {
+        auto made = assets::make_blob_store(setting, clock, pool);
+        if (!made) {
+            return fail(std::move(made.error()));
+        }
+        stores.add(setting.name, std::move(*made));
+    }
+    return stores;
 }
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker) {
@@ -103,6 +116,34 @@ notify::NotifierOptions notifier_options(const Config& config) {
     return options;
 }
 
+namespace {
+
+admission::KeepingRules keeping_rules(const Config& config) {
+    admission::KeepingRules rules;
+    for (const assets::StoreSetting& store : config.stores) {
+        const auto bucket = store.options.find("bucket");
+        rules.stores[store.name] = {
+            store.provider,
+            bucket == store.options.end() ? std::string() : bucket->second,
+            {store.tenants.begin(), store.tenants.end()}
+        };
+    }
+    rules.store = config.results_store;
+    rules.retention = config.results_retention;
+    rules.lives = retention_rules(config);
+    for (const TenantSetting& tenant : config.tenants) {
+        if (!tenant.store.empty()) {
+            rules.tenant_stores[tenant.name] = tenant.store;
+        }
+        if (tenant.retention) {
+            rules.tenant_retention[tenant.name] = *tenant.retention;
+        }
+    }
+    return rules;
+}
+
+}  // namespace
+
 admission::Rules admission_rules(const Config& config) {
     admission::Rules rules;
     rules.retention = kept_for(config);
@@ -119,6 +160,7 @@ admission::Rules admission_rules(const Config& config) {
     rules.inputs.ca_file = config.inputs_ca_file;
     rules.reuse_never_nodes = config.reuse_never_nodes;
     rules.reuse_generation = config.reuse_generation;
+    rules.keeping = keeping_rules(config);
     rules.plan.gpu_second_usd = config.gpu_second_usd;
     rules.plan.seconds_per_unit = config.gpu_seconds_per_unit;
     rules.plan.model_sizes = workflow::known_sizes(config.models);
@@ -128,6 +170,8 @@ admission::Rules admission_rules(const Config& config) {
 api::ApiOptions api_options(const Config& config) {
     api::ApiOptions options;
     options.public_url = config.public_url;
+    options.cdn_url = config.results_cdn_url;
+    options.retention = retention_rules(config);
     options.json_body_bytes_max = static_cast<std::uint64_t>(config.body_mb_max) << 20;
     options.upload_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
     options.allow_private_webhooks = config.webhooks_allow_private;

@@ -22,6 +22,8 @@ Millis kept_for(const Config& config);
 // By which ledger::open_storage() finds what is durable.
 std::string ledger_url(const Config& config);
 assets::StoreOptions store_options(const Config& config);
+// Those of the configuration, not opened yet. Code::config_invalid. Both outlive them.
+Result<assets::BlobStores> make_stores(const Config& config, Clock& clock, Pool& pool);
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
 fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders);

@@ -26,6 +26,8 @@ Setting words(std::string key, std::string help, std::vector<std::string> Config
 std::vector<Setting> serving_settings();
 // The rows of media_settings.cpp.
 std::vector<Setting> media_settings();
+// The rows of result_settings.cpp.
+std::vector<Setting> result_settings();
 // The rows of cluster_settings.cpp.
 std::vector<Setting> cluster_settings();
 

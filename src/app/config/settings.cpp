@@ -322,6 +322,7 @@ const std::vector<Setting>& settings() {
         std::vector<Setting> rows = serving_settings();
         std::ranges::move(running_settings(), std::back_inserter(rows));
         std::ranges::move(media_settings(), std::back_inserter(rows));
+        std::ranges::move(result_settings(), std::back_inserter(rows));
         std::ranges::move(cluster_settings(), std::back_inserter(rows));
         return rows;
     }();
@@ -405,7 +406,8 @@ Result<> set_list(Config& config, std::string_view key, const std::string& value
                 return added;
             }
         }
-    } else if (key == "tenants" || key == "models" || key.starts_with("notify.")) {
+    } else if (key == "tenants" || key == "models" || key == "stores" ||
+               key.starts_with("notify.")) {
         return invalid("'" + std::string(key) + "' can be set in the configuration file alone");
     } else {
         config.cors_origins = split_commas(value);

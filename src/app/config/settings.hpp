@@ -25,8 +25,15 @@ struct Setting {
 const std::vector<Setting>& settings();
 
 // The settings that are lists; each has its own YAML form.
-inline constexpr std::array<std::string_view, 7> kLists{
-    "workers", "tenants", "models", "auth.keys", "cors.origins", "notify.channels", "notify.rules"
+inline constexpr std::array<std::string_view, 8> kLists{
+    "workers",
+    "tenants",
+    "models",
+    "stores",
+    "auth.keys",
+    "cors.origins",
+    "notify.channels",
+    "notify.rules",
 };
 
 // "6.9GB", "512 MiB" or plain bytes. nullopt: no size above 0.

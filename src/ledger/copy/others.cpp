@@ -8,11 +8,24 @@ Result<> copy_assets(Copy& copy) {
     return copy.table(
         "assets",
         "SELECT id, tenant, hash, size_bytes, content_type, file_path, tags, created_at, "
-        "expires_at, job FROM assets",
+        "expires_at, job, crc32, store, retention, moves_at FROM assets",
         "INSERT INTO assets (id, tenant, hash, size_bytes, content_type, file_path, tags, "
-        "created_at, expires_at, job) "
-        "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-        {kUuid, kText, kText, kInteger, kText, kText, kText, kInteger, kInteger, kUuid},
+        "created_at, expires_at, job, crc32, store, retention, moves_at) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+        {kUuid,
+         kText,
+         kText,
+         kInteger,
+         kText,
+         kText,
+         kText,
+         kInteger,
+         kInteger,
+         kUuid,
+         kInteger,
+         kText,
+         kInteger,
+         kInteger},
         [](const Query& row, postgres::Table& into) {
             into.add(
                 row.uuid(0),
@@ -24,8 +37,62 @@ Result<> copy_assets(Copy& copy) {
                 text(row, 6),
                 row.integer(7),
                 number(row, 8),
-                id(row, 9)
+                id(row, 9),
+                number(row, 10),
+                text(row, 11),
+                number(row, 12),
+                number(row, 13)
             );
+        }
+    );
+}
+
+Result<> copy_blobs(Copy& copy) {
+    return copy.table(
+        "blobs",
+        "SELECT hash, store, generation, key, size_bytes, state, storage_class, doomed_at, due_at, "
+        "attempts, error FROM blobs",
+        "INSERT INTO blobs (hash, store, generation, key, size_bytes, state, storage_class, "
+        "doomed_at, due_at, attempts, error) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        {kText,
+         kText,
+         kInteger,
+         kText,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kInteger,
+         kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(
+                row.string(0),
+                row.string(1),
+                row.integer(2),
+                row.string(3),
+                row.integer(4),
+                row.integer(5),
+                row.integer(6),
+                number(row, 7),
+                number(row, 8),
+                row.integer(9),
+                text(row, 10)
+            );
+        }
+    );
+}
+
+Result<> copy_removals(Copy& copy) {
+    return copy.table(
+        "blob_removals",
+        "SELECT store, key, attempts, due_at, error FROM blob_removals",
+        "INSERT INTO blob_removals (store, key, attempts, due_at, error) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5)",
+        {kText, kText, kInteger, kInteger, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.string(0), row.string(1), row.integer(2), row.integer(3), text(row, 4));
         }
     );
 }
@@ -224,6 +291,8 @@ Result<> copy_others(Copy& copy) {
     for (const auto table :
          {copy_assets,
           copy_contents,
+          copy_blobs,
+          copy_removals,
           copy_workflows,
           copy_versions,
           copy_labels,

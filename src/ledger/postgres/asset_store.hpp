@@ -47,15 +47,22 @@ private:
     AssetId id_;
 };
 
-// Removes bytes that no record refers to any more, of these hashes. In two steps, so that the
-// second sees the records of those who held them before.
-Statements drop_contents(const Array& hashes);
+// Assets with these hashes were removed: so are bytes that no record refers to any more, and their
+// blobs are looked at. In steps, so that the second sees the records of those who held them before.
+Statements drop_contents(const Array& hashes, Time now);
+
+// As stored: nothing where it is the usual.
+std::optional<std::string> stored_store(const std::string& store);
+std::optional<int> stored_retention(const std::optional<assets::RetentionClass>& retention);
 
 Statement find_asset(const AssetId& id);
 Statement find_asset_by_hash(const std::string& tenant, const std::string& hash);
-Statement find_expired_assets(Time now, int limit);
+Statement find_expired_assets(Time now, const std::optional<assets::Asset>& after, int limit);
+Statement find_moving_assets(Time now, const std::optional<assets::Asset>& after, int limit);
+Statement find_sharing_assets(const std::string& hash, const std::string& store, int limit);
+Statement set_asset_crc32(const AssetId& id, std::uint32_t crc32);
+Statement set_asset_moves(const AssetId& id, std::optional<Time> moves_at);
 Result<assets::Asset> read_asset(const Row& row);
-Statement is_blob_referenced(const std::string& hash);
 Statement find_kept_bytes(const std::string& hash);
 
 }  // namespace comfyd::ledger::postgres

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "ledger/postgres/asset_store.hpp"
+
 namespace comfyd::ledger::postgres {
 namespace {
 
@@ -151,9 +153,11 @@ constexpr char kInsertContents[] =
     " ORDER BY n.hash ON CONFLICT (hash) DO NOTHING";
 // An output may be recorded already when the end of a job is committed again.
 constexpr char kInsertOutputs[] =
-    "INSERT INTO assets (job, id, tenant, hash, size_bytes, content_type, file_path, created_at) "
-    "SELECT n.* FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) "
-    "AS n (job, id, tenant, hash, size_bytes, content_type, file_path, created_at) "
+    "INSERT INTO assets (job, id, tenant, hash, size_bytes, content_type, file_path, created_at, "
+    "expires_at, crc32, store, retention, moves_at) SELECT n.* "
+    "FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) "
+    "AS n (job, id, tenant, hash, size_bytes, content_type, file_path, created_at, expires_at, "
+    "crc32, store, retention, moves_at) "
     "WHERE " COMFYD_IF_WRITTEN " ON CONFLICT (id) DO NOTHING";
 #define COMFYD_DURATION(column)             \
     "comfyd_sum_counts(CASE WHEN n." column \
@@ -222,6 +226,21 @@ const std::vector<Oid> kChangeColumns{
     kInteger,
     kText
 };
+const std::vector<Oid> kOutputColumns{
+    kUuid,
+    kUuid,
+    kText,
+    kText,
+    kInteger,
+    kText,
+    kText,
+    kInteger,
+    kInteger,
+    kInteger,
+    kText,
+    kInteger,
+    kInteger
+};
 const std::vector<Oid> kStatsColumns{
     kUuid,
     kInteger,
@@ -249,27 +268,11 @@ Statement fence(const jobs::Term& term) {
     return {kFence, {term.domain, term.epoch, term.node}};
 }
 
-Table::Table(const std::vector<Oid>& columns) {
-    for (const Oid type : columns) {
-        columns_.emplace_back(type);
-    }
-}
-
-Statement Table::statement(const char* sql, std::vector<Value> behind) const {
-    Statement made{sql};
-    for (const Array& column : columns_) {
-        made.values.push_back(column.value());
-    }
-    for (Value& value : behind) {
-        made.values.push_back(std::move(value));
-    }
-    return made;
-}
-
 Batch::Batch(Circumstances circumstances, const std::vector<const Batch*>& before)
     : at(std::move(circumstances)),
       new_jobs(kJobColumns),
       changes(kChangeColumns),
+      outputs(kOutputColumns),
       stats(kStatsColumns),
       before_(before) {}
 
@@ -334,6 +337,20 @@ void Batch::add_outputs(const jobs::Job& job, Time now) {
             output.size_bytes,
             output.content_type,
             output.name,
+            now,
+            output.expires_at,
+            output.crc32,
+            stored_store(output.store),
+            stored_retention(assets::parse_retention_class(output.retention)),
+            output.moves_at
+        );
+        blob_needs.add(
+            {output.asset,
+             output.hash,
+             output.size_bytes,
+             output.store,
+             output.generation,
+             output.bytes != nullptr},
             now
         );
     });
@@ -393,6 +410,9 @@ Statements Batch::statements() const {
     add_rows(no_results, kDropResults, {});
     add_rows(contents, kInsertContents, {});
     add_rows(outputs, kInsertOutputs, {});
+    for (Statement& statement : blob_needs.statements(at.now)) {
+        all.push_back(std::move(statement));
+    }
     add_rows(stats, kAddStats, {at.slot});
     if (begins_hour_) {
         all.push_back({kDropOldStats, {jobs::hour_of(at.now - jobs::kStatsLife)}});

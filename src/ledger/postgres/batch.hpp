@@ -15,7 +15,9 @@
 #include "jobs/ledger.hpp"
 #include "jobs/stats.hpp"
 #include "jobs/term.hpp"
+#include "ledger/postgres/blob_needs.hpp"
 #include "ledger/postgres/connection.hpp"
+#include "ledger/postgres/table.hpp"
 #include "ledger/rollup_names.hpp"
 #include "ledger/told_to.hpp"
 
@@ -37,24 +39,6 @@ struct Circumstances {
 // What refuses the transaction when the term has ended, and keeps others from taking the lead until
 // it is through.
 Statement fence(const jobs::Term& term);
-
-// Rows of one statement, a column each.
-class Table {
-public:
-    explicit Table(const std::vector<Oid>& columns);
-    template <class... Values>
-    void add(const Values&... values) {
-        std::size_t column = 0;
-        (columns_[column++].add(values), ...);
-    }
-    bool empty() const { return columns_.front().size() == 0; }
-    int size() const { return columns_.front().size(); }
-    // Behind them come what is the same for all rows.
-    Statement statement(const char* sql, std::vector<Value> behind = {}) const;
-
-private:
-    std::vector<Array> columns_;
-};
 
 class Batch {
 public:
@@ -96,7 +80,8 @@ public:
     Table targets{{kUuid, kText, kBytes}};
     Table results{{kUuid, kText, kText, kText, kText}};
     Table no_results{{kUuid}};
-    Table outputs{{kUuid, kUuid, kText, kText, kInteger, kText, kText, kInteger}};
+    Table outputs;
+    BlobNeeds blob_needs;
     Table contents{{kUuid, kText, kBytes}};
     Table output_hashes{{kText}};
     Table reused_hashes{{kText}};

@@ -21,7 +21,6 @@ public:
         const JobSecrets& secrets,
         const Telling& telling,
         PurgeCursor& cursor,
-        LooseBlobs& loose,
         jobs::Term term
     )
         : whole_(whole),
@@ -29,7 +28,6 @@ public:
           secrets_(secrets),
           telling_(telling),
           cursor_(cursor),
-          loose_(loose),
           term_(std::move(term)) {}
 
     Task<Result<jobs::Accepted>> accept(jobs::NewJob job) override {
@@ -44,13 +42,9 @@ public:
         return writer_.write(CommitChange(std::move(change), telling_), term_);
     }
     Task<Result<jobs::Purged>> purge(Time before, int limit) override {
-        return writer_.write(
-            PurgeJobs(before, limit, cursor_, loose_), term_, Writer::Urgency::behind
-        );
+        return writer_.write(PurgeJobs(before, limit, cursor_), term_, Writer::Urgency::behind);
     }
-    Task<Result<>> discard(JobId id) override {
-        return writer_.write(DiscardJob(id, loose_), term_);
-    }
+    Task<Result<>> discard(JobId id) override { return writer_.write(DiscardJob(id), term_); }
 
     Task<Result<jobs::Accepted>> find_key(std::string tenant, std::string key) override {
         return whole_.find_key(std::move(tenant), std::move(key));
@@ -89,7 +83,6 @@ private:
     const JobSecrets& secrets_;
     const Telling& telling_;
     PurgeCursor& cursor_;
-    LooseBlobs& loose_;
     const jobs::Term term_;
 };
 

@@ -16,7 +16,6 @@
 
 #include "base/hop.hpp"
 #include "base/mutex.hpp"
-#include "ledger/loose_blobs.hpp"
 #include "ledger/postgres/job_secrets.hpp"
 #include "ledger/postgres/partitions.hpp"
 #include "ledger/postgres/purge.hpp"
@@ -144,7 +143,6 @@ public:
     const SecretTexts secret_texts;
     const Telling telling;
     PurgeCursor purge_cursor;  // used by the writer
-    LooseBlobs loose;
     Writer writer;
 };
 

@@ -23,6 +23,8 @@ constexpr char kFindOne[] =
     "SELECT " COMFYD_ENDED_COLUMNS
     " FROM jobs j JOIN job_specs s ON s.job = j.id WHERE j.id = $1 FOR UPDATE OF j";
 
+// An output that is kept longer than its job goes by itself.
+constexpr char kOutlive[] = "UPDATE assets SET job = NULL WHERE job = ANY ($1) AND expires_at > $2";
 constexpr char kDropOutputs[] = "DELETE FROM assets WHERE job = ANY ($1) RETURNING hash";
 constexpr char kDropKeys[] =
     "DELETE FROM idempotency_keys k USING unnest($1, $2, $3) AS n (tenant, key, job) "
@@ -70,7 +72,9 @@ struct Ended {
 // Hashes of the outputs that went with them.
 Task<tl::expected<std::vector<std::string>, Failure>> remove(Transaction& transaction, Ended jobs) {
     const int slot = transaction.at.slot;
-    Statements drops{{kDropOutputs, {jobs.ids.value()}}};
+    Statements drops{
+        {kOutlive, {jobs.ids.value(), transaction.at.now}}, {kDropOutputs, {jobs.ids.value()}}
+    };
     if (!jobs.keys.empty()) {
         drops.push_back(jobs.keys.statement(kDropKeys));
     }
@@ -85,14 +89,14 @@ Task<tl::expected<std::vector<std::string>, Failure>> remove(Transaction& transa
         co_return tl::unexpected(std::move(answers.error()));
     }
     std::vector<std::string> hashes;
-    const Rows& dropped = answers->at(0);
+    const Rows& dropped = answers->at(1);
     for (int i = 0; i < dropped.size(); ++i) {
         hashes.push_back(dropped[i].string(0));
     }
     co_return hashes;
 }
 
-Statements drop_contents_of(const std::vector<std::string>& hashes) {
+Statements drop_contents_of(const std::vector<std::string>& hashes, Time now) {
     if (hashes.empty()) {
         return {};
     }
@@ -100,7 +104,7 @@ Statements drop_contents_of(const std::vector<std::string>& hashes) {
     for (const std::string& hash : hashes) {
         array.add(hash);
     }
-    return drop_contents(array);
+    return drop_contents(array, now);
 }
 
 }  // namespace
@@ -138,13 +142,10 @@ Task<Done> PurgeJobs::run(Transaction& transaction) {
         }
         hashes = std::move(*removed);
     }
-    Statements last = drop_contents_of(hashes);
+    Statements last = drop_contents_of(hashes, transaction.at.now);
     last.push_back({kDropOldKeys, {transaction.at.now - kIdempotencyKeyLife, count}});
     auto done = co_await transaction.commit(std::move(last));
     if (done) {
-        for (std::string& hash : hashes) {
-            loose_.add(std::move(hash));
-        }
         cursor_ = cursor;
         outcome.emplace(purged);
     }
@@ -186,11 +187,8 @@ Task<Done> DiscardJob::run(Transaction& transaction) {
     if (!hashes) {
         co_return tl::unexpected(std::move(hashes.error()));
     }
-    auto done = co_await transaction.commit(drop_contents_of(*hashes));
+    auto done = co_await transaction.commit(drop_contents_of(*hashes, transaction.at.now));
     if (done) {
-        for (std::string& hash : *hashes) {
-            loose_.add(std::move(hash));
-        }
         outcome.emplace();
     }
     co_return done;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "jobs/ledger.hpp"
-#include "ledger/loose_blobs.hpp"
 #include "ledger/postgres/procedure.hpp"
 
 namespace comfyd::ledger::postgres {
@@ -21,25 +20,23 @@ struct PurgeCursor {
 
 class PurgeJobs final : public ProcedureOf<jobs::Purged> {
 public:
-    PurgeJobs(Time before, int limit, PurgeCursor& cursor, LooseBlobs& loose)
-        : before_(before), limit_(limit), cursor_(cursor), loose_(loose) {}
+    PurgeJobs(Time before, int limit, PurgeCursor& cursor)
+        : before_(before), limit_(limit), cursor_(cursor) {}
     Task<Done> run(Transaction& transaction) override;
 
 private:
     Time before_;
     int limit_;
     PurgeCursor& cursor_;  // of the ledger; used here only
-    LooseBlobs& loose_;
 };
 
 class DiscardJob final : public ProcedureOf<void> {
 public:
-    DiscardJob(JobId id, LooseBlobs& loose) : id_(id), loose_(loose) {}
+    explicit DiscardJob(JobId id) : id_(id) {}
     Task<Done> run(Transaction& transaction) override;
 
 private:
     JobId id_;
-    LooseBlobs& loose_;
 };
 
 }  // namespace comfyd::ledger::postgres

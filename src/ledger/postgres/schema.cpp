@@ -263,6 +263,48 @@ CREATE TABLE nodes (
 ) WITH (fillfactor = 50);
 )sql";
 
+// Which contents lie in which store (assets/blob_records.hpp), and keys that are to be removed.
+// Until here every content was one file of the shared folder, named by its hash alone. Of a content
+// a store has one record that is not doomed.
+constexpr std::string_view kBlobs = R"sql(
+CREATE TABLE blobs (
+    hash text COLLATE "C",
+    store text COLLATE "C",
+    generation int8,
+    key text NOT NULL,
+    size_bytes int8 NOT NULL,
+    state int2 NOT NULL,
+    storage_class int2 NOT NULL DEFAULT 0,
+    doomed_at int8,
+    due_at int8,
+    attempts int4 NOT NULL DEFAULT 0,
+    error text,
+    PRIMARY KEY (hash, store, generation)
+);
+CREATE UNIQUE INDEX blobs_one ON blobs (hash, store) WHERE state < 2;
+CREATE INDEX blobs_due ON blobs (state, due_at) WHERE due_at IS NOT NULL;
+CREATE TABLE blob_removals (
+    store text COLLATE "C",
+    key text COLLATE "C",
+    attempts int4 NOT NULL,
+    due_at int8 NOT NULL,
+    error text,
+    PRIMARY KEY (store, key)
+);
+CREATE INDEX blob_removals_due ON blob_removals (due_at);
+INSERT INTO blobs (hash, store, generation, key, size_bytes, state)
+    SELECT hash, 'local', 0, substr(hash, 8, 2) || '/' || substr(hash, 10), max(size_bytes), 1
+    FROM assets a WHERE NOT EXISTS (SELECT 1 FROM contents c WHERE c.hash = a.hash) GROUP BY hash;
+
+ALTER TABLE assets ADD COLUMN crc32 int8;
+ALTER TABLE assets ADD COLUMN store text COLLATE "C";
+ALTER TABLE assets ADD COLUMN retention int2;
+ALTER TABLE assets ADD COLUMN moves_at int8;
+DROP INDEX assets_expiring;
+CREATE INDEX assets_expiring ON assets (expires_at, id) WHERE expires_at IS NOT NULL;
+CREATE INDEX assets_moving ON assets (moves_at, id) WHERE moves_at IS NOT NULL;
+)sql";
+
 // An event may be told to several receivers, each in its own order. Whom a job tells stands beside
 // its deliveries, once for each receiver, sealed where there is a secret; the webhook of a job was
 // in its spec. Binaries from before write to a key that is no more. Of tenants' endpoints it is
@@ -313,6 +355,7 @@ constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
     {3, 1, kVersion3},
+    {4, 4, kBlobs},
     {5, 5, kVersion5},
 };
 

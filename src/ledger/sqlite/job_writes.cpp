@@ -80,7 +80,7 @@ Result<> check_reused(Session& session, const jobs::Job& job) {
         return {};
     }
     for (const jobs::Output* output : jobs::files_of(job.outputs)) {
-        const auto kept = is_blob_referenced(session.db, output->hash);
+        const auto kept = is_content_known(session.db, output->hash);
         if (!kept) {
             return fail(kept.error());
         }

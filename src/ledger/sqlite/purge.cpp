@@ -18,6 +18,8 @@ constexpr char kCountDead[] = "SELECT count(*) FROM outbox WHERE job = ? AND sta
 constexpr char kFindOutputs[] = "SELECT outputs FROM job_results WHERE number = ?";
 constexpr char kFindSpecText[] = "SELECT spec FROM job_specs WHERE number = ?";
 
+// An output that is kept longer than its job goes by itself.
+constexpr char kOutlive[] = "UPDATE assets SET job = NULL WHERE id = ?";
 constexpr char kDropKey[] = "DELETE FROM idempotency_keys WHERE tenant = ? AND key = ? AND job = ?";
 constexpr char kDropOldKeys[] =
     "DELETE FROM idempotency_keys WHERE (tenant, key) IN (SELECT tenant, key FROM idempotency_keys "
@@ -144,7 +146,7 @@ Result<> drop_rows(Session& session, const Ended& job) {
 }
 
 // False: it is needed, and nothing of it was touched.
-Result<bool> remove_job(Session& session, const Ended& job, LooseBlobs& loose) {
+Result<bool> remove_job(Session& session, const Ended& job) {
     const auto outputs = outputs_of(session.db, job);
     if (!outputs) {
         return fail(outputs.error());
@@ -158,12 +160,16 @@ Result<bool> remove_job(Session& session, const Ended& job, LooseBlobs& loose) {
         return fail(dead.error());
     }
     for (const jobs::Output* output : jobs::files_of(*outputs)) {
+        if (output->expires_at && *output->expires_at > session.now) {
+            auto kept = Query(session.db, kOutlive).bind(output->asset).run();
+            if (!kept) {
+                return fail(std::move(kept.error()));
+            }
+            continue;
+        }
         auto removed = remove_record(session, output->asset);
         if (!removed) {
             return fail(std::move(removed.error()));
-        }
-        if (*removed) {
-            loose.add(std::move(**removed));
         }
     }
     if (auto dropped = drop_rows(session, job); !dropped) {
@@ -215,7 +221,7 @@ Result<jobs::Purged> PurgeJobs::operator()(Session& session) {
     purged.more = ended->size() == static_cast<std::size_t>(count);
     cursor = purged.more ? PurgeCursor{ended->back().finished_at, ended->back().id} : PurgeCursor{};
     for (const Ended& job : *ended) {
-        const auto removed = remove_job(session, job, loose);
+        const auto removed = remove_job(session, job);
         if (!removed) {
             return fail(removed.error());
         }
@@ -251,7 +257,7 @@ Result<> DiscardJob::operator()(Session& session) {
     if (!jobs::is_terminal(static_cast<jobs::State>(job->state))) {
         return fail(Code::conflict, "job " + id.to_string() + " has not ended");
     }
-    const auto removed = remove_job(session, *job, loose);
+    const auto removed = remove_job(session, *job);
     if (!removed) {
         return fail(removed.error());
     }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "jobs/ledger.hpp"
-#include "ledger/loose_blobs.hpp"
 #include "ledger/sqlite/session.hpp"
 
 namespace comfyd::ledger::sqlite {
@@ -29,7 +28,6 @@ struct PurgeJobs {
     Time before;
     int limit;
     PurgeCursor& cursor;  // of the ledger; used here only
-    LooseBlobs& loose;
 
     std::size_t bytes() const { return 64; }
     Result<jobs::Purged> operator()(Session& session);
@@ -38,7 +36,6 @@ struct PurgeJobs {
 struct DiscardJob {
     using Value = void;
     JobId id;
-    LooseBlobs& loose;
 
     std::size_t bytes() const { return 64; }
     Result<> operator()(Session& session);

@@ -238,6 +238,46 @@ UPDATE jobs SET (shared_prompt, shared_place) = (
 ) WHERE state = 1;
 )sql";
 
+// Which contents lie in which store (assets/blob_records.hpp), and keys that are to be removed.
+// Until here every content was one file of the data folder, named by its hash alone.
+constexpr std::string_view kBlobs = R"sql(
+CREATE TABLE blobs (
+    hash TEXT NOT NULL,
+    store TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    storage_class INTEGER NOT NULL DEFAULT 0,
+    doomed_at INTEGER,
+    due_at INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    error TEXT,
+    PRIMARY KEY (hash, store, generation)
+) WITHOUT ROWID;
+CREATE INDEX blobs_due ON blobs (state, due_at) WHERE due_at IS NOT NULL;
+CREATE TABLE blob_removals (
+    store TEXT NOT NULL,
+    key TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    error TEXT,
+    PRIMARY KEY (store, key)
+) WITHOUT ROWID;
+CREATE INDEX blob_removals_due ON blob_removals (due_at);
+INSERT INTO blobs (hash, store, generation, key, size_bytes, state)
+    SELECT hash, 'local', 0, substr(hash, 8, 2) || '/' || substr(hash, 10), max(size_bytes), 1
+    FROM assets WHERE content IS NULL GROUP BY hash;
+
+ALTER TABLE assets ADD COLUMN crc32 INTEGER;
+ALTER TABLE assets ADD COLUMN store TEXT;
+ALTER TABLE assets ADD COLUMN retention INTEGER;
+ALTER TABLE assets ADD COLUMN moves_at INTEGER;
+DROP INDEX assets_expiring;
+CREATE INDEX assets_expiring ON assets (expires_at, id) WHERE expires_at IS NOT NULL;
+CREATE INDEX assets_moving ON assets (moves_at, id) WHERE moves_at IS NOT NULL;
+)sql";
+
 // An event may be told to several receivers, each in its own order. Whom a job tells stands beside
 // its deliveries, once for each receiver; the webhook of a job was in its spec. Of tenants'
 // endpoints it is counted how often one changed, so that whoever has read them all knows when to
@@ -309,6 +349,7 @@ constexpr Migration kMigrations[] = {
     {7, kVersion7},
     {8, kVersion8, note_all_uses},
     {9, kVersion9},
+    {10, kBlobs},
     {11, kVersion11},
 };
 

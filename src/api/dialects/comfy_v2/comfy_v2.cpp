@@ -6,6 +6,7 @@
 #include "api/dialects/comfy_v2/comfy_v2_parts.hpp"
 #include "api/dialects/comfy_v2/comfy_v2_shapes.hpp"
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/output_media.hpp"
 #include "api/sse.hpp"
 #include "api/submission.hpp"
@@ -167,7 +168,16 @@ Task<> show_job(Call& call, const Services& services, JobAction action) {
         co_await refuse(call, std::move(view.error()));
         co_return;
     }
-    co_await answer(call, 200, encode_job(*view, Scope{call.request, services}));
+    json::object body = encode_job(*view, Scope{call.request, services});
+    auto storage = co_await storage_of(services, std::move(view->job));
+    if (!storage) {
+        co_await refuse(call, std::move(storage.error()));
+        co_return;
+    }
+    if (*storage) {
+        body["storage"] = **storage;
+    }
+    co_await answer(call, 200, std::move(body));
 }
 
 tl::unexpected<Error> bad_query(std::string_view name, std::string message) {

@@ -206,14 +206,45 @@ TEST(ComfyV2Assets, LinksWorkWithoutAKeyUntilTheyExpire) {
 TEST(ComfyV2Assets, WhoAsksForContentThatIsElsewhereIsSentThere) {
     Arrangement arrangement;
     auto bucket = std::make_shared<assets::test::Bucket::Content>();
-    arrangement.make_blobs = [bucket] { return std::make_unique<assets::test::Bucket>(bucket); };
+    arrangement.make_stores = [bucket] {
+        assets::BlobStores stores;
+        stores.add("far", std::make_unique<assets::test::Bucket>(bucket));
+        return stores;
+    };
     TestApi api(std::move(arrangement));
     const json::object asset = upload(api, {file(kPicture)});
-    const auto content = api.get(text(asset, "url"));
+    using assets::test::wait_for;
+    auto record = wait_for(api.records.find(*AssetId::parse(text(asset, "id")))).value().value();
+    record.store = "far";
+    ASSERT_TRUE(wait_for(api.records.add(record)));
+    const std::string link = text(asset, "url");
+    EXPECT_EQ(api.get(link).body, kPicture) << "it is here until it is there";
+    ASSERT_EQ(wait_for(api.services.assets.upload()).value(), 1);
+    const std::string key = bucket->blobs.begin()->first;
+    const auto content = api.get(link);
     EXPECT_EQ(content.status, 302);
-    EXPECT_EQ(content.headers.get("Location"), "https://bucket.example/" + text(asset, "hash"));
+    EXPECT_EQ(content.headers.get("Location"), "https://bucket.example/" + key);
     EXPECT_EQ(content.headers.get("Cache-Control"), "no-store");
+    const auto head = api.send("HEAD", link);
+    EXPECT_EQ(head.status, 200);
+    EXPECT_EQ(head.headers.get("Content-Type"), "image/png");
+
+    bucket->is_streamed = true;
+    EXPECT_EQ(api.get(link).body, kPicture);
+    const auto part = api.get(link, header("Range", "bytes=1-3"));
+    EXPECT_EQ(part.status, 206);
+    EXPECT_EQ(part.body, kPicture.substr(1, 3));
+    EXPECT_EQ(api.get(link, header("Range", "bytes=100000-")).status, 416);
+    const std::string etag(part.headers.get("ETag"));
+    EXPECT_EQ(api.get(link, header("If-None-Match", etag)).status, 304);
+
+    bucket->is_restoring = true;
+    const auto restoring = api.get(link);
+    EXPECT_EQ(restoring.status, 202);
+    EXPECT_EQ(text(parse(restoring.body), "status"), "restoring");
+    EXPECT_FALSE(restoring.headers.get("Retry-After").empty());
     EXPECT_EQ(api.send("DELETE", "/api/v2/assets/" + text(asset, "id")).status, 204);
+    EXPECT_EQ(api.get(link).status, 404);
 }
 
 TEST(ComfyV2Assets, WorkflowsMayReferToTheirOwnersAssets) {

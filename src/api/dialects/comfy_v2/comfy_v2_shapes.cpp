@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/or_null.hpp"
 #include "api/dialects/output_media.hpp"
 #include "api/sse.hpp"
@@ -130,6 +131,7 @@ json::object encode_output(const jobs::Output& output, const JobId& job, const S
         {"job_id", job.to_string()},
     };
     add_media(output, link, encoded);
+    add_keeping(encoded, output, scope.services.clock.now());
     return encoded;
 }
 
@@ -208,6 +210,9 @@ json::object encode_asset(const assets::Asset& asset, const Scope& scope) {
         {"url_expires_at", to_rfc3339(download.expires_at)},
         {"expires_at", time_or_null(asset.expires_at)},
         {"job_id", asset.job ? json::value(asset.job->to_string()) : json::value(nullptr)},
+        {"retention",
+         asset.retention ? json::value(to_string(*asset.retention)) : json::value(nullptr)},
+        {"store", asset.store},
     };
 }
 

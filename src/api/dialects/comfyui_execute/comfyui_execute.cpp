@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
+#include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/or_null.hpp"
 #include "api/workflow_source.hpp"
 #include "jobs/output_wishes.hpp"
@@ -170,7 +171,15 @@ Task<> answer(Call& call, const Services& services, Result<jobs::View> view) {
         co_await send(call, error_response(shown.error()));
         co_return;
     }
-    const json::object body = encode_status(*shown, execution::links_of(call, services));
+    json::object body = encode_status(*shown, execution::links_of(call, services));
+    auto storage = co_await storage_of(services, shown->view.job);
+    if (!storage) {
+        co_await send(call, error_response(storage.error()));
+        co_return;
+    }
+    if (*storage) {
+        body["storage"] = **storage;
+    }
     co_await send(call, json_response(200, body));
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/or_null.hpp"
 #include "api/dialects/output_media.hpp"
 
@@ -73,9 +74,9 @@ Links links_at(const Services& services, const jobs::Job& job, Time at) {
         base.empty() && kept != nullptr && kept->is_string()) {
         base = kept->get_string();
     }
-    while (base.ends_with('/')) {
-        base.pop_back();
-    }
+    base = without_last_slash(
+        services.options.cdn_url.empty() ? std::move(base) : services.options.cdn_url
+    );
     return [&services, base = std::move(base), at](const AssetId& id) {
         auto link = services.links.sign(id, at);
         return Download{base + link.target, link.expires_at};
@@ -131,6 +132,7 @@ json::object encode_output(const jobs::Output& output, const Links& links) {
         {"url_expires_at", to_rfc3339(link.expires_at)},
     };
     add_media(output, links, encoded);
+    add_keeping(encoded, output, std::nullopt);
     return encoded;
 }
 

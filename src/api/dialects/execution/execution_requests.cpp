@@ -128,7 +128,8 @@ Result<json::object> common_members(const json::object& body) {
     }
     json::object common;
     for (const std::string_view key :
-         {"metadata", "callback_url", "webhook_url", "webhook_config", "output_config"}) {
+         {"metadata", "callback_url", "webhook_url", "webhook_config", "output_config", "retention"
+         }) {
         copy_member(body, key, common);
     }
     for (const json::object* from : {&body, *config}) {

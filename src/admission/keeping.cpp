@@ -1,0 +1,140 @@
+#include "admission/keeping.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "assets/blob_stores.hpp"
+
+namespace comfyd::admission {
+namespace {
+
+constexpr std::size_t kPathBytesMax = 512;
+
+tl::unexpected<Error> wrong(std::string field, std::string message) {
+    return fail(Code::invalid_argument, std::move(message), {{"field", std::move(field)}});
+}
+
+bool may_use(const KeepingRules::Store& store, const std::string& tenant) {
+    return store.tenants.empty() || store.tenants.contains(tenant);
+}
+
+Result<std::string> text_of(const json::object& from, std::string_view key) {
+    auto found = json::find_string(from, key);
+    if (!found) {
+        return fail(std::move(found.error()));
+    }
+    return std::move(*found).value_or("");
+}
+
+// A folder, as it stands in a key.
+Result<std::string> folder_of(std::string path) {
+    const auto first = path.find_first_not_of('/');
+    const auto last = path.find_last_not_of('/');
+    path = first == std::string::npos ? std::string() : path.substr(first, last - first + 1);
+    const bool is_plain = std::ranges::all_of(path, [](unsigned char c) {
+        return c >= 0x20 && c != 0x7F && c != '\\';
+    });
+    bool is_good = is_plain && path.size() <= kPathBytesMax;
+    for (std::size_t at = 0; is_good && at < path.size();) {
+        const auto end = std::min(path.find('/', at), path.size());
+        const auto part = path.substr(at, end - at);
+        is_good = !part.empty() && part != "." && part != "..";
+        at = end + 1;
+    }
+    if (!is_good) {
+        return wrong(
+            "output_config.storage.path",
+            "'output_config.storage.path' is a folder of at most 512 bytes such as \"renders/may\""
+        );
+    }
+    return path;
+}
+
+Result<std::string> find_store(
+    const KeepingRules& rules, const std::string& tenant, const json::object& storage
+) {
+    const auto provider = text_of(storage, "provider");
+    const auto bucket = text_of(storage, "bucket");
+    if (!provider || !bucket) {
+        return fail(provider ? bucket.error() : provider.error());
+    }
+    if (*provider == assets::kLocalStore) {
+        return std::string();
+    }
+    std::string allowed(assets::kLocalStore);
+    for (const auto& [name, store] : rules.stores) {
+        if (!may_use(store, tenant)) {
+            continue;
+        }
+        allowed += ", " + name;
+        const bool is_meant = provider->empty() || *provider == name || *provider == store.provider;
+        if (is_meant && (bucket->empty() || *bucket == store.bucket)) {
+            return name;
+        }
+    }
+    return wrong(
+        "output_config.storage",
+        "no store of this server is what 'output_config.storage' asks for; there are " + allowed
+    );
+}
+
+std::string usual_store(const KeepingRules& rules, const std::string& tenant) {
+    const auto own = rules.tenant_stores.find(tenant);
+    return own == rules.tenant_stores.end() ? rules.store : own->second;
+}
+
+Result<std::string> decide_store(
+    const KeepingRules& rules, const std::string& tenant, const json::object& storage
+) {
+    const bool is_named = storage.contains("provider") || storage.contains("bucket");
+    auto store = is_named ? find_store(rules, tenant, storage)
+                          : Result<std::string>(usual_store(rules, tenant));
+    if (!store) {
+        return store;
+    }
+    const auto path = text_of(storage, "path");
+    if (!path) {
+        return fail(path.error());
+    }
+    const auto folder = folder_of(*path);
+    if (!folder) {
+        return folder;
+    }
+    return store->empty() || folder->empty() ? *store : *store + "/" + *folder;
+}
+
+}  // namespace
+
+Result<jobs::Keeping> decide_keeping(
+    const KeepingRules& rules, const std::string& tenant, const KeepingWish& wish
+) {
+    jobs::Keeping keeping;
+    keeping.store = usual_store(rules, tenant);
+    if (wish.storage != nullptr && !rules.stores.empty()) {
+        auto store = decide_store(rules, tenant, *wish.storage);
+        if (!store) {
+            return fail(std::move(store.error()));
+        }
+        keeping.store = std::move(*store);
+    }
+    if (keeping.store == assets::kLocalStore) {
+        keeping.store.clear();
+    }
+    const auto own = rules.tenant_retention.find(tenant);
+    auto retention = own == rules.tenant_retention.end() ? rules.retention : own->second;
+    if (wish.retention) {
+        const auto parsed = assets::parse_retention_class(*wish.retention);
+        if (!parsed) {
+            return wrong("retention", "'retention' is immediate, standard, archive or glacier");
+        }
+        retention = *parsed;
+    }
+    if (retention != assets::RetentionClass::standard) {
+        keeping.retention = to_string(retention);
+        keeping.life = rules.lives.life_of(retention);
+        keeping.moves_after = rules.lives.next_move(retention, Millis(0));
+    }
+    return keeping;
+}
+
+}  // namespace comfyd::admission

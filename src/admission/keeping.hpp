@@ -1,0 +1,43 @@
+// Where a job's outputs go and how long they stay (docs/results.md): what the request asks for,
+// within what the operator allows, or else what is set for its tenant or for all. Pure; any thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "assets/retention_class.hpp"
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "jobs/job.hpp"
+
+namespace comfyd::admission {
+
+struct KeepingRules {
+    struct Store {
+        std::string provider;
+        std::string bucket{};
+        std::set<std::string> tenants{};  // who may ask for it; empty: everybody
+    };
+    std::map<std::string, Store> stores{};  // beside this server's own, by name
+    // Where outputs go; empty: the server's own store.
+    std::string store{};
+    std::map<std::string, std::string> tenant_stores{};
+    assets::RetentionClass retention = assets::RetentionClass::standard;
+    std::map<std::string, assets::RetentionClass> tenant_retention{};
+    assets::RetentionRules lives{};
+};
+
+struct KeepingWish {
+    const json::object* storage = nullptr;  // {provider, bucket, path}; null: none
+    std::optional<std::string> retention{};
+};
+
+// Code::invalid_argument names the stores there are, or the classes. A wish for a store is passed
+// over where the operator has none.
+Result<jobs::Keeping> decide_keeping(
+    const KeepingRules& rules, const std::string& tenant, const KeepingWish& wish
+);
+
+}  // namespace comfyd::admission

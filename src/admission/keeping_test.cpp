@@ -1,0 +1,90 @@
+#include "admission/keeping.hpp"
+
+#include <gtest/gtest.h>
+
+namespace comfyd::admission {
+namespace {
+
+using assets::RetentionClass;
+
+KeepingRules rules() {
+    KeepingRules made;
+    made.stores["main"] = {"s3", "pictures"};
+    made.stores["own"] = {"s3", "acme-bucket", {"acme"}};
+    made.stores["nas"] = {"folder"};
+    return made;
+}
+
+Result<jobs::Keeping> decide(
+    const KeepingRules& by,
+    const std::string& tenant,
+    const char* storage,
+    const char* retention = nullptr
+) {
+    static json::object parsed;
+    KeepingWish wish;
+    if (storage != nullptr) {
+        parsed = *json::parse_object(storage);
+        wish.storage = &parsed;
+    }
+    if (retention != nullptr) {
+        wish.retention = retention;
+    }
+    return decide_keeping(by, tenant, wish);
+}
+
+TEST(Keeping, NothingAskedAndNothingSetIsHereAsLongAsTheJob) {
+    EXPECT_EQ(decide(rules(), "acme", nullptr), jobs::Keeping{});
+    EXPECT_EQ(decide(rules(), "acme", R"({"provider": "local"})"), jobs::Keeping{});
+    EXPECT_EQ(decide({}, "acme", R"({"provider": "s3", "bucket": "any"})"), jobs::Keeping{})
+        << "the operator has no stores";
+}
+
+TEST(Keeping, AStoreIsFoundByItsNameItsProviderOrItsBucket) {
+    for (const char* storage :
+         {R"({"provider": "own"})",
+          R"({"provider": "s3", "bucket": "acme-bucket"})",
+          R"({"bucket": "acme-bucket"})"}) {
+        EXPECT_EQ(decide(rules(), "acme", storage)->store, "own") << storage;
+        EXPECT_EQ(decide(rules(), "other", storage).error().code, Code::invalid_argument)
+            << storage;
+    }
+    EXPECT_EQ(decide(rules(), "other", R"({"provider": "s3"})")->store, "main");
+    EXPECT_EQ(
+        decide(rules(), "other", R"({"provider": "folder", "path": "/renders/may/"})")->store,
+        "nas/renders/may"
+    );
+}
+
+TEST(Keeping, PathsLeadNowhereElse) {
+    for (const char* path : {"..", "a/../b", "a//b", ".", "a\\\\b", "a\\u0000b", "a\\nb"}) {
+        const std::string storage = R"({"provider": "nas", "path": ")" + std::string(path) + "\"}";
+        EXPECT_EQ(decide(rules(), "acme", storage.c_str()).error().code, Code::invalid_argument)
+            << path;
+    }
+    const std::string storage = R"({"provider": "nas", "path": ")" + std::string(600, 'x') + "\"}";
+    EXPECT_FALSE(decide(rules(), "acme", storage.c_str()));
+    EXPECT_FALSE(decide(rules(), "acme", R"({"provider": 1})"));
+    EXPECT_FALSE(decide(rules(), "acme", R"({"provider": "nas", "path": 1})"));
+}
+
+TEST(Keeping, TheTenantsOwnComesBeforeWhatHoldsForAll) {
+    KeepingRules by = rules();
+    by.store = "main";
+    by.tenant_stores["acme"] = "own";
+    by.retention = RetentionClass::archive;
+    by.tenant_retention["acme"] = RetentionClass::immediate;
+    EXPECT_EQ(decide(by, "acme", nullptr)->store, "own");
+    EXPECT_EQ(decide(by, "acme", R"({"path": "a"})")->store, "own/a");
+    EXPECT_EQ(decide(by, "acme", R"({"provider": "local"})")->store, "");
+    EXPECT_EQ(decide(by, "acme", nullptr)->retention, "immediate");
+    EXPECT_EQ(decide(by, "acme", nullptr)->life, Millis(std::chrono::hours(24)));
+    EXPECT_EQ(decide(by, "other", nullptr)->store, "main");
+    EXPECT_EQ(decide(by, "other", nullptr)->retention, "archive");
+    EXPECT_EQ(decide(by, "other", nullptr)->moves_after, Millis(std::chrono::hours(24 * 30)));
+    EXPECT_EQ(decide(by, "other", nullptr, "standard")->life, std::nullopt);
+    EXPECT_EQ(decide(by, "other", nullptr, "forever").error().code, Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace comfyd::admission

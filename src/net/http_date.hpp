@@ -1,0 +1,14 @@
+// Times as headers of HTTP have them.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/time.hpp"
+
+namespace comfyd::net {
+
+// "Sun, 06 Nov 1994 08:49:37 GMT". Nullopt for anything else.
+std::optional<Time> parse_http_date(std::string_view text);
+
+}  // namespace comfyd::net

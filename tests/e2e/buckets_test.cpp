@@ -1,0 +1,180 @@
+// Outputs in buckets of a real S3 service: they land there, links lead there, an outage delays
+// nobody, and tenants have their own.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/crypto.hpp"
+#include "net/io_threads.hpp"
+#include "support/comfy_double.hpp"
+#include "support/comfyd.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/radosgw.hpp"
+
+namespace comfyd::support {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class BucketsE2e : public testing::Test {
+protected:
+    BucketsE2e() {
+        thread_.start();
+        DoubleOptions worker;
+        worker.output_bytes = 60'000;  // a file, not kept with its record
+        gpu_ = std::make_unique<ComfyDouble>(thread_.context(), worker);
+        gpu_->start();
+    }
+    ~BucketsE2e() override {
+        comfyd_.reset();
+        gpu_.reset();
+        thread_.stop();
+    }
+
+    static std::string store(
+        const std::string& name,
+        std::uint16_t port,
+        const std::string& bucket,
+        const std::string& more = {}
+    ) {
+        return "  - {name: " + name + ", provider: s3, bucket: " + bucket +
+               ", endpoint: \"http://127.0.0.1:" + std::to_string(port) +
+               "\", access_key: " + Radosgw::kAccessKey + ", secret_key: \"" + Radosgw::kSecretKey +
+               "\"" + more + "}\n";
+    }
+    void start(const std::string& configuration) {
+        ComfydOptions options;
+        options.arguments = {
+            "--config",
+            folder_.write("comfyd.yaml", configuration),
+            "--no-engine",
+            "--set",
+            "fleet.poll_ms=100",
+            "--worker",
+            gpu_->url()
+        };
+        comfyd_ = std::make_unique<Comfyd>(options);
+    }
+    // The only output of a job that has succeeded.
+    static std::string asset_of(const json::value& job) {
+        return std::string(job.at("outputs").at(0).at("id").as_string());
+    }
+    Reply content_of(Http& who, const json::value& job) {
+        return who.get("/api/v2/assets/" + asset_of(job) + "/content");
+    }
+    static std::string storage_of(const json::value& job) {
+        const auto* storage = job.as_object().if_contains("storage");
+        return storage != nullptr && storage->is_string() ? std::string(storage->get_string())
+                                                          : std::string();
+    }
+    // What anybody gets there, without a key of ours.
+    static std::string fetched(const std::string& url) {
+        Http anybody("");
+        return anybody.get(url).body;
+    }
+    std::string objects_in(const std::string& bucket) {
+        return service_.s3cmd({"ls", "--recursive", "s3://" + bucket});
+    }
+
+    Radosgw& service_ = Radosgw::shared();
+    TempDir folder_;
+    net::IoThread thread_{"double"};
+    std::unique_ptr<ComfyDouble> gpu_;
+    std::unique_ptr<Comfyd> comfyd_;
+};
+
+TEST_F(BucketsE2e, OutputsLandInTheBucketAlsoAfterAnOutageAndLinksLeadThere) {
+    FaultProxy proxy(service_.port());
+    const std::string bucket = service_.make_bucket();
+    start(
+        "stores:\n" + store("main", proxy.port(), bucket, ", prefix: out") +
+        "results: {store: main}\n"
+    );
+    Http& http = comfyd_->http();
+
+    const std::string id = comfyd_->submit(text_to_image("while it is there"));
+    ASSERT_EQ(Comfyd::status_of(comfyd_->wait_finished(id)), "succeeded") << comfyd_->log();
+    ASSERT_TRUE(wait_until([&] { return storage_of(comfyd_->job(id)) == "stored"; }))
+        << comfyd_->log();
+    EXPECT_THAT(objects_in(bucket), HasSubstr("s3://" + bucket + "/out/"));
+    const Reply link = content_of(http, comfyd_->job(id));
+    ASSERT_EQ(link.status, 302) << link.body;
+    EXPECT_EQ(fetched(std::string(link.headers.get("Location"))).size(), 60'000u);
+
+    proxy.refuse(true);
+    proxy.inflict(FaultProxy::Fault::cut);
+    const std::string late = comfyd_->submit(text_to_image("while it is away"));
+    const json::value done = comfyd_->wait_finished(late);
+    EXPECT_EQ(Comfyd::status_of(done), "succeeded");
+    EXPECT_EQ(storage_of(comfyd_->job(late)), "pending");
+    const Reply here = content_of(http, done);
+    EXPECT_EQ(here.status, 200);
+    EXPECT_EQ(here.body.size(), 60'000u);
+    comfyd_->restart();  // what waits is not forgotten
+    EXPECT_EQ(storage_of(comfyd_->job(late)), "pending");
+
+    proxy.refuse(false);
+    ASSERT_TRUE(wait_until(
+        [&] { return storage_of(comfyd_->job(late)) == "stored"; }, std::chrono::seconds(90)
+    )) << comfyd_->log();
+    const Reply there = content_of(comfyd_->http(), done);
+    ASSERT_EQ(there.status, 302);
+    EXPECT_EQ(fetched(std::string(there.headers.get("Location"))), here.body);
+
+    EXPECT_THAT(comfyd_->log(), Not(HasSubstr(Radosgw::kSecretKey)));
+    EXPECT_THAT(comfyd_->log(), Not(HasSubstr("X-Amz-Signature")));
+}
+
+TEST_F(BucketsE2e, TenantsHaveTheirOwn) {
+    const std::string red = service_.make_bucket();
+    const std::string blue = service_.make_bucket();
+    const std::string key = "a long enough key of tenant ";
+    const auto key_of = [&](const std::string& name) {
+        return "    - {name: " + name + ", sha256: " + to_hex(sha256(key + name)) + "}\n";
+    };
+    start(
+        "auth:\n  keys:\n" + key_of("red") + key_of("blue") + "stores:\n" +
+        store("reds", service_.port(), red, ", tenants: [red]") +
+        store("blues", service_.port(), blue, ", links: streamed") +
+        "tenants:\n  - {name: red, store: reds}\n  - {name: blue, store: blues}\n"
+    );
+    const auto run = [&](const std::string& name, json::object more = {}) {
+        Http http(comfyd_->url());
+        http.set_header("Authorization", "Bearer " + key + name);
+        more["workflow"] = text_to_image("of " + name);
+        const Reply accepted = http.post_json("/api/v2/jobs", more);
+        EXPECT_EQ(accepted.status, 201) << accepted.body;
+        const std::string path = "/api/v2/jobs/" + std::string(accepted.json_at("/id").as_string());
+        json::value job;
+        EXPECT_TRUE(wait_until([&] {
+            job = http.get(path).json();
+            return storage_of(job) == "stored";
+        })) << comfyd_->log();
+        return content_of(http, job);
+    };
+    const Reply of_red = run("red");
+    EXPECT_THAT(
+        std::string(of_red.headers.get("Location")), StartsWith(service_.url() + "/" + red + "/")
+    );
+    const Reply of_blue = run("blue");
+    EXPECT_EQ(of_blue.status, 200);
+    EXPECT_EQ(of_blue.body.size(), 60'000u);
+    EXPECT_THAT(objects_in(red), HasSubstr("60000"));
+    EXPECT_THAT(objects_in(blue), HasSubstr("60000"));
+
+    Http curious(comfyd_->url());
+    curious.set_header("Authorization", "Bearer " + key + "blue");
+    const Reply refused = curious.post_json(
+        "/api/v2/jobs",
+        json::object{
+            {"workflow", text_to_image("elsewhere")},
+            {"output_config",
+             json::object{{"storage", json::object{{"provider", "s3"}, {"bucket", red}}}}}
+        }
+    );
+    EXPECT_EQ(refused.status / 100, 4) << refused.body;
+}
+
+}  // namespace
+}  // namespace comfyd::support
