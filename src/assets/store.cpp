@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "assets/blob_key.hpp"
 #include "assets/crc32.hpp"
 #include "assets/files.hpp"
 #include "assets/folder_store.hpp"

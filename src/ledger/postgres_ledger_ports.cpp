@@ -300,13 +300,11 @@ Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
 
 std::unique_ptr<jobs::Ledger> PostgresLedger::under(jobs::Term term) {
     return std::make_unique<LedLedger>(
-        *this, impl_->writer, impl_->secrets, impl_->purge_cursor, std::move(term)
         *this,
         impl_->writer,
         impl_->secrets,
         impl_->telling,
         impl_->purge_cursor,
-        impl_->loose,
         std::move(term)
     );
 }
