@@ -35,6 +35,7 @@ struct Outcome {
     std::string error{};
     std::optional<Millis> retry_after{};  // the receiver's wish
     std::optional<Time> next_at{};        // instead of the usual time
+    bool is_of_one = false;               // retry: others of its lane may fare better
     int status = 0;                       // of HTTP; 0: no answer came, or the channel has none
     bool is_gone = false;                 // give_up: the receiver wants no message at all any more
 };

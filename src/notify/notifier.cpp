@@ -102,7 +102,7 @@ private:
     void start_attempts();
     Task<> attempt(Attempt attempt);
     Task<> attempt_together(std::vector<Attempt> attempts);
-    static Lanes::Ended ended_by(Outcome::Kind kind);
+    static Lanes::Ended ended_by(const Outcome& outcome);
     Task<Lanes::Ended> tell_of_progress(const ProgressNews::News& news);
     Task<Lanes::Ended> tell_of_change(const Attempt& attempt);
     Task<std::optional<Message>> read_message(const Attempt& attempt);
@@ -355,19 +355,19 @@ Task<> Notifier::Impl::attempt_together(std::vector<Attempt> attempts) {
     const Target target = messages.front().to;
     const Time begun = clock_.now();
     auto outcomes = co_await channel_to(target).deliver_together(std::move(messages));
-    guard.ended = ended_by(outcomes.front().kind);
+    guard.ended = ended_by(outcomes.front());
     const Millis took = clock_.now() - begun;
     for (std::size_t i = 0; i < told.size(); ++i) {
         co_await record(*told[i], std::move(outcomes[i]), took);
     }
 }
 
-Lanes::Ended Notifier::Impl::ended_by(Outcome::Kind kind) {
-    switch (kind) {
+Lanes::Ended Notifier::Impl::ended_by(const Outcome& outcome) {
+    switch (outcome.kind) {
         case Outcome::Kind::delivered:
             return Lanes::Ended::served;
         case Outcome::Kind::retry:
-            return Lanes::Ended::failed;
+            return outcome.is_of_one ? Lanes::Ended::unknown : Lanes::Ended::failed;
         default:
             return Lanes::Ended::unknown;
     }
@@ -377,7 +377,7 @@ Task<Lanes::Ended> Notifier::Impl::tell_of_progress(const ProgressNews::News& ne
     const Target& target = news.to.target;
     auto outcome = co_await channel_to(target).deliver({target, news.job, news.event});
     recorder_.count_progress(outcome);
-    co_return ended_by(outcome.kind);
+    co_return ended_by(outcome);
 }
 
 Task<Lanes::Ended> Notifier::Impl::tell_of_change(const Attempt& attempt) {
@@ -387,7 +387,7 @@ Task<Lanes::Ended> Notifier::Impl::tell_of_change(const Attempt& attempt) {
     }
     const Time begun = clock_.now();
     auto outcome = co_await channel_to(attempt.target).deliver(std::move(*message));
-    const Lanes::Ended ended = ended_by(outcome.kind);
+    const Lanes::Ended ended = ended_by(outcome);
     co_await record(attempt, std::move(outcome), clock_.now() - begun);
     co_return ended;
 }

@@ -182,6 +182,7 @@ Outcome MailChannel::Sender::judge(Verdict verdict, bool is_digest) {
             break;
     }
     Outcome outcome{.kind = Outcome::Kind::retry, .error = std::move(verdict.reason)};
+    outcome.is_of_one = verdict.is_of_recipient;
     if (is_digest) {
         // Those of a digest come back together, and are the same mail again.
         outcome.next_at = end_of_span(clock_.now(), kDigestRetry);

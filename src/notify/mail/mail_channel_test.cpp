@@ -128,6 +128,22 @@ TEST_F(MailChannelTest, ARecipientThatIsRefusedIsADeadLetterAndNobodyElses) {
     EXPECT_EQ(server.mails()[0].to(), "here@example.com");
 }
 
+TEST_F(MailChannelTest, RecipientsThatArePutOffDelayNobodyElse) {
+    MailServer server({{"answers", {{"rcpt grey@example.com", {"450 4.2.0 greylisted", "forever"}}}}
+    });
+    options_.failures_before_rest = 2;
+    start(by(server));
+    constexpr std::size_t kPutOff = 6;
+    for (std::size_t i = 0; i < kPutOff; ++i) {
+        failed_job("grey@example.com");
+    }
+    webhooks_->wake();
+    EXPECT_EQ(count(ledger_.wait_for(kPutOff), "retry"), kPutOff);
+    failed_job("here@example.com");
+    webhooks_->wake();
+    EXPECT_EQ(count(ledger_.wait_for(kPutOff + 1), "delivered"), 1U);
+}
+
 TEST_F(MailChannelTest, WrongCredentialsPauseTheChannelAndBurnNothing) {
     MailServer server({{"login", {{"user", "u"}, {"password", "right"}}}});
     MailOptions options = by(server);

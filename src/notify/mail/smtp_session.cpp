@@ -10,7 +10,7 @@ namespace {
 using Kind = Verdict::Kind;
 
 Verdict say(Kind kind, const std::string& what, const Reply& reply) {
-    return {kind, "the mail server " + what + ": " + reply.to_string()};
+    return {.kind = kind, .reason = "the mail server " + what + ": " + reply.to_string()};
 }
 
 bool says_too_big(const Reply& reply) {
@@ -244,6 +244,7 @@ Task<Verdict> SmtpSession::announce(const Envelope& mail) {
         note_goodbye(*reply);
         co_return judge_admission("takes no mail of " + mail.from, *reply);
     }
+    const bool is_recipient_refused = reply && !reply->is_done() && reply->code != 421;
     if (reply && reply->is_done()) {
         reply = co_await ask("DATA");
     }
@@ -253,7 +254,9 @@ Task<Verdict> SmtpSession::announce(const Envelope& mail) {
     }
     if (!reply->asks_more()) {
         note_goodbye(*reply);
-        co_return judge_mail("takes no mail for " + mail.to, *reply);
+        Verdict verdict = judge_mail("takes no mail for " + mail.to, *reply);
+        verdict.is_of_recipient = is_recipient_refused;
+        co_return verdict;
     }
     co_return Verdict{Kind::accepted};
 }

@@ -58,6 +58,7 @@ struct Verdict {
     };
     Kind kind = Kind::later;
     std::string reason{};
+    bool is_of_recipient = false;  // of this one alone
 };
 
 class SmtpSession {
