@@ -37,8 +37,8 @@ void take(const json::object& from, const char* name, std::optional<T>& into) {
         return;
     }
     const double number = found->to_number<double>();
-    if (std::isfinite(number) && number >= 0 &&
-        number < static_cast<double>(std::numeric_limits<T>::max())) {
+    constexpr auto kMost = static_cast<long double>(std::numeric_limits<T>::max());
+    if (std::isfinite(number) && number >= 0 && number <= kMost) {
         into = static_cast<T>(number);
     }
 }
