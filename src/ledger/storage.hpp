@@ -1,4 +1,4 @@
-// All that is durable, behind one door: jobs, named workflows, notes, asset records, webhook
+// All that is durable, behind one door: jobs, named workflows, bulks, notes, asset records, webhook
 // deliveries. One object implements every port, so that a change and what follows from it are one
 // transaction. Which implementation it is says the URL that it was opened by.
 //
@@ -19,6 +19,7 @@
 #include "base/time.hpp"
 #include "cluster/leases.hpp"
 #include "cluster/roster.hpp"
+#include "jobs/bulk_store.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/notebook.hpp"
 #include "jobs/shared_ledger.hpp"
@@ -62,6 +63,7 @@ struct ReadsApart {
 
 class Storage : public jobs::Ledger,
                 public jobs::WorkflowStore,
+                public jobs::BulkStore,
                 public jobs::Notebook,
                 public assets::Catalogue,
                 public notify::Outbox {

@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "ledger/memory_bulks.hpp"
 #include "ledger/memory_ledger.hpp"
 #include "ledger/postgres_ledger.hpp"
 #include "ledger/test_support.hpp"
@@ -38,6 +39,7 @@ public:
     notify::Outbox& outbox() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
+    jobs::BulkStore& bulks() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
         ledger_ = get(SqliteLedger::open({.path = folder_.path() / "ledger.db"}, clock_));
@@ -61,6 +63,7 @@ public:
     notify::Outbox& outbox() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
+    jobs::BulkStore& bulks() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
         PostgresLedger::Options options;
@@ -83,10 +86,12 @@ public:
     notify::Outbox& outbox() override { throw std::logic_error("it keeps no deliveries"); }
     jobs::WorkflowStore& workflows() override { throw std::logic_error("it keeps no workflows"); }
     jobs::Notebook& notebook() override { throw std::logic_error("it keeps no notes"); }
+    jobs::BulkStore& bulks() override { return bulks_; }
     void reopen() override {}
 
 private:
     MemoryLedger ledger_;
+    MemoryBulks bulks_;
 };
 
 }  // namespace
