@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
@@ -35,6 +36,7 @@
 #include "base/log.hpp"
 #include "base/pool.hpp"
 #include "base/stall_watch.hpp"
+#include "bulk/keeper.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
 #include "net/io_threads.hpp"
@@ -131,6 +133,7 @@ public:
         jobs_stopped.get();
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
+        wait_for(keeper_executor(), stop_keeper());
         wait_for(notifier_executor(), notifier_->stop());
         wait_for(board_thread_.executor(), board_->stop());
         io_.stop();
@@ -138,6 +141,7 @@ public:
         stall_watch_.stop();
         core_.stop();
         notifier_.reset();
+        announcer_.reset();
         ledger_->stop();
         log::info("stopped", {});
     }
@@ -244,6 +248,7 @@ private:
         if (ClusterNode* node = site_->node()) {
             services_->describe_cluster = [node] { return node->describe(); };
         }
+        make_keeper();
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_stream_tickets(*router_, *services_);
@@ -253,6 +258,7 @@ private:
         api::add_comfyui_execute(*router_, *services_);
         api::add_tasks(*router_, *services_);
         api::add_runpod(*router_, *services_);
+        api::add_batches(*router_, *batch_tools_);
         board_ = api::add_native(
             *router_,
             *services_,
@@ -277,6 +283,34 @@ private:
             });
     }
 
+    void make_keeper() {
+        announcer_ = make_announcer(keeper_executor(), clock_, config_);
+        bulk::KeeperOptions options = keeper_options(config_);
+        if (const ClusterNode* node = site_->node()) {
+            options.is_ours = [node] { return node->keeps_house(); };
+        }
+        bulk::TenderTools tools{
+            keeper_executor(),
+            *ledger_,
+            *services_,
+            [this](jobs::Webhook to, notify::Announcement announcement) {
+                return announcer_->post(std::move(to), std::move(announcement));
+            }
+        };
+        keeper_ = std::make_unique<bulk::Keeper>(std::move(tools), std::move(options));
+        batch_tools_.reset(new api::BatchTools{
+            *services_,
+            *ledger_,
+            [this](jobs::BulkId id) { keeper_->wake(id); },
+            config_.batches_items_max
+        });
+    }
+
+    Task<> stop_keeper() {
+        co_await keeper_->stop();
+        announcer_->close();
+    }
+
     Task<Result<>> bring_up() {
         co_await learned_->start();
         auto opened = co_await site_->open(*learned_);
@@ -288,6 +322,7 @@ private:
             notifier_->wake();
         });
         boost::asio::post(retention_executor(), [this] { retention_->start(); });
+        boost::asio::post(keeper_executor(), [this] { keeper_->start(); });
         co_return Result<>();
     }
 
@@ -324,6 +359,7 @@ private:
         stall_log_.tell(stall);
     }
 
+    Executor keeper_executor() { return io_.contexts().back()->get_executor(); }
     Executor retention_executor() { return io_.contexts().back()->get_executor(); }
     Executor notifier_executor() { return io_.contexts().front()->get_executor(); }
 
@@ -351,6 +387,9 @@ private:
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;
+    std::unique_ptr<notify::Announcer> announcer_;
+    std::unique_ptr<bulk::Keeper> keeper_;
+    std::unique_ptr<api::BatchTools> batch_tools_;
     std::unique_ptr<api::Router> router_;
     std::shared_ptr<api::native::Board> board_;  // shared with the routes of its dialect
     std::unique_ptr<net::Server> server_;

@@ -35,4 +35,10 @@ std::unique_ptr<notify::Notifier> make_notifier(
     );
 }
 
+std::unique_ptr<notify::Announcer> make_announcer(
+    Executor executor, Clock& clock, const Config& config
+) {
+    return std::make_unique<notify::Announcer>(executor, clock, channel_options(config).webhook);
+}
+
 }  // namespace comfyd::app

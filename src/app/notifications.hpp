@@ -6,6 +6,7 @@
 #include "api/services.hpp"
 #include "app/config/config.hpp"
 #include "ledger/storage.hpp"
+#include "notify/announcer.hpp"
 #include "notify/notifier.hpp"
 
 namespace comfyd::app {
@@ -17,6 +18,11 @@ std::unique_ptr<notify::Notifier> make_notifier(
     ledger::Storage& ledger,
     const Config& config,
     const std::unique_ptr<api::Services>& services
+);
+
+// Whoever tells of the end of batches. `clock` outlives it.
+std::unique_ptr<notify::Announcer> make_announcer(
+    Executor executor, Clock& clock, const Config& config
 );
 
 }  // namespace comfyd::app

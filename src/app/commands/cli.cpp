@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/application.hpp"
+#include "app/commands/batches_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
@@ -233,6 +234,14 @@ int run_command_line(int argc, char** argv) {
         )
         ->type_name("NAME=VALUE");
     run_command
+        ->add_option(
+            "--csv",
+            run_options.table,
+            "Run it once for each row of this table, whose columns are parameters: CSV, JSONL or a "
+            "JSON array. Begun again after an interruption, it goes on"
+        )
+        ->type_name("TABLE");
+    run_command
         ->add_option("-o,--output", run_options.directory, "Folder for the outputs (default: out)")
         ->type_name("DIR");
     run_command
@@ -289,6 +298,11 @@ int run_command_line(int argc, char** argv) {
         program.add_subcommand("cluster", "Show which nodes are one service, and who leads");
     add_cluster_flags(*cluster_command, cluster_flags);
 
+    BatchesFlags batches_flags;
+    CLI::App* batches_command =
+        program.add_subcommand("batches", "Look after runs with many sets of parameters");
+    add_batches_flags(*batches_command, batches_flags);
+
     LedgerCopyFlags ledger_copy_flags;
     CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
     ledger_command->require_subcommand(1);
@@ -326,6 +340,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (convert_command->parsed()) {
         return run_convert(convert_flags);
+    }
+    if (batches_command->parsed()) {
+        return run_batches(std::move(batches_flags));
     }
     if (cluster_command->parsed()) {
         return run_cluster(std::move(cluster_flags));

@@ -119,6 +119,9 @@ struct Config {
     double gpu_seconds_per_unit = 0.05;
     int gpu_memory_mb = 0;
 
+    int batches_items_max = 10'000;
+    int batches_in_flight = 64;  // jobs of one batch at a time
+
     double retention_days = 30;
     int shutdown_grace_s = 5;
 
