@@ -64,7 +64,7 @@ Result<std::string> CustomIds::take(Row& row) {
             row.record, row.line, "an earlier one has the same custom_id '" + id + "'"
         );
     }
-    row.values.erase(found);
+    row.values.stable_erase(found);
     return id;
 }
 

@@ -16,7 +16,6 @@ namespace comfyd::support {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 std::string text_at(const Reply& reply, std::string_view pointer) {
     const json::value value = reply.json_at(pointer);
@@ -112,7 +111,8 @@ protected:
                 "/v2/workflows/executions?limit=1000" + (cursor.empty() ? "" : "&cursor=" + cursor)
             );
             ASSERT_EQ(page.status, 200) << page.body;
-            for (const json::value& job : page.json_at("/executions").as_array()) {
+            const json::value listed = page.json_at("/executions");
+            for (const json::value& job : listed.as_array()) {
                 stored.insert(std::string(job.at("execution_id").as_string()));
             }
             cursor = text_at(page, "/next_cursor");
@@ -152,7 +152,7 @@ TEST_F(Batches, EachSetBecomesAPictureOfItsOwn) {
     EXPECT_EQ(page.json_at("/count"), 8);
     EXPECT_EQ(page.json_at("/items/0/index"), 10);
     EXPECT_EQ(page.json_at("/next_cursor"), "17");
-    EXPECT_THAT(batch(id, "/items?status=failed").json_at("/items").as_array(), IsEmpty());
+    EXPECT_EQ(batch(id, "/items?status=failed").json_at("/count"), 0);
     const Reply list = comfyd_.http().get("/v2/batches");
     EXPECT_EQ(list.json_at("/batches/0/id").as_string(), id);
     expect_each_once(id, 20);
@@ -234,7 +234,7 @@ TEST_F(Batches, TheSameKeyMakesOneBatch) {
     EXPECT_EQ(again.status, 200) << again.body;
     EXPECT_EQ(again.headers.get("Idempotency-Replayed"), "true");
     EXPECT_EQ(again.json_at("/id"), first.json_at("/id"));
-    EXPECT_EQ(post({{"items", colours(4)}}, key).status, 409);
+    EXPECT_EQ(post({{"items", colours(4)}}, key).status, 422);
     const std::string id = text_at(first, "/id");
     wait_for(id, "completed");
     expect_each_once(id, 3);
@@ -322,7 +322,7 @@ TEST_F(Batches, OneThatIsCancelledEnds) {
     EXPECT_EQ(batch(id, "/zip").status, 200);
     // Nothing of it waits in the queue.
     EXPECT_TRUE(wait_until([&] {
-        return comfyd_.http().get("/queue").json_at("/queue_pending").as_array().empty();
+        return comfyd_.http().get("/queue").json_at("/queue_pending") == json::array();
     }));
 }
 
