@@ -38,6 +38,7 @@ at_once messages
 at_once letter "$PWD/tests/data/letters"
 at_once multipart
 at_once binder "$PWD/tests/data/parameters"
+at_once table "$PWD/examples"
 failed=0
 for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 exit $failed
