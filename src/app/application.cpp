@@ -295,7 +295,8 @@ private:
             *services_,
             [this](jobs::Webhook to, notify::Announcement announcement) {
                 return announcer_->post(std::move(to), std::move(announcement));
-            }
+            },
+            [this](const std::string& dialect) { metrics_.job_submitted(dialect); }
         };
         keeper_ = std::make_unique<bulk::Keeper>(std::move(tools), std::move(options));
         batch_tools_.reset(new api::BatchTools{

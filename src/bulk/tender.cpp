@@ -382,6 +382,9 @@ Task<> Tender::submit(Flight& flight) {
     if (submitted) {
         flight.at = Flight::At::submitted;
         flight.is_looked_at = true;
+        if (tools_.submitted) {
+            tools_.submitted(plan_.spec.dialect);
+        }
         if (auto outcome = settle_item(flight.item, submitted->view.job)) {
             flight.outcome = std::move(outcome);
             is_changed_ = true;

@@ -38,6 +38,7 @@ struct TenderTools {
     jobs::BulkStore& store;
     const admission::Desk& desk;
     Announce announce;
+    std::function<void(const std::string& dialect)> submitted{};  // a job, for metrics
 };
 
 class Tender {
