@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
@@ -39,6 +40,7 @@
 #include "base/log.hpp"
 #include "base/pool.hpp"
 #include "base/stall_watch.hpp"
+#include "bulk/keeper.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
 #include "media/finisher.hpp"
@@ -142,6 +144,7 @@ public:
         server_->stop(Millis(3000));
         wait_for(retention_executor(), retention_->stop());
         wait_for(retention_executor(), uploads_->stop());
+        wait_for(keeper_executor(), stop_keeper());
         wait_for(notifier_executor(), notifier_->stop());
         wait_for(notifier_executor(), endpoints_->stop());
         wait_for(board_thread_.executor(), board_->stop());
@@ -150,6 +153,7 @@ public:
         stall_watch_.stop();
         core_.stop();
         notifier_.reset();
+        announcer_.reset();
         ledger_->stop();
         log::info("stopped", {});
     }
@@ -287,6 +291,7 @@ private:
         services_->webhooks = std::make_shared<const api::WebhookServices>(
             api::WebhookServices{*endpoints_, *ledger_, *notifier_}
         );
+        make_keeper();
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_stream_tickets(*router_, *services_);
@@ -297,6 +302,7 @@ private:
         api::add_tasks(*router_, *services_);
         api::add_runpod(*router_, *services_);
         api::add_webhooks(*router_, *services_);
+        api::add_batches(*router_, *batch_tools_);
         board_ = api::add_native(
             *router_,
             *services_,
@@ -321,6 +327,35 @@ private:
             });
     }
 
+    void make_keeper() {
+        announcer_ = make_announcer(keeper_executor(), clock_, config_);
+        bulk::KeeperOptions options = keeper_options(config_);
+        if (const ClusterNode* node = site_->node()) {
+            options.is_ours = [node] { return node->keeps_house(); };
+        }
+        bulk::TenderTools tools{
+            keeper_executor(),
+            *ledger_,
+            *services_,
+            [this](jobs::Webhook to, notify::Announcement announcement) {
+                return announcer_->post(std::move(to), std::move(announcement));
+            },
+            [this](const std::string& dialect) { metrics_.job_submitted(dialect); }
+        };
+        keeper_ = std::make_unique<bulk::Keeper>(std::move(tools), std::move(options));
+        batch_tools_.reset(new api::BatchTools{
+            *services_,
+            *ledger_,
+            [this](jobs::BulkId id) { keeper_->wake(id); },
+            config_.batches_items_max
+        });
+    }
+
+    Task<> stop_keeper() {
+        co_await keeper_->stop();
+        announcer_->close();
+    }
+
     Task<Result<>> bring_up() {
         // Before the first change of a job: who is told of it is known then.
         auto known = co_await endpoints_->refresh();
@@ -341,6 +376,7 @@ private:
             retention_->start();
             uploads_->start();
         });
+        boost::asio::post(keeper_executor(), [this] { keeper_->start(); });
         co_return Result<>();
     }
 
@@ -377,6 +413,7 @@ private:
         stall_log_.tell(stall);
     }
 
+    Executor keeper_executor() { return io_.contexts().back()->get_executor(); }
     Executor retention_executor() { return io_.contexts().back()->get_executor(); }
     Executor notifier_executor() { return io_.contexts().front()->get_executor(); }
 
@@ -409,6 +446,9 @@ private:
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;
+    std::unique_ptr<notify::Announcer> announcer_;
+    std::unique_ptr<bulk::Keeper> keeper_;
+    std::unique_ptr<api::BatchTools> batch_tools_;
     std::unique_ptr<api::Router> router_;
     std::shared_ptr<api::native::Board> board_;  // shared with the routes of its dialect
     std::unique_ptr<net::Server> server_;

@@ -67,4 +67,10 @@ void tell_of_jobs(
     );
 }
 
+std::unique_ptr<notify::Announcer> make_announcer(
+    Executor executor, Clock& clock, const Config& config
+) {
+    return std::make_unique<notify::Announcer>(executor, clock, channel_options(config).webhook);
+}
+
 }  // namespace comfyd::app

@@ -7,6 +7,7 @@
 #include "app/config/config.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
+#include "notify/announcer.hpp"
 #include "notify/endpoint_book.hpp"
 #include "notify/mail/mail_channel.hpp"
 #include "notify/notifier.hpp"
@@ -28,6 +29,11 @@ std::unique_ptr<notify::Notifier> make_notifier(
 // From now on the service tells the notifier what there is to tell.
 void tell_of_jobs(
     jobs::Service& service, notify::Notifier& notifier, const notify::Routing& routing
+);
+
+// Whoever tells of the end of batches. `clock` outlives it.
+std::unique_ptr<notify::Announcer> make_announcer(
+    Executor executor, Clock& clock, const Config& config
 );
 
 }  // namespace comfyd::app

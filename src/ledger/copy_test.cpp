@@ -51,6 +51,29 @@ protected:
         await_value(ledger.save_workflow(save));
         await_value(ledger.set_workflow_label(save.of, "live", 1, std::nullopt));
         await_value(ledger.write_note("learned", "much"));
+        fill_bulk(ledger);
+    }
+    void fill_bulk(ledger::Storage& ledger) {
+        jobs::Bulk bulk;
+        bulk.id = bulk_;
+        bulk.tenant = "local";
+        bulk.idempotency_key = "key";
+        await_value(ledger.add_bulk(bulk, "plan"));
+        jobs::BulkItem first;
+        first.params = R"({"image": "blake3:)" + std::string(64, 'b') + R"("})";
+        jobs::BulkItem second;
+        second.index = 1;
+        second.params = "{}";
+        second.custom_id = "named";
+        auto added = get(add_items(bulk, {first, second}));
+        await_value(ledger.commit_bulk(added));
+        auto loaded = get(finish_loading(added.bulk, clock_.now()));
+        await_value(ledger.commit_bulk(loaded));
+        second.state = jobs::ItemState::failed;
+        second.failure = jobs::Failure::from(Error(Code::internal, "no"));
+        await_value(ledger.commit_bulk(
+            move_items(loaded.bulk, {{jobs::ItemState::waiting, second}}, clock_.now())
+        ));
     }
     // All that a client could see, as text.
     std::map<std::string, std::string> describe_all(ledger::Storage& ledger) {
@@ -72,6 +95,14 @@ protected:
         shown["workflow"] = workflow.tag + std::to_string(workflow.labels.at("live"));
         shown["note"] = await_value(ledger.read_note("learned")).value();
         shown["bytes"] = await_value(ledger.kept_bytes(kHash)).value();
+        const auto bulk = await_value(ledger.find_bulk(bulk_)).value();
+        shown["bulk"] = std::to_string(bulk.revision) + bulk.idempotency_key +
+                        await_value(ledger.find_bulk_plan(bulk_)).value();
+        for (const auto& item : await_value(ledger.bulk_items({.bulk = bulk_}))) {
+            shown["item " + std::to_string(item.index)] =
+                item.custom_id + item.params + std::string(to_string(item.state)) +
+                (item.failure ? item.failure->message : "");
+        }
         const auto counts = await_value(ledger.counts(std::nullopt));
         shown["queued"] = std::to_string(counts.of(jobs::State::queued));
         shown["completed"] = std::to_string(counts.of(jobs::State::completed));
@@ -88,6 +119,7 @@ protected:
     }
 
     ManualClock clock_;
+    const jobs::BulkId bulk_ = jobs::BulkId::make(clock_.now());
     TempFolder folder_;
     const std::filesystem::path path_ = folder_.path() / "ledger.db";
     const std::string url_ = support::PostgresServer::shared().make_database();
@@ -114,6 +146,9 @@ TEST_F(PostgresCopy, EverythingIsThereAndGoesOn) {
     EXPECT_EQ(await_value(after->counts()).pending, 3U);
     EXPECT_EQ(await_value(after->purge(clock_.now() + Millis(9'000), 10)).jobs, 0)
         << "an unfinished job takes its output, and its webhook is to be delivered";
+    EXPECT_EQ(
+        support::run_sql(url_, "SELECT asset FROM bulk_assets"), "blake3:" + std::string(64, 'b')
+    );
     jobs::WorkflowSave save;
     save.of = {"local", "another"};
     EXPECT_TRUE(await_value(after->save_workflow(save)).created);

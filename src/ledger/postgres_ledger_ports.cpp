@@ -5,6 +5,7 @@
 #include "ledger/postgres/blob_records.hpp"
 #include "ledger/postgres/delivery_views.hpp"
 #include "ledger/postgres/endpoint_store.hpp"
+#include "ledger/postgres/bulk_store.hpp"
 #include "ledger/postgres/leases.hpp"
 #include "ledger/postgres/led_ledger.hpp"
 #include "ledger/postgres/ledger_impl.hpp"
@@ -82,6 +83,50 @@ Task<Result<>> PostgresLedger::remove_workflow(
     jobs::WorkflowName of, std::optional<std::string> expected_tag
 ) {
     return impl_->writer.write(RemoveWorkflow(std::move(of), std::move(expected_tag)));
+}
+
+Task<Result<jobs::BulkAdded>> PostgresLedger::add_bulk(jobs::Bulk bulk, std::string plan) {
+    return impl_->writer.write(AddBulk(std::move(bulk), std::move(plan)));
+}
+Task<Result<>> PostgresLedger::commit_bulk(jobs::BulkChange change) {
+    return impl_->writer.write(CommitBulk(std::move(change), impl_->clock.now()));
+}
+Task<Result<>> PostgresLedger::remove_bulk(jobs::BulkId id) {
+    return impl_->writer.write(RemoveBulk(id));
+}
+Task<Result<std::optional<jobs::Bulk>>> PostgresLedger::find_bulk(jobs::BulkId id) {
+    return impl_->ask_one(postgres::find_bulk(id), [](const Rows& rows) {
+        return rows.first(read_bulk);
+    });
+}
+Task<Result<std::optional<std::string>>> PostgresLedger::find_bulk_plan(jobs::BulkId id) {
+    return impl_->ask_one(postgres::find_bulk_plan(id), [](const Rows& rows) {
+        return rows.first([](const Row& row) -> Result<std::string> { return row.string(0); });
+    });
+}
+Task<Result<jobs::BulkPage>> PostgresLedger::list_bulks(
+    std::string tenant, std::optional<jobs::BulkId> before, int limit
+) {
+    return impl_->ask_one(postgres::list_bulks(tenant, before, limit), [limit](const Rows& rows) {
+        return read_bulk_page(rows, limit);
+    });
+}
+Task<Result<std::vector<jobs::BulkItem>>> PostgresLedger::bulk_items(jobs::BulkItemQuery query) {
+    return impl_->ask_one(find_bulk_items(query), [](const Rows& rows) {
+        return rows.all(read_bulk_item);
+    });
+}
+Task<Result<std::vector<jobs::Bulk>>> PostgresLedger::open_bulks(int limit) {
+    return impl_->ask_one(find_open_bulks(limit), [](const Rows& rows) {
+        return rows.all(read_bulk);
+    });
+}
+Task<Result<std::vector<jobs::BulkId>>> PostgresLedger::ended_bulks(Time before, int limit) {
+    return impl_->ask_one(find_ended_bulks(before, limit), [](const Rows& rows) {
+        return rows.all([](const Row& row) -> Result<jobs::BulkId> {
+            return jobs::BulkId{row.uuid(0)};
+        });
+    });
 }
 
 Task<Result<>> PostgresLedger::write_note(std::string name, std::string text) {

@@ -17,6 +17,7 @@
 #include "ledger/sqlite/blob_records.hpp"
 #include "ledger/sqlite/delivery_views.hpp"
 #include "ledger/sqlite/endpoint_store.hpp"
+#include "ledger/sqlite/bulk_store.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/job_writes.hpp"
 #include "ledger/sqlite/lock_file.hpp"
@@ -302,6 +303,47 @@ Task<Result<>> SqliteLedger::remove_workflow(
     jobs::WorkflowName of, std::optional<std::string> expected_tag
 ) {
     return impl_->writer.write(RemoveWorkflow{std::move(of), std::move(expected_tag)}, false);
+}
+
+Task<Result<jobs::BulkAdded>> SqliteLedger::add_bulk(jobs::Bulk bulk, std::string plan) {
+    return impl_->writer.write(AddBulk{std::move(bulk), std::move(plan)}, false);
+}
+
+Task<Result<>> SqliteLedger::commit_bulk(jobs::BulkChange change) {
+    return impl_->writer.write(CommitBulk{std::move(change)}, false);
+}
+
+Task<Result<>> SqliteLedger::remove_bulk(jobs::BulkId id) {
+    return impl_->writer.write(RemoveBulk{id}, false);
+}
+
+Task<Result<std::optional<jobs::Bulk>>> SqliteLedger::find_bulk(jobs::BulkId id) {
+    return impl_->read([id](Database& db) { return sqlite::find_bulk(db, id); });
+}
+
+Task<Result<std::optional<std::string>>> SqliteLedger::find_bulk_plan(jobs::BulkId id) {
+    return impl_->read([id](Database& db) { return sqlite::find_bulk_plan(db, id); });
+}
+
+Task<Result<jobs::BulkPage>> SqliteLedger::list_bulks(
+    std::string tenant, std::optional<jobs::BulkId> before, int limit
+) {
+    return impl_->read([tenant = std::move(tenant), before, limit](Database& db) {
+        return sqlite::list_bulks(db, tenant, before, limit);
+    });
+}
+
+Task<Result<std::vector<jobs::BulkItem>>> SqliteLedger::bulk_items(jobs::BulkItemQuery query) {
+    return impl_->read([query](Database& db) { return find_bulk_items(db, query); });
+}
+
+Task<Result<std::vector<jobs::Bulk>>> SqliteLedger::open_bulks(int limit) {
+    return impl_->read([limit](Database& db) { return find_open_bulks(db, limit); });
+}
+
+Task<Result<std::vector<jobs::BulkId>>> SqliteLedger::ended_bulks(Time before, int limit) {
+    return impl_->read([before, limit](Database& db) { return find_ended_bulks(db, before, limit); }
+    );
 }
 
 Task<Result<>> SqliteLedger::write_note(std::string name, std::string text) {

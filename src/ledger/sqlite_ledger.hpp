@@ -85,6 +85,18 @@ public:
     Task<Result<>> remove_workflow(jobs::WorkflowName of, std::optional<std::string> expected_tag)
         override;
 
+    Task<Result<jobs::BulkAdded>> add_bulk(jobs::Bulk bulk, std::string plan) override;
+    Task<Result<>> commit_bulk(jobs::BulkChange change) override;
+    Task<Result<>> remove_bulk(jobs::BulkId id) override;
+    Task<Result<std::optional<jobs::Bulk>>> find_bulk(jobs::BulkId id) override;
+    Task<Result<std::optional<std::string>>> find_bulk_plan(jobs::BulkId id) override;
+    Task<Result<jobs::BulkPage>> list_bulks(
+        std::string tenant, std::optional<jobs::BulkId> before, int limit
+    ) override;
+    Task<Result<std::vector<jobs::BulkItem>>> bulk_items(jobs::BulkItemQuery query) override;
+    Task<Result<std::vector<jobs::Bulk>>> open_bulks(int limit) override;
+    Task<Result<std::vector<jobs::BulkId>>> ended_bulks(Time before, int limit) override;
+
     Task<Result<>> write_note(std::string name, std::string text) override;
     Task<Result<std::optional<std::string>>> read_note(std::string name) override;
 

@@ -1,5 +1,5 @@
-// All that is durable, behind one door: jobs, named workflows, notes, asset records, deliveries and
-// endpoints of webhooks. One object implements every port, so that a change and what follows from
+// All that is durable, behind one door: jobs, named workflows, bulks, notes, asset records, deliveries
+// and endpoints of webhooks. One object implements every port, so that a change and what follows from
 // it are one transaction. Which implementation it is says the URL that it was opened by.
 //
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
@@ -19,6 +19,7 @@
 #include "base/time.hpp"
 #include "cluster/leases.hpp"
 #include "cluster/roster.hpp"
+#include "jobs/bulk_store.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/notebook.hpp"
 #include "jobs/shared_ledger.hpp"
@@ -65,6 +66,7 @@ struct ReadsApart {
 
 class Storage : public jobs::Ledger,
                 public jobs::WorkflowStore,
+                public jobs::BulkStore,
                 public jobs::Notebook,
                 public assets::Catalogue,
                 public notify::Outbox,

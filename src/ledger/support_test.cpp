@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "ledger/memory_bulks.hpp"
 #include "ledger/memory_ledger.hpp"
 #include "ledger/postgres_ledger.hpp"
 #include "ledger/test_support.hpp"
@@ -40,6 +41,7 @@ public:
     notify::EndpointStore& endpoints() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
+    jobs::BulkStore& bulks() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
         SqliteLedger::Options options;
@@ -68,6 +70,7 @@ public:
     notify::EndpointStore& endpoints() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
+    jobs::BulkStore& bulks() override { return *ledger_; }
     void reopen() override {
         ledger_.reset();
         PostgresLedger::Options options;
@@ -94,10 +97,12 @@ public:
     notify::EndpointStore& endpoints() override { throw std::logic_error("it keeps no endpoints"); }
     jobs::WorkflowStore& workflows() override { throw std::logic_error("it keeps no workflows"); }
     jobs::Notebook& notebook() override { throw std::logic_error("it keeps no notes"); }
+    jobs::BulkStore& bulks() override { return bulks_; }
     void reopen() override {}
 
 private:
     MemoryLedger ledger_;
+    MemoryBulks bulks_;
 };
 
 }  // namespace

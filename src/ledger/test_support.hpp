@@ -19,6 +19,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "assets/store.hpp"
+#include "jobs/bulk_store.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/notebook.hpp"
 #include "jobs/workflow_store.hpp"
@@ -113,6 +114,7 @@ struct Storage {
     virtual notify::EndpointStore& endpoints() = 0;
     virtual jobs::WorkflowStore& workflows() = 0;
     virtual jobs::Notebook& notebook() = 0;
+    virtual jobs::BulkStore& bulks() = 0;
     virtual void reopen() = 0;
 
     notify::Routing routing;  // by which it tells
@@ -120,7 +122,7 @@ struct Storage {
 struct Backend {
     std::string name;
     std::function<std::unique_ptr<Storage>(Clock& clock)> make;
-    bool is_whole = true;  // false: it keeps jobs alone
+    bool is_whole = true;  // false: it keeps jobs and bulks alone
 
     friend void PrintTo(const Backend& shown, std::ostream* out) { *out << shown.name; }
 };
@@ -143,6 +145,7 @@ protected:
     notify::EndpointStore& endpoints() { return storage_->endpoints(); }
     jobs::WorkflowStore& workflows() { return storage_->workflows(); }
     jobs::Notebook& notebook() { return storage_->notebook(); }
+    jobs::BulkStore& bulks() { return storage_->bulks(); }
 
     jobs::Job accept(jobs::Spec spec) {
         auto job = make_new(std::move(spec), clock_.now());

@@ -25,6 +25,16 @@ asio::const_buffer piece(std::string_view text) {
     return {text.data(), text.size()};
 }
 
+// Of a stream that says how long it will be.
+std::optional<std::uint64_t> length_of(const Response& head) {
+    const std::string_view text = head.headers.get("Content-Length");
+    std::uint64_t length = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+    return !text.empty() && error == std::errc() && end == text.data() + text.size()
+               ? std::optional(length)
+               : std::nullopt;
+}
+
 class File {
 public:
     explicit File(const std::string& path)
@@ -247,13 +257,14 @@ Task<Result<>> Connection::begin_stream(Response head) {
     if (answered_) {
         co_return answered_twice();
     }
-    Framing framing = frame_answer(head.status, std::nullopt);
+    stream_left_ = length_of(head);
+    Framing framing = frame_answer(head.status, stream_left_);
     const bool bodiless = request_.method == Method::head || is_bodiless(head.status);
-    if (!http11_ &&
+    if (!http11_ && !stream_left_ &&
         !bodiless) {  // HTTP/1.0 has no chunks: the end of the connection ends the answer
         keep_alive_ = framing.keep_alive = false;
     }
-    framing.chunked = http11_ && !is_bodiless(head.status);
+    framing.chunked = http11_ && !stream_left_ && !is_bodiless(head.status);
     stream_chunked_ = framing.chunked;
     stream_open_ = !bodiless;
     std::string text;
@@ -274,6 +285,12 @@ Task<Result<>> Connection::write_stream(std::string data) {
     }
     if (data.empty() || !stream_open_) {  // an empty chunk would end the stream; HEAD has no body
         co_return Result<>();
+    }
+    if (stream_left_ && data.size() > *stream_left_) {
+        co_return fail(Code::internal, "the answer is longer than it was told to be");
+    }
+    if (stream_left_) {
+        *stream_left_ -= data.size();
     }
     std::array<char, 20> size{};
     Outgoing out;
@@ -301,6 +318,9 @@ Task<Result<>> Connection::end_stream() {
     }
     if (peer_closed_ || aborted_) {
         co_return gone();
+    }
+    if (stream_left_.value_or(0) > 0) {
+        co_return fail(Code::internal, "the answer is shorter than it was told to be");
     }
     stream_open_ = false;
     if (!stream_chunked_) {

@@ -181,6 +181,7 @@ private:
     bool answered_ = false;
     bool stream_open_ = false;
     bool stream_chunked_ = false;
+    std::optional<std::uint64_t> stream_left_;  // bytes, of one whose length was told
 };
 
 }  // namespace comfyd::net

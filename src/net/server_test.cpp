@@ -122,6 +122,27 @@ TEST(Server, HeadHasNoBody) {
     EXPECT_THAT(read_answer(client), EndsWith("GET /next "));
 }
 
+TEST(Server, AStreamMayHaveAKnownLength) {
+    TestServer server;
+    RawClient client(server.port());
+    client.send(get("/sized?6") + "HEAD /sized?6 HTTP/1.1\r\nHost: x\r\n\r\n" + get("/next"));
+    const auto whole = read_answer(client);
+    EXPECT_THAT(whole, HasSubstr("Content-Length: 6\r\n"));
+    EXPECT_THAT(whole, Not(HasSubstr("chunked")));
+    EXPECT_THAT(whole, EndsWith("\r\n\r\nonetwo"));
+    EXPECT_THAT(client.read_until("\r\n\r\n"), HasSubstr("Content-Length: 6\r\n"));
+    EXPECT_THAT(read_answer(client), EndsWith("GET /next "));
+    RawClient old(server.port());
+    old.send("GET /sized?6 HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    EXPECT_THAT(read_answer(old), EndsWith("\r\n\r\nonetwo"));
+    // One that ends early, or would go on, is cut off: the client sees that something is wrong.
+    for (const char* length : {"7", "5"}) {
+        RawClient cut(server.port());
+        cut.send(get(std::string("/sized?") + length) + get("/next"));
+        EXPECT_THAT(cut.read_all(), Not(HasSubstr("/next")));
+    }
+}
+
 TEST(Server, ReadsChunkedBodies) {
     TestServer server;
     RawClient client(server.port());

@@ -166,6 +166,19 @@ private:
         const auto ended = co_await exchange.end_stream();
         EXPECT_TRUE(begun && first && nothing && second && ended);
     }
+    // As long as it says at first: "?length" of the six bytes that it has.
+    static Task<> sized(TestServer&, Exchange& exchange) {
+        Response head;
+        head.headers.set("Content-Length", exchange.request().query);
+        const auto begun = co_await exchange.begin_stream(std::move(head));
+        const auto first = co_await exchange.write_stream("one");
+        const auto second = co_await exchange.write_stream("two");
+        const auto ended = co_await exchange.end_stream();
+        const bool is_head = exchange.request().method == Method::head;
+        const bool is_right = exchange.request().query == "6" || is_head;
+        EXPECT_TRUE(begun && first);
+        EXPECT_EQ(second && ended, is_right);
+    }
     static Task<> flood(TestServer& self, Exchange& exchange) {
         const auto begun = co_await exchange.begin_stream({});
         Result<> sent = begun;
@@ -258,24 +271,11 @@ private:
 
 inline Task<> TestServer::handle(TestServer& self, Exchange& exchange) {
     static const std::vector<std::pair<std::string_view, Route>> routes{
-        {"/echo", echo},
-        {"/trusted", trusted},
-        {"/pieces", pieces},
-        {"/ignore", ignore},
-        {"/throw", fail_hard},
-        {"/silent", silent},
-        {"/big", big},
-        {"/inject", inject},
-        {"/file", file},
-        {"/no-file", no_file},
-        {"/stream", stream},
-        {"/flood", flood},
-        {"/watch", watch},
-        {"/wait", wait},
-        {"/ws", websocket},
-        {"/drain", until_drain},
-        {"/hold", hold},
-        {"/twice", twice},
+        {"/echo", echo},         {"/trusted", trusted}, {"/pieces", pieces}, {"/ignore", ignore},
+        {"/throw", fail_hard},   {"/silent", silent},   {"/big", big},       {"/inject", inject},
+        {"/file", file},         {"/no-file", no_file}, {"/stream", stream}, {"/sized", sized},
+        {"/flood", flood},       {"/watch", watch},     {"/wait", wait},     {"/ws", websocket},
+        {"/drain", until_drain}, {"/hold", hold},       {"/twice", twice},
     };
     for (const auto& [path, route] : routes) {
         if (exchange.request().path == path) {

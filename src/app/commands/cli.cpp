@@ -11,6 +11,7 @@
 
 #include "app/application.hpp"
 #include "app/commands/assets_command.hpp"
+#include "app/commands/batches_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
@@ -256,6 +257,14 @@ int run_command_line(int argc, char** argv) {
         )
         ->type_name("NAME=VALUE");
     run_command
+        ->add_option(
+            "--csv",
+            run_options.table,
+            "Run it once for each row of this table, whose columns are parameters: CSV, JSONL or a "
+            "JSON array. Begun again after an interruption, it goes on"
+        )
+        ->type_name("TABLE");
+    run_command
         ->add_option("-o,--output", run_options.directory, "Folder for the outputs (default: out)")
         ->type_name("DIR");
     run_command
@@ -342,6 +351,10 @@ int run_command_line(int argc, char** argv) {
         "retention", "List what a server will remove, or move to cheaper storage"
     );
     add_assets_retention_flags(*assets_retention_command, assets_retention_flags);
+    BatchesFlags batches_flags;
+    CLI::App* batches_command =
+        program.add_subcommand("batches", "Look after runs with many sets of parameters");
+    add_batches_flags(*batches_command, batches_flags);
 
     LedgerCopyFlags ledger_copy_flags;
     CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
@@ -380,6 +393,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (convert_command->parsed()) {
         return run_convert(convert_flags);
+    }
+    if (batches_command->parsed()) {
+        return run_batches(std::move(batches_flags));
     }
     if (cluster_command->parsed()) {
         return run_cluster(std::move(cluster_flags));

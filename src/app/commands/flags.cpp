@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/assets_command.hpp"
+#include "app/commands/batches_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
@@ -18,6 +19,31 @@
 #include "app/commands/webhooks_command.hpp"
 
 namespace comfyd::app {
+
+void add_batches_flags(CLI::App& command, BatchesFlags& flags) {
+    command.require_subcommand(1);
+    const auto add = [&command, &flags](const char* name, const char* help, bool takes_id = true) {
+        CLI::App* action = command.add_subcommand(name, help);
+        action->callback([&flags, name] { flags.action = name; });
+        if (takes_id) {
+            action->add_option("id", flags.id, "The batch")->required()->type_name("ID");
+        }
+        action->add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+            ->type_name("URL");
+        action->add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+        action->add_flag("--json", flags.json, "Print the answer as it came");
+        return action;
+    };
+    add("list", "The newest batches", false);
+    add("show", "How far a batch is, and what has failed");
+    add("pause", "Start nothing more of it; what runs goes on");
+    add("resume", "Go on with one that was paused");
+    add("cancel", "Cancel what has not ended");
+    add("retry", "Run the items that have failed again");
+    add("zip", "Fetch all outputs of one that has ended")
+        ->add_option("-o,--output", flags.output, "The file to write (default: batch-ID.zip)")
+        ->type_name("FILE");
+}
 
 void add_cluster_flags(CLI::App& command, ClusterFlags& flags) {
     command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")

@@ -1,7 +1,5 @@
 #include "app/commands/run_command.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +10,8 @@
 #include "api/dialects/named/named.hpp"
 #include "app/commands/cli.hpp"
 #include "app/commands/convert_command.hpp"
+#include "app/commands/progress_display.hpp"
+#include "app/commands/run_table.hpp"
 #include "app/commands/server_address.hpp"
 #include "base/json.hpp"
 #include "comfy/members.hpp"
@@ -22,42 +22,6 @@
 
 namespace comfyd::app {
 namespace {
-
-// A bar that redraws itself on a terminal; a line per change otherwise.
-class ProgressDisplay {
-public:
-    void show(const std::string& status, double fraction, const std::string& message) {
-        const int percent = static_cast<int>(fraction * 100);
-        if (is_terminal_) {
-            constexpr int kWidth = 30;
-            std::string bar(static_cast<std::size_t>(fraction * kWidth), '#');
-            bar.resize(kWidth, '.');
-            std::fprintf(
-                stderr,
-                "\r\033[K%-9s [%s] %3d %%  %.60s",
-                status.c_str(),
-                bar.c_str(),
-                percent,
-                message.c_str()
-            );
-            std::fflush(stderr);
-        } else if (status != last_status_ || percent / 10 != last_percent_ / 10) {
-            std::fprintf(stderr, "%s %d %% %s\n", status.c_str(), percent, message.c_str());
-        }
-        last_status_ = status;
-        last_percent_ = percent;
-    }
-    void end() const {
-        if (is_terminal_) {
-            std::fputs("\r\033[K", stderr);
-        }
-    }
-
-private:
-    bool is_terminal_ = isatty(2) != 0;
-    std::string last_status_;
-    int last_percent_ = -1;
-};
 
 // Splits a stream of SSE bytes into (event, data).
 class SseReader {
@@ -412,6 +376,9 @@ private:
 }  // namespace
 
 int run_workflow(RunOptions options) {
+    if (!options.table.empty()) {
+        return run_table(std::move(options));
+    }
     complete_address(options.url, options.key);
     net::IoThread thread("run");
     Runner runner(thread.executor(), std::move(options));

@@ -13,7 +13,8 @@ struct RunOptions {
     std::string url;
     std::string key;
     int priority = 5;
-    std::string pool;  // empty: the tenant's
+    std::string pool;     // empty: the tenant's
+    std::string table{};  // a file of parameter sets, one run for each; empty: one run
 };
 
 int run_workflow(RunOptions options);  // an Exit code

@@ -140,6 +140,8 @@ struct Config {
     double results_glacier_days = 365 * 7;
     std::string results_cdn_url;
     double results_link_hours = 24;
+    int batches_items_max = 10'000;
+    int batches_in_flight = 64;  // jobs of one batch at a time
 
     double retention_days = 30;
     int shutdown_grace_s = 5;

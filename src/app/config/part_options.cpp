@@ -116,6 +116,15 @@ notify::NotifierOptions notifier_options(const Config& config) {
     return options;
 }
 
+bulk::KeeperOptions keeper_options(const Config& config) {
+    bulk::KeeperOptions options;
+    options.kept_for = kept_for(config);
+    options.tender.in_flight_max = config.batches_in_flight;
+    options.tender.first_retry = Millis(config.webhooks_first_retry_ms);
+    options.tender.give_up_after = std::chrono::hours(config.webhooks_give_up_h);
+    return options;
+}
+
 namespace {
 
 admission::KeepingRules keeping_rules(const Config& config) {

@@ -9,6 +9,7 @@
 #include "api/services.hpp"
 #include "app/config/config.hpp"
 #include "assets/store.hpp"
+#include "bulk/keeper.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
 #include "notify/channels.hpp"
@@ -30,6 +31,7 @@ fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolde
 jobs::ServiceOptions service_options(const Config& config);
 notify::ChannelOptions channel_options(const Config& config);
 notify::NotifierOptions notifier_options(const Config& config);
+bulk::KeeperOptions keeper_options(const Config& config);
 admission::Rules admission_rules(const Config& config);
 api::ApiOptions api_options(const Config& config);
 

@@ -298,6 +298,20 @@ std::vector<Setting> running_settings() {
             0,
             1 << 24
         ),
+        number(
+            "batches.items_max",
+            "Sets of parameters that one batch may have.",
+            &Config::batches_items_max,
+            1,
+            1'000'000
+        ),
+        number(
+            "batches.in_flight",
+            "Jobs of one batch that wait or run at a time.",
+            &Config::batches_in_flight,
+            1,
+            10'000
+        ),
         decimal(
             "retention_days",
             "Days that ended jobs and their outputs are kept; 0.5: half a day.",

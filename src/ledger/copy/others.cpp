@@ -285,6 +285,76 @@ Result<> copy_endpoints(Copy& copy) {
     );
 }
 
+Result<> copy_bulks(Copy& copy) {
+    return copy.table(
+        "bulks",
+        "SELECT id, tenant, key, revision, is_open, ended_at, data FROM bulks",
+        "INSERT INTO bulks (id, tenant, key, revision, stamp, is_open, ended_at, data) "
+        "SELECT n.id, n.tenant, n.key, n.revision, n.id, n.is_open <> 0, n.ended_at, n.data "
+        "FROM unnest($1, $2, $3, $4, $5, $6, $7) "
+        "AS n (id, tenant, key, revision, is_open, ended_at, data)",
+        {kUuid, kText, kText, kInteger, kInteger, kInteger, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(
+                row.uuid(0),
+                row.string(1),
+                text(row, 2),
+                row.integer(3),
+                row.integer(4),
+                number(row, 5),
+                row.string(6)
+            );
+        }
+    );
+}
+
+Result<> copy_bulk_plans(Copy& copy) {
+    return copy.table(
+        "bulk_plans",
+        "SELECT bulk, plan FROM bulk_plans",
+        "INSERT INTO bulk_plans (bulk, plan) SELECT * FROM unnest($1, $2)",
+        {kUuid, kText},
+        [](const Query& row, postgres::Table& into) { into.add(row.uuid(0), row.string(1)); }
+    );
+}
+
+Result<> copy_bulk_items(Copy& copy) {
+    return copy.table(
+        "bulk_items",
+        "SELECT bulk, place, state, job, custom_id, params, outcome FROM bulk_items",
+        "INSERT INTO bulk_items (bulk, place, state, job, custom_id, params, outcome) "
+        "SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7)",
+        {kUuid, kInteger, kInteger, kUuid, kText, kText, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(
+                row.uuid(0),
+                row.integer(1),
+                row.integer(2),
+                id(row, 3),
+                row.string(4),
+                row.string(5),
+                text(row, 6)
+            );
+        }
+    );
+}
+
+// Assets are held for those that have not ended, by the id of the bulk.
+Result<> copy_bulk_assets(Copy& copy) {
+    return copy.table(
+        "bulk_assets",
+        "SELECT u.holder, u.asset FROM bulks b JOIN asset_uses u ON u.holder = b.id",
+        "INSERT INTO bulk_assets (bulk, asset) SELECT * FROM unnest($1, $2)",
+        {kUuid, kText},
+        [](const Query& row, postgres::Table& into) {
+            const std::string_view asset = row.bytes(1);
+            into.add(
+                row.uuid(0), asset.size() == 16 ? row.uuid(1).to_string() : std::string(asset)
+            );
+        }
+    );
+}
+
 }  // namespace
 
 Result<> copy_others(Copy& copy) {
@@ -299,6 +369,10 @@ Result<> copy_others(Copy& copy) {
           copy_workflow_assets,
           copy_notes,
           copy_endpoints,
+          copy_bulks,
+          copy_bulk_plans,
+          copy_bulk_items,
+          copy_bulk_assets,
           copy_rollups}) {
         if (auto copied = table(copy); !copied) {
             return copied;

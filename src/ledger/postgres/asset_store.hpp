@@ -14,13 +14,14 @@ namespace comfyd::ledger::postgres {
 
 inline constexpr int kExpiredLimitMax = 10'000;
 
-// Of an asset `a`: an unfinished job or a named workflow takes it.
+// Of an asset `a`: an unfinished job or bulk, or a named workflow takes it.
 #define COMFYD_ASSET_IS_USED                                                                      \
     "(EXISTS (SELECT 1 FROM job_assets u JOIN jobs t ON t.id = u.job WHERE u.asset = a.hash AND " \
     "t.outcome IS NULL) OR EXISTS (SELECT 1 FROM job_assets u JOIN jobs t ON t.id = u.job "       \
     "WHERE u.asset = a.id::text AND t.outcome IS NULL) OR EXISTS (SELECT 1 FROM workflow_assets " \
     "u WHERE u.asset = a.hash) OR EXISTS (SELECT 1 FROM workflow_assets u WHERE u.asset = "       \
-    "a.id::text))"
+    "a.id::text) OR EXISTS (SELECT 1 FROM bulk_assets u WHERE u.asset = a.hash) OR EXISTS "       \
+    "(SELECT 1 FROM bulk_assets u WHERE u.asset = a.id::text))"
 
 // Code::conflict when the id exists.
 class AddAsset final : public WriteOf<void> {

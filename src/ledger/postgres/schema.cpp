@@ -351,12 +351,52 @@ CREATE TABLE endpoint_changes (
 INSERT INTO endpoint_changes VALUES (true, 0);
 )sql";
 
+// Batches of the API (jobs/bulk.hpp), and the assets that they hold until they have ended.
+constexpr std::string_view kBulks = R"sql(
+CREATE TABLE bulks (
+    id uuid PRIMARY KEY,
+    tenant text COLLATE "C" NOT NULL,
+    key text COLLATE "C",
+    revision int8 NOT NULL,
+    stamp uuid NOT NULL,
+    is_open bool NOT NULL,
+    ended_at int8,
+    data text NOT NULL
+);
+CREATE UNIQUE INDEX bulks_by_key ON bulks (tenant, key) WHERE key IS NOT NULL;
+CREATE INDEX bulks_by_tenant ON bulks (tenant, id);
+CREATE INDEX bulks_open ON bulks (id) WHERE is_open;
+CREATE INDEX bulks_ended ON bulks (ended_at) WHERE NOT is_open;
+CREATE TABLE bulk_plans (
+    bulk uuid PRIMARY KEY,
+    plan text NOT NULL
+);
+CREATE TABLE bulk_items (
+    bulk uuid,
+    place int8,
+    state int8 NOT NULL,
+    job uuid,
+    custom_id text NOT NULL,
+    params text NOT NULL,
+    outcome text,
+    PRIMARY KEY (bulk, place)
+);
+CREATE INDEX bulk_items_by_state ON bulk_items (bulk, state, place);
+CREATE TABLE bulk_assets (
+    bulk uuid,
+    asset text COLLATE "C",
+    PRIMARY KEY (bulk, asset)
+);
+CREATE INDEX bulk_assets_by_asset ON bulk_assets (asset);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
     {3, 1, kVersion3},
     {4, 4, kBlobs},
     {5, 5, kVersion5},
+    {6, 5, kBulks},
 };
 
 }  // namespace

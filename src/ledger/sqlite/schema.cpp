@@ -339,6 +339,39 @@ CREATE TABLE endpoint_changes (
 INSERT INTO endpoint_changes VALUES (1, 0);
 )sql";
 
+// Batches of the API (jobs/bulk.hpp). A plan is large and never changes, so it lies apart from the
+// row that is written with every group of items.
+constexpr std::string_view kBulks = R"sql(
+CREATE TABLE bulks (
+    id BLOB PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    key TEXT,
+    revision INTEGER NOT NULL,
+    is_open INTEGER NOT NULL,
+    ended_at INTEGER,
+    data TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX bulks_by_key ON bulks (tenant, key) WHERE key IS NOT NULL;
+CREATE INDEX bulks_by_tenant ON bulks (tenant, id);
+CREATE INDEX bulks_open ON bulks (id) WHERE is_open = 1;
+CREATE INDEX bulks_ended ON bulks (ended_at) WHERE is_open = 0;
+CREATE TABLE bulk_plans (
+    bulk BLOB PRIMARY KEY,
+    plan TEXT NOT NULL
+);
+CREATE TABLE bulk_items (
+    bulk BLOB NOT NULL,
+    place INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    job BLOB,
+    custom_id TEXT NOT NULL,
+    params TEXT NOT NULL,
+    outcome TEXT,
+    PRIMARY KEY (bulk, place)
+);
+CREATE INDEX bulk_items_by_state ON bulk_items (bulk, state, place);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -351,6 +384,7 @@ constexpr Migration kMigrations[] = {
     {9, kVersion9},
     {10, kBlobs},
     {11, kVersion11},
+    {12, kBulks},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

@@ -32,6 +32,9 @@ public:
     // For objects of values by name, in the words that JSON Schema and OpenAPI 3.0 share.
     json::object to_json() const;
     bool contains(std::string_view name) const { return find(name) != nullptr; }
+    // A value that was written as text, such as a cell of a table, as what the parameter takes.
+    // Texts that say nothing of that kind stay texts, which accept() refuses.
+    json::value read_text(std::string_view name, std::string_view text) const;
 
     // The values as they are to be set: whole numbers written as 5.0 are integers, null is as if
     // not given. Code::invalid_argument with every finding in details["parameters"]:

@@ -195,6 +195,32 @@ ParameterSchema::Problem ParameterSchema::unknown(std::string_view name) const {
     };
 }
 
+json::value ParameterSchema::read_text(std::string_view name, std::string_view text) const {
+    const Parameter* parameter = find(name);
+    const ParameterType type = parameter != nullptr ? parameter->type : ParameterType::any;
+    if (type == ParameterType::string || type == ParameterType::file) {
+        return key(text);
+    }
+    const std::string word = lower(trim(text));
+    if (type == ParameterType::boolean) {
+        for (const std::string_view yes : {"true", "yes", "1"}) {
+            if (word == yes) {
+                return true;
+            }
+        }
+        for (const std::string_view no : {"false", "no", "0"}) {
+            if (word == no) {
+                return false;
+            }
+        }
+    } else if (auto parsed = json::parse(trim(text))) {
+        if (type == ParameterType::any || parsed->is_number()) {
+            return std::move(*parsed);
+        }
+    }
+    return key(text);
+}
+
 Result<json::object> ParameterSchema::accept(const json::object& values) const {
     json::object accepted;
     std::vector<Problem> problems;
