@@ -9,13 +9,6 @@
 #include <variant>
 
 namespace comfyd::bulk {
-namespace {
-
-// Of bytes that are to be had as a whole only.
-constexpr std::uint64_t kWholeBytesMax = 256ULL * 1024 * 1024;
-
-}  // namespace
-
 class AssetReader::File {
 public:
     explicit File(const std::filesystem::path& path)
@@ -71,21 +64,36 @@ Task<Result<AssetReader>> AssetReader::open(assets::Store& store, Pool& pool, as
             co_return fail(Code::output_unavailable, "the stored file is gone");
         }
     } else {
-        auto whole = co_await store.read(std::move(asset), kWholeBytesMax);
-        if (!whole) {
-            co_return fail(std::move(whole.error()));
-        }
-        reader.bytes_ = std::move(*whole);
+        reader.store_ = &store;
+        reader.asset_ = std::move(asset);
     }
     co_return reader;
 }
 
 Task<Result<std::string>> AssetReader::read(std::uint64_t offset, std::size_t length) {
+    if (store_ != nullptr) {
+        auto bytes = co_await read_elsewhere(offset, length);
+        co_return bytes;
+    }
     if (!file_) {
         co_return offset < bytes_.size() ? bytes_.substr(offset, length) : std::string();
     }
     auto bytes =
         co_await pool_->run([file = file_, offset, length] { return file->read(offset, length); });
+    co_return bytes;
+}
+
+Task<Result<std::string>> AssetReader::read_elsewhere(std::uint64_t offset, std::size_t length) {
+    std::string bytes;
+    bool is_end = false;
+    while (bytes.size() < length && !is_end) {
+        auto part = co_await store_->read_part(asset_, offset + bytes.size());
+        if (!part) {
+            co_return fail(std::move(part.error()));
+        }
+        is_end = part->empty();
+        bytes.append(*part, 0, length - bytes.size());
+    }
     co_return bytes;
 }
 

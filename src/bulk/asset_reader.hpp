@@ -23,10 +23,14 @@ public:
 private:
     class File;
     AssetReader() = default;
+    Task<Result<std::string>> read_elsewhere(std::uint64_t offset, std::size_t length);
 
-    Pool* pool_ = nullptr;
-    std::shared_ptr<const File> file_;  // shared with a read on the pool; null: all of it is here:
+    // Where it is: in a file (shared with a read on the pool), in a store elsewhere, or here.
+    std::shared_ptr<const File> file_;
+    assets::Store* store_ = nullptr;
+    assets::Asset asset_;
     std::string bytes_;
+    Pool* pool_ = nullptr;
 };
 
 }  // namespace comfyd::bulk

@@ -56,22 +56,8 @@ Task<Result<std::uint32_t>> checksum(ResultTools tools, std::string tenant, Asse
     if (!asset) {
         co_return fail(std::move(asset.error()));
     }
-    auto reader = co_await AssetReader::open(tools.assets, tools.pool, std::move(*asset));
-    if (!reader) {
-        co_return fail(std::move(reader.error()));
-    }
-    std::uint32_t sum = 0;
-    for (std::uint64_t at = 0;;) {
-        auto piece = co_await reader->read(at, kPieceBytes);
-        if (!piece) {
-            co_return fail(std::move(piece.error()));
-        }
-        if (piece->empty()) {
-            co_return sum;
-        }
-        sum = crc32(*piece, sum);
-        at += piece->size();
-    }
+    auto sum = co_await tools.assets.crc32(std::move(*asset));
+    co_return sum;
 }
 
 bool is_gone(Code code) {

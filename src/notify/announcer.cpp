@@ -5,7 +5,7 @@
 
 #include "base/on_executor.hpp"
 #include "notify/backoff.hpp"
-#include "notify/webhook_message.hpp"
+#include "notify/webhook_signing.hpp"
 #include "notify/webhook_url.hpp"
 
 namespace comfyd::notify {
