@@ -8,7 +8,6 @@
 namespace comfyd::bulk {
 namespace {
 
-constexpr std::size_t kPieceBytes = 256 * 1024;
 constexpr std::size_t kNameBytesMax = 60;
 constexpr std::size_t kExtensionBytesMax = 10;
 
