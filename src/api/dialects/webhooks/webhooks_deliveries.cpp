@@ -61,12 +61,13 @@ Result<notify::DeliveryQuery> decode(const Call& call) {
     const auto state = decode_query(call, "state", notify::parse_delivery_state);
     const auto job = decode_query(call, "execution_id", JobId::parse);
     auto cursor = decode_query(call, "cursor", notify::DeliveryKey::parse);
-    for (const Error* error :
-         {tenant ? nullptr : &tenant.error(),
-          limit ? nullptr : &limit.error(),
-          state ? nullptr : &state.error(),
-          job ? nullptr : &job.error(),
-          cursor ? nullptr : &cursor.error()}) {
+    for (const Error* error : std::initializer_list<const Error*>{
+             tenant ? nullptr : &tenant.error(),
+             limit ? nullptr : &limit.error(),
+             state ? nullptr : &state.error(),
+             job ? nullptr : &job.error(),
+             cursor ? nullptr : &cursor.error()
+         }) {
         if (error != nullptr) {
             return fail(*error);
         }
