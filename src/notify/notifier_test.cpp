@@ -114,7 +114,7 @@ TEST_F(NotifierTest, AttemptsAreLogged) {
     );
     completed_job("here");
     begin_to_tell();
-    const auto& log = ledger_.wait_for(1)[0].delivery.log;
+    const AttemptLog log = ledger_.wait_for(1)[0].delivery.log;
     ASSERT_EQ(log.size(), 1U);
     EXPECT_EQ(log[0].at, clock_.now());
     EXPECT_EQ(log[0].status, 503);
