@@ -93,7 +93,9 @@ TEST_F(PurgeTest, UsesOfAnOlderDatabaseAreFound) {
     get(
         raw()->execute("DROP TABLE asset_uses; DROP INDEX jobs_ended; "
                        "ALTER TABLE jobs DROP COLUMN shared_prompt; "
-                       "ALTER TABLE jobs DROP COLUMN shared_place; PRAGMA user_version = 7")
+                       "ALTER TABLE jobs DROP COLUMN shared_place; DROP TABLE outbox_targets; "
+                       "DROP TABLE endpoints; DROP TABLE endpoint_changes; "
+                       "PRAGMA user_version = 7")
     );
     open();
     EXPECT_EQ(get(raw()->integer("SELECT count(*) FROM asset_uses")), 1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <set>
 #include <utility>
@@ -21,7 +22,7 @@ namespace comfyd::notify {
 namespace {
 
 constexpr int kPollBatch = 256;
-constexpr std::size_t kKnownMax = 8192;  // deliveries held in memory
+constexpr int kKnownMax = 8192;  // deliveries held in memory
 constexpr std::size_t kWaitingPerLaneMax = 1024;
 constexpr Millis kLaneFullWait{30'000};
 constexpr Millis kLookAtLeastEvery{60'000};
@@ -30,6 +31,8 @@ constexpr Millis kLookWhileBusy{500
 constexpr Millis kStorageWaitFirst{100};
 constexpr Millis kStorageWaitMax{10'000};
 constexpr Millis kReadAgainWait{1'000};
+// Looking into the outbox takes no more than a fifth of the time, however long the list is.
+constexpr int kRestPerLook = 4;
 
 // wake() may be called while the object is being destroyed on its executor, so what is posted owns
 // this.
@@ -96,6 +99,7 @@ private:
     Task<Result<Millis>> look();
     Task<Result<bool>> take_in_batch();
     Task<Result<>> take_in(Delivery delivery);
+    Task<> put_aside(Delivery delivery);
     void take_in_progress();
     Millis next_look(std::optional<Time> next_due) const;
     Channel& channel_to(const Target& target) const { return *channels_.at(target.index()); }
@@ -127,6 +131,8 @@ private:
     std::optional<Lanes> lanes_;
     // Whose delivery ended while we ask the outbox: its answer may still list them.
     std::set<Thread> ended_meanwhile_;
+    std::set<Thread> put_aside_;  // being written
+    std::chrono::steady_clock::time_point look_again_at_{};
 };
 
 void Notifier::Impl::start() {
@@ -167,6 +173,8 @@ Task<> Notifier::Impl::stop() {
         channel->close();
     }
     ended_meanwhile_.clear();
+    put_aside_.clear();
+    look_again_at_ = {};
 }
 
 Task<> Notifier::Impl::run() {
@@ -195,6 +203,10 @@ Task<> Notifier::Impl::run() {
 // Starts what is due; says how long nothing else will be.
 Task<Result<Millis>> Notifier::Impl::look() {
     start_attempts();  // for whom a place became free
+    const auto begun = std::chrono::steady_clock::now();
+    if (begun < look_again_at_) {
+        co_return std::chrono::ceil<Millis>(look_again_at_ - begun);
+    }
     bool has_more = true;
     while (has_more) {
         auto taken = co_await take_in_batch();
@@ -210,6 +222,8 @@ Task<Result<Millis>> Notifier::Impl::look() {
     if (!next) {
         co_return fail(std::move(next.error()));
     }
+    const auto looked = std::chrono::steady_clock::now();
+    look_again_at_ = looked + (looked - begun) * kRestPerLook;
     const Millis until_news = next_look(news_.next_due());
     const Millis until_rested = next_look(lanes_->next_rested());
     co_return std::min({next_look(*next), until_news, until_rested});
@@ -225,11 +239,13 @@ Millis Notifier::Impl::next_look(std::optional<Time> next_due) const {
 
 // True when there may be more to take in at once.
 Task<Result<bool>> Notifier::Impl::take_in_batch() {
-    if (lanes_->size() >= kKnownMax) {
+    if (lanes_->size() + kPollBatch > kKnownMax) {
         co_return false;
     }
-    // What we know already is listed again, so it is asked for on top.
-    const int limit = static_cast<int>(lanes_->size()) + kPollBatch;
+    // What we know already is listed again, so it is asked for on top; as much again, because a
+    // long list would be read very often in small pieces.
+    const auto known = static_cast<int>(lanes_->size());
+    const int limit = known + std::clamp(known, kPollBatch, kKnownMax - known);
     ended_meanwhile_.clear();
     auto due = co_await outbox_.due(clock_.now(), limit);
     if (!due) {
@@ -238,7 +254,8 @@ Task<Result<bool>> Notifier::Impl::take_in_batch() {
     const bool is_full = due->size() >= static_cast<std::size_t>(limit);
     std::erase_if(*due, [this](const Delivery& delivery) {
         const Thread thread = delivery.thread();
-        return lanes_->contains(thread) || ended_meanwhile_.contains(thread);
+        return lanes_->contains(thread) || ended_meanwhile_.contains(thread) ||
+               put_aside_.contains(thread);
     });
     for (const Delivery& delivery : *due) {
         auto taken = co_await take_in(delivery);
@@ -271,11 +288,22 @@ Task<Result<>> Notifier::Impl::take_in(Delivery delivery) {
     if (lanes_->add(std::move(attempt))) {
         co_return Result<>();
     }
-    // Put aside, so that a receiver with a very long queue does not fill what we can hold for all.
-    auto put_aside = co_await outbox_.put_aside(
-        delivery, clock_.now() + kLaneFullWait, "waits for earlier deliveries to the same receiver"
+    // So that a receiver with a very long queue does not fill what we can hold for all.
+    put_aside_.insert(delivery.thread());
+    group_->spawn("webhook put aside", put_aside(std::move(delivery)));
+    co_return Result<>();
+}
+
+Task<> Notifier::Impl::put_aside(Delivery delivery) {
+    const Thread thread = delivery.thread();
+    auto written = co_await outbox_.put_aside(
+        std::move(delivery),
+        clock_.now() + kLaneFullWait,
+        "waits for earlier deliveries to the same receiver"
     );
-    co_return put_aside;
+    static_cast<void>(written);  // it is found again then
+    put_aside_.erase(thread);
+    ended_meanwhile_.insert(thread);
 }
 
 // After what the outbox has of the same job, and dropped where its receiver is far behind.

@@ -307,7 +307,9 @@ private:
         }
         const std::lock_guard lock(mutex_);
         auto& pending = rows_.at(write.delivery.job).pending;
-        EXPECT_FALSE(pending.empty());
+        if (pending.empty()) {
+            return fail(Code::not_found, "it has ended");
+        }
         EXPECT_EQ(pending.front().sequence, write.delivery.sequence) << "out of order";
         if (write.kind == "retry" || write.kind == "put_aside") {
             pending.front().attempts += write.kind == "retry" ? 1 : 0;

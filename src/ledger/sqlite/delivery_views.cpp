@@ -117,11 +117,9 @@ Result<> revive(Session& session, const DeliveryKey& key, Time now) {
 
 Result<notify::DeliveryPage> list_deliveries(Database& db, const notify::DeliveryQuery& query) {
     const auto limit = static_cast<std::size_t>(std::clamp(query.limit, 1, kDeliveriesLimitMax));
-    DeliveryKey last;
-    last.job.uuid.bytes.fill(0xFF);
-    if (query.cursor) {
-        last = *query.cursor;
-    }
+    DeliveryKey newest;
+    newest.job.uuid.bytes.fill(0xFF);
+    const DeliveryKey from = query.cursor.value_or(newest);  // stays as it is while rows are read
     const bool is_dead = query.state == notify::DeliveryState::dead;
     const char* sql = query.job       ? kOfJob
                       : !query.tenant ? kOfAll
@@ -129,13 +127,14 @@ Result<notify::DeliveryPage> list_deliveries(Database& db, const notify::Deliver
                                       : kOfTenant;
     Query rows(db, sql);
     if (query.job) {
-        rows.bind(*query.job, last.job, last.endpoint, last.sequence, kDeliveriesLookedAtMax);
+        rows.bind(*query.job, from.job, from.endpoint, from.sequence, kDeliveriesLookedAtMax);
     } else if (query.tenant) {
-        rows.bind(*query.tenant, last.job, last.endpoint, last.sequence, kDeliveriesLookedAtMax);
+        rows.bind(*query.tenant, from.job, from.endpoint, from.sequence, kDeliveriesLookedAtMax);
     } else {
-        rows.bind(last.job, last.endpoint, last.sequence, kDeliveriesLookedAtMax);
+        rows.bind(from.job, from.endpoint, from.sequence, kDeliveriesLookedAtMax);
     }
     notify::DeliveryPage page;
+    DeliveryKey last = from;
     for (int looked_at = 0;; ++looked_at) {
         const auto row = rows.next();
         if (!row) {
