@@ -111,7 +111,7 @@ async function collector() {
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const until = (count) =>
     new Promise((resolve) => {
-      waiting = () => messages.length >= count && resolve(messages);
+      waiting = () => messages.length >= count && resolve([...messages]);
       waiting();
     });
   return { until, url: `https://127.0.0.1:${server.address().port}/hook`, close: () => server.close() };
