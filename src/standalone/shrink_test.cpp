@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
 namespace comfyd::standalone {
 namespace {
 
@@ -26,12 +31,7 @@ TEST(Shrink, KeepsTheShapeAndTheColour) {
         const std::size_t longest = std::max(width, height);
         EXPECT_EQ(std::max(bitmap.width, bitmap.height), std::min<std::size_t>(longest, 512));
         EXPECT_GE(std::min(bitmap.width, bitmap.height), 1U);
-        ASSERT_EQ(bitmap.rgba.size(), 4 * bitmap.width * bitmap.height);
-        for (std::size_t i = 0; i < bitmap.rgba.size(); i += 4) {
-            ASSERT_EQ(bitmap.rgba[i], 10);
-            ASSERT_EQ(bitmap.rgba[i + 1], 200);
-            ASSERT_EQ(bitmap.rgba[i + 3], 255);
-        }
+        EXPECT_EQ(bitmap.rgba, plain(bitmap.width, bitmap.height, {10, 200, 30, 255}).rgba);
     }
 }
 

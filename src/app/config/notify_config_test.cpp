@@ -70,7 +70,7 @@ TEST(NotifyConfig, ChannelsAndRulesBecomeRoutes) {
     - name: pager
       kind: twilio
       account: AC1
-      secret: token
+      secret: murmur
       from: "+15550001111"
     - name: gateway
       kind: sms
@@ -111,7 +111,7 @@ TEST(NotifyConfig, ChannelsAndRulesBecomeRoutes) {
     EXPECT_TRUE(routes[2].events.empty());
 
     const std::string shown = show_config(*config);
-    for (const char* word : {"hush", "token", "deep-secret", "key=abc", "{{text}}"}) {
+    for (const char* word : {"hush", "murmur", "deep-secret", "key=abc", "{{text}}"}) {
         EXPECT_THAT(shown, Not(HasSubstr(word)));
     }
     EXPECT_THAT(shown, HasSubstr("smtp.example.com"));
