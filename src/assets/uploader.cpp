@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <boost/asio/this_coro.hpp>
+
 #include "assets/back_off.hpp"
 #include "assets/blake3.hpp"
 #include "assets/guarded.hpp"
@@ -16,6 +18,7 @@ namespace comfyd::assets {
 namespace {
 
 constexpr int kStep = 64;
+constexpr std::size_t kAtOnce = 8;
 constexpr std::uint64_t kPartBytes = 4 * 1024 * 1024;
 constexpr Millis kDoomedFor = std::chrono::hours(1);
 constexpr BackOff kUploadBackOff{std::chrono::seconds(1), std::chrono::minutes(5)};
@@ -67,24 +70,45 @@ int rank_of(const BlobRecord& blob) {
 }  // namespace
 
 Task<Result<int>> Uploader::run() {
+    const Executor executor = co_await boost::asio::this_coro::executor;
     int done = 0;
     for (;;) {
         auto due = co_await catalogue_.uploads(clock_.now(), kStep);
         if (!due) {
             co_return fail(std::move(due.error()));
         }
-        const std::size_t found = due->size();
-        for (BlobRecords::Upload& upload : *due) {
-            auto brought = co_await try_one(std::move(upload));
-            if (!brought) {
-                co_return fail(std::move(brought.error()));
+        Round round{std::move(*due)};
+        TaskGroup workers(executor);
+        for (std::size_t i = 0; i < std::min(round.due.size(), kAtOnce); ++i) {
+            workers.spawn("upload", work_off(round));  // which lives until all have ended
+        }
+        while (workers.size() > 0) {
+            co_await workers.join();
+            const bool stop = co_await is_cancelled();
+            if (stop && workers.size() > 0) {
+                workers.cancel();
             }
-            done += *brought ? 1 : 0;
         }
+        done += round.done;
         const bool stop = co_await is_cancelled();
-        if (stop || found < kStep) {
-            co_return stop ? fail(Code::cancelled, "the upload was stopped") : Result<int>(done);
+        if (round.failure || stop) {
+            co_return round.failure ? fail(std::move(*round.failure))
+                                    : fail(Code::cancelled, "the upload was stopped");
         }
+        if (round.due.size() < kStep) {
+            co_return done;
+        }
+    }
+}
+
+Task<> Uploader::work_off(Round& round) {
+    while (!round.failure && round.next < round.due.size()) {
+        auto brought = co_await try_one(std::move(round.due[round.next++]));
+        if (!brought) {
+            round.failure = std::move(brought.error());
+            co_return;
+        }
+        round.done += *brought ? 1 : 0;
     }
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "assets/blob_stores.hpp"
 #include "assets/incoming.hpp"
@@ -31,6 +32,13 @@ public:
     Task<Result<std::string>> bring(BlobRecord record);
 
 private:
+    struct Round {
+        std::vector<BlobRecords::Upload> due;
+        std::size_t next = 0;
+        int done = 0;
+        std::optional<Error> failure{};
+    };
+    Task<> work_off(Round& round);
     Task<Result<bool>> try_one(BlobRecords::Upload upload);
 
     // Bytes at hand, for as long as this lives.

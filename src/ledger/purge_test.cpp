@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "ledger/older_database_test_support.hpp"
 #include "ledger/sqlite/database.hpp"
 #include "ledger/test_support.hpp"
 
@@ -90,11 +91,12 @@ TEST_F(PurgeTest, UsesOfAnOlderDatabaseAreFound) {
                     hash + R"("}}}}})";
     await_value(ledger_->accept(make_new(spec, clock_.now())));
     ledger_.reset();
-    get(
-        raw()->execute("DROP TABLE asset_uses; DROP INDEX jobs_ended; "
-                       "ALTER TABLE jobs DROP COLUMN shared_prompt; "
-                       "ALTER TABLE jobs DROP COLUMN shared_place; PRAGMA user_version = 7")
-    );
+    get(raw()->execute(
+        kWithoutBlobs +
+        "DROP TABLE asset_uses; DROP INDEX jobs_ended; "
+        "ALTER TABLE jobs DROP COLUMN shared_prompt; "
+        "ALTER TABLE jobs DROP COLUMN shared_place; PRAGMA user_version = 7"
+    ));
     open();
     EXPECT_EQ(get(raw()->integer("SELECT count(*) FROM asset_uses")), 1);
 }

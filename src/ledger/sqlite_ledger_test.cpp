@@ -17,6 +17,7 @@
 #include "assets/blake3.hpp"
 #include "assets/blob_key.hpp"
 #include "base/pool.hpp"
+#include "ledger/older_database_test_support.hpp"
 #include "ledger/sqlite/database.hpp"
 #include "ledger/sqlite/fault_vfs.hpp"
 #include "ledger/sqlite/schema.hpp"
@@ -203,12 +204,6 @@ TEST_F(SqliteTest, MigrationsRunOnceAndKeepTheData) {
     EXPECT_EQ(sqlite::migrate(*db, one).error().code, Code::schema_too_new);
 }
 
-// As it was before version 10.
-constexpr std::string_view kWithoutBlobs =
-    "DROP TABLE blobs; DROP TABLE blob_removals; DROP INDEX assets_moving; "
-    "ALTER TABLE assets DROP COLUMN crc32; ALTER TABLE assets DROP COLUMN store; "
-    "ALTER TABLE assets DROP COLUMN retention; ALTER TABLE assets DROP COLUMN moves_at; ";
-
 TEST_F(SqliteTest, FilesOfAnOlderDatabaseAreTakenOver) {
     open();
     const auto add = [this](const std::string& hash, const char* bytes) {
@@ -225,7 +220,7 @@ TEST_F(SqliteTest, FilesOfAnOlderDatabaseAreTakenOver) {
     const auto second = add(hash, nullptr);
     const auto small = add(assets::blake3_name("small"), "small");
     ledger_.reset();
-    execute_raw(std::string(kWithoutBlobs) + "PRAGMA user_version = 9");
+    execute_raw(kWithoutBlobs + "PRAGMA user_version = 9");
     open();
     const auto blobs = await_value(ledger_->blobs_of(hash));
     ASSERT_EQ(blobs.size(), 1U);
@@ -247,7 +242,7 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     await_value(ledger_->commit(get(jobs::start(shares, "w", 2, clock_.now(), shared))));
     ledger_.reset();
     execute_raw(
-        std::string(kWithoutBlobs) +
+        kWithoutBlobs +
         "ALTER TABLE jobs DROP COLUMN shared_prompt; ALTER TABLE jobs DROP COLUMN shared_place; "
         "PRAGMA user_version = 8"
     );

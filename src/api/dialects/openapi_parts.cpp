@@ -134,6 +134,7 @@ json::object execution_options() {
         "webhook_url": {"type": "string", "format": "uri"},
         "webhook_config": {"$ref": "#/components/schemas/ExecutionWebhookConfig"},
         "output_config": {"type": "object", "additionalProperties": true},
+        "retention": {"type": "string", "enum": ["immediate", "standard", "archive", "glacier"]},
         "execution_config": {"type": "object", "description": "Wins over the same members of the request.",
             "properties": {
                 "timeout": {"type": "number"},

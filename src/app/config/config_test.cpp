@@ -99,6 +99,52 @@ TEST(Config, TenantsHaveTermsOfTheirOwn) {
     EXPECT_EQ(again->tenants[0].gpu_seconds_per_day, 3600);
 }
 
+TEST(Config, StoresAndHowLongOutputsStay) {
+    const auto config = load(
+        "stores:\n  - name: nas\n    provider: folder\n    path: /mnt/x\n    tenants: [acme]\n"
+        "  - {name: far, provider: other, bucket: b, secret_key: hush}\n"
+        "results: {store: nas, retention: archive, immediate_hours: 12, archive_days: 100}\n"
+        "tenants:\n  - {name: acme, store: far, retention: glacier}\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    ASSERT_TRUE(check_config(*config));
+    ASSERT_EQ(config->stores.size(), 2U);
+    EXPECT_EQ(config->stores[0].options.at("path"), "/mnt/x");
+    EXPECT_EQ(config->stores[0].tenants, std::vector<std::string>{"acme"});
+    EXPECT_EQ(config->results_retention, assets::RetentionClass::archive);
+    const auto rules = retention_rules(*config);
+    EXPECT_EQ(rules.life_of(assets::RetentionClass::immediate), std::chrono::hours(12));
+    EXPECT_EQ(rules.life_of(assets::RetentionClass::standard), std::chrono::hours(24 * 30));
+    EXPECT_EQ(rules.life_of(assets::RetentionClass::archive), std::chrono::hours(24 * 100));
+    const std::string shown = show_config(*config);
+    EXPECT_EQ(shown.find("hush"), std::string::npos);
+    const auto again = load(shown);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->stores[1].name, "far");
+    EXPECT_EQ(again->tenants[0].retention, assets::RetentionClass::glacier);
+    EXPECT_EQ(again->tenants[0].store, "far");
+
+    Config brief = *config;
+    brief.retention_days = 0.0001;
+    EXPECT_TRUE(std::ranges::is_sorted(retention_rules(brief).life));
+    brief.retention_days = 3650;
+    EXPECT_TRUE(std::ranges::is_sorted(retention_rules(brief).life));
+
+    for (const char* wrong :
+         {"stores:\n  - {name: local, provider: folder, path: /x}\n",
+          "stores:\n  - {name: a, provider: folder}\n  - {name: a, provider: folder}\n",
+          "stores:\n  - {provider: folder, path: /x}\n",
+          "stores:\n  - {name: a/b, provider: folder}\n",
+          "tenants:\n  - {name: acme, retention: forever}\n",
+          "results: {retention: forever}\n"}) {
+        EXPECT_FALSE(load(wrong)) << wrong;
+    }
+    for (const char* wrong :
+         {"results: {store: nowhere}\n", "tenants:\n  - {name: acme, store: nowhere}\n"}) {
+        EXPECT_FALSE(check_config(load(wrong).value())) << wrong;
+    }
+}
+
 TEST(Config, SizesOfModelsAreRead) {
     const auto config = load(
         "models:\n  - {name: sd_xl_base_1.0.safetensors, bytes: 6.9GB}\n"

@@ -27,6 +27,11 @@ constexpr std::string_view kOperations = R"json({
       "max_attempts": {"type": "integer", "minimum": 1, "maximum": 10, "default": 3},
       "metadata": {"type": "object", "description": "Handed back as it came; 16 KB at most.", "additionalProperties": true},
       "workflow_id": {"type": "string", "maxLength": 255},
+      "retention": {"type": "string", "enum": ["immediate", "standard", "archive", "glacier"], "description": "How long outputs are kept. Default: as set for the tenant."},
+      "output_config": {"type": "object", "additionalProperties": true, "properties": {
+        "retention": {"type": "string"},
+        "storage": {"type": "object", "description": "A store of the operator's, and a folder in it. Default: as set for the tenant.", "properties": {
+          "provider": {"type": "string"}, "bucket": {"type": "string"}, "path": {"type": "string"}}}}},
       "webhook_url": {"type": "string", "format": "uri"},
       "webhook_config": {"$ref": "#/components/schemas/WebhookConfig"}}}}}},
   "responses": {
@@ -133,6 +138,8 @@ constexpr std::string_view kOperations = R"json({
   "responses": {
     "200": {"description": "The bytes.", "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
     "206": {"description": "A part of them.", "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+    "202": {"description": "They are being brought back from cold storage: ask again later.", "content": {"application/json": {"schema": {"type": "object", "properties": {"status": {"type": "string", "enum": ["restoring"]}}}}}},
+    "302": {"description": "They are to be had at Location, for a while."},
     "304": {"description": "The client has them already."},
     "416": {"description": "range_not_satisfiable.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}}}}
 })json";
@@ -151,7 +158,11 @@ constexpr std::string_view kSchemas = R"json({
   "content_type": {"type": "string"}, "size_bytes": {"type": "integer", "format": "int64"},
   "id": {"type": "string"}, "hash": {"type": "string", "nullable": true},
   "url": {"type": "string", "format": "uri"}, "url_expires_at": {"type": "string", "format": "date-time"},
-  "job_id": {"type": "string", "nullable": true}}},
+  "job_id": {"type": "string", "nullable": true},
+  "store": {"type": "string", "description": "Where it is kept, or is being brought to, if not by this server."},
+  "retention": {"type": "string"},
+  "expires_at": {"type": "string", "format": "date-time", "description": "Where it is not kept as long as its job."},
+  "expired": {"type": "boolean"}}},
 "JobError": {"type": "object", "required": ["code", "message"], "properties": {
   "code": {"type": "string"}, "message": {"type": "string"},
   "node_id": {"type": "string", "nullable": true}, "class_type": {"type": "string", "nullable": true},
@@ -178,6 +189,7 @@ constexpr std::string_view kSchemas = R"json({
     "attempt": {"type": "integer"}, "max_attempts": {"type": "integer"},
     "estimated_wait_seconds": {"type": "integer", "nullable": true},
     "estimated_remaining_seconds": {"type": "integer", "nullable": true},
+    "storage": {"type": "string", "enum": ["pending", "stored"], "description": "Of outputs that are kept elsewhere: whether they are there already."},
     "outputs_reused": {"type": "boolean", "description": "True where the outputs are those of another job; absent otherwise."},
     "reused_from": {"type": "string", "description": "That job."},
     "not_reusable": {"type": "object", "additionalProperties": true, "description": "Where 'reuse' was asked for and cannot be: node_id, class_type and reason."}}},
@@ -188,7 +200,8 @@ constexpr std::string_view kSchemas = R"json({
   "created_new": {"type": "boolean"}, "created_at": {"type": "string", "format": "date-time"},
   "url": {"type": "string", "format": "uri"}, "url_expires_at": {"type": "string", "format": "date-time"},
   "expires_at": {"type": "string", "format": "date-time", "nullable": true},
-  "job_id": {"type": "string", "nullable": true}}},
+  "job_id": {"type": "string", "nullable": true},
+  "store": {"type": "string"}, "retention": {"type": "string", "nullable": true}}},
 "WebhookConfig": {"type": "object", "required": ["url"], "properties": {
   "url": {"type": "string", "format": "uri"}, "secret": {"type": "string", "maxLength": 256},
   "headers": {"type": "object", "additionalProperties": {"type": "string"}},
