@@ -19,7 +19,7 @@ Result<std::unique_ptr<BlobStore>> make_folder_store(
             "store '" + setting.name + "': the provider 'folder' takes 'path', and nothing else"
         );
     }
-    return std::make_unique<FolderStore>(path->second, clock, pool);
+    return std::make_unique<FolderStore>(path->second, false, clock, pool);
 }
 
 Error of_store(const StoreSetting& setting, Error error) {

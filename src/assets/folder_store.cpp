@@ -15,6 +15,7 @@
 #include "base/crypto.hpp"
 #include "base/disk.hpp"
 #include "base/id.hpp"
+#include "base/log.hpp"
 
 namespace comfyd::assets {
 namespace {
@@ -62,10 +63,22 @@ Result<> copy_bytes(const fs::path& from, const fs::path& to, int into) {
 
 }  // namespace
 
-FolderStore::FolderStore(fs::path directory, Clock& clock, Pool& pool)
-    : directory_(std::move(directory)), parts_(directory_ / "parts"), clock_(clock), pool_(pool) {}
+FolderStore::FolderStore(fs::path directory, bool is_ours, Clock& clock, Pool& pool)
+    : directory_(std::move(directory)),
+      parts_(directory_ / "parts"),
+      is_ours_(is_ours),
+      clock_(clock),
+      pool_(pool) {}
 
 Result<> FolderStore::open() {
+    std::error_code error;
+    if (!is_ours_ && !fs::is_directory(directory_, error)) {
+        log::warning(
+            "the folder of a store is not there; outputs wait for it",
+            {{"folder", directory_.string()}}
+        );
+        return {};
+    }
     if (auto made = make_folder(directory_); !made) {
         return made;
     }
@@ -194,7 +207,13 @@ Result<> FolderStore::place(const fs::path& file, const fs::path& target) {
 
 Result<fs::path> FolderStore::copy(const Source& source) {
     const fs::path part = parts_ / Uuid::make(clock_.now()).to_string();
-    const FileHandle file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const auto create = [&part] {
+        return FileHandle(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    };
+    FileHandle file = create();
+    if (!file.is_open() && errno == ENOENT && mkdir(parts_.c_str(), 0700) == 0) {
+        file = create();  // it was away when it was to be opened
+    }
     if (!file.is_open()) {
         return fail(storage_error("create", part, errno));
     }

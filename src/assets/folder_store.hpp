@@ -14,8 +14,9 @@ namespace comfyd::assets {
 
 class FolderStore final : public BlobStore {
 public:
-    // The folder above `directory` is there. `clock` and `pool` outlive it.
-    FolderStore(std::filesystem::path directory, Clock& clock, Pool& pool);
+    // `is_ours`: it is made when absent, in a folder that is there. Another's may be away for now.
+    // `clock` and `pool` outlive it.
+    FolderStore(std::filesystem::path directory, bool is_ours, Clock& clock, Pool& pool);
 
     Result<> open() override;
     Task<Result<std::string>> put(std::string key, Source source) override;
@@ -39,6 +40,7 @@ private:
 
     const std::filesystem::path directory_;
     const std::filesystem::path parts_;  // files that are on their way in
+    const bool is_ours_;
     Clock& clock_;
     Pool& pool_;
 };

@@ -53,7 +53,7 @@ protected:
     Folder folder_;
     ManualClock clock_;
     Pool pool_{2};
-    FolderStore store_{folder_.path() / "store", clock_, pool_};
+    FolderStore store_{folder_.path() / "store", true, clock_, pool_};
 };
 
 TEST_F(FolderStoreTest, WhatWasPutIsFoundAndReadByParts) {
@@ -144,6 +144,18 @@ TEST_F(FolderStoreTest, AFolderThatIsNotMountedIsNotMadeAnew) {
     EXPECT_FALSE(std::filesystem::exists(folder_.path() / "store"));
     std::filesystem::rename(folder_.path() / "away", folder_.path() / "store");
     EXPECT_EQ(read(key_of("abc")), "abc");
+}
+
+TEST_F(FolderStoreTest, AnothersFolderMayComeLater) {
+    const auto path = folder_.path() / "mounted";
+    FolderStore store(path, false, clock_, pool_);
+    EXPECT_TRUE(store.open());
+    EXPECT_FALSE(std::filesystem::exists(path));
+    EXPECT_FALSE(wait_for(store.put(key_of("x"), memory("x"))));
+    std::filesystem::create_directory(path);
+    EXPECT_TRUE(wait_for(store.put(key_of("x"), memory("x"))));
+    EXPECT_TRUE(wait_for(store.put(key_of("x", "renders"), file("x"))));
+    EXPECT_EQ(wait_for(store.read(key_of("x"), 0, 10)).value(), "x");
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ int rank_of(const BlobRecord& blob, const Asset& asset) {
 BlobStores with_local(BlobStores others, const fs::path& directory, Clock& clock, Pool& pool) {
     BlobStores all;
     all.add(
-        std::string(kLocalStore), std::make_unique<FolderStore>(directory / "blobs", clock, pool)
+        std::string(kLocalStore),
+        std::make_unique<FolderStore>(directory / "blobs", true, clock, pool)
     );
     all.add_all(std::move(others));
     return all;

@@ -312,6 +312,10 @@ TEST_P(PurgeContract, AnOutputMayOutliveItsJobOrGoBefore) {
         EXPECT_EQ(asset->expires_at, kept.expires_at);
     }
     EXPECT_EQ(await_value(catalogue().kept_bytes("blake3:small")), "small");
+    const auto discarded = complete_with(start(accept(spec)), {output("blake3:gone", true)});
+    EXPECT_EQ(await_code(ledger().discard(discarded.id)), std::nullopt);
+    EXPECT_FALSE(await_value(catalogue().find(discarded.outputs.at(0).asset)))
+        << "who removes a job removes all of it";
 }
 
 }  // namespace

@@ -332,7 +332,8 @@ std::string describe_settings() {
     out +=
         "  stores\n      In YAML {name, provider, tenants} and what the provider needs: where "
         "outputs "
-        "may be kept beside this server's folder, and for whom. folder: {path}.\n";
+        "may be kept beside this server's folder, and for whom. folder: {path}; s3: {bucket, "
+        "endpoint, region, access_key, secret_key, …}; drive: {folder, credentials_file, …}.\n";
     out +=
         "  models\n      In YAML {name, bytes}: sizes of model files, where the usual size of "
         "their kind is not near enough; * in a name stands for any characters.\n";

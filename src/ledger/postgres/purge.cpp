@@ -69,12 +69,16 @@ struct Ended {
     bool empty() const { return ids.size() == 0; }
 };
 
+// Whether outputs stay whose own time has not come.
+enum class Outputs { may_outlive, go };
+
 // Hashes of the outputs that went with them.
-Task<tl::expected<std::vector<std::string>, Failure>> remove(Transaction& transaction, Ended jobs) {
+Task<tl::expected<std::vector<std::string>, Failure>> remove(
+    Transaction& transaction, Ended jobs, Outputs whose
+) {
     const int slot = transaction.at.slot;
-    Statements drops{
-        {kOutlive, {jobs.ids.value(), transaction.at.now}}, {kDropOutputs, {jobs.ids.value()}}
-    };
+    const Time outlives = whose == Outputs::may_outlive ? transaction.at.now : Time::max();
+    Statements drops{{kOutlive, {jobs.ids.value(), outlives}}, {kDropOutputs, {jobs.ids.value()}}};
     if (!jobs.keys.empty()) {
         drops.push_back(jobs.keys.statement(kDropKeys));
     }
@@ -136,7 +140,7 @@ Task<Done> PurgeJobs::run(Transaction& transaction) {
     purged.jobs = going.ids.size();
     std::vector<std::string> hashes;
     if (!going.empty()) {
-        auto removed = co_await remove(transaction, std::move(going));
+        auto removed = co_await remove(transaction, std::move(going), Outputs::may_outlive);
         if (!removed) {
             co_return tl::unexpected(std::move(removed.error()));
         }
@@ -183,7 +187,7 @@ Task<Done> DiscardJob::run(Transaction& transaction) {
         outcome.emplace(fail(std::move(added.error())));
         co_return Done();
     }
-    auto hashes = co_await remove(transaction, std::move(going));
+    auto hashes = co_await remove(transaction, std::move(going), Outputs::go);
     if (!hashes) {
         co_return tl::unexpected(std::move(hashes.error()));
     }

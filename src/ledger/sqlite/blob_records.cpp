@@ -155,33 +155,39 @@ assets::BlobRecord record_for(
     return record;
 }
 
-// Bytes that have just come in. They are too many when somebody else was faster.
-Result<> enter_new(Session& session, const BlobNeed& need) {
+// Bytes that have just come in. They are too many when somebody else was faster. True: their record
+// is what the store needs.
+Result<bool> enter_new(Session& session, const BlobNeed& need) {
     const auto record = record_for(
         need, std::string(assets::kLocalStore), need.generation, assets::BlobState::live
     );
     const auto is_entered = ask(session.db, kHasThis, record.hash, record.store, record.generation);
     if (!is_entered || *is_entered) {
-        return is_entered ? Result<>() : fail(is_entered.error());
+        return is_entered ? Result<bool>(false) : is_entered;
     }
     const auto has_other = ask(session.db, kHasAny, record.hash, record.store);
     if (!has_other) {
-        return fail(has_other.error());
+        return has_other;
     }
-    return *has_other ? add_removal(session, record.store, record.key)
-                      : insert(session, record, std::nullopt, std::nullopt);
+    auto entered = *has_other ? add_removal(session, record.store, record.key)
+                              : insert(session, record, std::nullopt, std::nullopt);
+    return entered ? Result<bool>(true) : fail(std::move(entered.error()));
 }
 
 }  // namespace
 
 Result<> need_blob(Session& session, const BlobNeed& need) {
-    if (need.generation != 0) {
-        if (auto entered = enter_new(session, need); !entered) {
-            return entered;
-        }
-    }
     std::string store(need.store.empty() ? assets::kLocalStore : std::string_view(need.store));
-    if (need.is_kept && store == assets::kLocalStore) {
+    const bool is_here = store == assets::kLocalStore;
+    bool is_met = need.is_kept && is_here;
+    if (need.generation != 0) {
+        const auto entered = enter_new(session, need);
+        if (!entered) {
+            return fail(entered.error());
+        }
+        is_met = is_met || (*entered && is_here);
+    }
+    if (is_met) {
         return {};
     }
     const auto has_any = ask(session.db, kHasAny, need.hash, store);

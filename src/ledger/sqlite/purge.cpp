@@ -145,8 +145,11 @@ Result<> drop_rows(Session& session, const Ended& job) {
     return {};
 }
 
+// Whether outputs stay whose own time has not come.
+enum class Outputs { may_outlive, go };
+
 // False: it is needed, and nothing of it was touched.
-Result<bool> remove_job(Session& session, const Ended& job) {
+Result<bool> remove_job(Session& session, const Ended& job, Outputs whose) {
     const auto outputs = outputs_of(session.db, job);
     if (!outputs) {
         return fail(outputs.error());
@@ -160,7 +163,8 @@ Result<bool> remove_job(Session& session, const Ended& job) {
         return fail(dead.error());
     }
     for (const jobs::Output* output : jobs::files_of(*outputs)) {
-        if (output->expires_at && *output->expires_at > session.now) {
+        if (whose == Outputs::may_outlive && output->expires_at &&
+            *output->expires_at > session.now) {
             auto kept = Query(session.db, kOutlive).bind(output->asset).run();
             if (!kept) {
                 return fail(std::move(kept.error()));
@@ -221,7 +225,7 @@ Result<jobs::Purged> PurgeJobs::operator()(Session& session) {
     purged.more = ended->size() == static_cast<std::size_t>(count);
     cursor = purged.more ? PurgeCursor{ended->back().finished_at, ended->back().id} : PurgeCursor{};
     for (const Ended& job : *ended) {
-        const auto removed = remove_job(session, job);
+        const auto removed = remove_job(session, job, Outputs::may_outlive);
         if (!removed) {
             return fail(removed.error());
         }
@@ -257,7 +261,7 @@ Result<> DiscardJob::operator()(Session& session) {
     if (!jobs::is_terminal(static_cast<jobs::State>(job->state))) {
         return fail(Code::conflict, "job " + id.to_string() + " has not ended");
     }
-    const auto removed = remove_job(session, *job);
+    const auto removed = remove_job(session, *job, Outputs::go);
     if (!removed) {
         return fail(removed.error());
     }
