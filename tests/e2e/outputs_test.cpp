@@ -299,8 +299,7 @@ TEST(Outputs, AnotherTenantHasNothingOfThem) {
 }
 
 // Of comfyd's helpers; 0: none runs.
-pid_t helper_of(const Comfyd& comfyd, pid_t parent) {
-    static_cast<void>(comfyd);
+pid_t helper_of(pid_t parent) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
         const std::string name = entry.path().filename();
         if (name.find_first_not_of("0123456789") != std::string::npos) {
@@ -330,7 +329,7 @@ TEST(Outputs, AHelperThatIsKilledFailsItsVariantAndNotTheJob) {
         const std::string id = comfyd.submit(picture(4000, 3000, round + 1), wishes);
         pid_t killed = 0;
         ASSERT_TRUE(wait_until([&] {
-            const pid_t helper = killed == 0 ? helper_of(comfyd, comfyd.process().pid()) : 0;
+            const pid_t helper = killed == 0 ? helper_of(comfyd.process().pid()) : 0;
             if (helper != 0) {
                 ::kill(helper, SIGKILL);
                 killed = helper;

@@ -30,7 +30,8 @@ TEST(ComfyuiExecuteRequest, DecodesEveryField) {
         R"({"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{"images":["1",0]}}})"
     );
     EXPECT_EQ(text(submission.parameters), R"({"1.width":64,"prompt":"a cat"})");
-    EXPECT_EQ(text(decoded->common), R"({"priority":9,"timeout":300})");
+    EXPECT_EQ(decoded->common.at("priority"), 9);
+    EXPECT_EQ(decoded->common.at("timeout"), 300);
     EXPECT_EQ(submission.spec.dialect_data.at("output_config").at("quality"), 95);
     EXPECT_EQ(submission.spec.dialect_data.at("execution_config").at("batch_size"), 1);
 }
