@@ -12,16 +12,13 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 #include "engine/pictures/png.hpp"
 #include "media/helpers.hpp"
 
 namespace {
 
 using namespace comfyd;
-using Clock = std::chrono::steady_clock;
+using Ticks = std::chrono::steady_clock;
 
 constexpr std::size_t kSide = 1024;
 
@@ -43,7 +40,7 @@ std::string make_picture() {
 struct Run {
     media::Helpers& helpers;
     const std::filesystem::path picture;
-    const Clock::time_point end;
+    const Ticks::time_point end;
     std::size_t thumbnails = 0;
     std::size_t failed = 0;
 };
@@ -51,7 +48,7 @@ struct Run {
 Task<> make_many(Run& run) {
     jobs::OutputWishes wishes;
     wishes.thumbnails = {1024, 512, 256};
-    while (Clock::now() < run.end) {
+    while (Ticks::now() < run.end) {
         auto answer =
             co_await run.helpers.ask({"source.png", "image/png", wishes}, run.picture, {});
         run.thumbnails += answer ? answer->variants.size() : 0;
@@ -83,13 +80,14 @@ int main(int argc, char** argv) {
     };
     boost::asio::io_context context;
     media::Helpers helpers(options);
-    const auto begun = Clock::now();
+    const auto begun = Ticks::now();
     Run run{helpers, picture, begun + std::chrono::seconds(std::atoi(argv[4]))};
+    TaskGroup tasks(context.get_executor());
     for (unsigned i = 0; i < 2 * options.processes_max; ++i) {
-        boost::asio::co_spawn(context.get_executor(), make_many(run), boost::asio::detached);
+        tasks.spawn("make thumbnails", make_many(run));
     }
     context.run();
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    const double seconds = std::chrono::duration<double>(Ticks::now() - begun).count();
     std::printf(
         "thumbnails_per_s=%.1f pictures=%zu failed=%zu\n",
         static_cast<double>(run.thumbnails) / seconds,

@@ -5,10 +5,13 @@
 
 namespace comfyd::ledger::test {
 
-// Before version 10.
-inline const std::string kWithoutBlobs =
+// What came after version 9, but for the shape of the outbox, which the steps since then take too.
+inline const std::string kAsVersion9 =
     "DROP TABLE blobs; DROP TABLE blob_removals; DROP INDEX assets_moving; "
     "ALTER TABLE assets DROP COLUMN crc32; ALTER TABLE assets DROP COLUMN store; "
-    "ALTER TABLE assets DROP COLUMN retention; ALTER TABLE assets DROP COLUMN moves_at; ";
+    "ALTER TABLE assets DROP COLUMN retention; ALTER TABLE assets DROP COLUMN moves_at; "
+    "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "
+    "DROP TABLE bulks; DROP TABLE bulk_plans; DROP TABLE bulk_items; "
+    "PRAGMA user_version = 9; ";
 
 }  // namespace comfyd::ledger::test

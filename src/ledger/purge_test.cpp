@@ -92,13 +92,10 @@ TEST_F(PurgeTest, UsesOfAnOlderDatabaseAreFound) {
     await_value(ledger_->accept(make_new(spec, clock_.now())));
     ledger_.reset();
     get(raw()->execute(
-        kWithoutBlobs +
+        kAsVersion9 +
         "DROP TABLE asset_uses; DROP INDEX jobs_ended; "
         "ALTER TABLE jobs DROP COLUMN shared_prompt; "
-        "ALTER TABLE jobs DROP COLUMN shared_place; DROP TABLE outbox_targets; "
-        "DROP TABLE endpoints; DROP TABLE endpoint_changes; "
-        "DROP TABLE bulks; DROP TABLE bulk_plans; DROP TABLE bulk_items; "
-        "PRAGMA user_version = 7"
+        "ALTER TABLE jobs DROP COLUMN shared_place; PRAGMA user_version = 7"
     ));
     open();
     EXPECT_EQ(get(raw()->integer("SELECT count(*) FROM asset_uses")), 1);

@@ -220,7 +220,7 @@ TEST_F(SqliteTest, FilesOfAnOlderDatabaseAreTakenOver) {
     const auto second = add(hash, nullptr);
     const auto small = add(assets::blake3_name("small"), "small");
     ledger_.reset();
-    execute_raw(kWithoutBlobs + "PRAGMA user_version = 9");
+    execute_raw(kAsVersion9);
     open();
     const auto blobs = await_value(ledger_->blobs_of(hash));
     ASSERT_EQ(blobs.size(), 1U);
@@ -242,9 +242,8 @@ TEST_F(SqliteTest, SharedRunsOfAnOlderDatabaseAreFound) {
     await_value(ledger_->commit(get(jobs::start(shares, "w", 2, clock_.now(), shared))));
     ledger_.reset();
     execute_raw(
-        kWithoutBlobs +
+        kAsVersion9 +
         "ALTER TABLE jobs DROP COLUMN shared_prompt; ALTER TABLE jobs DROP COLUMN shared_place; "
-        "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "
         "PRAGMA user_version = 8"
     );
     open();
@@ -271,9 +270,8 @@ TEST_F(SqliteTest, DeliveriesOfAnOlderDatabaseKnowTheirReceiver) {
         "ended_at INTEGER, error TEXT, PRIMARY KEY (job, sequence)) WITHOUT ROWID;"
         "INSERT INTO old SELECT job, sequence, state, attempts, created_at, next_attempt_at, "
         "ended_at, error FROM outbox; DROP TABLE outbox; ALTER TABLE old RENAME TO outbox;"
-        "CREATE INDEX outbox_due ON outbox (next_attempt_at) WHERE state = 0;"
-        "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes;"
-        "PRAGMA user_version = 9"
+        "CREATE INDEX outbox_due ON outbox (next_attempt_at) WHERE state = 0;" +
+        kAsVersion9
     );
     open();
     EXPECT_EQ(await_value(ledger_->find_spec(job.id))->webhook->to_json(), spec.webhook->to_json());

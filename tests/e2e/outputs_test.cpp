@@ -299,8 +299,7 @@ TEST(Outputs, AnotherTenantHasNothingOfThem) {
 }
 
 // Of comfyd's helpers; 0: none runs.
-pid_t helper_of(const Comfyd& comfyd, pid_t parent) {
-    static_cast<void>(comfyd);
+pid_t helper_of(pid_t parent) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
         const std::string name = entry.path().filename();
         if (name.find_first_not_of("0123456789") != std::string::npos) {
@@ -330,7 +329,7 @@ TEST(Outputs, AHelperThatIsKilledFailsItsVariantAndNotTheJob) {
         const std::string id = comfyd.submit(picture(4000, 3000, round + 1), wishes);
         pid_t killed = 0;
         ASSERT_TRUE(wait_until([&] {
-            const pid_t helper = killed == 0 ? helper_of(comfyd, comfyd.process().pid()) : 0;
+            const pid_t helper = killed == 0 ? helper_of(comfyd.process().pid()) : 0;
             if (helper != 0) {
                 ::kill(helper, SIGKILL);
                 killed = helper;
@@ -352,6 +351,43 @@ TEST(Outputs, AHelperThatIsKilledFailsItsVariantAndNotTheJob) {
     // The next one is well.
     const json::value job = finished(comfyd, picture(64, 64), wishes);
     EXPECT_EQ(job.at("outputs").at(0).at("variants").at(0).at("format"), "webp") << job;
+}
+
+// However long a busy machine takes for large pictures.
+ComfydOptions patient() {
+    ComfydOptions options;
+    options.arguments = {"--set", "outputs.helper_timeout_s=600"};
+    return options;
+}
+
+// A job whose outputs are being finished, which takes a while.
+std::string submit_long(Comfyd& comfyd) {
+    std::string id = comfyd.submit(
+        picture(8000, 8000), {{"output_config", config(R"({"format": "webp", "lossless": true})")}}
+    );
+    EXPECT_TRUE(wait_until([&] { return helper_of(comfyd.process().pid()) != 0; }));
+    return id;
+}
+
+TEST(Outputs, AJobThatIsCancelledMeanwhileIsCancelled) {
+    Comfyd comfyd(patient());
+    const std::string id = submit_long(comfyd);
+    EXPECT_LT(comfyd.http().post("/api/v2/jobs/" + id + "/cancel", "").status, 300);
+    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "canceled");
+    const json::value next = finished(comfyd, picture(20, 20));
+    EXPECT_EQ(next.at("outputs").at(0).at("media").at("width"), 20);
+}
+
+TEST(Outputs, AServerThatIsKilledMeanwhileMakesThemAfterItsRestart) {
+    Comfyd comfyd(patient());
+    const std::string id = submit_long(comfyd);
+    const pid_t helper = helper_of(comfyd.process().pid());
+    comfyd.restart();
+    // It has ended with its parent.
+    EXPECT_TRUE(wait_until([&] { return ::kill(helper, 0) != 0; }));
+    const json::value job = comfyd.wait_finished(id, std::chrono::seconds(120));
+    EXPECT_EQ(Comfyd::status_of(job), "succeeded") << job;
+    EXPECT_EQ(job.at("outputs").at(0).at("variants").at(0).at("variant"), "converted") << job;
 }
 
 TEST(Outputs, AreReusedWithTheirVariantsByThoseWhoAskForTheSame) {

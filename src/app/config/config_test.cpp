@@ -308,6 +308,21 @@ TEST(Config, WhatIsShownCanBeReadBackAndHidesSecrets) {
     EXPECT_EQ(again->retention_days, 7);
 }
 
+TEST(Config, ThumbnailsOfAllOutputsAreSizesThatThereAre) {
+    const auto config = load("outputs:\n  thumbnails: [256, 1024, 256]\n");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->outputs_thumbnails, (std::vector<int>{1024, 256}));
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->outputs_thumbnails, config->outputs_thumbnails);
+    EXPECT_EQ(load("", {{"COMFYD_OUTPUTS_THUMBNAILS", "512"}})->outputs_thumbnails.size(), 1U);
+    for (const char* wrong : {"[100]", "all", "[256.5]", "256,x"}) {
+        const auto refused = load("outputs:\n  thumbnails: " + std::string(wrong) + "\n");
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_NE(refused.error().message.find("outputs.thumbnails"), std::string::npos);
+    }
+}
+
 TEST(Config, PasswordsAndSecretsAreNotShown) {
     Config config;
     config.ledger = "postgres://comfyd:xyzzy@db:5432,other:5433/comfyd?sslmode=require";

@@ -40,9 +40,9 @@ Setting thumbnails() {
         [](const Config& config) {
             std::string shown;
             for (const int size : config.outputs_thumbnails) {
-                shown += (shown.empty() ? "" : ",") + std::to_string(size);
+                shown += (shown.empty() ? "" : ", ") + std::to_string(size);
             }
-            return shown;
+            return "[" + shown + "]";
         },
         true
     };
