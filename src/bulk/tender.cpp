@@ -67,7 +67,6 @@ void Tender::look_at_all() {
 
 Task<> Tender::run() {
     COMFYD_ON(tools_.executor);
-    bool is_taken_up = false;
     while (true) {
         is_changed_ = false;
         auto there = co_await read();
@@ -77,10 +76,6 @@ Task<> Tender::run() {
         Result<bool> more = false;
         if (!there) {
             more = fail(std::move(there.error()));
-        } else if (!is_taken_up) {
-            auto taken = co_await take_up();
-            is_taken_up = taken.has_value();
-            more = taken ? Result<bool>(true) : fail(std::move(taken.error()));
         } else {
             more = co_await step();
         }
@@ -116,12 +111,14 @@ Task<Result<bool>> Tender::read() {
     if (!*found || !(*found)->is_open()) {
         co_return false;
     }
+    // Somebody else has changed it, perhaps another who looks after it: what is known of its items
+    // may be wrong by now.
+    is_taken_up_ = is_taken_up_ && (*found)->revision == bulk_.revision;
     bulk_ = std::move(**found);
     co_return true;
 }
 
-// Reads back what somebody before us has begun.
-Task<Result<>> Tender::take_up() {
+Task<Result<>> Tender::read_plan() {
     auto text = co_await tools_.store.find_bulk_plan(id_);
     if (!text) {
         co_return fail(std::move(text.error()));
@@ -131,6 +128,19 @@ Task<Result<>> Tender::take_up() {
         co_return fail(std::move(plan.error()));
     }
     plan_ = std::move(*plan);
+    co_return Result<>();
+}
+
+// Reads which items are under way.
+Task<Result<>> Tender::take_up() {
+    if (!plan_) {
+        auto read = co_await read_plan();
+        if (!read) {
+            co_return read;
+        }
+    }
+    flights_.clear();
+    indexes_.clear();
     jobs::BulkItemQuery query{.bulk = id_, .state = ItemState::running};
     for (bool more = true; more;) {
         auto items = co_await tools_.store.bulk_items(query);
@@ -151,6 +161,7 @@ Task<Result<>> Tender::take_up() {
         }
     }
     looked_at_ = tools_.desk.clock.now();
+    is_taken_up_ = true;
     co_return Result<>();
 }
 
@@ -158,6 +169,12 @@ Task<Result<bool>> Tender::step() {
     if (bulk_.state == BulkState::loading) {
         auto more = co_await step_loading();
         co_return more;
+    }
+    if (!is_taken_up_) {
+        auto taken = co_await take_up();
+        if (!taken) {
+            co_return fail(std::move(taken.error()));
+        }
     }
     if (has_ended(bulk_.state)) {
         auto more = co_await tell();
@@ -315,7 +332,7 @@ Task<Result<>> Tender::add_waiting(std::vector<jobs::ItemMove>& moves) {
     co_return Result<>();
 }
 
-// False: somebody else has changed it meanwhile, and all is decided anew.
+// False: somebody else has changed it meanwhile, and all is decided anew by what he left.
 Task<Result<bool>> Tender::commit(jobs::BulkChange change) {
     jobs::Bulk after = change.bulk;
     auto committed = co_await tools_.store.commit_bulk(std::move(change));
@@ -360,7 +377,7 @@ Task<> Tender::submit_lane(std::vector<int> indexes) {
 
 // What may pass leaves the item as it is: its turn comes again.
 Task<> Tender::submit(Flight& flight) {
-    auto submission = make_submission(plan_, id_, flight.item);
+    auto submission = make_submission(*plan_, id_, flight.item);
     if (!submission) {
         fail_item(flight, submission.error());
         co_return;
@@ -383,7 +400,7 @@ Task<> Tender::submit(Flight& flight) {
         flight.at = Flight::At::submitted;
         flight.is_looked_at = true;
         if (tools_.submitted) {
-            tools_.submitted(plan_.spec.dialect);
+            tools_.submitted(plan_->spec.dialect);
         }
         if (auto outcome = settle_item(flight.item, submitted->view.job)) {
             flight.outcome = std::move(outcome);
@@ -428,22 +445,22 @@ Task<Result<bool>> Tender::tell() {
     }
     std::optional<jobs::BulkNews> news = bulk_.news;
     notify::Outcome outcome{.kind = notify::Outcome::Kind::give_up, .error = "it has no webhook"};
-    if (plan_.webhook) {
+    if (plan_->webhook) {
         auto body = co_await make_news(tools_.store, bulk_);
         if (!body) {
             co_return fail(std::move(body.error()));
         }
-        outcome = co_await tools_.announce(*plan_.webhook, std::move(*body));
+        outcome = co_await tools_.announce(*plan_->webhook, std::move(*body));
     }
     if (outcome.kind == notify::Outcome::Kind::cancelled) {
         co_return false;
     }
     const bool is_late = bulk_.ended_at && now - *bulk_.ended_at >= options_.give_up_after;
-    const bool is_last = plan_.webhook && plan_.webhook->max_retries &&
-                         news->attempts >= *plan_.webhook->max_retries;
+    const bool is_last = plan_->webhook && plan_->webhook->max_retries &&
+                         news->attempts >= *plan_->webhook->max_retries;
     if (outcome.kind == notify::Outcome::Kind::retry && !is_late && !is_last) {
         Millis wait = notify::retry_wait(
-            plan_.webhook->retry_delay.value_or(options_.first_retry),
+            plan_->webhook->retry_delay.value_or(options_.first_retry),
             options_.retry_max,
             news->attempts,
             1.0

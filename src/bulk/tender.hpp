@@ -75,8 +75,9 @@ private:
         std::optional<jobs::BulkItem> outcome{};
     };
 
-    Task<Result<>> take_up();
     Task<Result<bool>> read();
+    Task<Result<>> read_plan();
+    Task<Result<>> take_up();
     // Each is true when there may be more to do at once.
     Task<Result<bool>> step();
     Task<Result<bool>> step_loading();
@@ -99,9 +100,10 @@ private:
     const jobs::BulkId id_;
     Signal changed_;
     bool is_stopping_ = false;
-    bool is_changed_ = false;  // since the latest step began
-    jobs::Bulk bulk_;
-    Plan plan_;
+    bool is_changed_ = false;        // since the latest step began
+    jobs::Bulk bulk_;                // as it was read or written last
+    std::optional<Plan> plan_;       // once it was needed
+    bool is_taken_up_ = false;       // the flights are those of `bulk_`
     std::map<int, Flight> flights_;  // by index
     std::unordered_map<JobId, int> indexes_;
     Time looked_at_{};

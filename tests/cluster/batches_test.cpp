@@ -21,13 +21,15 @@ std::int64_t count_at(const Reply& reply, const std::string& name) {
 }
 
 TEST(ClusterBatches, AnotherNodeGoesOnWithThem) {
-    Cluster cluster;
+    ClusterOptions options;
+    options.worker.delay = Millis(20);
+    Cluster cluster(options);
     ASSERT_TRUE(cluster.wait_ready());
     const auto leader = cluster.leader();
     ASSERT_TRUE(leader);
     Comfyd& first = cluster.node(*leader);
     Comfyd& other = cluster.node(1 - *leader);
-    constexpr int kItems = 150;
+    constexpr int kItems = 300;
     json::array items;
     for (int i = 0; i < kItems; ++i) {
         items.emplace_back(json::object{{"prompt", "item " + std::to_string(i)}});

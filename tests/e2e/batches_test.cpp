@@ -293,7 +293,7 @@ TEST_F(Batches, TheArchiveHasAKnownLengthAndParts) {
 }
 
 TEST_F(Batches, OneThatIsPausedStartsNothing) {
-    const Reply made = post({{"items", colours(200)}});
+    const Reply made = post({{"items", colours(1000)}});
     const std::string id = text_at(made, "/id");
     ASSERT_EQ(act(id, "pause").status, 200);
     EXPECT_EQ(text_at(batch(id), "/status"), "paused");
@@ -305,17 +305,17 @@ TEST_F(Batches, OneThatIsPausedStartsNothing) {
     EXPECT_NE(paused.json_at("/request_counts/waiting"), 0);
     ASSERT_EQ(act(id, "resume").status, 200);
     wait_for(id, "completed");
-    expect_each_once(id, 200);
+    expect_each_once(id, 1000);
     EXPECT_EQ(act(id, "pause").status, 409);
 }
 
 TEST_F(Batches, OneThatIsCancelledEnds) {
-    const std::string id = make(1000);
+    const std::string id = make(2000);
     ASSERT_TRUE(wait_until([&] { return batch(id).json_at("/request_counts/completed") != 0; }));
     ASSERT_EQ(act(id, "cancel").status, 200);
     const Reply ended = wait_for(id, "cancelled");
     const json::value counts = ended.json_at("/request_counts");
-    EXPECT_EQ(counts.at("completed").as_int64() + counts.at("cancelled").as_int64(), 1000)
+    EXPECT_EQ(counts.at("completed").as_int64() + counts.at("cancelled").as_int64(), 2000)
         << ended.body;
     EXPECT_GT(counts.at("cancelled").as_int64(), 0);
     EXPECT_EQ(act(id, "cancel").status, 200);
