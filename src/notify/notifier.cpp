@@ -105,11 +105,12 @@ private:
     Channel& channel_to(const Target& target) const { return *channels_.at(target.index()); }
     void start_attempts();
     Task<> attempt(Attempt attempt);
-    static Lanes::Ended ended_by(Outcome::Kind kind);
-    Task<Lanes::Ended> tell_of_progress(const ProgressNews::News& news);
-    Task<Lanes::Ended> tell_of_change(const Attempt& attempt);
+    Task<Outcome> send(const Attempt& attempt, Message message);
+    Task<> tell_of_progress(const Attempt& attempt);
+    Task<> tell_of_change(const Attempt& attempt);
     Task<> leave_alone(const Attempt& attempt, std::string why);
-    void done(const Attempt& attempt, Lanes::Ended ended);
+    void left(const Attempt& attempt, Outcome::Kind kind);
+    void done(const Attempt& attempt);
 
     Executor executor_;
     Clock& clock_;
@@ -333,56 +334,68 @@ void Notifier::Impl::start_attempts() {
 }
 
 Task<> Notifier::Impl::attempt(Attempt attempt) {
-    // Whatever happens below, the place in the lane becomes free.
+    // Whatever happens below, the next of its thread can follow.
     struct Guard {
         Impl& impl;
         const Attempt& held;
-        Lanes::Ended ended = Lanes::Ended::unknown;
-        ~Guard() { impl.done(held, ended); }
-    } guard{*this, attempt};
+        ~Guard() { impl.done(held); }
+    } const guard{*this, attempt};
     if (attempt.progress) {
-        guard.ended = co_await tell_of_progress(*attempt.progress);
+        co_await tell_of_progress(attempt);
     } else {
-        guard.ended = co_await tell_of_change(attempt);
+        co_await tell_of_change(attempt);
     }
 }
 
-Lanes::Ended Notifier::Impl::ended_by(Outcome::Kind kind) {
-    switch (kind) {
-        case Outcome::Kind::delivered:
-            return Lanes::Ended::served;
-        case Outcome::Kind::retry:
-            return Lanes::Ended::failed;
-        default:
-            return Lanes::Ended::unknown;
-    }
+// Sends it. Its place in the lane becomes free then, whatever happens; only where the receiver is gone
+// it is kept until nobody else is sent there.
+Task<Outcome> Notifier::Impl::send(const Attempt& attempt, Message message) {
+    struct Guard {
+        Impl& impl;
+        const Attempt& held;
+        Outcome::Kind kind = Outcome::Kind::cancelled;
+        bool is_kept = false;
+        ~Guard() {
+            if (!is_kept) {
+                impl.left(held, kind);
+            }
+        }
+    } guard{*this, attempt};
+    auto outcome = co_await channel_to(attempt.target).deliver(std::move(message));
+    guard.kind = outcome.kind;
+    guard.is_kept = outcome.is_gone;
+    co_return outcome;
 }
 
-Task<Lanes::Ended> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
-    const Target& target = news.to.target;
-    auto outcome = co_await channel_to(target).deliver({target, news.job, news.event});
+Task<> Notifier::Impl::tell_of_progress(const Attempt& attempt) {
+    const ProgressNews::News& news = *attempt.progress;
+    auto outcome = co_await send(attempt, {news.to.target, news.job, news.event});
     recorder_.count_progress(outcome);
-    co_return ended_by(outcome.kind);
+    if (outcome.is_gone) {
+        left(attempt, outcome.kind);
+    }
 }
 
-Task<Lanes::Ended> Notifier::Impl::tell_of_change(const Attempt& attempt) {
+Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
     auto message = co_await find_message(ledger_, attempt.delivery, attempt.target);
     if (!message) {
         log::warning(
             "cannot read a job for its webhook",
             {{"job", attempt.delivery.job}, {"error", message.error().message}}
         );
+        left(attempt, Outcome::Kind::cancelled);
         co_await sleep_for(kReadAgainWait);
-        co_return Lanes::Ended::unknown;
+        co_return;
     }
     Outcome outcome{.kind = Outcome::Kind::give_up, .error = "the event is no longer stored"};
     const Time begun = clock_.now();
     if (*message) {
-        outcome = co_await channel_to(attempt.target).deliver(std::move(**message));
+        outcome = co_await send(attempt, std::move(**message));
+    } else {
+        left(attempt, outcome.kind);
     }
-    const Lanes::Ended ended = ended_by(outcome.kind);
     if (outcome.kind == Outcome::Kind::cancelled) {
-        co_return ended;
+        co_return;
     }
     const bool is_gone = outcome.is_gone;
     const std::string why = outcome.error;
@@ -390,8 +403,8 @@ Task<Lanes::Ended> Notifier::Impl::tell_of_change(const Attempt& attempt) {
     co_await recorder_.record(attempt, std::move(outcome), wish, clock_.now() - begun);
     if (is_gone) {
         co_await leave_alone(attempt, why);
+        left(attempt, Outcome::Kind::give_up);
     }
-    co_return ended;
 }
 
 // What waits for it becomes dead letters with that reason.
@@ -412,10 +425,18 @@ Task<> Notifier::Impl::leave_alone(const Attempt& attempt, std::string why) {
     co_await recorder_.give_up_waiting(attempt.delivery.endpoint, why);
 }
 
-void Notifier::Impl::done(const Attempt& attempt, Lanes::Ended ended) {
-    lanes_->done(attempt.delivery.thread(), attempt.lane, ended, clock_.now());
-    ended_meanwhile_.insert(attempt.delivery.thread());
+void Notifier::Impl::left(const Attempt& attempt, Outcome::Kind kind) {
+    const auto ended = kind == Outcome::Kind::delivered ? Lanes::Ended::served
+                       : kind == Outcome::Kind::retry   ? Lanes::Ended::failed
+                                                        : Lanes::Ended::unknown;
+    lanes_->left(attempt.lane, ended, clock_.now());
     --in_flight_;
+    waker_->request();
+}
+
+void Notifier::Impl::done(const Attempt& attempt) {
+    lanes_->done(attempt.delivery.thread());
+    ended_meanwhile_.insert(attempt.delivery.thread());
     waker_->request();
 }
 
