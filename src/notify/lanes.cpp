@@ -68,11 +68,10 @@ std::vector<Attempt> Lanes::take_along(const std::string& name, std::size_t coun
     return along;
 }
 
-void Lanes::done(const Thread& thread, const std::string& name, Ended how, Time now) {
+void Lanes::left(const std::string& name, Ended how, Time now) {
     const auto found = lanes_.find(name);
     COMFYD_ASSERT(found != lanes_.end() && found->second.in_flight > 0);
     Lane& lane = found->second;
-    threads_.erase(thread);
     --in_flight_;
     --lane.in_flight;
     if (how == Ended::served && resting_.erase({lane.rests_until, name}) > 0) {

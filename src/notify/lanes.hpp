@@ -52,11 +52,15 @@ public:
 
     // False when its lane is full. REQUIRES: !contains(attempt.delivery.thread())
     bool add(Attempt attempt);
-    // The next one that may start now; it counts as in flight until done().
+    // The next one that may start now; it counts as in flight until left().
     std::optional<Attempt> take(Time now);
     // Further ones of the same lane, at most `count_max`, to go along with one that was taken.
     std::vector<Attempt> take_along(const std::string& name, std::size_t count_max);
-    void done(const Thread& thread, const std::string& name, Ended how, Time now);
+    // The receiver has been told, or not: its place is free for another, while what came of it may
+    // still have to be written down.
+    void left(const std::string& name, Ended how, Time now);
+    // Nothing is to be done for it any more.
+    void done(const Thread& thread) { threads_.erase(thread); }
     // When the next lane in which something waits has rested; nullopt: none rests.
     std::optional<Time> next_rested() const;
     std::size_t resting(Time now) const;

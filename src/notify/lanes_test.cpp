@@ -53,7 +53,8 @@ TEST(Lanes, AnOriginGetsOnlyItsShare) {
     const auto other = lanes.take(kNow);
     ASSERT_TRUE(other);
     EXPECT_EQ(other->lane, "b");
-    lanes.done(first->delivery.thread(), "a", Lanes::Ended::served, kNow);
+    lanes.left("a", Lanes::Ended::served, kNow);
+    lanes.done(first->delivery.thread());
     EXPECT_FALSE(lanes.contains(first->delivery.thread()));
     EXPECT_TRUE(lanes.take(kNow));
     EXPECT_FALSE(lanes.take(kNow));
@@ -66,7 +67,8 @@ TEST(Lanes, TheTotalIsLimited) {
     const auto first = lanes.take(kNow);
     ASSERT_TRUE(first);
     EXPECT_FALSE(lanes.take(kNow));
-    lanes.done(first->delivery.thread(), first->lane, Lanes::Ended::served, kNow);
+    lanes.left(first->lane, Lanes::Ended::served, kNow);
+    lanes.done(first->delivery.thread());
     const auto second = lanes.take(kNow);
     ASSERT_TRUE(second);
     EXPECT_EQ(second->lane, "b");
@@ -90,7 +92,8 @@ TEST(Lanes, KnowsAJobUntilItIsDone) {
     EXPECT_TRUE(lanes.contains(attempt.delivery.thread()));
     ASSERT_TRUE(lanes.take(kNow));
     EXPECT_TRUE(lanes.contains(attempt.delivery.thread()));
-    lanes.done(attempt.delivery.thread(), "a", Lanes::Ended::served, kNow);
+    lanes.left("a", Lanes::Ended::served, kNow);
+    lanes.done(attempt.delivery.thread());
     EXPECT_FALSE(lanes.contains(attempt.delivery.thread()));
     EXPECT_EQ(lanes.size(), 0U);
 }
@@ -109,7 +112,8 @@ protected:
             started.push_back(std::move(*attempt));
         }
         for (const Attempt& attempt : started) {
-            lanes_.done(attempt.delivery.thread(), attempt.lane, how, now);
+            lanes_.left(attempt.lane, how, now);
+            lanes_.done(attempt.delivery.thread());
         }
         return static_cast<int>(started.size());
     }
@@ -155,11 +159,13 @@ TEST_F(RestingLanes, ASuccessUnderWayEndsTheRest) {
     const auto first = lanes_.take(kNow);
     const auto second = lanes_.take(kNow);
     ASSERT_TRUE(first && second);
-    lanes_.done(first->delivery.thread(), "dead", Lanes::Ended::failed, kNow);
+    lanes_.left("dead", Lanes::Ended::failed, kNow);
+    lanes_.done(first->delivery.thread());
     EXPECT_EQ(try_all(kNow, Lanes::Ended::failed), 1);
     EXPECT_EQ(try_all(kNow, Lanes::Ended::failed), 1);
     EXPECT_EQ(try_all(kNow, Lanes::Ended::failed), 0);
-    lanes_.done(second->delivery.thread(), "dead", Lanes::Ended::served, kNow);
+    lanes_.left("dead", Lanes::Ended::served, kNow);
+    lanes_.done(second->delivery.thread());
     EXPECT_EQ(try_all(kNow, Lanes::Ended::served), 2);
 }
 

@@ -41,7 +41,8 @@ TEST(LanesTogether, OthersOfTheLaneGoAlongUpToAsManyAsAreAskedFor) {
     EXPECT_EQ(other->lane, "b");
     EXPECT_FALSE(lanes.take(kNow)) << "the lane has its share in flight";
     for (const Attempt& attempt : group) {
-        lanes.done(attempt.delivery.thread(), attempt.lane, Lanes::Ended::served, kNow);
+        lanes.left(attempt.lane, Lanes::Ended::served, kNow);
+        lanes.done(attempt.delivery.thread());
     }
     first = lanes.take(kNow);
     ASSERT_TRUE(first);
@@ -73,7 +74,8 @@ TEST(LanesTogether, ALaneThatRestsAndIsEmptiedIsForgottenAmongTheResting) {
     auto group = lanes.take_along("a", 3);
     group.push_back(*first);
     for (const Attempt& attempt : group) {
-        lanes.done(attempt.delivery.thread(), attempt.lane, Lanes::Ended::failed, kNow);
+        lanes.left(attempt.lane, Lanes::Ended::failed, kNow);
+        lanes.done(attempt.delivery.thread());
     }
     EXPECT_FALSE(lanes.take(kNow)) << "it rests";
     const Time rested = kNow + Millis(1'000);

@@ -107,12 +107,14 @@ private:
     Task<> attempt(Attempt attempt);
     Task<> attempt_together(std::vector<Attempt> attempts);
     static Lanes::Ended ended_by(const Outcome& outcome);
-    Task<Lanes::Ended> tell_of_progress(const ProgressNews::News& news);
-    Task<Lanes::Ended> tell_of_change(const Attempt& attempt);
+    Task<Outcome> send(const Attempt& attempt, Message message);
+    Task<> tell_of_progress(const Attempt& attempt);
+    Task<> tell_of_change(const Attempt& attempt);
     Task<std::optional<Message>> read_message(const Attempt& attempt);
     Task<> record(const Attempt& attempt, Outcome outcome, Millis took);
     Task<> leave_alone(const Attempt& attempt, std::string why);
-    void done(const Attempt& attempt, Lanes::Ended ended);
+    void left(const Attempt& attempt, Lanes::Ended ended);
+    void done(const Attempt& attempt);
 
     Executor executor_;
     Clock& clock_;
@@ -343,17 +345,16 @@ void Notifier::Impl::start_attempts() {
 }
 
 Task<> Notifier::Impl::attempt(Attempt attempt) {
-    // Whatever happens below, the place in the lane becomes free.
+    // Whatever happens below, the next of its thread can follow.
     struct Guard {
         Impl& impl;
         const Attempt& held;
-        Lanes::Ended ended = Lanes::Ended::unknown;
-        ~Guard() { impl.done(held, ended); }
-    } guard{*this, attempt};
+        ~Guard() { impl.done(held); }
+    } const guard{*this, attempt};
     if (attempt.progress) {
-        guard.ended = co_await tell_of_progress(*attempt.progress);
+        co_await tell_of_progress(attempt);
     } else {
-        guard.ended = co_await tell_of_change(attempt);
+        co_await tell_of_change(attempt);
     }
 }
 
@@ -364,7 +365,8 @@ Task<> Notifier::Impl::attempt_together(std::vector<Attempt> attempts) {
         Lanes::Ended ended = Lanes::Ended::unknown;
         ~Guard() {
             for (const Attempt& one : held) {
-                impl.done(one, ended);
+                impl.left(one, ended);
+                impl.done(one);
             }
         }
     } guard{*this, attempts};
@@ -401,23 +403,48 @@ Lanes::Ended Notifier::Impl::ended_by(const Outcome& outcome) {
     }
 }
 
-Task<Lanes::Ended> Notifier::Impl::tell_of_progress(const ProgressNews::News& news) {
-    const Target& target = news.to.target;
-    auto outcome = co_await channel_to(target).deliver({target, news.job, news.event});
-    recorder_.count_progress(outcome);
-    co_return ended_by(outcome);
+// Sends it. Its place in the lane becomes free then, whatever happens; only where the receiver is
+// gone it is kept until nobody else is sent there.
+Task<Outcome> Notifier::Impl::send(const Attempt& attempt, Message message) {
+    struct Guard {
+        Impl& impl;
+        const Attempt& held;
+        Lanes::Ended ended = Lanes::Ended::unknown;
+        bool is_kept = false;
+        ~Guard() {
+            if (!is_kept) {
+                impl.left(held, ended);
+            }
+        }
+    } guard{*this, attempt};
+    auto outcome = co_await channel_to(attempt.target).deliver(std::move(message));
+    guard.ended = ended_by(outcome);
+    guard.is_kept = outcome.is_gone;
+    co_return outcome;
 }
 
-Task<Lanes::Ended> Notifier::Impl::tell_of_change(const Attempt& attempt) {
+Task<> Notifier::Impl::tell_of_progress(const Attempt& attempt) {
+    const ProgressNews::News& news = *attempt.progress;
+    auto outcome = co_await send(attempt, {news.to.target, news.job, news.event});
+    recorder_.count_progress(outcome);
+    if (outcome.is_gone) {
+        left(attempt, Lanes::Ended::unknown);
+    }
+}
+
+Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
     auto message = co_await read_message(attempt);
     if (!message) {
-        co_return Lanes::Ended::unknown;
+        left(attempt, Lanes::Ended::unknown);
+        co_return;
     }
     const Time begun = clock_.now();
-    auto outcome = co_await channel_to(attempt.target).deliver(std::move(*message));
-    const Lanes::Ended ended = ended_by(outcome);
+    auto outcome = co_await send(attempt, std::move(*message));
+    const bool is_gone = outcome.is_gone;
     co_await record(attempt, std::move(outcome), clock_.now() - begun);
-    co_return ended;
+    if (is_gone) {
+        left(attempt, Lanes::Ended::unknown);
+    }
 }
 
 // Nullopt: there is nothing to tell, now or ever.
@@ -469,10 +496,15 @@ Task<> Notifier::Impl::leave_alone(const Attempt& attempt, std::string why) {
     co_await recorder_.give_up_waiting(attempt.delivery.endpoint, why);
 }
 
-void Notifier::Impl::done(const Attempt& attempt, Lanes::Ended ended) {
-    lanes_->done(attempt.delivery.thread(), attempt.lane, ended, clock_.now());
-    ended_meanwhile_.insert(attempt.delivery.thread());
+void Notifier::Impl::left(const Attempt& attempt, Lanes::Ended ended) {
+    lanes_->left(attempt.lane, ended, clock_.now());
     --in_flight_;
+    waker_->request();
+}
+
+void Notifier::Impl::done(const Attempt& attempt) {
+    lanes_->done(attempt.delivery.thread());
+    ended_meanwhile_.insert(attempt.delivery.thread());
     waker_->request();
 }
 
