@@ -1,5 +1,7 @@
 #include "net/client.hpp"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -16,6 +18,14 @@ namespace {
 constexpr std::size_t kReadBytes = 32 * 1024;
 
 using ConnectionPtr = std::shared_ptr<ClientConnection>;
+
+// An idle connection has nothing to say. What it says is "closed" or nonsense.
+bool is_silent(ClientConnection& connection) {
+    char byte = 0;
+    const auto count =
+        ::recv(connection.stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
 
 bool is_token(std::string_view text) {
     constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";

@@ -1,20 +1,12 @@
 #include "net/client_connection.hpp"
 
 #include <openssl/ssl.h>
-#include <sys/socket.h>
 
 #include <boost/asio/ssl/host_name_verification.hpp>
 
 #include "net/socket_name.hpp"
 
 namespace comfyd::net {
-
-bool is_silent(ClientConnection& connection) {
-    char byte = 0;
-    const auto count =
-        ::recv(connection.stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-}
 
 std::string origin_name(const Url& url) {
     if (!url.socket.empty()) {

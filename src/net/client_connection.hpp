@@ -17,9 +17,6 @@ struct ClientConnection {
     bool reused = false;
 };
 
-// An idle connection has nothing to say. What it says is "closed" or nonsense.
-bool is_silent(ClientConnection& connection);
-
 // Closes the connection that an operation works on when its time is over: the operation then ends
 // with an error, whatever it waits for. Ends with its scope.
 class TimeGuard {

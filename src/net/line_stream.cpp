@@ -40,8 +40,6 @@ public:
     Task<Result<std::string>> read_line(Deadline deadline);
     Task<Result<>> write(std::string bytes, Deadline deadline);
     Task<Result<>> start_tls(Deadline deadline);
-    bool is_tls() const { return connection_->stream.tls() != nullptr; }
-    bool is_silent() const { return unread_.empty() && net::is_silent(*connection_); }
 
 private:
     Executor executor_;
@@ -122,12 +120,6 @@ Task<Result<>> LineStream::write(std::string bytes, Deadline deadline) {
 }
 Task<Result<>> LineStream::start_tls(Deadline deadline) {
     return impl_->start_tls(deadline);
-}
-bool LineStream::is_tls() const {
-    return impl_->is_tls();
-}
-bool LineStream::is_silent() const {
-    return impl_->is_silent();
 }
 
 LineClient::LineClient(Executor executor, LineClientOptions options)

@@ -32,10 +32,6 @@ public:
     // dropped: it may be anybody's, and must not count as said under TLS.
     Task<Result<>> start_tls(Deadline deadline);
 
-    bool is_tls() const;
-    // The server has neither closed it nor said anything that nobody read.
-    bool is_silent() const;
-
 private:
     std::unique_ptr<Impl> impl_;
 };

@@ -2,15 +2,11 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
-#include <iterator>
-#include <set>
 
 #include "app/config/notify_config.hpp"
-#include "app/config/setting_kinds.hpp"
 #include "app/config/settings.hpp"
-#include "base/text.hpp"
+#include "app/config/yaml_members.hpp"
 #include "net/http.hpp"
 #include "notify/mail/mime.hpp"
 
@@ -21,114 +17,6 @@ using notify::mail::MailOptions;
 using notify::sms::Answers;
 using notify::sms::Gateway;
 using notify::sms::SmsOptions;
-
-constexpr std::string_view kMask = "********";
-constexpr std::size_t kSecretBytesMax = 64 * 1024;
-
-// Takes the members of a map one by one; what nobody took is not known. The first complaint is the
-// one that is told.
-class Members {
-public:
-    Members(const YAML::Node& map, std::string whose) : map_(map), whose_(std::move(whose)) {}
-
-    std::string text(const std::string& name, std::string otherwise = "") {
-        const YAML::Node found = take(name);
-        if (!found) {
-            return otherwise;
-        }
-        std::string value = found.as<std::string>();
-        show(name, value);
-        return value;
-    }
-    std::string needed(const std::string& name) {
-        std::string value = text(name);
-        if (value.empty()) {
-            complain("needs '" + name + "'");
-        }
-        return value;
-    }
-    // As text, or as a file that holds it under the same name with _file.
-    std::string secret(const std::string& name) {
-        const YAML::Node found = take(name);
-        if (found) {
-            show(name, std::string(kMask));
-        }
-        const std::string file = text(name + "_file");
-        if (file.empty()) {
-            return found ? found.as<std::string>() : "";
-        }
-        std::ifstream stream(file, std::ios::binary);
-        std::string value(std::istreambuf_iterator<char>(stream), {});
-        if (!stream.good() && value.empty()) {
-            complain("has '" + name + "_file', but '" + file + "' cannot be read or is empty");
-        }
-        value.resize(std::min(value.size(), kSecretBytesMax));
-        return std::string(trim(value, " \t\r\n"));
-    }
-    std::string needed_secret(const std::string& name) {
-        std::string value = secret(name);
-        if (value.empty()) {
-            complain("needs '" + name + "' or '" + name + "_file'");
-        }
-        return value;
-    }
-    std::int64_t number(
-        const std::string& name, std::int64_t otherwise, std::int64_t min, std::int64_t max
-    ) {
-        const std::string value = text(name);
-        std::int64_t number = otherwise;
-        const auto [end, error] =
-            std::from_chars(value.data(), value.data() + value.size(), number);
-        const bool is_whole = error == std::errc() && end == value.data() + value.size();
-        if (!value.empty() && (!is_whole || number < min || number > max)) {
-            complain(
-                "has '" + name + "', a whole number from " + std::to_string(min) + " to " +
-                std::to_string(max) + ", not '" + value + "'"
-            );
-        }
-        return number;
-    }
-    // Not shown: it may hold a secret.
-    YAML::Node hidden(const std::string& name) {
-        YAML::Node found = take(name);
-        if (found) {
-            show(name, std::string(kMask));
-        }
-        return found;
-    }
-    YAML::Node node(const std::string& name) { return take(name); }
-
-    void complain(const std::string& what) {
-        if (complaint_.empty()) {
-            complaint_ = whose_ + " " + what;
-        }
-    }
-    // After all were taken.
-    Result<> done() {
-        for (const auto& member : map_) {
-            const std::string name = member.first.as<std::string>();
-            if (!taken_.contains(name)) {
-                complain("has no '" + name + "'");
-            }
-        }
-        return complaint_.empty() ? Result<>() : invalid(complaint_);
-    }
-    std::vector<std::pair<std::string, std::string>> shown{};
-
-private:
-    YAML::Node take(const std::string& name) {
-        taken_.insert(name);
-        return map_[name];
-    }
-    void show(const std::string& name, std::string value) {
-        shown.emplace_back(name, std::move(value));
-    }
-
-    const YAML::Node map_;
-    const std::string whose_;
-    std::set<std::string> taken_;
-    std::string complaint_;
-};
 
 std::vector<std::string> one_or_several(const YAML::Node& node) {
     if (!node) {
