@@ -83,9 +83,11 @@ Task<Result<Store::Impl::Bytes>> Store::Impl::put(Incoming& incoming, std::strin
         );
     }
     auto held = co_await hold(bytes->hash, std::string(kLocalStore));
-    if (!held || *held) {
-        co_return held ? std::move(bytes) : fail(std::move(held.error()));
+    if (held && *held) {
+        co_return bytes;
     }
+    // Nor does an output wait for a ledger that is away: should the bytes be known, these are too
+    // many, and the record says so.
     const Time now = clock_.now();
     auto synced = co_await pool_.run(guarded([&incoming, now] { return incoming.sync(now); }));
     if (!synced) {

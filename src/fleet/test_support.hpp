@@ -250,6 +250,7 @@ protected:
             asset.content_type = output.content_type;
             asset.job = run.assignment.job;
             asset.bytes = output.bytes;
+            asset.generation = output.generation;
             EXPECT_TRUE(wait(files_.records.add(asset)));
         }
     }
