@@ -1,6 +1,7 @@
 #include "assets/sweeper.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "assets/back_off.hpp"
@@ -241,6 +242,24 @@ Task<Result<>> Sweeper::look_for_leftovers() {
     co_return Result<>();
 }
 
+// In small steps, which let writes of others go first.
+Task<Result<>> Sweeper::enter_leftovers(std::vector<BlobRecord> found, Time goes_at) {
+    for (auto at = found.begin(); at != found.end();) {
+        const auto end = at + std::min<std::ptrdiff_t>(kStep, found.end() - at);
+        std::vector<BlobRecord> some(std::make_move_iterator(at), std::make_move_iterator(end));
+        auto entered = co_await catalogue_.enter_leftovers(std::move(some), goes_at);
+        if (!entered) {
+            co_return fail(std::move(entered.error()));
+        }
+        auto going = co_await check_stopped();
+        if (!going) {
+            co_return going;
+        }
+        at = end;
+    }
+    co_return Result<>();
+}
+
 Task<Result<>> Sweeper::look_for_leftovers_in(std::string name, BlobStore& store) {
     const Time now = clock_.now();
     auto removed = co_await store.remove_unfinished(now - kLookEvery);
@@ -267,13 +286,9 @@ Task<Result<>> Sweeper::look_for_leftovers_in(std::string name, BlobStore& store
             record.size_bytes = listed.size_bytes;
             old.push_back(std::move(record));
         }
-        auto entered = co_await catalogue_.enter_leftovers(std::move(old), now + options_.young);
+        auto entered = co_await enter_leftovers(std::move(old), now + options_.young);
         if (!entered) {
-            co_return fail(std::move(entered.error()));
-        }
-        auto going = co_await check_stopped();
-        if (!going) {
-            co_return going;
+            co_return entered;
         }
         after = std::move(page->next);
     } while (!after.empty());

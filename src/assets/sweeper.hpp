@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "assets/blob_stores.hpp"
 #include "assets/store.hpp"
@@ -36,6 +37,7 @@ private:
     Task<Result<int>> remove_keys();
     Task<Result<bool>> remove_key(BlobRemoval removal);
     Task<Result<>> look_for_leftovers();
+    Task<Result<>> enter_leftovers(std::vector<BlobRecord> found, Time goes_at);
     Task<Result<>> look_for_leftovers_in(std::string name, BlobStore& store);
 
     const BlobStores& stores_;

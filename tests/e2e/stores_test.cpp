@@ -162,6 +162,30 @@ TEST_F(StoresE2e, AStoreThatIsAwayHoldsNobodyUpAndLosesNothing) {
     EXPECT_EQ(red_->get(content_path(job)).body.size(), size_of(job));
 }
 
+TEST_F(StoresE2e, KilledAtAnyMomentItLosesNothing) {
+    std::vector<std::string> ids;
+    for (int round = 0; round < 8; ++round) {
+        for (int i = 0; i < 2; ++i) {
+            const std::string name = std::to_string(round) + " and " + std::to_string(i);
+            ids.push_back(submit(*red_, name, in_nas_));
+        }
+        // From before the first output is there to after it was brought.
+        wait_until(
+            [&] { return files_in(nas()).size() >= ids.size() / 2; },
+            std::chrono::milliseconds(60 * round)
+        );
+        comfyd_->restart();
+        red_ = client("red");
+    }
+    for (const std::string& id : ids) {
+        const json::value job = finished(*red_, id);
+        ASSERT_TRUE(wait_until([&] { return storage_of(*red_, id) == "stored"; }))
+            << comfyd_->log();
+        EXPECT_EQ(red_->get(content_path(job)).body.size(), size_of(job));
+    }
+    EXPECT_GE(files_in(nas() / "renders").size(), ids.size());
+}
+
 TEST_F(StoresE2e, OutputsStayAsLongAsTheirClassSays) {
     const std::string brief = submit(*red_, "brief", {{"retention", "immediate"}});
     const std::string kept = submit(*red_, "kept");

@@ -25,14 +25,6 @@ Payload payload_of(std::string bytes, bool is_tls) {
     return payload;
 }
 
-net::ClientOptions client_options(const RequestOptions& options) {
-    return {
-        .policy = options.policy,
-        .idle_per_origin_max = options.parallel_max,
-        .ca_file = options.ca_file,
-    };
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Requests>> Requests::make(
@@ -81,7 +73,9 @@ Requests::Requests(
       clock_(clock),
       pool_(pool),
       credentials_(executor, std::move(credentials), clock, pool),
-      client_(executor, client_options(options_)),
+      client_(
+          executor, {.idle_per_origin_max = options_.parallel_max, .ca_file = options_.ca_file}
+      ),
       gate_(executor, options_.parallel_max),
       payload_gate_(executor, kPayloadsMax),
       address_(std::move(address)),

@@ -28,7 +28,6 @@ struct RequestOptions {
     std::string public_endpoint{};  // in links, where clients reach the service by another name
     Patience patience{};
     std::string ca_file{};
-    net::AddressPolicy policy = net::AddressPolicy::any;
 };
 
 // A body with what proves that it arrived whole. To be made on the pool where it is large.
