@@ -351,7 +351,7 @@ Task<Result<>> MemoryCatalogue::upload_later(BlobRecord record, Time at, std::st
     const std::lock_guard lock(mutex_);
     if (const auto found = blobs_.find(key_of(record));
         found != blobs_.end() && found->second.record.state == BlobState::uploading) {
-        found->second.record.attempts += 1;
+        found->second.record.attempts = record.attempts;
         found->second.record.error = std::move(error);
         found->second.due_at = at;
     }

@@ -21,7 +21,9 @@ constexpr int kStep = 64;
 constexpr std::size_t kAtOnce = 8;
 constexpr std::uint64_t kPartBytes = 4 * 1024 * 1024;
 constexpr Millis kDoomedFor = std::chrono::hours(1);
-constexpr BackOff kUploadBackOff{std::chrono::seconds(1), std::chrono::minutes(5)};
+constexpr BackOff kOutageBackOff{std::chrono::seconds(1), std::chrono::minutes(5)};
+// Of what does not pass by itself: somebody must set it right, or bytes are gone.
+constexpr BackOff kFaultBackOff{std::chrono::minutes(1), std::chrono::minutes(15)};
 
 bool is_outage(Code code) {
     return code == Code::storage_unavailable || code == Code::storage_full;
@@ -137,15 +139,17 @@ Task<Result<bool>> Uploader::try_one(BlobRecords::Upload upload) {
         record.key = *key;
         noted = co_await catalogue_.uploaded(std::move(record), "", clock_.now());
     } else {
-        const Millis pause = kUploadBackOff.after(record.attempts);
-        if (is_outage(key.error().code)) {
+        const bool may_pass = is_outage(key.error().code);
+        const Millis pause = (may_pass ? kOutageBackOff : kFaultBackOff).after(record.attempts);
+        if (may_pass) {
             away_until_[name] = clock_.now() + pause;
         }
+        ++record.attempts;
         log::warning(
             "an output waits for its store",
             {{"store", record.store},
              {"hash", record.hash},
-             {"attempts", record.attempts + 1},
+             {"attempts", record.attempts},
              {"error", key.error().message}}
         );
         noted = co_await catalogue_.upload_later(

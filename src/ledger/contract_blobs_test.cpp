@@ -189,6 +189,7 @@ TEST_P(BlobContract, TheCopyHereIsNeededUntilTheOtherStoreHasIt) {
     auto uploads = await_value(catalogue().uploads(clock_.now(), 10));
     ASSERT_EQ(uploads.size(), 1U);
     BlobRecord upload = uploads[0].record;
+    upload.attempts = 1;
     await_value(catalogue().upload_later(upload, clock_.now() + kHour, "away"));
     EXPECT_THAT(await_value(catalogue().uploads(clock_.now(), 10)), IsEmpty());
     clock_.advance(kHour);

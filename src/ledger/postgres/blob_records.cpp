@@ -82,7 +82,7 @@ constexpr char kEndUpload[] =
 constexpr char kMoveAssets[] =
     "UPDATE assets SET store = $3 WHERE hash = $1 AND coalesce(store, 'local') = $2";
 constexpr char kPostponeUpload[] =
-    "UPDATE blobs SET attempts = attempts + 1, due_at = $4, error = $5 WHERE " COMFYD_THIS_BLOB
+    "UPDATE blobs SET due_at = $4, error = $5, attempts = $6 WHERE " COMFYD_THIS_BLOB
     " AND state = 0";
 constexpr char kGiveUp[] =
     "UPDATE blobs SET state = 2, doomed_at = $4, due_at = $5 WHERE " COMFYD_THIS_BLOB
@@ -190,7 +190,9 @@ PlainWrite end_upload(const assets::BlobRecord& record, const std::string& inste
 }
 
 PlainWrite postpone_upload(const assets::BlobRecord& record, Time at, const std::string& error) {
-    return PlainWrite({of_blob(kPostponeUpload, record, {at, error.substr(0, kErrorBytesMax)})});
+    return PlainWrite(
+        {of_blob(kPostponeUpload, record, {at, error.substr(0, kErrorBytesMax), record.attempts})}
+    );
 }
 
 PlainWrite give_up(const assets::BlobRecord& record, Time now, Time goes_at) {

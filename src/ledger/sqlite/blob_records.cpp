@@ -57,7 +57,7 @@ constexpr char kEndUpload[] =
 constexpr char kMoveAssets[] =
     "UPDATE assets SET store = ?3 WHERE hash = ?1 AND coalesce(store, 'local') = ?2";
 constexpr char kPostponeUpload[] =
-    "UPDATE blobs SET attempts = attempts + 1, due_at = ?4, error = ?5 WHERE " COMFYD_THIS_BLOB
+    "UPDATE blobs SET due_at = ?4, error = ?5, attempts = ?6 WHERE " COMFYD_THIS_BLOB
     " AND state = 0";
 constexpr char kGiveUp[] =
     "UPDATE blobs SET state = 2, doomed_at = ?4, due_at = ?5 WHERE " COMFYD_THIS_BLOB
@@ -312,7 +312,7 @@ Result<> EndUpload::operator()(Session& session) {
 }
 
 Result<> PostponeUpload::operator()(Session& session) {
-    return change(session, kPostponeUpload, record, at, error);
+    return change(session, kPostponeUpload, record, at, error, record.attempts);
 }
 
 Result<> GiveUpBlob::operator()(Session& session) {
