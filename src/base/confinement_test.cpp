@@ -73,6 +73,16 @@ protected:
         GTEST_SKIP() << "this kernel cannot do all of it"; \
     }
 
+TEST_F(ConfinementTest, OneThatHasAllThatItNeedsReadsNothingOfTheSystem) {
+    limits_.folders.clear();
+    limits_.reads_system = false;
+    const int answer = run_confined([] {
+        return can_read("/etc/passwd") || can_read("/proc/self/status") ? 1 : 0;
+    });
+    SKIP_WHERE_IMPOSSIBLE(answer);
+    EXPECT_EQ(answer, 0);
+}
+
 TEST_F(ConfinementTest, SeesItsOwnFilesAndTheSystemsOnly) {
     const int answer = run_confined([this] {
         const bool own = can_write(own_ / "a") && can_read(own_ / "a") &&
