@@ -54,6 +54,7 @@ void Keeper::wake(jobs::BulkId id) {
         if (tender != tenders_.end()) {
             tender->second->wake();
         } else {
+            is_woken_ = true;
             signal->notify();
         }
     });
@@ -61,6 +62,7 @@ void Keeper::wake(jobs::BulkId id) {
 
 Task<> Keeper::keep() {
     while (true) {
+        is_woken_ = false;
         const bool is_ours = !options_.is_ours || options_.is_ours();
         if (is_ours) {
             auto looked = co_await look();
@@ -74,7 +76,9 @@ Task<> Keeper::keep() {
         if (stop) {
             co_return;
         }
-        co_await woken_->wait_for(options_.look_every);
+        if (!is_woken_) {
+            co_await woken_->wait_for(options_.look_every);
+        }
     }
 }
 

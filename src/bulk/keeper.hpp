@@ -44,6 +44,7 @@ private:
     const KeeperOptions options_;
     std::shared_ptr<Signal> woken_;  // shared with what is posted
     std::map<jobs::BulkId, std::shared_ptr<Tender>> tenders_;
+    bool is_woken_ = false;  // since it looked last
     bool is_listening_ = false;
     Time swept_at_{};
     std::unique_ptr<TaskGroup> main_;

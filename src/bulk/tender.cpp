@@ -271,6 +271,12 @@ Task<Result<bool>> Tender::advance() {
     for (const auto& [index, flight] : flights_) {
         if (flight.outcome && moves.size() < jobs::kBulkItemsInACommit) {
             moves.push_back({ItemState::running, *flight.outcome});
+        } else if (bulk_.paused && flight.at == Flight::At::reserved) {
+            // Its turn had come and gone: it waits for the next.
+            jobs::BulkItem item = flight.item;
+            item.state = ItemState::waiting;
+            item.job.reset();
+            moves.push_back({ItemState::running, std::move(item)});
         }
     }
     auto added = co_await add_waiting(moves);
@@ -294,11 +300,9 @@ Task<Result<bool>> Tender::advance() {
         if (item.state == ItemState::running) {
             indexes_[*item.job] = item.index;
             flights_[item.index] = Flight{.item = item};
-        } else {
-            if (item.job) {
-                indexes_.erase(*item.job);
-            }
-            flights_.erase(item.index);
+        } else if (const auto flight = flights_.find(item.index); flight != flights_.end()) {
+            indexes_.erase(flight->second.item.job.value_or(JobId()));
+            flights_.erase(flight);
         }
     }
     co_return true;

@@ -111,8 +111,11 @@ struct Bulk {
     std::optional<BulkNews> news{};
     int revision = 0;  // counts changes; the store refuses a change of a stale one
 
-    // Somebody has to do something about it.
-    bool is_open() const { return !has_ended(state) || news; }
+    // Somebody has to do something about it: not where it is paused and nothing of it runs.
+    bool is_open() const {
+        const bool rests = paused && state == BulkState::running && counts.running == 0;
+        return (!has_ended(state) && !rests) || news;
+    }
 };
 
 // A bulk after a change, with its items that changed: all or nothing is stored.

@@ -62,6 +62,17 @@ TEST(Bulk, ItEndsWithItsLastItem) {
     EXPECT_FALSE(note_news(bulk, std::nullopt).bulk.is_open());
 }
 
+TEST(Bulk, NobodyLooksAfterOneThatRests) {
+    Bulk bulk = moved(running(2), 0, ItemState::waiting, ItemState::running);
+    bulk = pause(bulk)->bulk;
+    EXPECT_TRUE(bulk.is_open()) << "something of it runs";
+    bulk = moved(bulk, 0, ItemState::running, ItemState::completed);
+    EXPECT_FALSE(bulk.is_open());
+    EXPECT_TRUE(resume(bulk)->bulk.is_open());
+    EXPECT_TRUE(cancel(bulk, kNow)->bulk.is_open());
+    EXPECT_TRUE(pause(loading(1))->bulk.is_open());
+}
+
 TEST(Bulk, CancelledIsWhatHadSomethingToCancel) {
     Bulk bulk = cancel(running(2), kNow)->bulk;
     EXPECT_EQ(bulk.state, BulkState::cancelling);

@@ -84,9 +84,9 @@ public:
     // response.body is ignored, response.status and headers are used.
     virtual Task<Result<>> send_file(Response head, FileBody file) = 0;
 
-    // An answer of unknown length: chunked. After begin_stream any number of writes, then
-    // end_stream. Each write is flushed. A client that does not read for write_timeout fails the
-    // write.
+    // An answer in pieces: chunked, or, where the head has a Content-Length, of just that length.
+    // After begin_stream any number of writes, then end_stream. Each write is flushed. A client
+    // that does not read for write_timeout fails the write. One that ends early is cut off.
     virtual Task<Result<>> begin_stream(Response head) = 0;
     virtual Task<Result<>> write_stream(std::string data) = 0;
     virtual Task<Result<>> end_stream() = 0;
