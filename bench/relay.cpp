@@ -1,6 +1,6 @@
-// How long an event takes to the stream of a node that does not lead: jobs are watched on both nodes
-// of a cluster, and the end of each is timed where it arrives. What is printed is how much later it
-// came to the other node than to the one that leads.
+// How long an event takes to the stream of a node that does not lead: jobs are watched on both
+// nodes of a cluster, and the end of each is timed where it arrives. What is printed is how much
+// later it came to the other node than to the one that leads.
 //
 //   bench-relay [jobs with Redis] [jobs without]
 #include <algorithm>

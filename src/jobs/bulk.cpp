@@ -180,7 +180,12 @@ std::optional<BulkItem> settle_item(BulkItem item, const Job& job) {
         item.state = ItemState::completed;
         for (const Output& output : job.outputs) {
             item.outputs.push_back(
-                {output.asset, output.name, output.content_type, output.size_bytes, output.hash}
+                {output.asset,
+                 output.name,
+                 output.content_type,
+                 output.size_bytes,
+                 output.hash,
+                 output.crc32}
             );
         }
         return item;

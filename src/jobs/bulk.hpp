@@ -70,7 +70,7 @@ struct BulkOutput {
     std::string content_type;
     std::uint64_t size_bytes = 0;
     std::string hash;
-    std::optional<std::uint32_t> crc32{};  // once somebody has asked for an archive
+    std::optional<std::uint32_t> crc32{};  // nullopt: until somebody asks for an archive
 
     bool operator==(const BulkOutput&) const = default;
 };

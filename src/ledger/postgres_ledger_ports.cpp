@@ -3,9 +3,9 @@
 
 #include "ledger/postgres/asset_store.hpp"
 #include "ledger/postgres/blob_records.hpp"
+#include "ledger/postgres/bulk_store.hpp"
 #include "ledger/postgres/delivery_views.hpp"
 #include "ledger/postgres/endpoint_store.hpp"
-#include "ledger/postgres/bulk_store.hpp"
 #include "ledger/postgres/leases.hpp"
 #include "ledger/postgres/led_ledger.hpp"
 #include "ledger/postgres/ledger_impl.hpp"
@@ -345,12 +345,7 @@ Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
 
 std::unique_ptr<jobs::Ledger> PostgresLedger::under(jobs::Term term) {
     return std::make_unique<LedLedger>(
-        *this,
-        impl_->writer,
-        impl_->secrets,
-        impl_->telling,
-        impl_->purge_cursor,
-        std::move(term)
+        *this, impl_->writer, impl_->secrets, impl_->telling, impl_->purge_cursor, std::move(term)
     );
 }
 Task<Result<jobs::ArrivalPage>> PostgresLedger::arrivals(
