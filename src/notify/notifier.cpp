@@ -347,8 +347,8 @@ Task<> Notifier::Impl::attempt(Attempt attempt) {
     }
 }
 
-// Sends it. Its place in the lane becomes free then, whatever happens; only where the receiver is gone
-// it is kept until nobody else is sent there.
+// Sends it. Its place in the lane becomes free then, whatever happens; only where the receiver is
+// gone it is kept until nobody else is sent there.
 Task<Outcome> Notifier::Impl::send(const Attempt& attempt, Message message) {
     struct Guard {
         Impl& impl;
