@@ -14,7 +14,8 @@ namespace {
 constexpr int kStep = 256;
 constexpr int kSharingMax = 1'000;
 // A crash between storing bytes and recording them leaves a blob that no record knows. Finding it
-// means looking at every key, which is done seldom.
+// means looking at every key, which is done seldom: after a start, once more when what the crash
+// before it may have left is old enough to be told from what is on its way, and daily.
 constexpr Millis kLookEvery = std::chrono::hours(24);
 constexpr BackOff kRemovalBackOff{std::chrono::seconds(5), std::chrono::hours(1)};
 
@@ -221,7 +222,8 @@ Task<Result<>> Sweeper::look_for_leftovers() {
     const Time now = clock_.now();
     {
         const Lock lock(mutex_);
-        if (looked_at_ && now - *looked_at_ < kLookEvery) {
+        const Millis pause = has_looked_again_ ? kLookEvery : options_.young;
+        if (looked_at_ && now - *looked_at_ < pause) {
             co_return Result<>();
         }
     }
@@ -238,6 +240,7 @@ Task<Result<>> Sweeper::look_for_leftovers() {
         }
     }
     const Lock lock(mutex_);
+    has_looked_again_ = looked_at_.has_value();
     looked_at_ = now;
     co_return Result<>();
 }

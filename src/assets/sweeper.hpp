@@ -47,6 +47,7 @@ private:
 
     Mutex mutex_;
     std::optional<Time> looked_at_ COMFYD_GUARDED_BY(mutex_);  // for leftovers
+    bool has_looked_again_ COMFYD_GUARDED_BY(mutex_) = false;  // since the start
 };
 
 }  // namespace comfyd::assets
