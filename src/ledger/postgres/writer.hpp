@@ -13,9 +13,9 @@
 // whether the first attempt was committed or not. Whoever waits longer than Options::patience is
 // answered with Code::storage_unavailable.
 //
-// While one pipeline is answered, the next is on its way, so that the server has something to do
-// when it has committed: it is sent once it is as large as the one before it. Whatever could not be
-// done waits until both are answered, and goes on in its old order.
+// While one pipeline is answered, the next may be on its way, so that the server has something to
+// do when it has committed: once it is large, and as large as the one before it. Whatever could not
+// be done waits until both are answered, and goes on in its old order.
 //
 // What is written behind waits until nothing else does, or some batches have gone before it.
 //
@@ -46,6 +46,8 @@ inline constexpr std::size_t kBatchOperationsMax = 256;
 inline constexpr std::size_t kBatchBytesMax = 8 * 1024 * 1024;
 inline constexpr int kBatchesBeforeBehind = 8;
 inline constexpr std::size_t kPipelinesMax = 2;
+// Below this a batch costs the server more by itself than waiting for the one before it does.
+inline constexpr std::size_t kWorthSendingAhead = 64;
 inline constexpr std::size_t kOperationBytesMax = 256 * 1024 * 1024;
 
 class Operation : public Awaited {

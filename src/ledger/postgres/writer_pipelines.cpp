@@ -46,7 +46,7 @@ std::size_t Writer::enough_to_take() const {
     if (sent_.empty()) {
         return 1;
     }
-    return sent_.size() < kPipelinesMax ? sent_.back()->size
+    return sent_.size() < kPipelinesMax ? std::max(sent_.back()->size, kWorthSendingAhead)
                                         : std::numeric_limits<std::size_t>::max();
 }
 
