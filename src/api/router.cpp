@@ -152,6 +152,11 @@ private:
     net::Headers common_headers(const net::Request& request) const {
         net::Headers headers = gate.cors_headers(request);
         headers.set(kVersionHeader, std::string(version_of(request)));
+        headers.set("X-Content-Type-Options", "nosniff");
+        headers.set("Referrer-Policy", "no-referrer");  // addresses of streams have tickets in them
+        if (gate.rules.is_https_name) {
+            headers.set("Strict-Transport-Security", "max-age=31536000");
+        }
         return headers;
     }
 

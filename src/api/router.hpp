@@ -93,6 +93,7 @@ public:
         std::vector<std::string> origins{};  // for CORS; "*" allows all; empty: no CORS headers
         bool key_in_query = false;           // streams take the key as ?token=
         net::HostRules hosts{};              // by which names it may be addressed
+        bool is_https_name = false;          // its public one: browsers need try no other scheme
     };
     void set_rules(Rules rules);  // before serving
     const auth::Tickets& tickets() const;

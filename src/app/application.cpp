@@ -17,6 +17,7 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/webhook_services.hpp"
+#include "app/certificate_watch.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
@@ -48,6 +49,7 @@
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
+#include "net/tls_identity.hpp"
 #include "notify/endpoint_book.hpp"
 #include "notify/notifier.hpp"
 #include "notify/routing.hpp"
@@ -92,6 +94,9 @@ public:
     ~Impl() { stop(); }
 
     Result<> start() {
+        if (auto loaded = load_identity(); !loaded) {
+            return loaded;
+        }
         if (auto made = make_data_folder(data_); !made) {
             return made;
         }
@@ -117,7 +122,7 @@ public:
         if (auto recovered = wait_for(core_.executor(), bring_up()); !recovered) {
             return recovered;
         }
-        auto bound = server_->listen(*endpoint);
+        auto bound = server_->listen(*endpoint, identity_);
         if (!bound) {
             return fail(std::move(bound.error()));
         }
@@ -127,6 +132,21 @@ public:
     }
 
     std::string url() const { return endpoint_.url(); }
+
+    // First of all: what is wrong with it is told before anything is opened.
+    Result<> load_identity() {
+        if (config_.tls_certificate.empty()) {
+            return {};
+        }
+        auto loaded = net::TlsIdentity::load({config_.tls_certificate, config_.tls_key});
+        if (!loaded) {
+            return fail(std::move(loaded.error()));
+        }
+        identity_ = std::move(*loaded);
+        certificate_watch_ =
+            std::make_unique<CertificateWatch>(retention_executor(), own_clock_, identity_);
+        return {};
+    }
 
     void stop() {
         if (!started_) {
@@ -142,6 +162,9 @@ public:
             boost::asio::co_spawn(core_.executor(), bring_down(grace), boost::asio::use_future);
         jobs_stopped.get();
         server_->stop(Millis(3000));
+        if (certificate_watch_) {
+            wait_for(retention_executor(), certificate_watch_->stop());
+        }
         wait_for(retention_executor(), retention_->stop());
         wait_for(retention_executor(), uploads_->stop());
         wait_for(keeper_executor(), stop_keeper());
@@ -268,7 +291,12 @@ private:
     void make_api() {
         authenticator_ = auth::make_authenticator({api_keys(config_)});
         router_ = std::make_unique<api::Router>(*authenticator_, metrics_, clock_);
-        router_->set_rules({config_.cors_origins, config_.key_in_query, host_rules(config_)});
+        router_->set_rules(
+            {config_.cors_origins,
+             config_.key_in_query,
+             host_rules(config_),
+             config_.public_url.starts_with("https://")}
+        );
         services_.reset(new api::Services{
             make_desk(
                 {*service_, *assets_, site_->machines(), clock_},
@@ -321,10 +349,11 @@ private:
                 {{"connections", limits.connections_max}, {"open_files", open_files_}}
             );
         }
-        server_ =
-            std::make_unique<net::Server>(io_.contexts(), limits, [this](net::Exchange& exchange) {
-                return router_->handle(exchange);
-            });
+        auto handle = [this](net::Exchange& exchange) { return router_->handle(exchange); };
+        auto proxies = net::TrustedProxies::parse(config_.proxies_trusted, config_.proxies_header);
+        server_ = std::make_unique<net::Server>(
+            io_.contexts(), limits, std::move(handle), std::move(*proxies)
+        );
     }
 
     void make_keeper() {
@@ -375,6 +404,9 @@ private:
         boost::asio::post(retention_executor(), [this] {
             retention_->start();
             uploads_->start();
+            if (certificate_watch_) {
+                certificate_watch_->start();
+            }
         });
         boost::asio::post(keeper_executor(), [this] { keeper_->start(); });
         co_return Result<>();
@@ -450,7 +482,9 @@ private:
     std::unique_ptr<bulk::Keeper> keeper_;
     std::unique_ptr<api::BatchTools> batch_tools_;
     std::unique_ptr<api::Router> router_;
-    std::shared_ptr<api::native::Board> board_;  // shared with the routes of its dialect
+    std::shared_ptr<api::native::Board> board_;   // shared with the routes of its dialect
+    std::shared_ptr<net::TlsIdentity> identity_;  // none: plain HTTP
+    std::unique_ptr<CertificateWatch> certificate_watch_;
     std::unique_ptr<net::Server> server_;
     net::Endpoint endpoint_;
     std::atomic<bool> ready_{false};

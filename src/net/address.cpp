@@ -28,6 +28,7 @@ constexpr std::array kPrivate4{
     Block4{0x64400000, 10},  // carrier-grade NAT
     Block4{0x7F000000, 8},   // loopback
     Block4{0xA9FE0000, 16},  // link-local, cloud metadata
+    Block4{0xA83F8110, 32},  // Azure's host, which answers its machines at a public address
     Block4{0xAC100000, 12},  // private
     Block4{0xC0000000, 24},  // protocol assignments
     Block4{0xC0000200, 24},  // documentation
@@ -149,7 +150,7 @@ std::string Endpoint::to_string() const {
 }
 
 std::string Endpoint::url() const {
-    return socket.empty() ? "http://" + to_string() : to_string();
+    return socket.empty() ? (is_tls ? "https://" : "http://") + to_string() : to_string();
 }
 
 }  // namespace comfyd::net

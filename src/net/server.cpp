@@ -175,8 +175,10 @@ void Shard::admit(Socket socket, const SocketName& peer) {
     if (address.is_v6() && address.to_v6().is_v4_mapped()) {
         address = asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
     }
-    std::string share = state.strangers.take(address);
-    if (share.empty()) {
+    // Whom a proxy asks for is counted by what it says, not by its connections.
+    const bool is_proxy = state.proxies.trusts(address);
+    std::string share = is_proxy ? std::string() : state.strangers.take(address);
+    if (share.empty() && !is_proxy) {
         refuse(
             std::move(socket),
             "your address has too many connections on which no request with a good key was made"
@@ -186,8 +188,9 @@ void Shard::admit(Socket socket, const SocketName& peer) {
     state.connections_open.fetch_add(1, std::memory_order_relaxed);
     state.connections_total.fetch_add(1, std::memory_order_relaxed);
     socket.set_option(tcp::no_delay(true), error);
+    Transport transport(std::move(socket), state.identity ? state.identity->context() : nullptr);
     auto connection = std::make_shared<Connection>(
-        *this, std::move(socket), address.to_string(), std::move(share)
+        *this, std::move(transport), address.to_string(), std::move(share), is_proxy
     );
     connections.spawn("connection", Connection::run(std::move(connection)));
 }
@@ -238,8 +241,14 @@ Task<> Shard::drained() {
 
 class Server::Impl {
 public:
-    Impl(std::vector<asio::io_context*> server_contexts, ServerLimits limits, Handler handler)
-        : contexts(std::move(server_contexts)), state(limits, std::move(handler)) {
+    Impl(
+        std::vector<asio::io_context*> server_contexts,
+        ServerLimits limits,
+        Handler handler,
+        TrustedProxies proxies
+    )
+        : contexts(std::move(server_contexts)),
+          state(limits, std::move(handler), std::move(proxies)) {
         COMFYD_ASSERT(!contexts.empty());
     }
 
@@ -257,14 +266,23 @@ public:
     }
 };
 
-Server::Server(std::vector<asio::io_context*> contexts, ServerLimits limits, Handler handler)
-    : impl_(std::make_unique<Impl>(std::move(contexts), limits, std::move(handler))) {}
+Server::Server(
+    std::vector<asio::io_context*> contexts,
+    ServerLimits limits,
+    Handler handler,
+    TrustedProxies proxies
+)
+    : impl_(std::make_unique<Impl>(
+          std::move(contexts), limits, std::move(handler), std::move(proxies)
+      )) {}
 
 Server::~Server() {
     COMFYD_ASSERT(impl_->shards.empty());
 }
 
-Result<Endpoint> Server::listen(const Endpoint& endpoint) {
+Result<Endpoint> Server::listen(
+    const Endpoint& endpoint, std::shared_ptr<const TlsIdentity> identity
+) {
     COMFYD_ASSERT(impl_->shards.empty());
     // sendfile(2) has no MSG_NOSIGNAL.
     std::signal(SIGPIPE, SIG_IGN);
@@ -283,13 +301,14 @@ Result<Endpoint> Server::listen(const Endpoint& endpoint) {
     }
     error_code error;
     std::vector<Acceptor> acceptors;
+    impl_->state.identity = std::move(identity);
     for (auto& candidate : *endpoints) {
         error = open_acceptors(impl_->contexts, candidate, acceptors);
         if (error) {
             continue;
         }
         impl_->serve(std::move(acceptors));
-        return Endpoint{endpoint.host, candidate.port()};
+        return Endpoint{endpoint.host, candidate.port(), {}, impl_->state.identity != nullptr};
     }
     return cannot_listen(endpoint, error);
 }

@@ -17,9 +17,12 @@
 
 #include "base/task.hpp"
 #include "net/http.hpp"
+#include "net/proxies.hpp"
 #include "net/websocket.hpp"
 
 namespace comfyd::net {
+
+class TlsIdentity;
 
 struct ServerLimits {
     std::size_t header_bytes_max = 32 * 1024;
@@ -27,7 +30,7 @@ struct ServerLimits {
     std::size_t connections_max = 16'384;  // over all threads; more are answered 503 and closed
     // Of those that the handler does not trust yet, from one address; 0: no limit.
     std::size_t strangers_per_address_max = 0;
-    // From the first byte of a request to the end of its headers.
+    // From the first byte of a request to the end of its headers; also for a TLS handshake.
     std::chrono::seconds header_timeout{15};
     std::chrono::seconds body_timeout{300};  // for the whole of it
     std::chrono::seconds stall_timeout{30};  // for its next byte
@@ -45,7 +48,9 @@ struct Request {
     std::string path;         // target without query, still percent-encoded
     std::string query;        // without '?'
     Headers headers;
-    std::string peer;  // address of the client, without port; loopback on a unix socket
+    // Address of the client, without port; where a trusted proxy asks, of whom it asks for;
+    // loopback on a unix socket.
+    std::string peer;
     std::string scheme = "http";
 };
 
@@ -123,25 +128,33 @@ struct Endpoint {
     std::string host = "127.0.0.1";  // address or name; "localhost" and "::1" work
     std::uint16_t port = 0;          // 0: a free one
     std::string socket{};            // path of a unix socket, listened on instead
+    bool is_tls = false;             // what is served there
     // "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/run/comfyd.sock"
     static Result<Endpoint> parse(std::string_view text);
     bool is_loopback() const;
     std::string to_string() const;  // as parse() reads it
-    std::string url() const;        // "http://127.0.0.1:8080", "unix:/run/comfyd.sock"
+    std::string url() const;        // "http://127.0.0.1:8080", "https://…", "unix:/run/comfyd.sock"
 };
 
 class Server {
 public:
     // `contexts`: one per io thread, run by the caller; they outlive the server.
-    Server(std::vector<boost::asio::io_context*> contexts, ServerLimits limits, Handler handler);
+    Server(
+        std::vector<boost::asio::io_context*> contexts,
+        ServerLimits limits,
+        Handler handler,
+        TrustedProxies proxies = {}
+    );
     ~Server();  // REQUIRES: stop() finished, or listen() never succeeded
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
     // Binds and starts to accept. Code::invalid_argument / Code::conflict (address in use) with the
     // reason. Returns the endpoint with its real port. Call before the io threads run or from any
-    // thread.
-    Result<Endpoint> listen(const Endpoint& endpoint);
+    // thread. With an identity clients must speak TLS; on a unix socket nobody needs to.
+    Result<Endpoint> listen(
+        const Endpoint& endpoint, std::shared_ptr<const TlsIdentity> identity = nullptr
+    );
 
     // Stops accepting, closes idle connections, sets draining, waits until the requests in progress
     // are answered or `grace` is over, then closes what is left. Blocks; call from a thread that

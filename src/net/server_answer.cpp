@@ -20,6 +20,7 @@ constexpr std::size_t kOneBufferBytesMax =
     16 * 1024;  // up to here a copy is cheaper than a second piece
 constexpr std::uint64_t kUnreadBytesMax = 256 * 1024;  // a longer unread body costs the connection
 constexpr std::size_t kFilePieceBytes = 256 * 1024;
+constexpr std::size_t kCopiedPieceBytes = 64 * 1024;
 
 asio::const_buffer piece(std::string_view text) {
     return {text.data(), text.size()};
@@ -87,7 +88,7 @@ bool Connection::write_now(Outgoing& out, int flags) {
     out.advance(0);
     while (!out.done()) {
         const auto rest = std::span(out.pieces).subspan(out.first);
-        const std::size_t count = socket_.send(rest, flags, error);
+        const std::size_t count = transport_.write_now(rest, flags, error);
         if (error) {
             return error == asio::error::would_block;
         }
@@ -107,8 +108,7 @@ Task<Result<>> Connection::flush(Outgoing out) {
             co_return fail(Code::cancelled, "the server shuts down");
         }
         wait_until(shard_.state.limits.write_timeout);
-        error_code error;
-        co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(kAwait, error));
+        const error_code error = co_await transport_.writable();
         wait_for_ever();
         if (error == asio::error::operation_aborted && !expired_) {
             keep_alive_ = false;
@@ -207,7 +207,9 @@ Task<Result<>> Connection::send_file(Response head, FileBody file) {
     if (!flushed || bodiless) {
         co_return flushed;
     }
-    auto sent = co_await send_file_part(opened.descriptor(), file.offset, file.length);
+    auto part = transport_.is_tls() ? copy_file_part(opened.descriptor(), file.offset, file.length)
+                                    : send_file_part(opened.descriptor(), file.offset, file.length);
+    auto sent = co_await std::move(part);
     if (!sent) {
         keep_alive_ = false;
     }
@@ -222,7 +224,7 @@ Task<Result<>> Connection::send_file_part(int file, std::uint64_t offset, std::u
             co_return fail(Code::cancelled, "the server shuts down");
         }
         const auto count = ::sendfile(
-            socket_.native_handle(),
+            transport_.socket().native_handle(),
             file,
             &position,
             static_cast<std::size_t>(std::min<std::uint64_t>(length, kFilePieceBytes))
@@ -243,11 +245,39 @@ Task<Result<>> Connection::send_file_part(int file, std::uint64_t offset, std::u
             co_return gone();
         }
         wait_until(shard_.state.limits.write_timeout);
-        error_code error;
-        co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(kAwait, error));
+        const error_code error = co_await transport_.writable();
         wait_for_ever();
         if (error) {
             co_return gone();
+        }
+    }
+    co_return Result<>();
+}
+
+// Under TLS the bytes must pass through here.
+Task<Result<>> Connection::copy_file_part(int file, std::uint64_t offset, std::uint64_t length) {
+    std::string piece_of_it(
+        static_cast<std::size_t>(std::min<std::uint64_t>(length, kCopiedPieceBytes)), '\0'
+    );
+    while (length > 0) {
+        const auto wanted = std::min<std::uint64_t>(length, piece_of_it.size());
+        const auto count = ::pread(
+            file, piece_of_it.data(), static_cast<std::size_t>(wanted), static_cast<off_t>(offset)
+        );
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count <= 0) {
+            peer_closed_ = true;
+            co_return fail(Code::internal, "the file became shorter while it was sent");
+        }
+        offset += static_cast<std::uint64_t>(count);
+        length -= static_cast<std::uint64_t>(count);
+        Outgoing out;
+        out.pieces[0] = {piece_of_it.data(), static_cast<std::size_t>(count)};
+        auto flushed = co_await flush(out);
+        if (!flushed) {
+            co_return flushed;
         }
     }
     co_return Result<>();

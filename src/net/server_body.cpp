@@ -141,13 +141,11 @@ Task<Result<std::size_t>> Connection::read_sized(char* into, std::size_t into_by
         std::memcpy(into, buffer_.view().data(), count);
         buffer_.consume(count);
     } else {
-        error_code error;
-        count = co_await socket_.async_read_some(
-            asio::buffer(into, count), asio::redirect_error(kAwait, error)
-        );
+        const auto [error, received] = co_await transport_.read_some(asio::buffer(into, count));
         if (error) {
             co_return body_failure(error);
         }
+        count = received;
     }
     body_left_ -= count;
     body_received_ += count;
@@ -189,11 +187,9 @@ Task<Result<std::size_t>> Connection::read_chunked(char* into, std::size_t into_
         if (progress && !error) {
             continue;
         }
-        const std::size_t read = co_await socket_.async_read_some(
-            buffer_.prepare(kReadBytes), asio::redirect_error(kAwait, error)
-        );
-        if (error) {
-            co_return body_failure(error);
+        const auto [failure, read] = co_await transport_.read_some(buffer_.prepare(kReadBytes));
+        if (failure) {
+            co_return body_failure(failure);
         }
         buffer_.commit(read);
     }

@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kReadBytes = 4096;
 constexpr std::uint64_t kDiscardBytesMax = 256 * 1024;
 constexpr std::chrono::seconds kLingerTimeout{2};
+constexpr std::uint64_t kHandshakesMax = 512;  // at a time: each holds its keys and buffers
 
 // A line that goes on in the next one (obs-fold): proxies read it in different ways, so RFC 9112
 // lets a server refuse it.
@@ -33,9 +34,14 @@ bool names_other_version(std::string_view head) {
 
 }  // namespace
 
-Connection::Connection(Shard& shard, Socket socket, std::string peer, std::string share)
-    : shard_(shard), socket_(std::move(socket)), stranger_share_(std::move(share)) {
-    request_.peer = std::move(peer);
+Connection::Connection(
+    Shard& shard, Transport transport, std::string peer, std::string share, bool is_proxy
+)
+    : shard_(shard),
+      transport_(std::move(transport)),
+      peer_(std::move(peer)),
+      is_proxy_(is_proxy),
+      stranger_share_(std::move(share)) {
     place_ = shard_.open.insert(shard_.open.end(), this);
 }
 
@@ -71,7 +77,7 @@ void Connection::end_if_overdue(Ticks::time_point now) {
     expired_ = true;
     wait_for_ever();
     error_code ignored;
-    socket_.cancel(ignored);
+    transport_.socket().cancel(ignored);
 }
 
 void Connection::begin_drain() {
@@ -89,8 +95,7 @@ void Connection::begin_drain() {
 
 void Connection::abort() {
     aborted_ = true;
-    error_code ignored;
-    socket_.close(ignored);
+    transport_.close();
     if (closed_) {
         closed_->notify();
     }
@@ -106,14 +111,48 @@ Task<> Connection::run(std::shared_ptr<Connection> self) {
     };
     const Leave leave{*self
     };  // also when an exception ends us: the sweep must not meet a dead connection
-    co_await self->serve();
+    const bool is_open = co_await self->shake_hands();
+    if (is_open) {
+        co_await self->serve();
+    }
     self->stop_watch();
-    error_code ignored;
-    self->socket_.shutdown(Socket::shutdown_send, ignored);
+    self->transport_.end();
     if (self->input_left_ && !self->aborted_ && !self->peer_closed_) {
         co_await self->linger();
     }
-    self->socket_.close(ignored);
+    self->transport_.close();
+}
+
+// False when the connection is of no use.
+Task<bool> Connection::shake_hands() {
+    if (!transport_.is_tls()) {
+        co_return true;
+    }
+    auto& others = shard_.state.handshakes;
+    if (others.fetch_add(1) >= kHandshakesMax) {
+        others.fetch_sub(1);
+        shard_.state.connections_refused.fetch_add(1, std::memory_order_relaxed);
+        co_return false;
+    }
+    wait_until(shard_.state.limits.header_timeout);
+    const error_code error = co_await transport_.handshake();
+    wait_for_ever();
+    others.fetch_sub(1);
+    if (transport_.was_plain_http()) {
+        tell_to_use_https();
+    }
+    co_return !error && !aborted_;
+}
+
+// In plain bytes, which is all that such a client understands.
+void Connection::tell_to_use_https() {
+    const auto problem =
+        make_problem(400, "invalid_argument", "this port speaks TLS: use https:// in the address");
+    std::string text;
+    append_head(text, problem, {.keep_alive = false, .content_length = problem.body.size()});
+    error_code ignored;
+    transport_.socket().send(asio::buffer(text + problem.body), 0, ignored);
+    input_left_ = true;
 }
 
 Task<> Connection::serve() {
@@ -162,14 +201,12 @@ Task<bool> Connection::read_head() {
             }
             if (parser_->is_header_done()) {
                 wait_for_ever();
+                name_client();
                 begin_body();
                 co_return true;
             }
         }
-        error_code error;
-        const std::size_t count = co_await socket_.async_read_some(
-            buffer_.prepare(kReadBytes), asio::redirect_error(kAwait, error)
-        );
+        const auto [error, count] = co_await transport_.read_some(buffer_.prepare(kReadBytes));
         if (!error) {
             buffer_.commit(count);
             continue;
@@ -182,11 +219,20 @@ Task<bool> Connection::read_head() {
     }
 }
 
+void Connection::name_client() {
+    request_.peer = peer_;
+    bool is_https = transport_.is_tls();
+    if (is_proxy_) {
+        auto client = shard_.state.proxies.client(peer_, is_https, request_.headers);
+        request_.peer = std::move(client.address);
+        is_https = client.is_https;
+    }
+    request_.scheme = is_https ? "https" : "http";
+}
+
 // False when there will be no next request.
 bool Connection::start_request() {
-    std::string peer = std::move(request_.peer);
     request_ = Request();
-    request_.peer = std::move(peer);
     parser_ = std::make_unique<RequestParser>(request_, shard_.state.limits.header_bytes_max);
     head_bytes_ = 0;
     let_body_go();
@@ -323,7 +369,7 @@ Task<> Connection::linger() {
     std::array<char, 4096> scratch;
     error_code error;
     while (!error) {
-        co_await socket_.async_read_some(
+        co_await transport_.socket().async_read_some(
             asio::buffer(scratch), asio::redirect_error(kAwait, error)
         );
     }
@@ -344,7 +390,9 @@ Task<Result<std::unique_ptr<WebSocket>>> Connection::upgrade(WebSocketOptions op
     answered_ = true;
     keep_alive_ = false;
     release_memory();
-    auto accepted = co_await accept_websocket(std::move(socket_), request_, std::move(options));
+    auto accepted = co_await accept_websocket(
+        std::move(transport_).into_stream(), request_, std::move(options)
+    );
     if (!accepted) {
         co_return fail(std::move(accepted.error()));
     }

@@ -17,6 +17,8 @@
 #include "net/response_head.hpp"
 #include "net/server.hpp"
 #include "net/sockets.hpp"
+#include "net/tls_identity.hpp"
+#include "net/transport.hpp"
 #include "net/websocket_stream.hpp"
 
 namespace comfyd::net {
@@ -26,15 +28,19 @@ class Connection;
 
 // What all threads of a server share.
 struct ServerState {
-    ServerState(ServerLimits server_limits, Handler server_handler)
+    ServerState(ServerLimits server_limits, Handler server_handler, TrustedProxies trusted_proxies)
         : limits(server_limits),
           handler(std::move(server_handler)),
+          proxies(std::move(trusted_proxies)),
           strangers(server_limits.strangers_per_address_max) {}
     const ServerLimits limits;
     const Handler handler;
+    const TrustedProxies proxies;
+    std::shared_ptr<const TlsIdentity> identity;  // set before anything is accepted; may be none
     AddressShares strangers;
     std::atomic<bool> draining{false};
     std::atomic<std::uint64_t> bodies_bytes{0};
+    std::atomic<std::uint64_t> handshakes{0};
     std::atomic<std::uint64_t> connections_open{0};
     std::atomic<std::uint64_t> connections_total{0};
     std::atomic<std::uint64_t> connections_refused{0};
@@ -76,7 +82,9 @@ struct Outgoing {
 class Connection final : public Exchange, public std::enable_shared_from_this<Connection> {
 public:
     // `share`: what it holds of its address's, as AddressShares named it.
-    Connection(Shard& shard, Socket socket, std::string peer, std::string share);
+    Connection(
+        Shard& shard, Transport transport, std::string peer, std::string share, bool is_proxy
+    );
     ~Connection() override;
 
     // The task of a connection: holds it, and ends when it is closed.
@@ -110,7 +118,10 @@ private:
     };
 
     Task<> serve();
+    Task<bool> shake_hands();
+    void tell_to_use_https();
     Task<bool> read_head();
+    void name_client();
     bool start_request();
     std::optional<Problem> parse_head();
     Problem judge(const error_code& error) const;
@@ -136,6 +147,7 @@ private:
     bool write_now(Outgoing& out, int flags);
     Task<Result<>> flush(Outgoing out);
     Task<Result<>> send_file_part(int file, std::uint64_t offset, std::uint64_t length);
+    Task<Result<>> copy_file_part(int file, std::uint64_t offset, std::uint64_t length);
     tl::unexpected<Error> gone();
     static tl::unexpected<Error> answered_twice();
 
@@ -147,9 +159,11 @@ private:
     void wait_for_ever() { deadline_ = Ticks::time_point::max(); }
 
     Shard& shard_;
-    Socket socket_;
+    Transport transport_;
     ReadBuffer buffer_;
     Request request_;
+    const std::string peer_;
+    const bool is_proxy_;         // the peer, and a trusted one
     std::string stranger_share_;  // empty once the peer is trusted
     std::unique_ptr<RequestParser> parser_;
     std::list<Connection*>::iterator place_;

@@ -29,7 +29,7 @@ Task<bool> Connection::wait_closed(Millis until) {
 
 void Connection::start_watch() {
     watching_ = true;
-    socket_.async_wait(
+    transport_.socket().async_wait(
         Socket::wait_read,
         asio::bind_cancellation_slot(
             watch_cancel_.slot(),
@@ -59,7 +59,7 @@ void Connection::on_readable(std::uint64_t generation, const error_code& error) 
     }
     error_code read_error;
     while (!read_error && buffer_.size() < kPipelinedBytesMax) {
-        buffer_.commit(socket_.read_some(buffer_.prepare(kReadBytes), read_error));
+        buffer_.commit(transport_.read_now(buffer_.prepare(kReadBytes), read_error));
     }
     buffer_.release();
     if (read_error == asio::error::would_block) {

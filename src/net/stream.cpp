@@ -6,6 +6,10 @@ void Stream::start_tls(asio::ssl::context& context) {
     tls_ = std::make_unique<Tls>(*socket_, context);
 }
 
+void Stream::go_on_with_tls(SSL* session) {
+    tls_ = std::make_unique<Tls>(*socket_, session);
+}
+
 void Stream::close() {
     error_code ignored;
     socket_->close(ignored);

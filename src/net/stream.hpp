@@ -22,6 +22,8 @@ public:
 
     // Call once, after connecting and before the handshake.
     void start_tls(asio::ssl::context& context);
+    // In place of start_tls(): takes over a session whose handshake is done.
+    void go_on_with_tls(SSL* session);
     Tls* tls() { return tls_.get(); }
 
     Socket& socket() { return *socket_; }

@@ -204,9 +204,9 @@ bool is_websocket_handshake(const Request& request) {
 }
 
 Task<Result<AcceptedWebSocket>> accept_websocket(
-    Socket socket, Request request, WebSocketOptions options
+    Stream stream, Request request, WebSocketOptions options
 ) {
-    const auto core = std::make_shared<Core>(Stream(std::move(socket)));
+    const auto core = std::make_shared<Core>(std::move(stream));
     core->configure(options, kHandshakeTimeout);
     const auto decorate = [headers = options.headers](websocket::response_type& response) {
         for (const auto& [name, value] : headers.all()) {

@@ -28,7 +28,7 @@ bool is_websocket_handshake(const Request& request);
 
 // REQUIRES: is_websocket_handshake(request).
 Task<Result<AcceptedWebSocket>> accept_websocket(
-    Socket socket, Request request, WebSocketOptions options
+    Stream stream, Request request, WebSocketOptions options
 );
 
 // `stream` is connected, and TLS is up where it is used. Code::protocol_error when the server

@@ -22,6 +22,7 @@ struct ComfydOptions {
     std::string listen = "127.0.0.1:0";
     std::string data{};      // empty: a temporary folder
     int open_files_max = 0;  // that it may have; 0: as many as the test
+    std::string ca_file{};   // whom its clients trust
 };
 
 class Comfyd {
@@ -72,8 +73,8 @@ public:
         }
         url_ = *url;
         // A restart keeps the port, so that clients find it again.
-        options_.listen = url_.substr(std::string("http://").size());
-        http_ = std::make_unique<Http>(url_);
+        options_.listen = url_.substr(url_.find("://") + 3);
+        http_ = std::make_unique<Http>(url_, options_.ca_file);
     }
 
     void kill() {

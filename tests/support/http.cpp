@@ -277,10 +277,13 @@ void WsStream::close() {
 
 class Http::Impl {
 public:
-    explicit Impl(std::string base_url) : base(std::move(base_url)), thread("test-http") {
+    Impl(std::string base_url, std::string ca_file)
+        : base(std::move(base_url)), thread("test-http") {
         thread.start();
-        run([this] {
-            client = std::make_unique<net::Client>(thread.executor(), net::ClientOptions{});
+        run([&] {
+            client = std::make_unique<net::Client>(
+                thread.executor(), net::ClientOptions{.ca_file = std::move(ca_file)}
+            );
         });
     }
     ~Impl() {
@@ -314,7 +317,8 @@ public:
     std::unique_ptr<net::Client> client;
 };
 
-Http::Http(std::string base) : impl_(std::make_unique<Impl>(std::move(base))) {}
+Http::Http(std::string base, std::string ca_file)
+    : impl_(std::make_unique<Impl>(std::move(base), std::move(ca_file))) {}
 Http::~Http() = default;
 
 void Http::set_header(std::string_view name, std::string value) {

@@ -95,8 +95,8 @@ private:
 
 class Http {
 public:
-    // `base` goes before every path: "http://127.0.0.1:8080".
-    explicit Http(std::string base);
+    // `base` goes before every path: "http://127.0.0.1:8080". `ca_file`: whom it trusts, too.
+    explicit Http(std::string base, std::string ca_file = {});
     ~Http();
     Http(const Http&) = delete;
     Http& operator=(const Http&) = delete;

@@ -40,6 +40,7 @@ public:
     RawSocket& operator=(const RawSocket&) = delete;
 
     bool connected() const { return connected_; }
+    int descriptor() const { return fd_; }
     // False when the server has closed.
     bool send(std::string_view data) {
         while (!data.empty()) {

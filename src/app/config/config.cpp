@@ -126,6 +126,12 @@ Result<> check_config(const Config& config) {
             "environment"
         );
     }
+    if (config.tls_certificate.empty() != config.tls_key.empty()) {
+        return invalid("'tls.certificate' and 'tls.key' are set both or not at all");
+    }
+    if (const auto proxies = net::TrustedProxies::parse(config.proxies_trusted); !proxies) {
+        return invalid("'proxies.trusted': " + proxies.error().message);
+    }
     if (!config.public_url.empty() && !net::Url::parse(config.public_url)) {
         return invalid(
             "'public_url' must look like https://comfyd.example.com, not '" + config.public_url +

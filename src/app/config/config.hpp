@@ -19,6 +19,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"
+#include "net/proxies.hpp"
 #include "scheduler/scheduler.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
 #include "workflow/rules/security.hpp"
@@ -56,8 +57,12 @@ struct Config {
     std::string data = "./comfyd-data";
     bool accept_empty_database = false;
     std::string public_url;
+    std::string tls_certificate;  // files in PEM form; both or none
+    std::string tls_key;
     std::vector<std::string> hosts;  // further names of this server
-    int io_threads = 0;              // 0: one per core, at most 8
+    std::vector<std::string> proxies_trusted;
+    net::TrustedProxies::Header proxies_header = net::TrustedProxies::Header::x_forwarded_for;
+    int io_threads = 0;  // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
     std::vector<TenantSetting> tenants;
 

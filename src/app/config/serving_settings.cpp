@@ -11,6 +11,13 @@ std::vector<Setting> serving_settings() {
             &Config::listen
         ),
         text(
+            "tls.certificate",
+            "PEM file with the certificate to show, and its chain; a renewed one is taken into use "
+            "within seconds. Empty: plain HTTP.",
+            &Config::tls_certificate
+        ),
+        text("tls.key", "PEM file with the certificate's key.", &Config::tls_key),
+        text(
             "public_url",
             "Prefix of links in answers, where clients reach comfyd by another address.",
             &Config::public_url
@@ -20,6 +27,19 @@ std::vector<Setting> serving_settings() {
             "Names by which clients may address comfyd, beside those of loopback and public_url; * "
             "for any. Empty: any, unless it listens on loopback.",
             &Config::hosts
+        ),
+        words(
+            "proxies.trusted",
+            "Addresses and ranges of reverse proxies that are believed when they say whom they ask "
+            "for; empty: none.",
+            &Config::proxies_trusted
+        ),
+        choice(
+            "proxies.header",
+            "Where they say it; the other header is not looked at.",
+            &Config::proxies_header,
+            {{"x-forwarded-for", net::TrustedProxies::Header::x_forwarded_for},
+             {"forwarded", net::TrustedProxies::Header::forwarded}}
         ),
         text(
             "frontend.dir",
