@@ -55,7 +55,9 @@ void measure(const char* name, std::size_t megabytes, const std::string& configu
             "--worker",
             gpu.url(),
             "--log-level",
-            "warning"
+            "warning",
+            "--set",
+            "limits.upload_mb=" + std::to_string(megabytes + 64)
         };
         Comfyd comfyd(options);
         const double before = memory_mb(comfyd, "VmRSS:");

@@ -222,7 +222,9 @@ private:
         );
         options.finish_outputs =
             [this](jobs::Job job, std::vector<jobs::Output> outputs, std::stop_token stop) {
-                return finish(std::move(job), std::move(outputs), std::move(stop));
+                return job.dialect_data.contains(media::kExportMember)
+                           ? finish_and_export(std::move(job), std::move(outputs), std::move(stop))
+                           : finisher_->finish(std::move(job), std::move(outputs), std::move(stop));
             };
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, site_->hub(), options, site_->elsewhere()
@@ -267,7 +269,7 @@ private:
         return {};
     }
 
-    Task<Result<std::vector<jobs::Output>>> finish(
+    Task<Result<std::vector<jobs::Output>>> finish_and_export(
         jobs::Job job, std::vector<jobs::Output> outputs, std::stop_token stop
     ) {
         auto finished = co_await finisher_->finish(job, std::move(outputs), stop);

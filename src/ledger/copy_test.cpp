@@ -134,7 +134,7 @@ protected:
             [this](std::string_view table, std::uint64_t rows) { told_[std::string(table)] = rows; }
         );
     }
-    std::unique_ptr<Storage> open_copy() {
+    std::unique_ptr<ledger::Storage> open_copy() {
         OpenOptions options;
         options.secret = kSecret;
         return get(open_storage(url_, options, clock_));

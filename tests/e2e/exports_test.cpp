@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/crypto.hpp"
 #include "net/io_threads.hpp"
 #include "support/comfy_double.hpp"
@@ -159,6 +162,45 @@ TEST_F(ExportsE2e, AJobGoesOnAfterACrashWithTheKeysThatItWasGiven) {
     })) << comfyd_->log();
     EXPECT_EQ(comfyd_->http().get(status).json_at("/output/images/0/type"), "s3_url");
     EXPECT_THAT(objects_in(bucket), HasSubstr(text(accepted.json_at("/id")) + "/"));
+}
+
+// The bucket takes connections and says nothing.
+TEST_F(ExportsE2e, AJobThatIsCancelledMeanwhileIsCancelledAndKeepsNoGpuWaiting) {
+    start(true);
+    const std::string bucket = service_.make_bucket();
+    FaultProxy silent(service_.port());
+    silent.inflict_on_all(FaultProxy::Fault::swallow_requests);
+    const std::string endpoint = "http://127.0.0.1:" + std::to_string(silent.port());
+    const Reply accepted =
+        comfyd_->http().post_json(kPath + "run", request_of("stuck", config_for(bucket, endpoint)));
+    ASSERT_EQ(accepted.status, 200) << accepted.body;
+    ASSERT_TRUE(wait_until([&] { return silent.accepted_connections() > 0; })) << comfyd_->log();
+    const std::string id = text(accepted.json_at("/id"));
+    EXPECT_EQ(comfyd_->http().get(kPath + "status/" + id).json_at("/status"), "IN_PROGRESS");
+    // The only worker runs another one meanwhile.
+    const std::string other = comfyd_->submit(text_to_image("beside it"));
+    EXPECT_EQ(Comfyd::status_of(comfyd_->wait_finished(other)), "succeeded");
+    comfyd_->http().post_json(kPath + "cancel/" + id, json::object());
+    EXPECT_TRUE(wait_until([&] {
+        return comfyd_->http().get(kPath + "status/" + id).json_at("/status") == "CANCELLED";
+    })) << comfyd_->log();
+}
+
+TEST_F(ExportsE2e, FilesOfOneNameDoNotMeet) {
+    start(true);
+    const std::string bucket = service_.make_bucket();
+    json::object workflow = text_to_image("twice");
+    json::object again = workflow.at("9").as_object();
+    workflow["10"] = std::move(again);
+    json::object request = request_of("twice", config_for(bucket, service_.url()));
+    request["input"].as_object()["workflow"] = workflow;
+    const Reply answer = comfyd_->http().post_json(kPath + "runsync?wait=120000", request);
+    ASSERT_EQ(answer.json_at("/status"), "COMPLETED") << answer.body;
+    const json::value images = answer.json_at("/output/images");
+    ASSERT_EQ(images.as_array().size(), 2u) << answer.body;
+    EXPECT_NE(images.at(0).at("data"), images.at(1).at("data"));
+    const std::string objects = objects_in(bucket);
+    EXPECT_EQ(std::ranges::count(objects, '\n'), 2) << objects;
 }
 
 TEST_F(ExportsE2e, OnlyPublicBucketsAreCalled) {
