@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|media|webhooks|cluster]…   (default: all)
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|media|webhooks|results|cluster]…   (default: all)
 # With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f bui
 scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams overhead utilisation placement nodes media webhooks cluster} "
+wanted=" ${*:-submit status memory streams overhead utilisation placement nodes media webhooks results cluster} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -130,6 +130,10 @@ fi
 if [[ $wanted == *" webhooks "* ]]; then
     scripts/build.sh release bench-webhooks
     "$build/bench-webhooks" 50000
+fi
+if [[ $wanted == *" results "* ]]; then
+    scripts/build.sh release bench-results
+    "$build/bench-results" 1024
 fi
 if [[ $wanted == *" media "* ]]; then
     scripts/build.sh release bench-media

@@ -26,6 +26,30 @@ Result<std::string> text_of(const json::object& from, std::string_view key) {
     return std::move(*found).value_or("");
 }
 
+// The outputs are to come in the answers, wherever they are kept.
+bool is_inline(const json::object& storage) {
+    const json::value* provider = json::find(storage, "provider");
+    return provider != nullptr && (*provider == "inline" || *provider == "base64");
+}
+
+Result<> check_inline(const KeepingRules& rules, const json::object& storage) {
+    if (!rules.allows_answers) {
+        return wrong(
+            "output_config.storage.provider",
+            "this server puts no outputs into its answers: leave 'output_config.storage' out, and "
+            "get them by their 'url'"
+        );
+    }
+    for (const char* member : {"bucket", "path"}) {
+        const json::value* given = json::find(storage, member);
+        if (given != nullptr && *given != "") {
+            const std::string field = "output_config.storage." + std::string(member);
+            return wrong(field, "'" + field + "' means nothing where outputs come in the answer");
+        }
+    }
+    return {};
+}
+
 // A folder, as it stands in a key.
 Result<std::string> folder_of(std::string path) {
     const auto first = path.find_first_not_of('/');
@@ -105,12 +129,24 @@ Result<std::string> decide_store(
 
 }  // namespace
 
+bool is_heard(const KeepingRules& rules, const json::object& storage) {
+    const json::value* provider = json::find(storage, "provider");
+    const bool is_local = provider != nullptr && provider->is_string() &&
+                          std::string_view(provider->get_string()) == assets::kLocalStore;
+    return !rules.stores.empty() || is_inline(storage) || is_local;
+}
+
 Result<jobs::Keeping> decide_keeping(
     const KeepingRules& rules, const std::string& tenant, const KeepingWish& wish
 ) {
     jobs::Keeping keeping;
     keeping.store = usual_store(rules, tenant);
-    if (wish.storage != nullptr && !rules.stores.empty()) {
+    if (wish.storage != nullptr && is_inline(*wish.storage)) {
+        if (auto checked = check_inline(rules, *wish.storage); !checked) {
+            return fail(std::move(checked.error()));
+        }
+        keeping.in_answers = true;
+    } else if (wish.storage != nullptr && is_heard(rules, *wish.storage)) {
         auto store = decide_store(rules, tenant, *wish.storage);
         if (!store) {
             return fail(std::move(store.error()));

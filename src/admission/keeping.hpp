@@ -27,6 +27,7 @@ struct KeepingRules {
     assets::RetentionClass retention = assets::RetentionClass::standard;
     std::map<std::string, assets::RetentionClass> tenant_retention{};
     assets::RetentionRules lives{};
+    bool allows_answers = true;  // that hold outputs
 };
 
 struct KeepingWish {
@@ -34,8 +35,10 @@ struct KeepingWish {
     std::optional<std::string> retention{};
 };
 
-// Code::invalid_argument names the stores there are, or the classes. A wish for a store is passed
-// over where the operator has none.
+// Whether something comes of a wish for a store: else it is passed over, as the operator has none.
+bool is_heard(const KeepingRules& rules, const json::object& storage);
+
+// Code::invalid_argument names the stores there are, or the classes.
 Result<jobs::Keeping> decide_keeping(
     const KeepingRules& rules, const std::string& tenant, const KeepingWish& wish
 );

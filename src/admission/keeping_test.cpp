@@ -56,6 +56,35 @@ TEST(Keeping, AStoreIsFoundByItsNameItsProviderOrItsBucket) {
     );
 }
 
+TEST(Keeping, OutputsMayComeInTheAnswerWhereverTheyAreKept) {
+    KeepingRules by = rules();
+    by.store = "main";
+    for (const char* storage :
+         {R"({"provider": "inline"})", R"({"provider": "base64", "path": ""})"}) {
+        const auto kept = decide(by, "acme", storage);
+        ASSERT_TRUE(kept) << kept.error().message;
+        EXPECT_TRUE(kept->in_answers);
+        EXPECT_EQ(kept->store, "main");
+        EXPECT_EQ(jobs::Keeping::from_json(kept->to_json()), *kept);
+        EXPECT_TRUE(decide({}, "acme", storage)->in_answers) << "without stores, too";
+    }
+    EXPECT_FALSE(decide(by, "acme", nullptr)->in_answers);
+    EXPECT_FALSE(decide(by, "acme", R"({"provider": "inline", "bucket": "pictures"})"));
+    EXPECT_FALSE(decide(by, "acme", R"({"provider": "inline", "path": "a"})"));
+    by.allows_answers = false;
+    EXPECT_EQ(decide(by, "acme", R"({"provider": "inline"})").error().code, Code::invalid_argument);
+}
+
+TEST(Keeping, OfAWishThatComesToNothingIsSaidSo) {
+    const auto heard = [](const KeepingRules& by, const char* storage) {
+        return is_heard(by, *json::parse_object(storage));
+    };
+    EXPECT_TRUE(heard(rules(), R"({"provider": "s3"})"));
+    EXPECT_FALSE(heard({}, R"({"provider": "s3"})"));
+    EXPECT_TRUE(heard({}, R"({"provider": "local"})"));
+    EXPECT_TRUE(heard({}, R"({"provider": "inline"})"));
+}
+
 TEST(Keeping, PathsLeadNowhereElse) {
     for (const char* path : {"..", "a/../b", "a//b", ".", "a\\\\b", "a\\u0000b", "a\\nb"}) {
         const std::string storage = R"({"provider": "nas", "path": ")" + std::string(path) + "\"}";

@@ -7,6 +7,15 @@
 namespace comfyd::admission {
 namespace {
 
+// What is sealed is another text each time.
+json::object without_sealed(json::object dialect_data) {
+    json::value* target = dialect_data.if_contains("export");
+    if (target != nullptr && target->is_object()) {
+        target->get_object().erase("sealed");
+    }
+    return dialect_data;
+}
+
 std::string hash_all(const Submission& submission, json::object given) {
     const jobs::Spec& spec = submission.spec;
     json::object all(given.storage());
@@ -26,7 +35,7 @@ std::string hash_all(const Submission& submission, json::object given) {
     all["max_attempts"] = spec.max_attempts;
     all["extra_data"] = spec.extra_data;
     all["metadata"] = spec.metadata;
-    all["dialect_data"] = spec.dialect_data;
+    all["dialect_data"] = without_sealed(spec.dialect_data);
     all["workflow_id"] = spec.workflow_id;
     if (spec.deadline) {
         all["deadline"] = to_unix_ms(*spec.deadline);

@@ -49,7 +49,7 @@ Result<> decode_keeping(
     if (!keeping) {
         return fail(std::move(keeping.error()));
     }
-    if (wish.storage != nullptr && !rules.stores.empty()) {
+    if (wish.storage != nullptr && admission::is_heard(rules, *wish.storage)) {
         drop_warning(spec.warnings, "output_config.storage");
     }
     if (wish.storage != nullptr || wish.retention) {

@@ -14,6 +14,7 @@
 #include "admission/desk.hpp"
 #include "api/own_ids.hpp"
 #include "assets/links.hpp"
+#include "base/sealing.hpp"
 #include "jobs/workflow_store.hpp"
 #include "observe/metrics.hpp"
 
@@ -29,6 +30,10 @@ struct ApiOptions {
     std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
     bool allow_private_webhooks = false;
     bool allow_unverified_webhooks = false;  // verify_ssl may be false
+    bool allow_private_buckets = false;      // of requests; and those that are asked without TLS
+    // What secrets of requests are stored with; null: none that must be stored is taken.
+    std::shared_ptr<const Sealing> sealing{};
+    std::uint64_t inline_bytes_max = 4 * 1024 * 1024;  // base64 of outputs in one answer; 0: none
     Millis heartbeat{15'000};                // comment line on silent event streams
     std::size_t streams_max = 20'000;
     bool metrics_are_open = false;           // else they are the operators'

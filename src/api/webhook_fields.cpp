@@ -1,8 +1,5 @@
 #include "api/webhook_fields.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -32,15 +29,6 @@ tl::unexpected<Error> wrong(std::string_view field, std::string message) {
     );
 }
 
-// Other names are checked when they are resolved, at each delivery.
-bool is_private_host(const std::string& host) {
-    in6_addr unused{};
-    const bool is_address = ::inet_pton(AF_INET, host.c_str(), &unused) == 1 ||
-                            ::inet_pton(AF_INET6, host.c_str(), &unused) == 1;
-    return is_address ? net::is_private_address(host)
-                      : net::equal_ignoring_case(host, "localhost") || host.ends_with(".localhost");
-}
-
 Result<> check_url(std::string_view field, const std::string& url, const Services& services) {
     const std::string name = "'" + std::string(field) + "'";
     if (url.size() > kUrlBytesMax) {
@@ -59,7 +47,7 @@ Result<> check_url(std::string_view field, const std::string& url, const Service
             field, name + " must start with http:// or https://, not " + parsed->scheme + "://"
         );
     }
-    if (!services.options.allow_private_webhooks && is_private_host(parsed->host)) {
+    if (!services.options.allow_private_webhooks && net::is_private_host(parsed->host)) {
         return fail(
             Code::address_refused,
             name + " points to the private address " + parsed->host +

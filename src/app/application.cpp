@@ -40,10 +40,12 @@
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
+#include "base/sealing.hpp"
 #include "base/stall_watch.hpp"
 #include "bulk/keeper.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
+#include "media/exporter.hpp"
 #include "media/finisher.hpp"
 #include "media/helpers.hpp"
 #include "net/io_threads.hpp"
@@ -233,9 +235,19 @@ private:
         finisher_ = std::make_unique<media::Finisher>(
             *assets_, pool_, helpers_, config_.outputs_thumbnails
         );
+        auto key = load_key(config_, "requests");
+        if (!key) {
+            return fail(std::move(key.error()));
+        }
+        sealing_ = std::make_shared<const Sealing>(*key);
+        exporter_ = std::make_unique<media::Exporter>(
+            *assets_, *sealing_, clock_, pool_, export_options(config_)
+        );
         options.finish_outputs =
             [this](jobs::Job job, std::vector<jobs::Output> outputs, std::stop_token stop) {
-                return finisher_->finish(std::move(job), std::move(outputs), std::move(stop));
+                return job.dialect_data.contains(media::kExportMember)
+                           ? finish_and_export(std::move(job), std::move(outputs), std::move(stop))
+                           : finisher_->finish(std::move(job), std::move(outputs), std::move(stop));
             };
         service_ = std::make_unique<jobs::Service>(
             core_.executor(), clock_, *ledger_, site_->hub(), options, site_->elsewhere()
@@ -280,6 +292,17 @@ private:
         return {};
     }
 
+    Task<Result<std::vector<jobs::Output>>> finish_and_export(
+        jobs::Job job, std::vector<jobs::Output> outputs, std::stop_token stop
+    ) {
+        auto finished = co_await finisher_->finish(job, std::move(outputs), stop);
+        if (finished) {
+            finished =
+                co_await exporter_->bring(std::move(job), std::move(*finished), std::move(stop));
+        }
+        co_return finished;
+    }
+
     admission::Rules admission_rules() {
         admission::Rules rules = app::admission_rules(config_);
         rules.plan.history = [this](const workflow::Graph& graph, const workflow::Plan& plan) {
@@ -319,6 +342,7 @@ private:
         services_->webhooks = std::make_shared<const api::WebhookServices>(
             api::WebhookServices{*endpoints_, *ledger_, *notifier_}
         );
+        services_->options.sealing = sealing_;
         make_keeper();
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
@@ -428,8 +452,9 @@ private:
     }
 
     Task<std::string> metrics_text() {
-        auto readings =
-            co_await take_readings({*service_, *ledger_, *notifier_, *server_, site_->machines()});
+        auto readings = co_await take_readings(
+            {*service_, *ledger_, *notifier_, *server_, site_->machines(), clock_}
+        );
         ClusterReadings cluster;
         if (ClusterNode* node = site_->node()) {
             cluster = co_await node->readings();
@@ -469,6 +494,8 @@ private:
     std::unique_ptr<assets::Store> assets_;
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<media::Finisher> finisher_;
+    std::shared_ptr<const Sealing> sealing_;
+    std::unique_ptr<media::Exporter> exporter_;
     std::unique_ptr<Worksite> site_;  // before the service, which has its hub
     std::unique_ptr<jobs::Service> service_;
     std::unique_ptr<Retention> retention_;

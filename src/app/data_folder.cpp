@@ -14,8 +14,6 @@
 namespace comfyd::app {
 namespace {
 
-constexpr std::size_t kClusterSecretMin = 32;
-
 namespace fs = std::filesystem;
 
 bool has_files(const fs::path& folder) {

@@ -11,6 +11,7 @@ namespace comfyd::app {
 
 inline constexpr const char* kDatabaseFile = "comfyd.db";
 inline constexpr const char* kAssetsFolder = "assets";
+inline constexpr std::size_t kClusterSecretMin = 32;
 
 Result<> make_data_folder(const std::filesystem::path& data);
 

@@ -1,5 +1,7 @@
 #include "app/gauges.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <string>
 
@@ -17,6 +19,9 @@ Task<Readings> take_readings(Measured parts) {
     notify::Outbox& deliveries = parts.ledger;
     auto outbox = co_await deliveries.counts();
     readings.outbox = outbox.value_or(notify::Outbox::Counts{});
+    auto stores = co_await parts.ledger.waiting();
+    readings.stores = stores.value_or(assets::BlobRecords::Waiting{});
+    readings.taken_at = parts.clock.now();
     readings.ledger = parts.ledger.storage_stats();
     readings.notified = parts.notifier.counters();
     readings.server = parts.server.counters();
@@ -135,6 +140,19 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     set("comfyd_webhooks_resting",
         "Receivers of webhooks that are left alone for a while, because they failed in a row.",
         readings.notified.resting);
+
+    const assets::BlobRecords::Waiting& stores = readings.stores;
+    const Time oldest = stores.oldest_upload.value_or(readings.taken_at);
+    set("comfyd_uploads_waiting",
+        "Contents that are to be brought to another store.",
+        stores.uploads);
+    set("comfyd_uploads_waiting_bytes", "Bytes of those contents.", stores.upload_bytes);
+    set("comfyd_uploads_oldest_seconds",
+        "For how long the oldest of those contents has waited.",
+        std::max(0.0, std::chrono::duration<double>(readings.taken_at - oldest).count()));
+    set("comfyd_store_removals_waiting",
+        "Contents that are to be removed from a store.",
+        stores.removals);
 
     set("comfyd_http_connections", "Open connections.", readings.server.connections_open);
     set("comfyd_http_connections_accepted",

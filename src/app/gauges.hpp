@@ -19,8 +19,10 @@ struct Readings {
     ledger::StorageStats ledger;
     notify::Outbox::Counts outbox;
     notify::NotifierCounters notified;
+    assets::BlobRecords::Waiting stores;
     net::ServerCounters server;
     std::uint64_t engine_ends = 0;
+    Time taken_at{};
 };
 
 // What is read; all of it outlives the reading.
@@ -30,6 +32,7 @@ struct Measured {
     const notify::Notifier& notifier;
     const net::Server& server;
     Machines& machines;
+    Clock& clock;
 };
 
 Task<Readings> take_readings(Measured parts);

@@ -37,4 +37,11 @@ media::HelpersOptions media_helpers(const Config& config) {
     return options;
 }
 
+media::ExportOptions export_options(const Config& config) {
+    media::ExportOptions options;
+    options.allows_private = config.results_allow_private_buckets;
+    options.ca_file = config.results_buckets_ca_file;
+    return options;
+}
+
 }  // namespace comfyd::app

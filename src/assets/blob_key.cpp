@@ -47,6 +47,10 @@ std::uint64_t make_generation(Time now) {
     return (at << kRandomBits) | (chance & ((1U << kRandomBits) - 1)) | 1U;
 }
 
+Time made_at(std::uint64_t generation) {
+    return Time(Millis(static_cast<std::int64_t>(generation >> kRandomBits)));
+}
+
 std::string make_blob_key(
     std::string_view hash, std::uint64_t generation, std::string_view folder
 ) {

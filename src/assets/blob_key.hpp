@@ -16,6 +16,8 @@ namespace comfyd::assets {
 // Never the same for two that are made; later ones are larger. 0: a file from before there were
 // generations, whose name has none.
 std::uint64_t make_generation(Time now);
+// When it was made.
+Time made_at(std::uint64_t generation);
 
 // REQUIRES: `hash` is "blake3:<64 hex digits>"; `folder` is empty or ends without a slash.
 std::string make_blob_key(

@@ -33,6 +33,7 @@ struct BlobRecord {
     StorageClass storage_class = StorageClass::standard;
     int attempts = 0;   // uploading: that failed
     std::string error;  // of the latest
+    std::string note{};  // uploading: UploadNote::last; in uploads() alone
 };
 
 // A key that no record has any more.
@@ -77,6 +78,8 @@ public:
     // this one. Other records of the content are looked at soon.
     virtual Task<Result<>> uploaded(BlobRecord record, std::string instead_of, Time now) = 0;
     virtual Task<Result<>> upload_later(BlobRecord record, Time at, std::string error) = 0;
+    // For as long as it is uploading.
+    virtual Task<Result<>> note_upload(BlobRecord record, std::string note) = 0;
     // Dooms one that is of no use: nothing needs it, or its bytes are not there.
     virtual Task<Result<>> give_up(BlobRecord record, Time goes_at) = 0;
 
@@ -88,6 +91,8 @@ public:
     struct Waiting {
         std::uint64_t uploads = 0;
         std::uint64_t removals = 0;
+        std::uint64_t upload_bytes = 0;
+        std::optional<Time> oldest_upload{};  // since when it waits
     };
     virtual Task<Result<Waiting>> waiting() = 0;
 };

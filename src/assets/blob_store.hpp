@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,14 @@ namespace comfyd::assets {
 enum class StorageClass { standard, archive, glacier };
 std::string_view to_string(StorageClass storage_class);
 
+// How an upload in pieces is gone on with after a crash. What a store notes of it may be the right
+// to write there: it is never shown.
+struct UploadNote {
+    std::string last{};  // of an earlier try; empty: there was none
+    // Durable when it returns. Awaited on the store's executor; empty: notes are not kept.
+    std::function<Task<Result<>>(std::string note)> keep{};
+};
+
 // Bytes that go into a store.
 struct Source {
     // The memory, or the file, which lies still until put() has returned.
@@ -36,6 +45,7 @@ struct Source {
     StorageClass storage_class = StorageClass::standard;
     // The file may be moved instead of copied; it is on disk already.
     bool may_move = false;
+    UploadNote note{};
 };
 
 // An address outside that serves the bytes to whoever has it, for a while.

@@ -347,6 +347,15 @@ Task<Result<>> MemoryCatalogue::uploaded(BlobRecord record, std::string instead_
     co_return Result<>();
 }
 
+Task<Result<>> MemoryCatalogue::note_upload(BlobRecord record, std::string note) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = blobs_.find(key_of(record));
+        found != blobs_.end() && found->second.record.state == BlobState::uploading) {
+        found->second.record.note = std::move(note);
+    }
+    co_return Result<>();
+}
+
 Task<Result<>> MemoryCatalogue::upload_later(BlobRecord record, Time at, std::string error) {
     const std::lock_guard lock(mutex_);
     if (const auto found = blobs_.find(key_of(record));
@@ -396,7 +405,13 @@ Task<Result<BlobRecords::Waiting>> MemoryCatalogue::waiting() {
     Waiting waiting;
     waiting.removals = removals_.size();
     for (const auto& [key, entry] : blobs_) {
-        waiting.uploads += entry.record.state == BlobState::uploading ? 1 : 0;
+        if (entry.record.state != BlobState::uploading) {
+            continue;
+        }
+        ++waiting.uploads;
+        waiting.upload_bytes += entry.record.size_bytes;
+        const Time since = made_at(entry.record.generation);
+        waiting.oldest_upload = std::min(waiting.oldest_upload.value_or(since), since);
     }
     co_return waiting;
 }

@@ -74,6 +74,7 @@ public:
     Task<Result<>> begin_upload(BlobRecord record, Time at) override;
     Task<Result<>> uploaded(BlobRecord record, std::string instead_of, Time now) override;
     Task<Result<>> upload_later(BlobRecord record, Time at, std::string error) override;
+    Task<Result<>> note_upload(BlobRecord record, std::string note) override;
     Task<Result<>> give_up(BlobRecord record, Time goes_at) override;
     Task<Result<>> set_storage_class(BlobRecord record) override;
     Task<Result<std::vector<BlobRecord>>> blobs_in(

@@ -120,4 +120,22 @@ inline std::string varied_bytes(std::size_t count, std::uint32_t seed = 1) {
     return bytes;
 }
 
+// What uploads note, as a ledger would keep it.
+class Notebook {
+public:
+    UploadNote note() {
+        return {last, [this](std::string text) { return keep(std::move(text)); }};
+    }
+
+    std::string last;
+    int count = 0;
+
+private:
+    Task<Result<>> keep(std::string text) {
+        last = std::move(text);
+        ++count;
+        co_return Result<>();
+    }
+};
+
 }  // namespace comfyd::assets::test

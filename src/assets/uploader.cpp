@@ -176,6 +176,10 @@ Task<Result<std::string>> Uploader::bring(BlobRecord record) {
         at_hand->source.content_type = std::move(assets->front().content_type);
     }
     at_hand->source.storage_class = record.storage_class;
+    at_hand->source.note.last = record.note;
+    at_hand->source.note.keep = [this, record](std::string note) {
+        return catalogue_.note_upload(record, std::move(note));
+    };
     auto key = co_await (*store)->put(std::move(record.key), at_hand->source);
     co_return key;
 }

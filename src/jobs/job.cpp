@@ -280,6 +280,9 @@ json::object Output::to_json() const {
     if (!failed_variants.empty()) {
         made["failed_variants"] = failed_variants;
     }
+    if (!exported.empty()) {
+        made["exported"] = exported;
+    }
     if (crc32) {
         made["crc32"] = *crc32;
     }
@@ -323,6 +326,10 @@ Output Output::from_json(const json::object& from) {
         failed && failed->is_array()) {
         output.failed_variants = failed->get_array();
     }
+    if (const json::value* exported = json::find(from, "exported");
+        exported && exported->is_object()) {
+        output.exported = exported->get_object();
+    }
     if (from.contains("crc32")) {
         output.crc32 = static_cast<std::uint32_t>(unsigned_of(from, "crc32"));
     }
@@ -341,6 +348,13 @@ std::vector<const Output*> files_of(const std::vector<Output>& outputs) {
     return files;
 }
 
+const Output& as_wanted(const Output& output) {
+    const auto made = std::ranges::find_if(output.variants, [](const Output& variant) {
+        return variant.variant == "converted" || variant.variant == "stripped";
+    });
+    return made == output.variants.end() ? output : *made;
+}
+
 json::object Keeping::to_json() const {
     json::object made;
     if (!store.empty()) {
@@ -355,6 +369,9 @@ json::object Keeping::to_json() const {
     if (moves_after) {
         made["moves_after_ms"] = moves_after->count();
     }
+    if (in_answers) {
+        made["in_answers"] = true;
+    }
     return made;
 }
 
@@ -367,6 +384,7 @@ Keeping Keeping::from_json(const json::object& from) {
     keeping.retention = string_of(from, "retention");
     keeping.life = millis("life_ms");
     keeping.moves_after = millis("moves_after_ms");
+    keeping.in_answers = from.contains("in_answers");
     return keeping;
 }
 

@@ -140,6 +140,9 @@ struct Output {
     std::string variant{};
     std::vector<Output> variants{};  // made of it for the client; assets of the job as it is
     json::array failed_variants{};   // those that could not be made, each with its reason
+    // Of one that was to be brought to a bucket of the client's: {"url", "expires_at"}, or
+    // {"error"} where that failed.
+    json::object exported{};
 
     Output();
     Output(const Output& other);
@@ -159,6 +162,7 @@ struct Keeping {
     std::string retention{};
     std::optional<Millis> life{};         // from the end of the job on; nullopt: as the job
     std::optional<Millis> moves_after{};  // to a cheaper class of storage
+    bool in_answers = false;              // answers about the job hold them, as base64
 
     bool operator==(const Keeping&) const = default;
     json::object to_json() const;
@@ -250,6 +254,8 @@ void each_file(Outputs& outputs, const With& with) {
 }
 // The same as a list. `outputs` outlives it.
 std::vector<const Output*> files_of(const std::vector<Output>& outputs);
+// The form that the client asked for, where it was made; else the output itself.
+const Output& as_wanted(const Output& output);
 
 // The id under which ComfyUI knows an attempt. Derived, so that after a crash we recognise our own
 // prompts.

@@ -181,7 +181,29 @@ TEST_P(BlobContract, OutputsAreRecordedWithTheEndOfTheirJob) {
         EXPECT_EQ(upload.record.store, "main/renders");
         EXPECT_TRUE(upload.record.key.starts_with("renders/"));
     }
-    EXPECT_EQ(await_value(catalogue().waiting()).uploads, 2U);
+    const auto waiting = await_value(catalogue().waiting());
+    EXPECT_EQ(waiting.uploads, 2U);
+    EXPECT_EQ(waiting.upload_bytes, large.size_bytes + small.size_bytes);
+    EXPECT_EQ(waiting.oldest_upload, clock_.now());
+}
+
+TEST_P(BlobContract, WhatIsNotedOfAnUploadIsThereAtTheNextTry) {
+    EXPECT_EQ(await_value(catalogue().waiting()).oldest_upload, std::nullopt);
+    add_new("bytes", "main");
+    const auto first = [this] {
+        return await_value(catalogue().uploads(clock_.now(), 10)).at(0).record;
+    };
+    BlobRecord upload = first();
+    EXPECT_EQ(upload.note, "");
+    const std::string note("8388608:2~abc\0'\xFF", 17);
+    await_value(catalogue().note_upload(upload, note));
+    EXPECT_EQ(first().note, note);
+    await_value(catalogue().note_upload(upload, "another"));
+    await_value(catalogue().upload_later(upload, clock_.now(), "away"));
+    EXPECT_EQ(first().note, "another");
+    await_value(catalogue().uploaded(upload, "", clock_.now()));
+    await_value(catalogue().note_upload(upload, "too late"));
+    EXPECT_EQ(await_value(catalogue().waiting()).uploads, 0U);
 }
 
 TEST_P(BlobContract, TheCopyHereIsNeededUntilTheOtherStoreHasIt) {

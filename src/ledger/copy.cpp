@@ -73,9 +73,16 @@ Result<> make_weeks(sqlite::Database& from, copying::Target& to) {
 Result<> copy_ledger(
     const std::filesystem::path& sqlite,
     const std::string& postgres,
+    const std::string& secret,
     Clock& clock,
     const std::function<void(std::string_view table, std::uint64_t rows)>& tell
 ) {
+    if (secret.empty()) {
+        return fail(
+            Code::config_invalid,
+            "secrets of clients are stored sealed: give the 'cluster.secret' of the nodes"
+        );
+    }
     std::error_code error;
     if (!std::filesystem::is_regular_file(sqlite, error)) {
         return fail(Code::storage_unavailable, "there is no database " + sqlite.string());
@@ -116,7 +123,8 @@ Result<> copy_ledger(
     if (auto made = make_weeks(**from, to); !made) {
         return made;
     }
-    copying::Copy copy(**from, to, tell);
+    const postgres::SecretTexts texts(secret);
+    copying::Copy copy(**from, to, texts, tell);
     if (auto copied = copying::copy_jobs(copy); !copied) {
         return copied;
     }

@@ -13,12 +13,14 @@
 
 namespace comfyd::ledger {
 
-// Blocks. `tell` hears after every piece how many rows of a table have gone over. Code::conflict
-// when there is something in PostgreSQL already; Code::storage_unavailable, also while a server
-// uses the SQLite file.
+// Blocks. `secret`: the cluster's, which secrets of clients are sealed with. `tell` hears after
+// every piece how many rows of a table have gone over. Code::conflict when there is something in
+// PostgreSQL already; Code::config_invalid without a secret; Code::storage_unavailable, also while
+// a server uses the SQLite file.
 Result<> copy_ledger(
     const std::filesystem::path& sqlite,
     const std::string& postgres,
+    const std::string& secret,
     Clock& clock,
     const std::function<void(std::string_view table, std::uint64_t rows)>& tell
 );

@@ -11,6 +11,7 @@
 namespace comfyd::ledger::test {
 namespace {
 
+const std::string kSecret = "a secret of the cluster";
 const std::string kHash = "blake3:" + std::string(64, 'a');
 
 class PostgresCopy : public testing::Test {
@@ -125,9 +126,18 @@ protected:
     const std::string url_ = support::PostgresServer::shared().make_database();
     std::map<std::string, std::uint64_t> told_;
     Result<> copy() {
-        return copy_ledger(path_, url_, clock_, [this](std::string_view table, std::uint64_t rows) {
-            told_[std::string(table)] = rows;
-        });
+        return copy_ledger(
+            path_,
+            url_,
+            kSecret,
+            clock_,
+            [this](std::string_view table, std::uint64_t rows) { told_[std::string(table)] = rows; }
+        );
+    }
+    std::unique_ptr<ledger::Storage> open_copy() {
+        OpenOptions options;
+        options.secret = kSecret;
+        return get(open_storage(url_, options, clock_));
     }
 };
 
@@ -137,7 +147,7 @@ TEST_F(PostgresCopy, EverythingIsThereAndGoesOn) {
     EXPECT_EQ(told_["contents"], 1U);
     EXPECT_EQ(support::run_sql(url_, "SELECT count(*) FROM jobs_20231113"), "3");
     const auto before = get(open_storage("sqlite:" + path_.string(), {}, clock_));
-    const auto after = get(open_storage(url_, {}, clock_));
+    const auto after = open_copy();
     EXPECT_EQ(describe_all(*after), describe_all(*before));
 
     auto due = await_value(after->due(clock_.now(), 10));
@@ -152,6 +162,40 @@ TEST_F(PostgresCopy, EverythingIsThereAndGoesOn) {
     jobs::WorkflowSave save;
     save.of = {"local", "another"};
     EXPECT_TRUE(await_value(after->save_workflow(save)).created);
+}
+
+TEST_F(PostgresCopy, SecretsOfClientsAreSealedOnTheWay) {
+    notify::Endpoint endpoint;
+    endpoint.id = notify::EndpointId::make(clock_.now());
+    endpoint.tenant = "local";
+    endpoint.revision = 1;
+    endpoint.webhook.url = "https://example.com/";
+    endpoint.webhook.secret = "xyzzy-endpoint";
+    {
+        const auto from = get(open_storage("sqlite:" + path_.string(), {}, clock_));
+        await_value(from->save_endpoint(endpoint));
+        jobs::Spec spec = simple_spec();
+        spec.webhook.emplace();
+        spec.webhook->url = "https://example.com/";
+        spec.webhook->secret = "xyzzy-webhook";
+        spec.webhook->events = {"execution.queued"};
+        accept(*from, spec);
+        jobs::Bulk bulk;
+        bulk.id = jobs::BulkId::make(clock_.now());
+        bulk.tenant = "local";
+        await_value(from->add_bulk(bulk, "xyzzy-plan"));
+    }
+    get(copy());
+    const std::string everything = support::run_sql(
+        url_,
+        "SELECT string_agg(t, ' ') FROM (SELECT encode(target, 'escape') AS t FROM outbox_targets "
+        "UNION ALL SELECT spec FROM job_specs UNION ALL SELECT plan FROM bulk_plans UNION ALL "
+        "SELECT encode(secrets, 'escape') FROM endpoints) all_of_them"
+    );
+    EXPECT_EQ(everything.find("xyzzy"), std::string::npos);
+    const auto after = open_copy();
+    EXPECT_EQ(await_value(after->all_endpoints()).endpoints.at(0).webhook.secret, "xyzzy-endpoint");
+    EXPECT_FALSE(copy_ledger(path_, url_, "", clock_, [](auto, auto) {}));
 }
 
 TEST_F(PostgresCopy, ATargetThatHasSomethingIsRefused) {

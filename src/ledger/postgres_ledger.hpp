@@ -135,6 +135,7 @@ public:
     Task<Result<>> begin_upload(assets::BlobRecord record, Time at) override;
     Task<Result<>> uploaded(assets::BlobRecord record, std::string instead_of, Time now) override;
     Task<Result<>> upload_later(assets::BlobRecord record, Time at, std::string error) override;
+    Task<Result<>> note_upload(assets::BlobRecord record, std::string note) override;
     Task<Result<>> give_up(assets::BlobRecord record, Time goes_at) override;
     Task<Result<>> set_storage_class(assets::BlobRecord record) override;
     Task<Result<std::vector<assets::BlobRecord>>> blobs_in(

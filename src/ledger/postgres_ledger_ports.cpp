@@ -86,7 +86,7 @@ Task<Result<>> PostgresLedger::remove_workflow(
 }
 
 Task<Result<jobs::BulkAdded>> PostgresLedger::add_bulk(jobs::Bulk bulk, std::string plan) {
-    return impl_->writer.write(AddBulk(std::move(bulk), std::move(plan)));
+    return impl_->writer.write(AddBulk(std::move(bulk), std::move(plan), impl_->secret_texts));
 }
 Task<Result<>> PostgresLedger::commit_bulk(jobs::BulkChange change) {
     return impl_->writer.write(CommitBulk(std::move(change), impl_->clock.now()));
@@ -100,8 +100,10 @@ Task<Result<std::optional<jobs::Bulk>>> PostgresLedger::find_bulk(jobs::BulkId i
     });
 }
 Task<Result<std::optional<std::string>>> PostgresLedger::find_bulk_plan(jobs::BulkId id) {
-    return impl_->ask_one(postgres::find_bulk_plan(id), [](const Rows& rows) {
-        return rows.first([](const Row& row) -> Result<std::string> { return row.string(0); });
+    return impl_->ask_one(postgres::find_bulk_plan(id), [this, id](const Rows& rows) {
+        return rows.first([&](const Row& row) {
+            return postgres::read_bulk_plan(row, id, impl_->secret_texts);
+        });
     });
 }
 Task<Result<jobs::BulkPage>> PostgresLedger::list_bulks(
@@ -230,8 +232,8 @@ Task<Result<int>> PostgresLedger::enter_leftovers(
     );
 }
 Task<Result<std::vector<PostgresLedger::Upload>>> PostgresLedger::uploads(Time now, int limit) {
-    return impl_->ask_one(find_uploads(now, limit), [](const Rows& rows) {
-        return rows.all(read_upload);
+    return impl_->ask_one(find_uploads(now, limit), [this](const Rows& rows) {
+        return rows.all([this](const Row& row) { return read_upload(row, impl_->secret_texts); });
     });
 }
 Task<Result<>> PostgresLedger::begin_upload(assets::BlobRecord record, Time at) {
@@ -244,6 +246,9 @@ Task<Result<>> PostgresLedger::uploaded(
 }
 Task<Result<>> PostgresLedger::upload_later(assets::BlobRecord record, Time at, std::string error) {
     return impl_->writer.write(postpone_upload(record, at, error));
+}
+Task<Result<>> PostgresLedger::note_upload(assets::BlobRecord record, std::string note) {
+    return impl_->writer.write(postgres::note_upload(record, note, impl_->secret_texts));
 }
 Task<Result<>> PostgresLedger::give_up(assets::BlobRecord record, Time goes_at) {
     return impl_->writer.write(postgres::give_up(record, impl_->clock.now(), goes_at));
@@ -260,10 +265,7 @@ Task<Result<std::vector<assets::BlobRecord>>> PostgresLedger::blobs_in(
 }
 Task<Result<PostgresLedger::Waiting>> PostgresLedger::waiting() {
     return impl_->ask_one(count_waiting(), [](const Rows& rows) -> Result<Waiting> {
-        return Waiting{
-            static_cast<std::uint64_t>(rows[0].integer(0)),
-            static_cast<std::uint64_t>(rows[0].integer(1))
-        };
+        return read_waiting(rows[0]);
     });
 }
 

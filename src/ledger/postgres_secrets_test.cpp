@@ -114,6 +114,47 @@ TEST_F(PostgresTargets, SecretsOfWebhooksAreSealed) {
     EXPECT_EQ(std::get<jobs::Webhook>(due[0].target.value()).secret, "xyzzy-plugh");
 }
 
+TEST_F(PostgresTargets, ThePlanOfABatchIsSealed) {
+    jobs::Bulk bulk;
+    bulk.id = jobs::BulkId::make(clock_.now());
+    bulk.tenant = "local";
+    const std::string plan = R"({"webhook": {"secret": "xyzzy-plugh"}})";
+    const auto ledger = open("a secret of the cluster");
+    await_value(ledger->add_bulk(bulk, plan));
+    EXPECT_EQ(
+        support::run_sql(url_, "SELECT plan FROM bulk_plans").find("xyzzy"), std::string::npos
+    );
+    const auto other = open("a secret of the cluster");
+    EXPECT_EQ(await_value(other->find_bulk_plan(bulk.id)), plan);
+    const auto stranger = open("another");
+    EXPECT_FALSE(await(stranger->find_bulk_plan(bulk.id)));
+
+    jobs::Bulk older = bulk;
+    older.id = jobs::BulkId::make(clock_.now());
+    await_value(open("")->add_bulk(older, plan));
+    EXPECT_EQ(await_value(other->find_bulk_plan(older.id)), plan) << "from before there was one";
+}
+
+TEST_F(PostgresTargets, NotesOfUploadsAreSealed) {
+    assets::BlobRecord record;
+    record.hash = "blake3:" + std::string(64, 'a');
+    record.store = "main";
+    record.generation = 1;
+    record.key = "k";
+    const auto ledger = open("a secret of the cluster");
+    await_value(ledger->begin_upload(record, clock_.now()));
+    await_value(ledger->note_upload(record, "https://drive.example/session/xyzzy"));
+    EXPECT_EQ(
+        support::run_sql(url_, "SELECT encode(note, 'escape') FROM blobs").find("xyzzy"),
+        std::string::npos
+    );
+    const auto noted = [this](const std::string& secret) {
+        return await_value(open(secret)->uploads(clock_.now(), 1)).at(0).record.note;
+    };
+    EXPECT_EQ(noted("a secret of the cluster"), "https://drive.example/session/xyzzy");
+    EXPECT_EQ(noted("another"), "") << "it is begun anew";
+}
+
 TEST_F(PostgresTargets, WithAnotherSecretNobodyIsTold) {
     const jobs::Job job = accept_with_webhook(*open("a secret of the cluster"));
     const auto other = open("another");

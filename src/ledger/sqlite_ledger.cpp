@@ -461,6 +461,10 @@ Task<Result<>> SqliteLedger::upload_later(assets::BlobRecord record, Time at, st
     return impl_->writer.write(PostponeUpload{std::move(record), at, std::move(error)}, false);
 }
 
+Task<Result<>> SqliteLedger::note_upload(assets::BlobRecord record, std::string note) {
+    return impl_->writer.write(NoteUpload{std::move(record), std::move(note)}, false);
+}
+
 Task<Result<>> SqliteLedger::give_up(assets::BlobRecord record, Time goes_at) {
     return impl_->writer.write(GiveUpBlob{std::move(record), goes_at}, false);
 }

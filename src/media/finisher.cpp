@@ -12,13 +12,13 @@
 #include <boost/asio/this_coro.hpp>
 
 #include "media/headers.hpp"
+#include "media/locate.hpp"
 
 namespace comfyd::media {
 namespace {
 
-constexpr std::size_t kAtOnce = 4;                      // files of one job
-constexpr std::size_t kHeadBytes = 1 << 20;             // of a file that are read here
-constexpr std::uint64_t kFetchedBytesMax = 1ULL << 30;  // of a file that lies on another machine
+constexpr std::size_t kAtOnce = 4;           // files of one job
+constexpr std::size_t kHeadBytes = 1 << 20;  // of a file that are read here
 
 std::vector<int> with_all(std::vector<int> sizes, const std::vector<int>& others) {
     sizes.insert(sizes.end(), others.begin(), others.end());
@@ -141,7 +141,7 @@ Task<> Finisher::finish_some(Run& run) {
 
 // Fails for a stop alone.
 Task<Result<>> Finisher::finish_one(const Run& run, jobs::Output& output) {
-    auto source = co_await locate(output);
+    auto source = co_await locate(store_, output);
     if (!source) {
         output.failed_variants = all_failed(run.wishes, source.error());
         co_return Result<>();
@@ -174,32 +174,6 @@ Task<Result<>> Finisher::finish_one(const Run& run, jobs::Output& output) {
         co_await keep(run.job, std::move(variant), output);
     }
     co_return Result<>();
-}
-
-Task<Result<Source>> Finisher::locate(const jobs::Output& output) {
-    if (output.bytes) {
-        co_return Source(output.bytes);
-    }
-    assets::Asset asset;
-    asset.id = output.asset;
-    asset.hash = output.hash;
-    asset.size_bytes = output.size_bytes;
-    asset.generation = output.generation;
-    auto content = co_await store_.content(asset);
-    if (!content) {
-        co_return fail(std::move(content.error()));
-    }
-    if (auto* path = std::get_if<std::filesystem::path>(&*content)) {
-        co_return Source(std::move(*path));
-    }
-    if (auto* bytes = std::get_if<std::string>(&*content)) {
-        co_return Source(std::make_shared<const std::string>(std::move(*bytes)));
-    }
-    auto fetched = co_await store_.read(asset, kFetchedBytesMax);
-    if (!fetched) {
-        co_return fail(std::move(fetched.error()));
-    }
-    co_return Source(std::make_shared<const std::string>(std::move(*fetched)));
 }
 
 Task<Finisher::Look> Finisher::look_at(Source source, std::string name, std::string content_type) {

@@ -35,7 +35,6 @@ private:
 
     Task<> finish_some(Run& run);
     Task<Result<>> finish_one(const Run& run, jobs::Output& output);
-    Task<Result<Source>> locate(const jobs::Output& output);
     Task<Look> look_at(Source source, std::string name, std::string content_type);
     Task<> keep(const jobs::Job& job, Variant variant, jobs::Output& output);
 

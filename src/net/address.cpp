@@ -90,6 +90,13 @@ bool is_private_address(const std::string& address) {
                           : is_private6(parsed.to_v6().to_bytes());
 }
 
+bool is_private_host(const std::string& host) {
+    boost::system::error_code no_address;
+    ip::make_address(host, no_address);
+    return no_address ? equal_ignoring_case(host, "localhost") || host.ends_with(".localhost")
+                      : is_private_address(host);
+}
+
 Result<Endpoint> Endpoint::parse(std::string_view text) {
     const std::string help =
         "'" + std::string(text) +

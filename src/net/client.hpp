@@ -46,6 +46,9 @@ enum class AddressPolicy {
 };
 // True where public_only would refuse it. `address` is a textual IPv4 or IPv6 address.
 bool is_private_address(const std::string& address);
+// Whether a URL's host is one of those already by its text. Other names are looked at when they are
+// resolved, for every connection.
+bool is_private_host(const std::string& host);
 
 struct ClientOptions {
     AddressPolicy policy = AddressPolicy::any;

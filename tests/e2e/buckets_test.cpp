@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/crypto.hpp"
 #include "net/io_threads.hpp"
 #include "support/comfy_double.hpp"
@@ -124,6 +127,85 @@ TEST_F(BucketsE2e, OutputsLandInTheBucketAlsoAfterAnOutageAndLinksLeadThere) {
 
     EXPECT_THAT(comfyd_->log(), Not(HasSubstr(Radosgw::kSecretKey)));
     EXPECT_THAT(comfyd_->log(), Not(HasSubstr("X-Amz-Signature")));
+}
+
+// The store is away for as long as the jobs run, and comfyd is killed meanwhile.
+TEST_F(BucketsE2e, AnOutageKeepsNoGpuWaitingAndLosesNothing) {
+    constexpr int kJobs = 12;
+    FaultProxy proxy(service_.port());
+    proxy.refuse(true);
+    const std::string bucket = service_.make_bucket();
+    start("stores:\n" + store("main", proxy.port(), bucket) + "results: {store: main}\n");
+    std::map<std::string, std::string> bytes;  // by job
+    for (int i = 0; i < kJobs; ++i) {
+        bytes[comfyd_->submit(text_to_image("picture " + std::to_string(i)))];
+    }
+    for (auto& [id, content] : bytes) {
+        const json::value job = comfyd_->wait_finished(id);
+        ASSERT_EQ(Comfyd::status_of(job), "succeeded") << comfyd_->log();
+        const Reply here = content_of(comfyd_->http(), job);
+        ASSERT_EQ(here.status, 200);
+        content = here.body;
+    }
+    const auto metric = [this](const std::string& name) {
+        const std::string all = comfyd_->http().get("/metrics").body;
+        const auto at = all.find("\n" + name + " ");
+        return at == std::string::npos ? -1.0 : std::stod(all.substr(at + name.size() + 2));
+    };
+    EXPECT_EQ(comfyd_->http().get("/api/v1/workers/metrics").json_at("/idle_workers"), 1)
+        << "the GPU waits for work, not for the store";
+    EXPECT_EQ(metric("comfyd_uploads_waiting"), kJobs);
+    EXPECT_GE(metric("comfyd_uploads_waiting_bytes"), kJobs * 60'000.0);
+    EXPECT_GT(metric("comfyd_uploads_oldest_seconds"), 0.0);
+    EXPECT_EQ(objects_in(bucket), "");
+    comfyd_->restart();
+
+    proxy.refuse(false);
+    for (const auto& [id, content] : bytes) {
+        ASSERT_TRUE(wait_until(
+            [&] { return storage_of(comfyd_->job(id)) == "stored"; }, std::chrono::seconds(120)
+        )) << comfyd_->log();
+        const Reply there = content_of(comfyd_->http(), comfyd_->job(id));
+        ASSERT_EQ(there.status, 302);
+        EXPECT_EQ(fetched(std::string(there.headers.get("Location"))), content);
+    }
+    EXPECT_EQ(metric("comfyd_uploads_waiting"), 0);
+    EXPECT_EQ(metric("comfyd_uploads_oldest_seconds"), 0);
+    const std::string objects = objects_in(bucket);
+    EXPECT_EQ(std::ranges::count(objects, '\n'), kJobs) << objects;
+}
+
+// Sanitizers keep what was freed for a while.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COMFYD_KEEPS_FREED
+#endif
+#endif
+
+TEST_F(BucketsE2e, ALargeOutputPassesThroughWithoutBeingHeld) {
+    constexpr std::uint64_t kOutputBytes = 192ULL << 20;
+    DoubleOptions worker;
+    worker.output_bytes = kOutputBytes;
+    gpu_.reset();
+    gpu_ = std::make_unique<ComfyDouble>(thread_.context(), worker);
+    gpu_->start();
+    const std::string bucket = service_.make_bucket();
+    start("stores:\n" + store("main", service_.port(), bucket) + "results: {store: main}\n");
+    const auto memory_peak = [this] {
+        const std::string status =
+            read_file("/proc/" + std::to_string(comfyd_->process().pid()) + "/status");
+        return std::stoull(status.substr(status.find("VmHWM:") + 6)) * 1024;
+    };
+    const std::uint64_t before = memory_peak();
+    const std::string id = comfyd_->submit(text_to_image("large"));
+    ASSERT_TRUE(wait_until(
+        [&] { return storage_of(comfyd_->job(id)) == "stored"; }, std::chrono::seconds(150)
+    )) << comfyd_->log();
+#if !defined(COMFYD_KEEPS_FREED)
+    EXPECT_LT(memory_peak() - before, kOutputBytes / 2);
+#endif
+    const std::string size = json::serialize(comfyd_->job(id).at("outputs").at(0).at("size_bytes"));
+    EXPECT_THAT(objects_in(bucket), HasSubstr(" " + size + " "));
 }
 
 TEST_F(BucketsE2e, TenantsHaveTheirOwn) {

@@ -28,6 +28,10 @@ async function start(program, args) {
 
 export const startDouble = (...args) => start(process.env.COMFY_DOUBLE, args);
 
+// Ceph's S3 gateway, with the keys that tests/support/radosgw.hpp names.
+export const startRadosgw = () => start(process.env.RADOSGW_SERVER, []);
+export const s3Keys = { accessKeyId: "TESTACCESSKEY", secretAccessKey: "test/secret+key" };
+
 // The program with data of its own, which goes with it.
 async function startWithData(args) {
   const data = await mkdtemp(join(tmpdir(), "comfyd-npm-"));

@@ -50,6 +50,7 @@ TEST(UndoneWishes, EachIsNamed) {
         fields_of(execution::undone_wishes(all)),
         ElementsAre(
             "output_config.storage",
+            "output_config.quality",
             "execution_config.batch_size",
             "execution_config.gpu_memory_fraction",
             "execution_config.gpu_requirements",
@@ -59,6 +60,8 @@ TEST(UndoneWishes, EachIsNamed) {
     for (const char* nothing :
          {"{}",
           R"({"output_config": {}})",
+          R"({"output_config": {"format": "webp", "quality": 95}})",
+          R"({"output_config": {"max_size": 512, "quality": 95}})",
           R"({"output_config": null, "execution_config": 7})",
           R"({"execution_config": {"batch_size": 1, "timeout": 5}})"}) {
         EXPECT_THAT(execution::undone_wishes(*json::parse_object(nothing)), IsEmpty()) << nothing;

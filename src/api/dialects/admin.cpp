@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/or_null.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -174,6 +175,8 @@ Task<> show_stores(Call& call, const Services& services) {
             json::object{
                 {"stores", json::array(names.begin(), names.end())},
                 {"uploads_waiting", waiting->uploads},
+                {"uploads_waiting_bytes", waiting->upload_bytes},
+                {"oldest_upload_at", time_or_null(waiting->oldest_upload)},
                 {"removals_waiting", waiting->removals},
             }
         )

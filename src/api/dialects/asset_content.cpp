@@ -75,6 +75,7 @@ Task<Result<>> stream_parts(
     net::ByteRange range
 ) {
     const bool is_head = call.request.method == net::Method::head;
+    head.headers.set("Content-Length", std::to_string(range.length));
     auto first = Result<std::string>();
     if (!is_head && range.length > 0) {
         first = co_await services.assets.read_part(asset, range.first);
@@ -88,6 +89,9 @@ Task<Result<>> stream_parts(
     while (going && left > 0) {
         part.resize(std::min<std::uint64_t>(part.size(), left));
         left -= part.size();
+        if (part.empty()) {  // the store has less than it should
+            co_return Result<>();
+        }
         going = co_await call.exchange.write_stream(std::move(part));
         if (going && left > 0) {
             auto next =

@@ -13,7 +13,13 @@ namespace comfyd::api {
 // `retention`, `expires_at`, `store`; and `expired`, where it is known what time it is.
 void add_keeping(json::object& body, const jobs::Output& output, std::optional<Time> now);
 
-// Of a job whose outputs are kept elsewhere: "stored", or "pending" while they are still here only.
-Task<Result<std::optional<std::string>>> storage_of(const Services& services, jobs::Job job);
+// Adds to an answer about one job what must be looked up for it: `storage`, where its outputs are
+// kept elsewhere ("stored", or "pending" while they are still here only); and where the request
+// asked for them in the answer, `data` of each, as far as there is room, and `warnings` for the
+// others. `outputs`: the job's as they stand in the body, in their order; null: it has none.
+// Failures of the store.
+Task<Result<>> complete_answer(
+    const Services& services, jobs::Job job, json::object& body, json::value* outputs
+);
 
 }  // namespace comfyd::api

@@ -1,6 +1,5 @@
 #include "api/dialects/output_media.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "api/dialects/literal.hpp"
@@ -39,13 +38,6 @@ void add_media(
     if (!variants.empty()) {
         into["variants"] = std::move(variants);
     }
-}
-
-const jobs::Output& as_wanted(const jobs::Output& output) {
-    const auto made = std::ranges::find_if(output.variants, [](const jobs::Output& variant) {
-        return variant.variant == "converted" || variant.variant == "stripped";
-    });
-    return made == output.variants.end() ? output : *made;
 }
 
 json::object media_schemas() {

@@ -18,9 +18,6 @@ void add_media(
     json::object& into
 );
 
-// The form that the client asked for, where it was made; else the output itself.
-const jobs::Output& as_wanted(const jobs::Output& output);
-
 // The schemas "OutputMedia", "OutputVariant" and "OutputConfig" of the OpenAPI document.
 json::object media_schemas();
 

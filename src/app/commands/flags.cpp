@@ -187,6 +187,14 @@ void add_assets_retention_flags(CLI::App& command, AssetsRetentionFlags& flags) 
 void add_ledger_copy_flags(CLI::App& command, LedgerCopyFlags& flags) {
     command.add_option("--from", flags.from, "sqlite:PATH of the database file")->required();
     command.add_option("--to", flags.to, "postgres://… of an empty database")->required();
+    command
+        .add_option(
+            "--secret",
+            flags.secret,
+            "The cluster.secret of the nodes that will use it, which secrets are sealed with"
+        )
+        ->envname("COMFYD_CLUSTER_SECRET")
+        ->required();
 }
 
 void add_ledger_restored_flags(CLI::App& command, LedgerRestoredFlags& flags) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "app/commands/cli.hpp"
+#include "app/data_folder.hpp"
 #include "base/time.hpp"
 #include "ledger/copy.hpp"
 #include "ledger/restored.hpp"
@@ -54,11 +55,17 @@ int run_ledger_copy(const LedgerCopyFlags& flags) {
     if (!is_postgres(flags.to)) {
         return complain("--to begins with postgres://", kExitUsage);
     }
+    if (flags.secret.size() < kClusterSecretMin) {
+        return complain(
+            "--secret has " + std::to_string(kClusterSecretMin) + " characters or more", kExitUsage
+        );
+    }
     SystemClock clock;
     Progress progress;
     const auto copied = ledger::copy_ledger(
         flags.from.substr(kSqlite.size()),
         flags.to,
+        flags.secret,
         clock,
         [&progress](std::string_view table, std::uint64_t rows) { progress.tell(table, rows); }
     );

@@ -13,6 +13,7 @@ namespace comfyd::app {
 struct LedgerCopyFlags {
     std::string from{};  // sqlite:PATH
     std::string to{};    // postgres://…
+    std::string secret{};
 };
 
 struct LedgerRestoredFlags {

@@ -145,6 +145,9 @@ struct Config {
     double results_glacier_days = 365 * 7;
     std::string results_cdn_url;
     double results_link_hours = 24;
+    int results_inline_kb = 4096;
+    bool results_allow_private_buckets = false;
+    std::string results_buckets_ca_file;
     int batches_items_max = 10'000;
     int batches_in_flight = 64;  // jobs of one batch at a time
 

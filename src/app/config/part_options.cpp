@@ -140,6 +140,7 @@ admission::KeepingRules keeping_rules(const Config& config) {
     rules.store = config.results_store;
     rules.retention = config.results_retention;
     rules.lives = retention_rules(config);
+    rules.allows_answers = config.results_inline_kb > 0;
     for (const TenantSetting& tenant : config.tenants) {
         if (!tenant.store.empty()) {
             rules.tenant_stores[tenant.name] = tenant.store;
@@ -185,6 +186,8 @@ api::ApiOptions api_options(const Config& config) {
     options.upload_bytes_max = static_cast<std::uint64_t>(config.upload_mb_max) << 20;
     options.allow_private_webhooks = config.webhooks_allow_private;
     options.allow_unverified_webhooks = config.webhooks_allow_unverified_tls;
+    options.allow_private_buckets = config.results_allow_private_buckets;
+    options.inline_bytes_max = static_cast<std::uint64_t>(config.results_inline_kb) << 10;
     options.streams_max = static_cast<std::size_t>(config.streams_max);
     options.metrics_are_open = config.metrics_open;
     options.has_frontend = !config.frontend_dir.empty();

@@ -57,6 +57,24 @@ std::vector<Setting> result_settings() {
             0.001,
             24 * 365
         ),
+        number(
+            "results.inline_kb",
+            "KB of base64 that one answer may hold where a request asks for its outputs in the "
+            "answer; others are linked to. 0: none.",
+            &Config::results_inline_kb,
+            0,
+            64 * 1024
+        ),
+        flag(
+            "results.allow_private_buckets",
+            "Requests may name buckets in private networks, and such that are asked without TLS.",
+            &Config::results_allow_private_buckets
+        ),
+        text(
+            "results.buckets_ca_file",
+            "PEM file with further certificate authorities for the buckets of requests.",
+            &Config::results_buckets_ca_file
+        ),
     };
 }
 

@@ -300,6 +300,41 @@ TEST_F(DriveStoreTest, ALostAnswerIsAskedFor) {
     EXPECT_EQ(double_.files.size(), 1u);
 }
 
+TEST_F(DriveStoreTest, GoesOnAfterACrash) {
+    open();
+    const std::string bytes = varied_bytes(5 * kChunkUnit + 1);
+    Source source = source_of(bytes);
+    test::Notebook notebook;
+    source.note = notebook.note();
+    bool is_away = true;
+    double_.before = [&](const Asked& asked) -> std::optional<Played> {
+        const bool is_late = asked.headers.get("Content-Range").starts_with("bytes 1048576-");
+        return is_late && is_away ? std::optional(Played{.status = 503}) : std::nullopt;
+    };
+    const std::string key = new_key();
+    ASSERT_EQ(wait_for(store_->put(key, source)).error().code, Code::storage_unavailable);
+    EXPECT_THAT(notebook.last, HasSubstr("/session/1"));
+
+    open();
+    is_away = false;
+    source.note = notebook.note();
+    const auto id = wait_for(store_->put(key, source));
+    ASSERT_TRUE(id) << id.error().message;
+    EXPECT_EQ(double_.files.at(*id).bytes, bytes);
+    EXPECT_EQ(double_.sessions.size(), 1u) << "the same";
+    // Once more, as if we had ended before its end was written down.
+    EXPECT_EQ(wait_for(store_->put(key, source)), *id);
+    EXPECT_EQ(double_.files.size(), 1u);
+
+    notebook.last = double_.service().url() + "/session/forgotten";
+    source.note = notebook.note();
+    EXPECT_TRUE(wait_for(store_->put(new_key(), source)));
+    notebook.last = "ftp://elsewhere/";
+    source.note = notebook.note();
+    EXPECT_TRUE(wait_for(store_->put(new_key(), source)));
+    EXPECT_EQ(double_.files.size(), 3u);
+}
+
 TEST_F(DriveStoreTest, ASessionThatIsGoneIsBegunAgain) {
     open();
     bool is_first = true;

@@ -6,6 +6,7 @@
 
 #include "assets/guarded.hpp"
 #include "assets/read_source.hpp"
+#include "base/log.hpp"
 
 namespace comfyd::assets::drive {
 namespace {
@@ -38,9 +39,12 @@ Upload::Upload(Drive& drive, std::string name, Source source)
 Task<Result<std::string>> Upload::run() {
     Error last(Code::storage_unavailable, "Google Drive forgets uploads");
     for (int sessions = 0; sessions < kSessionsMax; ++sessions) {
-        auto begun = co_await begin();
-        if (!begun) {
-            co_return fail(std::move(begun.error()));
+        const bool goes_on = sessions == 0 && resume();
+        if (!goes_on) {
+            auto begun = co_await begin();
+            if (!begun) {
+                co_return fail(std::move(begun.error()));
+            }
         }
         int tries = 0;
         bool is_alive = true;
@@ -57,6 +61,10 @@ Task<Result<std::string>> Upload::run() {
             }
             tries = sent_ > before ? 0 : tries + 1;
             const bool may_pass = step || last.code == Code::storage_unavailable;
+            if (!may_pass && goes_on && last.code != Code::cancelled) {
+                is_alive = false;  // what was noted is of no use
+                continue;
+            }
             if (!may_pass || tries >= kTriesWithoutProgressMax) {
                 co_return fail(std::move(last));
             }
@@ -69,6 +77,21 @@ Task<Result<std::string>> Upload::run() {
         }
     }
     co_return fail(std::move(last));
+}
+
+// An earlier try's: it is to be asked how far it is, or whether it is done.
+bool Upload::resume() {
+    const std::string& noted = source_.note.last;
+    if (noted.empty() || !is_session(noted)) {
+        return false;
+    }
+    session_ = noted;
+    is_unsure_ = true;
+    return true;
+}
+
+bool Upload::is_session(std::string_view url) const {
+    return !scheme_of(url).empty() && scheme_of(url) == scheme_of(drive_.options_.endpoint);
 }
 
 Task<Result<>> Upload::begin() {
@@ -104,8 +127,14 @@ Task<Result<>> Upload::begin() {
         co_return fail(std::move(error));
     }
     session_ = answer->headers.get("Location");
-    if (scheme_of(session_).empty() || scheme_of(session_) != scheme_of(drive_.options_.endpoint)) {
+    if (!is_session(session_)) {
         co_return fail(Code::storage_unavailable, "Google Drive began an upload without a session");
+    }
+    if (source_.note.keep) {
+        auto kept = co_await source_.note.keep(session_);
+        if (!kept) {  // after a crash it would be begun anew, and Drive forget this one
+            log::warning("an upload is not noted", {{"reason", kept.error().message}});
+        }
     }
     co_return Result<>();
 }

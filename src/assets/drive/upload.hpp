@@ -1,8 +1,9 @@
 // One content on its way to Drive by a resumable upload: chunk by chunk, each going on where the
-// service says that the last one ended. Internal to drive.
+// service says that the last one ended, also after a crash. Internal to drive.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "assets/drive/drive.hpp"
 
@@ -23,7 +24,10 @@ private:
         bool is_session_gone = false;
     };
 
+    // False: there is nothing to go on with.
+    bool resume();
     Task<Result<>> begin();
+    bool is_session(std::string_view url) const;
     Task<Result<Step>> advance();
     Task<Result<net::ClientResponse>> put(std::string range, std::string bytes);
     Result<Step> understand(const net::ClientResponse& answer);

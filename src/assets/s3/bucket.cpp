@@ -269,7 +269,8 @@ Task<Result<BlobStore::Page>> Bucket::list(std::string after) {
 }
 
 Task<Result<>> Bucket::remove_unfinished(Time before) {
-    auto aborted = co_await abort_uploads(*requests_, options_.prefix, before);
+    auto aborted =
+        co_await abort_uploads(*requests_, options_.prefix, options_.owns_prefix, before);
     co_return aborted ? Result<>() : fail(std::move(aborted.error()));
 }
 

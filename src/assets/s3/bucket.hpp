@@ -37,6 +37,8 @@ struct BucketOptions {
     std::uint64_t copy_bytes_max = 5ULL * 1024 * 1024 * 1024;
     std::uint64_t copy_part_bytes = 512ULL * 1024 * 1024;
     int restore_days = 7;
+    // What lies under the prefix is ours, whatever its name; else only blobs are.
+    bool owns_prefix = false;
 };
 
 struct ObjectInfo {

@@ -132,6 +132,27 @@ TEST_F(RadosgwStore, AFileInPartsIsOneObject) {
     );
 }
 
+TEST_F(RadosgwStore, AnUploadThatACrashCutOffGoesOn) {
+    auto settings = this->settings();
+    settings.bucket.part_bytes = 5 * kMiB;
+    const std::string bytes = varied_bytes(16 * kMiB + 3);
+    const std::string key = new_key();
+    assets::test::Notebook notebook;
+    Source source = file_of(bytes.substr(0, 12 * kMiB));  // the third part cannot be read
+    source.size_bytes = bytes.size();
+    source.note = notebook.note();
+    ASSERT_FALSE(test::Store(settings, clock_).put(key, source));
+    const auto uploads = [this] { return service_.s3cmd({"multipart", "s3://" + bucket_}); };
+    EXPECT_THAT(uploads(), HasSubstr(key));
+
+    source.bytes = file_of(bytes).bytes;
+    source.note = notebook.note();
+    ASSERT_TRUE(test::Store(settings, clock_).put(key, source));
+    EXPECT_EQ(notebook.count, 1) << "it was begun once";
+    EXPECT_TRUE(fetched_by_s3cmd(key) == bytes);
+    EXPECT_THAT(uploads(), testing::Not(HasSubstr(key)));
+}
+
 // The most memory that this process has had, in bytes.
 std::uint64_t memory_peak() {
     const std::string status = support::read_file("/proc/self/status");

@@ -74,7 +74,10 @@ Requests::Requests(
       pool_(pool),
       credentials_(executor, std::move(credentials), clock, pool),
       client_(
-          executor, {.idle_per_origin_max = options_.parallel_max, .ca_file = options_.ca_file}
+          executor,
+          {.policy = options_.policy,
+           .idle_per_origin_max = options_.parallel_max,
+           .ca_file = options_.ca_file}
       ),
       gate_(executor, options_.parallel_max),
       payload_gate_(executor, kPayloadsMax),

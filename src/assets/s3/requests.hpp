@@ -28,6 +28,7 @@ struct RequestOptions {
     std::string public_endpoint{};  // in links, where clients reach the service by another name
     Patience patience{};
     std::string ca_file{};
+    net::AddressPolicy policy = net::AddressPolicy::any;  // where the operator named the bucket
 };
 
 // A body with what proves that it arrived whole. To be made on the pool where it is large.

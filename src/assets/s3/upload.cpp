@@ -1,6 +1,7 @@
 #include "assets/s3/upload.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,6 +23,12 @@ struct Part {
     std::string etag;
     std::string md5;  // binary; empty where the bytes are not ours
 };
+
+std::uint64_t to_number(std::string_view text) {
+    std::uint64_t number = 0;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
 
 bool is_etag_of(std::string_view etag, std::string_view md5_hex) {
     return etag == md5_hex || etag == "\"" + std::string(md5_hex) + "\"";
@@ -46,6 +53,10 @@ public:
 
 private:
     Task<Result<>> begin();
+    // Goes on with what an earlier try has begun. False: there is nothing of it any more.
+    Task<Result<bool>> resume();
+    Task<Result<>> find_parts();
+    bool may_be_resumed(const Error& why) const;
     Task<Result<>> send_parts();
     Task<> work();
     Task<Result<>> send_part(std::size_t index);
@@ -75,18 +86,93 @@ private:
 };
 
 Task<Result<>> Upload::run() {
-    auto begun = co_await begin();
-    if (!begun) {
-        co_return begun;
+    auto resumed = co_await resume();
+    if (!resumed) {
+        co_return fail(std::move(resumed.error()));
+    }
+    if (!*resumed) {
+        if (!plan_.source.note.last.empty()) {
+            const bool is_done = co_await is_there();
+            if (is_done) {  // it was completed, and we ended before that was written down
+                co_return Result<>();
+            }
+        }
+        auto begun = co_await begin();
+        if (!begun) {
+            co_return begun;
+        }
     }
     auto done = co_await send_parts();
     if (done) {
         done = co_await complete();
     }
-    if (!done) {
+    if (!done && !may_be_resumed(done.error())) {
         co_await abort();
     }
     co_return done;
+}
+
+// What was noted is gone on with at the next try; what nobody comes back to is left to
+// abort_uploads().
+bool Upload::may_be_resumed(const Error& why) const {
+    const bool may_pass = why.code == Code::storage_unavailable || why.code == Code::cancelled;
+    return may_pass && plan_.source.note.keep;
+}
+
+Task<Result<bool>> Upload::resume() {
+    const std::string& note = plan_.source.note.last;
+    const auto colon = note.find(':');
+    if (colon == std::string::npos) {
+        co_return false;
+    }
+    id_ = note.substr(colon + 1);
+    // With parts of another length than ours it is of no use.
+    const bool fits = note.substr(0, colon) == std::to_string(plan_.part_bytes);
+    Result<> found = fail(Code::not_found, "the parts have another length");
+    if (fits) {
+        found = co_await find_parts();
+    }
+    if (found) {
+        co_return true;
+    }
+    const Code why = found.error().code;
+    if (why == Code::storage_unavailable || why == Code::cancelled) {
+        co_return fail(std::move(found.error()));
+    }
+    if (why != Code::not_found || !fits) {
+        co_await abort();
+    }
+    for (Part& part : parts_) {
+        part = {};
+    }
+    co_return false;
+}
+
+// Those that the service has. Their bytes were checked when they came, and under a key they are
+// always the same.
+Task<Result<>> Upload::find_parts() {
+    std::string after;
+    do {
+        Call call{.key = plan_.key, .query = {{"uploadId", id_}}};
+        if (!after.empty()) {
+            call.query.emplace_back("part-number-marker", after);
+        }
+        auto answer = co_await requests_.send(std::move(call));
+        if (!answer) {
+            co_return fail(std::move(answer.error()));
+        }
+        for (const auto entry : find_elements(answer->body, "Part", kPartsMax)) {
+            const std::uint64_t number = to_number(find_text(entry, "PartNumber"));
+            const bool is_ours = number >= 1 && number <= parts_.size();
+            if (is_ours && to_number(find_text(entry, "Size")) == length_of(number - 1)) {
+                parts_[number - 1].etag = find_text(entry, "ETag");
+            }
+        }
+        std::string next = find_text(answer->body, "NextPartNumberMarker");
+        const bool goes_on = find_text(answer->body, "IsTruncated") == "true" && next != after;
+        after = goes_on ? std::move(next) : std::string();
+    } while (!after.empty());
+    co_return Result<>();
 }
 
 Task<Result<>> Upload::begin() {
@@ -99,6 +185,12 @@ Task<Result<>> Upload::begin() {
     id_ = find_text(answer->body, "UploadId");
     if (id_.empty()) {
         co_return fail(Code::storage_unavailable, "the store began an upload without an id");
+    }
+    if (plan_.source.note.keep) {
+        auto kept = co_await plan_.source.note.keep(std::to_string(plan_.part_bytes) + ":" + id_);
+        if (!kept) {  // it would be begun anew after a crash, and this one be swept
+            log::warning("an upload is not noted", {{"reason", kept.error().message}});
+        }
     }
     co_return Result<>();
 }
@@ -130,6 +222,9 @@ Task<Result<>> Upload::send_parts() {
 Task<> Upload::work() {
     while (next_ < parts_.size() && !failure_) {
         const std::size_t index = next_++;
+        if (!parts_[index].etag.empty()) {
+            continue;  // it is there
+        }
         Result<> sent;
         if (plan_.copy_source.empty()) {
             sent = co_await send_part(index);
@@ -260,7 +355,9 @@ Task<Result<>> upload(Requests& requests, UploadPlan plan) {
     co_return done;
 }
 
-Task<Result<int>> abort_uploads(Requests& requests, std::string prefix, Time before) {
+Task<Result<int>> abort_uploads(
+    Requests& requests, std::string prefix, bool of_any_name, Time before
+) {
     int aborted = 0;
     Query marker;
     while (true) {
@@ -273,8 +370,8 @@ Task<Result<int>> abort_uploads(Requests& requests, std::string prefix, Time bef
         for (const auto entry : find_elements(answer->body, "Upload", kUploadsPerPage)) {
             const auto begun_at = parse_rfc3339(find_text(entry, "Initiated"));
             const std::string name = find_text(entry, "Key");
-            const bool is_ours =
-                name.starts_with(prefix) && parse_blob_key(name.substr(prefix.size()));
+            const bool is_ours = name.starts_with(prefix) &&
+                                 (of_any_name || parse_blob_key(name.substr(prefix.size())));
             if (!is_ours || !begun_at || *begun_at >= before) {
                 continue;
             }

@@ -1,6 +1,7 @@
 // A large content on its way into a bucket, part by part. Some parts are under way at a time, each
 // as long as the others but the last, which all services take. Nobody sees anything of it before it
-// is complete; what fails is taken back, and what is cut off by a crash is left to
+// is complete. What is cut off by a crash or an outage is gone on with at the next try, where it
+// was noted (UploadNote); what fails otherwise is taken back, and the rest is left to
 // abort_uploads().
 #pragma once
 
@@ -31,7 +32,9 @@ struct UploadPlan {
 // On the requests' executor, which they outlive. As Requests::send().
 Task<Result<>> upload(Requests& requests, UploadPlan plan);
 
-// Those of blobs below `prefix` that were begun before `before`.
-Task<Result<int>> abort_uploads(Requests& requests, std::string prefix, Time before);
+// Those of blobs, or of all, below `prefix` that were begun before `before`.
+Task<Result<int>> abort_uploads(
+    Requests& requests, std::string prefix, bool of_any_name, Time before
+);
 
 }  // namespace comfyd::assets::s3

@@ -1,5 +1,6 @@
 #include "ledger/copy/table_copy.hpp"
 #include "ledger/mentioned_assets.hpp"
+#include "ledger/postgres/telling.hpp"
 
 namespace comfyd::ledger::copying {
 namespace {
@@ -193,15 +194,17 @@ Result<> copy_outbox(Copy& copy) {
     );
 }
 
-// As they are: the copy knows no secret to seal them with.
 Result<> copy_targets(Copy& copy) {
     return copy.table(
         "outbox_targets",
         "SELECT job, endpoint, target FROM outbox_targets",
         "INSERT INTO outbox_targets (job, endpoint, target) SELECT * FROM unnest($1, $2, $3)",
         {kUuid, kText, kBytes},
-        [](const Query& row, postgres::Table& into) {
-            into.add(row.uuid(0), row.string(1), row.string(2));
+        [telling =
+             postgres::Telling(nullptr, copy.texts())](const Query& row, postgres::Table& into) {
+            const JobId job{row.uuid(0)};
+            const std::string endpoint = row.string(1);
+            into.add(job.uuid, endpoint, telling.write_target(row.string(2), job, endpoint));
         }
     );
 }

@@ -271,7 +271,6 @@ Result<> copy_rollups(Copy& copy) {
     );
 }
 
-// As they are: the copy knows no secret to seal theirs with. A change of one seals it.
 Result<> copy_endpoints(Copy& copy) {
     return copy.table(
         "endpoints",
@@ -279,8 +278,10 @@ Result<> copy_endpoints(Copy& copy) {
         "INSERT INTO endpoints (id, tenant, revision, about, secrets) "
         "SELECT * FROM unnest($1, $2, $3, $4, $5)",
         {kUuid, kText, kInteger, kText, kBytes},
-        [](const Query& row, postgres::Table& into) {
-            into.add(row.uuid(0), row.string(1), row.integer(2), row.string(3), row.string(4));
+        [&copy](const Query& row, postgres::Table& into) {
+            const Uuid id = row.uuid(0);
+            const std::string secrets = copy.texts().write(row.string(4), id.to_string());
+            into.add(id, row.string(1), row.integer(2), row.string(3), secrets);
         }
     );
 }
@@ -314,7 +315,10 @@ Result<> copy_bulk_plans(Copy& copy) {
         "SELECT bulk, plan FROM bulk_plans",
         "INSERT INTO bulk_plans (bulk, plan) SELECT * FROM unnest($1, $2)",
         {kUuid, kText},
-        [](const Query& row, postgres::Table& into) { into.add(row.uuid(0), row.string(1)); }
+        [&copy](const Query& row, postgres::Table& into) {
+            const Uuid bulk = row.uuid(0);
+            into.add(bulk, copy.texts().write(row.string(1), bulk.to_string()));
+        }
     );
 }
 

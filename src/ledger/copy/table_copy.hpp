@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ledger/postgres/batch.hpp"
+#include "ledger/postgres/secret_texts.hpp"
 #include "ledger/sqlite/database.hpp"
 
 namespace comfyd::ledger::copying {
@@ -104,9 +105,13 @@ public:
     Copy(
         sqlite::Database& from,
         Target& to,
+        const postgres::SecretTexts& texts,
         const std::function<void(std::string_view, std::uint64_t)>& tell
     )
-        : from_(from), to_(to), tell_(tell) {}
+        : from_(from), to_(to), texts_(texts), tell_(tell) {}
+
+    // What secrets are sealed with there.
+    const postgres::SecretTexts& texts() const { return texts_; }
 
     // `add` puts a row of `select` into the table that `insert` takes.
     template <class Add>
@@ -138,6 +143,7 @@ public:
 private:
     sqlite::Database& from_;
     Target& to_;
+    const postgres::SecretTexts& texts_;
     const std::function<void(std::string_view, std::uint64_t)>& tell_;
 };
 

@@ -77,13 +77,15 @@ constexpr char kBeginUpload[] =
     "INSERT INTO blobs (hash, store, generation, key, size_bytes, state, due_at) "
     "VALUES ($1, $2, $3, $4, $5, 0, $6) ON CONFLICT DO NOTHING";
 constexpr char kEndUpload[] =
-    "UPDATE blobs SET state = 1, key = $4, due_at = $5, error = NULL WHERE " COMFYD_THIS_BLOB
-    " AND state = 0";
+    "UPDATE blobs SET state = 1, key = $4, due_at = $5, error = NULL, note = NULL "
+    "WHERE " COMFYD_THIS_BLOB " AND state = 0";
 constexpr char kMoveAssets[] =
     "UPDATE assets SET store = $3 WHERE hash = $1 AND coalesce(store, 'local') = $2";
 constexpr char kPostponeUpload[] =
     "UPDATE blobs SET due_at = $4, error = $5, attempts = $6 WHERE " COMFYD_THIS_BLOB
     " AND state = 0";
+constexpr char kNoteUpload[] =
+    "UPDATE blobs SET note = $4 WHERE " COMFYD_THIS_BLOB " AND state = 0";
 constexpr char kGiveUp[] =
     "UPDATE blobs SET state = 2, doomed_at = $4, due_at = $5 WHERE " COMFYD_THIS_BLOB
     " AND state < 2";
@@ -96,11 +98,12 @@ constexpr char kFindIn[] =
     "(b.store = $1 OR b.store LIKE $1 || '/%') ORDER BY b.hash, b.store LIMIT $4";
 constexpr char kUploads[] =
     "SELECT " COMFYD_BLOB_COLUMNS ", " COMFYD_BLOB_IS_NEEDED
-    " FROM blobs b WHERE b.state = 0 AND b.due_at <= $1 AND b.due_at IS NOT NULL "
+    ", b.note FROM blobs b WHERE b.state = 0 AND b.due_at <= $1 AND b.due_at IS NOT NULL "
     "ORDER BY b.due_at LIMIT $2";
 constexpr char kWaiting[] =
-    "SELECT (SELECT count(*) FROM blobs WHERE state = 0 AND due_at IS NOT NULL), "
-    "(SELECT count(*) FROM blob_removals)";
+    "SELECT count(*), (SELECT count(*) FROM blob_removals), "
+    "coalesce(sum(size_bytes), 0)::int8, min(generation) "
+    "FROM blobs WHERE state = 0 AND due_at IS NOT NULL";
 
 // The keys of some records, a column each.
 class Keys {
@@ -135,6 +138,11 @@ Statement of_blob(const char* sql, const assets::BlobRecord& blob, std::vector<V
     Statement made{sql, {blob.hash, blob.store, blob.generation}};
     std::move(behind.begin(), behind.end(), std::back_inserter(made.values));
     return made;
+}
+
+// Notes are sealed for their record.
+std::string label_of(const assets::BlobRecord& blob) {
+    return blob.hash + "/" + blob.store + "/" + std::to_string(blob.generation);
 }
 
 }  // namespace
@@ -193,6 +201,13 @@ PlainWrite postpone_upload(const assets::BlobRecord& record, Time at, const std:
     return PlainWrite(
         {of_blob(kPostponeUpload, record, {at, error.substr(0, kErrorBytesMax), record.attempts})}
     );
+}
+
+PlainWrite note_upload(
+    const assets::BlobRecord& record, const std::string& note, const SecretTexts& texts
+) {
+    const std::string stored = texts.write(note, label_of(record));
+    return PlainWrite({of_blob(kNoteUpload, record, {Bytes{stored}})});
 }
 
 PlainWrite give_up(const assets::BlobRecord& record, Time now, Time goes_at) {
@@ -292,10 +307,14 @@ Statement find_uploads(Time now, int limit) {
     return {kUploads, {now, std::clamp(limit, 1, kLimitMax)}};
 }
 
-Result<assets::BlobRecords::Upload> read_upload(const Row& row) {
+// A note that cannot be read is none: the upload begins anew.
+Result<assets::BlobRecords::Upload> read_upload(const Row& row, const SecretTexts& texts) {
     auto blob = read_blob(row);
     if (!blob) {
         return fail(std::move(blob.error()));
+    }
+    if (!row.is_null(10)) {
+        blob->note = texts.read(row.bytes(10), label_of(*blob)).value_or("");
     }
     return assets::BlobRecords::Upload{std::move(*blob), row.integer(9) != 0};
 }
@@ -310,6 +329,17 @@ Result<assets::BlobRemoval> read_removal(const Row& row) {
 
 Statement count_waiting() {
     return {kWaiting};
+}
+
+assets::BlobRecords::Waiting read_waiting(const Row& row) {
+    assets::BlobRecords::Waiting waiting;
+    waiting.uploads = static_cast<std::uint64_t>(row.integer(0));
+    waiting.removals = static_cast<std::uint64_t>(row.integer(1));
+    waiting.upload_bytes = static_cast<std::uint64_t>(row.integer(2));
+    if (!row.is_null(3)) {
+        waiting.oldest_upload = assets::made_at(static_cast<std::uint64_t>(row.integer(3)));
+    }
+    return waiting;
 }
 
 }  // namespace comfyd::ledger::postgres

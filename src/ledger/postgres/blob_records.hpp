@@ -12,6 +12,7 @@
 #include "assets/blob_records.hpp"
 #include "ledger/postgres/batch.hpp"
 #include "ledger/postgres/procedure.hpp"
+#include "ledger/postgres/secret_texts.hpp"
 
 namespace comfyd::ledger::postgres {
 
@@ -49,6 +50,9 @@ PlainWrite postpone_removal(const assets::BlobRemoval& removal, Time at, const s
 PlainWrite begin_upload(const assets::BlobRecord& record, Time at);
 PlainWrite end_upload(const assets::BlobRecord& record, const std::string& instead_of, Time now);
 PlainWrite postpone_upload(const assets::BlobRecord& record, Time at, const std::string& error);
+PlainWrite note_upload(
+    const assets::BlobRecord& record, const std::string& note, const SecretTexts& texts
+);
 PlainWrite give_up(const assets::BlobRecord& record, Time now, Time goes_at);
 PlainWrite set_storage_class(const assets::BlobRecord& record);
 
@@ -93,9 +97,10 @@ Statement find_blobs_in(
 );
 Result<assets::BlobRecord> read_blob(const Row& row);
 Statement find_uploads(Time now, int limit);
-Result<assets::BlobRecords::Upload> read_upload(const Row& row);
+Result<assets::BlobRecords::Upload> read_upload(const Row& row, const SecretTexts& texts);
 Statement find_removals(Time now, int limit);
 Result<assets::BlobRemoval> read_removal(const Row& row);
 Statement count_waiting();
+assets::BlobRecords::Waiting read_waiting(const Row& row);
 
 }  // namespace comfyd::ledger::postgres

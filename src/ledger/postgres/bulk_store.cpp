@@ -79,7 +79,7 @@ bool AddBulk::join(Batch& batch) {
           bulk_.is_open() ? 1 : 0,
           bulk_.ended_at,
           encode_bulk(bulk_),
-          plan_,
+          stored_,
           assets.value()}}
     );
     return true;
@@ -222,6 +222,20 @@ Statement find_ended_bulks(Time before, int limit) {
 
 Result<jobs::Bulk> read_bulk(const Row& row) {
     return decode_bulk(row.text(0));
+}
+
+Result<std::string> read_bulk_plan(
+    const Row& row, const jobs::BulkId& id, const SecretTexts& texts
+) {
+    auto plan = texts.read(row.string(0), id.to_string());
+    if (!plan) {
+        return fail(
+            Code::storage_unavailable,
+            "the plan of batch " + id.to_string() +
+                " cannot be read: it was stored under another 'cluster.secret'"
+        );
+    }
+    return std::move(*plan);
 }
 
 Result<jobs::BulkItem> read_bulk_item(const Row& row) {

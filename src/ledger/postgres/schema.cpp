@@ -390,6 +390,12 @@ CREATE TABLE bulk_assets (
 CREATE INDEX bulk_assets_by_asset ON bulk_assets (asset);
 )sql";
 
+// How an upload that was begun is gone on with (assets/blob_store.hpp), sealed where there is a
+// secret.
+constexpr std::string_view kUploadNotes = R"sql(
+ALTER TABLE blobs ADD COLUMN note bytea;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -397,6 +403,7 @@ constexpr Migration kMigrations[] = {
     {4, 4, kBlobs},
     {5, 5, kVersion5},
     {6, 5, kBulks},
+    {7, 5, kUploadNotes},
 };
 
 }  // namespace

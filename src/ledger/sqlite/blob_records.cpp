@@ -34,9 +34,10 @@ constexpr char kLookAt[] =
 constexpr char kHold[] =
     "UPDATE blobs SET due_at = ?3 WHERE hash = ?1 AND store = ?2 AND state = 1 RETURNING 1";
 
-constexpr char kDue[] = "SELECT " COMFYD_BLOB_COLUMNS ", " COMFYD_BLOB_IS_NEEDED
-                        " FROM blobs b INDEXED BY blobs_due WHERE b.state = ?1 AND b.due_at <= ?2 "
-                        "ORDER BY b.due_at LIMIT ?3";
+constexpr char kDue[] =
+    "SELECT " COMFYD_BLOB_COLUMNS ", " COMFYD_BLOB_IS_NEEDED
+    ", b.note FROM blobs b INDEXED BY blobs_due WHERE b.state = ?1 AND b.due_at <= ?2 "
+    "ORDER BY b.due_at LIMIT ?3";
 constexpr char kRest[] = "UPDATE blobs SET due_at = NULL WHERE " COMFYD_THIS_BLOB;
 constexpr char kDoom[] =
     "UPDATE blobs SET state = 2, doomed_at = ?4, due_at = ?5 WHERE " COMFYD_THIS_BLOB;
@@ -52,13 +53,15 @@ constexpr char kPostponeRemoval[] =
     "WHERE store = ?1 AND key = ?2";
 
 constexpr char kEndUpload[] =
-    "UPDATE blobs SET state = 1, key = ?4, due_at = ?5, error = NULL WHERE " COMFYD_THIS_BLOB
-    " AND state = 0";
+    "UPDATE blobs SET state = 1, key = ?4, due_at = ?5, error = NULL, note = NULL "
+    "WHERE " COMFYD_THIS_BLOB " AND state = 0";
 constexpr char kMoveAssets[] =
     "UPDATE assets SET store = ?3 WHERE hash = ?1 AND coalesce(store, 'local') = ?2";
 constexpr char kPostponeUpload[] =
     "UPDATE blobs SET due_at = ?4, error = ?5, attempts = ?6 WHERE " COMFYD_THIS_BLOB
     " AND state = 0";
+constexpr char kNoteUpload[] =
+    "UPDATE blobs SET note = ?4 WHERE " COMFYD_THIS_BLOB " AND state = 0";
 constexpr char kGiveUp[] =
     "UPDATE blobs SET state = 2, doomed_at = ?4, due_at = ?5 WHERE " COMFYD_THIS_BLOB
     " AND state < 2";
@@ -70,7 +73,8 @@ constexpr char kFindIn[] =
     " FROM blobs b WHERE (b.hash, b.store) > (?2, ?3) AND b.state = 1 AND "
     "(b.store = ?1 OR b.store LIKE ?1 || '/%') ORDER BY b.hash, b.store LIMIT ?4";
 constexpr char kCountUploads[] =
-    "SELECT count(*) FROM blobs INDEXED BY blobs_due WHERE state = 0 AND due_at IS NOT NULL";
+    "SELECT count(*), coalesce(sum(size_bytes), 0), min(generation) "
+    "FROM blobs INDEXED BY blobs_due WHERE state = 0 AND due_at IS NOT NULL";
 constexpr char kCountRemovals[] = "SELECT count(*) FROM blob_removals";
 
 Result<assets::BlobRecord> read_blob(const Query& row) {
@@ -92,6 +96,7 @@ Result<assets::BlobRecords::Upload> read_needed(const Query& row) {
     if (!blob) {
         return fail(std::move(blob.error()));
     }
+    blob->note = row.text(10);
     return assets::BlobRecords::Upload{std::move(*blob), row.integer(9) != 0};
 }
 
@@ -315,6 +320,10 @@ Result<> PostponeUpload::operator()(Session& session) {
     return change(session, kPostponeUpload, record, at, error, record.attempts);
 }
 
+Result<> NoteUpload::operator()(Session& session) {
+    return change(session, kNoteUpload, record, note);
+}
+
 Result<> GiveUpBlob::operator()(Session& session) {
     return change(session, kGiveUp, record, session.now, goes_at);
 }
@@ -354,14 +363,20 @@ Result<std::vector<assets::BlobRecords::Upload>> find_uploads(Database& db, Time
 }
 
 Result<assets::BlobRecords::Waiting> count_waiting(Database& db) {
-    const auto uploads = db.integer(kCountUploads);
+    Query uploads(db, kCountUploads);
+    const auto row = uploads.bind().next();
     const auto removals = db.integer(kCountRemovals);
-    if (!uploads || !removals) {
-        return fail(uploads ? removals.error() : uploads.error());
+    if (!row || !removals) {
+        return fail(row ? removals.error() : row.error());
     }
-    return assets::BlobRecords::Waiting{
-        static_cast<std::uint64_t>(*uploads), static_cast<std::uint64_t>(*removals)
-    };
+    assets::BlobRecords::Waiting waiting;
+    waiting.uploads = static_cast<std::uint64_t>(uploads.integer(0));
+    waiting.upload_bytes = static_cast<std::uint64_t>(uploads.integer(1));
+    if (!uploads.is_null(2)) {
+        waiting.oldest_upload = assets::made_at(static_cast<std::uint64_t>(uploads.integer(2)));
+    }
+    waiting.removals = static_cast<std::uint64_t>(*removals);
+    return waiting;
 }
 
 }  // namespace comfyd::ledger::sqlite

@@ -102,6 +102,14 @@ struct PostponeUpload {
     std::size_t bytes() const { return 512; }
     Result<> operator()(Session& session);
 };
+struct NoteUpload {
+    using Value = void;
+    assets::BlobRecord record;
+    std::string note;
+
+    std::size_t bytes() const { return 256 + note.size(); }
+    Result<> operator()(Session& session);
+};
 struct GiveUpBlob {
     using Value = void;
     assets::BlobRecord record;

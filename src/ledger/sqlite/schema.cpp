@@ -372,6 +372,11 @@ CREATE TABLE bulk_items (
 CREATE INDEX bulk_items_by_state ON bulk_items (bulk, state, place);
 )sql";
 
+// How an upload that was begun is gone on with (assets/blob_store.hpp).
+constexpr std::string_view kUploadNotes = R"sql(
+ALTER TABLE blobs ADD COLUMN note TEXT;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -385,6 +390,7 @@ constexpr Migration kMigrations[] = {
     {10, kBlobs},
     {11, kVersion11},
     {12, kBulks},
+    {13, kUploadNotes},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

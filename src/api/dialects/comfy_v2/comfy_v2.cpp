@@ -169,13 +169,11 @@ Task<> show_job(Call& call, const Services& services, JobAction action) {
         co_return;
     }
     json::object body = encode_job(*view, Scope{call.request, services});
-    auto storage = co_await storage_of(services, std::move(view->job));
-    if (!storage) {
-        co_await refuse(call, std::move(storage.error()));
+    json::value* outputs = body.if_contains("outputs");
+    auto completed = co_await complete_answer(services, std::move(view->job), body, outputs);
+    if (!completed) {
+        co_await refuse(call, std::move(completed.error()));
         co_return;
-    }
-    if (*storage) {
-        body["storage"] = **storage;
     }
     co_await answer(call, 200, std::move(body));
 }

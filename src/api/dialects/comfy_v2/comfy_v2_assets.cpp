@@ -429,15 +429,18 @@ void add_asset_routes(Router& router, const Services& services) {
                          const char* pattern,
                          const char* operation_id,
                          Action action,
-                         Access access = Access::assets
+                         Access access = Access::assets,
+                         std::string_view same_as = {}
                      ) {
+        json::object described = operation(same_as.empty() ? operation_id : same_as);
+        described["operationId"] = operation_id;
         Route route{
             method,
             pattern,
             [action, &services](Call& call) { return action(call, services); },
             v2::encode_error,
             access,
-            operation(operation_id),
+            std::move(described),
         };
         route.streams_body = action == post_asset;
         router.add(std::move(route));
@@ -448,6 +451,16 @@ void add_asset_routes(Router& router, const Services& services) {
     add(Method::get, "/api/v2/assets/{id}", "getAsset", get_asset);
     add(Method::del, "/api/v2/assets/{id}", "deleteAsset", delete_asset);
     add(Method::get, "/api/v2/assets/{id}/content", "getAssetContent", get_content, Access::open);
+    // The same, as comfyd's other paths begin.
+    constexpr const char* kShort = "/v2/assets/{id}";
+    add(Method::get, kShort, "getAssetShort", get_asset, Access::assets, "getAsset");
+    add(Method::del, kShort, "deleteAssetShort", delete_asset, Access::assets, "deleteAsset");
+    add(Method::get,
+        "/v2/assets/{id}/content",
+        "getAssetContentShort",
+        get_content,
+        Access::open,
+        "getAssetContent");
 }
 
 }  // namespace comfyd::api::v2

@@ -193,7 +193,8 @@ TEST(ComfyV2Assets, LinksWorkWithoutAKeyUntilTheyExpire) {
     ASSERT_EQ(created.status, 201);
     const json::object asset = parse(created.body);
     const std::string link = text(asset, "url");
-    const std::string bare = "/api/v2/assets/" + text(asset, "id") + "/content";
+    const std::string bare = "/v2/assets/" + text(asset, "id") + "/content";
+    EXPECT_EQ(api.get("/api" + bare).status, api.get(bare).status);
     EXPECT_EQ(api.get(link).body, kPicture);
     EXPECT_EQ(api.get(bare).status, 401);
     EXPECT_EQ(api.get(bare, header("Authorization", "Bearer acme-key")).body, kPicture);
@@ -228,12 +229,26 @@ TEST(ComfyV2Assets, WhoAsksForContentThatIsElsewhereIsSentThere) {
     const auto head = api.send("HEAD", link);
     EXPECT_EQ(head.status, 200);
     EXPECT_EQ(head.headers.get("Content-Type"), "image/png");
+    EXPECT_EQ(head.headers.get("Content-Length"), std::to_string(kPicture.size()));
 
     bucket->is_streamed = true;
-    EXPECT_EQ(api.get(link).body, kPicture);
+    const auto whole = api.get(link);
+    EXPECT_EQ(whole.body, kPicture);
+    EXPECT_EQ(whole.headers.get("Content-Length"), std::to_string(kPicture.size()));
+    EXPECT_EQ(whole.headers.get("Accept-Ranges"), "bytes");
+    EXPECT_TRUE(whole.headers.get("Transfer-Encoding").empty());
+    EXPECT_EQ(
+        api.send("HEAD", link).headers.get("Content-Length"), std::to_string(kPicture.size())
+    );
     const auto part = api.get(link, header("Range", "bytes=1-3"));
     EXPECT_EQ(part.status, 206);
     EXPECT_EQ(part.body, kPicture.substr(1, 3));
+    EXPECT_EQ(part.headers.get("Content-Length"), "3");
+    EXPECT_EQ(part.headers.get("Content-Range"), "bytes 1-3/" + std::to_string(kPicture.size()));
+    EXPECT_EQ(part.headers.get("ETag"), whole.headers.get("ETag"));
+    net::Headers stale = header("Range", "bytes=1-3");
+    stale.set("If-Range", "\"another\"");
+    EXPECT_EQ(api.get(link, std::move(stale)).body, kPicture);
     EXPECT_EQ(api.get(link, header("Range", "bytes=100000-")).status, 416);
     const std::string etag(part.headers.get("ETag"));
     EXPECT_EQ(api.get(link, header("If-None-Match", etag)).status, 304);

@@ -172,13 +172,12 @@ Task<> answer(Call& call, const Services& services, Result<jobs::View> view) {
         co_return;
     }
     json::object body = encode_status(*shown, execution::links_of(call, services));
-    auto storage = co_await storage_of(services, shown->view.job);
-    if (!storage) {
-        co_await send(call, error_response(storage.error()));
+    auto completed = co_await complete_answer(
+        services, std::move(shown->view.job), body, execution::outputs_in(body)
+    );
+    if (!completed) {
+        co_await send(call, error_response(completed.error()));
         co_return;
-    }
-    if (*storage) {
-        body["storage"] = **storage;
     }
     co_await send(call, json_response(200, body));
 }

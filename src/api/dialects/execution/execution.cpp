@@ -152,6 +152,12 @@ json::object encode_result(const std::vector<jobs::Output>& produced, const Link
     return result;
 }
 
+json::value* outputs_in(json::object& body) {
+    json::value* result = body.if_contains("result");
+    return result != nullptr && result->is_object() ? result->get_object().if_contains("outputs")
+                                                    : nullptr;
+}
+
 int http_status(Code code) {
     switch (code) {
         case Code::invalid_workflow:

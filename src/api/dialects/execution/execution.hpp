@@ -42,6 +42,8 @@ std::vector<jobs::State> states_with(
 // {"outputs":[…],"images":[…]}
 json::object encode_output(const jobs::Output& output, const Links& links);
 json::object encode_result(const std::vector<jobs::Output>& produced, const Links& links);
+// "outputs" of the member "result" of a body; null: it has none.
+json::value* outputs_in(json::object& body);
 
 // The HTTP status of a failed request. Unlike elsewhere a workflow that is not valid is a bad
 // request: 400.

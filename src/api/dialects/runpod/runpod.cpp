@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "admission/admit.hpp"
+#include "api/dialects/kept_outputs.hpp"
 #include "api/job_wait.hpp"
 #include "api/sse.hpp"
 #include "comfy/members.hpp"
@@ -57,8 +58,13 @@ Task<Result<jobs::Submitted>> accept(Call& call, const Services& services, std::
     if (!common) {
         co_return fail(in_own_words(std::move(common.error())));
     }
+    spec.tenant = call.caller.tenant;
+    if (decoded->bucket) {
+        if (auto kept = keep_bucket(services, *decoded->bucket, spec); !kept) {
+            co_return fail(std::move(kept.error()));
+        }
+    }
     if (!decoded->submission.request.empty()) {
-        spec.tenant = call.caller.tenant;
         auto earlier = co_await admission::find_replay(services, decoded->submission);
         if (!earlier || *earlier) {
             co_return earlier ? Result<jobs::Submitted>(std::move(**earlier))
@@ -105,7 +111,13 @@ Task<> answer_status(Call& call, const Services& services, jobs::View view, std:
             co_await make_output(services, view.job, execution::links_of(call, services), max);
         output = std::move(made);
     }
-    co_await send(call, json_response(200, encode_status(view, std::move(output))));
+    json::object body = encode_status(view, std::move(output));
+    auto completed = co_await complete_answer(services, std::move(view.job), body, nullptr);
+    if (!completed) {
+        co_await send(call, error_response(completed.error()));
+        co_return;
+    }
+    co_await send(call, json_response(200, body));
 }
 
 Task<> run(Call& call, const Services& services) {

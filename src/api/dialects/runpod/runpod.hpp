@@ -20,6 +20,7 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/submission.hpp"
+#include "assets/s3/given_bucket.hpp"
 #include "base/mutex.hpp"
 #include "jobs/fleet.hpp"
 
@@ -55,9 +56,17 @@ struct Decoded {
     // A stored workflow in the place of one that the request brings, and the values for it.
     std::optional<named::Choice> named{};
     json::object values{};
+    std::optional<assets::s3::GivenBucket> bucket{};  // where the outputs are to be brought
 };
 // Code::invalid_argument.
 Result<Decoded> decode_request(json::object body);
+// The member "s3Config"; nullopt: there is none. Code::invalid_argument; values are not repeated.
+Result<std::optional<assets::s3::GivenBucket>> decode_bucket(const json::object& body);
+// Lets the outputs be brought there, as the job's dialect_data "export". Code::invalid_argument,
+// Code::address_refused for one that is not public.
+Result<> keep_bucket(
+    const Services& services, const assets::s3::GivenBucket& bucket, jobs::Spec& spec
+);
 // Also says so when it is no name that can be stored and shown.
 Result<> check_endpoint(std::string_view endpoint);
 // ?wait=: milliseconds. Code::invalid_argument outside of RunPod's range.

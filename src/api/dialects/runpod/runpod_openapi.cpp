@@ -126,6 +126,17 @@ json::object schemas() {
                     }
                 },
                 "webhook": {"type": "string", "format": "uri", "description": "Is sent the RunPodJob at its end."},
+                "s3Config": {
+                    "type": "object",
+                    "description": "A bucket of your own: outputs are brought there as <job id>/<file name>, and the answer holds signed links to them. The keys are stored sealed until the job is forgotten, and shown to nobody.",
+                    "required": ["bucketName", "accessId", "accessSecret"],
+                    "properties": {
+                        "bucketName": {"type": "string", "minLength": 3, "maxLength": 63},
+                        "accessId": {"type": "string"},
+                        "accessSecret": {"type": "string", "format": "password"},
+                        "endpointUrl": {"type": "string", "format": "uri", "description": "https://host of the service; left out: AWS."}
+                    }
+                },
                 "policy": {
                     "type": "object",
                     "properties": {

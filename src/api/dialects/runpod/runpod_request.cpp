@@ -266,18 +266,16 @@ json::object reference_to(const StoredImage& image) {
 }  // namespace
 
 Result<Decoded> decode_request(json::object body) {
-    if (json::find(body, "s3Config") != nullptr) {
-        return wrong(
-            "s3Config",
-            "'s3Config' is not supported: results come as base64, or as links with "
-            "\"input\": {\"return\": \"url\"}"
-        );
-    }
     auto input = take_input(body);
     if (!input) {
         return fail(std::move(input.error()));
     }
     Decoded decoded;
+    auto bucket = decode_bucket(body);
+    if (!bucket) {
+        return fail(std::move(bucket.error()));
+    }
+    decoded.bucket = std::move(*bucket);
     if (auto taken = take_workflow_of(*input, decoded); !taken) {
         return fail(std::move(taken.error()));
     }
@@ -318,6 +316,11 @@ Result<Decoded> decode_request(json::object body) {
                               });
     if (is_elsewhere) {
         keep_request(body, *input, decoded.submission);
+        if (decoded.bucket) {
+            decoded.submission.request["s3Config"] = {
+                {"bucketName", decoded.bucket->bucket}, {"endpointUrl", decoded.bucket->endpoint}
+            };
+        }
     }
     return decoded;
 }

@@ -47,6 +47,17 @@ bool is_shown(const jobs::Output& output) {
     return output.folder != "temp";
 }
 
+// In the client's own bucket, for as long as the link there works.
+std::optional<std::string> exported_url(const jobs::Output& output, Time now) {
+    const auto expires_at = json::find_int(output.exported, "expires_at");
+    const bool is_over = expires_at && *expires_at && **expires_at <= to_unix_ms(now);
+    return is_over ? std::nullopt : comfy::maybe_text(output.exported, "url");
+}
+
+std::string not_exported(const jobs::Output& output, const std::string& why) {
+    return "'" + as_wanted(output).name + "' is not in the bucket of 's3Config': " + why;
+}
+
 }  // namespace
 
 std::string_view status_of(const jobs::Job& job) {
@@ -144,6 +155,11 @@ Task<json::object> make_file(
     const jobs::Output& output = as_wanted(made);
     json::object file{{"filename", output.name}};
     add_media(made, links, file);
+    if (auto url = exported_url(made, services.clock.now())) {
+        file["type"] = "s3_url";
+        file["data"] = std::move(*url);
+        co_return file;
+    }
     if (base64_size(output.size_bytes) <= inline_bytes_max) {
         auto text = co_await read_base64(services, std::move(tenant), output, inline_bytes_max);
         if (text) {
@@ -176,6 +192,9 @@ Task<json::object> make_output(
             continue;
         }
         auto file = co_await make_file(services, job.tenant, output, links, left);
+        if (const auto why = comfy::maybe_text(output.exported, "error")) {
+            errors.emplace_back(not_exported(output, *why));
+        }
         if (const json::value* error = json::find(file, "error")) {
             errors.push_back(*error);
             continue;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
+#include "api/dialects/kept_outputs.hpp"
 
 namespace comfyd::api {
 namespace tasks {
@@ -105,6 +106,12 @@ Task<> get_task(Call& call, const Services& services) {
     }
     json::object body = encode_task(view->job, execution::links_of(call, services));
     body["payload"] = std::move(*payload);
+    auto completed =
+        co_await complete_answer(services, std::move(view->job), body, execution::outputs_in(body));
+    if (!completed) {
+        co_await send(call, error_response(completed.error()));
+        co_return;
+    }
     co_await send(call, json_response(200, body));
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/dialects/job_stream.hpp"
+#include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/named/named.hpp"
 #include "api/dialects/output_media.hpp"
 #include "api/dialects/workflow_tools/workflow_tools.hpp"
@@ -32,12 +33,29 @@ Task<> refuse(Call& call, const Services& services, const Version& version, Erro
     static_cast<void>(sent);
 }
 
-Task<Result<execution::Shown>> complete(const Services& services, Result<jobs::View> view) {
+struct Encoded {
+    json::object body;
+    bool has_ended = false;
+};
+
+// The execution, with all that is to be looked up for it.
+Task<Result<Encoded>> encode(const Call& call, const Services& services, Result<jobs::View> view) {
     if (!view) {
         co_return fail(std::move(view.error()));
     }
     auto shown = co_await execution::complete_view(services, std::move(*view));
-    co_return shown;
+    if (!shown) {
+        co_return fail(std::move(shown.error()));
+    }
+    Encoded encoded{execution::encode_execution(*shown, execution::links_of(call, services))};
+    encoded.has_ended = jobs::is_terminal(shown->view.job.state);
+    auto completed = co_await complete_answer(
+        services, std::move(shown->view.job), encoded.body, execution::outputs_in(encoded.body)
+    );
+    if (!completed) {
+        co_return fail(std::move(completed.error()));
+    }
+    co_return encoded;
 }
 
 // Answers with the execution, or says why there is none.
@@ -48,14 +66,12 @@ Task<> answer(
     int status,
     Result<jobs::View> view
 ) {
-    auto shown = co_await complete(services, std::move(view));
-    if (!shown) {
-        co_await refuse(call, services, version, std::move(shown.error()));
+    auto encoded = co_await encode(call, services, std::move(view));
+    if (!encoded) {
+        co_await refuse(call, services, version, std::move(encoded.error()));
         co_return;
     }
-    const json::object body =
-        execution::encode_execution(*shown, execution::links_of(call, services));
-    net::Response response = json_response(status, body);
+    net::Response response = json_response(status, encoded->body);
     co_await send(call, version, std::move(response));
 }
 
@@ -259,16 +275,13 @@ Task<> submit_and_answer(
     if (*patience > Millis(0)) {
         view = co_await wait_for_end(services, call.caller.tenant, id, Deadline::in(*patience));
     }
-    auto shown = co_await complete(services, std::move(view));
-    if (!shown) {
-        co_await refuse(call, services, version, std::move(shown.error()));
+    auto encoded = co_await encode(call, services, std::move(view));
+    if (!encoded) {
+        co_await refuse(call, services, version, std::move(encoded.error()));
         co_return;
     }
-    const bool has_ended = *patience > Millis(0) && jobs::is_terminal(shown->view.job.state);
-    net::Response response = json_response(
-        has_ended ? 200 : 202,
-        execution::encode_execution(*shown, execution::links_of(call, services))
-    );
+    const bool has_ended = *patience > Millis(0) && encoded->has_ended;
+    net::Response response = json_response(has_ended ? 200 : 202, encoded->body);
     response.headers.set(
         "Location", std::string(version.prefix) + "/workflows/execution/" + id.to_string()
     );
