@@ -206,38 +206,53 @@ void each_box(std::string_view file, const With& with) {
     }
 }
 
+// The content of the first box of a type; empty: there is none.
+std::string_view box(std::string_view file, std::string_view wanted) {
+    std::string_view found;
+    each_box(file, [&](std::string_view type, std::string_view content) {
+        found = type == wanted && found.empty() ? content : found;
+    });
+    return found;
+}
+
+// A sequence is written as a film has its pictures.
+void note_sequence(std::string_view file, Facts& facts) {
+    facts.kind = Kind::animated_image;
+    const std::string_view media = box(box(box(file, "moov"), "trak"), "mdia");
+    const std::string_view clock = box(media, "mdhd");
+    const std::string_view sizes = box(box(box(media, "minf"), "stbl"), "stsz");
+    if (clock.empty() || sizes.empty()) {
+        return;
+    }
+    const bool is_wide = byte_at(clock, 0) == 1;  // times of 64 bits, whose upper half is 0
+    const std::uint32_t parts_of_second = big_endian(clock, is_wide ? 20 : 12, 4);
+    const std::uint32_t duration = big_endian(clock, is_wide ? 28 : 16, 4);
+    note_animation(
+        facts,
+        big_endian(sizes, 8, 4),
+        parts_of_second == 0 ? 0 : duration / static_cast<double>(parts_of_second)
+    );
+}
+
 Facts read_avif(std::string_view file) {
     Facts facts = picture("avif");
     facts.has_alpha = false;
     constexpr std::size_t kFullBox = 4;  // version and flags
-    each_box(file, [&](std::string_view outer, std::string_view in_meta) {
-        if (outer != "meta") {
-            return;
+    const std::string_view meta = box(file, "meta");
+    const std::string_view properties = box(box(part(meta, kFullBox, meta.size()), "iprp"), "ipco");
+    each_box(properties, [&facts](std::string_view type, std::string_view content) {
+        if (type == "ispe") {
+            facts.width = std::max(facts.width.value_or(0), big_endian(content, 4, 4));
+            facts.height = std::max(facts.height.value_or(0), big_endian(content, 8, 4));
+        } else if (type == "auxC") {
+            facts.has_alpha = content.find("alpha") != std::string_view::npos;
+        } else if (type == "pixi") {
+            facts.bit_depth = byte_at(content, 5);
         }
-        each_box(part(in_meta, kFullBox, in_meta.size()), [&](auto inner, auto in_iprp) {
-            if (inner != "iprp") {
-                return;
-            }
-            each_box(in_iprp, [&](auto properties, auto in_ipco) {
-                if (properties != "ipco") {
-                    return;
-                }
-                each_box(in_ipco, [&facts](std::string_view type, std::string_view content) {
-                    if (type == "ispe") {
-                        facts.width = std::max(facts.width.value_or(0), big_endian(content, 4, 4));
-                        facts.height =
-                            std::max(facts.height.value_or(0), big_endian(content, 8, 4));
-                    } else if (type == "auxC") {
-                        facts.has_alpha = content.find("alpha") != std::string_view::npos;
-                    } else if (type == "pixi") {
-                        facts.bit_depth = byte_at(content, 5);
-                    }
-                });
-            });
-        });
     });
-    const bool is_sequence = part(file, 8, 4) == "avis";
-    facts.kind = is_sequence ? Kind::animated_image : Kind::image;
+    if (part(file, 8, 4) == "avis") {
+        note_sequence(file, facts);
+    }
     return facts;
 }
 

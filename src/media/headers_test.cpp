@@ -48,7 +48,8 @@ TEST(Headers, SayWhatAPictureIs) {
 
 TEST(Headers, CountTheFramesOfAnimations) {
     for (const auto& [file, frames, seconds] :
-         {std::tuple(test::animated_webp(20, 10, 3), 3U, 0.3),
+         {std::tuple(test::animated_webp(20, 10, 3), 3U, 0.7),
+          std::tuple(test::animated_png(20, 10, 4), 4U, 0.8),
           std::tuple(test::gif(20, 10, 7), 7U, 0.7),
           std::tuple(test::gif(20, 10, 10'000), 10'000U, 1000.0)}) {
         const Facts facts = read(file);
@@ -56,7 +57,7 @@ TEST(Headers, CountTheFramesOfAnimations) {
         EXPECT_EQ(facts.width, 20U);
         EXPECT_EQ(facts.frames, frames);
         EXPECT_NEAR(facts.duration_s.value_or(0), seconds, 1e-6);
-        EXPECT_NEAR(facts.fps.value_or(0), 10, 1e-6);
+        EXPECT_NEAR(facts.fps.value_or(0), frames / seconds, 1e-6);
     }
 }
 

@@ -157,16 +157,118 @@ TEST(Make, TheWorkflowIsKeptWhereThereIsAPlaceForIt) {
     EXPECT_FALSE(keeps(png, R"({"thumbnails": [256]})"));
 }
 
-TEST(Make, AnimationsHaveThumbnailsAndAreNotConverted) {
-    for (const std::string& file : {test::animated_webp(300, 200, 3), test::gif(300, 200, 5)}) {
-        const Answer answer = make_of(file, R"({"format": "png", "thumbnails": [256]})");
-        ASSERT_THAT(answer.variants, SizeIs(1));
-        EXPECT_EQ(answer.variants[0].kind, "thumbnail");
-        EXPECT_EQ(answer.variants[0].facts.width, 256U);
+TEST(Make, OfAnimationsTheFirstPictureIsShown) {
+    for (const std::string& file :
+         {test::animated_webp(300, 200, 3), test::animated_png(300, 200, 4), test::gif(300, 200, 5)
+         }) {
+        const Answer answer =
+            make_of(file, R"({"format": "jpeg", "poster": true, "thumbnails": [256]})");
+        ASSERT_THAT(answer.variants, SizeIs(2));
+        EXPECT_EQ(answer.variants[0].kind, "poster");
+        EXPECT_EQ(answer.variants[0].facts.width, 300U);
+        EXPECT_EQ(answer.variants[1].kind, "thumbnail");
+        EXPECT_EQ(answer.variants[1].facts.width, 256U);
+        for (const Variant& made : answer.variants) {
+            EXPECT_EQ(made.facts.kind, Kind::image);
+        }
         ASSERT_THAT(answer.failed, SizeIs(1));
         EXPECT_EQ(answer.failed[0].kind, "converted");
-        EXPECT_THAT(answer.failed[0].reason, HasSubstr("animation"));
+        EXPECT_THAT(answer.failed[0].reason, HasSubstr("JPEG cannot hold"));
     }
+}
+
+TEST(Make, AnimationsStayAnimationsInEveryFormatThatHasThem) {
+    const std::map<std::string, std::string> files{
+        {"webp", test::animated_webp(120, 80, 5)},
+        {"png", test::animated_png(120, 80, 5)},
+        {"gif", test::gif(120, 80, 5)},
+    };
+    for (const auto& [from, file] : files) {
+        for (const std::string to : {"webp", "png", "avif"}) {
+            const Answer answer = make_of(file, R"({"max_size": 60, "format": ")" + to + R"("})");
+            ASSERT_THAT(answer.failed, IsEmpty())
+                << from << " to " << to << ": " << answer.failed[0].reason;
+            ASSERT_THAT(answer.variants, SizeIs(1)) << from << " to " << to;
+            const Facts& facts = answer.variants[0].facts;
+            EXPECT_EQ(facts.kind, Kind::animated_image) << from << " to " << to;
+            EXPECT_EQ(facts.format, to) << from;
+            EXPECT_EQ(facts.width, 60U) << from << " to " << to;
+            EXPECT_EQ(facts.height, 40U) << from << " to " << to;
+            EXPECT_NEAR(facts.duration_s.value_or(0), *answer.facts.duration_s, 0.01)
+                << from << " to " << to;
+            if (from != "gif") {  // of which the pictures hardly differ
+                EXPECT_EQ(facts.frames, 5U) << from << " to " << to;
+            }
+        }
+    }
+}
+
+TEST(Make, AvifIsReadAsWellAsWritten) {
+    const std::string still = test::png(gradient(120, 80));
+    const std::string moving = test::animated_png(120, 80, 5);
+    for (const std::string& file : {still, moving}) {
+        for (const char* wishes :
+             {R"({"format": "avif", "lossless": true})", R"({"format": "avif", "quality": 90})"}) {
+            const Answer written = make_of(file, wishes);
+            ASSERT_THAT(written.variants, SizeIs(1)) << wishes;
+            const Answer read = make_of(written.variants[0].bytes, R"({"thumbnails": [256]})");
+            ASSERT_THAT(read.failed, IsEmpty()) << wishes << ": " << read.failed[0].reason;
+            ASSERT_THAT(read.variants, SizeIs(1));
+            EXPECT_EQ(read.facts.kind, file == still ? Kind::image : Kind::animated_image);
+            EXPECT_LT(test::mean_difference(decoded(read.variants[0].bytes), decoded(file)), 5)
+                << wishes;
+        }
+    }
+    const Answer clear = make_of(test::png(gradient(20, 20, true)), R"({"format": "avif"})");
+    const Answer read = make_of(clear.variants.at(0).bytes, R"({"format": "png"})");
+    ASSERT_THAT(read.failed, SizeIs(1));
+    EXPECT_THAT(read.failed[0].reason, HasSubstr("alpha"));
+}
+
+TEST(Make, EachPictureOfAnAnimationIsItsOwnAndAsLongAsItWas) {
+    const std::string webp = test::animated_webp(40, 30, 4);
+    const std::string png = test::animated_png(40, 30, 4);
+    const auto check = [](const std::string& from, const char* wishes) {
+        const Answer answer = make_of(from, wishes);
+        ASSERT_THAT(answer.variants, SizeIs(1)) << wishes;
+        const auto before = test::all_decoded(from);
+        const auto after = test::all_decoded(answer.variants[0].bytes);
+        ASSERT_EQ(before.size(), 4U);
+        ASSERT_EQ(after.size(), 4U) << wishes;
+        for (std::size_t i = 0; i < 4; ++i) {
+            EXPECT_EQ(after[i].duration_ms, i == 3 ? 500 : 100) << wishes << " " << i;
+            EXPECT_EQ(test::largest_difference(before[i].picture, after[i].picture), 0)
+                << wishes << " " << i;
+        }
+        const auto loops = [](std::string_view file) {
+            return (*engine::pictures::open_animation(file, 10'000))->loops();
+        };
+        EXPECT_EQ(loops(from), 3);
+        EXPECT_EQ(loops(answer.variants[0].bytes), 3) << wishes;
+    };
+    check(webp, R"({"format": "png"})");
+    check(png, R"({"format": "webp", "lossless": true})");
+}
+
+TEST(Make, AnimationsKeepAlphaAndWorkflow) {
+    const std::string clear = test::animated_webp(64, 48, 3, true);
+    for (const std::string to : {"png", "avif"}) {
+        const Answer answer = make_of(clear, R"({"format": ")" + to + R"("})");
+        ASSERT_THAT(answer.variants, SizeIs(1)) << to;
+        EXPECT_TRUE(answer.variants[0].facts.has_alpha.value_or(false)) << to;
+    }
+    const test::Texts texts{{"workflow", R"({"nodes": []})"}, {"prompt", R"({"1": {}})"}};
+    const std::string told = test::animated_png(64, 48, 3, texts);
+    const auto keeps = [&told](const char* wishes) {
+        const Answer answer = make_of(told, wishes);
+        return answer.variants.size() == 1 &&
+               answer.variants[0].facts.kind == Kind::animated_image &&
+               answer.variants[0].facts.has_workflow.value_or(false);
+    };
+    EXPECT_TRUE(keeps(R"({"format": "webp"})"));
+    EXPECT_TRUE(keeps(R"({"max_size": 32})"));
+    EXPECT_FALSE(keeps(R"({"format": "webp", "strip_metadata": true})"));
+    EXPECT_FALSE(keeps(R"({"strip_metadata": true})"));
 }
 
 TEST(Make, VideosAreDescribedAndShown) {

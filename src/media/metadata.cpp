@@ -117,6 +117,21 @@ std::optional<std::string> strip_metadata(std::string_view file) {
     return std::nullopt;
 }
 
+std::vector<std::pair<std::string, std::string>> animated_png_texts(std::string_view file) {
+    std::vector<std::pair<std::string, std::string>> texts;
+    std::size_t at = kPng.size();
+    while (at + 12 <= file.size()) {
+        const std::size_t length = big_endian(file, at, 4);
+        const std::string_view content = part(file, at + 8, length);
+        const std::size_t end = content.find('\0');
+        if (part(file, at + 4, 4) == "comf" && end != std::string_view::npos) {
+            texts.emplace_back(content.substr(0, end), content.substr(end + 1));
+        }
+        at += length + 12;
+    }
+    return texts;
+}
+
 std::string_view webp_exif(std::string_view file) {
     std::string_view found;
     each_webp_chunk(file, [&found](auto type, auto chunk) {

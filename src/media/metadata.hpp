@@ -5,12 +5,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace comfyd::media {
 
 // The same picture, pixel by pixel, without texts, EXIF, XMP and comments; colour profiles stay.
 // Nullopt: it is no PNG, JPEG or WebP, or is damaged.
 std::optional<std::string> strip_metadata(std::string_view file);
+
+// What ComfyUI writes into an animated PNG, in chunks of its own: keywords and texts.
+std::vector<std::pair<std::string, std::string>> animated_png_texts(std::string_view file);
 
 // The EXIF chunk of a WebP; empty: it has none.
 std::string_view webp_exif(std::string_view file);

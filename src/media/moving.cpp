@@ -41,9 +41,10 @@ tl::unexpected<engine::pictures::Failure> refuse(std::string text) {
 }
 
 const char* demuxer_of(std::string_view format) {
-    static constexpr std::array<std::pair<std::string_view, const char*>, 8> kDemuxers{{
+    static constexpr std::array<std::pair<std::string_view, const char*>, 9> kDemuxers{{
         {"mp4", "mov"},
         {"m4a", "mov"},
+        {"avif", "mov"},
         {"matroska", "matroska"},
         {"avi", "avi"},
         {"flac", "flac"},
