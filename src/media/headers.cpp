@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "media/bytes.hpp"
+#include "media/metadata.hpp"
 
 namespace comfyd::media {
 namespace {
@@ -111,6 +112,9 @@ Facts read_jpeg(std::string_view file) {
                 *facts.has_workflow || has_workflow_text(part(file, at + 4, length));
         }
         at += 2 + std::max<std::size_t>(length, 2);
+    }
+    if (exchanges_sides(jpeg_orientation(file))) {
+        std::swap(facts.width, facts.height);
     }
     return facts;
 }

@@ -12,6 +12,7 @@
 #include "media/moving.hpp"
 #include "media/placeholder.hpp"
 #include "media/scale.hpp"
+#include "media/turn.hpp"
 #include "media/writing.hpp"
 
 namespace comfyd::media {
@@ -121,9 +122,14 @@ private:
         if (is_avif && facts.has_alpha.value_or(false)) {
             return tl::unexpected(Failure{"it is an AVIF with alpha, which is not read here"});
         }
-        return facts.kind == Kind::video || is_avif
-                   ? poster_of(file_, facts, kPixelsMax, stopped_)
-                   : pictures::decode_rgba(file_, kPixelsMax, stopped_);
+        if (facts.kind == Kind::video || is_avif) {
+            return poster_of(file_, facts, kPixelsMax, stopped_);
+        }
+        auto picture = pictures::decode_rgba(file_, kPixelsMax, stopped_);
+        if (picture && facts.format == "jpeg") {
+            return turn(std::move(*picture), jpeg_orientation(file_));
+        }
+        return picture;
     }
 
     Step convert() {

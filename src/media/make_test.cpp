@@ -9,6 +9,7 @@
 #include <random>
 
 #include "media/headers.hpp"
+#include "media/metadata.hpp"
 #include "media/placeholder.hpp"
 #include "media/scale.hpp"
 #include "media/test_support.hpp"
@@ -86,6 +87,53 @@ TEST(Make, AlphaIsKeptOrLaidOnWhite) {
     const Bitmap made = decoded(flat.variants[0].bytes);
     for (int c = 0; c < 3; ++c) {
         EXPECT_GT(made.rgba[static_cast<std::size_t>(c)], 245);  // nothing was to be seen there
+    }
+}
+
+// Red in one corner, so that each of the eight ways to lay a picture is seen.
+Bitmap with_corner(std::size_t width, std::size_t height, std::size_t x, std::size_t y) {
+    Bitmap picture{
+        .width = width, .height = height, .rgba = std::vector<std::uint8_t>(width * height * 4, 255)
+    };
+    for (std::size_t row = y * height / 2; row < (y + 1) * height / 2; ++row) {
+        for (std::size_t column = x * width / 4; column < (x + 1) * width / 4; ++column) {
+            picture.rgba[4 * (row * width + column) + 1] = 0;
+            picture.rgba[4 * (row * width + column) + 2] = 0;
+        }
+    }
+    return picture;
+}
+
+TEST(Make, AJpegIsTurnedAsItAsksFor) {
+    const Bitmap lying = with_corner(80, 40, 0, 0);
+    // Where the upper left corner of the file is to be seen, of 1 to 8.
+    constexpr std::array<std::pair<bool, bool>, 8> kRightAndBelow{
+        {{false, false},
+         {true, false},
+         {true, true},
+         {false, true},
+         {false, false},
+         {true, false},
+         {true, true},
+         {false, true}}
+    };
+    for (int orientation = 1; orientation <= 8; ++orientation) {
+        const std::string file = test::turned_jpeg(lying, orientation);
+        const Answer answer = make_of(file, R"({"format": "png"})");
+        ASSERT_THAT(answer.variants, SizeIs(1));
+        const bool is_across = orientation >= 5;
+        EXPECT_EQ(answer.facts.width, is_across ? 40U : 80U) << orientation;
+        const Bitmap seen = decoded(answer.variants[0].bytes);
+        ASSERT_EQ(seen.width, is_across ? 40U : 80U) << orientation;
+        const auto [right, below] = kRightAndBelow.at(static_cast<std::size_t>(orientation - 1));
+        const std::size_t x = right ? seen.width - 4 : 3;
+        const std::size_t y = below ? seen.height - 4 : 3;
+        EXPECT_LT(seen.rgba[4 * (y * seen.width + x) + 1], 60) << orientation;
+        // Without its EXIF it would lie again.
+        const Answer stripped = make_of(file, R"({"strip_metadata": true})");
+        ASSERT_THAT(stripped.variants, SizeIs(1));
+        EXPECT_EQ(stripped.variants[0].facts.width, answer.facts.width) << orientation;
+        EXPECT_EQ(jpeg_orientation(stripped.variants[0].bytes), orientation);
     }
 }
 

@@ -39,8 +39,46 @@ std::optional<std::string> strip_png(std::string_view file) {
     return std::nullopt;
 }
 
+constexpr std::string_view kExif("Exif\0\0", 6);
+constexpr std::uint32_t kOrientationTag = 0x0112;
+
+// Of an EXIF block; kAsItIs where it says nothing that can be.
+Orientation exif_orientation(std::string_view block) {
+    if (!block.starts_with(kExif)) {
+        return kAsItIs;
+    }
+    const std::string_view tiff = block.substr(kExif.size());
+    const bool is_big = tiff.starts_with("MM");
+    const auto number = [&](std::size_t at, int bytes) {
+        return is_big ? big_endian(tiff, at, bytes) : little_endian(tiff, at, bytes);
+    };
+    const std::size_t folder = number(4, 4);
+    const std::uint32_t entries = number(folder, 2);
+    for (std::uint32_t i = 0; i < entries && folder + 2 + 12 * i < tiff.size(); ++i) {
+        const std::size_t entry = folder + 2 + 12 * std::size_t{i};
+        const std::uint32_t value = number(entry + 8, 2);
+        if (number(entry, 2) == kOrientationTag && value >= 1 && value <= 8) {
+            return static_cast<Orientation>(value);
+        }
+    }
+    return kAsItIs;
+}
+
+// A block that says nothing else, with its marker.
+std::string orientation_block(Orientation orientation) {
+    std::string tiff("MM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19);
+    tiff += static_cast<char>(orientation);
+    tiff += std::string(6, '\0');
+    const std::size_t size = 2 + kExif.size() + tiff.size();
+    return std::string("\xFF\xE1") + static_cast<char>(size >> 8) + static_cast<char>(size & 0xFF) +
+           std::string(kExif) + tiff;
+}
+
 std::optional<std::string> strip_jpeg(std::string_view file) {
     std::string kept(file.substr(0, 2));
+    if (const Orientation orientation = jpeg_orientation(file); orientation != kAsItIs) {
+        kept += orientation_block(orientation);
+    }
     std::size_t at = 2;
     while (at + 4 <= file.size() && byte_at(file, at) == 0xFF) {
         const std::uint8_t marker = byte_at(file, at + 1);
@@ -115,6 +153,20 @@ std::optional<std::string> strip_metadata(std::string_view file) {
         return strip_webp(file);
     }
     return std::nullopt;
+}
+
+Orientation jpeg_orientation(std::string_view file) {
+    Orientation orientation = kAsItIs;
+    std::size_t at = 2;
+    while (at + 4 <= file.size() && byte_at(file, at) == 0xFF && byte_at(file, at + 1) != 0xDA &&
+           orientation == kAsItIs) {
+        const std::size_t size = std::max<std::size_t>(big_endian(file, at + 2, 2), 2);
+        if (byte_at(file, at + 1) == 0xE1) {
+            orientation = exif_orientation(part(file, at + 4, size - 2));
+        }
+        at += 2 + size;
+    }
+    return orientation;
 }
 
 std::vector<std::pair<std::string, std::string>> animated_png_texts(std::string_view file) {

@@ -8,11 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "media/turn.hpp"
+
 namespace comfyd::media {
 
-// The same picture, pixel by pixel, without texts, EXIF, XMP and comments; colour profiles stay.
-// Nullopt: it is no PNG, JPEG or WebP, or is damaged.
+// The same picture, pixel by pixel, without texts, EXIF, XMP and comments; colour profiles stay,
+// and so does how a JPEG is to be turned. Nullopt: it is no PNG, JPEG or WebP, or is damaged.
 std::optional<std::string> strip_metadata(std::string_view file);
+
+// How a JPEG asks to be turned.
+Orientation jpeg_orientation(std::string_view file);
 
 // What ComfyUI writes into an animated PNG, in chunks of its own: keywords and texts.
 std::vector<std::pair<std::string, std::string>> animated_png_texts(std::string_view file);

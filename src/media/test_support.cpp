@@ -199,6 +199,19 @@ std::string jpeg(const Bitmap& picture) {
     return *pictures::encode_jpeg(pixels_of(picture), 95);
 }
 
+std::string turned_jpeg(const Bitmap& picture, int orientation) {
+    // As cameras write it: the bytes of numbers in the other order, another tag before it.
+    std::string tiff("II\x2A\0\x08\0\0\0\x02\0", 10);
+    tiff += std::string("\x00\x01\x04\0\x01\0\0\0\x10\0\0\0", 12);
+    tiff += std::string("\x12\x01\x03\0\x01\0\0\0", 8) + static_cast<char>(orientation) +
+            std::string(3 + 4, '\0');
+    const std::string block = std::string("Exif\0\0", 6) + tiff;
+    std::string file = jpeg(picture);
+    return file.insert(
+        2, std::string("\xFF\xE1\0", 3) + static_cast<char>(block.size() + 2) + block
+    );
+}
+
 std::string webp(const Bitmap& picture, const Texts& texts) {
     pictures::WebpOptions options;
     options.lossless = true;

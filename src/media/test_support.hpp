@@ -20,6 +20,8 @@ Bitmap gradient(std::size_t width, std::size_t height, bool has_alpha = false);
 using Texts = std::vector<std::pair<std::string, std::string>>;
 std::string png(const Bitmap& picture, const Texts& texts = {});
 std::string jpeg(const Bitmap& picture);
+// With EXIF that asks for this turning.
+std::string turned_jpeg(const Bitmap& picture, int orientation);
 std::string webp(const Bitmap& picture, const Texts& texts = {});
 // Blue grows from frame to frame; each is shown for 100 ms, the last for half a second.
 std::string animated_webp(
