@@ -167,6 +167,9 @@ std::size_t gif_palette_bytes(std::uint8_t flags) {
     return (flags & 0x80) != 0 ? std::size_t{3} << ((flags & 7) + 1) : 0;
 }
 
+constexpr std::uint32_t kShortestGifDelay = 2;
+constexpr std::uint32_t kUsualGifDelay = 10;
+
 Facts read_gif(std::string_view file) {
     Facts facts = picture("gif");
     facts.bit_depth = 8;
@@ -174,24 +177,28 @@ Facts read_gif(std::string_view file) {
     facts.height = little_endian(file, 8, 2);
     facts.has_alpha = false;
     std::uint64_t frames = 0;
-    double duration_s = 0;
+    std::uint64_t duration = 0;  // in hundredths, like the next
+    std::uint32_t delay = 0;     // of the next frame
     std::size_t at = 13 + gif_palette_bytes(byte_at(file, 10));
     for (int parts = 0; parts < kPartsMax && at < file.size(); ++parts) {
         const std::uint8_t what = byte_at(file, at);
         if (what == 0x21 && byte_at(file, at + 1) == 0xF9) {
             facts.has_alpha = *facts.has_alpha || (byte_at(file, at + 3) & 1) != 0;
-            duration_s += little_endian(file, at + 4, 2) / 100.0;
+            delay = little_endian(file, at + 4, 2);
             at = skip_gif_blocks(file, at + 2);
         } else if (what == 0x21) {
             at = skip_gif_blocks(file, at + 2);
         } else if (what == 0x2C) {
             ++frames;
+            // Who asks for no time at all is given what browsers give.
+            duration += delay < kShortestGifDelay ? kUsualGifDelay : delay;
+            delay = 0;
             at = skip_gif_blocks(file, at + 11 + gif_palette_bytes(byte_at(file, at + 9)));
         } else {
             break;
         }
     }
-    note_animation(facts, std::max<std::uint64_t>(frames, 1), duration_s);
+    note_animation(facts, std::max<std::uint64_t>(frames, 1), static_cast<double>(duration) / 100);
     return facts;
 }
 
@@ -267,6 +274,13 @@ Facts read_bmp(std::string_view file) {
     const auto height = static_cast<std::int32_t>(little_endian(file, 22, 4));
     facts.height =
         height < 0 ? 0U - static_cast<std::uint32_t>(height) : static_cast<std::uint32_t>(height);
+    return facts;
+}
+
+Facts read_tiff(std::string_view file) {
+    Facts facts = picture("tiff");
+    facts.width = tiff_number(file, 0x0100);
+    facts.height = tiff_number(file, 0x0101);
     return facts;
 }
 
@@ -349,6 +363,10 @@ Facts read_headers(std::string_view file, std::string_view name, std::string_vie
     }
     if (file.starts_with("BM") && content_type == "image/bmp") {
         return read_bmp(file);
+    }
+    if (file.starts_with(std::string_view("II*\0", 4)) ||
+        file.starts_with(std::string_view("MM\0*", 4))) {
+        return read_tiff(file);
     }
     for (const Mark& mark : kMarks) {
         if (part(file, mark.at, mark.bytes.size()) == mark.bytes) {

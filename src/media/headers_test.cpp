@@ -61,6 +61,28 @@ TEST(Headers, CountTheFramesOfAnimations) {
     }
 }
 
+TEST(Headers, AGifThatAsksForNoTimeIsGivenSome) {
+    std::string file = test::gif(20, 10, 4);
+    for (std::size_t at = file.find("\x21\xF9"); at != std::string::npos;
+         at = file.find("\x21\xF9", at + 1)) {
+        file[at + 4] = 0;
+    }
+    EXPECT_NEAR(read(file).duration_s.value_or(0), 0.4, 1e-6);
+}
+
+TEST(Headers, ATiffSaysHowLargeItIs) {
+    const std::string little(
+        "II*\0\x08\0\0\0\x02\0\0\1\3\0\1\0\0\0\x2c\1\0\0\1\1\4\0\1\0\0\0\xc8\0\0\0", 34
+    );
+    const Facts facts = read(little);
+    EXPECT_EQ(facts.format, "tiff");
+    EXPECT_EQ(facts.width, 300U);
+    EXPECT_EQ(facts.height, 200U);
+    for (std::size_t size = 4; size < little.size(); ++size) {
+        EXPECT_EQ(read(little.substr(0, size)).format, "tiff");
+    }
+}
+
 TEST(Headers, KnowOtherKindsByTheirBytesOrTheirName) {
     EXPECT_EQ(read(test::video({})).kind, Kind::video);
     EXPECT_EQ(read(test::video({})).format, "mp4");

@@ -77,6 +77,22 @@ TEST(Hostile, FilesThatEndTooEarlyFailOrAreShownAsFarAsTheyGo) {
     }
 }
 
+TEST(Hostile, AVideoWithoutPicturesHasNoPoster) {
+    for (const bool has_sound : {false, true}) {
+        for (const char* muxer : {"mp4", "matroska"}) {
+            const Answer answer = make_all(
+                test::video({.muxer = muxer, .frames = 0, .has_sound = has_sound}), "a.mp4"
+            );
+            EXPECT_THAT(answer.variants, IsEmpty()) << muxer;
+            for (const FailedVariant& failed : answer.failed) {
+                EXPECT_FALSE(failed.reason.empty()) << muxer;
+            }
+        }
+    }
+    const Answer one = make_all(test::video({.frames = 1}), "a.mp4");
+    EXPECT_THAT(one.variants, SizeIs(2)) << "of a single frame it is that";
+}
+
 TEST(Hostile, GarbageBehindAGoodBeginningIsRefused) {
     const std::string noise = [] {
         std::string bytes;

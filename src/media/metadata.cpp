@@ -47,21 +47,8 @@ Orientation exif_orientation(std::string_view block) {
     if (!block.starts_with(kExif)) {
         return kAsItIs;
     }
-    const std::string_view tiff = block.substr(kExif.size());
-    const bool is_big = tiff.starts_with("MM");
-    const auto number = [&](std::size_t at, int bytes) {
-        return is_big ? big_endian(tiff, at, bytes) : little_endian(tiff, at, bytes);
-    };
-    const std::size_t folder = number(4, 4);
-    const std::uint32_t entries = number(folder, 2);
-    for (std::uint32_t i = 0; i < entries && folder + 2 + 12 * i < tiff.size(); ++i) {
-        const std::size_t entry = folder + 2 + 12 * std::size_t{i};
-        const std::uint32_t value = number(entry + 8, 2);
-        if (number(entry, 2) == kOrientationTag && value >= 1 && value <= 8) {
-            return static_cast<Orientation>(value);
-        }
-    }
-    return kAsItIs;
+    const auto said = tiff_number(block.substr(kExif.size()), kOrientationTag);
+    return said && *said >= 1 && *said <= 8 ? static_cast<Orientation>(*said) : kAsItIs;
 }
 
 // A block that says nothing else, with its marker.
@@ -151,6 +138,23 @@ std::optional<std::string> strip_metadata(std::string_view file) {
     }
     if (file.starts_with("RIFF") && part(file, 8, 4) == "WEBP") {
         return strip_webp(file);
+    }
+    return std::nullopt;
+}
+
+std::optional<std::uint32_t> tiff_number(std::string_view tiff, std::uint32_t tag) {
+    constexpr std::uint32_t kShort = 3;
+    const bool is_big = tiff.starts_with("MM");
+    const auto number = [&](std::size_t at, int bytes) {
+        return is_big ? big_endian(tiff, at, bytes) : little_endian(tiff, at, bytes);
+    };
+    const std::size_t folder = number(4, 4);
+    const std::uint32_t entries = number(folder, 2);
+    for (std::size_t i = 0; i < entries && folder + 2 + 12 * i < tiff.size(); ++i) {
+        const std::size_t entry = folder + 2 + 12 * i;
+        if (number(entry, 2) == tag) {
+            return number(entry + 8, number(entry + 2, 2) == kShort ? 2 : 4);
+        }
     }
     return std::nullopt;
 }
