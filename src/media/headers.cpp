@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -25,7 +26,10 @@ bool has_workflow_text(std::string_view exif) {
            exif.find("prompt:{") != std::string_view::npos;
 }
 
+// `duration_s`: a sum, of which the last digits are nobody's.
 void note_animation(Facts& facts, std::uint64_t frames, double duration_s) {
+    constexpr double kDigits = 1e6;
+    duration_s = std::round(duration_s * kDigits) / kDigits;
     facts.frames = frames;
     if (frames > 1) {
         facts.kind = Kind::animated_image;

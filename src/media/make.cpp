@@ -136,6 +136,7 @@ private:
         Writing how = writing_of(file_, answer_.facts, wishes_);
         if (answer_.facts.kind == Kind::animated_image) {
             how.is_hurried = true;
+            static_cast<void>(decoded());  // the placeholder is that of the first picture
             return described(write_animation(file_, answer_.facts, wishes_, how, stopped_));
         }
         const auto picture = decoded();

@@ -239,6 +239,7 @@ TEST(Make, AnimationsStayAnimationsInEveryFormatThatHasThem) {
             ASSERT_THAT(answer.variants, SizeIs(1)) << from << " to " << to;
             const Facts& facts = answer.variants[0].facts;
             EXPECT_EQ(facts.kind, Kind::animated_image) << from << " to " << to;
+            EXPECT_EQ(answer.facts.blurhash.size(), 28U) << from << " to " << to;
             EXPECT_EQ(facts.format, to) << from;
             EXPECT_EQ(facts.width, 60U) << from << " to " << to;
             EXPECT_EQ(facts.height, 40U) << from << " to " << to;

@@ -103,6 +103,40 @@ TEST(Outputs, AnimationsSoundsAndTextsAreTyped) {
     EXPECT_EQ(job.at("outputs").as_array().size(), 2U);
 }
 
+TEST(Outputs, AnimationsStayAnimations) {
+    Comfyd comfyd;
+    const json::object moving = *json::parse_object(R"({
+        "1": {"class_type": "EmptyImage", "inputs": {"width": 64, "height": 40, "batch_size": 1, "color": 255}},
+        "2": {"class_type": "EmptyImage", "inputs": {"width": 64, "height": 40, "batch_size": 1, "color": 65280}},
+        "3": {"class_type": "ImageBatch", "inputs": {"image1": ["1", 0], "image2": ["2", 0]}},
+        "4": {"class_type": "SaveAnimatedWEBP", "inputs": {"images": ["3", 0], "filename_prefix": "w", "fps": 5,
+              "lossless": true, "quality": 80, "method": "fastest"}}})");
+    for (const std::string format : {"avif", "png", "jpeg"}) {
+        const json::value job = finished(
+            comfyd,
+            moving,
+            {{"output_config", {{"format", format}, {"thumbnails", {256}}, {"poster", true}}}}
+        );
+        const json::value& output = job.at("outputs").at(0);
+        EXPECT_EQ(output.at("media").at("frames"), 2) << output;
+        EXPECT_EQ(output.at("thumbnails").as_array().size(), 1U) << output;
+        const json::array& variants = output.at("variants").as_array();
+        ASSERT_EQ(variants.size(), 2U) << output;
+        for (const json::value& variant : variants) {
+            if (variant.at("variant") == "poster") {
+                EXPECT_TRUE(is_webp(fetch(comfyd, variant.at("url"))));
+            } else if (format == "jpeg") {
+                EXPECT_THAT(text_of(variant.at("error").at("message")), HasSubstr("JPEG"))
+                    << variant;
+            } else {
+                EXPECT_EQ(text_of(variant.at("format")), format) << variant;
+                const std::string file = fetch(comfyd, variant.at("url"));
+                EXPECT_THAT(file, HasSubstr(format == "avif" ? "ftypavis" : "acTL"));
+            }
+        }
+    }
+}
+
 TEST(Outputs, AreMadeInTheFormThatIsAskedFor) {
     Comfyd comfyd;
     const json::value job = finished(
