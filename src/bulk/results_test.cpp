@@ -28,8 +28,8 @@ TEST(Results, FilesAreNamedAfterTheirItem) {
 
 TEST(Results, NoNameLeadsOutOfTheFolderOrIsTakenForAnother) {
     const std::pair<const char*, const char*> names[] = {
-        {"../../etc/passwd", "00007-_.._etc_passwd.png"},
-        {"..", "00007.png"},
+        {"../../etc/passwd", "00007-_._.._etc_passwd.png"},
+        {"..", "00007-_.png"},
         {"/etc/passwd", "00007-_etc_passwd.png"},
         {"C:\\Windows\\x", "00007-C__Windows_x.png"},
         {"CON", "00007-CON.png"},

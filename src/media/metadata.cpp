@@ -61,29 +61,38 @@ std::string orientation_block(Orientation orientation) {
            std::string(kExif) + tiff;
 }
 
-std::optional<std::string> strip_jpeg(std::string_view file) {
-    std::string kept(file.substr(0, 2));
-    if (const Orientation orientation = jpeg_orientation(file); orientation != kAsItIs) {
-        kept += orientation_block(orientation);
-    }
+// Calls `with(marker, all of it)` for the parts before the pixels. Where those begin; 0: the file
+// is damaged.
+template <class With>
+std::size_t each_jpeg_part(std::string_view file, const With& with) {
     std::size_t at = 2;
     while (at + 4 <= file.size() && byte_at(file, at) == 0xFF) {
         const std::uint8_t marker = byte_at(file, at + 1);
         if (marker == 0xDA) {
-            kept += file.substr(at);
-            return kept;
+            return at;
         }
         const std::size_t size = 2 + std::size_t{big_endian(file, at + 2, 2)};
         if (size > file.size() - at) {
             break;
         }
-        constexpr std::array<std::uint8_t, 3> kDropped{0xE1, 0xED, 0xFE};  // EXIF, IPTC, comments
-        if (std::ranges::find(kDropped, marker) == kDropped.end()) {
-            kept += file.substr(at, size);
-        }
+        with(marker, file.substr(at, size));
         at += size;
     }
-    return std::nullopt;
+    return 0;
+}
+
+std::optional<std::string> strip_jpeg(std::string_view file) {
+    std::string kept(file.substr(0, 2));
+    if (const Orientation orientation = jpeg_orientation(file); orientation != kAsItIs) {
+        kept += orientation_block(orientation);
+    }
+    const std::size_t pixels = each_jpeg_part(file, [&kept](std::uint8_t marker, auto whole) {
+        constexpr std::array<std::uint8_t, 3> kDropped{0xE1, 0xED, 0xFE};  // EXIF, IPTC, comments
+        if (std::ranges::find(kDropped, marker) == kDropped.end()) {
+            kept += whole;
+        }
+    });
+    return pixels == 0 ? std::nullopt : std::optional(kept.append(file.substr(pixels)));
 }
 
 std::string little(std::uint32_t number) {
@@ -161,15 +170,11 @@ std::optional<std::uint32_t> tiff_number(std::string_view tiff, std::uint32_t ta
 
 Orientation jpeg_orientation(std::string_view file) {
     Orientation orientation = kAsItIs;
-    std::size_t at = 2;
-    while (at + 4 <= file.size() && byte_at(file, at) == 0xFF && byte_at(file, at + 1) != 0xDA &&
-           orientation == kAsItIs) {
-        const std::size_t size = std::max<std::size_t>(big_endian(file, at + 2, 2), 2);
-        if (byte_at(file, at + 1) == 0xE1) {
-            orientation = exif_orientation(part(file, at + 4, size - 2));
+    each_jpeg_part(file, [&orientation](std::uint8_t marker, std::string_view whole) {
+        if (marker == 0xE1 && orientation == kAsItIs) {
+            orientation = exif_orientation(part(whole, 4, whole.size()));
         }
-        at += 2 + size;
-    }
+    });
     return orientation;
 }
 
