@@ -137,17 +137,25 @@ if [[ $wanted == *" results "* ]]; then
 fi
 if [[ $wanted == *" media "* ]]; then
     scripts/build.sh release bench-media
-    mkdir "$work/media"
-    echo "media comfyd $("$build/bench-media" "$build/comfyd" "$work/media" "$(nproc)" "$seconds")"
-    # The same picture and sizes, as many at a time; a process for each picture, which is how it is used.
-    thumbnails='convert "$1/source.png" -quality 80 -define webp:method=2 \
+    mkdir "$work/media" "$work/plain"
+    echo "media $("$build/bench-media" plain "$work/plain" 20000)"
+    echo "media comfyd $("$build/bench-media" thumbnails "$build/comfyd" "$work/media" "$(nproc)" "$seconds")"
+    # The same picture and sizes, as many at a time; a process for each picture, which is how it is used. By the full name:
+    # what else is called "convert" is another program.
+    convert=/usr/bin/convert
+    version=$("$convert" -version | sed -n 's/^Version: ImageMagick \([^ ]*\).*/\1/p')
+    [ -n "$version" ] || { echo "$convert is not ImageMagick's" >&2; exit 1; }
+    thumbnails='"$0" "$1/source.png" -quality 80 -define webp:method=2 \
         \( +clone -thumbnail "1024x1024>" -write "$1/$2-1024.webp" +delete \) \
         \( +clone -thumbnail "512x512>" -write "$1/$2-512.webp" +delete \) -thumbnail "256x256>" "$1/$2-256.webp"'
     pictures=$((seconds * 8))
     begun=$(date +%s.%N)
-    seq $pictures | xargs -P "$(nproc)" -I{} sh -c "$thumbnails" convert "$work/media" {}
-    awk -v n=$pictures -v a="$begun" -v b="$(date +%s.%N)" -v v="$(convert -version | sed -n 's/^Version: //p' | cut -d' ' -f1-2)" \
-        'BEGIN {printf "media convert thumbnails_per_s=%.1f pictures=%d version=\"%s\"\n", 3 * n / (b - a), n, v}'
+    seq $pictures | xargs -P "$(nproc)" -I{} sh -c "$thumbnails" "$convert" "$work/media" {}
+    ended=$(date +%s.%N)
+    made=$(find "$work/media" -name '*.webp' -size +0 | wc -l)
+    [ "$made" -eq $((3 * pictures)) ] || { echo "convert made $made thumbnails of $((3 * pictures))" >&2; exit 1; }
+    awk -v n="$made" -v a="$begun" -v b="$ended" -v v="$version" \
+        'BEGIN {printf "media convert thumbnails_per_s=%.1f pictures=%d version=%s\n", n / (b - a), n / 3, v}'
 fi
 if [[ $wanted == *" cluster "* ]]; then
     scripts/build.sh release bench-takeover bench-outage bench-relay

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kUrlBytesMax = 2048;
 constexpr std::size_t kSecretBytesMax = 256;
-constexpr std::array<std::string_view, 7> kWebhookEvents{
+constexpr std::array<std::string_view, 9> kWebhookEvents{
     "execution.queued",
     "execution.started",
     "execution.progress",
@@ -20,6 +20,8 @@ constexpr std::array<std::string_view, 7> kWebhookEvents{
     "execution.failed",
     "execution.cancelled",
     "execution.warning",
+    "batch.completed",
+    "batch.cancelled",
 };
 tl::unexpected<Error> wrong(std::string_view field, std::string message) {
     return fail(

@@ -381,7 +381,7 @@ private:
     }
 
     void make_keeper() {
-        announcer_ = make_announcer(keeper_executor(), clock_, config_);
+        announcer_ = make_announcer(keeper_executor(), clock_, config_, *endpoints_);
         bulk::KeeperOptions options = keeper_options(config_);
         if (const ClusterNode* node = site_->node()) {
             options.is_ours = [node] { return node->keeps_house(); };
@@ -390,9 +390,7 @@ private:
             keeper_executor(),
             *ledger_,
             *services_,
-            [this](jobs::Webhook to, notify::Announcement announcement) {
-                return announcer_->post(std::move(to), std::move(announcement));
-            },
+            messengers_of(*announcer_, *endpoints_),
             [this](const std::string& dialect) { metrics_.job_submitted(dialect); }
         };
         keeper_ = std::make_unique<bulk::Keeper>(std::move(tools), std::move(options));
@@ -505,7 +503,7 @@ private:
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<auth::Authenticator> authenticator_;
     std::unique_ptr<api::Services> services_;
-    std::unique_ptr<notify::Announcer> announcer_;
+    std::unique_ptr<notify::WebhookChannel> announcer_;
     std::unique_ptr<bulk::Keeper> keeper_;
     std::unique_ptr<api::BatchTools> batch_tools_;
     std::unique_ptr<api::Router> router_;

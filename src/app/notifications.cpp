@@ -5,6 +5,7 @@
 #include "api/dialects/execution/execution.hpp"
 #include "api/dialects/runpod/runpod.hpp"
 #include "app/config/part_options.hpp"
+#include "base/log.hpp"
 #include "notify/channels.hpp"
 
 namespace comfyd::app {
@@ -67,10 +68,51 @@ void tell_of_jobs(
     );
 }
 
-std::unique_ptr<notify::Announcer> make_announcer(
-    Executor executor, Clock& clock, const Config& config
+std::unique_ptr<notify::WebhookChannel> make_announcer(
+    Executor executor, Clock& clock, const Config& config, notify::EndpointBook& endpoints
 ) {
-    return std::make_unique<notify::Announcer>(executor, clock, channel_options(config).webhook);
+    notify::WebhookOptions options = channel_options(config).webhook;
+    options.find_endpoint = [&endpoints](notify::EndpointId id) { return endpoints.find(id); };
+    return std::make_unique<notify::WebhookChannel>(executor, clock, std::move(options));
+}
+
+namespace {
+
+Task<notify::Outcome> announce(
+    notify::WebhookChannel& announcer,
+    notify::EndpointBook& endpoints,
+    notify::Target to,
+    notify::Announcement announcement
+) {
+    auto outcome = co_await announcer.announce(to, std::move(announcement));
+    const auto* endpoint = std::get_if<notify::EndpointTarget>(&to);
+    if (outcome.is_gone && endpoint != nullptr) {
+        auto disabled = co_await endpoints.disable(endpoint->id, outcome.error);
+        if (!disabled) {
+            log::warning("cannot disable an endpoint", {{"error", disabled.error().message}});
+        }
+    }
+    co_return outcome;
+}
+
+}  // namespace
+
+bulk::Messengers messengers_of(notify::WebhookChannel& announcer, notify::EndpointBook& endpoints) {
+    bulk::Messengers messengers;
+    messengers.announce = [&](notify::Target to, notify::Announcement announcement) {
+        return announce(announcer, endpoints, std::move(to), std::move(announcement));
+    };
+    messengers.retry_wish = [&](const notify::Target& to) { return announcer.retry_wish(to); };
+    messengers.listeners = [&](const std::string& tenant, std::string_view event) {
+        std::vector<notify::EndpointId> ids;
+        for (const notify::EndpointPtr& endpoint : endpoints.of_tenant(tenant)) {
+            if (!endpoint->disabled && endpoint->webhook.wants(event)) {
+                ids.push_back(endpoint->id);
+            }
+        }
+        return ids;
+    };
+    return messengers;
 }
 
 }  // namespace comfyd::app

@@ -5,13 +5,14 @@
 
 #include "api/services.hpp"
 #include "app/config/config.hpp"
+#include "bulk/telling.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
-#include "notify/announcer.hpp"
 #include "notify/endpoint_book.hpp"
 #include "notify/mail/mail_channel.hpp"
 #include "notify/notifier.hpp"
 #include "notify/routing.hpp"
+#include "notify/webhook_channel.hpp"
 
 namespace comfyd::app {
 
@@ -31,9 +32,11 @@ void tell_of_jobs(
     jobs::Service& service, notify::Notifier& notifier, const notify::Routing& routing
 );
 
-// Whoever tells of the end of batches. `clock` outlives it.
-std::unique_ptr<notify::Announcer> make_announcer(
-    Executor executor, Clock& clock, const Config& config
+// Whoever tells of the end of batches. All but the configuration outlive it.
+std::unique_ptr<notify::WebhookChannel> make_announcer(
+    Executor executor, Clock& clock, const Config& config, notify::EndpointBook& endpoints
 );
+// Its ways for the batches, which it and the endpoints outlive.
+bulk::Messengers messengers_of(notify::WebhookChannel& announcer, notify::EndpointBook& endpoints);
 
 }  // namespace comfyd::app

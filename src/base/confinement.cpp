@@ -60,7 +60,10 @@ Result<std::vector<std::string>> confine(const Confinement& limits) {
         note("limit of memory", limit(RLIMIT_DATA, limits.memory_bytes_max));
     }
     note("limit to own files", restrict_files(limits.folders, limits.reads_system));
-    note("limit of system calls", restrict_system_calls());
+    note(
+        "limit of system calls",
+        limits.only_computes ? restrict_to_computing() : restrict_system_calls()
+    );
     return missing;
 }
 

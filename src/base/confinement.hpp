@@ -20,6 +20,7 @@ struct Confinement {
     std::uint64_t open_files_max = 1'024;
     std::vector<std::filesystem::path> folders{};  // all that it may write in; they exist
     bool reads_system = true;  // it may open the system's files; one that has all that it needs: no
+    bool only_computes = false;  // all that it needs is open: it reads and answers, and no more
 };
 
 // Before any thread is started. Returns what this kernel cannot do, in words: the process runs
@@ -33,5 +34,8 @@ int restrict_files(const std::vector<std::filesystem::path>& folders, bool reads
 // No connections, no sockets but those that listen in the file system, no programs, no look into
 // other processes and no signals to them.
 int restrict_system_calls();
+// Nothing but to read and write what is open, to have memory and threads, to know the time and to
+// end: whatever else is asked of the kernel is refused, also what later kernels will have.
+int restrict_to_computing();
 
 }  // namespace comfyd

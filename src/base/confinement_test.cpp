@@ -1,18 +1,24 @@
 #include "base/confinement.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <thread>
 
 namespace comfyd {
 namespace {
@@ -114,6 +120,49 @@ TEST_F(ConfinementTest, HasNoNetworkAndStartsNothing) {
     SKIP_WHERE_IMPOSSIBLE(answer);
     EXPECT_EQ(answer, 0);
 }
+
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+TEST_F(ConfinementTest, OneThatOnlyComputesHasNothingElse) {
+    limits_.folders.clear();
+    limits_.reads_system = false;
+    limits_.only_computes = true;
+    std::array<int, 2> pipe{};
+    ASSERT_EQ(::pipe(pipe.data()), 0);
+    const int answer = run_confined([&pipe] {
+        const auto is_refused = [](long made) { return made < 0 && errno == EPERM; };
+        const std::array refused{
+            is_refused(::socket(AF_UNIX, SOCK_STREAM, 0)),
+            is_refused(::socket(AF_INET, SOCK_STREAM, 0)),
+            is_refused(::socketpair(AF_UNIX, SOCK_STREAM, 0, std::array<int, 2>{}.data())),
+            is_refused(::execl("/bin/true", "true", nullptr)),
+            is_refused(::fork()),
+            is_refused(::open("/dev/null", O_RDONLY)),
+            is_refused(::kill(::getppid(), 0)),
+            is_refused(::prctl(PR_SET_DUMPABLE, 1)),
+            is_refused(::chdir("/")),
+            is_refused(::syscall(SYS_io_uring_setup, 1, nullptr)),
+            is_refused(::syscall(SYS_memfd_create, "x", 0)),
+            ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+                MAP_FAILED,
+        };
+        for (std::size_t i = 0; i < refused.size(); ++i) {
+            if (!refused[i]) {
+                return static_cast<int>(i) + 1;
+            }
+        }
+        // What remains.
+        int sum = 0;
+        std::thread([&sum] { sum = 42; }).join();
+        char byte = 'x';
+        const bool speaks = ::write(pipe[1], &byte, 1) == 1 && ::read(pipe[0], &byte, 1) == 1;
+        return sum == 42 && speaks && can_have(16ULL << 20) && ::raise(0) == 0 ? 0 : 100;
+    });
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+    SKIP_WHERE_IMPOSSIBLE(answer);
+    EXPECT_EQ(answer, 0);
+}
+#endif
 
 TEST_F(ConfinementTest, ComputingTimeHasAnEnd) {
     limits_.cpu_seconds_max = 7;

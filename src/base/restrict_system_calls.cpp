@@ -1,32 +1,29 @@
-// A seccomp filter. It names what is refused, not what is allowed: the C library and the codecs use
-// what they like, and what they do not need is known.
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+// Which system calls a confined process may make. One that serves others names what is refused: the
+// C library and the codecs use what they like, and what they do not need is known. One that only
+// computes names what it needs.
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "base/confinement.hpp"
+#include "base/seccomp_filter.hpp"
 
 namespace comfyd {
 namespace {
 
-#if defined(__x86_64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-constexpr std::uint32_t kCallsEnd = 0x40000000;  // from here on another way to call
-#elif defined(__aarch64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-constexpr std::uint32_t kCallsEnd = 0x40000000;
-#else
-#error "which system calls does this processor have?"
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COMFYD_IS_SANITIZED 1
 #endif
+#endif
+
+constexpr std::uint32_t kWhole = 0xffffffff;
 
 constexpr std::array kRefused{
     // the network, by all ways
@@ -35,8 +32,7 @@ constexpr std::array kRefused{
     // other programs and processes; the sanitizers' own look at leaks is by ptrace
     SYS_execve,
     SYS_execveat,
-#if !defined(__has_feature) || \
-    !(__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#if !defined(COMFYD_IS_SANITIZED)
     SYS_ptrace,
 #endif
     SYS_process_vm_readv,
@@ -61,64 +57,68 @@ constexpr std::array kRefused{
     SYS_open_by_handle_at,
 };
 
-constexpr std::uint16_t kLoad = BPF_LD | BPF_W | BPF_ABS;
-constexpr std::uint16_t kEqual = BPF_JMP | BPF_JEQ | BPF_K;
-constexpr std::uint16_t kAtLeast = BPF_JMP | BPF_JGE | BPF_K;
-constexpr std::uint16_t kAnd = BPF_ALU | BPF_AND | BPF_K;
-constexpr std::uint16_t kAnswer = BPF_RET | BPF_K;
-
-constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
-
-// The lower half of an argument, which is all that the kernel reads of an int.
-constexpr std::uint32_t argument_at(unsigned index) {
-    return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + index * sizeof(std::uint64_t));
-}
-
-class Filter {
-public:
-    Filter() {
-        add(kLoad, offsetof(seccomp_data, arch));
-        add(kEqual, kArchitecture, 1, 0);
-        add(kAnswer, SECCOMP_RET_KILL_PROCESS);
-        add(kLoad, offsetof(seccomp_data, nr));
-        add(kAtLeast, kCallsEnd, 0, 1);
-        add(kAnswer, kRefuse);
-    }
-    void refuse(long call) {
-        add(kEqual, static_cast<std::uint32_t>(call), 0, 1);
-        add(kAnswer, kRefuse);
-    }
-    // `call` passes where the bits `mask` of the argument are `value`.
-    void refuse_unless(long call, unsigned argument, std::uint32_t mask, std::uint32_t value) {
-        add(kEqual, static_cast<std::uint32_t>(call), 0, 5);
-        add(kLoad, argument_at(argument));
-        add(kAnd, mask);
-        add(kEqual, value, 1, 0);
-        add(kAnswer, kRefuse);
-        add(kLoad, offsetof(seccomp_data, nr));
-    }
-    int install() {
-        add(kAnswer, SECCOMP_RET_ALLOW);
-        const sock_fprog program{
-            static_cast<unsigned short>(instructions_.size()), instructions_.data()
-        };
-        return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0 ? 0 : errno;
-    }
-
-private:
-    void add(std::uint16_t code, std::size_t value, std::uint8_t yes = 0, std::uint8_t no = 0) {
-        instructions_.push_back({code, yes, no, static_cast<std::uint32_t>(value)});
-    }
-
-    std::vector<sock_filter> instructions_;
+// What remains to do for one that has its files open and its libraries loaded: to read and to
+// answer, to have memory and threads, to know the time, and to end.
+constexpr std::array kOfComputing{
+    // what is open
+    SYS_read,
+    SYS_readv,
+    SYS_pread64,
+    SYS_write,
+    SYS_writev,
+    SYS_pwrite64,
+    SYS_recvfrom,
+    SYS_recvmsg,
+    SYS_sendto,
+    SYS_sendmsg,
+    SYS_ppoll,
+#if defined(SYS_poll)
+    SYS_poll,
+#endif
+    SYS_lseek,
+    SYS_close,
+    // memory; how it may be used is looked at below
+    SYS_brk,
+    SYS_mmap,
+    SYS_mprotect,
+    SYS_mremap,
+    SYS_munmap,
+    SYS_madvise,
+    // threads
+    SYS_clone,
+    SYS_futex,
+    SYS_set_robust_list,
+    SYS_rseq,
+    SYS_sched_yield,
+    SYS_sched_getaffinity,
+    SYS_gettid,
+    SYS_getpid,
+    // time and chance
+    SYS_clock_gettime,
+    SYS_clock_getres,
+    SYS_clock_nanosleep,
+    SYS_nanosleep,
+    SYS_gettimeofday,
+    SYS_getrandom,
+    SYS_times,
+    SYS_getrusage,
+    SYS_sysinfo,
+    // signals of its own, and the end
+    SYS_rt_sigaction,
+    SYS_rt_sigprocmask,
+    SYS_rt_sigreturn,
+    SYS_sigaltstack,
+    SYS_tgkill,
+    SYS_restart_syscall,
+    SYS_exit,
+    SYS_exit_group,
 };
 
 }  // namespace
 
 int restrict_system_calls() {
-    constexpr std::uint32_t kWhole = 0xffffffff;
     constexpr std::uint32_t kSocketType = 0xf;
-    Filter filter;
+    SeccompFilter filter;
     for (const long call : kRefused) {
         filter.refuse(call);
     }
@@ -127,7 +127,27 @@ int restrict_system_calls() {
     const auto self = static_cast<std::uint32_t>(::getpid());
     filter.refuse_unless(SYS_kill, 0, kWhole, self);
     filter.refuse_unless(SYS_tgkill, 0, kWhole, self);
-    return filter.install();
+    return filter.install(SeccompFilter::Others::are_allowed);
+}
+
+int restrict_to_computing() {
+#if defined(COMFYD_IS_SANITIZED)
+    // Sanitizers look into the process and its files when they like.
+    return restrict_system_calls();
+#else
+    SeccompFilter filter;
+    // Threads, but no processes. The newer call hides its arguments; without it the older is made.
+    filter.refuse(SYS_clone3, ENOSYS);
+    filter.refuse_unless(SYS_clone, 0, CLONE_THREAD, CLONE_THREAD);
+    // Nothing that was written is run.
+    filter.refuse_unless(SYS_mmap, 2, PROT_EXEC, 0);
+    filter.refuse_unless(SYS_mprotect, 2, PROT_EXEC, 0);
+    filter.refuse_unless(SYS_tgkill, 0, kWhole, static_cast<std::uint32_t>(::getpid()));
+    for (const long call : kOfComputing) {
+        filter.allow(call);
+    }
+    return filter.install(SeccompFilter::Others::are_refused);
+#endif
 }
 
 }  // namespace comfyd

@@ -29,6 +29,10 @@ json::object encode_item_failure(const jobs::BulkItem& item) {
     };
 }
 
+std::string end_event_of(const jobs::Bulk& bulk) {
+    return "batch." + std::string(to_string(bulk.state));
+}
+
 Task<Result<json::object>> describe_end(jobs::BulkStore& store, jobs::Bulk bulk) {
     auto failed = co_await store.bulk_items(
         {.bulk = bulk.id, .state = jobs::ItemState::failed, .limit = kFailuresTold}
@@ -59,19 +63,20 @@ Task<Result<notify::Announcement>> make_news(jobs::BulkStore& store, jobs::Bulk 
     if (!data) {
         co_return fail(std::move(data.error()));
     }
-    const std::string event = "batch." + std::string(to_string(bulk.state));
+    const std::string event = end_event_of(bulk);
     const Time at = bulk.ended_at.value_or(bulk.created_at);
     notify::Announcement news;
     news.about = bulk.id.uuid;
     news.event = event;
     news.at = at;
-    news.body = json::serialize_ascii({
+    news.source = "/v2/batches";
+    news.body = {
         {"event", event},
         {"type", event},
         {"timestamp", to_rfc3339(at)},
         {"batch_id", bulk.id.to_string()},
         {"data", std::move(*data)},
-    });
+    };
     co_return news;
 }
 

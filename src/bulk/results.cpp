@@ -16,6 +16,20 @@ bool is_plain(char c) {
            c == '-';
 }
 
+// Shows nothing and changes how what stands around it is shown: controls, line breaks, and marks
+// that turn the direction of writing, behind which another ending can be hidden.
+bool steers(std::string_view character) {
+    constexpr std::string_view kLastControl = "\xC2\x9F";
+    const auto is_between = [character](std::string_view first, std::string_view last) {
+        return character.size() == first.size() && first <= character && character <= last;
+    };
+    return (character.size() == 2 && character <= kLastControl) ||
+           is_between("\xE2\x80\x8B", "\xE2\x80\x8F") ||  // without width
+           is_between("\xE2\x80\xA8", "\xE2\x80\xAE") ||  // line breaks, directions
+           is_between("\xE2\x81\xA6", "\xE2\x81\xA9") ||  // directions
+           character == "\xEF\xBB\xBF";
+}
+
 // What any file system takes, and nobody mistakes for anything but a name.
 std::string plain_name(std::string_view text) {
     std::string name;
@@ -27,7 +41,8 @@ std::string plain_name(std::string_view text) {
         }
         // A whole character, or nothing of it.
         const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
-        name += text.substr(at, length);
+        const std::string_view character = text.substr(at, length);
+        name += steers(character) ? std::string_view("_") : character;
         at += length - 1;
     }
     while (name.ends_with('.')) {

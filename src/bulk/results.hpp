@@ -13,7 +13,7 @@
 
 namespace comfyd::bulk {
 
-// Where an output lies in the archive: "00007-cat.png", "00007-cat-2.png". Relative, of one part,
+// Where an output lies in the archive: "00007-cat.png", "00007-cat--2.png". Relative, of one part,
 // and unlike that of every other output of the bulk.
 std::string output_path(const jobs::BulkItem& item, std::size_t output);
 

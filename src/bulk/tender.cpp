@@ -6,8 +6,6 @@
 #include "admission/admit.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
-#include "bulk/news.hpp"
-#include "notify/backoff.hpp"
 
 namespace comfyd::bulk {
 namespace {
@@ -288,6 +286,9 @@ Task<Result<bool>> Tender::advance() {
         co_return false;
     }
     auto change = move_items(bulk_, std::move(moves), tools_.desk.clock.now());
+    if (has_ended(change.bulk.state)) {
+        change.bulk.news = news_of(change.bulk, plan_->webhook, tools_.messengers);
+    }
     const std::vector<jobs::BulkItem> moved = change.moved;
     auto committed = co_await commit(std::move(change));
     if (!committed) {
@@ -447,39 +448,16 @@ Task<Result<bool>> Tender::tell() {
     if (!bulk_.news || bulk_.news->due > now) {
         co_return false;
     }
-    std::optional<jobs::BulkNews> news = bulk_.news;
-    notify::Outcome outcome{.kind = notify::Outcome::Kind::give_up, .error = "it has no webhook"};
-    if (plan_->webhook) {
-        auto body = co_await make_news(tools_.store, bulk_);
-        if (!body) {
-            co_return fail(std::move(body.error()));
-        }
-        outcome = co_await tools_.announce(*plan_->webhook, std::move(*body));
-    }
-    if (outcome.kind == notify::Outcome::Kind::cancelled) {
+    auto left = co_await tell_end(
+        tools_.store, tools_.messengers, options_.telling, bulk_, plan_->webhook, now
+    );
+    if (!left && left.error().code == Code::cancelled) {
         co_return false;
     }
-    const bool is_late = bulk_.ended_at && now - *bulk_.ended_at >= options_.give_up_after;
-    const bool is_last = plan_->webhook && plan_->webhook->max_retries &&
-                         news->attempts >= *plan_->webhook->max_retries;
-    if (outcome.kind == notify::Outcome::Kind::retry && !is_late && !is_last) {
-        Millis wait = notify::retry_wait(
-            plan_->webhook->retry_delay.value_or(options_.first_retry),
-            options_.retry_max,
-            news->attempts,
-            1.0
-        );
-        wait = std::max(wait, std::min(outcome.retry_after.value_or(wait), options_.retry_max));
-        news = jobs::BulkNews{now + wait, news->attempts + 1, std::move(outcome.error)};
-    } else {
-        if (outcome.kind != notify::Outcome::Kind::delivered) {
-            log::warning(
-                "the end of a batch could not be told", {{"batch", id_}, {"error", outcome.error}}
-            );
-        }
-        news.reset();
+    if (!left) {
+        co_return fail(std::move(left.error()));
     }
-    auto noted = co_await commit(note_news(bulk_, std::move(news)));
+    auto noted = co_await commit(note_news(bulk_, std::move(*left)));
     co_return noted;
 }
 

@@ -14,12 +14,10 @@
 #include "admission/desk.hpp"
 #include "base/task.hpp"
 #include "bulk/plan.hpp"
+#include "bulk/telling.hpp"
 #include "jobs/bulk_store.hpp"
-#include "notify/announcer.hpp"
 
 namespace comfyd::bulk {
-
-using Announce = std::function<Task<notify::Outcome>(jobs::Webhook, notify::Announcement)>;
 
 struct TenderOptions {
     int in_flight_max = 64;                     // jobs of a bulk at a time
@@ -27,9 +25,7 @@ struct TenderOptions {
     Millis wait{1'000};                         // before what could not be done is tried again
     Millis worker_patience{10 * 60'000};        // for a worker that has what an item needs
     Millis loading_max{std::chrono::hours(1)};  // then whoever loaded it has gone
-    Millis first_retry{1'000};                  // of telling the end; then doubled each time
-    Millis retry_max{std::chrono::hours(1)};
-    Millis give_up_after{std::chrono::hours(24)};
+    TellingOptions telling{};
 };
 
 // What it works with. All of it outlives it.
@@ -37,7 +33,7 @@ struct TenderTools {
     Executor executor;
     jobs::BulkStore& store;
     const admission::Desk& desk;
-    Announce announce;
+    Messengers messengers;
     std::function<void(const std::string& dialect)> submitted{};  // a job, for metrics
 };
 

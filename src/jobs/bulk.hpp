@@ -85,11 +85,15 @@ struct BulkItem {
     std::optional<Failure> failure{};
 };
 
-// The end of a bulk is told to its webhook, again and again until it is heard.
+// The webhook that came with a bulk, among those who are told of its end.
+inline constexpr std::string_view kOwnWebhookOfBulk;
+
+// The end of a bulk is told again and again until it is heard.
 struct BulkNews {
     Time due{};
     int attempts = 0;
-    std::string error{};  // of the latest attempt
+    std::string error{};                                          // of the latest attempt
+    std::vector<std::string> to{std::string(kOwnWebhookOfBulk)};  // who has not heard it yet
 
     bool operator==(const BulkNews&) const = default;
 };

@@ -233,7 +233,9 @@ Task<std::optional<Result<Accepted>>> Dispatcher::accept_at_once(NewJob& job) {
     COMFYD_ON(core_);
     const Job& queued = job.change.job;
     const bool is_late = queued.deadline && *queued.deadline <= clock_.now();
-    if (stopping_ || alarms_.is_resting() || scheduler_.size() > 0 || is_late) {
+    // Where an id was given, it may have been submitted before: the ledger refuses it then.
+    const bool is_known = changes_.is_held(queued.id) || table_.attempt(queued.id);
+    if (stopping_ || alarms_.is_resting() || scheduler_.size() > 0 || is_late || is_known) {
         co_return std::nullopt;
     }
     auto keys = ranking_.keys_of(queued, known_profile(job.spec.profile, job.spec.requirement));

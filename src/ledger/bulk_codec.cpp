@@ -90,6 +90,7 @@ std::string encode_bulk(const jobs::Bulk& bulk) {
             {"due", to_unix_ms(bulk.news->due)},
             {"attempts", bulk.news->attempts},
             {"error", bulk.news->error},
+            {"to", json::array(bulk.news->to.begin(), bulk.news->to.end())},
         };
     }
     return json::serialize(encoded);
@@ -134,6 +135,12 @@ Result<jobs::Bulk> decode_bulk(std::string_view text) {
             static_cast<int>(number_of(*news, "attempts")),
             text_of(*news, "error")
         };
+        if (const json::value* to = json::find(*news, "to"); to != nullptr && to->is_array()) {
+            bulk.news->to.clear();
+            for (const json::value& name : to->get_array()) {
+                bulk.news->to.emplace_back(name.is_string() ? name.get_string() : "");
+            }
+        }
     }
     return bulk;
 }

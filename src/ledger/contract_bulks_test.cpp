@@ -93,7 +93,7 @@ TEST_P(BulkContract, ABulkIsKeptAsItWas) {
     bulk = commit(get(add_items(bulk, some(0, 3))));
     bulk = commit(get(finish_loading(bulk, clock_.now())));
     bulk = commit(get(pause(bulk)));
-    bulk = commit(note_news(bulk, jobs::BulkNews{clock_.now(), 2, "no answer"}));
+    bulk = commit(note_news(bulk, jobs::BulkNews{clock_.now(), 2, "no answer", {"", "another"}}));
     storage_->reopen();
     const Bulk found = stored(bulk);
     EXPECT_EQ(found.tenant, bulk.tenant);

@@ -17,8 +17,9 @@
 namespace comfyd::media {
 namespace {
 
-constexpr std::size_t kAtOnce = 4;           // files of one job
-constexpr std::size_t kHeadBytes = 1 << 20;  // of a file that are read here
+constexpr std::size_t kAtOnce = 4;            // files of one job
+constexpr std::size_t kHeadBytes = 1 << 20;   // of a file that are read here
+constexpr std::size_t kFirstBytes = 1 << 16;  // which do for nearly every PNG
 
 std::vector<int> with_all(std::vector<int> sizes, const std::vector<int>& others) {
     sizes.insert(sizes.end(), others.begin(), others.end());
@@ -59,10 +60,9 @@ json::array all_failed(const jobs::OutputWishes& wishes, const Error& error) {
 }
 
 // Not mapped: a disk that fails would end the gateway.
-std::string read_head(const std::filesystem::path& path) {
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    std::string head(kHeadBytes, '\0');
-    std::size_t size = 0;
+void read_on(const Descriptor& file, std::string& head, std::size_t bytes_max) {
+    std::size_t size = head.size();
+    head.resize(bytes_max);
     ssize_t count = 1;
     while (file && count > 0 && size < head.size()) {
         count = ::pread(
@@ -71,6 +71,18 @@ std::string read_head(const std::filesystem::path& path) {
         size += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
     }
     head.resize(size);
+}
+
+std::string read_head(const std::filesystem::path& path) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string head;
+    read_on(file, head, kFirstBytes);
+    // Behind the beginning of its pixels there is nothing to be known of a still PNG.
+    const bool is_enough = head.starts_with("\x89PNG") && head.find("IDAT") != std::string::npos &&
+                           head.find("acTL") == std::string::npos;
+    if (head.size() == kFirstBytes && !is_enough) {
+        read_on(file, head, kHeadBytes);
+    }
     return head;
 }
 

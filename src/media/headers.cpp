@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "media/bytes.hpp"
+#include "media/metadata.hpp"
 
 namespace comfyd::media {
 namespace {
@@ -24,7 +26,10 @@ bool has_workflow_text(std::string_view exif) {
            exif.find("prompt:{") != std::string_view::npos;
 }
 
+// `duration_s`: a sum, of which the last digits are nobody's.
 void note_animation(Facts& facts, std::uint64_t frames, double duration_s) {
+    constexpr double kDigits = 1e6;
+    duration_s = std::round(duration_s * kDigits) / kDigits;
     facts.frames = frames;
     if (frames > 1) {
         facts.kind = Kind::animated_image;
@@ -112,6 +117,9 @@ Facts read_jpeg(std::string_view file) {
         }
         at += 2 + std::max<std::size_t>(length, 2);
     }
+    if (exchanges_sides(jpeg_orientation(file))) {
+        std::swap(facts.width, facts.height);
+    }
     return facts;
 }
 
@@ -163,6 +171,9 @@ std::size_t gif_palette_bytes(std::uint8_t flags) {
     return (flags & 0x80) != 0 ? std::size_t{3} << ((flags & 7) + 1) : 0;
 }
 
+constexpr std::uint32_t kShortestGifDelay = 2;
+constexpr std::uint32_t kUsualGifDelay = 10;
+
 Facts read_gif(std::string_view file) {
     Facts facts = picture("gif");
     facts.bit_depth = 8;
@@ -170,24 +181,28 @@ Facts read_gif(std::string_view file) {
     facts.height = little_endian(file, 8, 2);
     facts.has_alpha = false;
     std::uint64_t frames = 0;
-    double duration_s = 0;
+    std::uint64_t duration = 0;  // in hundredths, like the next
+    std::uint32_t delay = 0;     // of the next frame
     std::size_t at = 13 + gif_palette_bytes(byte_at(file, 10));
     for (int parts = 0; parts < kPartsMax && at < file.size(); ++parts) {
         const std::uint8_t what = byte_at(file, at);
         if (what == 0x21 && byte_at(file, at + 1) == 0xF9) {
             facts.has_alpha = *facts.has_alpha || (byte_at(file, at + 3) & 1) != 0;
-            duration_s += little_endian(file, at + 4, 2) / 100.0;
+            delay = little_endian(file, at + 4, 2);
             at = skip_gif_blocks(file, at + 2);
         } else if (what == 0x21) {
             at = skip_gif_blocks(file, at + 2);
         } else if (what == 0x2C) {
             ++frames;
+            // Who asks for no time at all is given what browsers give.
+            duration += delay < kShortestGifDelay ? kUsualGifDelay : delay;
+            delay = 0;
             at = skip_gif_blocks(file, at + 11 + gif_palette_bytes(byte_at(file, at + 9)));
         } else {
             break;
         }
     }
-    note_animation(facts, std::max<std::uint64_t>(frames, 1), duration_s);
+    note_animation(facts, std::max<std::uint64_t>(frames, 1), static_cast<double>(duration) / 100);
     return facts;
 }
 
@@ -206,38 +221,53 @@ void each_box(std::string_view file, const With& with) {
     }
 }
 
+// The content of the first box of a type; empty: there is none.
+std::string_view box(std::string_view file, std::string_view wanted) {
+    std::string_view found;
+    each_box(file, [&](std::string_view type, std::string_view content) {
+        found = type == wanted && found.empty() ? content : found;
+    });
+    return found;
+}
+
+// A sequence is written as a film has its pictures.
+void note_sequence(std::string_view file, Facts& facts) {
+    facts.kind = Kind::animated_image;
+    const std::string_view media = box(box(box(file, "moov"), "trak"), "mdia");
+    const std::string_view clock = box(media, "mdhd");
+    const std::string_view sizes = box(box(box(media, "minf"), "stbl"), "stsz");
+    if (clock.empty() || sizes.empty()) {
+        return;
+    }
+    const bool is_wide = byte_at(clock, 0) == 1;  // times of 64 bits, whose upper half is 0
+    const std::uint32_t parts_of_second = big_endian(clock, is_wide ? 20 : 12, 4);
+    const std::uint32_t duration = big_endian(clock, is_wide ? 28 : 16, 4);
+    note_animation(
+        facts,
+        big_endian(sizes, 8, 4),
+        parts_of_second == 0 ? 0 : duration / static_cast<double>(parts_of_second)
+    );
+}
+
 Facts read_avif(std::string_view file) {
     Facts facts = picture("avif");
     facts.has_alpha = false;
     constexpr std::size_t kFullBox = 4;  // version and flags
-    each_box(file, [&](std::string_view outer, std::string_view in_meta) {
-        if (outer != "meta") {
-            return;
+    const std::string_view meta = box(file, "meta");
+    const std::string_view properties = box(box(part(meta, kFullBox, meta.size()), "iprp"), "ipco");
+    each_box(properties, [&facts](std::string_view type, std::string_view content) {
+        if (type == "ispe") {
+            facts.width = std::max(facts.width.value_or(0), big_endian(content, 4, 4));
+            facts.height = std::max(facts.height.value_or(0), big_endian(content, 8, 4));
+        } else if (type == "auxC") {
+            facts.has_alpha = content.find("alpha") != std::string_view::npos;
+        } else if (type == "pixi") {
+            facts.bit_depth = byte_at(content, 5);
         }
-        each_box(part(in_meta, kFullBox, in_meta.size()), [&](auto inner, auto in_iprp) {
-            if (inner != "iprp") {
-                return;
-            }
-            each_box(in_iprp, [&](auto properties, auto in_ipco) {
-                if (properties != "ipco") {
-                    return;
-                }
-                each_box(in_ipco, [&facts](std::string_view type, std::string_view content) {
-                    if (type == "ispe") {
-                        facts.width = std::max(facts.width.value_or(0), big_endian(content, 4, 4));
-                        facts.height =
-                            std::max(facts.height.value_or(0), big_endian(content, 8, 4));
-                    } else if (type == "auxC") {
-                        facts.has_alpha = content.find("alpha") != std::string_view::npos;
-                    } else if (type == "pixi") {
-                        facts.bit_depth = byte_at(content, 5);
-                    }
-                });
-            });
-        });
     });
-    const bool is_sequence = part(file, 8, 4) == "avis";
-    facts.kind = is_sequence ? Kind::animated_image : Kind::image;
+    if (part(file, 8, 4) == "avis") {
+        note_sequence(file, facts);
+    }
     return facts;
 }
 
@@ -248,6 +278,13 @@ Facts read_bmp(std::string_view file) {
     const auto height = static_cast<std::int32_t>(little_endian(file, 22, 4));
     facts.height =
         height < 0 ? 0U - static_cast<std::uint32_t>(height) : static_cast<std::uint32_t>(height);
+    return facts;
+}
+
+Facts read_tiff(std::string_view file) {
+    Facts facts = picture("tiff");
+    facts.width = tiff_number(file, 0x0100);
+    facts.height = tiff_number(file, 0x0101);
     return facts;
 }
 
@@ -330,6 +367,10 @@ Facts read_headers(std::string_view file, std::string_view name, std::string_vie
     }
     if (file.starts_with("BM") && content_type == "image/bmp") {
         return read_bmp(file);
+    }
+    if (file.starts_with(std::string_view("II*\0", 4)) ||
+        file.starts_with(std::string_view("MM\0*", 4))) {
+        return read_tiff(file);
     }
     for (const Mark& mark : kMarks) {
         if (part(file, mark.at, mark.bytes.size()) == mark.bytes) {

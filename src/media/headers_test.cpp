@@ -48,7 +48,8 @@ TEST(Headers, SayWhatAPictureIs) {
 
 TEST(Headers, CountTheFramesOfAnimations) {
     for (const auto& [file, frames, seconds] :
-         {std::tuple(test::animated_webp(20, 10, 3), 3U, 0.3),
+         {std::tuple(test::animated_webp(20, 10, 3), 3U, 0.7),
+          std::tuple(test::animated_png(20, 10, 4), 4U, 0.8),
           std::tuple(test::gif(20, 10, 7), 7U, 0.7),
           std::tuple(test::gif(20, 10, 10'000), 10'000U, 1000.0)}) {
         const Facts facts = read(file);
@@ -56,7 +57,29 @@ TEST(Headers, CountTheFramesOfAnimations) {
         EXPECT_EQ(facts.width, 20U);
         EXPECT_EQ(facts.frames, frames);
         EXPECT_NEAR(facts.duration_s.value_or(0), seconds, 1e-6);
-        EXPECT_NEAR(facts.fps.value_or(0), 10, 1e-6);
+        EXPECT_NEAR(facts.fps.value_or(0), frames / seconds, 1e-6);
+    }
+}
+
+TEST(Headers, AGifThatAsksForNoTimeIsGivenSome) {
+    std::string file = test::gif(20, 10, 4);
+    for (std::size_t at = file.find("\x21\xF9"); at != std::string::npos;
+         at = file.find("\x21\xF9", at + 1)) {
+        file[at + 4] = 0;
+    }
+    EXPECT_NEAR(read(file).duration_s.value_or(0), 0.4, 1e-6);
+}
+
+TEST(Headers, ATiffSaysHowLargeItIs) {
+    const std::string little(
+        "II*\0\x08\0\0\0\x02\0\0\1\3\0\1\0\0\0\x2c\1\0\0\1\1\4\0\1\0\0\0\xc8\0\0\0", 34
+    );
+    const Facts facts = read(little);
+    EXPECT_EQ(facts.format, "tiff");
+    EXPECT_EQ(facts.width, 300U);
+    EXPECT_EQ(facts.height, 200U);
+    for (std::size_t size = 4; size < little.size(); ++size) {
+        EXPECT_EQ(read(little.substr(0, size)).format, "tiff");
     }
 }
 

@@ -1,10 +1,14 @@
 #include "media/helpers.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <future>
@@ -49,6 +53,34 @@ TEST(Helper, DISABLED_Serves) {
     );
     ::_exit(status);
 }
+
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+TEST(Helper, HasNoSocketsNoProgramsAndNoFiles) {
+    const pid_t parent = ::getpid();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto missing = confine(confinement_of({parent, 2048ULL << 20, Millis(1'000), 1}));
+        if (!missing || !missing->empty()) {
+            ::_exit(77);
+        }
+        const bool has_socket = ::socket(AF_UNIX, SOCK_STREAM, 0) >= 0 || errno != EPERM;
+        const bool has_file = ::open("/dev/null", O_RDONLY) >= 0 || errno != EPERM;
+        const bool has_child = ::fork() >= 0 || errno != EPERM;
+        ::execl("/bin/true", "true", nullptr);
+        const bool has_programs = errno != EPERM;
+        ::_exit(
+            (has_socket ? 1 : 0) + (has_file ? 2 : 0) + (has_child ? 4 : 0) + (has_programs ? 8 : 0)
+        );
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        GTEST_SKIP() << "this kernel cannot do all of it";
+    }
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+#endif
 
 class HelpersTest : public testing::Test {
 protected:

@@ -44,11 +44,14 @@ TEST(Hostile, AFlatPictureOfManyPixelsTakesWhatItTakes) {
     }
 }
 
-TEST(Hostile, OfManyFramesOnlyTheFirstIsDecoded) {
+TEST(Hostile, OfAnimationsThatAreTooLongTheFirstPictureIsShown) {
     const Answer answer = make_all(test::gif(500, 400, 10'000), "a.gif");
     EXPECT_EQ(answer.facts.frames, 10'000U);
-    ASSERT_THAT(answer.variants, SizeIs(1));
-    EXPECT_EQ(answer.variants[0].facts.width, 256U);
+    ASSERT_THAT(answer.variants, SizeIs(2));
+    EXPECT_EQ(answer.variants[0].kind, "poster");
+    EXPECT_EQ(answer.variants[1].facts.width, 256U);
+    ASSERT_THAT(answer.failed, SizeIs(1));
+    EXPECT_THAT(answer.failed[0].reason, HasSubstr("pixels together"));
 }
 
 TEST(Hostile, FilesThatEndTooEarlyFailOrAreShownAsFarAsTheyGo) {
@@ -57,6 +60,7 @@ TEST(Hostile, FilesThatEndTooEarlyFailOrAreShownAsFarAsTheyGo) {
         {test::jpeg(gradient(300, 200)), "a.jpg"},
         {test::webp(gradient(300, 200)), "a.webp"},
         {test::animated_webp(300, 200, 3), "a.webp"},
+        {test::animated_png(300, 200, 3), "a.png"},
         {test::gif(300, 200, 5), "a.gif"},
         {test::video({}), "a.mp4"},
         {test::video({.muxer = "matroska"}), "a.mkv"},
@@ -71,6 +75,22 @@ TEST(Hostile, FilesThatEndTooEarlyFailOrAreShownAsFarAsTheyGo) {
             }
         }
     }
+}
+
+TEST(Hostile, AVideoWithoutPicturesHasNoPoster) {
+    for (const bool has_sound : {false, true}) {
+        for (const char* muxer : {"mp4", "matroska"}) {
+            const Answer answer = make_all(
+                test::video({.muxer = muxer, .frames = 0, .has_sound = has_sound}), "a.mp4"
+            );
+            EXPECT_THAT(answer.variants, IsEmpty()) << muxer;
+            for (const FailedVariant& failed : answer.failed) {
+                EXPECT_FALSE(failed.reason.empty()) << muxer;
+            }
+        }
+    }
+    const Answer one = make_all(test::video({.frames = 1}), "a.mp4");
+    EXPECT_THAT(one.variants, SizeIs(2)) << "of a single frame it is that";
 }
 
 TEST(Hostile, GarbageBehindAGoodBeginningIsRefused) {

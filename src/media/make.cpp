@@ -6,15 +6,14 @@
 #include <optional>
 #include <utility>
 
-#include "engine/pictures/encode.hpp"
-#include "engine/pictures/exif.hpp"
-#include "engine/pictures/png.hpp"
 #include "engine/pictures/reader.hpp"
 #include "media/headers.hpp"
 #include "media/metadata.hpp"
 #include "media/moving.hpp"
 #include "media/placeholder.hpp"
 #include "media/scale.hpp"
+#include "media/turn.hpp"
+#include "media/writing.hpp"
 
 namespace comfyd::media {
 namespace {
@@ -22,138 +21,7 @@ namespace {
 namespace pictures = engine::pictures;
 using jobs::OutputWishes;
 using jobs::PictureFormat;
-
-constexpr int kPngLevel = 4;
-constexpr int kJpegQuality = 85;
-constexpr int kWebpQuality = 80;
-constexpr int kAvifQuality = 60;
-constexpr int kThumbnailMethod = 2;  // of WebP: twice as fast as the usual 4, for 3 % more bytes
-constexpr int kConvertedMethod = 4;
-// Without loss "quality" is only how long the encoder looks for a smaller file.
-constexpr int kLosslessEffort = 50;
-
-struct Failure {
-    std::string reason;
-};
-template <class T>
-using Outcome = tl::expected<T, Failure>;
-
-template <class T, class Source>
-Outcome<T> from(tl::expected<T, Source> outcome) {
-    if (!outcome) {
-        return tl::unexpected(Failure{std::move(outcome.error().text)});
-    }
-    return std::move(*outcome);
-}
-
-std::optional<PictureFormat> format_named(std::string_view name) {
-    for (const auto format :
-         {PictureFormat::png, PictureFormat::jpeg, PictureFormat::webp, PictureFormat::avif}) {
-        if (jobs::to_string(format) == name) {
-            return format;
-        }
-    }
-    return std::nullopt;
-}
-
-bool is_opaque(const Bitmap& picture) {
-    if (!picture.has_alpha) {
-        return true;
-    }
-    for (std::size_t i = 3; i < picture.rgba.size(); i += 4) {
-        if (picture.rgba[i] != 255) {
-            return false;
-        }
-    }
-    return true;
-}
-
-std::vector<std::uint8_t> without_alpha(const std::vector<std::uint8_t>& rgba) {
-    std::vector<std::uint8_t> rgb(rgba.size() / 4 * 3);
-    for (std::size_t i = 0, to = 0; i + 3 < rgba.size(); i += 4, to += 3) {
-        std::copy_n(
-            rgba.begin() + static_cast<std::ptrdiff_t>(i),
-            3,
-            rgb.begin() + static_cast<std::ptrdiff_t>(to)
-        );
-    }
-    return rgb;
-}
-
-void lay_on_white(std::vector<std::uint8_t>& rgba) {
-    for (std::size_t i = 0; i + 3 < rgba.size(); i += 4) {
-        const unsigned alpha = rgba[i + 3];
-        for (std::size_t c = i; c < i + 3; ++c) {
-            rgba[c] =
-                static_cast<std::uint8_t>((rgba[c] * alpha + 255 * (255 - alpha) + 127) / 255);
-        }
-    }
-}
-
-// How a picture is written.
-struct Writing {
-    PictureFormat format = PictureFormat::webp;
-    std::optional<int> quality{};
-    bool lossless = false;
-    int webp_method = kConvertedMethod;
-    std::vector<engine::PngText> texts{};  // into a PNG
-    std::string exif{};                    // into a WebP
-};
-
-Outcome<std::string> encode(
-    Bitmap picture, const Writing& how, const std::function<bool()>& stopped
-) {
-    const bool has_alpha = !is_opaque(picture);
-    const Size size{picture.width, picture.height};
-    if (how.format == PictureFormat::webp) {
-        pictures::WebpOptions options;
-        options.lossless = how.lossless;
-        options.quality = how.lossless ? kLosslessEffort : how.quality.value_or(kWebpQuality);
-        options.method = how.webp_method;
-        const pictures::Pixels pixels{picture.rgba.data(), size.width, size.height, 4};
-        return from(pictures::encode_webp_animation(
-            1, [&pixels](std::size_t) { return pixels; }, 0, options, how.exif, stopped
-        ));
-    }
-    if (how.format == PictureFormat::jpeg) {
-        if (has_alpha) {
-            lay_on_white(picture.rgba);
-        }
-        return from(pictures::encode_jpeg(
-            {picture.rgba.data(), size.width, size.height, 4}, how.quality.value_or(kJpegQuality)
-        ));
-    }
-    if (!has_alpha) {
-        picture.rgba = without_alpha(picture.rgba);
-    }
-    const std::size_t channels = has_alpha ? 4 : 3;
-    if (how.format == PictureFormat::avif) {
-        return from(pictures::encode_avif(
-            {picture.rgba.data(), size.width, size.height, channels},
-            {how.quality.value_or(kAvifQuality), how.lossless}
-        ));
-    }
-    return from(engine::encode_png(
-        engine::PngBytes{picture.rgba.data(), size.width, size.height, channels},
-        kPngLevel,
-        how.texts
-    ));
-}
-
-// What the source has of a workflow, where the target has a place for it.
-void keep_texts(std::string_view file, const Facts& facts, Writing& how) {
-    if (facts.format == "png") {
-        how.texts = engine::read_png_texts(file);
-        std::vector<std::pair<std::string, std::string>> texts;
-        for (const engine::PngText& text : how.texts) {
-            const bool goes_first = text.keyword == "prompt";  // in EXIF
-            texts.emplace(goes_first ? texts.begin() : texts.end(), text.keyword, text.text);
-        }
-        how.exif = texts.empty() ? std::string() : pictures::make_exif(texts);
-    } else if (facts.format == "webp") {
-        how.exif = webp_exif(file);
-    }
-}
+using pictures::Failure;
 
 // Makes the variants of one file one after the other; each ends well or is noted as failed.
 class Workshop {
@@ -204,7 +72,7 @@ private:
         if (!made) {
             const bool late = stopped_();
             answer_.failed.push_back(
-                {kind, size, late ? "it takes longer than a file may" : made.error().reason}
+                {kind, size, late ? "it takes longer than a file may" : made.error().text}
             );
         } else if (*made) {
             (*made)->kind = kind;
@@ -215,7 +83,7 @@ private:
     }
 
     Step inspect() {
-        auto facts = from(inspect_moving(file_, answer_.facts));
+        auto facts = inspect_moving(file_, answer_.facts);
         if (!facts) {
             return tl::unexpected(facts.error());
         }
@@ -231,17 +99,14 @@ private:
         return described(std::move(*stripped));
     }
 
-    // The pixels, decoded once. Those of a video are its poster's.
+    // The pixels, decoded once. Those of a video are its poster's, of an animation its first
+    // picture's.
     Outcome<const Bitmap*> decoded() {
         if (failure_) {
             return tl::unexpected(*failure_);
         }
         if (!picture_) {
-            auto bitmap = from(
-                answer_.facts.kind == Kind::video
-                    ? poster_of(file_, answer_.facts, kPixelsMax, stopped_)
-                    : pictures::decode_rgba(file_, kPixelsMax, stopped_)
-            );
+            auto bitmap = decode();
             if (!bitmap) {
                 failure_ = bitmap.error();
                 return tl::unexpected(bitmap.error());
@@ -251,25 +116,35 @@ private:
         return &*picture_;
     }
 
+    Outcome<Bitmap> decode() {
+        const Facts& facts = answer_.facts;
+        const bool is_avif = facts.format == "avif";
+        if (is_avif && facts.has_alpha.value_or(false)) {
+            return tl::unexpected(Failure{"it is an AVIF with alpha, which is not read here"});
+        }
+        if (facts.kind == Kind::video || is_avif) {
+            return poster_of(file_, facts, kPixelsMax, stopped_);
+        }
+        auto picture = pictures::decode_rgba(file_, kPixelsMax, stopped_);
+        if (picture && facts.format == "jpeg") {
+            return turn(std::move(*picture), jpeg_orientation(file_));
+        }
+        return picture;
+    }
+
     Step convert() {
+        Writing how = writing_of(file_, answer_.facts, wishes_);
         if (answer_.facts.kind == Kind::animated_image) {
-            return tl::unexpected(Failure{"it is an animation, and these are not converted"});
+            how.is_hurried = true;
+            static_cast<void>(decoded());  // the placeholder is that of the first picture
+            return described(write_animation(file_, answer_.facts, wishes_, how, stopped_));
         }
         const auto picture = decoded();
         if (!picture) {
             return tl::unexpected(picture.error());
         }
-        Writing how;
-        how.format =
-            wishes_.format.value_or(format_named(answer_.facts.format).value_or(PictureFormat::png)
-            );
-        how.quality = wishes_.quality;
-        how.lossless = wishes_.lossless && how.format != PictureFormat::jpeg;
-        if (!wishes_.strip_metadata) {
-            keep_texts(file_, answer_.facts, how);
-        }
         const Size size = fit(Size{(*picture)->width, (*picture)->height}, wishes_);
-        return written(scale(**picture, size, stopped_), how);
+        return described(write_picture(scale(**picture, size, stopped_), how, stopped_));
     }
 
     Step show() {
@@ -277,7 +152,7 @@ private:
         if (!picture) {
             return tl::unexpected(picture.error());
         }
-        return written(**picture, {});
+        return described(write_picture(**picture, {}, stopped_));
     }
 
     // Each from the next larger one, which is faster and looks the same.
@@ -294,8 +169,8 @@ private:
                     fit(Size{source.width, source.height}, static_cast<std::size_t>(side));
                 larger = scale(source, size, stopped_);
                 Writing how;
-                how.webp_method = kThumbnailMethod;
-                return written(*larger, how);
+                how.is_hurried = true;
+                return described(write_picture(*larger, how, stopped_));
             });
         }
     }
@@ -308,18 +183,13 @@ private:
         return std::nullopt;
     }
 
-    Step written(Bitmap picture, const Writing& how) {
-        auto bytes = encode(std::move(picture), how, stopped_);
+    static Step described(Outcome<std::string> bytes) {
         if (!bytes) {
             return tl::unexpected(bytes.error());
         }
-        return described(std::move(*bytes));
-    }
-
-    static Step described(std::string bytes) {
         Variant variant;
-        variant.facts = read_headers(bytes, "", "");
-        variant.bytes = std::move(bytes);
+        variant.facts = read_headers(*bytes, "", "");
+        variant.bytes = std::move(*bytes);
         return variant;
     }
 
@@ -361,7 +231,7 @@ Result<Order> Order::from_json(const json::object& from) {
 
 OutputWishes wishes_for(const Facts& facts, OutputWishes wishes) {
     const bool is_video = facts.kind == Kind::video;
-    wishes.poster = wishes.poster && is_video;
+    wishes.poster = wishes.poster && (is_video || facts.kind == Kind::animated_image);
     if (!facts.is_picture() && !is_video) {
         wishes.thumbnails.clear();
     }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "media/headers.hpp"
+#include "media/metadata.hpp"
 #include "media/placeholder.hpp"
 #include "media/scale.hpp"
 #include "media/test_support.hpp"
@@ -89,6 +90,53 @@ TEST(Make, AlphaIsKeptOrLaidOnWhite) {
     }
 }
 
+// Red in one corner, so that each of the eight ways to lay a picture is seen.
+Bitmap with_corner(std::size_t width, std::size_t height, std::size_t x, std::size_t y) {
+    Bitmap picture{
+        .width = width, .height = height, .rgba = std::vector<std::uint8_t>(width * height * 4, 255)
+    };
+    for (std::size_t row = y * height / 2; row < (y + 1) * height / 2; ++row) {
+        for (std::size_t column = x * width / 4; column < (x + 1) * width / 4; ++column) {
+            picture.rgba[4 * (row * width + column) + 1] = 0;
+            picture.rgba[4 * (row * width + column) + 2] = 0;
+        }
+    }
+    return picture;
+}
+
+TEST(Make, AJpegIsTurnedAsItAsksFor) {
+    const Bitmap lying = with_corner(80, 40, 0, 0);
+    // Where the upper left corner of the file is to be seen, of 1 to 8.
+    constexpr std::array<std::pair<bool, bool>, 8> kRightAndBelow{
+        {{false, false},
+         {true, false},
+         {true, true},
+         {false, true},
+         {false, false},
+         {true, false},
+         {true, true},
+         {false, true}}
+    };
+    for (int orientation = 1; orientation <= 8; ++orientation) {
+        const std::string file = test::turned_jpeg(lying, orientation);
+        const Answer answer = make_of(file, R"({"format": "png"})");
+        ASSERT_THAT(answer.variants, SizeIs(1));
+        const bool is_across = orientation >= 5;
+        EXPECT_EQ(answer.facts.width, is_across ? 40U : 80U) << orientation;
+        const Bitmap seen = decoded(answer.variants[0].bytes);
+        ASSERT_EQ(seen.width, is_across ? 40U : 80U) << orientation;
+        const auto [right, below] = kRightAndBelow.at(static_cast<std::size_t>(orientation - 1));
+        const std::size_t x = right ? seen.width - 4 : 3;
+        const std::size_t y = below ? seen.height - 4 : 3;
+        EXPECT_LT(seen.rgba[4 * (y * seen.width + x) + 1], 60) << orientation;
+        // Without its EXIF it would lie again.
+        const Answer stripped = make_of(file, R"({"strip_metadata": true})");
+        ASSERT_THAT(stripped.variants, SizeIs(1));
+        EXPECT_EQ(stripped.variants[0].facts.width, answer.facts.width) << orientation;
+        EXPECT_EQ(jpeg_orientation(stripped.variants[0].bytes), orientation);
+    }
+}
+
 TEST(Make, ThumbnailsAreNeverEnlarged) {
     struct Case {
         std::size_t width;
@@ -157,16 +205,119 @@ TEST(Make, TheWorkflowIsKeptWhereThereIsAPlaceForIt) {
     EXPECT_FALSE(keeps(png, R"({"thumbnails": [256]})"));
 }
 
-TEST(Make, AnimationsHaveThumbnailsAndAreNotConverted) {
-    for (const std::string& file : {test::animated_webp(300, 200, 3), test::gif(300, 200, 5)}) {
-        const Answer answer = make_of(file, R"({"format": "png", "thumbnails": [256]})");
-        ASSERT_THAT(answer.variants, SizeIs(1));
-        EXPECT_EQ(answer.variants[0].kind, "thumbnail");
-        EXPECT_EQ(answer.variants[0].facts.width, 256U);
+TEST(Make, OfAnimationsTheFirstPictureIsShown) {
+    for (const std::string& file :
+         {test::animated_webp(300, 200, 3), test::animated_png(300, 200, 4), test::gif(300, 200, 5)
+         }) {
+        const Answer answer =
+            make_of(file, R"({"format": "jpeg", "poster": true, "thumbnails": [256]})");
+        ASSERT_THAT(answer.variants, SizeIs(2));
+        EXPECT_EQ(answer.variants[0].kind, "poster");
+        EXPECT_EQ(answer.variants[0].facts.width, 300U);
+        EXPECT_EQ(answer.variants[1].kind, "thumbnail");
+        EXPECT_EQ(answer.variants[1].facts.width, 256U);
+        for (const Variant& made : answer.variants) {
+            EXPECT_EQ(made.facts.kind, Kind::image);
+        }
         ASSERT_THAT(answer.failed, SizeIs(1));
         EXPECT_EQ(answer.failed[0].kind, "converted");
-        EXPECT_THAT(answer.failed[0].reason, HasSubstr("animation"));
+        EXPECT_THAT(answer.failed[0].reason, HasSubstr("JPEG cannot hold"));
     }
+}
+
+TEST(Make, AnimationsStayAnimationsInEveryFormatThatHasThem) {
+    const std::map<std::string, std::string> files{
+        {"webp", test::animated_webp(120, 80, 5)},
+        {"png", test::animated_png(120, 80, 5)},
+        {"gif", test::gif(120, 80, 5)},
+    };
+    for (const auto& [from, file] : files) {
+        for (const std::string to : {"webp", "png", "avif"}) {
+            const Answer answer = make_of(file, R"({"max_size": 60, "format": ")" + to + R"("})");
+            ASSERT_THAT(answer.failed, IsEmpty())
+                << from << " to " << to << ": " << answer.failed[0].reason;
+            ASSERT_THAT(answer.variants, SizeIs(1)) << from << " to " << to;
+            const Facts& facts = answer.variants[0].facts;
+            EXPECT_EQ(facts.kind, Kind::animated_image) << from << " to " << to;
+            EXPECT_EQ(answer.facts.blurhash.size(), 28U) << from << " to " << to;
+            EXPECT_EQ(facts.format, to) << from;
+            EXPECT_EQ(facts.width, 60U) << from << " to " << to;
+            EXPECT_EQ(facts.height, 40U) << from << " to " << to;
+            EXPECT_NEAR(facts.duration_s.value_or(0), *answer.facts.duration_s, 0.01)
+                << from << " to " << to;
+            if (from != "gif") {  // of which the pictures hardly differ
+                EXPECT_EQ(facts.frames, 5U) << from << " to " << to;
+            }
+        }
+    }
+}
+
+TEST(Make, AvifIsReadAsWellAsWritten) {
+    const std::string still = test::png(gradient(120, 80));
+    const std::string moving = test::animated_png(120, 80, 5);
+    for (const std::string& file : {still, moving}) {
+        for (const char* wishes :
+             {R"({"format": "avif", "lossless": true})", R"({"format": "avif", "quality": 90})"}) {
+            const Answer written = make_of(file, wishes);
+            ASSERT_THAT(written.variants, SizeIs(1)) << wishes;
+            const Answer read = make_of(written.variants[0].bytes, R"({"thumbnails": [256]})");
+            ASSERT_THAT(read.failed, IsEmpty()) << wishes << ": " << read.failed[0].reason;
+            ASSERT_THAT(read.variants, SizeIs(1));
+            EXPECT_EQ(read.facts.kind, file == still ? Kind::image : Kind::animated_image);
+            EXPECT_LT(test::mean_difference(decoded(read.variants[0].bytes), decoded(file)), 5)
+                << wishes;
+        }
+    }
+    const Answer clear = make_of(test::png(gradient(20, 20, true)), R"({"format": "avif"})");
+    const Answer read = make_of(clear.variants.at(0).bytes, R"({"format": "png"})");
+    ASSERT_THAT(read.failed, SizeIs(1));
+    EXPECT_THAT(read.failed[0].reason, HasSubstr("alpha"));
+}
+
+TEST(Make, EachPictureOfAnAnimationIsItsOwnAndAsLongAsItWas) {
+    const std::string webp = test::animated_webp(40, 30, 4);
+    const std::string png = test::animated_png(40, 30, 4);
+    const auto check = [](const std::string& from, const char* wishes) {
+        const Answer answer = make_of(from, wishes);
+        ASSERT_THAT(answer.variants, SizeIs(1)) << wishes;
+        const auto before = test::all_decoded(from);
+        const auto after = test::all_decoded(answer.variants[0].bytes);
+        ASSERT_EQ(before.size(), 4U);
+        ASSERT_EQ(after.size(), 4U) << wishes;
+        for (std::size_t i = 0; i < 4; ++i) {
+            EXPECT_EQ(after[i].duration_ms, i == 3 ? 500 : 100) << wishes << " " << i;
+            EXPECT_EQ(test::largest_difference(before[i].picture, after[i].picture), 0)
+                << wishes << " " << i;
+        }
+        const auto loops = [](std::string_view file) {
+            return (*engine::pictures::open_animation(file, 10'000))->loops();
+        };
+        EXPECT_EQ(loops(from), 3);
+        EXPECT_EQ(loops(answer.variants[0].bytes), 3) << wishes;
+    };
+    check(webp, R"({"format": "png"})");
+    check(png, R"({"format": "webp", "lossless": true})");
+}
+
+TEST(Make, AnimationsKeepAlphaAndWorkflow) {
+    const std::string clear = test::animated_webp(64, 48, 3, true);
+    for (const std::string to : {"png", "avif"}) {
+        const Answer answer = make_of(clear, R"({"format": ")" + to + R"("})");
+        ASSERT_THAT(answer.variants, SizeIs(1)) << to;
+        EXPECT_TRUE(answer.variants[0].facts.has_alpha.value_or(false)) << to;
+    }
+    const test::Texts texts{{"workflow", R"({"nodes": []})"}, {"prompt", R"({"1": {}})"}};
+    const std::string told = test::animated_png(64, 48, 3, texts);
+    const auto keeps = [&told](const char* wishes) {
+        const Answer answer = make_of(told, wishes);
+        return answer.variants.size() == 1 &&
+               answer.variants[0].facts.kind == Kind::animated_image &&
+               answer.variants[0].facts.has_workflow.value_or(false);
+    };
+    EXPECT_TRUE(keeps(R"({"format": "webp"})"));
+    EXPECT_TRUE(keeps(R"({"max_size": 32})"));
+    EXPECT_FALSE(keeps(R"({"format": "webp", "strip_metadata": true})"));
+    EXPECT_FALSE(keeps(R"({"strip_metadata": true})"));
 }
 
 TEST(Make, VideosAreDescribedAndShown) {

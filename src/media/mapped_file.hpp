@@ -2,7 +2,7 @@
 #pragma once
 
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <string_view>
@@ -12,9 +12,9 @@ namespace comfyd::media {
 class MappedFile {
 public:
     explicit MappedFile(int file) {
-        struct stat about{};
-        if (::fstat(file, &about) == 0 && about.st_size > 0) {
-            size_ = static_cast<std::size_t>(about.st_size);
+        // Not by stat(), which takes paths too: a helper may not call it.
+        if (const off_t size = ::lseek(file, 0, SEEK_END); size > 0) {
+            size_ = static_cast<std::size_t>(size);
             start_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
         }
     }

@@ -11,6 +11,7 @@
 
 #include "engine/pictures/ffmpeg.hpp"
 #include "engine/pictures/frame_converter.hpp"
+#include "media/turn.hpp"
 
 extern "C" {
 #include <libavutil/display.h>
@@ -41,9 +42,10 @@ tl::unexpected<engine::pictures::Failure> refuse(std::string text) {
 }
 
 const char* demuxer_of(std::string_view format) {
-    static constexpr std::array<std::pair<std::string_view, const char*>, 8> kDemuxers{{
+    static constexpr std::array<std::pair<std::string_view, const char*>, 9> kDemuxers{{
         {"mp4", "mov"},
         {"m4a", "mov"},
+        {"avif", "mov"},
         {"matroska", "matroska"},
         {"avi", "avi"},
         {"flac", "flac"},
@@ -161,33 +163,6 @@ Bitmap to_bitmap(const AVFrame& rgba, bool has_alpha) {
         bitmap.rgba.insert(bitmap.rgba.end(), row, row + bitmap.width * 4);
     }
     return bitmap;
-}
-
-Bitmap turn(const Bitmap& from, int turns) {
-    if (turns == 0) {
-        return from;
-    }
-    const bool is_across = turns % 2 == 1;
-    Bitmap made{
-        .width = is_across ? from.height : from.width,
-        .height = is_across ? from.width : from.height,
-        .rgba = std::vector<std::uint8_t>(from.rgba.size()),
-        .has_alpha = from.has_alpha
-    };
-    for (std::size_t y = 0; y < from.height; ++y) {
-        for (std::size_t x = 0; x < from.width; ++x) {
-            const std::size_t right = from.height - 1 - y;
-            const std::size_t below = from.width - 1 - x;
-            const std::size_t at_x = turns == 1 ? right : turns == 2 ? below : y;
-            const std::size_t at_y = turns == 1 ? x : turns == 2 ? right : below;
-            std::memcpy(
-                made.rgba.data() + 4 * (at_y * made.width + at_x),
-                from.rgba.data() + 4 * (y * from.width + x),
-                4
-            );
-        }
-    }
-    return made;
 }
 
 bool shows_something(const Bitmap& picture) {
@@ -369,11 +344,15 @@ Outcome<Bitmap> poster_of(
                 found = std::move(picture);
             }
             if (is_good) {
-                return turn(*found, quarters(format->streams[index]));
+                return turn(
+                    std::move(*found), orientation_of_quarters(quarters(format->streams[index]))
+                );
             }
         }
         if (found) {
-            return turn(*found, quarters(format->streams[index]));
+            return turn(
+                std::move(*found), orientation_of_quarters(quarters(format->streams[index]))
+            );
         }
     }
     return refuse(stopped() ? "it takes too long to read" : "none of its pictures can be decoded");

@@ -24,14 +24,19 @@ constexpr std::clock_t kCpuSecondsEnough = 600;
 
 }  // namespace
 
-int serve(const ServeOptions& options) {
+Confinement confinement_of(const ServeOptions& options) {
     Confinement limits;
     limits.parent = options.parent;
     limits.memory_bytes_max = options.memory_bytes_max;
     limits.cpu_seconds_max = kCpuSecondsMax;
     limits.open_files_max = kOpenFilesMax;
     limits.reads_system = false;
-    if (!confine(limits)) {
+    limits.only_computes = true;
+    return limits;
+}
+
+int serve(const ServeOptions& options) {
+    if (!confine(confinement_of(options))) {
         return 1;
     }
     av_max_alloc(static_cast<std::size_t>(options.memory_bytes_max));

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/confinement.hpp"
+
 namespace comfyd::media {
 
 struct ServeOptions {
@@ -12,6 +14,9 @@ struct ServeOptions {
     std::chrono::milliseconds time_max{0};  // of one file; after that the parent ends this process
     int files_max = 0;                      // then it ends, and another one takes its place
 };
+
+// What is taken from such a process before it sees the first file.
+Confinement confinement_of(const ServeOptions& options);
 
 // Takes files from the socket that is its standard input and answers there, until the parent goes.
 // The status to end with.

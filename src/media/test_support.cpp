@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/pictures/apng.hpp"
 #include "engine/pictures/encode.hpp"
 #include "engine/pictures/exif.hpp"
 #include "engine/pictures/ffmpeg.hpp"
@@ -198,35 +199,94 @@ std::string jpeg(const Bitmap& picture) {
     return *pictures::encode_jpeg(pixels_of(picture), 95);
 }
 
+std::string turned_jpeg(const Bitmap& picture, int orientation) {
+    // As cameras write it: the bytes of numbers in the other order, another tag before it.
+    std::string tiff("II\x2A\0\x08\0\0\0\x02\0", 10);
+    tiff += std::string("\x00\x01\x04\0\x01\0\0\0\x10\0\0\0", 12);
+    tiff += std::string("\x12\x01\x03\0\x01\0\0\0", 8) + static_cast<char>(orientation) +
+            std::string(3 + 4, '\0');
+    const std::string block = std::string("Exif\0\0", 6) + tiff;
+    std::string file = jpeg(picture);
+    return file.insert(
+        2, std::string("\xFF\xE1\0", 3) + static_cast<char>(block.size() + 2) + block
+    );
+}
+
 std::string webp(const Bitmap& picture, const Texts& texts) {
     pictures::WebpOptions options;
     options.lossless = true;
     options.method = 0;
-    return *pictures::encode_webp_animation(
-        1,
-        [&picture](std::size_t) { return pixels_of(picture); },
-        0,
+    return *pictures::encode_webp(
+        pixels_of(picture),
         options,
-        texts.empty() ? std::string() : pictures::make_exif(texts),
-        [] { return false; }
+        [] { return false; },
+        texts.empty() ? std::string() : pictures::make_exif(texts)
     );
 }
 
-std::string animated_webp(std::size_t width, std::size_t height, std::size_t frames) {
-    Bitmap picture = gradient(width, height);
+namespace {
+
+constexpr int kShownMs = 100;
+constexpr int kLastShownMs = 500;
+
+// The pictures of which animations are made here.
+class Growing {
+public:
+    Growing(std::size_t width, std::size_t height, std::size_t frames, bool has_alpha)
+        : picture_(gradient(width, height, has_alpha)), frames_(frames) {}
+
+    pictures::Outcome<std::optional<pictures::TimedPixels>> next() {
+        if (index_ == frames_) {
+            return std::nullopt;
+        }
+        for (std::size_t i = 2; i < picture_.rgba.size(); i += 4) {
+            picture_.rgba[i] = static_cast<std::uint8_t>(index_ * 40);
+        }
+        ++index_;
+        return pictures::TimedPixels{
+            pixels_of(picture_), index_ == frames_ ? kLastShownMs : kShownMs
+        };
+    }
+
+private:
+    Bitmap picture_;
+    std::size_t frames_;
+    std::size_t index_ = 0;
+};
+
+}  // namespace
+
+std::string animated_webp(
+    std::size_t width, std::size_t height, std::size_t frames, bool has_alpha
+) {
+    Growing growing(width, height, frames, has_alpha);
     return *pictures::encode_webp_animation(
-        frames,
-        [&picture](std::size_t index) {
-            for (std::size_t i = 2; i < picture.rgba.size(); i += 4) {
-                picture.rgba[i] = static_cast<std::uint8_t>(index * 40);
-            }
-            return pixels_of(picture);
-        },
-        100,
-        {},
-        "",
-        [] { return false; }
+        [&growing] { return growing.next(); }, 3, {}, "", [] { return false; }
     );
+}
+
+std::string animated_png(
+    std::size_t width, std::size_t height, std::size_t frames, const Texts& texts
+) {
+    std::vector<pictures::PngChunk> chunks;
+    for (const auto& [keyword, text] : texts) {
+        chunks.emplace_back("comf", keyword + '\0' + text);
+    }
+    Growing growing(width, height, frames, false);
+    const auto next = [&growing]() -> pictures::Outcome<std::optional<pictures::ApngFrame>> {
+        const auto frame = *growing.next();
+        if (!frame) {
+            return std::nullopt;
+        }
+        const pictures::Pixels& pixels = frame->pixels;
+        return pictures::ApngFrame{
+            *engine::encode_png(
+                engine::PngBytes{pixels.data, pixels.width, pixels.height, pixels.channels}, 1, {}
+            ),
+            frame->duration_ms
+        };
+    };
+    return *pictures::assemble_apng(next, 3, chunks);
 }
 
 std::string gif(std::uint16_t width, std::uint16_t height, std::size_t frames) {
@@ -235,7 +295,8 @@ std::string gif(std::uint16_t width, std::uint16_t height, std::size_t frames) {
     for (std::size_t i = 0; i < frames; ++i) {
         file += std::string("\x21\xF9\x04\0\x0A\0\0\0", 8);
         file += std::string("\x2C\0\0\0\0\1\0\1\0\0", 10);
-        file += std::string("\x02\x02\x44\x01\0", 5);
+        file += i % 2 == 0 ? std::string("\x02\x02\x44\x01\0", 5)   // black
+                           : std::string("\x02\x02\x4C\x01\0", 5);  // white
     }
     return file + ";";
 }
@@ -327,6 +388,15 @@ double mean_difference(const Bitmap& a, const Bitmap& b) {
         }
     }
     return sum / count;
+}
+
+std::vector<pictures::Shown> all_decoded(std::string_view file) {
+    const auto animation = *pictures::open_animation(file, 1'000'000);
+    std::vector<pictures::Shown> all;
+    for (auto shown = *animation->next(); shown; shown = *animation->next()) {
+        all.push_back(std::move(*shown));
+    }
+    return all;
 }
 
 Bitmap decoded(std::string_view file) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/pictures/animation.hpp"
 #include "engine/pictures/reader.hpp"
 
 namespace comfyd::media::test {
@@ -19,9 +20,17 @@ Bitmap gradient(std::size_t width, std::size_t height, bool has_alpha = false);
 using Texts = std::vector<std::pair<std::string, std::string>>;
 std::string png(const Bitmap& picture, const Texts& texts = {});
 std::string jpeg(const Bitmap& picture);
+// With EXIF that asks for this turning.
+std::string turned_jpeg(const Bitmap& picture, int orientation);
 std::string webp(const Bitmap& picture, const Texts& texts = {});
-std::string animated_webp(std::size_t width, std::size_t height, std::size_t frames);
-// Each frame one pixel large.
+// Blue grows from frame to frame; each is shown for 100 ms, the last for half a second.
+std::string animated_webp(
+    std::size_t width, std::size_t height, std::size_t frames, bool has_alpha = false
+);
+std::string animated_png(
+    std::size_t width, std::size_t height, std::size_t frames, const Texts& texts = {}
+);
+// Each frame one pixel large, black and white in turn.
 std::string gif(std::uint16_t width, std::uint16_t height, std::size_t frames);
 
 // PNGs that say more than they hold: all rows of one colour, in `interlace` 0 or 1.
@@ -48,5 +57,7 @@ int largest_difference(const Bitmap& a, const Bitmap& b);
 double mean_difference(const Bitmap& a, const Bitmap& b);
 
 Bitmap decoded(std::string_view file);
+// Of an animation.
+std::vector<engine::pictures::Shown> all_decoded(std::string_view file);
 
 }  // namespace comfyd::media::test

@@ -163,6 +163,9 @@ Task<> Connection::serve() {
         }
         co_await call_handler();
         stop_watch();
+        if (!answered_ && (aborted_ || peer_closed_)) {
+            co_return;  // whoever asked has gone
+        }
         if (!answered_) {
             log::error(
                 "handler did not answer",

@@ -67,7 +67,7 @@ Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish,
             break;
         }
         log::warning(
-            "cannot record a webhook delivery",
+            "cannot record a delivery",
             {{"job", attempt.delivery.job}, {"error", written.error().message}}
         );
         const bool go_on = co_await sleep_for(wait);
@@ -79,7 +79,10 @@ Task<> Recorder::record(const Attempt& attempt, Outcome outcome, RetryWish wish,
         ++delivered_;
     } else if (outcome.kind == Outcome::Kind::give_up) {
         ++dead_;
-        log::warning("webhook given up", {{"job", attempt.delivery.job}, {"error", outcome.error}});
+        log::warning(
+            std::string(kind_of(attempt.target)) + " given up",
+            {{"job", attempt.delivery.job}, {"error", outcome.error}}
+        );
     }
 }
 

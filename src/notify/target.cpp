@@ -46,6 +46,13 @@ std::optional<Target> read_endpoint(const json::object& from) {
 
 }  // namespace
 
+std::string_view kind_of(const Target& target) {
+    if (std::holds_alternative<MailTarget>(target)) {
+        return "mail";
+    }
+    return std::holds_alternative<SmsTarget>(target) ? "short message" : "webhook";
+}
+
 std::string encode_target(const Target& target) {
     return std::visit([](const auto& one) { return json::serialize(to_json(one)); }, target);
 }

@@ -33,6 +33,9 @@ struct SmsTarget {
 
 using Target = std::variant<jobs::Webhook, EndpointTarget, MailTarget, SmsTarget>;
 
+// "webhook", "mail", "short message"
+std::string_view kind_of(const Target& target);
+
 // With all that it takes to reach it, secrets included.
 std::string encode_target(const Target& target);
 // nullopt: encode_target() of this version did not write it.

@@ -5,7 +5,6 @@
 
 #include "base/on_executor.hpp"
 #include "notify/backoff.hpp"
-#include "notify/webhook_signing.hpp"
 #include "notify/webhook_url.hpp"
 
 namespace comfyd::notify {
@@ -116,18 +115,24 @@ Task<Outcome> WebhookChannel::deliver(Message message) {
     if (!address) {
         co_return Outcome{.kind = Outcome::Kind::give_up, .error = address.error().message};
     }
-    const jobs::Webhook& webhook = address->webhook;
-    net::ClientRequest request;
-    request.method = webhook.method;
-    request.url = webhook.url;
-    request.body = co_await body_of(message, *address);
-    request.headers = webhook_headers(
-        webhook, message.job, message.event, request.body, clock_.now(), address->manner
+    std::string body = co_await body_of(message, *address);
+    auto outcome =
+        co_await post(*address, envelope_of(message.job, message.event), std::move(body));
+    co_return outcome;
+}
+
+Task<Outcome> WebhookChannel::announce(Target to, Announcement announcement) {
+    COMFYD_ON(executor_);
+    // Whose address is judged before each delivery of a job's message, too.
+    auto lane = lane_of(to);
+    const auto address = address_of(to);
+    if (!lane || !address) {
+        const Error& error = lane ? address.error() : lane.error();
+        co_return Outcome{.kind = Outcome::Kind::give_up, .error = error.message};
+    }
+    auto outcome = co_await post(
+        *address, envelope_of(announcement), webhook_body(announcement, address->manner.body)
     );
-    request.timeout = webhook.timeout.value_or(options_.attempt_timeout);
-    request.response_bytes_max = std::numeric_limits<std::uint64_t>::max();
-    request.verify_tls = webhook.verify_tls || !options_.allow_unverified_tls;
-    auto outcome = co_await post(std::move(request));
     co_return outcome;
 }
 
@@ -142,7 +147,18 @@ Task<std::string> WebhookChannel::body_of(const Message& message, const Address&
     co_return webhook_body(message.job, message.event, options_.show_result, address.manner.body);
 }
 
-Task<Outcome> WebhookChannel::post(net::ClientRequest request) {
+Task<Outcome> WebhookChannel::post(
+    const Address& address, const Envelope& envelope, std::string body
+) {
+    const jobs::Webhook& webhook = address.webhook;
+    net::ClientRequest request;
+    request.method = webhook.method;
+    request.url = webhook.url;
+    request.headers = webhook_headers(webhook, envelope, body, clock_.now(), address.manner);
+    request.body = std::move(body);
+    request.timeout = webhook.timeout.value_or(options_.attempt_timeout);
+    request.response_bytes_max = std::numeric_limits<std::uint64_t>::max();
+    request.verify_tls = webhook.verify_tls || !options_.allow_unverified_tls;
     // The sink is called for 2xx answers only: once it was, the receiver has taken the message, and
     // how the rest of its answer reads does not matter.
     bool is_accepted = false;

@@ -1,5 +1,5 @@
-// Tells by webhook: a signed request to the address that the job's client named, or to an endpoint
-// of its tenant. Runs on one executor.
+// Tells by webhook: a signed request to the address that a client named, or to an endpoint of its
+// tenant. Runs on one executor.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "notify/channel.hpp"
 #include "notify/endpoint.hpp"
 #include "notify/webhook_message.hpp"
+#include "notify/webhook_signing.hpp"
 
 namespace comfyd::notify {
 
@@ -41,6 +42,8 @@ public:
     Result<std::string> lane_of(const Target& target) const override;
     RetryWish retry_wish(const Target& target) const override;
     Task<Outcome> deliver(Message message) override;
+    // Once, of something other than a job; whoever asks for it sees to its repetition.
+    Task<Outcome> announce(Target to, Announcement announcement);
     void close() override;
 
 private:
@@ -52,7 +55,7 @@ private:
     };
     Result<Address> address_of(const Target& target) const;
     Task<std::string> body_of(const Message& message, const Address& address) const;
-    Task<Outcome> post(net::ClientRequest request);
+    Task<Outcome> post(const Address& address, const Envelope& envelope, std::string body);
 
     Executor executor_;
     Clock& clock_;

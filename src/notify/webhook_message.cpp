@@ -151,14 +151,14 @@ json::object webhook_document(
 }
 
 // In the structured form: all of it is the body.
-json::object cloud_event(const jobs::Job& job, const jobs::Event& event, json::object data) {
+json::object cloud_event(Envelope envelope, std::string_view source, json::object data) {
     return {
         {"specversion", "1.0"},
-        {"id", message_id(job, event)},
-        {"source", "/v2/jobs"},
-        {"type", jobs::webhook_event_name(event.type)},
-        {"time", to_rfc3339(event.at)},
-        {"subject", job.id.to_string()},
+        {"id", std::move(envelope.id)},
+        {"source", source},
+        {"type", std::move(envelope.event)},
+        {"time", to_rfc3339(envelope.at)},
+        {"subject", std::move(envelope.about)},
         {"datacontenttype", "application/json"},
         {"data", std::move(data)},
     };
@@ -171,11 +171,20 @@ std::string webhook_body(
 ) {
     json::object document = webhook_document(job, event, show_result);
     if (form == BodyForm::cloud_events) {
-        document = cloud_event(job, event, std::move(document));
+        document = cloud_event(envelope_of(job, event), "/v2/jobs", std::move(document));
     }
     // In ASCII, as every JSON library can write it again: some receivers check the signature over
     // what they make of the parsed body.
     return json::serialize_ascii(document);
+}
+
+std::string webhook_body(const Announcement& announcement, BodyForm form) {
+    if (form == BodyForm::plain) {
+        return json::serialize_ascii(announcement.body);
+    }
+    return json::serialize_ascii(
+        cloud_event(envelope_of(announcement), announcement.source, announcement.body)
+    );
 }
 
 }  // namespace comfyd::notify

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jobs/job.hpp"
+#include "notify/announcement.hpp"
 #include "notify/endpoint.hpp"
 
 namespace comfyd::notify {
@@ -23,5 +24,6 @@ std::string webhook_body(
     const ShowResult& show_result = {},
     BodyForm form = BodyForm::plain
 );
+std::string webhook_body(const Announcement& announcement, BodyForm form);
 
 }  // namespace comfyd::notify

@@ -173,7 +173,7 @@ class WebhookHeaders : public testing::Test {
 protected:
     net::Headers make(const std::string& body = "{\"a\":1}") {
         return webhook_headers(
-            webhook_, queued_job(), event_, body, Time(Millis(1'700'000'000'999))
+            webhook_, envelope_of(queued_job(), event_), body, Time(Millis(1'700'000'000'999))
         );
     }
     void SetUp() override {

@@ -72,14 +72,29 @@ void add_standard(
 
 }  // namespace
 
-std::string message_id(const jobs::Job& job, const jobs::Event& event) {
-    return "msg_" + job.id.to_string() + "_" + std::to_string(event.sequence);
+Envelope envelope_of(const jobs::Job& job, const jobs::Event& event) {
+    const std::string about = job.id.to_string();
+    return {
+        "msg_" + about + "_" + std::to_string(event.sequence),
+        about,
+        jobs::webhook_event_name(event.type),
+        event.at
+    };
+}
+
+Envelope envelope_of(const Announcement& announcement) {
+    const std::string about = announcement.about.to_string();
+    return {
+        "msg_" + about + "_" + std::to_string(to_unix_ms(announcement.at)),
+        about,
+        announcement.event,
+        announcement.at
+    };
 }
 
 net::Headers webhook_headers(
     const jobs::Webhook& webhook,
-    const jobs::Job& job,
-    const jobs::Event& event,
+    const Envelope& envelope,
     const std::string& body,
     Time now,
     const Manner& manner
@@ -98,25 +113,24 @@ net::Headers webhook_headers(
         manner.body == BodyForm::cloud_events ? "application/cloudevents+json; charset=UTF-8"
                                               : "application/json"
     );
-    const std::string id = message_id(job, event);
     const bool has_all = manner.scheme == Scheme::all;
     const bool is_signed = !webhook.secret.empty();
     if (has_all || manner.scheme == Scheme::x_signature) {
-        headers.set("X-Execution-ID", job.id.to_string());
+        headers.set("X-Execution-ID", envelope.about);
         if (is_signed) {
             headers.set("X-Signature", plain_signature(webhook.secret, body));
         }
     }
     if (has_all || manner.scheme == Scheme::x_webhook) {
-        headers.set("X-Webhook-Event", jobs::webhook_event_name(event.type));
-        headers.set("X-Webhook-ID", id);
-        headers.set("X-Webhook-Timestamp", unix_seconds(event.at));
+        headers.set("X-Webhook-Event", envelope.event);
+        headers.set("X-Webhook-ID", envelope.id);
+        headers.set("X-Webhook-Timestamp", unix_seconds(envelope.at));
         if (is_signed) {
             headers.set("X-Webhook-Signature", plain_signature(webhook.secret, body));
         }
     }
     if (has_all || manner.scheme == Scheme::standard) {
-        add_standard(headers, webhook, manner, id, body, now);
+        add_standard(headers, webhook, manner, envelope.id, body, now);
     }
     return headers;
 }

@@ -6,17 +6,24 @@
 
 #include "jobs/job.hpp"
 #include "net/http.hpp"
+#include "notify/announcement.hpp"
 #include "notify/endpoint.hpp"
 
 namespace comfyd::notify {
 
-// The same for every attempt and every receiver of an event.
-std::string message_id(const jobs::Job& job, const jobs::Event& event);
+// What is said of a message beside its body; the same for every attempt and every receiver.
+struct Envelope {
+    std::string id;     // of the message
+    std::string about;  // the id of what it tells of
+    std::string event;  // "execution.completed"
+    Time at{};          // when that happened
+};
+Envelope envelope_of(const jobs::Job& job, const jobs::Event& event);
+Envelope envelope_of(const Announcement& announcement);
 
 net::Headers webhook_headers(
     const jobs::Webhook& webhook,
-    const jobs::Job& job,
-    const jobs::Event& event,
+    const Envelope& envelope,
     const std::string& body,
     Time now,
     const Manner& manner = {}

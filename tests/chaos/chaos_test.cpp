@@ -271,12 +271,16 @@ TEST_F(ShortLived, KillingComfydWhileItRemovesOldJobsLeavesNothingHalf) {
 class DeliveryChaos : public Chaos {
 protected:
     struct Told {
-        std::vector<std::string> events;         // in the order of their first arrival
-        std::map<std::string, std::string> ids;  // of messages, by event
+        std::vector<std::string> events;            // each once, in the order of their arrival
+        std::map<std::string, std::string> ids;     // of messages, by event
+        std::map<std::string, std::string> bodies;  // likewise
+    };
+    static inline const std::vector<std::string> kInOrder{
+        "execution.queued", "execution.started", "execution.completed"
     };
 
-    // What the receiver of this path was told of each job. An event that comes again after a later
-    // one was repeated; its first arrival counts.
+    // What the receiver of this path was told of each job. What is repeated is the same message,
+    // and none comes behind a later one.
     std::map<std::string, Told> told_at(const std::string& path) {
         std::map<std::string, Told> told;
         for (const ReceivedRequest& request : receiver_.requests()) {
@@ -289,9 +293,12 @@ protected:
             Told& of_job = told[std::string(body.at("execution_id").as_string())];
             const auto [known, is_new] = of_job.ids.emplace(event, id);
             EXPECT_EQ(known->second, id) << "another id for the same event";
+            const std::string& first = of_job.bodies.emplace(event, request.body).first->second;
+            EXPECT_EQ(first, request.body) << "another body for the same event";
             if (is_new) {
                 of_job.events.push_back(event);
             }
+            EXPECT_EQ(of_job.events.back(), event) << "it comes again behind a later one";
         }
         return told;
     }
@@ -352,15 +359,58 @@ TEST_F(DeliveryChaos, EveryEventReachesEveryReceiverInOrderWithItsId) {
         EXPECT_TRUE(wait_until([&] { return has_all(path, jobs); }, std::chrono::seconds(120)))
             << path;
         for (const auto& [job, told] : told_at(path)) {
-            EXPECT_EQ(
-                told.events,
-                (std::vector<std::string>{
-                    "execution.queued", "execution.started", "execution.completed"
-                })
-            ) << path
-              << " " << job;
+            EXPECT_EQ(told.events, kInOrder) << path << " " << job;
         }
     }
+}
+
+// What is under way between comfyd and a receiver when comfyd is killed.
+enum class Step { stored, sent, accepted, refused, broken_off };
+
+// Each step of each of the three deliveries of a job, in turn; 20 kills and more.
+TEST_F(DeliveryChaos, AKillAtAnyStepOfADeliveryLosesNothing) {
+    constexpr int kRounds = 2;
+    const json::array events(kInOrder.begin(), kInOrder.end());
+    std::vector<std::string> jobs;
+    for (int round = 0; round < kRounds; ++round) {
+        for (const Step step :
+             {Step::stored, Step::sent, Step::accepted, Step::refused, Step::broken_off}) {
+            for (std::size_t delivery = 0; delivery < (step == Step::stored ? 1 : 3); ++delivery) {
+                const std::string path = "/step/" + std::to_string(jobs.size());
+                const auto arrived = [&] {
+                    return std::ranges::count(receiver_.requests(), path, &ReceivedRequest::path);
+                };
+                ScriptedAnswer last;
+                last.status = step == Step::refused ? 500 : 200;
+                last.drop = step == Step::broken_off;
+                if (step == Step::sent) {
+                    last.delay = std::chrono::seconds(1);  // the kill comes before the answer
+                }
+                std::vector<ScriptedAnswer> answers(delivery);
+                answers.push_back(last);
+                receiver_.script(answers);
+                jobs.push_back(comfyd_->submit(
+                    text_to_image("step " + std::to_string(jobs.size())),
+                    {{"webhook_config", {{"url", receiver_.url(path)}, {"events", events}}}}
+                ));
+                if (step != Step::stored) {
+                    ASSERT_TRUE(wait_until(
+                        [&] { return arrived() > static_cast<std::ptrdiff_t>(delivery); },
+                        std::chrono::seconds(60)
+                    ));
+                }
+                comfyd_->restart();
+                const std::vector<std::string> one{jobs.back()};
+                ASSERT_TRUE(
+                    wait_until([&] { return has_all(path, one); }, std::chrono::seconds(120))
+                ) << path
+                  << " " << arrived();
+                EXPECT_EQ(told_at(path)[jobs.back()].events, kInOrder) << path;
+            }
+        }
+    }
+    std::printf("killed comfyd %zu times\n", jobs.size());
+    EXPECT_GE(jobs.size(), 20U);
 }
 
 }  // namespace

@@ -370,6 +370,49 @@ TEST_F(Batches, WhatFailsIsListedAndCanBeRunAgain) {
     EXPECT_NE(receiver.requests()[2].headers.get("webhook-id"), told[0].headers.get("webhook-id"));
 }
 
+TEST_F(Batches, TheEndIsToldToThoseWhoseFilterNamesIt) {
+    WebhookReceiver receiver;
+    const auto endpoint = [&](const std::string& path, json::object more) {
+        more["url"] = receiver.url(path);
+        const Reply made = comfyd_.http().post_json("/v2/webhooks/endpoints", more);
+        EXPECT_EQ(made.status, 201) << made.body;
+    };
+    endpoint("/jobs", {});
+    endpoint("/both", {{"events", {"batch.completed", "batch.cancelled"}}});
+    endpoint("/cloud", {{"events", {"batch.completed"}}, {"body", "cloudevents"}});
+    endpoint("/cancelled", {{"events", {"batch.cancelled"}}});
+    const json::object own{{"url", receiver.url("/own")}, {"events", {"batch.cancelled"}}};
+    const std::string id = make(2, {{"webhook_config", own}});
+    wait_for(id, "completed");
+    // Two jobs, and the two who are told of the batch.
+    ASSERT_TRUE(receiver.wait_for(4)) << comfyd_.log();
+    std::map<std::string, std::string> told;
+    for (const ReceivedRequest& request : receiver.requests()) {
+        const json::value body = request.json();
+        told[request.path] += std::string(body.at("type").as_string()) + " ";
+        EXPECT_FALSE(request.headers.get("webhook-signature").empty());
+        if (request.path == "/cloud") {
+            EXPECT_EQ(body.at("source"), "/v2/batches");
+            EXPECT_EQ(body.at("subject"), json::value(id));
+            EXPECT_EQ(body.at("data").at("batch_id"), json::value(id));
+        }
+    }
+    EXPECT_EQ(
+        told,
+        (std::map<std::string, std::string>{
+            {"/jobs", "execution.completed execution.completed "},
+            {"/both", "batch.completed "},
+            {"/cloud", "batch.completed "},
+        })
+    );
+    const Reply deaf = post(
+        {{"items", colours(1)},
+         {"webhook_config", {{"url", receiver.url()}, {"events", {"execution.completed"}}}}}
+    );
+    EXPECT_EQ(deaf.status, 400) << deaf.body;
+    EXPECT_NE(deaf.body.find("webhook_config.events"), std::string::npos) << deaf.body;
+}
+
 TEST_F(Batches, AStoredWorkflowIsRunByItsName) {
     net::Headers headers;
     headers.set("Content-Type", "application/json");

@@ -103,6 +103,40 @@ TEST(Outputs, AnimationsSoundsAndTextsAreTyped) {
     EXPECT_EQ(job.at("outputs").as_array().size(), 2U);
 }
 
+TEST(Outputs, AnimationsStayAnimations) {
+    Comfyd comfyd;
+    const json::object moving = *json::parse_object(R"({
+        "1": {"class_type": "EmptyImage", "inputs": {"width": 64, "height": 40, "batch_size": 1, "color": 255}},
+        "2": {"class_type": "EmptyImage", "inputs": {"width": 64, "height": 40, "batch_size": 1, "color": 65280}},
+        "3": {"class_type": "ImageBatch", "inputs": {"image1": ["1", 0], "image2": ["2", 0]}},
+        "4": {"class_type": "SaveAnimatedWEBP", "inputs": {"images": ["3", 0], "filename_prefix": "w", "fps": 5,
+              "lossless": true, "quality": 80, "method": "fastest"}}})");
+    for (const std::string format : {"avif", "png", "jpeg"}) {
+        const json::value job = finished(
+            comfyd,
+            moving,
+            {{"output_config", {{"format", format}, {"thumbnails", {256}}, {"poster", true}}}}
+        );
+        const json::value& output = job.at("outputs").at(0);
+        EXPECT_EQ(output.at("media").at("frames"), 2) << output;
+        EXPECT_EQ(output.at("thumbnails").as_array().size(), 1U) << output;
+        const json::array& variants = output.at("variants").as_array();
+        ASSERT_EQ(variants.size(), 2U) << output;
+        for (const json::value& variant : variants) {
+            if (variant.at("variant") == "poster") {
+                EXPECT_TRUE(is_webp(fetch(comfyd, variant.at("url"))));
+            } else if (format == "jpeg") {
+                EXPECT_THAT(text_of(variant.at("error").at("message")), HasSubstr("JPEG"))
+                    << variant;
+            } else {
+                EXPECT_EQ(text_of(variant.at("format")), format) << variant;
+                const std::string file = fetch(comfyd, variant.at("url"));
+                EXPECT_THAT(file, HasSubstr(format == "avif" ? "ftypavis" : "acTL"));
+            }
+        }
+    }
+}
+
 TEST(Outputs, AreMadeInTheFormThatIsAskedFor) {
     Comfyd comfyd;
     const json::value job = finished(
@@ -360,32 +394,46 @@ ComfydOptions patient() {
     return options;
 }
 
-// A job whose outputs are being finished, which takes a while.
-std::string submit_long(Comfyd& comfyd) {
-    std::string id = comfyd.submit(
-        picture(8000, 8000), {{"output_config", config(R"({"format": "webp", "lossless": true})")}}
-    );
-    EXPECT_TRUE(wait_until([&] { return helper_of(comfyd.process().pid()) != 0; }));
-    return id;
+// A job whose outputs are being finished, by a helper that stands still.
+struct Held {
+    std::string job;
+    pid_t helper = 0;
+};
+
+Held submit_held(Comfyd& comfyd) {
+    const json::object wishes{{"output_config", config(R"({"format": "webp", "lossless": true})")}};
+    for (int round = 1;; ++round) {
+        Held held{comfyd.submit(picture(4000, 3000, round), wishes)};
+        EXPECT_TRUE(wait_until([&] {
+            held.helper = helper_of(comfyd.process().pid());
+            return held.helper != 0;
+        }));
+        ::kill(held.helper, SIGSTOP);
+        if (Comfyd::status_of(comfyd.job(held.job)) == "running") {
+            return held;
+        }
+        // It was done before it was stopped: another one begins anew.
+        ::kill(held.helper, SIGKILL);
+        EXPECT_TRUE(wait_until([&] { return helper_of(comfyd.process().pid()) == 0; }));
+    }
 }
 
 TEST(Outputs, AJobThatIsCancelledMeanwhileIsCancelled) {
     Comfyd comfyd(patient());
-    const std::string id = submit_long(comfyd);
-    EXPECT_LT(comfyd.http().post("/api/v2/jobs/" + id + "/cancel", "").status, 300);
-    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(id)), "canceled");
+    const Held held = submit_held(comfyd);
+    EXPECT_LT(comfyd.http().post("/api/v2/jobs/" + held.job + "/cancel", "").status, 300);
+    EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(held.job)), "canceled");
     const json::value next = finished(comfyd, picture(20, 20));
     EXPECT_EQ(next.at("outputs").at(0).at("media").at("width"), 20);
 }
 
 TEST(Outputs, AServerThatIsKilledMeanwhileMakesThemAfterItsRestart) {
     Comfyd comfyd(patient());
-    const std::string id = submit_long(comfyd);
-    const pid_t helper = helper_of(comfyd.process().pid());
+    const Held held = submit_held(comfyd);
     comfyd.restart();
     // It has ended with its parent.
-    EXPECT_TRUE(wait_until([&] { return ::kill(helper, 0) != 0; }));
-    const json::value job = comfyd.wait_finished(id, std::chrono::seconds(120));
+    EXPECT_TRUE(wait_until([&] { return ::kill(held.helper, 0) != 0; }));
+    const json::value job = comfyd.wait_finished(held.job, std::chrono::seconds(120));
     EXPECT_EQ(Comfyd::status_of(job), "succeeded") << job;
     EXPECT_EQ(job.at("outputs").at(0).at("variants").at(0).at("variant"), "converted") << job;
 }

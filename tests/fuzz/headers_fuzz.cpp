@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::abort();
     }
     webp_exif(file);
+    animated_png_texts(file);
     const auto stripped = strip_metadata(file);
     // What was taken out once is not there any more, and the picture is.
     if (stripped && (strip_metadata(*stripped) != stripped ||

@@ -39,6 +39,7 @@ public:
     // It dies: nothing of it reaches the outside any more.
     void die();
 
+    jobs::Service& service() { return service_; }
     Storage& storage() { return storage_; }
     Fleet& fleet() { return fleet_; }
 

@@ -76,7 +76,7 @@ void Rules::check_end(const jobs::Change& change) {
     if (job.state == State::expired && !(job.deadline && change.event.at >= *job.deadline)) {
         break_one(name_of(job.id) + " expired before its deadline");
     }
-    if (job.state == State::cancelled && !known.is_cancel_asked) {
+    if (job.state == State::cancelled && !known.is_cancel_asked && !is_batch_cancelled_) {
         break_one(name_of(job.id) + " was cancelled and nobody asked for it");
     }
     if (job.state == State::completed && !job.reused_from &&

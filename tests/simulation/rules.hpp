@@ -34,6 +34,7 @@ public:
     // How often it was revived so far: an answer may tell of the time before another one.
     int on_cancel_asked(const JobId& id);
     void on_cancel_answered(const JobId& id, int revivals, bool is_done);
+    void on_batch_cancelled() { is_batch_cancelled_ = true; }  // whose jobs are all there are
     void on_retry_asked(const JobId& id) { jobs_[id].retries_open += 1; }
     void on_retry_answered(const JobId& id) { jobs_[id].retries_open -= 1; }
 
@@ -87,6 +88,7 @@ private:
     const ledger::MemoryLedger& stored_;
     std::map<JobId, Known> jobs_;
     std::map<std::pair<std::string, std::string>, Time> keys_;
+    bool is_batch_cancelled_ = false;
     std::optional<std::string> broken_;
 };
 

@@ -8,6 +8,7 @@
   drops              [step, …]: where the next connections end, one each: connect, ehlo, starttls, auth, mail, rcpt, data,
                      end (with the mail taken, and no answer)
   size               of the largest mail
+  smtputf8           true: it takes addresses of any script
   port               0: any
 
 It writes "port N", then "session N" for each connection and "mail JSON" for each mail that it was given, as Python's own
@@ -149,6 +150,7 @@ def make_server():
         Handler(),
         hostname="mail.test",
         data_size_limit=told.get("size", 1 << 25),
+        enable_SMTPUTF8=told.get("smtputf8", False),
         tls_context=context if is_starttls else None,
         require_starttls=is_starttls,
         auth_required="login" in told,

@@ -46,6 +46,8 @@ int run_picture(const PictureFlags& flags) {
     limits.parent = flags.supervisor;
     limits.memory_bytes_max = kMemoryBytesMax;
     limits.cpu_seconds_max = kCpuSecondsMax;
+    limits.reads_system = false;
+    limits.only_computes = true;
     if (!confine(limits)) {
         return kExitUnavailable;
     }

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "app/config/settings.hpp"
-#include "notify/mail/mime.hpp"
+#include "notify/mail/address.hpp"
 
 namespace comfyd::app {
 namespace {

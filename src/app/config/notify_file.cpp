@@ -8,7 +8,7 @@
 #include "app/config/settings.hpp"
 #include "app/config/yaml_members.hpp"
 #include "net/http.hpp"
-#include "notify/mail/mime.hpp"
+#include "notify/mail/address.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -121,12 +121,12 @@ MailOptions read_mail(Members& members) {
     }
     check_login(members, mail.smtp);
     mail.from = members.needed("from");
-    if (auto checked = notify::mail::check_address(mail.from); !checked) {
-        members.complain("has 'from': " + checked.error().message);
+    if (auto from = notify::mail::address_for_servers(mail.from); !from) {
+        members.complain("has 'from': " + from.error().message);
     } else {
         // Servers want a name with a domain; ours is that of our mails.
         mail.smtp.server.hello_name =
-            members.text("hello_name", mail.from.substr(mail.from.rfind('@') + 1));
+            members.text("hello_name", from->substr(from->rfind('@') + 1));
     }
     mail.from_name = members.text("from_name", "comfyd");
     mail.unsubscribe = members.text("unsubscribe");

@@ -120,8 +120,8 @@ bulk::KeeperOptions keeper_options(const Config& config) {
     bulk::KeeperOptions options;
     options.kept_for = kept_for(config);
     options.tender.in_flight_max = config.batches_in_flight;
-    options.tender.first_retry = Millis(config.webhooks_first_retry_ms);
-    options.tender.give_up_after = std::chrono::hours(config.webhooks_give_up_h);
+    options.tender.telling.first_retry = Millis(config.webhooks_first_retry_ms);
+    options.tender.telling.give_up_after = std::chrono::hours(config.webhooks_give_up_h);
     return options;
 }
 

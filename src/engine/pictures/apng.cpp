@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/pictures/formats.hpp"
+#include "engine/pictures/png_chunks.hpp"
 
 namespace comfyd::engine::pictures {
 namespace {
@@ -65,37 +66,50 @@ std::string frame_control(std::uint32_t sequence, std::string_view header, int d
 }  // namespace
 
 Outcome<std::string> assemble_apng(
-    std::size_t count,
-    const std::function<Outcome<std::string>(std::size_t index)>& frame,
-    int duration_ms,
+    const std::function<Outcome<std::optional<ApngFrame>>()>& next,
+    int loops,
     const std::vector<PngChunk>& chunks
 ) {
-    if (duration_ms < 0 || duration_ms > 0xFFFF) {
-        return refuse("a frame of an animated PNG stays at most 65.535 seconds");
-    }
-    std::string file;
+    std::string header;
+    std::string first_control;  // which a still picture does not have
+    std::string data;
+    std::uint32_t count = 0;
     std::uint32_t sequence = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto still = frame(i);
-        if (!still) {
-            return still;
+    while (true) {
+        const auto frame = next();
+        if (!frame) {
+            return tl::unexpected(frame.error());
         }
-        const std::string header(contents(*still, "IHDR").at(0));
-        if (i == 0) {
-            file = still->substr(0, kSignatureBytes) + chunk("IHDR", header);
-            if (count > 1) {
-                file +=
-                    chunk("acTL", big_endian(static_cast<std::uint32_t>(count)) + big_endian(0));
-            }
+        if (!*frame) {
+            break;
         }
-        if (count > 1) {
-            file += frame_control(sequence++, header, duration_ms);
+        const auto& [png, duration_ms] = **frame;
+        if (duration_ms < 0 || duration_ms > 0xFFFF) {
+            return refuse("a frame of an animated PNG stays at most 65.535 seconds");
         }
-        for (const std::string_view data : contents(*still, "IDAT")) {
-            file += i == 0 ? chunk("IDAT", data)
-                           : chunk("fdAT", big_endian(sequence++) + std::string(data));
+        const std::string_view shape = contents(png, "IHDR").at(0);
+        const std::string control = frame_control(sequence++, shape, duration_ms);
+        if (count == 0) {
+            header = shape;
+            first_control = control;
+        } else {
+            data += control;
         }
+        for (const std::string_view content : contents(png, "IDAT")) {
+            data += count == 0 ? chunk("IDAT", content)
+                               : chunk("fdAT", big_endian(sequence++) + std::string(content));
+        }
+        ++count;
     }
+    if (count == 0) {
+        return refuse("there is nothing to write");
+    }
+    std::string file = std::string(kPngSignature) + chunk("IHDR", header);
+    if (count > 1) {
+        const auto plays = static_cast<std::uint32_t>(loops);
+        file += chunk("acTL", big_endian(count) + big_endian(plays)) + first_control;
+    }
+    file += data;
     for (const auto& [type, content] : chunks) {
         file += chunk(type, content);
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +16,16 @@ namespace comfyd::engine::pictures {
 // A chunk of four letters and its content, after the pictures.
 using PngChunk = std::pair<std::string, std::string>;
 
-// `frame` gives each picture as a whole PNG, all of one shape; they repeat forever. One picture
-// alone stays a still PNG.
+struct ApngFrame {
+    std::string png;  // a whole one; all of one shape
+    int duration_ms = 0;
+};
+
+// `next` gives one picture after the other, and nullopt after the last. `loops`: how often they are
+// shown; 0: forever. One picture alone stays a still PNG.
 Outcome<std::string> assemble_apng(
-    std::size_t count,
-    const std::function<Outcome<std::string>(std::size_t index)>& frame,
-    int duration_ms,
+    const std::function<Outcome<std::optional<ApngFrame>>()>& next,
+    int loops,
     const std::vector<PngChunk>& chunks
 );
 

@@ -104,11 +104,11 @@ Outcome<std::string> with_exif(std::string file, std::string_view exif) {
     return assembled.take();
 }
 
+// Puts `first` and all that come behind it into the encoder.
 Outcome<> add_frames(
     WebPAnimEncoder* encoder,
-    std::size_t count,
-    const FrameSource& frame,
-    int duration_ms,
+    TimedPixels first,
+    const FrameStream& next,
     const WebpOptions& options,
     const std::function<bool()>& stopped
 ) {
@@ -117,21 +117,26 @@ Outcome<> add_frames(
         return tl::unexpected(config.error());
     }
     std::int64_t time_ms = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::optional<TimedPixels> frame = first; frame;) {
         if (stopped()) {
             return refuse("it was stopped");
         }
-        auto picture = import_pixels(frame(i), stopped);
+        auto picture = import_pixels(frame->pixels, stopped);
         if (!picture) {
             return tl::unexpected(picture.error());
         }
         if (WebPAnimEncoderAdd(encoder, picture->get(), static_cast<int>(time_ms), &*config) == 0) {
             return refuse(WebPAnimEncoderGetError(encoder));
         }
-        time_ms += duration_ms;
+        time_ms += frame->duration_ms;
         if (time_ms > 0x7FFFFFFF) {
             return refuse("the animation takes longer than WebP can say");
         }
+        auto following = next();
+        if (!following) {
+            return tl::unexpected(following.error());
+        }
+        frame = *following;
     }
     if (WebPAnimEncoderAdd(encoder, nullptr, static_cast<int>(time_ms), nullptr) == 0) {
         return refuse(WebPAnimEncoderGetError(encoder));
@@ -142,7 +147,10 @@ Outcome<> add_frames(
 }  // namespace
 
 Outcome<std::string> encode_webp(
-    const Pixels& pixels, const WebpOptions& options, const std::function<bool()>& stopped
+    const Pixels& pixels,
+    const WebpOptions& options,
+    const std::function<bool()>& stopped,
+    std::string_view exif
 ) {
     auto picture = import_pixels(pixels, stopped);
     const auto config = configure(options);
@@ -159,36 +167,36 @@ Outcome<std::string> encode_webp(
     if (WebPEncode(&*config, picture->get()) == 0) {
         return refuse("WebP cannot hold it (error " + std::to_string((*picture)->error_code) + ")");
     }
-    return file;
+    return with_exif(std::move(file), exif);
 }
 
 Outcome<std::string> encode_webp_animation(
-    std::size_t count,
-    const FrameSource& frame,
-    int duration_ms,
+    const FrameStream& next,
+    int loops,
     const WebpOptions& options,
     std::string_view exif,
     const std::function<bool()>& stopped
 ) {
-    if (count == 1) {
-        auto still = encode_webp(frame(0), options, stopped);
-        return still ? with_exif(std::move(*still), exif) : still;
-    }
     WebPAnimEncoderOptions how{};
-    if (count == 0 || WebPAnimEncoderOptionsInit(&how) == 0) {
+    const auto first = next();
+    if (!first) {
+        return tl::unexpected(first.error());
+    }
+    if (!*first || WebPAnimEncoderOptionsInit(&how) == 0) {
         return refuse("there is nothing to write");
     }
     how.kmin = options.lossless ? 9 : 3;
     how.kmax = options.lossless ? 17 : 5;
     how.anim_params.bgcolor = 0;
-    const Pixels first = frame(0);
+    how.anim_params.loop_count = loops;
+    const Pixels& shape = (*first)->pixels;
     const std::unique_ptr<WebPAnimEncoder, Free> encoder(
-        WebPAnimEncoderNew(static_cast<int>(first.width), static_cast<int>(first.height), &how)
+        WebPAnimEncoderNew(static_cast<int>(shape.width), static_cast<int>(shape.height), &how)
     );
     if (!encoder) {
         return refuse("there is no memory for the encoder");
     }
-    const auto added = add_frames(encoder.get(), count, frame, duration_ms, options, stopped);
+    const auto added = add_frames(encoder.get(), **first, next, options, stopped);
     if (!added) {
         return tl::unexpected(added.error());
     }

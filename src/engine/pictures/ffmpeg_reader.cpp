@@ -58,6 +58,11 @@ public:
         return input_ ? input_->get()->streams[0]->codecpar : nullptr;
     }
 
+    // In which its times are told.
+    AVRational time_base() const {
+        return input_ ? input_->get()->streams[0]->time_base : AVRational{1, 1};
+    }
+
     // False at the end of the file, or where it is damaged.
     bool next(AVPacket* packet) {
         if (input_) {
@@ -150,6 +155,8 @@ public:
         }
     }
 
+    AVRational time_base() const { return packets_.time_base(); }
+
     std::string why_none() const {
         return "its data is damaged" + (error_ < 0 ? ": " + ffmpeg::error_text(error_) : "");
     }
@@ -236,6 +243,92 @@ Outcome<Begun> begin_reading(std::string_view file, Format format, std::size_t p
     return Begun{std::move(*frames), first};
 }
 
+Outcome<Bitmap> to_bitmap(const AVFrame& frame, bool has_alpha) {
+    const ffmpeg::Frame rgba = in_format(frame, AV_PIX_FMT_RGBA);
+    if (!rgba) {
+        return refuse("its pixels cannot be converted");
+    }
+    Bitmap bitmap{
+        .width = static_cast<std::size_t>(rgba->width),
+        .height = static_cast<std::size_t>(rgba->height),
+        .rgba = {},
+        .has_alpha = has_alpha
+    };
+    bitmap.rgba.reserve(bitmap.width * bitmap.height * 4);
+    for (int y = 0; y < rgba->height; ++y) {
+        const std::uint8_t* row = rgba->data[0] + std::ptrdiff_t{y} * rgba->linesize[0];
+        bitmap.rgba.insert(bitmap.rgba.end(), row, row + bitmap.width * 4);
+    }
+    return bitmap;
+}
+
+class FfmpegAnimation : public Animation {
+public:
+    // `file`: as for a FfmpegReader.
+    FfmpegAnimation(std::unique_ptr<const std::string> file, Begun begun, int loops)
+        : file_(std::move(file)),
+          frames_(std::move(begun.frames)),
+          current_(begun.first),
+          has_alpha_(FrameConverter(*begun.first).has_alpha()),
+          loops_(loops) {}
+
+    int loops() const override { return loops_; }
+
+    Outcome<std::optional<Shown>> next() override {
+        if (current_ == nullptr) {
+            return std::nullopt;
+        }
+        auto picture = to_bitmap(*current_, has_alpha_);
+        if (!picture) {
+            return tl::unexpected(picture.error());
+        }
+        // By the sum, so that what is lost of each millisecond does not add up.
+        duration_ += std::max<std::int64_t>(current_->pkt_duration, 0);
+        const std::int64_t end_ms = av_rescale_q(duration_, frames_.time_base(), {1, 1000});
+        Shown shown{
+            std::move(*picture),
+            static_cast<int>(std::min<std::int64_t>(
+                end_ms - std::exchange(time_ms_, end_ms), std::numeric_limits<int>::max()
+            ))
+        };
+        current_ = frames_.next();
+        return shown;
+    }
+
+private:
+    std::unique_ptr<const std::string> file_;
+    Frames frames_;
+    const AVFrame* current_;  // owned by frames_
+    bool has_alpha_;
+    int loops_;
+    std::int64_t duration_ = 0;  // so far, as the file counts
+    std::int64_t time_ms_ = 0;
+};
+
+// Which FFmpeg does not tell. A GIF without the extension is shown once; with it, so many times
+// more than once.
+int loops_of(std::string_view file, Format format) {
+    const auto byte = [file](std::size_t at) {
+        return at < file.size() ? static_cast<unsigned char>(file[at]) : 0U;
+    };
+    if (format == Format::gif) {
+        constexpr std::string_view kExtension("NETSCAPE2.0\x03\x01", 13);
+        const std::size_t at = file.find(kExtension);
+        if (at == std::string_view::npos) {
+            return 1;
+        }
+        const std::size_t loops = at + kExtension.size();
+        const unsigned more = byte(loops) | byte(loops + 1) << 8U;
+        return more == 0 ? 0 : static_cast<int>(more + 1);
+    }
+    const std::size_t at = file.find("acTL");
+    constexpr std::size_t kPlays = 8;  // behind the type and the number of pictures
+    if (at == std::string_view::npos || byte(at + kPlays) != 0 || byte(at + kPlays + 1) != 0) {
+        return 0;  // or so often that nobody sees the end
+    }
+    return static_cast<int>(byte(at + kPlays + 2) << 8U | byte(at + kPlays + 3));
+}
+
 }  // namespace
 
 Outcome<std::unique_ptr<Reader>> open_ffmpeg_reader(
@@ -261,23 +354,19 @@ Outcome<Bitmap> decode_rgba_ffmpeg(std::string_view file, Format format, std::si
     if (!begun) {
         return tl::unexpected(begun.error());
     }
-    const FrameConverter facts(*begun->first);
-    const ffmpeg::Frame rgba = in_format(*begun->first, AV_PIX_FMT_RGBA);
-    if (!rgba) {
-        return refuse("its pixels cannot be converted");
+    return to_bitmap(*begun->first, FrameConverter(*begun->first).has_alpha());
+}
+
+Outcome<std::unique_ptr<Animation>> open_ffmpeg_animation(
+    std::string_view file, Format format, std::size_t pixels_max
+) {
+    const int loops = loops_of(file, format);
+    auto own = without_texts(file);
+    auto begun = begin_reading(own ? std::string_view(*own) : file, format, pixels_max);
+    if (!begun) {
+        return tl::unexpected(begun.error());
     }
-    Bitmap bitmap{
-        .width = static_cast<std::size_t>(rgba->width),
-        .height = static_cast<std::size_t>(rgba->height),
-        .rgba = {},
-        .has_alpha = facts.has_alpha()
-    };
-    bitmap.rgba.reserve(bitmap.width * bitmap.height * 4);
-    for (int y = 0; y < rgba->height; ++y) {
-        const std::uint8_t* row = rgba->data[0] + std::ptrdiff_t{y} * rgba->linesize[0];
-        bitmap.rgba.insert(bitmap.rgba.end(), row, row + bitmap.width * 4);
-    }
-    return bitmap;
+    return std::make_unique<FfmpegAnimation>(std::move(own), std::move(*begun), loops);
 }
 
 }  // namespace comfyd::engine::pictures

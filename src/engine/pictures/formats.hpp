@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/pictures/animation.hpp"
 #include "engine/pictures/reader.hpp"
 
 namespace comfyd::engine::pictures {
@@ -38,5 +39,13 @@ Outcome<Bitmap> decode_rgba_png(
 );
 Outcome<Bitmap> decode_rgba_ffmpeg(std::string_view file, Format format, std::size_t pixels_max);
 Outcome<Bitmap> decode_rgba_webp(std::string_view file, std::size_t pixels_max);
+
+Outcome<std::unique_ptr<Animation>> open_webp_animation(
+    std::string_view file, std::size_t pixels_max
+);
+// GIF and animated PNG.
+Outcome<std::unique_ptr<Animation>> open_ffmpeg_animation(
+    std::string_view file, Format format, std::size_t pixels_max
+);
 
 }  // namespace comfyd::engine::pictures

@@ -181,17 +181,28 @@ TEST(Pictures, AnimatedPngHasEveryFrame) {
     for (const int value : {0, 100, 200}) {
         frames.emplace_back(12 * 12 * 3, static_cast<std::uint8_t>(value));
     }
-    const auto frame = [&](std::size_t i) -> Outcome<std::string> {
-        return encode_png(PngBytes{frames[i].data(), 12, 12, 3}, 4, {}).value();
+    const auto assemble = [&](std::size_t count, int duration_ms) {
+        std::size_t i = 0;
+        const auto next = [&]() -> Outcome<std::optional<ApngFrame>> {
+            if (i == count) {
+                return std::nullopt;
+            }
+            return ApngFrame{
+                encode_png(PngBytes{frames[i++].data(), 12, 12, 3}, 4, {}).value(), duration_ms
+            };
+        };
+        return assemble_apng(next, 0, {{"comf", "hello"}});
     };
-    const auto file = assemble_apng(3, frame, 125, {{"comf", "hello"}});
+    const auto file = assemble(3, 125);
     ASSERT_TRUE(file);
     EXPECT_EQ(read_all(*file).value(), 3U);
     EXPECT_THAT(*file, HasSubstr("comfhello"));
-    EXPECT_FALSE(assemble_apng(3, frame, 70'000, {}));
-    const auto still = assemble_apng(1, frame, 125, {});
+    EXPECT_FALSE(assemble(3, 70'000));
+    EXPECT_FALSE(assemble(0, 125));
+    const auto still = assemble(1, 125);
     ASSERT_TRUE(still);
     EXPECT_THAT(*still, ::testing::Not(HasSubstr("acTL")));
+    EXPECT_THAT(*still, ::testing::Not(HasSubstr("fcTL")));
 }
 
 TEST(Pictures, TextsOfAPngSurvive) {

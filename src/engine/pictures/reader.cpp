@@ -116,4 +116,15 @@ Outcome<Bitmap> decode_rgba(
     }
 }
 
+Outcome<std::unique_ptr<Animation>> open_animation(std::string_view file, std::size_t pixels_max) {
+    const auto format = sniff(file);
+    if (format == Format::webp || format == Format::animated_webp) {
+        return open_webp_animation(file, pixels_max);
+    }
+    if (format == Format::gif || format == Format::apng) {
+        return open_ffmpeg_animation(file, *format, pixels_max);
+    }
+    return refuse("it is no animation that can be read: these are WebP, GIF and animated PNG");
+}
+
 }  // namespace comfyd::engine::pictures

@@ -25,9 +25,7 @@ struct Opened {
     WebPAnimInfo info{};
 };
 
-Outcome<Opened> open_animation(
-    std::string_view file, std::uint64_t pixels_max, WEBP_CSP_MODE order
-) {
+Outcome<Opened> open_canvas(std::string_view file, std::uint64_t pixels_max, WEBP_CSP_MODE order) {
     int width = 0;
     int height = 0;
     if (WebPGetInfo(bytes_of(file), file.size(), &width, &height) == 0) {
@@ -65,6 +63,11 @@ bool says_alpha(std::string_view file) {
     WebPBitstreamFeatures features{};
     return WebPGetFeatures(bytes_of(file), file.size(), &features) == VP8_STATUS_OK &&
            features.has_alpha != 0;
+}
+
+Bitmap copy_of(const WebPAnimInfo& info, const std::uint8_t* canvas, bool has_alpha) {
+    const std::size_t bytes = std::size_t{info.canvas_width} * info.canvas_height * 4;
+    return {info.canvas_width, info.canvas_height, {canvas, canvas + bytes}, has_alpha};
 }
 
 // A frame over libwebp's canvas, whose bytes it does not own.
@@ -124,12 +127,49 @@ private:
     Facts facts_;
 };
 
+class WebpAnimation : public Animation {
+public:
+    WebpAnimation(Opened opened, bool has_alpha)
+        : decoder_(std::move(opened.decoder)), info_(opened.info), has_alpha_(has_alpha) {}
+
+    int loops() const override { return static_cast<int>(info_.loop_count); }
+
+    Outcome<std::optional<Shown>> next() override {
+        if (WebPAnimDecoderHasMoreFrames(decoder_.get()) == 0) {
+            return std::nullopt;
+        }
+        std::uint8_t* canvas = nullptr;
+        int end_ms = 0;
+        if (WebPAnimDecoderGetNext(decoder_.get(), &canvas, &end_ms) == 0) {
+            return refuse("its data is damaged");
+        }
+        Shown shown{copy_of(info_, canvas, has_alpha_), end_ms - std::exchange(time_ms_, end_ms)};
+        return shown;
+    }
+
+private:
+    Decoder decoder_;
+    WebPAnimInfo info_;
+    bool has_alpha_;
+    int time_ms_ = 0;
+};
+
 }  // namespace
+
+Outcome<std::unique_ptr<Animation>> open_webp_animation(
+    std::string_view file, std::size_t pixels_max
+) {
+    auto opened = open_canvas(file, pixels_max, MODE_RGBA);
+    if (!opened) {
+        return tl::unexpected(opened.error());
+    }
+    return std::make_unique<WebpAnimation>(std::move(*opened), says_alpha(file));
+}
 
 Outcome<std::unique_ptr<Reader>> open_webp_reader(
     std::string_view file, std::function<bool()> /*stopped*/
 ) {
-    auto opened = open_animation(file, pixels_max_of_any(), MODE_BGRA);
+    auto opened = open_canvas(file, pixels_max_of_any(), MODE_BGRA);
     if (!opened) {
         return tl::unexpected(opened.error());
     }
@@ -141,7 +181,7 @@ Outcome<std::unique_ptr<Reader>> open_webp_reader(
 }
 
 Outcome<Bitmap> decode_rgba_webp(std::string_view file, std::size_t pixels_max) {
-    auto opened = open_animation(file, pixels_max, MODE_RGBA);
+    auto opened = open_canvas(file, pixels_max, MODE_RGBA);
     if (!opened) {
         return tl::unexpected(opened.error());
     }
@@ -150,14 +190,7 @@ Outcome<Bitmap> decode_rgba_webp(std::string_view file, std::size_t pixels_max) 
     if (WebPAnimDecoderGetNext(opened->decoder.get(), &canvas, &time_ms) == 0) {
         return refuse("its data is damaged");
     }
-    Bitmap bitmap{
-        .width = opened->info.canvas_width,
-        .height = opened->info.canvas_height,
-        .rgba = {},
-        .has_alpha = says_alpha(file)
-    };
-    bitmap.rgba.assign(canvas, canvas + bitmap.width * bitmap.height * 4);
-    return bitmap;
+    return copy_of(opened->info, canvas, says_alpha(file));
 }
 
 }  // namespace comfyd::engine::pictures

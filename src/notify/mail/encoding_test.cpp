@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/crypto.hpp"
+#include "notify/mail/address.hpp"
 #include "notify/mail/mime.hpp"
 #include "notify/mail/smtp_session.hpp"
 
@@ -206,15 +207,39 @@ TEST(Addresses, OnlyPlainOnes) {
           ".a@b.de",
           "a..b@c.de",
           "a@b.de\r\nRCPT TO:<x@y.z>",
-          "ä@b.de",
-          "a@bücher.de",
           "a@b@c.de",
+          "a@bü cher.de",
+          "a@-bücher.de",
+          "a@b\u2028ü.de",
+          "ä\xff@b.de",
+          "a\xC2\x85@b.de",
+          "a@\xC3.de",
           "a@b_c.de",
           "\"a b\"@c.de"}) {
         EXPECT_FALSE(check_address(address)) << address;
     }
     EXPECT_FALSE(check_address(std::string(65, 'a') + "@b.de"));
     EXPECT_FALSE(check_address("a@" + std::string(250, 'b') + ".de"));
+}
+
+TEST(Addresses, OfAnyScriptHaveADomainThatEveryServerTakes) {
+    const std::pair<const char*, const char*> addresses[] = {
+        {"a@Example.com", "a@Example.com"},
+        {"a@bücher.de", "a@xn--bcher-kva.de"},
+        {"a@BÜCHER.de", "a@xn--bcher-kva.de"},
+        {"a@bu\u0308cher.de", "a@xn--bcher-kva.de"},  // the same in two characters
+        {"a@faß.de", "a@xn--fa-hia.de"},
+        {"a@例え.テスト", "a@xn--r8jz45g.xn--zckzah"},
+        {"jürgen@bücher.de", "jürgen@xn--bcher-kva.de"},
+    };
+    for (const auto& [written, sent] : addresses) {
+        const auto made = address_for_servers(written);
+        ASSERT_TRUE(made) << made.error().message;
+        EXPECT_EQ(*made, sent);
+    }
+    EXPECT_FALSE(address_for_servers(std::string("a@b\0ü.de", 8)));
+    EXPECT_FALSE(needs_utf8("a@xn--bcher-kva.de"));
+    EXPECT_TRUE(needs_utf8("jürgen@xn--bcher-kva.de"));
 }
 
 TEST(Dates, AreThoseOfMails) {

@@ -6,6 +6,7 @@
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
+#include "notify/mail/address.hpp"
 #include "notify/mail/letter.hpp"
 
 namespace comfyd::notify::mail {
@@ -119,10 +120,16 @@ Task<Outcome> MailChannel::Sender::send_one(std::vector<Message> messages) {
         };
     }
     std::ranges::sort(messages, {}, [](const Message& message) { return message.event.at; });
+    auto from_address = address_for_servers(options_.from);
+    auto to_address = address_for_servers(to);
+    if (!from_address || !to_address) {
+        const Error& error = from_address ? to_address.error() : from_address.error();
+        co_return Outcome{.kind = Outcome::Kind::give_up, .error = error.message};
+    }
     Mail mail;
-    mail.from = options_.from;
+    mail.from = std::move(*from_address);
     mail.from_name = options_.from_name;
-    mail.to = to;
+    mail.to = std::move(*to_address);
     mail.date = messages.back().event.at;
     mail.id = message_id(messages);
     mail.unsubscribe = options_.unsubscribe;

@@ -128,6 +128,41 @@ TEST_F(MailChannelTest, ARecipientThatIsRefusedIsADeadLetterAndNobodyElses) {
     EXPECT_EQ(server.mails()[0].to(), "here@example.com");
 }
 
+TEST_F(MailChannelTest, ADomainOfAnotherScriptIsWrittenInAscii) {
+    MailServer server;
+    MailOptions options = by(server);
+    options.from = "comfyd@bücher.example";
+    start(std::move(options));
+    failed_job("ops@例え.テスト");
+    webhooks_->wake();
+    EXPECT_EQ(count(ledger_.wait_for(1), "delivered"), 1U);
+    ASSERT_EQ(server.wait_for(1).size(), 1U);
+    const ReceivedMail mail = server.mails()[0];
+    EXPECT_TRUE(mail.is_well_formed()) << json::serialize(mail.all);
+    EXPECT_EQ(mail.to(), "ops@xn--r8jz45g.xn--zckzah");
+    EXPECT_THAT(mail.header("From"), HasSubstr("comfyd@xn--bcher-kva.example"));
+}
+
+TEST_F(MailChannelTest, ANameOfAnotherScriptNeedsAServerThatTakesIt) {
+    for (const bool is_offered : {true, false}) {
+        MailServer server({{"smtputf8", is_offered}});
+        start(by(server));
+        const std::size_t before = ledger_.wait_for(0).size();
+        failed_job("jürgen@example.com");
+        failed_job("here@example.com");
+        webhooks_->wake();
+        ledger_.wait_for(before + 2);
+        const auto mails = server.wait_for(is_offered ? 2 : 1);
+        std::set<std::string> told;
+        for (const ReceivedMail& mail : mails) {
+            told.insert(mail.to());
+        }
+        EXPECT_TRUE(told.contains("here@example.com"));
+        EXPECT_EQ(told.contains("jürgen@example.com"), is_offered);
+        EXPECT_EQ(final_counters().dead, is_offered ? 0U : 1U);
+    }
+}
+
 TEST_F(MailChannelTest, RecipientsThatArePutOffDelayNobodyElse) {
     MailServer server({{"answers", {{"rcpt grey@example.com", {"450 4.2.0 greylisted", "forever"}}}}
     });

@@ -1,6 +1,5 @@
 #include "notify/mail/mime.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -9,40 +8,6 @@
 
 namespace comfyd::notify::mail {
 namespace {
-
-constexpr std::size_t kAddressMax = 254;
-constexpr std::size_t kLocalPartMax = 64;
-constexpr std::size_t kLabelMax = 63;
-constexpr std::string_view kMarks = "!#$%&'*+-/=?^_`{|}~.";  // of a local part
-
-bool is_letter_or_digit(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool is_local_part(std::string_view text) {
-    return !text.empty() && text.size() <= kLocalPartMax && text.front() != '.' &&
-           text.back() != '.' && text.find("..") == std::string_view::npos &&
-           std::ranges::all_of(text, [](char c) {
-               return is_letter_or_digit(c) || kMarks.find(c) != std::string_view::npos;
-           });
-}
-
-bool is_domain(std::string_view text) {
-    while (true) {
-        const std::string_view label = text.substr(0, text.find('.'));
-        const bool is_label =
-            !label.empty() && label.size() <= kLabelMax && label.front() != '-' &&
-            label.back() != '-' &&
-            std::ranges::all_of(label, [](char c) { return is_letter_or_digit(c) || c == '-'; });
-        if (!is_label) {
-            return false;
-        }
-        if (label.size() == text.size()) {
-            return true;
-        }
-        text.remove_prefix(label.size() + 1);
-    }
-}
 
 // Neither text in quoted-printable nor base64 has "=_", so no part can have a line like it.
 std::string boundary_of(const Mail& mail, std::string_view name) {
@@ -87,20 +52,6 @@ std::string body(const Mail& mail) {
 }
 
 }  // namespace
-
-Result<> check_address(std::string_view address) {
-    const std::size_t at = address.rfind('@');
-    if (address.size() > kAddressMax || at == std::string_view::npos ||
-        !is_local_part(address.substr(0, at)) || !is_domain(address.substr(at + 1))) {
-        return fail(
-            Code::invalid_argument,
-            "'" + std::string(address.substr(0, kAddressMax)) +
-                "' is no mail address such as name@example.com (in ASCII; the domain of another "
-                "script as xn--…)"
-        );
-    }
-    return {};
-}
 
 std::string mail_date(Time time) {
     constexpr std::array kDays{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};

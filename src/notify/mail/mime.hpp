@@ -5,19 +5,14 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::notify::mail {
 
-// Code::invalid_argument unless it is local@domain in ASCII, as every server takes it: the domain
-// of an address in another script has an ASCII form (xn--…).
-Result<> check_address(std::string_view address);
-
 struct Mail {
-    std::string from;       // address
+    std::string from;       // address, for servers
     std::string from_name;  // empty: none
-    std::string to;         // address
+    std::string to;         // likewise
     std::string subject;
     Time date{};
     std::string id;           // of the message, unique and the same over repetitions: [a-z0-9.-]

@@ -108,6 +108,8 @@ Capabilities Capabilities::from(const Reply& hello) {
         }
         if (words[0] == "STARTTLS") {
             found.starttls = true;
+        } else if (words[0] == "SMTPUTF8") {
+            found.smtputf8 = true;
         } else if (words[0] == "AUTH") {
             found.auth.insert(found.auth.end(), words.begin() + 1, words.end());
         } else if (words[0] == "SIZE" && words.size() > 1) {

@@ -36,6 +36,7 @@ private:
 // What a server says that it can, after EHLO.
 struct Capabilities {
     bool starttls = false;
+    bool smtputf8 = false;          // addresses of any script
     std::vector<std::string> auth;  // "PLAIN", …, in capitals
     std::optional<std::uint64_t> size_max;
 

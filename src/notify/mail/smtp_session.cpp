@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "notify/mail/address.hpp"
 
 namespace comfyd::notify::mail {
 namespace {
@@ -233,7 +234,17 @@ Task<Verdict> SmtpSession::send(Envelope mail) {
 }
 
 Task<Verdict> SmtpSession::announce(const Envelope& mail) {
-    std::string from = "MAIL FROM:<" + mail.from + ">";
+    const bool is_utf8 = needs_utf8(mail.from) || needs_utf8(mail.to);
+    if (is_utf8 && !capabilities_.smtputf8) {
+        const bool is_senders = needs_utf8(mail.from);
+        co_return Verdict{
+            .kind = is_senders ? Kind::not_admitted : Kind::refused,
+            .reason = "the mail server offers no SMTPUTF8, without which there is no mail " +
+                      (is_senders ? "of " + mail.from : "for " + mail.to),
+            .is_of_recipient = !is_senders
+        };
+    }
+    std::string from = "MAIL FROM:<" + mail.from + ">" + (is_utf8 ? " SMTPUTF8" : "");
     if (capabilities_.size_max) {
         from += " SIZE=" + std::to_string(mail.data.size());
     }

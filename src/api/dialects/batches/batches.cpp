@@ -49,6 +49,19 @@ tl::unexpected<Error> wrong(std::string_view field, std::string message) {
     );
 }
 
+// A filter that names no event of batches would hear of nothing.
+Result<> check_hears_of_batches(const std::optional<jobs::Webhook>& webhook) {
+    const auto is_of_batches = [](const std::string& event) { return event.starts_with("batch."); };
+    if (!webhook || webhook->events.empty() ||
+        std::ranges::any_of(webhook->events, is_of_batches)) {
+        return {};
+    }
+    return wrong(
+        "webhook_config.events",
+        "'webhook_config.events' of a batch may be batch.completed and batch.cancelled"
+    );
+}
+
 json::object encode(const Bulk& bulk) {
     const int ended = bulk.counts.completed + bulk.counts.failed + bulk.counts.cancelled;
     const std::string path = "/v2/batches/" + bulk.id.to_string();
@@ -198,6 +211,9 @@ Result<Order> decode_order(
     jobs::Spec& spec = decoded->submission.spec;
     if (auto common = decode_common(call, tools.services, decoded->common, spec); !common) {
         return fail(std::move(common.error()));
+    }
+    if (auto heard = check_hears_of_batches(spec.webhook); !heard) {
+        return fail(std::move(heard.error()));
     }
     const auto name = json::find_string(body, "name");
     if (!name) {

@@ -110,19 +110,23 @@ Result<NodeResult> execute_webp(Call& call) {
     if (!bytes) {
         return fail(std::move(bytes.error()));
     }
-    const auto frame = [&](std::size_t index) {
+    const int duration = duration_ms(call.number("fps"));
+    std::size_t index = 0;
+    const auto next = [&]() -> pictures::Outcome<std::optional<pictures::TimedPixels>> {
+        if (index == shape.batch) {
+            return std::nullopt;
+        }
         to_bytes(images.picture(index), shape.height * shape.row_floats(), bytes->data());
-        call.progress(static_cast<int>(index), static_cast<int>(shape.batch));
-        return pictures::Pixels{bytes->data(), shape.width, shape.height, shape.channels};
+        call.progress(static_cast<int>(index++), static_cast<int>(shape.batch));
+        return pictures::TimedPixels{
+            {bytes->data(), shape.width, shape.height, shape.channels}, duration
+        };
     };
-    const auto file = pictures::encode_webp_animation(
-        shape.batch,
-        frame,
-        duration_ms(call.number("fps")),
-        options,
-        pictures::make_exif(workflow_texts(call)),
-        [&call] { return call.stopped(); }
-    );
+    const std::string exif = pictures::make_exif(workflow_texts(call));
+    const auto stopped = [&call] { return call.stopped(); };
+    const auto file = shape.batch == 1
+                          ? pictures::encode_webp((*next())->pixels, options, stopped, exif)
+                          : pictures::encode_webp_animation(next, 0, options, exif, stopped);
     return save_file(call, "webp", file);
 }
 
@@ -145,14 +149,19 @@ Result<NodeResult> execute_png(Call& call) {
         return node_error("ValueError", "PNG is compressed by a level from 0 to 9");
     }
     const auto level = static_cast<int>(call.size("compress_level"));
-    const auto frame = [&](std::size_t index) -> pictures::Outcome<std::string> {
-        std::string file;
-        const FileSink sink = [&file](const void* data, std::size_t size) {
-            file.append(static_cast<const char*>(data), size);
+    const int duration = std::min(duration_ms(call.number("fps")), 0xFFFF);
+    std::size_t index = 0;
+    const auto next = [&]() -> pictures::Outcome<std::optional<pictures::ApngFrame>> {
+        if (index == shape.batch) {
+            return std::nullopt;
+        }
+        pictures::ApngFrame frame{.png = {}, .duration_ms = duration};
+        const FileSink sink = [&frame](const void* data, std::size_t size) {
+            frame.png.append(static_cast<const char*>(data), size);
             return true;
         };
         const auto encoded = encode_png(
-            {images.picture(index), shape.width, shape.height, shape.channels},
+            {images.picture(index++), shape.width, shape.height, shape.channels},
             level,
             {},
             sink,
@@ -161,10 +170,9 @@ Result<NodeResult> execute_png(Call& call) {
         if (!encoded) {
             return tl::unexpected(pictures::Failure{encoded.error().text});
         }
-        return file;
+        return frame;
     };
-    const int duration = std::min(duration_ms(call.number("fps")), 0xFFFF);
-    return save_file(call, "png", pictures::assemble_apng(shape.batch, frame, duration, chunks));
+    return save_file(call, "png", pictures::assemble_apng(next, 0, chunks));
 }
 
 }  // namespace
