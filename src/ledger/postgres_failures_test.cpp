@@ -147,6 +147,19 @@ TEST_F(PostgresFailures, AServerThatDoesNotAnswerIsAskedAnew) {
     EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2);
 }
 
+TEST_F(PostgresFailures, AServerThatSaysNonsenseIsAskedAnew) {
+    support::FaultProxy proxy(static_cast<std::uint16_t>(server_.port()));
+    const auto ledger = open(over(proxy), kLong);
+    const auto make = [this] { return make_new(simple_spec(), clock_.now()); };
+    EXPECT_TRUE(await_value(ledger->accept(make())).created);
+    EXPECT_EQ(await_value(ledger->counts(std::nullopt)).of(jobs::State::queued), 1U);
+    proxy.inflict(support::FaultProxy::Fault::garble_answers);
+    EXPECT_TRUE(await_value(ledger->accept(make())).created);
+    proxy.inflict(support::FaultProxy::Fault::garble_answers);
+    EXPECT_EQ(await_value(ledger->counts(std::nullopt)).of(jobs::State::queued), 2U);
+    EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2);
+}
+
 // What one of them needs is prepared for both, and both are on their way before either is answered.
 TEST_F(PostgresFailures, TwoTransactionsAtOnceAreTheFirstOfAConnection) {
     constexpr int kTimes = 20;
