@@ -68,7 +68,7 @@ protected:
         constexpr int kWorkers = 8;
         constexpr int kJobs = 30;
         const auto ledger = open(url_, kLong);
-        boost::asio::io_context io(1);
+        boost::asio::io_context& io = make_io();
         std::atomic<int> done = 0;
         for (int i = 0; i < kWorkers; ++i) {
             boost::asio::co_spawn(
@@ -173,7 +173,7 @@ TEST_F(PostgresFailures, TwoTransactionsAtOnceAreTheFirstOfAConnection) {
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
             "current_database() AND pid <> pg_backend_pid()"
         );
-        boost::asio::io_context io(1);
+        boost::asio::io_context& io = make_io();
         for (jobs::Ledger* to : {static_cast<jobs::Ledger*>(ledger.get()), led.get()}) {
             boost::asio::co_spawn(
                 io,
@@ -201,7 +201,7 @@ TEST_F(PostgresFailures, ANodeThatStopsInTheMiddleOfATransactionHoldsUpNobody) {
         support::FaultProxy::Way::to_server, "stops here", support::FaultProxy::Fault::hold_requests
     );
     std::optional<Result<jobs::Accepted>> said;
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     boost::asio::co_spawn(
         io,
         stopped->accept(first),
@@ -233,7 +233,7 @@ TEST_F(PostgresFailures, AStoppedLedgerSaysSo) {
 TEST_F(PostgresFailures, StoppingDoesNotWaitForAServerThatIsGone) {
     const auto ledger = open(url_, kLong);
     server_.crash();
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     std::optional<Code> code;
     boost::asio::co_spawn(
         io,
