@@ -69,7 +69,7 @@ protected:
         constexpr int kWorkers = 8;
         constexpr int kJobs = 30;
         const auto ledger = open(url_, kLong);
-        boost::asio::io_context io(1);
+        boost::asio::io_context& io = make_io();
         std::atomic<int> done = 0;
         for (int i = 0; i < kWorkers; ++i) {
             boost::asio::co_spawn(
@@ -148,6 +148,19 @@ TEST_F(PostgresFailures, AServerThatDoesNotAnswerIsAskedAnew) {
     EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2);
 }
 
+TEST_F(PostgresFailures, AServerThatSaysNonsenseIsAskedAnew) {
+    support::FaultProxy proxy(static_cast<std::uint16_t>(server_.port()));
+    const auto ledger = open(over(proxy), kLong);
+    const auto make = [this] { return make_new(simple_spec(), clock_.now()); };
+    EXPECT_TRUE(await_value(ledger->accept(make())).created);
+    EXPECT_EQ(await_value(ledger->counts(std::nullopt)).of(jobs::State::queued), 1U);
+    proxy.inflict(support::FaultProxy::Fault::garble_answers);
+    EXPECT_TRUE(await_value(ledger->accept(make())).created);
+    proxy.inflict(support::FaultProxy::Fault::garble_answers);
+    EXPECT_EQ(await_value(ledger->counts(std::nullopt)).of(jobs::State::queued), 2U);
+    EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2);
+}
+
 // What one of them needs is prepared for both, and both are on their way before either is answered.
 TEST_F(PostgresFailures, TwoTransactionsAtOnceAreTheFirstOfAConnection) {
     constexpr int kTimes = 20;
@@ -161,7 +174,7 @@ TEST_F(PostgresFailures, TwoTransactionsAtOnceAreTheFirstOfAConnection) {
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
             "current_database() AND pid <> pg_backend_pid()"
         );
-        boost::asio::io_context io(1);
+        boost::asio::io_context& io = make_io();
         for (jobs::Ledger* to : {static_cast<jobs::Ledger*>(ledger.get()), led.get()}) {
             boost::asio::co_spawn(
                 io,
@@ -189,7 +202,7 @@ TEST_F(PostgresFailures, ANodeThatStopsInTheMiddleOfATransactionHoldsUpNobody) {
         support::FaultProxy::Way::to_server, "stops here", support::FaultProxy::Fault::hold_requests
     );
     std::optional<Result<jobs::Accepted>> said;
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     boost::asio::co_spawn(
         io,
         stopped->accept(first),
@@ -221,7 +234,7 @@ TEST_F(PostgresFailures, AStoppedLedgerSaysSo) {
 TEST_F(PostgresFailures, StoppingDoesNotWaitForAServerThatIsGone) {
     const auto ledger = open(url_, kLong);
     server_.crash();
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     std::optional<Code> code;
     boost::asio::co_spawn(
         io,

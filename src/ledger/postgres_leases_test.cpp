@@ -194,7 +194,7 @@ TEST_F(PostgresLeases, ALostLeadDoesNotDisturbWritesWithoutATerm) {
     }
     let_run_out();
     EXPECT_TRUE(await_value(two_->take("main", second_)));
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     std::vector<std::optional<Code>> with;
     std::vector<std::optional<Code>> without;
     const auto ignore = [](std::exception_ptr) {};

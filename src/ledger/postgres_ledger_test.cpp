@@ -37,7 +37,7 @@ Task<> accept_into(jobs::Ledger& ledger, jobs::NewJob job, std::vector<std::stri
 }
 
 TEST_F(PostgresLedgerTest, WhatHasQueuedUpIsOneTransaction) {
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     std::vector<std::string> outcomes;
     for (int i = 0; i < 1'000; ++i) {
         boost::asio::co_spawn(
@@ -58,7 +58,7 @@ TEST_F(PostgresLedgerTest, WhatHasQueuedUpIsOneTransaction) {
 TEST_F(PostgresLedgerTest, TheFirstReadsOfAConnectionMayComeTogether) {
     const auto made = make_new(simple_spec(), clock_.now());
     await_value(ledger_->accept(made));
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     int found = 0;
     constexpr int kReads = 100;
     for (int i = 0; i < kReads; ++i) {
@@ -79,7 +79,7 @@ TEST_F(PostgresLedgerTest, WhatIsRefusedDoesNotDisturbTheOthers) {
     spec.idempotency_key = "k";
     const auto first = make_new(spec, clock_.now());
     await_value(ledger_->accept(first));
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     std::vector<std::string> good;
     std::vector<std::string> same_key;
     std::vector<std::string> same_id;
@@ -145,7 +145,7 @@ TEST_F(PostgresLedgerTest, ChangesBeforeTheEndTouchNoIndex) {
 TEST_F(PostgresLedgerTest, AnArrivalAmongManyWaitingJobsIsReadByItsKey) {
     constexpr int kWaiting = 3'000;
     constexpr int kArrivals = 20;
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     std::vector<std::string> outcomes;
     for (int i = 0; i < kWaiting; ++i) {
         boost::asio::co_spawn(

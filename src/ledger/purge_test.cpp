@@ -113,7 +113,7 @@ Task<> accept_into(SqliteLedger& ledger, jobs::NewJob job, std::vector<std::stri
 TEST_F(PurgeTest, AcceptsGoFirstAndAPurgeIsNotPutOffForEver) {
     end_jobs(20);
     clock_.advance(Millis(1));
-    boost::asio::io_context io(1);
+    boost::asio::io_context& io = make_io();
     std::vector<std::string> order;
     const auto ignore = [](std::exception_ptr) {};
     {

@@ -8,6 +8,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -52,11 +53,17 @@ private:
     std::filesystem::path path_;
 };
 
-// Runs a task to its end on this thread. The executor is never destroyed: a ledger may be leaving
-// it still when the task has already ended.
+// One that is destroyed with the program only: a ledger may be leaving it still when all that it
+// has resumed there has ended.
+inline boost::asio::io_context& make_io() {
+    static std::list<boost::asio::io_context> all;
+    return all.emplace_back(1);
+}
+
+// Runs a task to its end on this thread.
 template <class T>
 T await(Task<T> task) {
-    static boost::asio::io_context io(1);
+    static boost::asio::io_context& io = make_io();
     io.restart();
     std::optional<T> value;
     std::exception_ptr failure;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -99,6 +100,8 @@ private:
     Task<Result<Millis>> look();
     Task<Result<bool>> take_in_batch();
     Task<Result<>> take_in(Delivery delivery);
+    Task<Result<>> take_in_freed();
+    bool is_new(const Delivery& delivery) const;
     Task<> put_aside(Delivery delivery);
     void take_in_progress();
     Millis next_look(std::optional<Time> next_due) const;
@@ -131,9 +134,13 @@ private:
     // From start() to stop().
     std::optional<TaskGroup> group_;
     std::optional<Lanes> lanes_;
-    // Whose delivery ended while we ask the outbox: its answer may still list them.
-    std::set<Thread> ended_meanwhile_;
+    // What ended while we ask the outbox, by its thread: its answer may still list it.
+    std::map<Thread, std::uint64_t> ended_meanwhile_;
     std::set<Thread> put_aside_;  // being written
+    // What we were handed while its thread was busy. Nobody is handed it again for a while, so it
+    // waits here until the thread is free.
+    std::map<Thread, Delivery> held_;
+    std::map<Thread, Delivery> freed_;
     std::chrono::steady_clock::time_point look_again_at_{};
 };
 
@@ -176,6 +183,8 @@ Task<> Notifier::Impl::stop() {
     }
     ended_meanwhile_.clear();
     put_aside_.clear();
+    held_.clear();
+    freed_.clear();
     look_again_at_ = {};
 }
 
@@ -204,7 +213,11 @@ Task<> Notifier::Impl::run() {
 
 // Starts what is due; says how long nothing else will be.
 Task<Result<Millis>> Notifier::Impl::look() {
+    auto freed = co_await take_in_freed();
     start_attempts();  // for whom a place became free
+    if (!freed) {
+        co_return fail(std::move(freed.error()));
+    }
     const auto begun = std::chrono::steady_clock::now();
     if (begun < look_again_at_) {
         co_return std::chrono::ceil<Millis>(look_again_at_ - begun);
@@ -254,10 +267,13 @@ Task<Result<bool>> Notifier::Impl::take_in_batch() {
         co_return fail(std::move(due.error()));
     }
     const bool is_full = due->size() >= static_cast<std::size_t>(limit);
+    std::erase_if(*due, [this](const Delivery& delivery) { return !is_new(delivery); });
     std::erase_if(*due, [this](const Delivery& delivery) {
-        const Thread thread = delivery.thread();
-        return lanes_->contains(thread) || ended_meanwhile_.contains(thread) ||
-               put_aside_.contains(thread);
+        const bool is_busy = lanes_->contains(delivery.thread());
+        if (is_busy) {
+            held_.insert_or_assign(delivery.thread(), delivery);
+        }
+        return is_busy;
     });
     for (const Delivery& delivery : *due) {
         auto taken = co_await take_in(delivery);
@@ -270,6 +286,24 @@ Task<Result<bool>> Notifier::Impl::take_in_batch() {
         }
     }
     co_return is_full && !due->empty();
+}
+
+bool Notifier::Impl::is_new(const Delivery& delivery) const {
+    const Thread thread = delivery.thread();
+    const auto ended = ended_meanwhile_.find(thread);
+    const bool has_ended = ended != ended_meanwhile_.end() && delivery.sequence <= ended->second;
+    return !has_ended && !put_aside_.contains(thread) && !freed_.contains(thread);
+}
+
+Task<Result<>> Notifier::Impl::take_in_freed() {
+    while (!freed_.empty()) {
+        auto freed = freed_.extract(freed_.begin());
+        auto taken = co_await take_in(std::move(freed.mapped()));
+        if (!taken) {
+            co_return taken;
+        }
+    }
+    co_return Result<>();
 }
 
 Task<Result<>> Notifier::Impl::take_in(Delivery delivery) {
@@ -298,6 +332,7 @@ Task<Result<>> Notifier::Impl::take_in(Delivery delivery) {
 
 Task<> Notifier::Impl::put_aside(Delivery delivery) {
     const Thread thread = delivery.thread();
+    const std::uint64_t sequence = delivery.sequence;
     auto written = co_await outbox_.put_aside(
         std::move(delivery),
         clock_.now() + kLaneFullWait,
@@ -305,12 +340,14 @@ Task<> Notifier::Impl::put_aside(Delivery delivery) {
     );
     static_cast<void>(written);  // it is found again then
     put_aside_.erase(thread);
-    ended_meanwhile_.insert(thread);
+    ended_meanwhile_.insert_or_assign(thread, sequence);
 }
 
 // After what the outbox has of the same job, and dropped where its receiver is far behind.
 void Notifier::Impl::take_in_progress() {
-    const auto is_busy = [this](const Thread& thread) { return lanes_->contains(thread); };
+    const auto is_busy = [this](const Thread& thread) {
+        return lanes_->contains(thread) || freed_.contains(thread);
+    };
     for (auto& news : news_.take_due(clock_.now(), is_busy)) {
         auto lane = channel_to(news->to.target).lane_of(news->to.target);
         if (!lane) {
@@ -503,8 +540,16 @@ void Notifier::Impl::left(const Attempt& attempt, Lanes::Ended ended) {
 }
 
 void Notifier::Impl::done(const Attempt& attempt) {
-    lanes_->done(attempt.delivery.thread());
-    ended_meanwhile_.insert(attempt.delivery.thread());
+    const Thread thread = attempt.delivery.thread();
+    lanes_->done(thread);
+    if (!attempt.progress) {
+        ended_meanwhile_.insert_or_assign(thread, attempt.delivery.sequence);
+    }
+    // The same one was listed once more, or it is the next.
+    auto held = held_.extract(thread);
+    if (held && (attempt.progress || held.mapped().sequence > attempt.delivery.sequence)) {
+        freed_.insert(std::move(held));
+    }
     waker_->request();
 }
 

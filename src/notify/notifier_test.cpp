@@ -8,9 +8,12 @@
 #include <set>
 
 #include "notify/test_support.hpp"
+#include "support/wait.hpp"
 
 namespace comfyd::notify {
 namespace {
+
+using support::wait_until;
 
 // A lane is the URL; one that begins with "never" cannot be told anything.
 class ScriptedChannel final : public Channel {
@@ -30,14 +33,31 @@ public:
             outcomes.pop_front();
         }
         messages.push_back(std::move(message));
+        ++begun;
+        if (gate) {
+            co_await gate->wait();
+        }
         co_return outcome;
     }
     void close() override { is_closed = true; }
 
     std::deque<Outcome> outcomes;
     std::vector<Message> messages;
+    std::atomic<int> begun{0};     // any thread
+    std::shared_ptr<Signal> gate;  // whoever is sent waits for it
     bool is_closed = false;
 };
+
+Task<> open_gate(std::shared_ptr<Signal>& gate) {
+    const auto opened = std::exchange(gate, nullptr);
+    opened->notify();
+    co_return;
+}
+
+Task<> stop_at_due(test::MemoryLedger& ledger, Executor executor) {
+    ledger.before_due = std::make_shared<Signal>(executor);
+    co_return;
+}
 
 class NotifierTest : public test::WebhooksTest {
 protected:
@@ -149,6 +169,46 @@ TEST_F(NotifierTest, AReceiverThatFailsInARowIsLeftAloneAndNobodyElseIs) {
     }
     EXPECT_EQ(told["alive"], 1);
     EXPECT_EQ(told["dead"], 3) << "the others wait for better times";
+}
+
+TEST_F(NotifierTest, WhatIsHandedOutWhileProgressIsSentFollowsAtOnce) {
+    ledger_.hands_out_once = true;
+    channel_->gate = std::make_shared<Signal>(loop_.executor());
+    begin_to_tell();
+    const jobs::Job job = begin(accept("here", {"execution.completed"}));
+    jobs::Event progress;
+    progress.job = job.id;
+    progress.sequence = job.sequence + 1;
+    progress.type = jobs::EventType::progress;
+    progress.at = clock_.now();
+    jobs::Webhook webhook;
+    webhook.url = "here";
+    webhooks_->tell_progress(job, {std::string(kOwnWebhook), webhook}, progress);
+    ASSERT_TRUE(wait_until([&] { return channel_->begun == 1; }));
+    complete(job);
+    const int reads = ledger_.reads();
+    webhooks_->wake();
+    ASSERT_TRUE(wait_until([&] { return ledger_.reads() > reads; }));
+    loop_.run(open_gate(channel_->gate));
+    EXPECT_EQ(ledger_.wait_for(1)[0].kind, "delivered");
+}
+
+TEST_F(NotifierTest, WhatIsHandedOutWhileTheOneBeforeItEndsFollowsAtOnce) {
+    ledger_.hands_out_once = true;
+    channel_->gate = std::make_shared<Signal>(loop_.executor());
+    begin_to_tell();
+    const jobs::Job job = begin(accept("here", {"execution.started", "execution.completed"}));
+    webhooks_->wake();
+    ASSERT_TRUE(wait_until([&] { return channel_->begun == 1; }));
+    complete(job);
+    loop_.run(stop_at_due(ledger_, loop_.executor()));
+    const int reads = ledger_.reads();
+    webhooks_->wake();
+    ASSERT_TRUE(wait_until([&] { return ledger_.reads() > reads; }));
+    loop_.run(open_gate(channel_->gate));
+    ledger_.wait_for(1);
+    loop_.run(open_gate(ledger_.before_due));
+    EXPECT_EQ(ledger_.wait_for(2)[1].delivery.sequence, job.sequence + 1);
 }
 
 TEST_F(NotifierTest, AnAttemptThatWasCancelledIsNotWrittenDown) {

@@ -135,6 +135,11 @@ public:
         return Target(webhook);
     };
 
+    // As where nodes share the storage: what was handed out is not handed out again for a while.
+    std::atomic<bool> hands_out_once{false};
+    // Of the notifier's executor: whoever asks what is due waits for it.
+    std::shared_ptr<Signal> before_due;
+
     void fail_reads(int count) { failing_reads_ = count; }
     void fail_job_reads(int count) { failing_job_reads_ = count; }
     void fail_writes(int count) { failing_writes_ = count; }
@@ -209,11 +214,17 @@ public:
         if (take(failing_reads_)) {
             co_return broken();
         }
+        if (before_due) {
+            co_await before_due->wait();
+        }
         const std::lock_guard lock(mutex_);
         std::vector<Delivery> due;
-        for (const auto& [id, row] : rows_) {
+        for (auto& [id, row] : rows_) {
             if (!row.pending.empty() && row.pending.front().next_attempt_at <= now) {
                 due.push_back(row.pending.front());
+                if (hands_out_once) {
+                    row.pending.front().next_attempt_at = now + std::chrono::seconds(30);
+                }
             }
         }
         std::sort(due.begin(), due.end(), [](const Delivery& a, const Delivery& b) {

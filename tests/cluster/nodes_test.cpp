@@ -63,17 +63,19 @@ TEST(Nodes, HaveTheSameEndpointsOfWebhooks) {
         expected.insert(id + " execution.queued");
         expected.insert(id + " execution.completed");
     }
-    EXPECT_TRUE(wait_until([&] {
-        std::set<std::string> told;
+    const auto told = [&receiver] {
+        std::set<std::string> all;
         for (const ReceivedRequest& request : receiver.requests()) {
             const json::value body = request.json();
-            told.insert(
+            all.insert(
                 std::string(body.at("execution_id").as_string()) + " " +
                 std::string(body.at("event").as_string())
             );
         }
-        return told == expected;
-    })) << cluster.logs();
+        return all;
+    };
+    EXPECT_TRUE(wait_until([&] { return told() == expected; }))
+        << testing::PrintToString(told()) << cluster.logs();
     const std::string path =
         "/v2/webhooks/endpoints/" + std::string(made.json_at("/id").as_string());
     EXPECT_EQ(cluster.node(1).http().del(path).status, 204);

@@ -254,9 +254,12 @@ private:
         if (pair->swallows(way)) {
             co_return true;
         }
+        const bool is_garbled = way == Way::to_client && pair->fault == Fault::garble_answers;
+        const std::string passed_on =
+            is_garbled ? std::string(bytes.size(), '\0') : std::string(bytes);
         error_code error;
         co_await asio::async_write(
-            to, asio::buffer(bytes.data(), bytes.size()), asio::redirect_error(kAwait, error)
+            to, asio::buffer(passed_on), asio::redirect_error(kAwait, error)
         );
         if (error) {
             pair->cut();

@@ -19,7 +19,8 @@ public:
         swallow_requests,  // what the client sends arrives nowhere, and nothing is closed
         swallow_answers,   // likewise what the server sends
         swallow_both,
-        hold_requests,  // what the client sends is kept until release()
+        garble_answers,  // what the server sends arrives as so many zeros
+        hold_requests,   // what the client sends is kept until release()
         lose_answer,  // the server answers, then both ends are reset; the client sees nothing of it
     };
 

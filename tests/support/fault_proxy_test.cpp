@@ -113,6 +113,15 @@ TEST_F(FaultProxyTest, SwallowsRequests) {
     EXPECT_TRUE(wait_until([&] { return proxy->open_connections() == 1; }));
 }
 
+TEST_F(FaultProxyTest, GarblesAnswers) {
+    proxy->inflict_on_all(Fault::garble_answers);
+    RawSocket socket(url());
+    EXPECT_TRUE(socket.send(kRequest));
+    const std::string zeros(kAnswerEnd.size(), '\0');
+    EXPECT_TRUE(socket.read_until(zeros).ends_with(zeros));
+    EXPECT_EQ(requests, 1);
+}
+
 TEST_F(FaultProxyTest, SwallowsAnswers) {
     proxy->inflict_on_all(Fault::swallow_answers);
     RawSocket socket(url());

@@ -297,14 +297,17 @@ private:
             return;
         }
         flush();  // with TLS a write may have waited for this
-        while (handle_ && !flights_.empty() && PQisBusy(handle_.get()) == 0) {
+        // After nonsense libpq gives it up and says for ever that there is no result.
+        while (is_connected() && !flights_.empty() && PQisBusy(handle_.get()) == 0) {
             take(PQgetResult(handle_.get()));
         }
-        if (handle_ && PQstatus(handle_.get()) == CONNECTION_BAD) {
+        if (handle_ && !is_connected()) {
             break_off(message_of(handle_.get()));
         }
         read_on();
     }
+
+    bool is_connected() const { return handle_ && PQstatus(handle_.get()) == CONNECTION_OK; }
 
     // The next result, or nullptr: the current command has no more.
     void take(PGresult* result) {
