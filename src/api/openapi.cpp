@@ -65,7 +65,7 @@ json::object document_responses(const Route& route) {
     if (route.access != Access::open && !by_status.contains("401")) {
         by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
     }
-    if (needs_operator(route)) {
+    if (route.access != Access::open && !by_status.contains("403")) {
         by_status["403"] = json::object{{"$ref", "#/components/responses/Forbidden"}};
     }
     if (!by_status.contains("default")) {
@@ -84,6 +84,9 @@ json::object document_operation(const Route& route, bool keys_required) {
             (given == nullptr ? std::string() : std::string(given->as_string()) + " ") +
             "Needs an operator's key where keys are configured.";
         operation["x-needs-operator"] = true;
+    }
+    if (const auto scope = needed_scope(route)) {
+        operation["x-scope"] = to_string(*scope);
     }
     json::array security;
     if (route.access != Access::open) {
@@ -127,8 +130,9 @@ json::object components(const json::object& schemas) {
         {"schemas", std::move(all_schemas)},
         {"responses",
          {{"Error", error_response("What went wrong, and what to do.")},
-          {"Unauthorized", error_response("No API key, or one that is not known.")},
-          {"Forbidden", error_response("The API key is not an operator's.")}}},
+          {"Unauthorized", error_response("No credentials, or such that are not good.")},
+          {"Forbidden", error_response("The credentials lack the scope that this needs (x-scope).")}
+         }},
         {"securitySchemes", {{"bearerAuth", {{"type", "http"}, {"scheme", "bearer"}}}}},
     };
 }

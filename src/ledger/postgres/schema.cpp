@@ -390,6 +390,27 @@ CREATE TABLE bulk_assets (
 CREATE INDEX bulk_assets_by_asset ON bulk_assets (asset);
 )sql";
 
+// Tenants and API keys that were made while comfyd runs (auth/identity_store.hpp), how often one
+// was changed, so that whoever has read them all knows when to read again, and when keys were used.
+constexpr std::string_view kIdentities = R"sql(
+CREATE TABLE identities (
+    kind int8,
+    id text COLLATE "C",
+    revision int8 NOT NULL,
+    about text NOT NULL,
+    PRIMARY KEY (kind, id)
+);
+CREATE TABLE identity_changes (
+    only_row bool PRIMARY KEY CHECK (only_row),
+    count int8 NOT NULL
+);
+INSERT INTO identity_changes VALUES (true, 0);
+CREATE TABLE key_uses (
+    key text COLLATE "C" PRIMARY KEY,
+    used_at int8 NOT NULL
+) WITH (fillfactor = 50);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -397,6 +418,7 @@ constexpr Migration kMigrations[] = {
     {4, 4, kBlobs},
     {5, 5, kVersion5},
     {6, 5, kBulks},
+    {9, 5, kIdentities},
 };
 
 }  // namespace

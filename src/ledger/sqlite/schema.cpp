@@ -372,6 +372,27 @@ CREATE TABLE bulk_items (
 CREATE INDEX bulk_items_by_state ON bulk_items (bulk, state, place);
 )sql";
 
+// Tenants and API keys that were made while comfyd runs (auth/identity_store.hpp), how often one
+// was changed, so that whoever has read them all knows when to read again, and when keys were used.
+constexpr std::string_view kIdentities = R"sql(
+CREATE TABLE identities (
+    kind INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE TABLE identity_changes (
+    id INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL
+);
+INSERT INTO identity_changes VALUES (1, 0);
+CREATE TABLE key_uses (
+    key TEXT PRIMARY KEY,
+    used_at INTEGER NOT NULL
+) WITHOUT ROWID;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -385,6 +406,7 @@ constexpr Migration kMigrations[] = {
     {10, kBlobs},
     {11, kVersion11},
     {12, kBulks},
+    {15, kIdentities},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";
