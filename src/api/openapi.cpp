@@ -91,6 +91,7 @@ json::object document_operation(const Route& route, bool keys_required) {
     json::array security;
     if (route.access != Access::open) {
         security.push_back(json::object{{"bearerAuth", json::array()}});
+        security.push_back(json::object{{"keyAuth", json::array()}});
         if (!keys_required) {
             security.push_back(json::object());
         }
@@ -133,7 +134,9 @@ json::object components(const json::object& schemas) {
           {"Unauthorized", error_response("No credentials, or such that are not good.")},
           {"Forbidden", error_response("The credentials lack the scope that this needs (x-scope).")}
          }},
-        {"securitySchemes", {{"bearerAuth", {{"type", "http"}, {"scheme", "bearer"}}}}},
+        {"securitySchemes",
+         {{"bearerAuth", {{"type", "http"}, {"scheme", "bearer"}}},
+          {"keyAuth", {{"type", "apiKey"}, {"in", "header"}, {"name", "X-API-Key"}}}}},
     };
 }
 

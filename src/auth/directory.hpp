@@ -34,6 +34,8 @@ public:
     };
 
     Directory() = default;
+    Directory(const Directory&) = delete;
+    Directory& operator=(const Directory&) = delete;
     // `before`: whose uses are carried on. A tenant of the configuration hides one of the ledger.
     Directory(
         const std::vector<ApiKey>& configured_keys,

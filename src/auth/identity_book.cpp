@@ -99,6 +99,9 @@ Task<> IdentityBook::write_uses() {
         for (const auto& [id, used_at] : fresh) {
             written_[id] = used_at;
         }
+        std::erase_if(written_, [&directory](const auto& use) {
+            return directory->find_key(use.first) == nullptr;
+        });
     }
 }
 

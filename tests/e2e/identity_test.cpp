@@ -263,7 +263,8 @@ protected:
 
     std::vector<Operation> operations() {
         std::vector<Operation> all;
-        for (const auto& path : boss_->get("/openapi.json").json().at("paths").as_object()) {
+        const json::value document = boss_->get("/openapi.json").json();
+        for (const auto& path : document.at("paths").as_object()) {
             std::string target(path.key());
             for (auto begin = target.find('{'); begin != std::string::npos;
                  begin = target.find('{', begin)) {
@@ -329,7 +330,8 @@ TEST_F(ScopesOfRoutes, AreAskedForByEachAndAllThatIsAskedFor) {
         }
         ++closed;
         EXPECT_EQ(anonymous.status, 401) << anonymous.body;
-        EXPECT_FALSE(anonymous.json().is_null()) << "its dialect has a shape for it";
+        const bool has_body = operation.method != "HEAD";
+        EXPECT_NE(anonymous.json().is_null(), has_body) << "its dialect has a shape for it";
         EXPECT_EQ(anonymous.headers.get("WWW-Authenticate"), "Bearer");
         auto& lacking = without[operation.scope];
         if (!lacking) {
@@ -338,7 +340,7 @@ TEST_F(ScopesOfRoutes, AreAskedForByEachAndAllThatIsAskedFor) {
         }
         const Reply refused = ask(*lacking, operation);
         EXPECT_EQ(refused.status, 403) << refused.body;
-        EXPECT_FALSE(refused.json().is_null());
+        EXPECT_NE(refused.json().is_null(), has_body);
         const bool never_ends = operation.path == "/api/v1/stats/stream";
         if (!never_ends) {
             const Reply allowed = ask(*with[operation.scope], operation);
