@@ -150,7 +150,8 @@ private:
     }
 
     Task<Decision<void>> judge() {
-        auto allowed = judge_security(graph_, desk_.rules.security_of(spec_.tenant), *catalogue_);
+        const auto policy = desk_.rules.security_of(spec_.tenant);
+        auto allowed = judge_security(graph_, *policy, *catalogue_);
         if (!allowed) {
             co_return allowed;
         }
@@ -272,7 +273,9 @@ private:
             spec_.dialect_data["warnings"] = spec_.warnings;
         }
         if (!spec_.dialect_data.contains("keep")) {
-            const auto usual = decide_keeping(desk_.rules.keeping, spec_.tenant, {});
+            const Rules& rules = desk_.rules;
+            const auto own = rules.tenants->find(spec_.tenant);
+            const auto usual = decide_keeping(rules.keeping, spec_.tenant, own, {});
             if (usual && *usual != jobs::Keeping{}) {
                 spec_.dialect_data["keep"] = usual->to_json();
             }

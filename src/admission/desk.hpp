@@ -5,15 +5,14 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "admission/file_names.hpp"
 #include "admission/keeping.hpp"
+#include "admission/tenant_rules.hpp"
 #include "assets/intake.hpp"
 #include "assets/store.hpp"
 #include "base/pool.hpp"
@@ -26,21 +25,23 @@
 namespace comfyd::admission {
 
 struct Rules {
-    workflow::SecurityPolicy security{};                                // of every submission
-    std::map<std::string, workflow::SecurityPolicy> tenant_security{};  // in its place, by tenant
+    workflow::SecurityPolicy security{};  // of every submission
+    // In the place of what stands here; shared with who changes it.
+    std::shared_ptr<TenantTable> tenants = std::make_shared<TenantTable>();
     assets::IntakeLimits inputs{};  // of files that submissions name by address or content
     std::size_t fetches_max = 64;   // requests that fetch such files at the same time
     Millis retention{std::chrono::hours(24 * 30)};  // of jobs that have ended
     bool several_tenants = false;                   // share the workers
     workflow::PlanOptions plan{};
-    std::set<std::string> reuse_tenants{};  // whose jobs may reuse outputs unless they say no
     std::vector<std::string> reuse_never_nodes{};  // as in workflow::ReuseOptions
     std::string reuse_generation{};                // likewise
     KeepingRules keeping{};                        // of outputs
 
-    const workflow::SecurityPolicy& security_of(const std::string& tenant) const {
-        const auto own = tenant_security.find(tenant);
-        return own == tenant_security.end() ? security : own->second;
+    // At most as long as the rules themselves.
+    std::shared_ptr<const workflow::SecurityPolicy> security_of(const std::string& tenant) const {
+        using Policy = std::shared_ptr<const workflow::SecurityPolicy>;
+        const auto own = tenants->find(tenant);
+        return own && own->security ? Policy(own, &*own->security) : Policy(Policy(), &security);
     }
 };
 

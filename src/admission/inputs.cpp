@@ -128,8 +128,8 @@ assets::IntakeRequest intake_of(
     for (const FileSource& source : sources) {
         request.files.push_back({source.source, media_of(source.kind)});
     }
-    request.judge_host = [&policy = desk.rules.security_of(tenant)](const std::string& host) {
-        return judge_host(policy, host);
+    request.judge_host = [policy = desk.rules.security_of(tenant)](const std::string& host) {
+        return judge_host(*policy, host);
     };
     request.limits = desk.rules.inputs;
     request.expires_at = desk.clock.now() + desk.rules.retention + kKeptLonger;

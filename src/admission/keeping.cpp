@@ -14,8 +14,15 @@ tl::unexpected<Error> wrong(std::string field, std::string message) {
     return fail(Code::invalid_argument, std::move(message), {{"field", std::move(field)}});
 }
 
-bool may_use(const KeepingRules::Store& store, const std::string& tenant) {
-    return store.tenants.empty() || store.tenants.contains(tenant);
+struct Who {
+    const std::string& tenant;
+    const TenantRulesPtr& own;
+};
+
+bool may_use(const std::string& name, const KeepingRules::Store& store, const Who& who) {
+    const bool is_for_it = store.tenants.empty() || store.tenants.contains(who.tenant);
+    const bool is_limited = who.own && !who.own->stores.empty();
+    return is_for_it && (!is_limited || who.own->stores.contains(name) || who.own->store == name);
 }
 
 Result<std::string> text_of(const json::object& from, std::string_view key) {
@@ -75,7 +82,7 @@ Result<std::string> folder_of(std::string path) {
 }
 
 Result<std::string> find_store(
-    const KeepingRules& rules, const std::string& tenant, const json::object& storage
+    const KeepingRules& rules, const Who& who, const json::object& storage
 ) {
     const auto provider = text_of(storage, "provider");
     const auto bucket = text_of(storage, "bucket");
@@ -87,7 +94,7 @@ Result<std::string> find_store(
     }
     std::string allowed(assets::kLocalStore);
     for (const auto& [name, store] : rules.stores) {
-        if (!may_use(store, tenant)) {
+        if (!may_use(name, store, who)) {
             continue;
         }
         allowed += ", " + name;
@@ -102,17 +109,16 @@ Result<std::string> find_store(
     );
 }
 
-std::string usual_store(const KeepingRules& rules, const std::string& tenant) {
-    const auto own = rules.tenant_stores.find(tenant);
-    return own == rules.tenant_stores.end() ? rules.store : own->second;
+std::string usual_store(const KeepingRules& rules, const TenantRulesPtr& own) {
+    return own && !own->store.empty() ? own->store : rules.store;
 }
 
 Result<std::string> decide_store(
-    const KeepingRules& rules, const std::string& tenant, const json::object& storage
+    const KeepingRules& rules, const Who& who, const json::object& storage
 ) {
     const bool is_named = storage.contains("provider") || storage.contains("bucket");
-    auto store = is_named ? find_store(rules, tenant, storage)
-                          : Result<std::string>(usual_store(rules, tenant));
+    auto store = is_named ? find_store(rules, who, storage)
+                          : Result<std::string>(usual_store(rules, who.own));
     if (!store) {
         return store;
     }
@@ -137,17 +143,20 @@ bool is_heard(const KeepingRules& rules, const json::object& storage) {
 }
 
 Result<jobs::Keeping> decide_keeping(
-    const KeepingRules& rules, const std::string& tenant, const KeepingWish& wish
+    const KeepingRules& rules,
+    const std::string& tenant,
+    const TenantRulesPtr& own,
+    const KeepingWish& wish
 ) {
     jobs::Keeping keeping;
-    keeping.store = usual_store(rules, tenant);
+    keeping.store = usual_store(rules, own);
     if (wish.storage != nullptr && is_inline(*wish.storage)) {
         if (auto checked = check_inline(rules, *wish.storage); !checked) {
             return fail(std::move(checked.error()));
         }
         keeping.in_answers = true;
     } else if (wish.storage != nullptr && is_heard(rules, *wish.storage)) {
-        auto store = decide_store(rules, tenant, *wish.storage);
+        auto store = decide_store(rules, {tenant, own}, *wish.storage);
         if (!store) {
             return fail(std::move(store.error()));
         }
@@ -156,8 +165,7 @@ Result<jobs::Keeping> decide_keeping(
     if (keeping.store == assets::kLocalStore) {
         keeping.store.clear();
     }
-    const auto own = rules.tenant_retention.find(tenant);
-    auto retention = own == rules.tenant_retention.end() ? rules.retention : own->second;
+    auto retention = own ? own->retention.value_or(rules.retention) : rules.retention;
     if (wish.retention) {
         const auto parsed = assets::parse_retention_class(*wish.retention);
         if (!parsed) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "admission/tenant_rules.hpp"
 #include "assets/retention_class.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -23,9 +24,7 @@ struct KeepingRules {
     std::map<std::string, Store> stores{};  // beside this server's own, by name
     // Where outputs go; empty: the server's own store.
     std::string store{};
-    std::map<std::string, std::string> tenant_stores{};
     assets::RetentionClass retention = assets::RetentionClass::standard;
-    std::map<std::string, assets::RetentionClass> tenant_retention{};
     assets::RetentionRules lives{};
     bool allows_answers = true;  // that hold outputs
 };
@@ -38,9 +37,13 @@ struct KeepingWish {
 // Whether something comes of a wish for a store: else it is passed over, as the operator has none.
 bool is_heard(const KeepingRules& rules, const json::object& storage);
 
-// Code::invalid_argument names the stores there are, or the classes.
+// Code::invalid_argument names the stores there are, or the classes. `own`: what is set for the
+// tenant; nullptr: nothing.
 Result<jobs::Keeping> decide_keeping(
-    const KeepingRules& rules, const std::string& tenant, const KeepingWish& wish
+    const KeepingRules& rules,
+    const std::string& tenant,
+    const TenantRulesPtr& own,
+    const KeepingWish& wish
 );
 
 }  // namespace comfyd::admission

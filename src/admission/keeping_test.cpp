@@ -19,7 +19,8 @@ Result<jobs::Keeping> decide(
     const KeepingRules& by,
     const std::string& tenant,
     const char* storage,
-    const char* retention = nullptr
+    const char* retention = nullptr,
+    const TenantRules* own = nullptr
 ) {
     static json::object parsed;
     KeepingWish wish;
@@ -30,7 +31,7 @@ Result<jobs::Keeping> decide(
     if (retention != nullptr) {
         wish.retention = retention;
     }
-    return decide_keeping(by, tenant, wish);
+    return decide_keeping(by, tenant, TenantRulesPtr(TenantRulesPtr(), own), wish);
 }
 
 TEST(Keeping, NothingAskedAndNothingSetIsHereAsLongAsTheJob) {
@@ -100,14 +101,15 @@ TEST(Keeping, PathsLeadNowhereElse) {
 TEST(Keeping, TheTenantsOwnComesBeforeWhatHoldsForAll) {
     KeepingRules by = rules();
     by.store = "main";
-    by.tenant_stores["acme"] = "own";
     by.retention = RetentionClass::archive;
-    by.tenant_retention["acme"] = RetentionClass::immediate;
-    EXPECT_EQ(decide(by, "acme", nullptr)->store, "own");
-    EXPECT_EQ(decide(by, "acme", R"({"path": "a"})")->store, "own/a");
-    EXPECT_EQ(decide(by, "acme", R"({"provider": "local"})")->store, "");
-    EXPECT_EQ(decide(by, "acme", nullptr)->retention, "immediate");
-    EXPECT_EQ(decide(by, "acme", nullptr)->life, Millis(std::chrono::hours(24)));
+    TenantRules own;
+    own.store = "own";
+    own.retention = RetentionClass::immediate;
+    EXPECT_EQ(decide(by, "acme", nullptr, nullptr, &own)->store, "own");
+    EXPECT_EQ(decide(by, "acme", R"({"path": "a"})", nullptr, &own)->store, "own/a");
+    EXPECT_EQ(decide(by, "acme", R"({"provider": "local"})", nullptr, &own)->store, "");
+    EXPECT_EQ(decide(by, "acme", nullptr, nullptr, &own)->retention, "immediate");
+    EXPECT_EQ(decide(by, "acme", nullptr, nullptr, &own)->life, Millis(std::chrono::hours(24)));
     EXPECT_EQ(decide(by, "other", nullptr)->store, "main");
     EXPECT_EQ(decide(by, "other", nullptr)->retention, "archive");
     EXPECT_EQ(decide(by, "other", nullptr)->moves_after, Millis(std::chrono::hours(24 * 30)));

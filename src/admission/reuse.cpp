@@ -53,7 +53,11 @@ Task<Result<>> name_contents(const Desk& desk, std::string tenant, json::object&
 }  // namespace
 
 bool wants_reuse(const Rules& rules, const jobs::Spec& spec) {
-    return spec.reuse.value_or(rules.reuse_tenants.contains(spec.tenant));
+    if (spec.reuse) {
+        return *spec.reuse;
+    }
+    const auto own = rules.tenants->find(spec.tenant);
+    return own && own->reuse;
 }
 
 Task<Result<ReuseKey>> find_reuse_key(

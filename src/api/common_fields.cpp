@@ -158,11 +158,13 @@ Result<std::string> decode_pool(
     if (!given) {
         return fail(std::move(given.error()));
     }
+    const auto own = services.rules.tenants->find(call.caller.tenant);
     if (given->empty()) {
-        const auto own = services.options.tenant_pools.find(call.caller.tenant);
-        return own == services.options.tenant_pools.end() ? std::string() : own->second;
+        return own ? own->pool : std::string();
     }
-    const std::set<std::string>& known = services.options.pools;
+    // Of pools that are not for the tenant it learns nothing.
+    const bool is_limited = own && !own->pools.empty();
+    const std::set<std::string>& known = is_limited ? own->pools : services.options.pools;
     if (known.contains(*given)) {
         return given;
     }

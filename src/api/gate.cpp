@@ -35,9 +35,10 @@ std::string_view value_of(const Gate::Query& query, std::string_view name) {
 std::string not_allowed(const net::Request& request, auth::Scope scope) {
     const std::string what = request.method_name + " " + request.path;
     if (!auth::kTenantScopes.contain(scope)) {
-        return what +
-               " needs an operator's key, because it concerns all tenants. A key becomes one by "
-               "its name in auth.operators (COMFYD_AUTH_OPERATORS) of the server's configuration";
+        return what + " needs an operator's key (the scope '" + std::string(to_string(scope)) +
+               "'), because it concerns all tenants. A key becomes one by its name in "
+               "auth.operators (COMFYD_AUTH_OPERATORS) of the server's configuration, or is made "
+               "with the scope";
     }
     return what + " needs the scope '" + std::string(to_string(scope)) +
            "', which these credentials do not have";
@@ -105,18 +106,21 @@ Task<Result<auth::Caller>> Gate::authenticate(
     const Query& query
 ) const {
     const std::string_view header = request.headers.get("Authorization");
+    const std::string_view key = request.headers.get("X-API-Key");
     if (const auto ticket = value_of(query, "ticket");
-        header.empty() && route.is_stream && !ticket.empty()) {
+        header.empty() && key.empty() && route.is_stream && !ticket.empty()) {
         const std::string execution = path_parameters.empty() ? "" : path_parameters.front();
         co_return tickets.redeem(ticket, execution, clock_.now());
     }
     const std::string_view token = value_of(query, "token");
     const bool takes_token = route.token_in_query || (route.is_stream && rules.key_in_query);
-    std::string from_query;
-    if (header.empty() && takes_token && !token.empty()) {
-        from_query = "Bearer " + std::string(token);
+    std::string shown;
+    if (header.empty() && !key.empty()) {
+        shown = "Bearer " + std::string(key);
+    } else if (header.empty() && takes_token && !token.empty()) {
+        shown = "Bearer " + std::string(token);
     }
-    auto caller = co_await authenticator_.authenticate(header.empty() ? from_query : header);
+    auto caller = co_await authenticator_.authenticate(header.empty() ? shown : header);
     co_return caller;
 }
 

@@ -45,7 +45,8 @@ Result<> decode_keeping(
         }
     }
     const admission::KeepingRules& rules = services.rules.keeping;
-    auto keeping = admission::decide_keeping(rules, call.caller.tenant, wish);
+    const auto own = services.rules.tenants->find(call.caller.tenant);
+    auto keeping = admission::decide_keeping(rules, call.caller.tenant, own, wish);
     if (!keeping) {
         return fail(std::move(keeping.error()));
     }

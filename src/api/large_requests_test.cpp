@@ -47,6 +47,7 @@ Route route(std::string pattern, Handler handler) {
     made.pattern = std::move(pattern);
     made.handler = std::move(handler);
     made.encode_error = encode_error;
+    made.access = Access::jobs;
     return made;
 }
 

@@ -65,7 +65,7 @@ json::object document_responses(const Route& route) {
     if (route.access != Access::open && !by_status.contains("401")) {
         by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
     }
-    if (needs_operator(route)) {
+    if (route.access != Access::open && !by_status.contains("403")) {
         by_status["403"] = json::object{{"$ref", "#/components/responses/Forbidden"}};
     }
     if (!by_status.contains("default")) {
@@ -85,9 +85,13 @@ json::object document_operation(const Route& route, bool keys_required) {
             "Needs an operator's key where keys are configured.";
         operation["x-needs-operator"] = true;
     }
+    if (const auto scope = needed_scope(route)) {
+        operation["x-scope"] = to_string(*scope);
+    }
     json::array security;
     if (route.access != Access::open) {
         security.push_back(json::object{{"bearerAuth", json::array()}});
+        security.push_back(json::object{{"keyAuth", json::array()}});
         if (!keys_required) {
             security.push_back(json::object());
         }
@@ -127,9 +131,12 @@ json::object components(const json::object& schemas) {
         {"schemas", std::move(all_schemas)},
         {"responses",
          {{"Error", error_response("What went wrong, and what to do.")},
-          {"Unauthorized", error_response("No API key, or one that is not known.")},
-          {"Forbidden", error_response("The API key is not an operator's.")}}},
-        {"securitySchemes", {{"bearerAuth", {{"type", "http"}, {"scheme", "bearer"}}}}},
+          {"Unauthorized", error_response("No credentials, or such that are not good.")},
+          {"Forbidden", error_response("The credentials lack the scope that this needs (x-scope).")}
+         }},
+        {"securitySchemes",
+         {{"bearerAuth", {{"type", "http"}, {"scheme", "bearer"}}},
+          {"keyAuth", {{"type", "apiKey"}, {"in", "header"}, {"name", "X-API-Key"}}}}},
     };
 }
 

@@ -34,6 +34,7 @@ TEST(ParseApart, LargeTextsDoNotOccupyTheThreadOfTheConnection) {
                 return tell_where(call, *services, size);
             };
             route.encode_error = encode_error;
+            route.access = Access::jobs;
             router.add(std::move(route));
         }
     };

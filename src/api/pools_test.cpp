@@ -51,7 +51,9 @@ Arrangement two_pools() {
         {"red", "red", auth::hash_key("key-of-red")},
         {"blue", "blue", auth::hash_key("key-of-blue")},
     };
-    setup.options.tenant_pools = {{"blue", "default"}};
+    admission::TenantRules blue;
+    blue.pool = "default";
+    setup.admission.tenants->set({{"blue", blue}});
     return setup;
 }
 

@@ -174,7 +174,9 @@ class TenantReuse : public ApiReuse {
 protected:
     static Arrangement with_default() {
         Arrangement arrangement = with_classes();
-        arrangement.admission.reuse_tenants = {"local"};
+        admission::TenantRules own;
+        own.reuse = true;
+        arrangement.admission.tenants->set({{"local", own}});
         return arrangement;
     }
     TenantReuse() : ApiReuse(with_default()) {}

@@ -11,6 +11,7 @@
 #include "api/openapi.hpp"
 #include "api/route_table.hpp"
 #include "api/routed_exchange.hpp"
+#include "base/assert.hpp"
 #include "base/log.hpp"
 #include "observe/metrics.hpp"
 
@@ -22,7 +23,8 @@ using Steady = std::chrono::steady_clock;
 constexpr std::string_view kUnmatched = "unmatched";
 constexpr std::size_t kRequestIdBytesMax = 128;
 constexpr const char* kAllowedHeaders =
-    "Authorization, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, If-Match, "
+    "Authorization, X-API-Key, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, "
+    "If-Match, "
     "If-None-Match, "
     "If-Range, X-Request-Id, X-API-Version, X-Webhook-URL";
 constexpr int kMisdirectedRequest = 421;
@@ -74,6 +76,8 @@ std::optional<auth::Scope> needed_scope(const Route& route) {
     switch (route.access) {
         case Access::jobs:
             return reads ? auth::Scope::jobs_read : auth::Scope::jobs_write;
+        case Access::jobs_read:
+            return auth::Scope::jobs_read;
         case Access::assets:
             return reads ? auth::Scope::assets_read : auth::Scope::assets_write;
         case Access::workflows:
@@ -84,6 +88,8 @@ std::optional<auth::Scope> needed_scope(const Route& route) {
             return auth::Scope::admin;
         case Access::open:
             return std::nullopt;
+        case Access::undeclared:
+            break;
     }
     return auth::Scope::admin;
 }
@@ -306,6 +312,7 @@ Router::Router(const auth::Authenticator& authenticator, observe::Metrics& metri
 Router::~Router() = default;
 
 void Router::add(Route route) {
+    COMFYD_ASSERT(route.access != Access::undeclared);
     impl_->table.add(std::move(route));
 }
 

@@ -41,7 +41,9 @@ using ErrorEncoder = std::function<net::Response(const Error&)>;
 // What a route is about: its callers need the scope to read it, or to write it where the method is
 // neither GET nor HEAD.
 enum class Access {
+    undeclared,  // no route may be so: Router::add() refuses it
     jobs,
+    jobs_read,  // whatever the method: it changes nothing
     assets,
     workflows,
     metrics,
@@ -56,7 +58,7 @@ struct Route {
         pattern;  // "/api/v2/jobs/{id}/events"; "{rest*}" as the last segment takes everything
     Handler handler;
     ErrorEncoder encode_error;
-    Access access = Access::jobs;
+    Access access = Access::undeclared;
     // For the OpenAPI document: an operation object
     // ({"operationId","summary","tags","parameters","requestBody", "responses"}). Path parameters,
     // security and common error responses are added by the router. Empty: the route is an alias or

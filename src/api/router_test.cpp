@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "api/test_support.hpp"
+#include "observe/metrics.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -88,6 +89,18 @@ TEST(Router, HandsParametersAndQueryToTheHandler) {
     const auto response = api.get("/test/echo/x%2Fy/z?q=a+b%21&other=1");
     EXPECT_EQ(response.status, 200);
     EXPECT_EQ(response.body, "local|x/y|z|a b!");
+}
+
+TEST(RouterDeathTest, ARouteThatDeclaresNoScopeIsRefused) {
+    const auto keys = auth::make_key_authenticator({});
+    observe::Metrics metrics;
+    SystemClock clock;
+    Router router(*keys, metrics, clock);
+    Route undeclared;
+    undeclared.pattern = "/test/undeclared";
+    undeclared.handler = say_nothing;
+    undeclared.encode_error = own_shape;
+    EXPECT_DEATH(router.add(std::move(undeclared)), "undeclared");
 }
 
 TEST(Router, EveryAnswerNamesTheVersion) {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -39,8 +38,7 @@ struct ApiOptions {
     bool metrics_are_open = false;           // else they are the operators'
     bool has_frontend = false;               // "/" is the editor and not the landing page
     std::set<std::string> pools{"default"};  // of all workers, also those that are down
-    std::map<std::string, std::string> tenant_pools{};  // where a request names none, by tenant
-    std::uint64_t gpu_memory_mb = 0;                    // of the largest GPU; 0: not known
+    std::uint64_t gpu_memory_mb = 0;         // of the largest GPU; 0: not known
 };
 
 struct Services : admission::Desk {

@@ -324,8 +324,7 @@ std::filesystem::path TestApi::make_directory() {
 
 TestApi::TestApi(Arrangement setup)
     : authenticator(
-          setup.authenticator ? setup.authenticator
-                              : auth::make_authenticator({std::move(setup.keys)})
+          setup.authenticator ? setup.authenticator : auth::make_key_authenticator(setup.keys)
       ),
       hub_(core_.executor()),
       service(core_.executor(), clock, ledger, hub_, setup.jobs),

@@ -12,6 +12,7 @@
 
 #include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/identity/identity.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
@@ -24,6 +25,7 @@
 #include "app/desk.hpp"
 #include "app/engine_process.hpp"
 #include "app/gauges.hpp"
+#include "app/identities.hpp"
 #include "app/job_metrics.hpp"
 #include "app/learned.hpp"
 #include "app/mail_content.hpp"
@@ -36,7 +38,6 @@
 #include "app/worksite.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
-#include "auth/authenticator.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/pool.hpp"
@@ -172,6 +173,7 @@ public:
         wait_for(keeper_executor(), stop_keeper());
         wait_for(notifier_executor(), notifier_->stop());
         wait_for(notifier_executor(), endpoints_->stop());
+        wait_for(notifier_executor(), identities_->stop());
         wait_for(board_thread_.executor(), board_->stop());
         io_.stop();
         board_thread_.stop();
@@ -312,8 +314,12 @@ private:
     }
 
     void make_api() {
-        authenticator_ = auth::make_authenticator({api_keys(config_)});
-        router_ = std::make_unique<api::Router>(*authenticator_, metrics_, clock_);
+        identities_ = std::make_unique<Identities>(
+            Identities::Parts{notifier_executor(), core_.executor(), clock_, *ledger_, config_}
+        );
+        router_ = std::make_unique<api::Router>(identities_->authenticator(), metrics_, clock_);
+        admission::Rules rules = admission_rules();
+        identities_->keep(rules.tenants, site_->node());
         router_->set_rules(
             {config_.cors_origins,
              config_.key_in_query,
@@ -323,7 +329,7 @@ private:
         services_.reset(new api::Services{
             make_desk(
                 {*service_, *assets_, site_->machines(), clock_},
-                admission_rules(),
+                std::move(rules),
                 std::make_shared<admission::FileNames>(files_ / "native", pool_)
             ),
             *links_,
@@ -346,6 +352,7 @@ private:
         make_keeper();
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
+        api::add_identity(*router_, identities_->services());
         api::add_stream_tickets(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_workflows(*router_, *services_);
@@ -413,6 +420,10 @@ private:
         if (!known) {
             co_return fail(std::move(known.error()));
         }
+        auto identified = co_await identities_->open();
+        if (!identified) {
+            co_return fail(std::move(identified.error()));
+        }
         co_await learned_->start();
         auto opened = co_await site_->open(*learned_);
         if (!opened) {
@@ -420,6 +431,7 @@ private:
         }
         boost::asio::post(notifier_executor(), [this] {
             endpoints_->start();
+            identities_->start();
             notifier_->start();
             notifier_->wake();
         });
@@ -457,9 +469,10 @@ private:
         if (ClusterNode* node = site_->node()) {
             cluster = co_await node->readings();
         }
-        co_return metrics_.render([&readings, &cluster](observe::Metrics::Gauges& gauges) {
+        co_return metrics_.render([this, &readings, &cluster](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
             collect(cluster, gauges);
+            identities_->collect(gauges);
         });
     }
 
@@ -501,7 +514,7 @@ private:
     std::unique_ptr<Learned> learned_;
     std::unique_ptr<notify::EndpointBook> endpoints_;
     std::unique_ptr<notify::Notifier> notifier_;
-    std::unique_ptr<auth::Authenticator> authenticator_;
+    std::unique_ptr<Identities> identities_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<notify::WebhookChannel> announcer_;
     std::unique_ptr<bulk::Keeper> keeper_;

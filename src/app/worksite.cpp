@@ -32,7 +32,7 @@ Result<std::unique_ptr<Worksite>> Worksite::make(const Parts& parts) {
     if (!key) {
         return fail(std::move(key.error()));
     }
-    site->folders_ = {std::move(*key), !parts.config.keys.empty()};
+    site->folders_ = {std::move(*key), asks_who(parts.config)};
     if (!is_clustered(parts.config)) {
         site->own_hub_ = std::make_unique<events::LocalHub>(parts.core);
         return site;

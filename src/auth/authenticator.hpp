@@ -1,5 +1,5 @@
-// The port through which a request's credentials become a caller. Keys of the configuration are
-// known at once; a token may have to be asked about elsewhere, therefore it is awaited.
+// The port through which a request's credentials become a caller. Keys are known at once; for a
+// token its issuer may have to be asked, therefore it is awaited.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,7 @@ struct Caller {
     std::string tenant = "local";
     std::string key_name;  // empty without keys
     Scopes scopes;
+    std::string tier{};  // as a token says it; empty: as the tenant has it
 
     bool may(Scope scope) const { return scopes.contain(scope); }
 };
@@ -42,10 +43,19 @@ struct ApiKey {
 // What the configuration holds of a key: the hex of its SHA-256.
 std::string hash_key(std::string_view key);
 
+class DirectoryBoard;
+class Tokens;
+
 struct AuthOptions {
-    std::vector<ApiKey> keys;  // empty: nothing is required
+    const DirectoryBoard& directory;
+    Clock& clock;
+    bool required = true;            // false: whatever is sent, nobody looks at it
+    const Tokens* tokens = nullptr;  // nullptr: only keys are accepted
 };
 
-std::unique_ptr<Authenticator> make_authenticator(AuthOptions options);
+// All that the options name outlives it.
+std::unique_ptr<Authenticator> make_authenticator(const AuthOptions& options);
+// Over keys that never change; without any, nothing is required.
+std::unique_ptr<Authenticator> make_key_authenticator(const std::vector<ApiKey>& keys);
 
 }  // namespace comfyd::auth

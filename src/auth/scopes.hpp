@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 namespace comfyd::auth {
 
@@ -30,6 +32,7 @@ public:
     }
 
     constexpr bool contain(Scope scope) const { return (bits_ & bit(scope)) != 0; }
+    constexpr void add(Scopes others) { bits_ |= others.bits_; }
     constexpr bool operator==(const Scopes&) const = default;
 
 private:
@@ -58,5 +61,10 @@ inline constexpr Scopes kAllScopes{
     Scope::metrics_read,
     Scope::admin,
 };
+
+// "jobs:read", or "jobs:*" for both; "*" for all of one's own tenant. nullopt: it is none of ours.
+std::optional<Scopes> parse_scopes(std::string_view word);
+// Each by its own word, in the order of the enum.
+std::vector<std::string_view> words_of(Scopes scopes);
 
 }  // namespace comfyd::auth

@@ -44,5 +44,21 @@ TEST(Scopes, EachHasANameOfItsOwn) {
     EXPECT_FALSE(names.contains(""));
 }
 
+TEST(Scopes, AreReadByTheirWords) {
+    for (const Scope scope : kEvery) {
+        EXPECT_EQ(parse_scopes(to_string(scope)), Scopes{scope}) << to_string(scope);
+    }
+    EXPECT_EQ(parse_scopes("jobs:*"), (Scopes{Scope::jobs_read, Scope::jobs_write}));
+    EXPECT_EQ(parse_scopes("*"), kTenantScopes) << "never an operator's";
+    for (const char* word : {"", ":*", "jobs", "jobs:", "jobs:all", "JOBS:READ", "admin ", "ad*"}) {
+        EXPECT_EQ(parse_scopes(word), std::nullopt) << word;
+    }
+    Scopes again;
+    for (const std::string_view word : words_of(kAllScopes)) {
+        again.add(parse_scopes(word).value());
+    }
+    EXPECT_EQ(again, kAllScopes);
+}
+
 }  // namespace
 }  // namespace comfyd::auth

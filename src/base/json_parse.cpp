@@ -8,6 +8,7 @@
 #include <boost/json/value_stack.hpp>
 
 #include "base/json.hpp"
+#include "base/json_unique.hpp"
 
 namespace comfyd::json {
 namespace {
@@ -40,6 +41,7 @@ struct Builder {
     }
     bool on_key(string_view part, std::size_t, ErrorCode&) {
         stack.push_key(part);
+        ++members;
         return true;
     }
     bool on_string_part(string_view part, std::size_t, ErrorCode&) {
@@ -85,12 +87,31 @@ struct Builder {
     bool on_comment(string_view, ErrorCode&) { return true; }
 
     boost::json::value_stack stack{};
-    std::string digits{};  // of the number being read
+    std::string digits{};     // of the number being read
+    std::size_t members = 0;  // of all objects, as often as they stand there
 };
 
-}  // namespace
+std::size_t count_members(const value& in) {
+    std::size_t count = 0;
+    if (const array* elements = in.if_array()) {
+        for (const value& element : *elements) {
+            count += count_members(element);
+        }
+    } else if (const object* members = in.if_object()) {
+        count = members->size();
+        for (const auto& member : *members) {
+            count += count_members(member.value());
+        }
+    }
+    return count;
+}
 
-Result<value> parse(std::string_view text, storage_ptr storage) {
+struct Parsed {
+    value document;
+    std::size_t members;
+};
+
+Result<Parsed> parse_counting(std::string_view text, storage_ptr storage) {
     boost::json::parse_options options;
     options.max_depth = kDepthMax;
     boost::json::basic_parser<Builder> parser(options);
@@ -114,7 +135,31 @@ Result<value> parse(std::string_view text, storage_ptr storage) {
             {{"line", line}, {"column", column}}
         );
     }
-    return parser.handler().stack.release();
+    return Parsed{parser.handler().stack.release(), parser.handler().members};
+}
+
+}  // namespace
+
+Result<value> parse(std::string_view text, storage_ptr storage) {
+    auto parsed = parse_counting(text, std::move(storage));
+    if (!parsed) {
+        return fail(std::move(parsed.error()));
+    }
+    return std::move(parsed->document);
+}
+
+Result<object> parse_unique_object(std::string_view text) {
+    auto parsed = parse_counting(text, {});
+    if (!parsed) {
+        return fail(std::move(parsed.error()));
+    }
+    if (!parsed->document.is_object()) {
+        return fail(Code::malformed_json, "not a JSON object");
+    }
+    if (count_members(parsed->document) != parsed->members) {
+        return fail(Code::malformed_json, "an object has two members of one name");
+    }
+    return std::move(parsed->document.get_object());
 }
 
 }  // namespace comfyd::json

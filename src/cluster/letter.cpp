@@ -26,6 +26,7 @@ enum class Kind : unsigned char {
     ask = 6,
     answer = 7,
     freed = 8,
+    identities_changed = 9,
 };
 
 void append_number(std::string& to, std::uint64_t number, std::size_t bytes) {
@@ -73,6 +74,10 @@ std::string encode_one(const Poke& poke) {
 
 std::string encode_one(const Freed& freed) {
     return whole(Kind::freed, {{"domain", freed.domain}});
+}
+
+std::string encode_one(const IdentitiesChanged&) {
+    return whole(Kind::identities_changed, {});
 }
 
 std::string encode_one(const Greeting&) {
@@ -346,6 +351,9 @@ Result<std::optional<Letter>> decode(std::string_view message) {
             break;
         case Kind::freed:
             letter = Freed{text_in(*object, "domain")};
+            break;
+        case Kind::identities_changed:
+            letter = IdentitiesChanged{};
             break;
         case Kind::greeting:
             break;

@@ -30,6 +30,9 @@ struct Freed {
     std::string domain;
 };
 
+// A tenant or a key was changed in the ledger.
+struct IdentitiesChanged {};
+
 // A node that is new here, or was cut off: it does not know what others are interested in.
 struct Greeting {};
 
@@ -93,7 +96,8 @@ struct Answer {
     Result<json::value> value;
 };
 
-using Letter = std::variant<Poke, Freed, Greeting, Interest, Told, SoFar, Ask, Answer>;
+using Letter =
+    std::variant<Poke, Freed, IdentitiesChanged, Greeting, Interest, Told, SoFar, Ask, Answer>;
 
 std::string encode(const Letter& letter);
 // The same letter for another place: one is encoded for all who get it.

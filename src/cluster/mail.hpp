@@ -91,6 +91,7 @@ private:
     std::tuple<
         std::function<void(NodeId, Poke)>,
         std::function<void(NodeId, Freed)>,
+        std::function<void(NodeId, IdentitiesChanged)>,
         std::function<void(NodeId, Greeting)>,
         std::function<void(NodeId, Interest)>,
         std::function<void(NodeId, Told)>,

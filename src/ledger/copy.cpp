@@ -17,7 +17,8 @@ constexpr Millis kBusyTimeout{5'000};
 
 constexpr char kIsEmpty[] =
     "SELECT NOT (EXISTS (SELECT 1 FROM jobs) OR EXISTS (SELECT 1 FROM assets) OR "
-    "EXISTS (SELECT 1 FROM workflows) OR EXISTS (SELECT 1 FROM idempotency_keys))";
+    "EXISTS (SELECT 1 FROM workflows) OR EXISTS (SELECT 1 FROM idempotency_keys) OR "
+    "EXISTS (SELECT 1 FROM identities))";
 // What the tables themselves know.
 constexpr char kCountJobs[] =
     "INSERT INTO counters (kind, tenant, state, slot, count) "
@@ -117,7 +118,8 @@ Result<> copy_ledger(
     if (!*is_empty) {
         return fail(
             Code::conflict,
-            "there are jobs, assets or workflows in PostgreSQL already; name an empty database"
+            "there are jobs, assets, workflows or keys in PostgreSQL already; name an empty "
+            "database"
         );
     }
     if (auto made = make_weeks(**from, to); !made) {

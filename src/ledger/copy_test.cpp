@@ -52,6 +52,11 @@ protected:
         await_value(ledger.save_workflow(save));
         await_value(ledger.set_workflow_label(save.of, "live", 1, std::nullopt));
         await_value(ledger.write_note("learned", "much"));
+        await_value(ledger.save_identity(
+            {auth::IdentityKind::tenant, "acme \xC3\xA9", 1, {{"tier", "pro"}}}
+        ));
+        await_value(ledger.save_identity({auth::IdentityKind::key, "abcdefgh", 1, {{"of", 1}}}));
+        await_value(ledger.note_key_uses({{"abcdefgh", clock_.now()}}));
         fill_bulk(ledger);
     }
     void fill_bulk(ledger::Storage& ledger) {
@@ -95,6 +100,13 @@ protected:
         const auto workflow = await_value(ledger.find_workflow({"local", "portrait"})).value();
         shown["workflow"] = workflow.tag + std::to_string(workflow.labels.at("live"));
         shown["note"] = await_value(ledger.read_note("learned")).value();
+        const auto identities = await_value(ledger.all_identities());
+        for (const auth::IdentityRecord& one : identities.records) {
+            shown["identity " + one.id] = std::to_string(one.revision) + json::serialize(one.about);
+        }
+        for (const auto& [key, used_at] : identities.uses) {
+            shown["use of " + key] = to_rfc3339(used_at);
+        }
         shown["bytes"] = await_value(ledger.kept_bytes(kHash)).value();
         const auto bulk = await_value(ledger.find_bulk(bulk_)).value();
         shown["bulk"] = std::to_string(bulk.revision) + bulk.idempotency_key +
@@ -145,6 +157,7 @@ TEST_F(PostgresCopy, EverythingIsThereAndGoesOn) {
     get(copy());
     EXPECT_EQ(told_["jobs"], 3U);
     EXPECT_EQ(told_["contents"], 1U);
+    EXPECT_EQ(told_["identities"], 2U);
     EXPECT_EQ(support::run_sql(url_, "SELECT count(*) FROM jobs_20231113"), "3");
     const auto before = get(open_storage("sqlite:" + path_.string(), {}, clock_));
     const auto after = open_copy();

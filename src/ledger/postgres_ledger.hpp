@@ -166,6 +166,12 @@ public:
     Task<Result<notify::AllEndpoints>> all_endpoints() override;
     Task<Result<std::uint64_t>> endpoint_changes() override;
 
+    Task<Result<>> save_identity(auth::IdentityRecord record) override;
+    Task<Result<bool>> remove_identity(auth::IdentityKind kind, std::string id) override;
+    Task<Result<auth::AllIdentities>> all_identities() override;
+    Task<Result<std::uint64_t>> identity_changes() override;
+    Task<Result<>> note_key_uses(auth::KeyUses uses) override;
+
     std::unique_ptr<jobs::Ledger> under(jobs::Term term) override;
     Task<Result<jobs::ArrivalPage>> arrivals(
         std::string domain, jobs::ArrivalCursor after, int limit, jobs::IsKnown is_known = {}

@@ -6,6 +6,7 @@
 #include "ledger/postgres/bulk_store.hpp"
 #include "ledger/postgres/delivery_views.hpp"
 #include "ledger/postgres/endpoint_store.hpp"
+#include "ledger/postgres/identity_store.hpp"
 #include "ledger/postgres/leases.hpp"
 #include "ledger/postgres/led_ledger.hpp"
 #include "ledger/postgres/ledger_impl.hpp"
@@ -335,6 +336,24 @@ Task<Result<std::uint64_t>> PostgresLedger::endpoint_changes() {
     return impl_->ask_one(count_endpoint_changes(), [](const Rows& rows) -> Result<std::uint64_t> {
         return rows.empty() ? 0 : static_cast<std::uint64_t>(rows[0].integer(0));
     });
+}
+
+Task<Result<>> PostgresLedger::save_identity(auth::IdentityRecord record) {
+    return impl_->writer.write(SaveIdentity(record));
+}
+Task<Result<bool>> PostgresLedger::remove_identity(auth::IdentityKind kind, std::string id) {
+    return impl_->writer.write(RemoveIdentity(kind, std::move(id)));
+}
+Task<Result<auth::AllIdentities>> PostgresLedger::all_identities() {
+    return impl_->ask(find_all_identities(), read_all_identities);
+}
+Task<Result<std::uint64_t>> PostgresLedger::identity_changes() {
+    return impl_->ask_one(count_identity_changes(), [](const Rows& rows) -> Result<std::uint64_t> {
+        return rows.empty() ? 0 : static_cast<std::uint64_t>(rows[0].integer(0));
+    });
+}
+Task<Result<>> PostgresLedger::note_key_uses(auth::KeyUses uses) {
+    return impl_->writer.write(NoteKeyUses(uses));
 }
 Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
     return impl_->ask_one(

@@ -18,6 +18,7 @@
 #include "ledger/sqlite/bulk_store.hpp"
 #include "ledger/sqlite/delivery_views.hpp"
 #include "ledger/sqlite/endpoint_store.hpp"
+#include "ledger/sqlite/identity_store.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/job_writes.hpp"
 #include "ledger/sqlite/lock_file.hpp"
@@ -563,6 +564,26 @@ Task<Result<notify::AllEndpoints>> SqliteLedger::all_endpoints() {
 
 Task<Result<std::uint64_t>> SqliteLedger::endpoint_changes() {
     return impl_->read([](Database& db) { return count_endpoint_changes(db); });
+}
+
+Task<Result<>> SqliteLedger::save_identity(auth::IdentityRecord record) {
+    return impl_->writer.write(SaveIdentity{std::move(record)}, false);
+}
+
+Task<Result<bool>> SqliteLedger::remove_identity(auth::IdentityKind kind, std::string id) {
+    return impl_->writer.write(RemoveIdentity{kind, std::move(id)}, false);
+}
+
+Task<Result<auth::AllIdentities>> SqliteLedger::all_identities() {
+    return impl_->read([](Database& db) { return find_all_identities(db); });
+}
+
+Task<Result<std::uint64_t>> SqliteLedger::identity_changes() {
+    return impl_->read([](Database& db) { return count_identity_changes(db); });
+}
+
+Task<Result<>> SqliteLedger::note_key_uses(auth::KeyUses uses) {
+    return impl_->writer.write_behind(NoteKeyUses{std::move(uses)});
 }
 
 Task<Result<notify::Outbox::Counts>> SqliteLedger::counts() {

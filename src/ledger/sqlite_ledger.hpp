@@ -160,6 +160,12 @@ public:
     Task<Result<notify::AllEndpoints>> all_endpoints() override;
     Task<Result<std::uint64_t>> endpoint_changes() override;
 
+    Task<Result<>> save_identity(auth::IdentityRecord record) override;
+    Task<Result<bool>> remove_identity(auth::IdentityKind kind, std::string id) override;
+    Task<Result<auth::AllIdentities>> all_identities() override;
+    Task<Result<std::uint64_t>> identity_changes() override;
+    Task<Result<>> note_key_uses(auth::KeyUses uses) override;
+
 private:
     class Impl;
     explicit SqliteLedger(std::unique_ptr<Impl> impl);

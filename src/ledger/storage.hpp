@@ -1,7 +1,7 @@
 // All that is durable, behind one door: jobs, named workflows, bulks, notes, asset records,
-// deliveries and endpoints of webhooks. One object implements every port, so that a change and what
-// follows from it are one transaction. Which implementation it is says the URL that it was opened
-// by.
+// deliveries and endpoints of webhooks, tenants and keys. One object implements every port, so that
+// a change and what follows from it are one transaction. Which implementation it is says the URL
+// that it was opened by.
 //
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
 // it outlives it.
@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "assets/store.hpp"
+#include "auth/identity_store.hpp"
 #include "base/error.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
@@ -72,7 +73,8 @@ class Storage : public jobs::Ledger,
                 public assets::Catalogue,
                 public notify::Outbox,
                 public notify::Deliveries,
-                public notify::EndpointStore {
+                public notify::EndpointStore,
+                public auth::IdentityStore {
 public:
     using assets::Catalogue::find;
     using jobs::Ledger::counts;

@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "auth/memory_identities.hpp"
 #include "ledger/memory_bulks.hpp"
 #include "ledger/memory_ledger.hpp"
 #include "ledger/postgres_ledger.hpp"
@@ -39,6 +40,7 @@ public:
     notify::Outbox& outbox() override { return *ledger_; }
     notify::Deliveries& deliveries() override { return *ledger_; }
     notify::EndpointStore& endpoints() override { return *ledger_; }
+    auth::IdentityStore& identities() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -68,6 +70,7 @@ public:
     notify::Outbox& outbox() override { return *ledger_; }
     notify::Deliveries& deliveries() override { return *ledger_; }
     notify::EndpointStore& endpoints() override { return *ledger_; }
+    auth::IdentityStore& identities() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -98,11 +101,13 @@ public:
     jobs::WorkflowStore& workflows() override { throw std::logic_error("it keeps no workflows"); }
     jobs::Notebook& notebook() override { throw std::logic_error("it keeps no notes"); }
     jobs::BulkStore& bulks() override { return bulks_; }
+    auth::IdentityStore& identities() override { return identities_; }
     void reopen() override {}
 
 private:
     MemoryLedger ledger_;
     MemoryBulks bulks_;
+    auth::MemoryIdentities identities_;
 };
 
 }  // namespace

@@ -119,6 +119,7 @@ struct Storage {
     virtual notify::Outbox& outbox() = 0;
     virtual notify::Deliveries& deliveries() = 0;
     virtual notify::EndpointStore& endpoints() = 0;
+    virtual auth::IdentityStore& identities() = 0;
     virtual jobs::WorkflowStore& workflows() = 0;
     virtual jobs::Notebook& notebook() = 0;
     virtual jobs::BulkStore& bulks() = 0;
@@ -129,7 +130,7 @@ struct Storage {
 struct Backend {
     std::string name;
     std::function<std::unique_ptr<Storage>(Clock& clock)> make;
-    bool is_whole = true;  // false: it keeps jobs and bulks alone
+    bool is_whole = true;  // false: it keeps jobs, bulks and identities alone
 
     friend void PrintTo(const Backend& shown, std::ostream* out) { *out << shown.name; }
 };
@@ -150,6 +151,7 @@ protected:
     notify::Outbox& outbox() { return storage_->outbox(); }
     notify::Deliveries& deliveries() { return storage_->deliveries(); }
     notify::EndpointStore& endpoints() { return storage_->endpoints(); }
+    auth::IdentityStore& identities() { return storage_->identities(); }
     jobs::WorkflowStore& workflows() { return storage_->workflows(); }
     jobs::Notebook& notebook() { return storage_->notebook(); }
     jobs::BulkStore& bulks() { return storage_->bulks(); }

@@ -246,6 +246,7 @@ void add_stats(Router& router, const Services& services) {
     route.encode_error = [&services](const Error& error) {
         return workflows::error_response(error, services.clock.now(), workflows::kV2, "");
     };
+    route.access = Access::jobs;
     route.operation = operation();
     router.add(std::move(route));
     router.add_schemas(schemas());

@@ -100,6 +100,7 @@ void add_stream_tickets(Router& router, const Services& services) {
     route.encode_error = [&services](const Error& error) {
         return workflows::error_response(error, services.clock.now(), workflows::kV2, "");
     };
+    route.access = Access::jobs_read;
     route.operation = operation();
     router.add(std::move(route));
 }

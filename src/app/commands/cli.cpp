@@ -16,6 +16,7 @@
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
+#include "app/commands/identity_commands.hpp"
 #include "app/commands/ledger_command.hpp"
 #include "app/commands/media_command.hpp"
 #include "app/commands/notify_command.hpp"
@@ -338,6 +339,14 @@ int run_command_line(int argc, char** argv) {
         "webhooks", "Show endpoints and deliveries; send dead letters again or throw them away"
     );
     add_webhooks_flags(*webhooks_command, webhooks_flags);
+    KeysFlags keys_flags;
+    CLI::App* keys_command =
+        program.add_subcommand("keys", "Make, list, rotate and revoke a server's API keys");
+    add_keys_flags(*keys_command, keys_flags);
+    TenantsFlags tenants_flags;
+    CLI::App* tenants_command =
+        program.add_subcommand("tenants", "Make tenants of a server, and say what holds for them");
+    add_tenants_flags(*tenants_command, tenants_flags);
     CLI::App* assets_command = program.add_subcommand("assets", "Look after outputs and uploads");
     assets_command->require_subcommand(1);
     AssetsCopyFlags assets_copy_flags;
@@ -402,6 +411,12 @@ int run_command_line(int argc, char** argv) {
     }
     if (webhooks_command->parsed()) {
         return run_webhooks(std::move(webhooks_flags));
+    }
+    if (keys_command->parsed()) {
+        return run_keys(std::move(keys_flags));
+    }
+    if (tenants_command->parsed()) {
+        return run_tenants(std::move(tenants_flags));
     }
     if (explain_command->parsed()) {
         return run_explain(std::move(explain_flags));

@@ -10,6 +10,7 @@
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
+#include "app/commands/identity_commands.hpp"
 #include "app/commands/ledger_command.hpp"
 #include "app/commands/media_command.hpp"
 #include "app/commands/notify_command.hpp"
@@ -78,6 +79,66 @@ void add_webhooks_flags(CLI::App& command, WebhooksFlags& flags) {
     command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
         ->type_name("URL");
     command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_keys_flags(CLI::App& command, KeysFlags& flags) {
+    command.add_option("action", flags.action, "create, list, rotate, revoke, remove")
+        ->required()
+        ->check(CLI::IsMember({"create", "list", "rotate", "revoke", "remove"}))
+        ->type_name("ACTION");
+    command.add_option("what", flags.what, "create: what the key is called; else its id")
+        ->type_name("NAME|ID");
+    command
+        .add_option(
+            "--tenant", flags.tenant, "create: whose it is (default: the name); list: only theirs"
+        )
+        ->type_name("NAME");
+    command
+        .add_option(
+            "--scope",
+            flags.scopes,
+            "create: what it may do, such as jobs:read or assets:*; may be repeated (default: all "
+            "of its tenant); admin for operators"
+        )
+        ->type_name("SCOPE");
+    command
+        .add_option(
+            "--expires", flags.expires, "create: in how many days, or when (2030-01-31T12:00:00Z)"
+        )
+        ->type_name("DAYS|TIME");
+    command
+        .add_option(
+            "--old-key-hours",
+            flags.old_key_hours,
+            "rotate: how long the old key stays good (default 24)"
+        )
+        ->type_name("HOURS");
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key of an operator (default COMFYD_KEY)")
+        ->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_tenants_flags(CLI::App& command, TenantsFlags& flags) {
+    command.add_option("action", flags.action, "create, list, show, set, remove")
+        ->required()
+        ->check(CLI::IsMember({"create", "list", "show", "set", "remove"}))
+        ->type_name("ACTION");
+    command.add_option("name", flags.name, "Of the tenant")->type_name("NAME");
+    command
+        .add_option(
+            "members",
+            flags.members,
+            "create, set: what holds for it, such as tier=pro allowed_pools=a,b; null goes back to "
+            "the default"
+        )
+        ->type_name("MEMBER=VALUE");
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key of an operator (default COMFYD_KEY)")
+        ->type_name("KEY");
     command.add_flag("--json", flags.json, "Print the answer as it came");
 }
 

@@ -5,6 +5,7 @@
 
 #include "app/config/config_file.hpp"
 #include "app/config/settings.hpp"
+#include "auth/jwt/tokens.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
 #include "workflow/catalogue/catalogue.hpp"
@@ -22,7 +23,7 @@ workflow::SecurityPolicy security_policy(const Config& config) {
     return policy;
 }
 
-workflow::SecurityPolicy security_policy(const Config& config, const TenantSetting& tenant) {
+workflow::SecurityPolicy security_policy(const Config& config, const auth::Tenant& tenant) {
     workflow::SecurityPolicy policy = security_policy(config);
     policy.denied_nodes.insert(
         policy.denied_nodes.end(), tenant.denied_nodes.begin(), tenant.denied_nodes.end()
@@ -87,43 +88,91 @@ Result<Config> load_config(const ConfigSources& sources) {
 
 namespace {
 
-Result<> check_stores(const Config& config) {
-    const auto is_known = [&](const std::string& name) {
-        return name == assets::kLocalStore ||
-               std::ranges::any_of(config.stores, [&](const assets::StoreSetting& store) {
-                   return store.name == name;
-               });
-    };
-    if (!is_known(config.results_store)) {
+bool has_store(const Config& config, const std::string& name) {
+    return name == assets::kLocalStore ||
+           std::ranges::any_of(config.stores, [&](const assets::StoreSetting& store) {
+               return store.name == name;
+           });
+}
+
+Result<> check_tokens(const Config& config) {
+    if (!config.jwt_secret.empty() && config.jwt_secret.size() < auth::Tokens::kSecretBytesMin) {
         return invalid(
-            "'results.store' is '" + config.results_store + "', but there is no such store"
+            "'jwt.secret' must have " + std::to_string(auth::Tokens::kSecretBytesMin) +
+            " bytes or more; openssl rand -hex 32 makes one"
         );
     }
-    for (const TenantSetting& tenant : config.tenants) {
-        if (!tenant.store.empty() && !is_known(tenant.store)) {
-            return invalid(
-                "the tenant '" + tenant.name + "' has the store '" + tenant.store +
-                "', but there is no such store"
-            );
-        }
+    if (config.jwt_issuer.empty()) {
+        return config.jwt_jwks_url.empty()
+                   ? Result<>()
+                   : invalid("'jwt.jwks_url' needs 'jwt.issuer', whose keys those are");
+    }
+    if (config.jwt_audience.empty()) {
+        return invalid(
+            "'jwt.issuer' needs 'jwt.audience': without it tokens that the issuer made for others "
+            "would be good here"
+        );
+    }
+    const std::string& url = config.jwt_jwks_url.empty() ? config.jwt_issuer : config.jwt_jwks_url;
+    if (!auth::jwt::may_fetch_keys_from(url)) {
+        return invalid("the keys of an issuer come by https, or from this machine, not " + url);
     }
     return {};
 }
 
+tl::unexpected<Error> no_such(
+    const auth::Tenant& tenant, const char* field, const std::string& name
+) {
+    return fail(
+        Code::invalid_argument,
+        "the tenant '" + tenant.name + "' has the " + field + " '" + name +
+            "', of which there is none",
+        {{"field", field}}
+    );
+}
+
 }  // namespace
+
+Result<> check_tenant(const Config& config, const auth::Tenant& tenant) {
+    const std::set<std::string> pools = pools_of(config);
+    if (!tenant.pool.empty() && !pools.contains(tenant.pool)) {
+        return no_such(tenant, "pool", tenant.pool);
+    }
+    for (const std::string& pool : tenant.allowed_pools) {
+        if (!pools.contains(pool)) {
+            return no_such(tenant, "pool", pool);
+        }
+    }
+    if (!tenant.store.empty() && !has_store(config, tenant.store)) {
+        return no_such(tenant, "store", tenant.store);
+    }
+    for (const std::string& store : tenant.allowed_stores) {
+        if (!has_store(config, store)) {
+            return no_such(tenant, "store", store);
+        }
+    }
+    if (!tenant.retention.empty() && !assets::parse_retention_class(tenant.retention)) {
+        return fail(
+            Code::invalid_argument,
+            "a tenant's 'retention' is immediate, standard, archive or glacier",
+            {{"field", "retention"}}
+        );
+    }
+    return {};
+}
 
 Result<> check_config(const Config& config) {
     const auto endpoint = net::Endpoint::parse(config.listen);
     if (!endpoint) {
         return invalid("'listen': " + endpoint.error().message);
     }
-    if (!endpoint->is_loopback() && config.keys.empty()) {
+    if (!endpoint->is_loopback() && !asks_who(config)) {
         return invalid(
             "comfyd would listen on " + config.listen +
             ", which others can reach, and no API key is configured. Either listen on 127.0.0.1 "
             "(the default), or set "
             "keys: auth.keys in the configuration file, or COMFYD_AUTH_KEYS=name=secret in the "
-            "environment"
+            "environment; where keys were made at run time, auth.required: true"
         );
     }
     if (config.tls_certificate.empty() != config.tls_key.empty()) {
@@ -154,16 +203,17 @@ Result<> check_config(const Config& config) {
     if (!is_pool_name(config.engine_pool)) {
         return invalid("'engine.pool' must be a name of small letters, digits, '.', '_' and '-'");
     }
-    const std::set<std::string> pools = pools_of(config);
-    for (const TenantSetting& tenant : config.tenants) {
-        if (!tenant.pool.empty() && !pools.contains(tenant.pool)) {
-            return invalid(
-                "the tenant '" + tenant.name + "' has the pool '" + tenant.pool +
-                "', of which there is no worker"
-            );
+    for (const auth::Tenant& tenant : config.tenants) {
+        if (auto checked = check_tenant(config, tenant); !checked) {
+            return invalid(checked.error().message);
         }
     }
-    return check_stores(config);
+    if (!has_store(config, config.results_store)) {
+        return invalid(
+            "'results.store' is '" + config.results_store + "', but there is no such store"
+        );
+    }
+    return check_tokens(config);
 }
 
 // No class ends before a shorter one, however they are set.
@@ -234,6 +284,30 @@ std::string show_words(const std::string& name, const std::vector<std::string>& 
     return out;
 }
 
+// What is as it would be without it is left out, but for what people look for first.
+std::string show_tenant(const auth::Tenant& tenant) {
+    std::string out = "  - name: \"" + tenant.name + "\"\n";
+    const json::object plain = auth::Tenant().about();
+    for (const auto& [key, value] : tenant.about()) {
+        const std::string name(key);
+        const bool is_told = name == "weight" || name == "running_max" || name == "tier";
+        if (value == plain.at(key) && !is_told) {
+            continue;
+        }
+        if (value.is_array()) {
+            out += "    " + name + ":\n";
+            for (const json::value& word : value.get_array()) {
+                out += "      - " + json::serialize(word) + "\n";
+            }
+        } else {
+            out += "    " + name + ": " +
+                   (value.is_double() ? show_number(value.get_double()) : json::serialize(value)) +
+                   "\n";
+        }
+    }
+    return out;
+}
+
 std::string show_keys(const std::vector<auth::ApiKey>& keys) {
     std::string out = keys.empty() ? "  keys: []\n" : "  keys:\n";
     for (const auth::ApiKey& key : keys) {
@@ -280,23 +354,8 @@ std::string show_config(const Config& config) {
         }
     }
     out += config.tenants.empty() ? "tenants: []\n" : "tenants:\n";
-    for (const TenantSetting& tenant : config.tenants) {
-        out += "  - name: \"" + tenant.name + "\"\n    weight: " + show_number(tenant.weight) +
-               "\n    running_max: " + std::to_string(tenant.running_max) +
-               "\n    tier: " + std::string(scheduler::to_string(tenant.tier)) +
-               "\n    gpu_seconds_per_day: " + show_number(tenant.gpu_seconds_per_day) + "\n";
-        out += std::string("    reuse: ") + (tenant.reuse ? "true" : "false") + "\n";
-        if (!tenant.pool.empty()) {
-            out += "    pool: \"" + tenant.pool + "\"\n";
-        }
-        out += show_words("denied_nodes", tenant.denied_nodes);
-        out += show_words("allowed_nodes", tenant.allowed_nodes);
-        if (!tenant.store.empty()) {
-            out += "    store: \"" + tenant.store + "\"\n";
-        }
-        if (tenant.retention) {
-            out += "    retention: " + std::string(to_string(*tenant.retention)) + "\n";
-        }
+    for (const auth::Tenant& tenant : config.tenants) {
+        out += show_tenant(tenant);
     }
     out += config.stores.empty() ? "stores: []\n" : "stores:\n";
     for (const assets::StoreSetting& store : config.stores) {
@@ -330,11 +389,11 @@ std::string describe_settings() {
         "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, pool, "
         "gpu, slots, model_memory, gpu_second_usd}.\n";
     out +=
-        "  tenants\n      In YAML {name, weight, running_max, tier, gpu_seconds_per_day, "
-        "reuse, pool, denied_nodes, allowed_nodes, store, retention}: part of the GPU-seconds, "
-        "jobs "
-        "at a time, priority, whether outputs are reused, workers, node classes, where outputs go "
-        "and how long they stay.\n";
+        "  tenants\n      In YAML {name, tier, weight, running_max, gpu_seconds_per_day, reuse, "
+        "pool, "
+        "allowed_pools, denied_nodes, allowed_nodes, store, allowed_stores, retention, …}: "
+        "priority, part of the GPU-seconds, jobs at a time, whether outputs are reused, workers, "
+        "node classes, where outputs go and how long they stay (docs/identity.md has them all).\n";
     out +=
         "  stores\n      In YAML {name, provider, tenants} and what the provider needs: where "
         "outputs "

@@ -16,6 +16,7 @@
 #include "assets/blob_stores.hpp"
 #include "assets/retention_class.hpp"
 #include "auth/authenticator.hpp"
+#include "auth/tenant.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"
@@ -36,22 +37,6 @@ struct WorkerSetting {
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
 };
 
-// What holds for one tenant. Those that are not named share GPUs evenly and have no limits.
-struct TenantSetting {
-    std::string name;
-    double weight = 1;    // of its part of the GPU-seconds
-    int running_max = 0;  // jobs at a time; 0: no limit
-    scheduler::Tier tier = scheduler::Tier::basic;
-    double gpu_seconds_per_day = 0;  // when little of it is left its jobs go later; 0: no quota
-    bool reuse = false;  // its jobs may be answered with stored outputs unless they say no
-    std::string pool{};  // where a request names none; empty: any worker
-    std::vector<std::string> denied_nodes{};   // beside security.denied_nodes
-    std::vector<std::string> allowed_nodes{};  // instead of security.allowed_nodes; empty: those
-    // Of its outputs, where a request does not say; nullopt: as set for all.
-    std::optional<assets::RetentionClass> retention{};
-    std::string store{};
-};
-
 struct Config {
     std::string listen = "127.0.0.1:8080";
     std::string data = "./comfyd-data";
@@ -64,7 +49,8 @@ struct Config {
     net::TrustedProxies::Header proxies_header = net::TrustedProxies::Header::x_forwarded_for;
     int io_threads = 0;  // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
-    std::vector<TenantSetting> tenants;
+    // Those that are neither named here nor made at run time share GPUs evenly and have no limits.
+    std::vector<auth::Tenant> tenants;
 
     log::Level log_level = log::Level::info;
     log::Format log_format = log::Format::automatic;
@@ -77,8 +63,21 @@ struct Config {
 
     std::vector<auth::ApiKey> keys;
     std::vector<std::string> operators;  // names of keys, beside those that say it of themselves
+    bool auth_required = false;          // though no key is configured
     bool key_in_query = false;
     bool metrics_open = false;
+
+    // Tokens in place of keys.
+    std::string jwt_secret;  // of HS256; empty: none are accepted
+    std::string jwt_issuer;  // empty: there is none
+    std::string jwt_audience;
+    std::string jwt_jwks_url;  // empty: as the issuer says
+    std::string jwt_ca_file;
+    std::string jwt_tenant_claim;  // empty: user_id, or sub
+    std::string jwt_scope_claim;   // empty: permissions, or scope
+    int jwt_leeway_s = 60;
+    bool jwt_require_exp = true;
+
     std::vector<std::string> cors_origins;
 
     std::int64_t body_mb_max = 32;
@@ -180,6 +179,18 @@ std::string files_folder(const Config& config);
 // The pools that its workers form.
 std::set<std::string> pools_of(const Config& config);
 
+// Tokens are accepted.
+inline bool takes_tokens(const Config& config) {
+    return !config.jwt_secret.empty() || !config.jwt_issuer.empty();
+}
+// Requests must say who makes them.
+inline bool asks_who(const Config& config) {
+    return !config.keys.empty() || config.auth_required || takes_tokens(config);
+}
+
+// What a tenant may have depends on the pools and stores there are. Code::invalid_argument.
+Result<> check_tenant(const Config& config, const auth::Tenant& tenant);
+
 // The keys, each with whether it is an operator's.
 std::vector<auth::ApiKey> api_keys(const Config& config);
 
@@ -188,7 +199,7 @@ assets::RetentionRules retention_rules(const Config& config);
 
 // The part of it that workflows must keep to.
 workflow::SecurityPolicy security_policy(const Config& config);
-workflow::SecurityPolicy security_policy(const Config& config, const TenantSetting& tenant);
+workflow::SecurityPolicy security_policy(const Config& config, const auth::Tenant& tenant);
 
 // Reads the file (when given), then the environment, then the flags ("key", "value").
 // Code::config_invalid says file, line, key and what would be right.

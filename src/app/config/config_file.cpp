@@ -160,63 +160,52 @@ private:
         return add_worker(config_, std::move(worker));
     }
 
+    // As JSON has it: numbers and truth values where a member has no text.
+    static json::value as_json(const std::string& name, const YAML::Node& node) {
+        if (node.IsSequence()) {
+            json::array list;
+            for (const YAML::Node& item : node) {
+                list.emplace_back(item.as<std::string>());
+            }
+            return list;
+        }
+        const bool is_text =
+            name == "tier" || name == "pool" || name == "store" || name == "retention";
+        if (is_text) {
+            return json::value(node.as<std::string>());
+        }
+        bool flag = false;
+        if (YAML::convert<bool>::decode(node, flag)) {
+            return flag;
+        }
+        return node.as<double>();
+    }
+
     Result<> read_tenant(const YAML::Node& item) {
-        TenantSetting tenant;
+        auth::Tenant tenant;
+        json::object members;
         for (const auto& member : item) {
             const std::string name = member.first.as<std::string>();
             if (name == "name") {
                 tenant.name = member.second.as<std::string>();
-            } else if (name == "weight") {
-                tenant.weight = member.second.as<double>();
-            } else if (name == "running_max") {
-                tenant.running_max = member.second.as<int>();
-            } else if (name == "tier") {
-                const auto tier = scheduler::parse_tier(member.second.as<std::string>());
-                if (!tier) {
-                    return invalid("a tenant's 'tier' is basic, pro or enterprise");
-                }
-                tenant.tier = *tier;
-            } else if (name == "gpu_seconds_per_day") {
-                tenant.gpu_seconds_per_day = member.second.as<double>();
-            } else if (name == "reuse") {
-                tenant.reuse = member.second.as<bool>();
-            } else if (name == "pool") {
-                tenant.pool = member.second.as<std::string>();
-            } else if (name == "denied_nodes") {
-                tenant.denied_nodes = member.second.as<std::vector<std::string>>();
-            } else if (name == "allowed_nodes") {
-                tenant.allowed_nodes = member.second.as<std::vector<std::string>>();
-            } else if (name == "store") {
-                tenant.store = member.second.as<std::string>();
-            } else if (name == "retention") {
-                tenant.retention = assets::parse_retention_class(member.second.as<std::string>());
-                if (!tenant.retention) {
-                    return invalid(
-                        "a tenant's 'retention' is immediate, standard, archive or glacier"
-                    );
-                }
             } else {
-                return invalid(
-                    "a tenant has 'name', 'weight', 'running_max', 'tier', 'gpu_seconds_per_day', "
-                    "'reuse', 'pool', 'denied_nodes', 'allowed_nodes', 'store' and 'retention', "
-                    "not '" +
-                    name + "'"
-                );
+                members[name] = as_json(name, member.second);
             }
         }
-        const bool is_known = std::ranges::any_of(config_.tenants, [&](const TenantSetting& other) {
+        const bool is_known = std::ranges::any_of(config_.tenants, [&](const auth::Tenant& other) {
             return other.name == tenant.name;
         });
-        if (tenant.name.empty() || is_known) {
+        if (!auth::is_tenant_name(tenant.name) || is_known) {
             return invalid("a tenant needs a 'name' of its own");
         }
-        if (!(tenant.weight > 0 && tenant.weight <= 1'000'000) || tenant.running_max < 0) {
-            return invalid("a tenant's 'weight' is above 0, its 'running_max' not below 0");
+        auto read = tenant.with(members);
+        if (!read) {
+            return invalid(read.error().message);
         }
-        if (!(tenant.gpu_seconds_per_day >= 0 && tenant.gpu_seconds_per_day <= 1e12)) {
-            return invalid("a tenant's 'gpu_seconds_per_day' is 0 (no quota) or more");
+        if (!read->retention.empty() && !assets::parse_retention_class(read->retention)) {
+            return invalid("a tenant's 'retention' is immediate, standard, archive or glacier");
         }
-        config_.tenants.push_back(std::move(tenant));
+        config_.tenants.push_back(std::move(*read));
         return {};
     }
 

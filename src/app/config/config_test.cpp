@@ -87,7 +87,7 @@ TEST(Config, TenantsHaveTermsOfTheirOwn) {
     ASSERT_EQ(config->tenants.size(), 1U);
     EXPECT_EQ(config->tenants[0].weight, 3);
     EXPECT_EQ(config->tenants[0].running_max, 4);
-    EXPECT_EQ(config->tenants[0].tier, scheduler::Tier::pro);
+    EXPECT_EQ(config->tenants[0].tier, "pro");
     EXPECT_EQ(config->tenants[0].gpu_seconds_per_day, 3600);
     const auto policy = security_policy(*config, config->tenants[0]);
     EXPECT_EQ(policy.denied_nodes, (std::vector<std::string>{"Bad", "LoadVideo*"}));
@@ -95,8 +95,56 @@ TEST(Config, TenantsHaveTermsOfTheirOwn) {
     EXPECT_NE(show_config(*config).find("- name: \"acme\""), std::string::npos);
     const auto again = load(show_config(*config));
     ASSERT_TRUE(again) << again.error().message;
-    EXPECT_EQ(again->tenants[0].tier, scheduler::Tier::pro);
+    EXPECT_EQ(again->tenants[0].tier, "pro");
     EXPECT_EQ(again->tenants[0].gpu_seconds_per_day, 3600);
+}
+
+TEST(Config, TenantsHaveLimitsAndWhatTheyMayUse) {
+    const auto config = load(
+        "workers:\n  - url: http://gpu2:8188\n    pool: gold\n"
+        "tenants:\n  - {name: acme, tier: premium, requests_per_minute: 300, usd_per_day: 2.5, "
+        "disabled: true, allowed_pools: [gold, default], pool: gold}\n  - name: 7\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_TRUE(check_config(*config));
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    for (const Config* one : {&*config, &*again}) {
+        EXPECT_EQ(one->tenants.at(0).tier, "premium");
+        EXPECT_EQ(one->tenants.at(0).requests_per_minute, 300);
+        EXPECT_EQ(one->tenants.at(0).usd_per_day, 2.5);
+        EXPECT_EQ(one->tenants.at(0).usd_per_month, std::nullopt);
+        EXPECT_TRUE(one->tenants.at(0).disabled);
+        EXPECT_EQ(one->tenants.at(0).allowed_pools, (std::vector<std::string>{"gold", "default"}));
+        EXPECT_EQ(one->tenants.at(1).name, "7");
+    }
+    const auto unknown = load("tenants:\n  - {name: acme, allowed_pools: [silver]}\n");
+    ASSERT_TRUE(unknown);
+    EXPECT_NE(check_config(*unknown).error().message.find("'silver'"), std::string::npos);
+}
+
+TEST(Config, TokensNeedASecretOrAnIssuerThatCanBeTrusted) {
+    const std::string issuer = "jwt: {issuer: \"https://id.example.com\", audience: comfyd}\n";
+    EXPECT_TRUE(check_config(load(issuer).value()));
+    EXPECT_TRUE(asks_who(load(issuer).value()));
+    EXPECT_FALSE(asks_who(load("{}\n").value()));
+    EXPECT_TRUE(asks_who(load("auth: {required: true}\n").value()));
+    EXPECT_TRUE(check_config(load("listen: \"0.0.0.0:1\"\nauth: {required: true}\n").value()));
+    const std::string secret = "jwt: {secret: 0123456789abcdef0123456789abcdef}\n";
+    EXPECT_TRUE(check_config(load(secret).value()));
+    EXPECT_EQ(show_config(load(secret).value()).find("0123456789abcdef"), std::string::npos);
+    for (const char* bad :
+         {"jwt: {secret: too short}\n",
+          "jwt: {issuer: \"https://id.example.com\"}\n",
+          "jwt: {issuer: \"http://id.example.com\", audience: x}\n",
+          "jwt: {issuer: nonsense, audience: x}\n",
+          "jwt: {jwks_url: \"https://id.example.com/keys\"}\n",
+          "jwt: {issuer: \"https://a.b\", audience: x, jwks_url: \"http://a.b/keys\"}\n"}) {
+        const auto config = load(bad);
+        ASSERT_TRUE(config) << bad;
+        EXPECT_FALSE(check_config(*config)) << bad;
+    }
+    EXPECT_FALSE(load("jwt: {leeway_s: 301}\n"));
 }
 
 TEST(Config, StoresAndHowLongOutputsStay) {
@@ -121,7 +169,7 @@ TEST(Config, StoresAndHowLongOutputsStay) {
     const auto again = load(shown);
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->stores[1].name, "far");
-    EXPECT_EQ(again->tenants[0].retention, assets::RetentionClass::glacier);
+    EXPECT_EQ(again->tenants[0].retention, "glacier");
     EXPECT_EQ(again->tenants[0].store, "far");
 
     Config brief = *config;

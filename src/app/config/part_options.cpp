@@ -13,6 +13,14 @@ namespace {
 // Within this time jobs that can be merged belong to one burst.
 constexpr Millis kGather{15};
 
+// The scheduler knows three.
+scheduler::Tier tier_of(const auth::Tenant& tenant) {
+    using scheduler::Tier;
+    return tenant.tier == "enterprise"                        ? Tier::enterprise
+           : tenant.tier == "pro" || tenant.tier == "premium" ? Tier::pro
+                                                              : Tier::basic;
+}
+
 }  // namespace
 
 Millis kept_for(const Config& config) {
@@ -84,10 +92,10 @@ jobs::ServiceOptions service_options(const Config& config) {
     options.scheduling.policy = config.scheduler_policy;
     options.scheduling.merge_max = config.scheduler_merge_max;
     options.scheduling.gather = kGather;
-    for (const TenantSetting& tenant : config.tenants) {
+    for (const auth::Tenant& tenant : config.tenants) {
         options.tenants[tenant.name] = {
             {tenant.weight, static_cast<std::size_t>(tenant.running_max)},
-            tenant.tier,
+            tier_of(tenant),
             tenant.gpu_seconds_per_day
         };
     }
@@ -141,30 +149,44 @@ admission::KeepingRules keeping_rules(const Config& config) {
     rules.retention = config.results_retention;
     rules.lives = retention_rules(config);
     rules.allows_answers = config.results_inline_kb > 0;
-    for (const TenantSetting& tenant : config.tenants) {
-        if (!tenant.store.empty()) {
-            rules.tenant_stores[tenant.name] = tenant.store;
-        }
-        if (tenant.retention) {
-            rules.tenant_retention[tenant.name] = *tenant.retention;
-        }
-    }
     return rules;
 }
 
 }  // namespace
 
+admission::TenantTable::Rules tenant_rules(const Config& config, const auth::Directory& directory) {
+    admission::TenantTable::Rules table;
+    for (const auto& [name, tenant] : directory.tenants()) {
+        admission::TenantRules& rules = table[name];
+        rules.security = security_policy(config, tenant);
+        rules.reuse = tenant.reuse;
+        rules.pools = {tenant.allowed_pools.begin(), tenant.allowed_pools.end()};
+        const bool has_none = tenant.pool.empty() && !tenant.allowed_pools.empty();
+        rules.pool = has_none ? tenant.allowed_pools.front() : tenant.pool;
+        rules.store = tenant.store;
+        rules.stores = {tenant.allowed_stores.begin(), tenant.allowed_stores.end()};
+        rules.retention = assets::parse_retention_class(tenant.retention);
+    }
+    return table;
+}
+
+auth::Tokens::Options token_options(const Config& config) {
+    auth::Tokens::Options options;
+    options.secret = config.jwt_secret;
+    options.claims.issuer = config.jwt_issuer;
+    options.claims.audience = config.jwt_audience;
+    options.claims.tenant_claim = config.jwt_tenant_claim;
+    options.claims.scope_claim = config.jwt_scope_claim;
+    options.claims.leeway = std::chrono::seconds(config.jwt_leeway_s);
+    options.claims.require_expiry = config.jwt_require_exp;
+    return options;
+}
+
 admission::Rules admission_rules(const Config& config) {
     admission::Rules rules;
     rules.retention = kept_for(config);
     rules.security = security_policy(config);
-    rules.several_tenants = !config.keys.empty();
-    for (const TenantSetting& tenant : config.tenants) {
-        rules.tenant_security[tenant.name] = security_policy(config, tenant);
-        if (tenant.reuse) {
-            rules.reuse_tenants.insert(tenant.name);
-        }
-    }
+    rules.several_tenants = asks_who(config);
     rules.inputs.bytes_max = static_cast<std::uint64_t>(config.inputs_total_mb) << 20;
     rules.inputs.timeout = std::chrono::seconds(config.inputs_timeout_s);
     rules.inputs.ca_file = config.inputs_ca_file;
@@ -192,11 +214,6 @@ api::ApiOptions api_options(const Config& config) {
     options.metrics_are_open = config.metrics_open;
     options.has_frontend = !config.frontend_dir.empty();
     options.pools = pools_of(config);
-    for (const TenantSetting& tenant : config.tenants) {
-        if (!tenant.pool.empty()) {
-            options.tenant_pools[tenant.name] = tenant.pool;
-        }
-    }
     options.gpu_memory_mb = static_cast<std::uint64_t>(config.gpu_memory_mb);
     return options;
 }

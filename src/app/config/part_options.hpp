@@ -9,6 +9,8 @@
 #include "api/services.hpp"
 #include "app/config/config.hpp"
 #include "assets/store.hpp"
+#include "auth/directory.hpp"
+#include "auth/jwt/tokens.hpp"
 #include "bulk/keeper.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
@@ -34,5 +36,8 @@ notify::NotifierOptions notifier_options(const Config& config);
 bulk::KeeperOptions keeper_options(const Config& config);
 admission::Rules admission_rules(const Config& config);
 api::ApiOptions api_options(const Config& config);
+// What holds for the tenants that there are.
+admission::TenantTable::Rules tenant_rules(const Config& config, const auth::Directory& directory);
+auth::Tokens::Options token_options(const Config& config);
 
 }  // namespace comfyd::app

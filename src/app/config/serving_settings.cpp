@@ -59,6 +59,12 @@ std::vector<Setting> serving_settings() {
             &Config::operators
         ),
         flag(
+            "auth.required",
+            "Every request needs credentials, though the configuration has no key: those made at "
+            "run time count.",
+            &Config::auth_required
+        ),
+        flag(
             "auth.key_in_query",
             "Take an API key as ?token= on all event streams; stream tickets are safer.",
             &Config::key_in_query

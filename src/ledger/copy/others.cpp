@@ -286,6 +286,28 @@ Result<> copy_endpoints(Copy& copy) {
     );
 }
 
+Result<> copy_identities(Copy& copy) {
+    return copy.table(
+        "identities",
+        "SELECT kind, id, revision, about FROM identities",
+        "INSERT INTO identities (kind, id, revision, about) SELECT * FROM unnest($1, $2, $3, $4)",
+        {kInteger, kText, kInteger, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.integer(0), row.string(1), row.integer(2), row.string(3));
+        }
+    );
+}
+
+Result<> copy_key_uses(Copy& copy) {
+    return copy.table(
+        "key_uses",
+        "SELECT key, used_at FROM key_uses",
+        "INSERT INTO key_uses (key, used_at) SELECT * FROM unnest($1, $2)",
+        {kText, kInteger},
+        [](const Query& row, postgres::Table& into) { into.add(row.string(0), row.integer(1)); }
+    );
+}
+
 Result<> copy_bulks(Copy& copy) {
     return copy.table(
         "bulks",
@@ -373,6 +395,8 @@ Result<> copy_others(Copy& copy) {
           copy_workflow_assets,
           copy_notes,
           copy_endpoints,
+          copy_identities,
+          copy_key_uses,
           copy_bulks,
           copy_bulk_plans,
           copy_bulk_items,

@@ -396,6 +396,27 @@ constexpr std::string_view kUploadNotes = R"sql(
 ALTER TABLE blobs ADD COLUMN note bytea;
 )sql";
 
+// Tenants and API keys that were made while comfyd runs (auth/identity_store.hpp), how often one
+// was changed, so that whoever has read them all knows when to read again, and when keys were used.
+constexpr std::string_view kIdentities = R"sql(
+CREATE TABLE identities (
+    kind int8,
+    id text COLLATE "C",
+    revision int8 NOT NULL,
+    about text NOT NULL,
+    PRIMARY KEY (kind, id)
+);
+CREATE TABLE identity_changes (
+    only_row bool PRIMARY KEY CHECK (only_row),
+    count int8 NOT NULL
+);
+INSERT INTO identity_changes VALUES (true, 0);
+CREATE TABLE key_uses (
+    key text COLLATE "C" PRIMARY KEY,
+    used_at int8 NOT NULL
+) WITH (fillfactor = 50);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -404,6 +425,7 @@ constexpr Migration kMigrations[] = {
     {5, 5, kVersion5},
     {6, 5, kBulks},
     {7, 5, kUploadNotes},
+    {8, 5, kIdentities},
 };
 
 }  // namespace

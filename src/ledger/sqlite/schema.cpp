@@ -377,6 +377,27 @@ constexpr std::string_view kUploadNotes = R"sql(
 ALTER TABLE blobs ADD COLUMN note TEXT;
 )sql";
 
+// Tenants and API keys that were made while comfyd runs (auth/identity_store.hpp), how often one
+// was changed, so that whoever has read them all knows when to read again, and when keys were used.
+constexpr std::string_view kIdentities = R"sql(
+CREATE TABLE identities (
+    kind INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE TABLE identity_changes (
+    id INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL
+);
+INSERT INTO identity_changes VALUES (1, 0);
+CREATE TABLE key_uses (
+    key TEXT PRIMARY KEY,
+    used_at INTEGER NOT NULL
+) WITHOUT ROWID;
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -391,6 +412,7 @@ constexpr Migration kMigrations[] = {
     {11, kVersion11},
     {12, kBulks},
     {13, kUploadNotes},
+    {14, kIdentities},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

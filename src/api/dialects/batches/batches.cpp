@@ -131,7 +131,7 @@ Task<Result<Work>> take_work(const Call& call, const Tools& tools, json::object&
     stored["check"] = false;  // the first item is judged, with its values
     const auto catalogue = tools.services.catalogue();
     auto version = named::make_version(
-        std::move(stored), *catalogue, tools.services.rules.security_of(call.caller.tenant)
+        std::move(stored), *catalogue, *tools.services.rules.security_of(call.caller.tenant)
     );
     if (!version) {
         co_return fail(std::move(version.error()));
@@ -690,6 +690,7 @@ void add_batches(Router& router, const BatchTools& tools) {
         route.pattern = std::move(pattern);
         route.handler = [handler, &tools](Call& call) { return handler(call, tools); };
         route.encode_error = encode_error;
+        route.access = Access::jobs;
         route.operation = std::move(operation);
         route.is_stream = is_stream;
         router.add(std::move(route));

@@ -448,6 +448,7 @@ void add_comfy_v2(Router& router, const Services& services) {
         .pattern = "/api/v2/jobs/{id}/events",
         .handler = [&services](Call& call) { return v2::stream_job_events(call, services); },
         .encode_error = v2::encode_error,
+        .access = Access::jobs,
         .operation = v2::operation("getJobEvents"),
         .is_stream = true,
     });

@@ -313,6 +313,7 @@ void add_comfyui_execute(Router& router, const Services& services) {
             route.pattern = std::move(pattern);
             route.handler = [&services, function](Call& call) { return function(call, services); };
             route.encode_error = error_response;
+            route.access = Access::jobs;
             route.is_stream = function == stream;
             route.operation = std::move(operation);
             router.add(std::move(route));

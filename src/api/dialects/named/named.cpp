@@ -27,7 +27,7 @@ Task<Result<jobs::WorkflowSaved>> save(Call& call, const Services& services, Cho
     }
     const auto catalogue = services.catalogue();
     auto version =
-        make_version(std::move(*body), *catalogue, services.rules.security_of(call.caller.tenant));
+        make_version(std::move(*body), *catalogue, *services.rules.security_of(call.caller.tenant));
     if (!version) {
         co_return fail(std::move(version.error()));
     }

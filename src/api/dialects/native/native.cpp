@@ -34,10 +34,14 @@ public:
             return serve(call, *context, handler);
         };
         using namespace comfy::server;
-        route.access = handler == post_free ? Access::admin : Access::jobs;
+        const bool is_upload = handler == upload_image || handler == upload_mask;
+        const bool is_file = is_upload || handler == get_view;
+        route.access = handler == post_free ? Access::admin
+                       : is_file            ? Access::assets
+                                            : Access::jobs;
         route.is_stream = handler == serve_socket;
         route.token_in_query = handler == serve_socket || handler == get_view;
-        route.streams_body = handler == upload_image || handler == upload_mask;
+        route.streams_body = is_upload;
         router_.add(std::move(route));
     }
 

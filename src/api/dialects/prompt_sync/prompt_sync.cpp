@@ -301,6 +301,7 @@ void add_prompt_sync(Router& router, std::shared_ptr<native::Context> context) {
         trouble.error = error;
         return prompt_sync::respond(trouble, context->services);
     };
+    route.access = Access::jobs;
     route.operation = prompt_sync::operation();
     router.add(std::move(route));
     router.add_schemas(prompt_sync::schemas());

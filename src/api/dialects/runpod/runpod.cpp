@@ -366,6 +366,7 @@ void add_runpod(Router& router, const Services& services) {
             route.pattern = std::string("/runpod/v2/{endpoint}/") + pattern;
             route.handler = std::move(handler);
             route.encode_error = error_response;
+            route.access = Access::jobs;
             route.operation = std::move(operation);
             router.add(std::move(route));
         };

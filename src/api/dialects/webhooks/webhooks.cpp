@@ -27,6 +27,7 @@ void add_route(
     route.encode_error = [&services](const Error& error) {
         return workflows::error_response(error, services.clock.now(), workflows::kV2, "");
     };
+    route.access = Access::jobs;
     route.operation = std::move(operation);
     router.add(std::move(route));
 }

@@ -95,7 +95,7 @@ workflow::ValidationOptions validation_options(
     const Call& call, const Services& services, const Wish& wish
 ) {
     workflow::ValidationOptions options;
-    options.security = services.rules.security_of(call.caller.tenant);
+    options.security = *services.rules.security_of(call.caller.tenant);
     options.plan = services.rules.plan;
     options.gpu_memory_mb = services.options.gpu_memory_mb;
     options.pool = wish.pool;
@@ -234,10 +234,11 @@ Task<> validate(Call& call, const Services& services) {
     workflow::Fixed fixed =
         look_at(*wish, *wish->catalogue, validation_options(call, services, *wish));
     if (wish->check_urls && fixed.validation.valid()) {
+        const auto policy = services.rules.security_of(call.caller.tenant);
         auto found = co_await probe_urls(
             call.exchange.executor(),
             addresses_of(wish->graph, *wish->catalogue),
-            services.rules.security_of(call.caller.tenant),
+            *policy,
             services.rules.inputs.ca_file
         );
         std::ranges::move(found, std::back_inserter(fixed.validation.at(Stage::security).issues));
@@ -281,6 +282,7 @@ void add_workflow_tools(Router& router, const Services& services) {
         route.encode_error = [&services](const Error& error) {
             return workflows::error_response(error, services.clock.now(), workflows::kV2, "");
         };
+        route.access = Access::jobs_read;
         route.operation = std::move(operation);
         router.add(std::move(route));
     };

@@ -188,7 +188,10 @@ struct TenantsTools : WorkflowTools {
     TenantsTools() : WorkflowTools(arranged()) {}
     static Arrangement arranged() {
         Arrangement setup;
-        setup.admission.tenant_security["local"].denied_nodes = {"Load*"};
+        admission::TenantRules own;
+        own.security.emplace();
+        own.security->denied_nodes = {"Load*"};
+        setup.admission.tenants->set({{"local", own}});
         return setup;
     }
 };

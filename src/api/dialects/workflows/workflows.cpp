@@ -337,6 +337,7 @@ void add_workflows(Router& router, const Services& services) {
                 route.encode_error = [&services, version](const Error& error) {
                     return error_response(error, services.clock.now(), *version, "");
                 };
+                route.access = Access::jobs;
                 route.is_stream = function == stream || function == serve_socket;
                 route.operation = std::move(operation);
                 router.add(std::move(route));

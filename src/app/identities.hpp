@@ -1,0 +1,54 @@
+// Who may do what, as the program has it: the book of tenants and keys, the issuer of tokens, the
+// authenticator over both, and those who are told when a tenant changes. Owned by the application.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "admission/tenant_rules.hpp"
+#include "api/dialects/identity/identity.hpp"
+#include "app/cluster_node.hpp"
+#include "app/config/config.hpp"
+#include "auth/authenticator.hpp"
+#include "auth/identity_book.hpp"
+#include "auth/jwt/tokens.hpp"
+#include "observe/metrics.hpp"
+
+namespace comfyd::app {
+
+class Identities {
+public:
+    // All outlive it.
+    struct Parts {
+        Executor executor;  // on which it looks for changes, and asks the issuer
+        Executor core;
+        Clock& clock;
+        auth::IdentityStore& store;
+        const Config& config;
+    };
+    explicit Identities(const Parts& parts);
+
+    const auth::Authenticator& authenticator() const { return *authenticator_; }
+    const api::IdentityServices& services() const { return services_; }
+
+    // Before open(): what tenants may do stands in the table from then on; where there are other
+    // nodes, they are told of changes and heard.
+    void keep(std::shared_ptr<admission::TenantTable> table, ClusterNode* node);
+    // Reads what the ledger has.
+    Task<Result<>> open() { return book_.refresh(); }
+    // On its executor.
+    void start();
+    Task<> stop();
+
+    void collect(observe::Metrics::Gauges& gauges) const;
+
+private:
+    Parts p_;
+    auth::IdentityBook book_;
+    std::optional<auth::jwt::IssuerKeys> issuer_;
+    std::optional<auth::Tokens> tokens_;
+    std::unique_ptr<auth::Authenticator> authenticator_;
+    api::IdentityServices services_;
+};
+
+}  // namespace comfyd::app

@@ -1,0 +1,30 @@
+// Who shows what: "Bearer" and an API key, of the configuration or of the ledger, or a token of an
+// issuer. For a key it takes one hash and one look into the directory; nothing is written but, once
+// a minute, when the key was used. Any thread.
+#pragma once
+
+#include <string_view>
+
+#include "auth/authenticator.hpp"
+#include "auth/directory.hpp"
+#include "auth/jwt/tokens.hpp"
+
+namespace comfyd::auth {
+
+class Credentials final : public Authenticator {
+public:
+    // A key of the configuration has all scopes of its tenant; an operator's has all there are.
+    explicit Credentials(const AuthOptions& options) : options_(options) {}
+
+    bool required() const override { return options_.required; }
+    // Waits for nothing but the issuer of a token.
+    Task<Result<Caller>> authenticate(std::string_view authorization) const override;
+
+private:
+    Result<Caller> by_key(const Directory& directory, std::string_view key, const Digest& digest)
+        const;
+
+    const AuthOptions options_;
+};
+
+}  // namespace comfyd::auth

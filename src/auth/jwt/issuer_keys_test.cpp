@@ -1,0 +1,233 @@
+// An issuer on the loopback: its keys are found, kept, changed and lost.
+#include "auth/jwt/issuer_keys.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+#include "auth/jwt/test_support.hpp"
+#include "auth/jwt/tokens.hpp"
+#include "net/server.hpp"
+#include "net/test_support.hpp"
+
+namespace comfyd::auth::jwt::test {
+namespace {
+
+class Issuer {
+public:
+    Issuer()
+        : threads_(1), server_(threads_.contexts(), {}, [this](net::Exchange& exchange) {
+              return serve(*this, exchange);
+          }) {
+        threads_.start();
+        const auto bound = server_.listen({"127.0.0.1", 0});
+        EXPECT_TRUE(bound);
+        url_ = bound->url();
+        put("/.well-known/openid-configuration",
+            json::serialize(json::object{{"issuer", url_}, {"jwks_uri", url_ + "/keys"}}));
+    }
+    ~Issuer() { server_.stop(Millis(0)); }
+
+    const std::string& url() const { return url_; }
+    void put(
+        const std::string& path, std::string body, int status = 200, std::string control = ""
+    ) {
+        const Lock lock(mutex_);
+        answers_[path] = {status, std::move(body), std::move(control)};
+    }
+    void put_keys(json::array keys) {
+        put("/keys", json::serialize(json::object{{"keys", std::move(keys)}}));
+    }
+    int asked(const std::string& path) const {
+        const Lock lock(mutex_);
+        const auto found = asked_.find(path);
+        return found == asked_.end() ? 0 : found->second;
+    }
+
+private:
+    struct Answer {
+        int status = 404;
+        std::string body;
+        std::string control;
+    };
+
+    static Task<> serve(Issuer& self, net::Exchange& exchange) {
+        const Answer answer = self.take(exchange.request().path);
+        net::Response response;
+        response.status = answer.status;
+        response.body = answer.body;
+        if (answer.status == 302) {
+            response.headers.set("Location", answer.body);
+        }
+        if (!answer.control.empty()) {
+            response.headers.set("Cache-Control", answer.control);
+        }
+        const auto sent = co_await exchange.send(std::move(response));
+        static_cast<void>(sent);
+    }
+    Answer take(const std::string& path) {
+        const Lock lock(mutex_);
+        ++asked_[path];
+        return answers_[path];
+    }
+
+    net::IoThreads threads_;
+    net::Server server_;
+    std::string url_;
+    mutable Mutex mutex_;
+    std::map<std::string, Answer> answers_ COMFYD_GUARDED_BY(mutex_);
+    std::map<std::string, int> asked_ COMFYD_GUARDED_BY(mutex_);
+};
+
+class IssuerTokens : public testing::Test {
+protected:
+    ~IssuerTokens() override {
+        if (keys_) {
+            loop_.run(keys_->stop());
+        }
+    }
+    void start(std::string jwks_url = "") {
+        IssuerKeys::Options options{issuer_.url(), std::move(jwks_url)};
+        options.patience = net::test::kPatience;
+        keys_ = std::make_unique<IssuerKeys>(loop_.executor(), std::move(options), clock_);
+        ClaimRules rules;
+        rules.issuer = issuer_.url();
+        rules.audience = "comfyd";
+        tokens_ = std::make_unique<Tokens>(Tokens::Options{"", rules}, keys_.get(), clock_);
+        loop_.run(begin(*keys_));
+    }
+    static Task<bool> begin(IssuerKeys& keys) {
+        keys.start();
+        co_return true;
+    }
+    Result<Caller> verify(const std::string& text) {
+        return loop_.run(tokens_->verify(text, sha256(text)));
+    }
+    json::object claims() const {
+        return {
+            {"iss", issuer_.url()},
+            {"aud", "comfyd"},
+            {"sub", "acme"},
+            {"scope", "jobs:read"},
+            {"exp", to_unix_ms(clock_.now()) / 1000 + 600},
+        };
+    }
+
+    ManualClock clock_;
+    Issuer issuer_;
+    net::test::Loop loop_;
+    std::unique_ptr<IssuerKeys> keys_;
+    std::unique_ptr<Tokens> tokens_;
+    const Signer first_{Signer::Kind::p256, "first"};
+    const Signer second_{Signer::Kind::ed25519, "second"};
+};
+
+TEST_F(IssuerTokens, AreCheckedWithTheKeysThatItPublishes) {
+    issuer_.put_keys({first_.jwk()});
+    start();
+    const auto caller = verify(first_.token(claims()));
+    ASSERT_TRUE(caller) << caller.error().message;
+    EXPECT_EQ(caller->tenant, "acme");
+    EXPECT_EQ(caller->scopes, Scopes{Scope::jobs_read});
+    EXPECT_FALSE(verify(Signer(Signer::Kind::p256, "first").token(claims())));
+    EXPECT_EQ(issuer_.asked("/keys"), 1);
+    EXPECT_FALSE(verify(hs_token("", R"({"alg":"HS256"})", json::serialize(claims()))));
+}
+
+TEST_F(IssuerTokens, AnUnknownKeyIsAskedForOnceInAWhile) {
+    issuer_.put_keys({first_.jwk()});
+    start();
+    EXPECT_TRUE(verify(first_.token(claims())));
+    issuer_.put_keys({first_.jwk(), second_.jwk()});
+    EXPECT_FALSE(verify(second_.token(claims()))) << "it was asked just now";
+    EXPECT_EQ(issuer_.asked("/keys"), 1);
+    clock_.advance(std::chrono::seconds(30));
+    EXPECT_TRUE(verify(second_.token(claims())));
+    EXPECT_EQ(issuer_.asked("/keys"), 2);
+    for (int i = 0; i < 20; ++i) {
+        const Signer stranger(Signer::Kind::ed25519, "stranger-" + std::to_string(i));
+        EXPECT_FALSE(verify(stranger.token(claims())));
+    }
+    EXPECT_EQ(issuer_.asked("/keys"), 2) << "strangers cannot make us ask";
+}
+
+TEST_F(IssuerTokens, AKeyThatIsWithdrawnEndsWhatWasRemembered) {
+    issuer_.put_keys({first_.jwk(), second_.jwk()});
+    start();
+    const std::string text = first_.token(claims());
+    EXPECT_TRUE(verify(text));
+    issuer_.put_keys({second_.jwk()});
+    clock_.advance(std::chrono::seconds(30));
+    EXPECT_FALSE(verify(Signer(Signer::Kind::ed25519, "new").token(claims())));
+    EXPECT_FALSE(verify(text));
+    EXPECT_TRUE(verify(second_.token(claims())));
+}
+
+TEST_F(IssuerTokens, OldKeysStayGoodForADayWhenTheIssuerIsAway) {
+    issuer_.put_keys({first_.jwk()});
+    start();
+    EXPECT_TRUE(verify(first_.token(claims())));
+    issuer_.put("/keys", "sorry", 500);
+    clock_.advance(std::chrono::seconds(30));
+    EXPECT_FALSE(verify(second_.token(claims())));
+    EXPECT_GE(keys_->counts().failures, 1U);
+    clock_.advance(std::chrono::hours(23));
+    EXPECT_TRUE(verify(first_.token(claims())));
+    clock_.advance(std::chrono::hours(1));
+    EXPECT_EQ(verify(first_.token(claims())).error().code, Code::upstream_error);
+    issuer_.put_keys({first_.jwk()});
+    clock_.advance(std::chrono::seconds(30));
+    EXPECT_TRUE(verify(first_.token(claims())));
+}
+
+TEST_F(IssuerTokens, WithoutKeysNobodyIsRefusedForGood) {
+    issuer_.put("/keys", "not there", 404);
+    start();
+    EXPECT_EQ(verify(first_.token(claims())).error().code, Code::upstream_error);
+}
+
+TEST_F(IssuerTokens, WhatItSaysOfItselfMustBeRight) {
+    issuer_.put_keys({first_.jwk()});
+    const std::string path = "/.well-known/openid-configuration";
+    const std::string keys = issuer_.url() + "/keys";
+    for (const auto& [status, body] : std::vector<std::pair<int, std::string>>{
+             {200, R"({"issuer":"https://other.example.com","jwks_uri":")" + keys + "\"}"},
+             {200, R"({"issuer":")" + issuer_.url() + R"(/","jwks_uri":")" + keys + "\"}"},
+             {200, R"({"issuer":")" + issuer_.url() + R"(","jwks_uri":"http://10.0.0.1/"})"},
+             {200, R"({"issuer":")" + issuer_.url() + R"(","jwks_uri":"file:///etc/passwd"})"},
+             {200, R"({"issuer":")" + issuer_.url() + "\"}"},
+             {200, std::string(300 * 1024, ' ') + "{}"},
+             {302, keys},
+             {200, "<html>"}
+         }) {
+        issuer_.put(path, body, status);
+        start();
+        EXPECT_EQ(verify(first_.token(claims())).error().code, Code::upstream_error)
+            << body.substr(0, 100);
+        loop_.run(keys_->stop());
+    }
+    EXPECT_EQ(issuer_.asked("/keys"), 0);
+    start(keys);
+    EXPECT_TRUE(verify(first_.token(claims()))) << "the address of the keys is configured";
+}
+
+TEST_F(IssuerTokens, KeysComeByHttpsOrFromThisMachine) {
+    for (const char* good :
+         {"https://id.example.com/keys", "http://127.0.0.1:9/", "http://localhost/"}) {
+        EXPECT_TRUE(may_fetch_keys_from(good)) << good;
+    }
+    for (const char* bad :
+         {"http://id.example.com/keys",
+          "ftp://127.0.0.1/",
+          "",
+          "keys",
+          "http://127.evil.example.com/",
+          "ws://127.0.0.1/"}) {
+        EXPECT_FALSE(may_fetch_keys_from(bad)) << bad;
+    }
+    issuer_.put_keys({});
+    start();
+}
+
+}  // namespace
+}  // namespace comfyd::auth::jwt::test
