@@ -33,7 +33,7 @@ struct ApiOptions {
     // What secrets of requests are stored with; null: none that must be stored is taken.
     std::shared_ptr<const Sealing> sealing{};
     std::uint64_t inline_bytes_max = 4 * 1024 * 1024;  // base64 of outputs in one answer; 0: none
-    Millis heartbeat{15'000};                // comment line on silent event streams
+    Millis heartbeat{15'000};                          // comment line on silent event streams
     std::size_t streams_max = 20'000;
     bool metrics_are_open = false;           // else they are the operators'
     bool has_frontend = false;               // "/" is the editor and not the landing page

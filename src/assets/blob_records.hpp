@@ -31,8 +31,8 @@ struct BlobRecord {
     std::uint64_t size_bytes = 0;
     BlobState state = BlobState::live;
     StorageClass storage_class = StorageClass::standard;
-    int attempts = 0;   // uploading: that failed
-    std::string error;  // of the latest
+    int attempts = 0;    // uploading: that failed
+    std::string error;   // of the latest
     std::string note{};  // uploading: UploadNote::last; in uploads() alone
 };
 
