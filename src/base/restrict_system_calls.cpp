@@ -59,7 +59,7 @@ constexpr std::array kRefused{
 
 // What remains to do for one that has its files open and its libraries loaded: to read and to
 // answer, to have memory and threads, to know the time, and to end.
-constexpr std::array kOfComputing{
+[[maybe_unused]] constexpr std::array kOfComputing{
     // what is open
     SYS_read,
     SYS_readv,

@@ -60,7 +60,7 @@ Result<std::optional<PictureFormat>> read_format(const json::object& from) {
     }
     return wrong(
         "format",
-        "must be \"png\", \"jpeg\", \"webp\" or \"avif\": into these still pictures are converted"
+        "must be \"png\", \"jpeg\", \"webp\" or \"avif\": into these pictures are converted"
     );
 }
 

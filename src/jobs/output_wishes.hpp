@@ -15,7 +15,7 @@ enum class PictureFormat { png, jpeg, webp, avif };
 std::string_view to_string(PictureFormat format);
 
 struct OutputWishes {
-    std::optional<PictureFormat> format;  // of still pictures; nullopt: as they are
+    std::optional<PictureFormat> format;  // of pictures; nullopt: as they are
     std::optional<int> quality;           // 1 to 100; nullopt: what suits the format
     bool lossless = false;
     std::optional<int> side_max;  // pixels of the longest side; none is ever enlarged
@@ -23,7 +23,7 @@ struct OutputWishes {
     std::optional<int> height_max;
     bool strip_metadata = false;  // the workflow that is written into the file, and what else is
     std::vector<int> thumbnails;  // longest sides, each once, the largest first
-    bool poster = false;          // a picture of a video
+    bool poster = false;          // a picture of a video or an animation
 
     bool resizes() const { return side_max || width_max || height_max; }
     // Something other than the files as they are.

@@ -206,3 +206,40 @@ test("where the operator allows it, a client may do without verification", async
     hook.close();
   }
 });
+
+test("the end of a batch is signed for endpoints and for its own webhook", async () => {
+  const hook = await collector();
+  const comfyd = await startComfyd(
+    "--set", "webhooks.allow_private_addresses=true", "--set", `webhooks.ca_file=${certificate}`,
+  );
+  try {
+    const made = await call(comfyd.url, "endpoints", { url: `${hook.url}/endpoint`, events: ["batch.completed"] });
+    const answer = await fetch(`${comfyd.url}/v2/batches`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({
+        workflow, items: [{ custom_id: "ä ☃", params: { "1.color": 7 } }, { "1.color": 8 }],
+        webhook_config: { url: hook.url, secret: "s3cret" },
+      }),
+    });
+    assert.equal(answer.status, 201);
+    const { id } = await answer.json();
+    const ids = new Set();
+    for (const { headers, body } of await hook.until(2)) {
+      ids.add(headers["webhook-id"]);
+      const message = JSON.parse(body);
+      assert.equal(message.type, "batch.completed");
+      assert.equal(message.batch_id, id);
+      assert.equal(message.data.request_counts.completed, 2);
+      if (headers["x-signature"]) {
+        assert.equal(headers["x-signature"], `sha256=${createHmac("sha256", "s3cret").update(body).digest("hex")}`);
+      } else {
+        assert.deepEqual(new Webhook(made.secret).verify(body, headers), message);
+      }
+    }
+    assert.equal(ids.size, 1, "one event has one id");
+  } finally {
+    await comfyd.stop();
+    hook.close();
+  }
+});

@@ -62,7 +62,7 @@ json::object media_schemas() {
             "error": {"type": "object", "description": "Why it could not be made.", "properties": {
                 "code": {"type": "string"}, "message": {"type": "string"}}}}},
         "OutputConfig": {"type": "object", "additionalProperties": true, "properties": {
-            "format": {"type": "string", "enum": ["png", "jpeg", "jpg", "webp", "avif"], "description": "Of still pictures."},
+            "format": {"type": "string", "enum": ["png", "jpeg", "jpg", "webp", "avif"], "description": "Of pictures. Animations stay animations, which jpeg cannot hold."},
             "quality": {"type": "integer", "minimum": 1, "maximum": 100},
             "lossless": {"type": "boolean"},
             "max_size": {"type": "integer", "minimum": 1, "maximum": 16384, "description": "Pixels of the longest side."},
@@ -70,7 +70,7 @@ json::object media_schemas() {
             "max_height": {"type": "integer", "minimum": 1, "maximum": 16384},
             "strip_metadata": {"type": "boolean", "description": "Without the workflow that is written in the file."},
             "thumbnails": {"oneOf": [{"type": "boolean"}, {"type": "array", "items": {"type": "integer", "enum": [256, 512, 1024]}}]},
-            "poster": {"type": "boolean", "description": "A picture of each video."},
+            "poster": {"type": "boolean", "description": "A picture of each video and animation."},
             "storage": {"type": "object", "properties": {
                 "provider": {"type": "string"}, "bucket": {"type": "string"}, "path": {"type": "string"}}}}}
     })json");

@@ -35,6 +35,15 @@ void be_quiet();
 
 std::string error_text(int error);
 
+// How long it is shown, in the units of its stream. Later versions have another name for it.
+inline std::int64_t duration_of(const AVFrame& frame) {
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+    return frame.duration;
+#else
+    return frame.pkt_duration;
+#endif
+}
+
 // A container that FFmpeg reads from memory, with the demuxer named `demuxer`.
 class Input {
 public:

@@ -283,7 +283,7 @@ public:
             return tl::unexpected(picture.error());
         }
         // By the sum, so that what is lost of each millisecond does not add up.
-        duration_ += std::max<std::int64_t>(current_->pkt_duration, 0);
+        duration_ += std::max<std::int64_t>(ffmpeg::duration_of(*current_), 0);
         const std::int64_t end_ms = av_rescale_q(duration_, frames_.time_base(), {1, 1000});
         Shown shown{
             std::move(*picture),
