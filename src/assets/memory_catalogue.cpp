@@ -29,6 +29,11 @@ Task<Result<std::string>> Bucket::put(std::string key, Source source) {
     } else {
         bytes = *std::get<1>(source.bytes);
     }
+    if (content_->is_silent) {
+        ++content_->begun;
+        co_await sleep_for(Millis::max());
+        co_return fail(Code::cancelled, "the upload was cancelled");
+    }
     const std::lock_guard lock(content_->mutex);
     if (content_->is_away) {
         co_return fail(away());

@@ -25,6 +25,8 @@ public:
         std::map<std::string, int> puts;           // how often each was put
         std::map<std::string, StorageClass> classes;
         bool is_away = false;
+        bool is_silent = false;    // a put never ends by itself
+        int begun = 0;             // of those
         bool is_streamed = false;  // clients are not sent there
         bool is_restoring = false;
     };

@@ -84,13 +84,7 @@ Task<Result<int>> Uploader::run() {
         for (std::size_t i = 0; i < std::min(round.due.size(), kAtOnce); ++i) {
             workers.spawn("upload", work_off(round));  // which lives until all have ended
         }
-        while (workers.size() > 0) {
-            co_await workers.join();
-            const bool stop = co_await is_cancelled();
-            if (stop && workers.size() > 0) {
-                workers.cancel();
-            }
-        }
+        co_await workers.join_or_cancel();
         done += round.done;
         const bool stop = co_await is_cancelled();
         if (round.failure || stop) {

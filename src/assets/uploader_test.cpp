@@ -123,6 +123,32 @@ TEST_F(UploaderTest, AStoreThatIsAwayHoldsNothingUpAndLosesNothing) {
     }
 }
 
+Task<> upload_all(Store& store, std::optional<Result<int>>& outcome) {
+    auto done = co_await store.upload();
+    outcome.emplace(std::move(done));
+}
+
+TEST_F(UploaderTest, WhoStopsWaitsForNoStore) {
+    bucket_->is_silent = true;
+    std::vector<Asset> assets;
+    for (int i = 0; i < 20; ++i) {
+        assets.push_back(output(std::to_string(i) + std::string(40'000, 'z')));
+    }
+    boost::asio::io_context context;
+    TaskGroup group(context.get_executor());
+    std::optional<Result<int>> outcome;
+    group.spawn("uploads", upload_all(store_, outcome));
+    while (bucket_->begun < 8) {
+        context.run_one();
+    }
+    group.cancel();
+    context.run();
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->error().code, Code::cancelled);
+    bucket_->is_silent = false;
+    EXPECT_EQ(wait_for(store_.upload()).value(), 20) << "they wait as before";
+}
+
 TEST_F(UploaderTest, WhatIsNoLongerWantedIsNotBrought) {
     const Asset asset = output(large_);
     catalogue_.drop(asset);

@@ -205,6 +205,19 @@ Task<> TaskGroup::join() {
     }
 }
 
+Task<> TaskGroup::join_or_cancel() {
+    auto state = state_;
+    while (!state->running.empty()) {
+        const bool stop = co_await is_cancelled();
+        if (stop && !state->cancelled) {
+            cancel();
+        }
+        boost::system::error_code ignored;
+        co_await state->empty.async_wait(asio::redirect_error(kAwait, ignored));
+        state->empty.expires_at(Timer::time_point::max());
+    }
+}
+
 std::size_t TaskGroup::size() const {
     return state_->running.size();
 }

@@ -38,8 +38,10 @@ public:
     // Asks every running task to stop: its pending wait ends with Code::cancelled. Later spawns are
     // cancelled at once.
     void cancel();
-    // Returns when no task is left.
+    // Returns when no task is left, also where the joining task is cancelled.
     Task<> join();
+    // The same; the tasks are cancelled when the joining one is.
+    Task<> join_or_cancel();
     std::size_t size() const;
 
 private:

@@ -52,6 +52,32 @@ TEST(TaskGroup, CancelEndsWaitsAndJoinReturns) {
     EXPECT_EQ(group.size(), 0U);
 }
 
+Task<> join_or_cancel(TaskGroup& group, bool& joined) {
+    co_await group.join_or_cancel();
+    joined = true;
+}
+
+TEST(TaskGroup, OnlyWhoJoinsOrCancelsPassesItsCancellationOn) {
+    boost::asio::io_context context;
+    TaskGroup group(context.get_executor());
+    TaskGroup joiners(context.get_executor());
+    bool ran_out = true;
+    bool joined = false;
+    group.spawn("sleeper", sleep_long(ran_out));
+    joiners.spawn("joiner", join(group, joined));
+    context.poll();
+    joiners.cancel();
+    context.poll();
+    EXPECT_FALSE(joined);
+    EXPECT_EQ(group.size(), 1U);
+    bool has_cancelled = false;
+    joiners.spawn("canceller", join_or_cancel(group, has_cancelled));
+    context.run();
+    EXPECT_FALSE(ran_out);
+    EXPECT_TRUE(joined);
+    EXPECT_TRUE(has_cancelled);
+}
+
 Task<> sleep_and_tell(Millis duration, std::vector<Millis>& told) {
     const bool ran_out = co_await sleep_for(duration);
     if (ran_out) {

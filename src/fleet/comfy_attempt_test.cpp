@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "fleet/test_support.hpp"
+#include "support/fault_proxy.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -361,6 +362,30 @@ TEST_F(ComfyAttemptTest, CancelStopsARunningPrompt) {
     EXPECT_EQ(comfy_->queue_remaining(), 0U);
     EXPECT_EQ(worker_info().status, jobs::WorkerStatus::idle);
     EXPECT_TRUE(run(assignment(kPicture)));
+}
+
+TEST_F(ComfyAttemptTest, CancelDoesNotWaitForOutputsThatDoNotCome) {
+    using support::FaultProxy;
+    comfy_ =
+        std::make_unique<support::ComfyDouble>(double_thread_.context(), support::DoubleOptions{});
+    comfy_->start();
+    FaultProxy network(comfy_->port());
+    make_bare_fleet();
+    on_core([&] {
+        const std::string url = "http://127.0.0.1:" + std::to_string(network.port());
+        EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = url}));
+        fleet_->start();
+    });
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
+    auto graph = *json::parse_object(kPicture);
+    graph["1"].as_object()["inputs"].as_object()["batch_size"] = 3;
+    network.inflict_after(FaultProxy::Way::to_server, "/view?", FaultProxy::Fault::swallow_both);
+    auto made = begin(assignment(json::serialize(graph)));
+    ASSERT_TRUE(support::wait_until([&] { return network.has_struck(); }));
+    stop(*made, Code::cancelled);
+    const auto result = end(*made);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::cancelled);
 }
 
 TEST_F(ComfyAttemptTest, CancelTakesAWaitingPromptOutAndLeavesTheRunningOneAlone) {

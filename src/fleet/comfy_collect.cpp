@@ -43,13 +43,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::collect() {
             // Both vectors live in this frame until every task has ended.
             downloads.spawn("download", collect_some(items, outputs));
         }
-        while (downloads.size() > 0) {
-            co_await downloads.join();
-            const bool stop = co_await is_cancelled();
-            if (stop && downloads.size() > 0) {
-                downloads.cancel();
-            }
-        }
+        co_await downloads.join_or_cancel();
     }
     if (collect_failure_) {
         co_return fail(std::move(*collect_failure_));

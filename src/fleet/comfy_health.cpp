@@ -13,9 +13,6 @@ namespace {
 // Whoever asks for new files again and again does not make a worker tell of its classes each time.
 constexpr std::chrono::seconds kListsMayBeOld{5};
 
-// Checks of a process that starts come soon at first and then less and less often: about a minute.
-constexpr int kTimesForStarts = 3;
-
 // 0.5 .. 1, so that workers that went down together are not asked together.
 double jitter() {
     std::uint16_t bits = 0;
@@ -53,6 +50,8 @@ Task<> ComfyMachine::check_health() {
         attempt->on_machine(known_.stats);
     }
     failures_ = 0;
+    silences_ = 0;
+    refused_since_.reset();
     if (!reachable_) {
         reachable_ = true;
         reachable_changed_.notify();
@@ -209,12 +208,25 @@ void ComfyMachine::note_failure(const Error& error) {
         ++checks_down_;
         report();
     }
-    // One of ours that answers nothing hangs, whether it was ever up or not. One that takes no
-    // connections may be on its way up.
-    const int patience = options_.health_failures_max * (refused ? kTimesForStarts : 1);
-    if (failures_ % patience == 0) {
+    if (hangs(refused)) {
+        silences_ = 0;
+        refused_since_.reset();
         parts_.end_process();
     }
+}
+
+// One of ours that answers nothing hangs, whether it was ever up or not. One that takes no
+// connections may be on its way up, which takes long where others compute, too: how often it was
+// asked meanwhile does not matter.
+bool ComfyMachine::hangs(bool refused) {
+    if (!refused) {
+        refused_since_.reset();
+        return ++silences_ >= options_.health_failures_max;
+    }
+    silences_ = 0;
+    const auto now = Ticks::now();
+    refused_since_ = refused_since_.value_or(now);
+    return now - *refused_since_ >= options_.dead_after;
 }
 
 void ComfyMachine::go_down(std::string reason) {

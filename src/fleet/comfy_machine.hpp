@@ -133,6 +133,7 @@ private:
     Task<> clear_orphans();
     Task<> announce_lead();
     void note_failure(const Error& error);
+    bool hangs(bool refused);
     void go_down(std::string reason);
     Millis next_check();
     void check_soon();
@@ -149,7 +150,9 @@ private:
     TaskGroup loops_;
 
     MachineReport known_;
-    int failures_ = 0;     // of checks, in a row
+    int failures_ = 0;  // of checks, in a row
+    int silences_ = 0;  // of those, the latest that it took and did not answer
+    std::optional<Ticks::time_point> refused_since_;
     int checks_down_ = 0;  // since it went down
     std::optional<Blockage> blockage_;
     std::set<std::string> orphans_;  // prompts that may be on it and that nobody waits for

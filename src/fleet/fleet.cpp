@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/deadline.hpp"
 #include "base/on_executor.hpp"
 #include "base/stall_watch.hpp"
 #include "fleet/comfy_worker.hpp"
@@ -166,8 +167,9 @@ Task<bool> Fleet::engines_are_up(Millis patience) {
     const auto is_up = [](const Member& member) {
         return !member.process || member.worker->is_up();
     };
+    const Deadline deadline = Deadline::in(patience);
     bool up = std::ranges::all_of(members_, is_up);
-    for (Millis waited{0}; !up && waited < patience; waited += kLook) {
+    while (!up && !deadline.has_passed()) {
         co_await sleep_for(kLook);
         up = std::ranges::all_of(members_, is_up);
     }

@@ -37,7 +37,8 @@ struct FleetOptions {
     Millis end_grace{100};       // from a message about the end to the end marker that follows it
     Millis lost_after{15'000};   // worker unreachable
     Millis refused_span{2'000};  // three refused connections over this time: the process is gone
-    Millis dead_after{60'000};   // prompts wait, none runs, nothing moves
+    // Prompts wait, none runs, nothing moves; or a process of ours takes no connections.
+    Millis dead_after{60'000};
     Millis cancel_poll{200};
     Millis cancel_grace{30'000};  // a prompt that does not stop
 

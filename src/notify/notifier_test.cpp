@@ -190,7 +190,9 @@ TEST_F(NotifierTest, WhatIsHandedOutWhileProgressIsSentFollowsAtOnce) {
     webhooks_->wake();
     ASSERT_TRUE(wait_until([&] { return ledger_.reads() > reads; }));
     loop_.run(open_gate(channel_->gate));
-    EXPECT_EQ(ledger_.wait_for(1)[0].kind, "delivered");
+    const auto writes = ledger_.wait_for(1);
+    ASSERT_EQ(writes.size(), 1U);
+    EXPECT_EQ(writes[0].kind, "delivered");
 }
 
 TEST_F(NotifierTest, WhatIsHandedOutWhileTheOneBeforeItEndsFollowsAtOnce) {
@@ -208,7 +210,9 @@ TEST_F(NotifierTest, WhatIsHandedOutWhileTheOneBeforeItEndsFollowsAtOnce) {
     loop_.run(open_gate(channel_->gate));
     ledger_.wait_for(1);
     loop_.run(open_gate(ledger_.before_due));
-    EXPECT_EQ(ledger_.wait_for(2)[1].delivery.sequence, job.sequence + 1);
+    const auto writes = ledger_.wait_for(2);
+    ASSERT_EQ(writes.size(), 2U);
+    EXPECT_EQ(writes[1].delivery.sequence, job.sequence + 1);
 }
 
 TEST_F(NotifierTest, AnAttemptThatWasCancelledIsNotWrittenDown) {

@@ -69,6 +69,12 @@ protected:
             return book_.disable(id, std::move(why));
         };
     }
+    // Before the book goes, which is asked until then.
+    ~EndpointsTest() override {
+        if (webhooks_) {
+            loop_.run(webhooks_->stop());
+        }
+    }
     Endpoint make(const std::function<void(Endpoint&)>& change = {}) {
         Endpoint endpoint;
         endpoint.id = EndpointId::make(clock_.now());

@@ -183,16 +183,17 @@ json::object previews_without_end() {
 }
 
 TEST(EngineProcess, WhatWouldTakeAllMemoryFailsAndNobodyElseDoes) {
+    constexpr std::chrono::seconds kPatience{120};  // to fill it takes long where others compute
     Comfyd comfyd({.arguments = {"--set", "engine.memory_mb=256"}});
     const pid_t engine = engine_of(comfyd);
     for (const auto& bomb : {pictures_without_end(), text_without_end(), previews_without_end()}) {
         const std::string id = comfyd.submit(bomb);
         const std::string next = comfyd.submit(small_picture(static_cast<int>(bomb.size())));
-        const json::value job = comfyd.wait_finished(id);
+        const json::value job = comfyd.wait_finished(id, kPatience);
         EXPECT_EQ(Comfyd::status_of(job), "failed") << json::serialize(job);
         const std::string why = json::serialize(job.at("error"));
         EXPECT_NE(why.find("emory"), std::string::npos) << why;
-        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(next)), "succeeded");
+        EXPECT_EQ(Comfyd::status_of(comfyd.wait_finished(next, kPatience)), "succeeded");
     }
     EXPECT_EQ(engine_of(comfyd), engine) << "it told what was too much and went on";
 }
