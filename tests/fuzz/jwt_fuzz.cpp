@@ -3,6 +3,7 @@
 // a token.
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -69,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_spelling(input.substr(0, input.find('.')));
     check_spelling(input.substr(input.rfind('.') + 1));
     check_claims(token->claims);
-    for (const KeySet* keys : {&kFixed, &given}) {
+    for (const KeySet* keys : std::initializer_list<const KeySet*>{&kFixed, &given}) {
         const PublicKey* key = keys->find(token->kid, token->algorithm);
         if (key != nullptr && key->has_signed(token->signed_text, token->signature)) {
             require(keys == &given);
