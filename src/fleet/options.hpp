@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/circuit_breaker.hpp"
 #include "base/supervisor.hpp"
 #include "base/time.hpp"
 #include "comfy/client.hpp"
@@ -38,6 +39,8 @@ struct FleetOptions {
     Millis lost_after{15'000};   // worker unreachable
     Millis refused_span{2'000};  // three refused connections over this time: the process is gone
     Millis dead_after{60'000};   // prompts wait, none runs, nothing moves
+    // A run that told of itself and then says nothing for so long hangs; 0: it never does.
+    Millis silent_after{1'800'000};
     Millis cancel_poll{200};
     Millis cancel_grace{30'000};  // a prompt that does not stop
 
@@ -49,9 +52,16 @@ struct FleetOptions {
     int downloads_max = 4;  // at once, of one job
     int download_tries = 4;
     Millis download_retry{250};  // doubles
+    // Outputs that comfyd's own store does not take are held on the worker for so long.
+    Millis store_patience{600'000};
+    Millis store_retry{1'000};  // doubles, up to a minute
     std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
 
     comfy::ClientTimeouts timeouts{};
+
+    // Trust
+    CircuitBreaker::Limits breaker{};
+    Millis probe_wait{10'000};  // for the prompt that shows whether prompts run there
 
     MandateSource mandate{};
 };

@@ -1,0 +1,47 @@
+// Whether something that others depend on is asked at all: after so many failures in a row it is
+// left alone for a while (open), then one call goes through (half-open) and decides. The while is
+// longer each time until a call succeeds. A success resets the count. Pure; one owner.
+#pragma once
+
+#include <string_view>
+
+#include "base/time.hpp"
+
+namespace comfyd {
+
+class CircuitBreaker {
+public:
+    enum class State { closed, open, half_open };
+    struct Limits {
+        int failures = 5;  // in a row
+        Millis open_first{60'000};
+        Millis open_max{600'000};
+    };
+    explicit CircuitBreaker(Limits limits) : limits_(limits) {}
+
+    // Whether a call may be made now. Half-open, one may: who got leave tells how it went.
+    bool allow(Time now);
+    void succeeded();
+    // True: it has opened by this. `jitter` in 0..1 spreads those that opened together.
+    bool failed(Time now, double jitter);
+    // Opens at once, whatever the count: it is known to be broken.
+    void trip(Time now, double jitter);
+
+    State state(Time now) const;
+    // Until a call may be made; nothing where one may.
+    Millis wait(Time now) const;
+
+private:
+    void open(Time now, double jitter);
+
+    Limits limits_;
+    int failures_ = 0;  // in a row
+    int opened_ = 0;    // likewise, without a success between
+    bool is_open_ = false;
+    bool is_asked_ = false;  // half-open, and one call is under way
+    Time open_until_{};
+};
+
+std::string_view to_string(CircuitBreaker::State state);
+
+}  // namespace comfyd
