@@ -135,7 +135,8 @@ void ComfyMachine::settle(
         check_soon();
     } else if (code && is_workers_fault(*code)) {
         check_soon();
-    } else if (code && names_missing_class(result.error())) {
+    } else if (cause == jobs::Cause::model_missing ||
+               (code && names_missing_class(result.error()))) {
         classes_stale_ = true;
         check_soon();
     }

@@ -70,9 +70,14 @@ void Machines::begin(Machine& machine, const std::string& prompt_id, std::set<Jo
             prompt.ends_at = now + std::chrono::hours(24 * 365);  // it hangs
         }
     }
+    if (std::ranges::any_of(prompt.jobs, [this](const JobId& job) {
+            return failing.contains(job);
+        })) {
+        prompt.failure = Ending{Code::storage_full};
+    }
     if (is_poisoned) {
         const auto cause = chance.one_in(2) ? Cause::cuda_fault : Cause::worker_lost;
-        prompt.failure = Ending{Code::worker_lost, cause, !is_healed_};
+        prompt.failure = Ending{Code::worker_lost, cause, true};
     }
     journal.add([&] {
         std::string text = machine.id + " begins";

@@ -57,6 +57,8 @@ public:
     void begin(Machine& machine, const std::string& prompt_id, std::set<JobId> jobs);
     // Whatever runs it breaks.
     std::set<JobId> poison;
+    // Its run ends with an error that another one may not have, always.
+    std::set<JobId> failing;
 
     std::vector<Machine> all;
     const Clock& clock;

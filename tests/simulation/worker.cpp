@@ -146,7 +146,8 @@ Task<Result<jobs::AttemptResult>> Worker::run(
             return machine_.id + " ends " + name_of(run.assignment.job) + ": " +
                    (ending.code == kEndedWell ? "well" : std::string(to_string(ending.code)));
         });
-        machine_.is_broken = machine_.is_broken || ending.breaks_machine;
+        machine_.is_broken =
+            machine_.is_broken || (ending.breaks_machine && !machines_.is_healed());
         fleet_.tell(machine_.id);
     }
     if (ending.code != kEndedWell) {

@@ -199,8 +199,10 @@ json::object encode_job(const jobs::View& view, const Scope& scope) {
         body["outputs_reused"] = true;
         body["reused_from"] = job.reused_from->to_string();
     }
-    if (const json::value* why = json::find(job.dialect_data, "not_reusable")) {
-        body["not_reusable"] = *why;
+    for (const char* kept : {"not_reusable", "retried_from"}) {
+        if (const json::value* found = json::find(job.dialect_data, kept)) {
+            body[kept] = *found;
+        }
     }
     return body;
 }
