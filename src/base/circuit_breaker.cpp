@@ -5,22 +5,10 @@
 
 namespace comfyd {
 
-bool CircuitBreaker::allow(Time now) {
-    if (!is_open_) {
-        return true;
-    }
-    if (now < open_until_ || is_asked_) {
-        return false;
-    }
-    is_asked_ = true;
-    return true;
-}
-
 void CircuitBreaker::succeeded() {
     failures_ = 0;
     opened_ = 0;
     is_open_ = false;
-    is_asked_ = false;
 }
 
 bool CircuitBreaker::failed(Time now, double jitter) {
@@ -49,7 +37,6 @@ void CircuitBreaker::open(Time now, double jitter) {
     open_until_ = now + Millis(static_cast<std::int64_t>(span * (1 - kSpread * jitter)));
     ++opened_;
     is_open_ = true;
-    is_asked_ = false;
 }
 
 CircuitBreaker::State CircuitBreaker::state(Time now) const {

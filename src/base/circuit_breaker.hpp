@@ -1,6 +1,7 @@
 // Whether something that others depend on is asked at all: after so many failures in a row it is
-// left alone for a while (open), then one call goes through (half-open) and decides. The while is
-// longer each time until a call succeeds. A success resets the count. Pure; one owner.
+// left alone for a while (open), then one call of its owner's (half-open) decides. The while is
+// longer each time until a call succeeds. A success resets the count. Pure; one owner, who makes
+// one call at a time while it is half-open.
 #pragma once
 
 #include <string_view>
@@ -19,8 +20,6 @@ public:
     };
     explicit CircuitBreaker(Limits limits) : limits_(limits) {}
 
-    // Whether a call may be made now. Half-open, one may: who got leave tells how it went.
-    bool allow(Time now);
     void succeeded();
     // True: it has opened by this. `jitter` in 0..1 spreads those that opened together.
     bool failed(Time now, double jitter);
@@ -38,7 +37,6 @@ private:
     int failures_ = 0;  // in a row
     int opened_ = 0;    // likewise, without a success between
     bool is_open_ = false;
-    bool is_asked_ = false;  // half-open, and one call is under way
     Time open_until_{};
 };
 

@@ -20,7 +20,6 @@ TEST(CircuitBreaker, OpensAfterSoManyFailuresInARow) {
     EXPECT_EQ(breaker.state(at(1)), State::closed);
     EXPECT_TRUE(breaker.failed(at(2), 0));
     EXPECT_EQ(breaker.state(at(2)), State::open);
-    EXPECT_FALSE(breaker.allow(at(3)));
     EXPECT_EQ(breaker.wait(at(3)), Millis(999));
 }
 
@@ -34,16 +33,17 @@ TEST(CircuitBreaker, ASuccessResetsTheCount) {
     EXPECT_EQ(breaker.state(at(20)), State::closed);
 }
 
-TEST(CircuitBreaker, HalfOpenLetsOneCallThrough) {
+TEST(CircuitBreaker, HalfOpenOneCallDecides) {
     CircuitBreaker breaker(kLimits);
     breaker.trip(at(0), 0);
-    EXPECT_FALSE(breaker.allow(at(999)));
+    EXPECT_EQ(breaker.state(at(999)), State::open);
     EXPECT_EQ(breaker.state(at(1'000)), State::half_open);
-    EXPECT_TRUE(breaker.allow(at(1'000)));
-    EXPECT_FALSE(breaker.allow(at(1'000))) << "one";
+    EXPECT_EQ(breaker.wait(at(1'000)), Millis(0));
     breaker.succeeded();
     EXPECT_EQ(breaker.state(at(1'000)), State::closed);
-    EXPECT_TRUE(breaker.allow(at(1'000)));
+    breaker.trip(at(2'000), 0);
+    EXPECT_TRUE(breaker.failed(at(3'000), 0)) << "one failure is enough then";
+    EXPECT_EQ(breaker.state(at(3'000)), State::open);
 }
 
 TEST(CircuitBreaker, IsOpenForLongerEachTime) {
@@ -53,7 +53,6 @@ TEST(CircuitBreaker, IsOpenForLongerEachTime) {
     for (const int rest : {1'000, 2'000, 4'000, 4'000}) {
         EXPECT_EQ(breaker.wait(at(now)), Millis(rest));
         now += rest;
-        EXPECT_TRUE(breaker.allow(at(now)));
         EXPECT_TRUE(breaker.failed(at(now), 0));
     }
     breaker.succeeded();

@@ -61,7 +61,8 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::run() {
     if (*why != Code::shutting_down && *why != Code::lead_lost) {
         co_await withdraw();
     }
-    if (*why == Code::execution_timeout || *why == Code::deadline_exceeded) {
+    const bool is_late = *why == Code::execution_timeout || *why == Code::deadline_exceeded;
+    if (is_late && !lead_lost_) {
         co_await keep_finished();
     }
     co_return fail(lead_lost_ ? *lead_lost_ : stop_error(*why));

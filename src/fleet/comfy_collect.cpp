@@ -89,24 +89,26 @@ Task<> ComfyAttempt::keep_finished() {
             co_return;
         }
     }
+    const Deadline patience = Deadline::in(options_.cancel_grace);
     jobs::AttemptResult kept;
     std::vector<UiItem> items = entry_ ? list_results(entry_->outputs) : made_;
     std::ranges::copy(sent_pictures_, std::back_inserter(items));
     for (const UiItem& item : items) {
         auto output = co_await fetch_once(item);
         const bool stop = co_await is_cancelled();
-        if (stop || (!output && output.error().code == Code::worker_lost)) {
-            break;
-        }
-        if (!output) {
+        if (output) {
+            listener_.on_output(*output);
+            kept.outputs.push_back(std::move(*output));
+        } else {
             log::info(
                 "an output of a failed run is not to be had",
                 {{"job", assignment_.job}, {"error", output.error().message}}
             );
-            continue;
         }
-        listener_.on_output(*output);
-        kept.outputs.push_back(std::move(*output));
+        const bool is_gone = !output && output.error().code == Code::worker_lost;
+        if (stop || is_gone || patience.has_passed()) {
+            break;
+        }
     }
     if (entry_) {
         kept.ui_outputs = entry_->outputs;

@@ -96,8 +96,9 @@ void give_up_as_poison(Failure& failure, const Strikes& strikes) {
             ? "the engine's process ended twice while it ran this job, so it is not tried again. "
               "Its workflow may ask for more than this machine has: make it smaller, or give it "
               "to a ComfyUI worker"
-            : "this job ran when " + strikes.names() +
-                  " went down, so it is not given to another worker: " + failure.message;
+            : strikes.names() +
+                  " went down or hung while they ran this job, so it is not given to " +
+                  "another worker: " + failure.message;
 }
 
 void avoid_workers(Failure& failure, const Job& job, const std::vector<PastAttempt>& before) {

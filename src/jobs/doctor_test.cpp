@@ -184,7 +184,7 @@ TEST(PastAttempts, AreWhatTheEventsTell) {
         event(EventType::queued, State::queued, {{"attempt", 1}}, 500),
         event(EventType::started, State::running, {{"worker", "w1"}, {"attempt", 2}}, 600),
     };
-    auto past = past_attempts(events);
+    std::vector<PastAttempt> past = past_attempts(events);
     ASSERT_EQ(past.size(), 2U);
     EXPECT_EQ(past[0].worker, "w0");
     EXPECT_EQ(past[0].ended_at, kNow + Millis(100));
@@ -195,7 +195,13 @@ TEST(PastAttempts, AreWhatTheEventsTell) {
     EXPECT_EQ(past[0].to_json().at("cause"), json::value("worker_lost"));
     EXPECT_TRUE(past[1].to_json().at("cause").is_null());
 
-    events.push_back(event(EventType::failed, State::failed, {{"error", lost}}, 700));
+    Failure poison = failed_by(Cause::poison);
+    poison.details["last_cause"] = "hung";
+    poison.details["last_message"] = "it hangs";
+    events.push_back(event(EventType::failed, State::failed, {{"error", poison.to_json()}}, 700));
+    past = past_attempts(events);
+    EXPECT_EQ(cause_of(*past[1].failure), Cause::hung) << "of the attempt, not of the job";
+    EXPECT_EQ(past[1].to_json().at("message"), json::value("it hangs"));
     events.push_back(event(EventType::queued, State::queued, {{"attempt", 2}}, 800));
     past = past_attempts(events);
     EXPECT_FALSE(past[0].is_of_this_life || past[1].is_of_this_life) << "somebody brought it back";

@@ -28,6 +28,12 @@ void end_by(PastAttempt& attempt, const Event& event) {
     if (const json::value* error = json::find(event.data, "error");
         error != nullptr && error->is_object()) {
         attempt.failure = Failure::from_json(error->get_object());
+        // What became of the job by it is the job's.
+        if (const std::string cause = text_of(attempt.failure->details, "last_cause");
+            !cause.empty()) {
+            attempt.failure->details[kCauseKey] = cause;
+            attempt.failure->message = text_of(attempt.failure->details, "last_message");
+        }
     }
     attempt.retry_at = parse_rfc3339(text_of(event.data, "retry_at"));
 }

@@ -157,34 +157,32 @@ TEST_F(Failures, OutOfMemoryIsTriedOnceMoreAfterTheMemoryWasFreed) {
 TEST_F(Failures, AWorkerWithoutItsGpuIsQuarantinedAndTheJobRunsElsewhere) {
     serve(2);
     workers_[0]->set_faults({{"cuda_fault", true}});
-    workers_[1]->set_faults({{"cuda_fault", true}});
-    const std::string id = comfyd_->submit(text_to_image("a"));
-    // Whichever was first has failed by now; the other one is well.
-    ASSERT_TRUE(wait_until([&] { return idle() == 1; }));
-    for (const auto& worker : workers_) {
-        worker->set_faults({{"clear", true}});
+    std::vector<std::string> ids;
+    for (int i = 0; i < 4; ++i) {  // at once: some of them come to either
+        ids.push_back(comfyd_->submit(text_to_image(std::to_string(i), "slow=200")));
     }
-    const json::value job = comfyd_->wait_finished(id);
-    if (Comfyd::status_of(job) == "succeeded") {
-        EXPECT_EQ(causes(job), (Causes{"cuda_fault", ""}));
+    int moved = 0;
+    for (const std::string& id : ids) {
+        const json::value job = comfyd_->wait_finished(id);
+        EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job);
+        moved += causes(job) == Causes{"cuda_fault", ""} ? 1 : 0;
     }
+    EXPECT_EQ(moved, 1);
     const json::value listed = http().get("/admin/v1/workers").json();
     int open = 0;
     for (const json::value& worker : listed.at("workers").as_array()) {
         open += worker.at("breaker") == json::value("closed") ? 0 : 1;
     }
-    EXPECT_GE(open, 1);
+    EXPECT_EQ(open, 1);
     EXPECT_THAT(http().get("/metrics").body, HasSubstr("comfyd_worker_breaker_state"));
-    for (const auto& worker : workers_) {
-        worker->restart();
-    }
-    EXPECT_TRUE(wait_until([&] { return idle() == 2; })) << "started anew, they are trusted";
+    workers_[0]->restart();
+    EXPECT_TRUE(wait_until([&] { return idle() == 2; })) << "started anew, it is trusted";
 }
 
 TEST_F(Failures, AJobThatTakesDownTwoWorkersGetsNoThird) {
     serve(3);
     const json::value job = fail(text_to_image("a", "cuda_fault"), {{"max_attempts", 10}});
-    EXPECT_EQ(causes(job), (Causes{"cuda_fault", "poison"}));
+    EXPECT_EQ(causes(job), (Causes{"cuda_fault", "cuda_fault"}));
     EXPECT_EQ(text(job.at("error"), "cause"), "poison");
     EXPECT_EQ(job.at("error").at("retryable"), false);
     std::int64_t runs = 0;

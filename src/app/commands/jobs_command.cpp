@@ -114,12 +114,17 @@ int purge(const JobsFlags& flags) {
     return kExitOk;
 }
 
+// Messages of workers may have several.
+std::string first_line(const std::string& text) {
+    return text.substr(0, text.find('\n'));
+}
+
 std::string line_of(const json::object& attempt) {
     std::string line = "  " + std::to_string(integer_of(attempt, "attempt")) + "  " +
                        text_of(attempt, "started_at") + "  " + text_of(attempt, "worker");
     const std::string cause = text_of(attempt, "cause");
     if (!cause.empty()) {
-        line += "  " + cause + ": " + text_of(attempt, "message");
+        line += "  " + cause + ": " + first_line(text_of(attempt, "message"));
     }
     const std::string again = text_of(attempt, "retry_at");
     return line + (again.empty() ? "\n" : "; again at " + again + "\n");
@@ -163,7 +168,7 @@ std::string print_dead_letters(const json::object& answer) {
             const std::string cause = text_of(letter, "cause");
             out += text_of(letter, "id") + "  " + text_of(letter, "failed_at") + "  " +
                    (cause.empty() ? text_of(letter, "code") : cause) + "  " +
-                   text_of(letter, "message") + "\n";
+                   first_line(text_of(letter, "message")) + "\n";
         }
     }
     return out;
