@@ -363,6 +363,7 @@ TestApi::TestApi(Arrangement setup)
     add_admin(router, services);
     add_stream_tickets(router, services);
     add_comfy_v2(router, services);
+    add_dead_letters(router, services);
     add_workflows(router, services);
     add_stats(router, services);
     add_comfyui_execute(router, services);

@@ -355,6 +355,7 @@ private:
         api::add_identity(*router_, identities_->services());
         api::add_stream_tickets(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
+        api::add_dead_letters(*router_, *services_);
         api::add_workflows(*router_, *services_);
         api::add_stats(*router_, *services_);
         api::add_comfyui_execute(*router_, *services_);

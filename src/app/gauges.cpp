@@ -48,6 +48,9 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     queue("running", readings.queue.running);
     queue("retry_waiting", readings.queue.retry_waiting);
 
+    set("comfyd_retries_held",
+        "Attempts that waited because the fleet repeats too much, since start.",
+        readings.queue.retries_held);
     for (std::size_t i = 0; i < readings.queue.queued_by_class.size(); ++i) {
         const auto wait_class = static_cast<scheduler::WaitClass>(i);
         gauges.set(
@@ -91,6 +94,11 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
             "comfyd_worker_failed_jobs",
             "Attempts that failed on the worker.",
             static_cast<double>(worker.failed)
+        );
+        of_worker(
+            "comfyd_worker_breaker_state",
+            "How a worker is trusted: 0 closed, 1 open (it rests), 2 half-open (it is tried).",
+            static_cast<double>(worker.breaker)
         );
         of_worker(
             "comfyd_worker_vram_total_bytes",

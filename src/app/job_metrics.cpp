@@ -27,6 +27,9 @@ void count_jobs(jobs::Service& service, observe::Metrics& metrics) {
              usage.cost_usd}
         );
     });
+    service.on_attempt_failed([&metrics](const jobs::Job& job, jobs::Cause cause) {
+        metrics.attempt_failed(to_string(cause), !is_terminal(job.state));
+    });
     service.on_finished([&metrics](const jobs::Job& job) {
         metrics.job_finished(
             to_string(job.state),

@@ -66,6 +66,11 @@ jobs::WorkerStatus status_of(std::string_view text) {
     return jobs::WorkerStatus::down;
 }
 
+CircuitBreaker::State breaker_of(std::string_view text) {
+    using enum CircuitBreaker::State;
+    return text == "open" ? open : text == "half_open" ? half_open : closed;
+}
+
 template <class Number>
 void add(json::object& to, std::string_view key, const std::optional<Number>& number) {
     if (number) {
@@ -173,6 +178,7 @@ json::object to_json(const jobs::WorkerInfo& worker) {
         {"model_memory_bytes", worker.model_memory_bytes},
         {"gpu_id", worker.gpu_id},
         {"pool", worker.pool},
+        {"breaker", to_string(worker.breaker)},
     };
     if (worker.current_job) {
         to["current_job"] = worker.current_job->to_string();
@@ -199,6 +205,7 @@ jobs::WorkerInfo worker_from_json(const json::object& from) {
     worker.model_memory_bytes = count_in(from, "model_memory_bytes");
     worker.gpu_id = text_in(from, "gpu_id");
     worker.pool = text_in(from, "pool");
+    worker.breaker = breaker_of(text_in(from, "breaker"));
     worker.current_job = id_in<JobTag>(from, "current_job");
     return worker;
 }

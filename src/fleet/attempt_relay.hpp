@@ -28,6 +28,7 @@ public:
     }
     void on_output(const jobs::Output& output) override { tell(output); }
     void on_usage(const jobs::Usage& usage) override { tell(usage); }
+    void on_kept(jobs::AttemptResult result) override { tell(std::move(result)); }
     // As it was when the core last took what there was.
     bool wants_worker_messages() const override {
         return wants_worker_messages_.load(std::memory_order_relaxed);
@@ -39,8 +40,13 @@ private:
         std::string bytes;
         std::string content_type;
     };
-    using Word =
-        std::variant<jobs::Progress, Preview, jobs::Output, jobs::Usage, jobs::WorkerMessage>;
+    using Word = std::variant<
+        jobs::Progress,
+        Preview,
+        jobs::Output,
+        jobs::Usage,
+        jobs::AttemptResult,
+        jobs::WorkerMessage>;
 
     void tell(Word word);
     void pass_on();
@@ -50,6 +56,7 @@ private:
     }
     void hear(jobs::Output& output) { listener_.on_output(output); }
     void hear(jobs::Usage& usage) { listener_.on_usage(usage); }
+    void hear(jobs::AttemptResult& kept) { listener_.on_kept(std::move(kept)); }
     void hear(jobs::WorkerMessage& said) { listener_.on_worker_message(std::move(said)); }
 
     Executor core_;

@@ -6,6 +6,7 @@
 #include "comfy/members.hpp"
 #include "fleet/stopping.hpp"
 #include "fleet/worker_messages.hpp"
+#include "jobs/cause.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -60,6 +61,10 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::run() {
     if (*why != Code::shutting_down && *why != Code::lead_lost) {
         co_await withdraw();
     }
+    const bool is_late = *why == Code::execution_timeout || *why == Code::deadline_exceeded;
+    if (is_late && !lead_lost_) {
+        co_await keep_finished();
+    }
     co_return fail(lead_lost_ ? *lead_lost_ : stop_error(*why));
 }
 
@@ -108,11 +113,16 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
     }
     auto followed = co_await follow();
     if (!followed) {
+        if (jobs::cause_of(followed.error()) == jobs::Cause::hung) {
+            co_await withdraw();
+            co_await keep_finished();
+        }
         co_return fail(std::move(followed.error()));
     }
     leave_worker();
     auto ending = read_ending();
     if (!ending) {
+        co_await keep_finished();
         co_return fail(std::move(ending.error()));
     }
     auto collected = co_await collect();
@@ -308,15 +318,19 @@ void ComfyAttempt::on_socket_lost() {
 
 Error ComfyAttempt::stop_error(Code why) const {
     switch (why) {
-        case Code::execution_timeout:
-            return {
-                why,
+        case Code::execution_timeout: {
+            const std::string within =
                 "the run did not end within " +
-                    std::to_string(
-                        std::chrono::ceil<std::chrono::seconds>(assignment_.timeout).count()
-                    ) +
-                    " s and was stopped",
-            };
+                std::to_string(std::chrono::ceil<std::chrono::seconds>(assignment_.timeout).count()
+                ) +
+                " s";
+            if (blockage_ && !link_.is_engine) {
+                json::object details;
+                details[jobs::kCauseKey] = to_string(jobs::Cause::hung);
+                return {why, within + " and cannot be stopped", std::move(details)};
+            }
+            return {why, within + " and was stopped"};
+        }
         case Code::deadline_exceeded:
             return {why, "the job's deadline passed while it ran"};
         case Code::worker_unavailable:

@@ -58,6 +58,9 @@ Task<Result<bool>> announce(ComfyLink& link, MandatePtr mandate);
 struct Blockage {
     std::string reason;
     std::string prompt_id;  // that does not stop; empty: nothing is ever started
+    // Only a prompt that runs shows that it is over. Set: the one that was sent for it.
+    bool needs_probe = false;
+    std::string probe_id{};
 };
 
 // Whose a node of a prompt is that several jobs share.
@@ -155,7 +158,11 @@ private:
     Task<> collect_some(
         const std::vector<UiItem>& items, std::vector<std::optional<jobs::Output>>& outputs
     );
+    // What a run that did not end well had finished by then, as far as it can be had.
+    Task<> keep_finished();
+    // Held and tried again while our own store does not take it.
     Task<Result<jobs::Output>> fetch(const UiItem& item);
+    Task<Result<jobs::Output>> fetch_once(const UiItem& item);
     Task<Result<jobs::Output>> fetch_file(const UiItem& item);
     // Writes what has been received, once it is so much.
     Task<Result<>> put_away(assets::BlobWriter& writer, std::string& received, std::size_t bytes);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/deadline.hpp"
 #include "base/log.hpp"
 #include "fleet/comfy_attempt.hpp"
 
@@ -72,7 +73,68 @@ Task<> ComfyAttempt::collect_some(
     }
 }
 
+Task<> ComfyAttempt::keep_finished() {
+    if (owner_of_ || !sent_) {
+        co_return;  // those that share a run run again, each alone
+    }
+    if (!entry_ && !blockage_) {
+        auto looked = co_await look_in_history();
+        if (!looked) {
+            co_return;
+        }
+    }
+    const Deadline patience = Deadline::in(options_.cancel_grace);
+    jobs::AttemptResult kept;
+    std::vector<UiItem> items = entry_ ? list_results(entry_->outputs) : made_;
+    std::ranges::copy(sent_pictures_, std::back_inserter(items));
+    for (const UiItem& item : items) {
+        auto output = co_await fetch_once(item);
+        const bool stop = co_await is_cancelled();
+        if (output) {
+            listener_.on_output(*output);
+            kept.outputs.push_back(std::move(*output));
+        } else {
+            log::info(
+                "an output of a failed run is not to be had",
+                {{"job", assignment_.job}, {"error", output.error().message}}
+            );
+        }
+        const bool is_gone = !output && output.error().code == Code::worker_lost;
+        if (stop || is_gone || patience.has_passed()) {
+            break;
+        }
+    }
+    if (entry_) {
+        kept.ui_outputs = entry_->outputs;
+        workflow::hide_private_folders(kept.ui_outputs);
+    }
+    listener_.on_kept(std::move(kept));
+}
+
 Task<Result<jobs::Output>> ComfyAttempt::fetch(const UiItem& item) {
+    constexpr Millis kPauseMax = std::chrono::minutes(1);
+    const Deadline patience = Deadline::in(options_.store_patience);
+    for (Millis pause = options_.store_retry;; pause = std::min(2 * pause, kPauseMax)) {
+        auto output = co_await fetch_once(item);
+        const bool is_ours = !output && (output.error().code == Code::storage_full ||
+                                         output.error().code == Code::storage_unavailable);
+        if (!is_ours || patience.has_passed()) {
+            co_return output;
+        }
+        log::warning(
+            "an output waits on its worker until it can be stored",
+            {{"job", assignment_.job},
+             {"worker", link_.worker_id},
+             {"error", output.error().message}}
+        );
+        const bool waited = co_await sleep_for(pause);
+        if (!waited) {
+            co_return fail(Code::cancelled, "the run was stopped");
+        }
+    }
+}
+
+Task<Result<jobs::Output>> ComfyAttempt::fetch_once(const UiItem& item) {
     if (!item.content) {
         auto output = co_await fetch_file(item);
         co_return output;

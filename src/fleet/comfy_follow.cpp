@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "comfy/members.hpp"
 #include "fleet/comfy_attempt.hpp"
+#include "jobs/cause.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -14,15 +14,22 @@ constexpr int kRefusalsLost = 3;
 constexpr int kHastyLooksMax = 6;
 constexpr int kAbsencesLost = 2;
 
-bool is_out_of_memory(const comfy::ExecutionError& error) {
-    const std::string text = lower(error.exception_type + " " + error.exception_message);
-    for (const std::string_view sign :
-         {"outofmemory", "out of memory", "can't allocate memory", "allocation on device"}) {
-        if (text.find(sign) != std::string::npos) {
-            return true;
-        }
+// A process that cannot use its GPU any more is as good as lost, and nobody runs again there.
+Code code_of(jobs::Cause cause) {
+    switch (cause) {
+        case jobs::Cause::out_of_memory:
+            return Code::out_of_memory;
+        case jobs::Cause::cuda_fault:
+            return Code::worker_lost;
+        default:
+            return Code::node_execution_error;
     }
-    return false;
+}
+
+json::object because(jobs::Cause cause) {
+    json::object details;
+    details[jobs::kCauseKey] = to_string(cause);
+    return details;
 }
 
 std::string without_trailing_space(std::string text) {
@@ -37,7 +44,9 @@ Error to_error(const comfy::ExecutionError& error) {
     for (const std::string& line : error.traceback) {
         traceback.emplace_back(line);
     }
-    json::object details;
+    const jobs::Cause cause =
+        jobs::cause_of_exception(error.exception_type, error.exception_message);
+    json::object details = because(cause);
     details["node_id"] = error.node_id;
     details["node_type"] = error.node_type;
     details["exception_type"] = error.exception_type;
@@ -49,9 +58,8 @@ Error to_error(const comfy::ExecutionError& error) {
     const std::string where = "node " + error.node_id + " (" + error.node_type + "): ";
     const std::string what =
         error.exception_type + ": " + without_trailing_space(error.exception_message);
-    const Code code = is_out_of_memory(error) ? Code::out_of_memory : Code::node_execution_error;
     workflow::hide_private_folders(details);
-    return {code, workflow::without_private_folders(where + what), std::move(details)};
+    return {code_of(cause), workflow::without_private_folders(where + what), std::move(details)};
 }
 
 }  // namespace
@@ -192,11 +200,24 @@ Result<> ComfyAttempt::judge(Place place) {
             "the worker does not know the prompt any more; it must have restarted"
         );
     }
+    const auto now = Ticks::now();
+    // Of one that never told anything it is not known whether its messages come at all.
+    if (place == Place::running && seen_message_ && options_.silent_after > Millis(0) &&
+        now - last_message_ >= options_.silent_after) {
+        return fail(
+            Code::worker_lost,
+            "the run has said nothing for " +
+                std::to_string(
+                    std::chrono::floor<std::chrono::seconds>(options_.silent_after).count()
+                ) +
+                " s: it hangs",
+            because(jobs::Cause::hung)
+        );
+    }
     if (place != Place::pending || !queue_idle_) {
         unstarted_since_.reset();
         return {};
     }
-    const auto now = Ticks::now();
     if (!unstarted_since_) {
         unstarted_since_ = now;
     }
@@ -208,7 +229,8 @@ Result<> ComfyAttempt::judge(Place place) {
         Blockage{"its execution thread is dead: prompts wait and none is started; restart it", ""};
     return fail(
         Code::worker_lost,
-        "the worker accepts prompts and does not start them; it must be restarted"
+        "the worker accepts prompts and does not start them; it must be restarted",
+        because(jobs::Cause::worker_refused)
     );
 }
 
@@ -241,7 +263,11 @@ Result<> ComfyAttempt::read_ending() const {
         return fail(to_error(*entry_->error));
     }
     if (entry_->interrupted) {
-        return fail(Code::worker_lost, "the run was interrupted on the worker by somebody else");
+        return fail(
+            Code::worker_lost,
+            "the run was interrupted on the worker by somebody else",
+            because(jobs::Cause::interrupted)
+        );
     }
     return fail(
         Code::node_execution_error, "the worker says that the run failed and gives no reason"

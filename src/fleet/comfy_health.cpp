@@ -149,13 +149,17 @@ Task<Result<>> ComfyMachine::check_blockage() {
     if (!queue) {
         co_return fail(std::move(queue.error()));
     }
+    if (blockage_->needs_probe) {
+        auto ran = co_await probe();
+        co_return ran;
+    }
     const bool blocked = blockage_->prompt_id.empty()
                              ? queue->running.empty() && !queue->pending.empty()
                              : queue->is_running(blockage_->prompt_id);
     if (blocked) {
         co_return fail(Code::worker_unavailable, blockage_->reason);
     }
-    blockage_.reset();
+    unblock();
     co_return Result<>();
 }
 
@@ -252,6 +256,10 @@ void ComfyMachine::go_down(std::string reason) {
 Millis ComfyMachine::next_check() {
     if (known_.state == State::up) {
         return failures_ > 0 ? options_.health_retry : options_.health_interval;
+    }
+    if (const auto rest = std::chrono::ceil<Millis>(probe_at_ - Ticks::now());
+        blockage_ && rest > Millis(0)) {
+        return rest;
     }
     constexpr int kDoublingsMax = 20;
     const double factor = std::ldexp(1.0, std::min(checks_down_, kDoublingsMax));

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
 #include "comfy/members.hpp"
+#include "jobs/cause.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -123,13 +124,19 @@ void ComfyMachine::settle(
     if (attempt.is_orphaned()) {
         orphans_.insert(attempt.prompt_id());
     }
+    const std::optional<jobs::Cause> cause =
+        result ? std::nullopt : std::optional(jobs::cause_of(result.error()));
     if (attempt.blockage()) {
-        blockage_ = attempt.blockage();
-        go_down(blockage_->reason);
-        parts_.end_process();
+        block(*attempt.blockage());
+    } else if (cause == jobs::Cause::cuda_fault) {
+        quarantine("its GPU failed: " + result.error().message, Millis(0));
+    } else if (cause == jobs::Cause::out_of_memory) {
+        loops_.spawn("free memory", free_after_failure());
+        check_soon();
     } else if (code && is_workers_fault(*code)) {
         check_soon();
-    } else if (code && names_missing_class(result.error())) {
+    } else if (cause == jobs::Cause::model_missing ||
+               (code && names_missing_class(result.error()))) {
         classes_stale_ = true;
         check_soon();
     }

@@ -40,7 +40,8 @@ struct MachineReport {
     comfy::SystemStats stats;
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes;
-    bool merges = false;  // has what merged prompts are made with
+    bool merges = false;          // has what merged prompts are made with
+    bool is_quarantined = false;  // answers, and gets nothing until a prompt has run there
 };
 
 // What a machine needs of its surroundings, all of which outlive it.
@@ -95,6 +96,8 @@ public:
     // Its own input folder holds the file; false also where it cannot be asked.
     Task<bool> has_input(std::string name);
     Task<Result<>> free_memory(bool models, bool results);
+    // It gets nothing more until a prompt of ours has run there, which is tried after `rest`.
+    void quarantine(std::string reason, Millis rest);
     // What it would say to the prompt, which may hold asset references, without running it.
     // nullopt: it did not say. REQUIRES: it has told its classes.
     Task<std::optional<workflow::PromptVerdict>> judge(
@@ -130,6 +133,11 @@ private:
     Task<Result<>> come_up();
     Task<Result<>> refresh_classes();
     Task<Result<>> check_blockage();
+    Task<Result<>> probe();
+    Task<Result<>> send_probe();
+    void block(Blockage blockage);
+    void unblock();
+    Task<> free_after_failure();
     Task<> clear_orphans();
     Task<> announce_lead();
     void note_failure(const Error& error);
@@ -155,6 +163,7 @@ private:
     std::optional<Ticks::time_point> refused_since_;
     int checks_down_ = 0;  // since it went down
     std::optional<Blockage> blockage_;
+    Ticks::time_point probe_at_{};   // not before
     std::set<std::string> orphans_;  // prompts that may be on it and that nobody waits for
     Signal check_;
     bool check_wanted_ = false;

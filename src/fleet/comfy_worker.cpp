@@ -7,8 +7,10 @@
 
 #include "base/cancellable_hop.hpp"
 #include "base/hop.hpp"
+#include "base/log.hpp"
 #include "base/on_executor.hpp"
 #include "fleet/comfy_batch.hpp"
+#include "jobs/cause.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -42,7 +44,8 @@ ComfyWorker::ComfyWorker(WorkerConfig config, ComfyWorkerParts parts)
       door_(std::make_shared<Door>(this)),
       machine_(std::make_shared<ComfyMachine>(config_, machine_parts())),
       created_at_(parts_.clock.now()),
-      last_active_at_(created_at_) {
+      last_active_at_(created_at_),
+      breaker_(parts_.options.breaker) {
     known_.classes = config_.classes;
 }
 
@@ -81,6 +84,9 @@ void ComfyWorker::take(MachineReport report) {
     COMFYD_ON(parts_.core);
     const bool has_other_classes = report.classes != known_.classes;
     const bool has_other_state = report.state != known_.state;
+    if (known_.is_quarantined && !report.is_quarantined) {
+        breaker_.succeeded();
+    }
     known_ = std::move(report);
     if (has_other_state && is_up()) {
         failed_in_a_row_ = 0;
@@ -175,6 +181,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.gpu_id = config_.gpu;
     info.pool = config_.pool;
     info.model_memory_bytes = config_.model_memory_bytes;
+    info.breaker = breaker_.state(parts_.clock.now());
     return info;
 }
 
@@ -320,6 +327,35 @@ void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
         ++failed_;
     }
     failed_in_a_row_ = code && is_workers_fault(*code) ? failed_in_a_row_ + 1 : 0;
+    if (!code) {
+        breaker_.succeeded();
+    } else if (jobs::info(jobs::cause_of(result.error())).is_workers_fault) {
+        count_fault(result.error());
+    }
+}
+
+void ComfyWorker::count_fault(const Error& error) {
+    const Time now = parts_.clock.now();
+    const double jitter =
+        static_cast<double>(std::hash<std::string>()(config_.id) % 1'000) / 1'000.0;
+    if (jobs::cause_of(error) == jobs::Cause::cuda_fault) {
+        breaker_.trip(now, jitter);  // its machine has seen to the rest
+        return;
+    }
+    if (!breaker_.failed(now, jitter)) {
+        return;
+    }
+    if (!parts_.may_rest_one(config_.pool)) {
+        breaker_.succeeded();  // it is needed: counted anew
+        return;
+    }
+    log::warning("a worker failed several times in a row and rests", {{"worker", config_.id}});
+    boost::asio::post(
+        machine_->executor(),
+        [machine = machine_, why = error.message, rest = breaker_.wait(now)] {
+            machine->quarantine("it failed several times in a row, the last time: " + why, rest);
+        }
+    );
 }
 
 std::shared_ptr<jobs::Batch> ComfyWorker::make_group(PromptId prompt, std::size_t members) {

@@ -32,6 +32,8 @@ struct ComfyWorkerParts {
     std::function<void()> changed;          // it may be available or capable now, or not any more
     std::function<void()> classes_changed;  // likewise, and it has other node classes
     std::function<bool(const Requirement& requirement)> left_to_engine;
+    // Enough others of the pool are left, should one be taken out because it fails too often.
+    std::function<bool(const std::string& pool)> may_rest_one;
 };
 
 class ComfyBatch;
@@ -54,6 +56,8 @@ public:
     void give_back();
     // Our own, in a child process.
     bool is_engine() const { return config_.process != nullptr; }
+    bool is_quarantined() const { return known_.is_quarantined; }
+    const std::string& pool() const { return config_.pool; }
     bool is_up() const { return known_.state == MachineReport::State::up; }
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes() const { return known_.classes; }
@@ -137,6 +141,8 @@ private:
         Signal& done
     );
     void count(const Result<jobs::AttemptResult>& result);
+    // It failed, and what it was asked to do was not at fault.
+    void count_fault(const Error& error);
 
     WorkerConfig config_;
     ComfyWorkerParts parts_;
@@ -153,6 +159,7 @@ private:
     std::uint64_t completed_ = 0;
     std::uint64_t failed_ = 0;
     int failed_in_a_row_ = 0;
+    CircuitBreaker breaker_;
 };
 
 }  // namespace comfyd::fleet

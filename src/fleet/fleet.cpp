@@ -119,7 +119,8 @@ Result<> Fleet::add(WorkerConfig config, const FleetOptions& options) {
                 update_catalogue();
                 changed(id);
             },
-            [this](const Requirement& requirement) { return is_left_to_engine(requirement); }
+            [this](const Requirement& requirement) { return is_left_to_engine(requirement); },
+            [this](const std::string& pool) { return may_rest_one(pool); }
         }
     );
     members_.push_back({worker, std::move(process)});
@@ -136,6 +137,19 @@ bool Fleet::is_left_to_engine(const Requirement& requirement) const {
                return member.process && !member.worker->is_draining() &&
                       member.worker->can_run(requirement);
            });
+}
+
+// At most half of a pool: where all fail, the fault is elsewhere.
+bool Fleet::may_rest_one(const std::string& pool) const {
+    std::size_t all = 0;
+    std::size_t resting = 0;
+    for (const Member& member : members_) {
+        if (member.worker->pool() == pool) {
+            all += 1;
+            resting += member.worker->is_quarantined() ? 1 : 0;
+        }
+    }
+    return 2 * (resting + 1) <= all;
 }
 
 // What others may run depends on whether there is an engine.

@@ -112,6 +112,7 @@ private:
     bool may_ask(const std::string& tenant);
     static Task<> ask_for_input(const Member& member, std::string name, bool& found);
     bool is_left_to_engine(const Requirement& requirement) const;
+    bool may_rest_one(const std::string& pool) const;
     void changed(const std::string& worker);
     void update_catalogue();
     Member* find_member(const std::string& id);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/circuit_breaker.hpp"
 #include "base/supervisor.hpp"
 #include "base/time.hpp"
 #include "comfy/client.hpp"
@@ -39,6 +40,8 @@ struct FleetOptions {
     Millis refused_span{2'000};  // three refused connections over this time: the process is gone
     // Prompts wait, none runs, nothing moves; or a process of ours takes no connections.
     Millis dead_after{60'000};
+    // A run that told of itself and then says nothing for so long hangs; 0: it never does.
+    Millis silent_after{1'800'000};
     Millis cancel_poll{200};
     Millis cancel_grace{30'000};  // a prompt that does not stop
 
@@ -50,9 +53,16 @@ struct FleetOptions {
     int downloads_max = 4;  // at once, of one job
     int download_tries = 4;
     Millis download_retry{250};  // doubles
+    // Outputs that comfyd's own store does not take are held on the worker for so long.
+    Millis store_patience{600'000};
+    Millis store_retry{1'000};  // doubles, up to a minute
     std::uint64_t upload_bytes_max = 1024ULL * 1024 * 1024;
 
     comfy::ClientTimeouts timeouts{};
+
+    // Trust
+    CircuitBreaker::Limits breaker{};
+    Millis probe_wait{10'000};  // for the prompt that shows whether prompts run there
 
     MandateSource mandate{};
 };

@@ -50,6 +50,14 @@ public:
         const std::lock_guard lock(mutex_);
         usage_ = usage;
     }
+    void on_kept(jobs::AttemptResult result) override {
+        const std::lock_guard lock(mutex_);
+        kept_ = std::move(result);
+    }
+    std::optional<jobs::AttemptResult> kept() const {
+        const std::lock_guard lock(mutex_);
+        return kept_;
+    }
     std::optional<jobs::Usage> usage() const {
         const std::lock_guard lock(mutex_);
         return usage_;
@@ -73,6 +81,7 @@ private:
     std::vector<std::pair<std::string, std::string>> previews_;
     std::vector<jobs::Output> outputs_;
     std::optional<jobs::Usage> usage_;
+    std::optional<jobs::AttemptResult> kept_;
 };
 
 inline assets::NewAsset new_input(std::string tenant, std::string file_path) {

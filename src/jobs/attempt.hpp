@@ -91,6 +91,8 @@ public:
         }
     }
 
+    void on_kept(AttemptResult result) override { kept = std::move(result); }
+
     bool wants_worker_messages() const override { return hub_.wants_worker_messages(job); }
     void on_worker_message(WorkerMessage said) override {
         hub_.publish(job, events::Said{id, std::move(said)});
@@ -119,6 +121,7 @@ public:
     std::function<void(const Event&)> progress_told;   // set: a webhook wants to hear of it
     std::shared_ptr<Event> preview_event;
     std::optional<Usage> usage;  // when the worker is done with it
+    AttemptResult kept;          // where it failed: what it had finished
     std::vector<std::shared_ptr<Event>>
         outputs;  // told when the job's end is committed: before, nobody could fetch them
     // A change of `job` is being committed. It has its number already, so nothing with a higher one

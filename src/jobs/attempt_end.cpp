@@ -75,12 +75,31 @@ Task<> AttemptEnd::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
         co_return;
     }
     if (error.code == Code::deadline_exceeded && was_asked) {
-        co_await settle(attempt, [this](const Job& job, std::uint64_t sequence) {
-            return expire(job, sequence, clock_.now());
-        });
+        co_await expire_job(attempt);
         co_return;
     }
     co_await conclude_failure(attempt, Failure::from(error));
+}
+
+Task<> AttemptEnd::expire_job(std::shared_ptr<Attempt> attempt) {
+    auto kept = std::make_shared<AttemptResult>();
+    *kept = co_await finish_kept(attempt);
+    co_await settle(attempt, [this, kept](const Job& job, std::uint64_t sequence) {
+        auto change = expire(job, sequence, clock_.now());
+        if (change) {
+            keep_finished(*change, kept->outputs, kept->ui_outputs);
+        }
+        return change;
+    });
+}
+
+Task<AttemptResult> AttemptEnd::finish_kept(std::shared_ptr<Attempt> attempt) {
+    AttemptResult kept = std::exchange(attempt->kept, {});
+    if (finish_ && !kept.outputs.empty()) {
+        auto finished = co_await finish(attempt, std::move(kept));
+        kept = finished ? std::move(*finished) : AttemptResult();
+    }
+    co_return kept;
 }
 
 Task<> AttemptEnd::conclude_failure(std::shared_ptr<Attempt> attempt, Failure failure) {
@@ -88,48 +107,82 @@ Task<> AttemptEnd::conclude_failure(std::shared_ptr<Attempt> attempt, Failure fa
         failure.code = Code::protocol_error;
         failure.message = "the worker stopped the job without being asked: " + failure.message;
     }
-    if (failure.details.contains(kEndedWithProcess)) {
-        const bool again = co_await has_ended_with_process(attempt->id);
-        if (again) {
-            failure.code = Code::node_execution_error;
-            failure.message =
-                "the engine's process ended twice while it ran this job, so it is not tried again. "
-                "Its workflow may ask for more than this machine has: make it smaller, or give it "
-                "to a ComfyUI worker";
-        }
+    auto before = co_await attempts_before(attempt);
+    if (!before) {
+        co_return;  // the next start, or whoever leads now, finds the job running
     }
+    const int number = attempt->job.attempt;
+    auto verdict = std::make_shared<Verdict>(judge_failure(
+        attempt->job, std::move(failure), *before, policy_, spread_of(attempt->id, number)
+    ));
     log::info(
         "attempt failed",
         {{"job", attempt->id},
-         {"attempt", attempt->job.attempt},
+         {"attempt", number},
          {"worker", attempt->job.worker},
-         {"code", to_string(failure.code)},
-         {"error", failure.message}}
+         {"code", to_string(verdict->failure.code)},
+         {"cause", to_string(cause_of(verdict->failure))},
+         {"error", verdict->failure.message}}
     );
-    const Millis delay =
-        retry_delay(attempt->job.attempt, spread_of(attempt->id, attempt->job.attempt));
+    auto kept = std::make_shared<AttemptResult>();
+    if (!verdict->retries) {
+        *kept = co_await finish_kept(attempt);
+    } else if (verdict->is_costly) {
+        verdict->delay = std::max(verdict->delay, budget_.take(clock_.now()));
+    }
     co_await settle(
         attempt,
-        [this, failure, delay](const Job& job, std::uint64_t sequence) -> Result<Change> {
+        [this, verdict, kept](const Job& job, std::uint64_t sequence) -> Result<Change> {
             const Time now = clock_.now();
             if (job.cancel_requested) {
                 return confirm_cancel(job, sequence, now);
             }
-            if (may_retry(job, failure)) {
-                return retry_later(job, failure, now + delay, sequence, now);
+            if (verdict->retries) {
+                auto again =
+                    retry_later(job, verdict->failure, now + verdict->delay, sequence, now);
+                if (again) {
+                    again->job.timeout = verdict->timeout;
+                }
+                return again;
             }
-            return fail_job(job, failure, sequence, now);
+            auto failed = fail_job(job, verdict->failure, sequence, now);
+            if (failed) {
+                keep_finished(*failed, kept->outputs, kept->ui_outputs);
+            }
+            return failed;
         }
     );
 }
 
-Task<bool> AttemptEnd::has_ended_with_process(JobId id) {
-    auto events = co_await ledger_.events(id, 0);
-    co_return events&& std::ranges::any_of(*events, [](const Event& event) {
-        const json::value* error = json::find(event.data, "error");
-        return event.type == EventType::retrying && error != nullptr && error->is_object() &&
-               Failure::from_json(error->get_object()).details.contains(kEndedWithProcess);
+Task<std::optional<std::vector<PastAttempt>>> AttemptEnd::attempts_before(
+    std::shared_ptr<Attempt> attempt
+) {
+    std::vector<PastAttempt> before;
+    if (attempt->job.attempt <= 1) {
+        co_return before;
+    }
+    for (;;) {
+        auto events = co_await ledger_.events(attempt->id, 0);
+        if (events) {
+            before = past_attempts(*events);
+            break;
+        }
+        if (events.error().code == Code::lead_lost) {
+            co_return std::nullopt;
+        }
+        log::warning(
+            "the attempts of a job could not be read yet",
+            {{"job", attempt->id}, {"error", events.error().message}}
+        );
+        const bool goes_on = co_await sleep_for(Alarms::kStoragePause);
+        if (!goes_on) {
+            co_return std::nullopt;
+        }
+    }
+    std::erase_if(before, [&attempt](const PastAttempt& past) {
+        return !past.is_of_this_life || past.number >= attempt->job.attempt;
     });
+    co_return before;
 }
 
 // A full or locked disk must not lose a finished picture: it is tried until it works or the process

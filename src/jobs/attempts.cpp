@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
+#include "jobs/cause.hpp"
 
 namespace comfyd::jobs {
 
@@ -80,7 +81,9 @@ Task<> Attempts::run(std::shared_ptr<Attempt> attempt, bool is_reattached) {
         co_return;
     }
     Result<AttemptResult> outcome = fail(
-        Code::worker_lost, "the worker '" + attempt->job.worker + "' is no longer part of the fleet"
+        Code::worker_lost,
+        "the worker '" + attempt->job.worker + "' is no longer part of the fleet",
+        {{std::string(kCauseKey), to_string(Cause::worker_refused)}}
     );
     if (!assignment) {
         outcome = fail(std::move(assignment.error()));

@@ -110,7 +110,7 @@ void Changes::tell(const Change& change) {
     if (const auto attempt = table_.attempt(change.job.id)) {
         attempt->job = change.job;
         attempt->begun = attempt->begun || change.job.state == State::running;
-        if (change.job.state == State::completed) {
+        if (is_terminal(change.job.state) && !change.job.outputs.empty()) {
             for (auto& output : attempt->outputs) {
                 hub_.publish(change.job, events::Shown{std::move(output)});
             }

@@ -23,7 +23,9 @@ void tell_of(Placement& placement, const Fleet& fleet, const std::set<std::strin
 
 }  // namespace
 
-Dispatcher::Dispatcher(const Parts& parts, scheduler::Options options)
+Dispatcher::Dispatcher(
+    const Parts& parts, scheduler::Options options, const FailurePolicy& failures
+)
     : core_(parts.core),
       clock_(parts.clock),
       ledger_(parts.ledger),
@@ -40,7 +42,7 @@ Dispatcher::Dispatcher(const Parts& parts, scheduler::Options options)
       whereabouts_(clock_, table_, changes_, placement_, alarms_, ranking_),
       answers_(clock_, ledger_, table_, changes_, whereabouts_, tasks_, stopping_),
       starts_(clock_, ledger_, table_, changes_, forecast_, answers_),
-      ends_(clock_, ledger_, changes_, whereabouts_, stopping_),
+      ends_(clock_, ledger_, changes_, whereabouts_, stopping_, failures),
       attempts_({
           .core = core_,
           .clock = clock_,
@@ -385,6 +387,14 @@ void Dispatcher::committed(const Change& change) {
     publisher_.tell_change(change);
     if (changed_) {
         changed_(change.job, change.event);
+    }
+    if (change.event.type == EventType::started) {
+        ends_.note_start();
+    }
+    const bool has_failed =
+        change.event.type == EventType::retrying || change.event.type == EventType::failed;
+    if (has_failed && change.job.failure && attempt_failed_) {
+        attempt_failed_(change.job, cause_of(*change.job.failure));
     }
     if (change.used && used_) {
         used_(change.job.worker, *change.used);

@@ -27,6 +27,7 @@
 #include "jobs/backlog.hpp"
 #include "jobs/batches.hpp"
 #include "jobs/changes.hpp"
+#include "jobs/doctor.hpp"
 #include "jobs/dues.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/forecast.hpp"
@@ -56,7 +57,7 @@ public:
         SharedLedger* shared = nullptr;  // with other nodes; nullptr: with none
         std::string domain = "main";
     };
-    Dispatcher(const Parts& parts, scheduler::Options options);
+    Dispatcher(const Parts& parts, scheduler::Options options, const FailurePolicy& failures = {});
     ~Dispatcher();
 
     void start();
@@ -118,6 +119,8 @@ public:
     std::optional<JobId> waits_for(const JobId& id) const { return whereabouts_.leader_of(id); }
     std::size_t running_count() const { return table_.attempt_count(); }
     std::size_t waiting_count() const { return table_.retry_waiting_count(); }
+    // Attempts that the fleet's budget of repetitions has put off, since the start.
+    std::uint64_t retries_held() const { return ends_.retries_held(); }
     std::size_t unfinished(const std::string& tenant) const {
         return publisher_.unfinished(tenant);
     }
@@ -135,6 +138,9 @@ public:
     void on_finished(std::function<void(const Job&)> callback) { finished_ = std::move(callback); }
     void on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
         used_ = std::move(callback);
+    }
+    void on_attempt_failed(std::function<void(const Job&, Cause)> callback) {
+        attempt_failed_ = std::move(callback);
     }
 
 private:
@@ -163,6 +169,7 @@ private:
     std::function<void(const Job&, const Event&)> changed_;
     std::function<void(const Job&)> finished_;
     std::function<void(const std::string&, const Usage&)> used_;
+    std::function<void(const Job&, Cause)> attempt_failed_;
     std::function<void(const Wish&)> wish_;
 
     // Each may use those above it.

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/circuit_breaker.hpp"
 #include "base/task.hpp"
 #include "jobs/job.hpp"
 
@@ -65,6 +66,11 @@ struct StopRequest {
     }
 };
 
+struct AttemptResult {
+    std::vector<Output> outputs;
+    json::object ui_outputs;
+};
+
 // What an attempt tells while it runs.
 class AttemptListener {
 public:
@@ -75,6 +81,9 @@ public:
     // Before the attempt ends, however it ends; not for one that never came to its worker. Again
     // where the attempt ran again, for example alone after a merged run: each tells of itself.
     virtual void on_usage(const Usage& usage) { static_cast<void>(usage); }
+    // Before an attempt ends that has failed: what was finished by then, stored like the outputs of
+    // one that ends well.
+    virtual void on_kept(AttemptResult result) { static_cast<void>(result); }
     // Whether anybody wants to hear on_worker_message() now; making messages for nobody would cost.
     virtual bool wants_worker_messages() const { return false; }
     virtual void on_worker_message(WorkerMessage said) { static_cast<void>(said); }
@@ -91,11 +100,6 @@ struct WorkerFile {
 // meanwhile. One that does so again is not tried a third time, because the job itself may be the
 // cause.
 inline constexpr std::string_view kEndedWithProcess = "ended_with_process";
-
-struct AttemptResult {
-    std::vector<Output> outputs;
-    json::object ui_outputs;
-};
 
 enum class WorkerStatus {
     starting,
@@ -125,6 +129,8 @@ struct WorkerInfo {
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
     std::string gpu_id;  // workers with the same one share a GPU; empty: it has its own
     std::string pool = "default";
+    // How it is trusted after it failed several times in a row (base/circuit_breaker.hpp).
+    CircuitBreaker::State breaker = CircuitBreaker::State::closed;
 };
 
 class Worker {
@@ -143,10 +149,10 @@ public:
 
     // Runs one attempt to its end. available() counts it from the call on. Failures by code:
     // worker_lost and worker_unavailable (another worker may do it), out_of_memory,
-    // node_execution_error, worker_rejected (the worker's validation said no; details hold its
-    // answer), the stop's reason, output_unavailable, storage_*. When stop's reason is
-    // shutting_down the prompt is left on the worker as it is and the result is
-    // Code::shutting_down.
+    // node_execution_error (with the exception in the details), worker_rejected (the worker's
+    // validation said no; details hold its answer), the stop's reason, output_unavailable,
+    // storage_*. When stop's reason is shutting_down the prompt is left on the worker as it is and
+    // the result is Code::shutting_down.
     virtual Task<Result<AttemptResult>> run(
         Assignment assignment, AttemptListener& listener, StopRequest& stop
     ) = 0;

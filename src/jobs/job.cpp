@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "jobs/cause.hpp"
+
 namespace comfyd::jobs {
 namespace {
 
@@ -408,14 +410,16 @@ Failure Failure::from(const Error& error) {
 }
 
 json::object Failure::to_json() const {
-    const CodeInfo& about = info(code);
     json::object object{
         {"code", to_string(code)},
-        {"category", to_string(about.category)},
+        {"category", to_string(category_of(*this))},
         {"message", message},
-        {"retryable", about.retryable},
-        {"suggested_action", about.suggested_action},
+        {"retryable", info(code).retryable},
+        {"suggested_action", suggested_action_of(*this)},
     };
+    if (is_judged(*this)) {
+        object["cause"] = to_string(cause_of(*this));
+    }
     if (!node_id.empty()) {
         object["node_id"] = node_id;
     }
@@ -480,10 +484,6 @@ PromptId prompt_id(const JobId& job, int attempt) {
 std::uint64_t next_sequence_block(std::uint64_t last) {
     constexpr int kBlockBits = 20;
     return ((last >> kBlockBits) + 1) << kBlockBits;
-}
-
-bool may_retry(const Job& job, const Failure& failure) {
-    return info(failure.code).retryable && job.attempt < job.max_attempts && !job.cancel_requested;
 }
 
 Millis retry_delay(int attempt, double jitter) {

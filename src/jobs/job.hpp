@@ -225,7 +225,7 @@ struct Job {
     json::object dialect_data;
     bool has_webhook = false;
     int node_count = 0;
-    std::vector<Output> outputs;  // set when completed
+    std::vector<Output> outputs;  // set when completed; when it failed, those finished before
     json::object ui_outputs;      // ComfyUI's own "outputs" of the run, for dialects that show them
     std::optional<Failure> failure;      // of the latest failed attempt, or of the job
     std::optional<Usage> usage;          // of all attempts so far that were measured
@@ -352,7 +352,8 @@ Result<Change> complete(
 // queued -> completed without a run, with the outputs of `source` as assets of its own.
 Result<Change> complete_from(const Job& job, const Job& source, std::uint64_t sequence, Time now);
 Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence, Time now);
-// After a failure that may pass, while attempts are left and nobody asked to cancel.
+// After a failure that may pass (jobs/doctor.hpp), while attempts are left and nobody asked to
+// cancel.
 Result<Change> retry_later(
     const Job& job, Failure failure, Time not_before, std::uint64_t sequence, Time now
 );
@@ -376,8 +377,6 @@ Change make_job(JobId id, const Spec& spec, Time now);
 // stream; nullopt: it has none.
 std::optional<Event> warn(Change& accepted, const Spec& spec);
 
-// completed 1 .. expired: may another attempt follow this failure?
-bool may_retry(const Job& job, const Failure& failure);
 // Exponential: 1 s, 2 s, 4 s … at most a minute; `jitter` in 0..1 spreads it.
 Millis retry_delay(int attempt, double jitter);
 

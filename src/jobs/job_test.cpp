@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "jobs/doctor.hpp"
+
 namespace comfyd::jobs {
 namespace {
 
@@ -36,20 +38,32 @@ TEST(Job, OrdinaryLife) {
 TEST(Job, RetriesEndAtTheLastAttempt) {
     Job job = new_job(2);
     job = start(job, "w1", 2, kNow)->job;
-    EXPECT_TRUE(may_retry(job, lost()));
     job = retry_later(job, lost(), kNow + Millis(1000), 3, kNow)->job;
     EXPECT_EQ(job.state, State::retry_waiting);
     job = requeue(job, 4, kNow)->job;
     job = start(job, "w2", 5, kNow)->job;
     EXPECT_EQ(job.attempt, 2);
-    EXPECT_FALSE(may_retry(job, lost()));
     EXPECT_FALSE(retry_later(job, lost(), kNow, 6, kNow));
     EXPECT_EQ(fail_job(job, lost(), 6, kNow)->job.state, State::failed);
 }
 
-TEST(Job, AnErrorOfTheWorkflowIsNotRetried) {
-    const Job job = start(new_job(), "w", 2, kNow)->job;
-    EXPECT_FALSE(may_retry(job, Failure::from(Error(Code::node_execution_error, "boom"))));
+TEST(Job, OneThatFailedKeepsWhatItHadFinishedUntilItIsBroughtBack) {
+    Job job = start(new_job(), "w", 2, kNow)->job;
+    job.dialect_data["keep"] = json::object{{"life_ms", 60'000}};
+    auto failed = fail_job(job, lost(), 3, kNow);
+    Output output;
+    output.asset = AssetId::make(kNow);
+    output.node_id = "9";
+    keep_finished(*failed, {output}, {{"9", json::object()}});
+    ASSERT_EQ(failed->job.outputs.size(), 1U);
+    EXPECT_EQ(failed->job.outputs[0].expires_at, kNow + Millis(60'000)) << "as was asked for";
+    EXPECT_EQ(failed->event.data.at("outputs").as_array().size(), 1U);
+    const auto revived = revive(failed->job, 4, kNow);
+    EXPECT_TRUE(revived->job.outputs.empty());
+    EXPECT_TRUE(revived->job.ui_outputs.empty());
+    auto without = fail_job(job, lost(), 3, kNow);
+    keep_finished(*without, {}, {});
+    EXPECT_FALSE(without->event.data.contains("outputs"));
 }
 
 TEST(Job, CancelIsImmediateUnlessRunning) {

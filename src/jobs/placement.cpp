@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
+#include "jobs/cause.hpp"
 
 namespace comfyd::jobs {
 namespace {
@@ -175,6 +176,25 @@ bool Placement::is_load(const Attempt& attempt, Millis measured) const {
     return std::chrono::duration<double>(measured).count() >= kPartOfALoad * expected_s;
 }
 
+void Placement::learn_memory(
+    const Attempt& attempt, const Error& error, const std::string& gpu_type
+) {
+    const auto text_of = [&error](std::string_view key) -> std::string_view {
+        const json::value* found = json::find(error.details, key);
+        return found != nullptr && found->is_string() ? std::string_view(found->get_string())
+                                                      : std::string_view();
+    };
+    const std::string_view message = text_of("exception_message");
+    if (is_host_memory(text_of("exception_type"), message)) {
+        return;
+    }
+    // What is in use on a GPU that others work on is not this job's need.
+    const WorkerInfo info = attempt.worker->info();
+    const bool is_alone = info.gpu_id.empty() && info.slots == 1 && attempt.jobs_together == 1;
+    const auto wanted = is_alone ? memory_wanted(message) : std::nullopt;
+    predictor_.learn_out_of_memory(*attempt.keys.profile, gpu_type, wanted.value_or(0));
+}
+
 void Placement::learn(const Attempt& attempt, const Result<AttemptResult>& outcome) {
     const auto known = workers_.find(attempt.worker->id());
     if (known == workers_.end() || attempt.keys.profile->shape.empty()) {
@@ -186,7 +206,7 @@ void Placement::learn(const Attempt& attempt, const Result<AttemptResult>& outco
     }
     if (!outcome) {
         if (outcome.error().code == Code::out_of_memory) {
-            predictor_.learn_out_of_memory(profile, known->second.gpu_type);
+            learn_memory(attempt, outcome.error(), known->second.gpu_type);
             scheduler_.forget_models(known->first);  // ComfyUI unloads them all
         } else if (outcome.error().code == Code::worker_lost) {
             scheduler_.forget_models(known->first);

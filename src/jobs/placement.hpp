@@ -58,6 +58,7 @@ private:
         std::string gpu_type;
     };
 
+    void learn_memory(const Attempt& attempt, const Error& error, const std::string& gpu_type);
     void give_up_finished(const Known& known);
     double gpu_part(const Attempt& attempt) const;
     bool is_load(const Attempt& attempt, Millis measured) const;

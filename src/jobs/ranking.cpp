@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "jobs/doctor.hpp"
 
 namespace comfyd::jobs {
 
@@ -68,11 +69,14 @@ scheduler::JobKeys Ranking::keys_of(const Job& job, scheduler::ProfilePtr profil
         keys.grounds = scheduler::grounds_of(known);
         keys.priority = scheduler::priority_of(job.priority, keys.grounds);
     }
+    if (is_suspect(job) && profile->can_be_merged) {
+        auto alone = std::make_shared<scheduler::Profile>(*profile);
+        alone->can_be_merged = false;
+        profile = std::move(alone);
+    }
     keys.profile = std::move(profile);
     keys.queued_at = job.created_at;
-    if (job.failure && !job.worker.empty()) {
-        keys.avoid.push_back(job.worker);
-    }
+    keys.avoid = workers_to_avoid(job);
     return keys;
 }
 

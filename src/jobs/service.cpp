@@ -44,7 +44,8 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
         Dispatcher::Parts{
             core_, clock_, with.ledger, with.fleet, hub_, predictor_, backlog_, with.shared, domain
         },
-        options_.scheduling
+        options_.scheduling,
+        options_.failures
     );
     made->set_tenants(options_.tenants, options_.classify);
     made->set_outputs_kept(options_.outputs_kept);
@@ -53,6 +54,7 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     made->on_progress(progress_, is_progress_wanted_);
     made->on_finished(finished_);
     made->on_used(used_);
+    made->on_attempt_failed(attempt_failed_);
     // Nobody finds it before it has read everything: a job that came in meanwhile would be read,
     // too.
     auto recovered = co_await made->recover();
@@ -275,6 +277,7 @@ Task<QueueCounts> Service::Impl::queue_counts() {
             sum.queued += dispatcher.queued_count();
             sum.running += dispatcher.running_count();
             sum.retry_waiting += dispatcher.waiting_count();
+            sum.retries_held += dispatcher.retries_held();
             const auto by_class = dispatcher.queued_by_class();
             for (std::size_t i = 0; i < by_class.size(); ++i) {
                 sum.queued_by_class[i] += by_class[i];
@@ -360,6 +363,17 @@ Task<Result<Spec>> Service::spec(std::string tenant, JobId id) {
     co_return std::move(**spec);
 }
 
+Task<Result<std::vector<PastAttempt>>> Service::attempts(Job job) {
+    if (job.attempt == 0 || (job.attempt == 1 && !job.failure)) {
+        co_return std::vector<PastAttempt>();
+    }
+    auto events = co_await impl_->ledger_.events(job.id, 0);
+    if (!events) {
+        co_return fail(std::move(events.error()));
+    }
+    co_return past_attempts(*events);
+}
+
 Task<Result<Explained>> Service::explain(std::string tenant, JobId id) {
     return impl_->explain(std::move(tenant), id);
 }
@@ -428,6 +442,9 @@ void Service::on_progress(
 }
 void Service::on_finished(std::function<void(const Job&)> callback) {
     impl_->finished_ = std::move(callback);
+}
+void Service::on_attempt_failed(std::function<void(const Job&, Cause)> callback) {
+    impl_->attempt_failed_ = std::move(callback);
 }
 void Service::on_used(std::function<void(const std::string& worker, const Usage&)> callback) {
     impl_->used_ = std::move(callback);

@@ -19,6 +19,7 @@
 
 #include "base/task.hpp"
 #include "events/hub.hpp"
+#include "jobs/doctor.hpp"
 #include "jobs/finishing.hpp"
 #include "jobs/fleet.hpp"
 #include "jobs/job.hpp"
@@ -39,6 +40,7 @@ struct ServiceOptions {
     bool classify = true;        // the priority asked for is weighed with what is known of a job
     OutputsKept outputs_kept{};  // none: they are taken to be there
     FinishOutputs finish_outputs{};  // none: they stay as the worker made them
+    FailurePolicy failures{};
     std::map<std::string, std::string, std::less<>> domains{};  // of pools; those not named: main
 };
 
@@ -71,6 +73,7 @@ struct QueueCounts {
     std::size_t running = 0;
     std::size_t retry_waiting = 0;
     std::size_t event_streams = 0;
+    std::uint64_t retries_held = 0;  // by the fleet's budget of repetitions, since the start
     std::array<std::size_t, scheduler::kWaitClasses> queued_by_class{};
 };
 
@@ -124,6 +127,9 @@ public:
     );
     Task<Result<View>> get(std::string tenant, JobId id);
     Task<Result<Spec>> spec(std::string tenant, JobId id);
+    // What was tried so far, the oldest first; nothing is read where there was no more than one
+    // attempt that did not fail.
+    Task<Result<std::vector<PastAttempt>>> attempts(Job job);
     Task<Result<Explained>> explain(std::string tenant, JobId id);
     Task<Result<Page>> list(ListQuery query);
     // Idempotent: a job that has ended stays as it is.
@@ -172,6 +178,8 @@ public:
     );
     // Called on the core executor for every ended job, for metrics.
     void on_finished(std::function<void(const Job&)> callback);
+    // Likewise for every attempt that failed, with its cause.
+    void on_attempt_failed(std::function<void(const Job&, Cause)> callback);
     // Likewise for every attempt that was measured.
     void on_used(std::function<void(const std::string& worker, const Usage&)> callback);
 

@@ -78,6 +78,7 @@ public:
     std::function<bool(const Job&)> is_progress_wanted_;
     std::function<void(const Job&)> finished_;
     std::function<void(const std::string&, const Usage&)> used_;
+    std::function<void(const Job&, Cause)> attempt_failed_;
 
 private:
     // These are on the core, and answer nullopt when another node leads the domain.

@@ -1,6 +1,7 @@
 // The state machine: every way in which a job can change.
 #include <utility>
 
+#include "jobs/doctor.hpp"
 #include "jobs/job.hpp"
 
 namespace comfyd::jobs {
@@ -263,6 +264,8 @@ Result<Change> revive(const Job& job, std::uint64_t sequence, Time now) {
     next.finished_at.reset();
     next.started_at.reset();
     next.failure.reset();
+    next.outputs.clear();  // what it had finished before it failed
+    next.ui_outputs.clear();
     // Attempt numbers go on, because each names a prompt that a worker may still know.
     next.max_attempts = next.attempt + std::max(1, job.max_attempts);
     if (next.deadline && *next.deadline <= now) {
@@ -270,6 +273,16 @@ Result<Change> revive(const Job& job, std::uint64_t sequence, Time now) {
     }
     json::object data{{"priority", next.priority}, {"attempt", next.attempt}};
     return changed(std::move(next), EventType::queued, std::move(data), sequence, now);
+}
+
+void keep_finished(Change& ended, std::vector<Output> outputs, json::object ui_outputs) {
+    Job& job = ended.job;
+    job.outputs = std::move(outputs);
+    job.ui_outputs = std::move(ui_outputs);
+    keep_as_asked(job, ended.event.at);
+    if (!job.outputs.empty()) {
+        ended.event.data["outputs"] = listed(job.outputs);
+    }
 }
 
 void add_usage(Change& change, Usage used) {

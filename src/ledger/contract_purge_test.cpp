@@ -2,6 +2,7 @@
 // nobody needs any more.
 #include <gmock/gmock.h>
 
+#include "jobs/doctor.hpp"
 #include "ledger/test_support.hpp"
 
 namespace comfyd::ledger::test {
@@ -68,6 +69,34 @@ TEST_P(PurgeContract, OnlyJobsThatEndedBeforeGo) {
     EXPECT_EQ(count(State::expired), 0U);
     EXPECT_EQ(count(State::queued), 1U);
     EXPECT_EQ(await_value(ledger().list({})).jobs.size(), 3U);
+}
+
+TEST_P(PurgeContract, WhatAFailedJobHadFinishedIsThereAndGoesWithIt) {
+    const auto running = start(accept(simple_spec()));
+    auto failed = jobs::fail_job(running, jobs::Failure{}, running.sequence + 1, clock_.now());
+    jobs::keep_finished(*failed, {output(), output("blake3:small", true)}, {{"9", 1}});
+    const auto job = commit(failed);
+    storage_->reopen();
+    const auto stored = await_value(ledger().find(job.id));
+    ASSERT_EQ(stored->outputs.size(), 2U);
+    EXPECT_EQ(stored->ui_outputs, job.ui_outputs);
+    for (const auto& record : job.outputs) {
+        EXPECT_TRUE(await_value(catalogue().find(record.asset)));
+    }
+    EXPECT_TRUE(await_value(catalogue().kept_bytes("blake3:small")));
+    // Brought back, it makes others; none is left over when it goes.
+    const auto revived = commit(jobs::revive(*stored, stored->sequence + 1, clock_.now()));
+    EXPECT_TRUE(await_value(ledger().find(job.id))->outputs.empty());
+    const auto ended = complete_with(start(revived), {output()});
+    EXPECT_EQ(await_value(ledger().find(job.id))->outputs.size(), 1U);
+    pass_time();
+    EXPECT_EQ(purge(), 1);
+    for (const auto* outputs : {&job.outputs, &ended.outputs}) {
+        for (const auto& record : *outputs) {
+            EXPECT_FALSE(await_value(catalogue().find(record.asset)));
+        }
+    }
+    EXPECT_FALSE(await_value(catalogue().kept_bytes("blake3:small")));
 }
 
 TEST_P(PurgeContract, AJobGoesWithAllThatIsStoredOfIt) {

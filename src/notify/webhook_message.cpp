@@ -58,7 +58,8 @@ std::vector<jobs::Output> outputs_of(const json::object& data) {
 json::value result_of(
     const jobs::Job& job, const jobs::Event& event, const ShowResult& show_result
 ) {
-    if (event.state != jobs::State::completed) {
+    const bool has_result = event.state == jobs::State::completed || event.data.contains("outputs");
+    if (!has_result) {
         return nullptr;
     }
     if (show_result) {
@@ -79,7 +80,7 @@ void describe_end(
 ) {
     data["execution_time_seconds"] = execution_seconds(job, event);
     data["success"] = event.state == jobs::State::completed;
-    if (event.type == jobs::EventType::completed) {
+    if (event.type == jobs::EventType::completed || data.contains("outputs")) {
         data.erase("outputs");
         data["result"] = result;
     }

@@ -161,6 +161,12 @@ public:
         }
     }
 
+    void attempt_failed(std::string_view cause, bool is_retried) {
+        failed_attempts_family_
+            .Add({{"cause", std::string(cause)}, {"then", is_retried ? "retry" : "fail"}})
+            .Increment();
+    }
+
     void purged(int jobs, int files) {
         purged_jobs_.Increment(jobs);
         removed_files_.Increment(files);
@@ -231,6 +237,11 @@ private:
             "Files that nothing referred to any more, and records of expired uploads."
         )
             .Add({});
+    prometheus::Family<prometheus::Counter>& failed_attempts_family_ = make_counters(
+        registry_,
+        "comfyd_attempts_failed_total",
+        "Attempts that failed, by cause and by what followed."
+    );
     prometheus::Family<prometheus::Counter>& finished_family_ =
         prometheus::BuildCounter()
             .Name("comfyd_jobs_finished_total")
@@ -288,6 +299,10 @@ void Metrics::job_submitted(std::string_view dialect) {
 
 void Metrics::job_finished(std::string_view state, double queue_seconds, double execution_seconds) {
     impl_->job_finished(state, queue_seconds, execution_seconds);
+}
+
+void Metrics::attempt_failed(std::string_view cause, bool is_retried) {
+    impl_->attempt_failed(cause, is_retried);
 }
 
 void Metrics::purged(int jobs, int files) {

@@ -23,6 +23,9 @@ public:
     // comfyd_jobs_finished_total{state}; comfyd_job_queue_seconds and _execution_seconds where >= 0
     void job_finished(std::string_view state, double queue_seconds, double execution_seconds);
 
+    // comfyd_attempts_failed_total{cause,then}: "retry" or "fail"
+    void attempt_failed(std::string_view cause, bool is_retried);
+
     // comfyd_jobs_purged_total, comfyd_files_removed_total
     void purged(int jobs, int files);
 

@@ -77,7 +77,10 @@ public:
 
     // Reports that cannot be (times that are not positive and finite, or above a week) are ignored.
     void learn(const RunReport& report);
-    void learn_out_of_memory(const Profile& profile, std::string_view gpu_type);
+    // `at_least`: what the run would have needed, where that was told; 0: it was not.
+    void learn_out_of_memory(
+        const Profile& profile, std::string_view gpu_type, std::uint64_t at_least = 0
+    );
     // Of which runs were learned, the latest first.
     std::vector<std::string> gpu_types() const;
     // Rises with every report that was learned from, for whoever keeps it over a restart.

@@ -214,14 +214,17 @@ void Predictor::learn_batch(const RunReport& report) {
     }
 }
 
-void Predictor::learn_out_of_memory(const Profile& profile, std::string_view gpu_type) {
+void Predictor::learn_out_of_memory(
+    const Profile& profile, std::string_view gpu_type, std::uint64_t at_least
+) {
     if (profile.shape.empty()) {
         return;
     }
     const auto believed = static_cast<double>(vram_bytes(profile, std::string(gpu_type)));
     OnGpu& here = use_on(profile.shape, gpu_type);
     const auto estimated = static_cast<double>(profile.vram_bytes);
-    here.vram = std::min(std::max(believed, estimated) * kMemoryRaise, kVramMax);
+    const double raised = std::max(believed, estimated) * kMemoryRaise;
+    here.vram = std::min(std::max(raised, static_cast<double>(at_least)), kVramMax);
     here.told_vram = here.vram;
     ++version_;
     ++learned_;

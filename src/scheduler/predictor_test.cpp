@@ -151,6 +151,15 @@ TEST(Predictor, ACleanRunReplacesWhatWasGuessedFromRunsWithLoads) {
     EXPECT_NEAR(predictor.run_seconds(profile, "L40S"), 2, 0.01);
 }
 
+TEST(Predictor, WhatAFailureSaysThatItWantedIsBelieved) {
+    Predictor predictor;
+    const auto profile = make_profile("s");
+    predictor.learn_out_of_memory(profile, "L40S", 9'000'000'000);
+    EXPECT_EQ(predictor.vram_bytes(profile, "L40S"), 10'000'000'000) << "a quarter more at least";
+    predictor.learn_out_of_memory(profile, "L40S", 48'000'000'000);
+    EXPECT_EQ(predictor.vram_bytes(profile, "L40S"), 48'000'000'000);
+}
+
 TEST(Predictor, MemoryRisesAfterAFailureAndFallsSlowly) {
     Predictor predictor;
     const auto profile = make_profile("s");

@@ -25,18 +25,24 @@ void Machines::heal() {
     for (Machine& machine : all) {
         machine.classes = "AB";
         machine.is_reachable = true;
+        machine.is_broken = false;
         machine.is_leaving = false;
     }
 }
 
 void Machines::begin(Machine& machine, const std::string& prompt_id, std::set<JobId> jobs) {
-    constexpr Code kFailures[] = {
-        Code::node_execution_error,
-        Code::out_of_memory,
-        Code::worker_lost,
-        Code::output_unavailable,
-        Code::worker_rejected,
-        Code::storage_full,
+    using jobs::Cause;
+    constexpr Ending kFailures[] = {
+        {Code::node_execution_error},
+        {Code::node_execution_error, Cause::model_missing},
+        {Code::out_of_memory},
+        {Code::worker_lost},
+        {Code::worker_lost, Cause::cuda_fault, true},
+        {Code::worker_lost, Cause::hung, true},
+        {Code::worker_lost, Cause::interrupted},
+        {Code::output_unavailable},
+        {Code::worker_rejected},
+        {Code::storage_full},
     };
     const Time now = clock.now();
     for (const Machine& other : all) {
@@ -52,6 +58,8 @@ void Machines::begin(Machine& machine, const std::string& prompt_id, std::set<Jo
             }
         }
     }
+    const bool is_poisoned =
+        std::ranges::any_of(jobs, [this](const JobId& job) { return poison.contains(job); });
     Prompt prompt{std::move(jobs), now + chance.millis(1, 3'000), std::nullopt};
     prompt.is_given_up = !machine.is_listed;
     if (!is_healed_) {
@@ -61,6 +69,15 @@ void Machines::begin(Machine& machine, const std::string& prompt_id, std::set<Jo
         if (chance.one_in(10)) {
             prompt.ends_at = now + std::chrono::hours(24 * 365);  // it hangs
         }
+    }
+    if (std::ranges::any_of(prompt.jobs, [this](const JobId& job) {
+            return failing.contains(job);
+        })) {
+        prompt.failure = Ending{Code::storage_full};
+    }
+    if (is_poisoned) {
+        const auto cause = chance.one_in(2) ? Cause::cuda_fault : Cause::worker_lost;
+        prompt.failure = Ending{Code::worker_lost, cause, true};
     }
     journal.add([&] {
         std::string text = machine.id + " begins";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/virtual_time.hpp"
+#include "jobs/cause.hpp"
 #include "jobs/fleet.hpp"
 #include "simulation/chance.hpp"
 #include "simulation/journal.hpp"
@@ -17,11 +18,18 @@
 
 namespace comfyd::simulation {
 
+// How a run ends that does not end well.
+struct Ending {
+    Code code = Code::internal;
+    std::optional<jobs::Cause> cause{};  // nullopt: as the code says
+    bool breaks_machine = false;         // it answers from then on, and runs nothing more
+};
+
 struct Prompt {
     std::set<JobId> jobs;
     Time ends_at;
-    std::optional<Code> failure;  // how it ends; nullopt: well
-    bool is_given_up = false;     // comfyd has been told that it is lost
+    std::optional<Ending> failure;  // how it ends; nullopt: well
+    bool is_given_up = false;       // comfyd has been told that it is lost
 };
 
 struct Machine {
@@ -30,6 +38,7 @@ struct Machine {
     int slots = 1;
     bool merges = false;
     bool is_reachable = true;
+    bool is_broken = false;   // quarantined: it gets nothing until it was started anew
     bool is_listed = true;    // part of the fleet
     bool is_leaving = false;  // it gets nothing more, and leaves the fleet when it has none left
     std::map<std::string, Prompt> prompts;
@@ -46,6 +55,10 @@ public:
 
     // Begins to run it, with what becomes of it decided.
     void begin(Machine& machine, const std::string& prompt_id, std::set<JobId> jobs);
+    // Whatever runs it breaks.
+    std::set<JobId> poison;
+    // Its run ends with an error that another one may not have, always.
+    std::set<JobId> failing;
 
     std::vector<Machine> all;
     const Clock& clock;

@@ -3,6 +3,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include "jobs/cause.hpp"
 #include "simulation/process.hpp"
 #include "simulation/world.hpp"
 
@@ -152,6 +153,58 @@ TEST_F(Named, JobsThatRanAsOneAreFoundAgainThoughTheirEventsCannotBeRead) {
     world.trouble.hides_events = true;
     start();
     EXPECT_EQ(machine.prompts.size(), 1U);
+    EXPECT_FALSE(world.rules.broken()) << *world.rules.broken();
+}
+
+TEST_F(Named, AJobThatBreaksItsWorkersIsGivenToTwoOfThemAndNotToAThirdAfterARestart) {
+    jobs::Spec spec;
+    spec.requirement = Requirement::decode("A");
+    spec.max_attempts = 10;
+    while (world.machines.all.size() < 3) {
+        Machine another = world.machines.all.front();
+        another.id = "w" + std::to_string(world.machines.all.size());
+        world.machines.all.push_back(std::move(another));
+    }
+    const JobId id = accept(spec).id;
+    world.machines.poison.insert(id);
+    for (int life = 0; life < 20 && !jobs::is_terminal(stored(id).state); ++life) {
+        start();
+        world.time.advance_to(world.time.now() + Millis(5'000));
+        go_on();
+        process->die();
+        world.io.poll();
+    }
+    start();
+    ASSERT_EQ(stored(id).state, jobs::State::failed);
+    EXPECT_EQ(jobs::cause_of(*stored(id).failure), jobs::Cause::poison);
+    EXPECT_FALSE(world.rules.broken()) << *world.rules.broken();
+}
+
+TEST_F(Named, WhenEverythingFailsTheFleetRepeatsNoMoreThanItsBudget) {
+    world.options.failures.budget = {.part = 0.2, .per_minute = 3};
+    start();
+    constexpr int kJobs = 40;
+    for (int i = 0; i < kJobs; ++i) {
+        jobs::Spec spec;
+        spec.id = JobId::make(world.time.now());
+        spec.requirement = Requirement::decode("A");
+        spec.max_attempts = 10;
+        world.machines.failing.insert(*spec.id);
+        process->submit(std::move(spec));
+        go_on();
+    }
+    const Time begin = world.time.now();
+    while (world.time.next() && *world.time.next() < begin + std::chrono::minutes(5)) {
+        world.time.advance_to(*world.time.next());
+        go_on();
+    }
+    int repeated = 0;
+    for (const auto& [id, entry] : world.stored.entries()) {
+        repeated += std::max(0, entry.job.attempt - 1);
+    }
+    // Three in each minute and a fifth of all that began, a minute of both in advance.
+    EXPECT_LE(repeated, 6 * 3 + 2 * (kJobs + repeated) / 5);
+    EXPECT_GE(repeated, 5 * 3) << "and no less";
     EXPECT_FALSE(world.rules.broken()) << *world.rules.broken();
 }
 

@@ -1,5 +1,6 @@
 #include "simulation/rules.hpp"
 
+#include "jobs/cause.hpp"
 #include "simulation/journal.hpp"
 
 namespace comfyd::simulation {
@@ -50,10 +51,15 @@ void Rules::on_committed(const jobs::Job& before, const jobs::Change& change) {
         }
         known.is_cancel_asked = known.cancels_open > 0;
         known.revivals += 1;
+        known.taken_down.clear();
         return;
     }
     if (change.event.type == EventType::started) {
         check_start(change);
+    }
+    if (change.event.type == EventType::retrying &&
+        jobs::info(jobs::cause_of(*after.failure)).takes_worker_down) {
+        known.taken_down.insert(after.worker);
     }
     if (is_terminal(after.state)) {
         check_end(change);
@@ -67,6 +73,9 @@ void Rules::check_start(const jobs::Change& change) {
     }
     if (job.attempt > job.max_attempts) {
         break_one(name_of(job.id) + " got more attempts than it may have");
+    }
+    if (jobs_[job.id].taken_down.size() > 1) {
+        break_one(name_of(job.id) + " took down two workers and gets another");
     }
 }
 
@@ -86,6 +95,10 @@ void Rules::check_end(const jobs::Change& change) {
     for (const jobs::Output& output : job.outputs) {
         if (output.media.empty()) {
             break_one(name_of(job.id) + " completed with outputs that were not finished");
+        }
+        const auto made = known.made.find(output.asset);
+        if (!job.reused_from && (made == known.made.end() || made->second != job.attempt)) {
+            break_one(name_of(job.id) + " ended with outputs of another attempt");
         }
     }
     if (job.reused_from) {

@@ -41,6 +41,9 @@ public:
     // Workers.
     void on_run(const jobs::Assignment& assignment, const std::string& worker);
     void on_run_ended(const jobs::Assignment& assignment, bool is_good);
+    void on_made(const jobs::Assignment& assignment, const AssetId& asset) {
+        jobs_[assignment.job].made[asset] = assignment.attempt;
+    }
 
     // One who follows all jobs is told every change that the ledger has, once and in order; or that
     // there is a gap, and reads what is stored.
@@ -76,6 +79,9 @@ private:
         int retries_open = 0;
         bool is_running = false;  // in this process
         std::set<int> good_attempts;
+        std::map<AssetId, int> made;  // outputs, by whichever attempt
+        // Workers that went down while they ran it, since it was last brought back.
+        std::set<std::string> taken_down;
         std::vector<std::uint64_t> committed;  // sequence numbers, since this process knows of it
         std::size_t committed_before = 0;      // by earlier processes
     };

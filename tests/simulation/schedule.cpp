@@ -26,6 +26,9 @@ Schedule::Schedule(std::uint64_t seed, bool keeps_journal) : world_(seed, keeps_
     options.scheduling.gather = chance.one_in(3) ? Millis(50) : Millis(0);
     options.classify = chance.one_in(2);
     options.queue_max = chance.one_in(8) ? 6 : 1'000;
+    if (chance.one_in(4)) {
+        options.failures.budget = {.part = 0.2, .per_minute = 2};
+    }
     if (chance.one_in(3)) {
         options.tenants["a"].terms.running_max = 1;
         options.tenants["b"].gpu_seconds_per_day = 5;
@@ -143,6 +146,9 @@ jobs::Spec Schedule::make_spec() {
         spec.warnings.emplace_back("not as asked");
     }
     spec.with_estimates = chance.one_in(8);
+    if (chance.one_in(12)) {
+        world_.machines.poison.insert(id);
+    }
     spec.requirement = Requirement::of({{chance.one_in(3) ? "B" : "A"}});
     if (chance.one_in(2)) {
         auto profile = std::make_shared<scheduler::Profile>();
@@ -166,6 +172,7 @@ void Schedule::act_on_machine() {
     } else if (what == 3) {
         world_.journal.add([&] { return machine.id + " restarts and forgets its prompts"; });
         machine.prompts.clear();
+        machine.is_broken = false;
     } else if (what == 4) {
         const bool is_listed = !machine.is_listed;
         world_.journal.add([&] {

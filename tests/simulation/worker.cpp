@@ -77,8 +77,9 @@ bool Worker::is_done() const {
 }
 
 bool Worker::available() const {
-    return machine_.is_reachable && machine_.is_listed && !machine_.is_leaving && !is_retired_ &&
-           !fleet_.is_cut() && running() < static_cast<std::size_t>(machine_.slots);
+    return machine_.is_reachable && machine_.is_listed && !machine_.is_broken &&
+           !machine_.is_leaving && !is_retired_ && !fleet_.is_cut() &&
+           running() < static_cast<std::size_t>(machine_.slots);
 }
 
 bool Worker::can_run(const Requirement& requirement) const {
@@ -137,45 +138,62 @@ Task<Result<jobs::AttemptResult>> Worker::run(
     run.group = std::static_pointer_cast<Group>(run.assignment.group);
     run.began = machines_.clock.now();
     runs_.push_back(&run);
-    const Code code = co_await follow(run);
+    const Ending ending = co_await follow(run);
     std::erase(runs_, &run);
     if (!fleet_.is_cut()) {
-        machines_.rules.on_run_ended(run.assignment, code == kEndedWell);
+        machines_.rules.on_run_ended(run.assignment, ending.code == kEndedWell);
         machines_.journal.add([&] {
             return machine_.id + " ends " + name_of(run.assignment.job) + ": " +
-                   (code == kEndedWell ? "well" : std::string(to_string(code)));
+                   (ending.code == kEndedWell ? "well" : std::string(to_string(ending.code)));
         });
+        machine_.is_broken =
+            machine_.is_broken || (ending.breaks_machine && !machines_.is_healed());
         fleet_.tell(machine_.id);
     }
-    if (code != kEndedWell) {
-        co_return fail(code, "the machine says so");
+    if (ending.code != kEndedWell) {
+        if (machines_.chance.one_in(2)) {
+            const jobs::Output finished = make_output(run);
+            listener.on_kept({{finished}, {}});
+        }
+        json::object details;
+        if (ending.cause) {
+            details[jobs::kCauseKey] = to_string(*ending.cause);
+        }
+        co_return fail(ending.code, "the machine says so", std::move(details));
     }
-    const jobs::Output output = some_output(machines_.clock.now());
-    listener.on_output(output);
+    const jobs::Output output = make_output(run);
     if (machines_.chance.one_in(4)) {
         listener.on_output(output);  // again
     }
     co_return jobs::AttemptResult{{output}, {}};
 }
 
-Task<Code> Worker::follow(Run& run) {
+jobs::Output Worker::make_output(Run& run) {
+    jobs::Output output = some_output(machines_.clock.now());
+    machines_.rules.on_made(run.assignment, output.asset);
+    run.listener.on_output(output);
+    return output;
+}
+
+Task<Ending> Worker::follow(Run& run) {
     if (run.group) {
         run.group->join(run.assignment.job, run.assignment.place);
         fleet_.look_again();
     }
     if (is_retired_) {
-        co_return Code::worker_unavailable;  // it was on its way to a worker that left meanwhile
+        co_return Ending{Code::worker_unavailable
+        };  // it was on its way to a worker that left meanwhile
     }
     if (const auto lie_told = lie()) {
         drop(run);
-        co_return *lie_told;
+        co_return Ending{*lie_told};
     }
     jobs::Progress progress;
     for (;;) {
         Millis pause(0);
         if (const auto ended = look(run, pause)) {
             run.holds_place = false;
-            if (*ended == kEndedWell && !fleet_.is_cut() && machines_.chance.one_in(2)) {
+            if (ended->code == kEndedWell && !fleet_.is_cut() && machines_.chance.one_in(2)) {
                 // Free for the next one, while the results are fetched.
                 fleet_.tell(machine_.id);
                 co_await run.stop.requested.wait_for(machines_.chance.millis(1, 200));
@@ -191,15 +209,15 @@ Task<Code> Worker::follow(Run& run) {
         co_await run.stop.requested.wait_for(pause);
         const bool is_over = co_await is_cancelled();
         if (is_over) {
-            co_return Code::shutting_down;
+            co_return Ending{Code::shutting_down};
         }
     }
 }
 
-std::optional<Code> Worker::look(Run& run, Millis& pause) {
+std::optional<Ending> Worker::look(Run& run, Millis& pause) {
     const Time now = machines_.clock.now();
     if (fleet_.is_cut() || run.stop.reason == Code::shutting_down) {
-        return Code::shutting_down;
+        return Ending{Code::shutting_down};
     }
     if (!machine_.is_reachable) {
         run.lost_at = run.lost_at.value_or(now + kLostAfter);
@@ -210,7 +228,7 @@ std::optional<Code> Worker::look(Run& run, Millis& pause) {
             } else {
                 drop(run);  // the others of its batch go without it
             }
-            return Code::worker_lost;
+            return Ending{Code::worker_lost};
         }
         pause = *run.lost_at - now;
         return std::nullopt;
@@ -218,13 +236,13 @@ std::optional<Code> Worker::look(Run& run, Millis& pause) {
     run.lost_at.reset();
     if (run.stop.reason) {
         drop(run);
-        return *run.stop.reason;
+        return Ending{*run.stop.reason};
     }
     const bool waits_for_others = run.group && !run.group->is_apart && !run.group->is_complete();
     auto prompt = machine_.prompts.find(prompt_of(run));
     if (prompt == machine_.prompts.end() && !waits_for_others) {
         if (run.is_sent) {
-            return Code::worker_lost;  // the machine was started anew and has forgotten it
+            return Ending{Code::worker_lost};  // the machine was started anew and has forgotten it
         }
         const bool is_shared = run.group && !run.group->is_apart;
         machines_.begin(
@@ -236,13 +254,13 @@ std::optional<Code> Worker::look(Run& run, Millis& pause) {
     if (prompt != machine_.prompts.end()) {
         run.is_sent = true;
         if (now >= prompt->second.ends_at) {
-            return prompt->second.failure.value_or(kEndedWell);
+            return prompt->second.failure.value_or(Ending{kEndedWell});
         }
         due = std::min(due, prompt->second.ends_at);
     }
     if (now >= run.began + run.assignment.timeout) {
         drop(run);
-        return Code::execution_timeout;
+        return Ending{Code::execution_timeout};
     }
     pause = due - now;
     return std::nullopt;

@@ -81,8 +81,10 @@ private:
     // What is not so, at the very beginning.
     std::optional<Code> lie();
     // How it ended; nullopt: it goes on, for at most so long.
-    std::optional<Code> look(Run& run, Millis& pause);
-    Task<Code> follow(Run& run);
+    std::optional<Ending> look(Run& run, Millis& pause);
+    Task<Ending> follow(Run& run);
+    // An output that it has made, and the process knows of.
+    jobs::Output make_output(Run& run);
     void drop(Run& run);
 
     Machines& machines_;

@@ -55,6 +55,7 @@ struct DoubleOptions {
 struct Executions {
     std::uint64_t total = 0;
     std::map<std::string, std::uint64_t> by_prompt_id{};
+    std::uint64_t frees = 0;  // requests to /free
     std::uint64_t loads = 0;  // of checkpoints, where DoubleOptions::load is set
     std::map<std::string, std::uint64_t> by_content{};  // key: SHA-256 of the canonical graph
     // While a prompt ran, requests by path, without /api.

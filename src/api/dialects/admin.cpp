@@ -26,6 +26,7 @@ json::object encode_worker(const jobs::WorkerInfo& worker) {
         {"failed", worker.failed},
         {"last_error",
          worker.last_error.empty() ? json::value(nullptr) : json::value(worker.last_error)},
+        {"breaker", to_string(worker.breaker)},
         {"last_active_at", to_rfc3339(worker.last_active_at)},
     };
 }

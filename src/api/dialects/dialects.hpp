@@ -11,6 +11,7 @@ void add_operations(Router& router, const Services& services);
 void add_admin(Router& router, const Services& services);
 void add_stream_tickets(Router& router, const Services& services);
 void add_comfy_v2(Router& router, const Services& services);
+void add_dead_letters(Router& router, const Services& services);
 void add_workflows(Router& router, const Services& services);
 void add_stats(Router& router, const Services& services);
 void add_comfyui_execute(Router& router, const Services& services);

@@ -17,6 +17,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/identity_commands.hpp"
+#include "app/commands/jobs_command.hpp"
 #include "app/commands/ledger_command.hpp"
 #include "app/commands/media_command.hpp"
 #include "app/commands/notify_command.hpp"
@@ -325,6 +326,12 @@ int run_command_line(int argc, char** argv) {
     );
     add_simulate_flags(*simulate_command, simulate_flags);
 
+    JobsFlags jobs_flags;
+    CLI::App* jobs_command = program.add_subcommand(
+        "jobs", "What was tried of a job; failed jobs: list, run again with changes, purge"
+    );
+    add_jobs_flags(*jobs_command, jobs_flags);
+
     ExplainFlags explain_flags;
     CLI::App* explain_command =
         program.add_subcommand("explain", "Say why a job waits, and what would change it");
@@ -417,6 +424,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (tenants_command->parsed()) {
         return run_tenants(std::move(tenants_flags));
+    }
+    if (jobs_command->parsed()) {
+        return run_jobs(std::move(jobs_flags));
     }
     if (explain_command->parsed()) {
         return run_explain(std::move(explain_flags));

@@ -11,6 +11,7 @@
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
 #include "app/commands/identity_commands.hpp"
+#include "app/commands/jobs_command.hpp"
 #include "app/commands/ledger_command.hpp"
 #include "app/commands/media_command.hpp"
 #include "app/commands/notify_command.hpp"
@@ -47,6 +48,38 @@ void add_batches_flags(CLI::App& command, BatchesFlags& flags) {
 }
 
 void add_cluster_flags(CLI::App& command, ClusterFlags& flags) {
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_jobs_flags(CLI::App& command, JobsFlags& flags) {
+    command
+        .add_option(
+            "action",
+            flags.action,
+            "show (one, with what was tried), failed (lists those that failed), retry (a failed "
+            "one, as a new job), purge (failed ones)"
+        )
+        ->required()
+        ->check(CLI::IsMember({"show", "failed", "retry", "purge"}))
+        ->type_name("ACTION");
+    command.add_option("id", flags.id, "Of a job")->type_name("ID");
+    command.add_option("--cause", flags.cause, "Only those that failed by this")
+        ->type_name("CAUSE");
+    command
+        .add_option(
+            "--param", flags.parameters, "retry: set an input, for example 6.text=\"a cat\""
+        )
+        ->type_name("NAME=VALUE");
+    command.add_option("--pool", flags.pool, "retry: only workers of this pool may run it")
+        ->type_name("NAME");
+    command.add_option("--timeout", flags.timeout_s, "retry: seconds that an attempt may take")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("SECONDS");
+    command.add_flag("--all", flags.all, "purge: every failed job, or every one with the cause");
+    command.add_flag("--all-tenants", flags.all_tenants, "Those of all tenants, for operators");
     command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
         ->type_name("URL");
     command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");

@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/time.hpp"
+#include "jobs/doctor.hpp"
 #include "net/proxies.hpp"
 #include "scheduler/scheduler.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
@@ -110,6 +111,16 @@ struct Config {
     int worker_poll_ms = 1000;
     int worker_lost_after_s = 15;
     int worker_dead_after_s = 60;
+    int worker_silent_after_s = 1'800;
+    int breaker_failures = 5;
+    int breaker_open_s = 60;
+
+    // What is done about attempts that fail.
+    jobs::FailurePolicy failures{};  // of it, only how often each cause is tried again
+    int poison_workers = 2;
+    double timeout_factor = 1.5;
+    double retry_percent = 20;
+    double retries_per_minute = 60;
 
     std::string frontend_dir;  // the files of ComfyUI's editor; empty: none
 

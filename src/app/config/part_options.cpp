@@ -82,6 +82,10 @@ fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolde
     options.reconnect_delay = pace / 2;
     options.lost_after = std::chrono::seconds(config.worker_lost_after_s);
     options.dead_after = std::chrono::seconds(config.worker_dead_after_s);
+    options.silent_after = std::chrono::seconds(config.worker_silent_after_s);
+    options.breaker.failures = config.breaker_failures;
+    options.breaker.open_first = std::chrono::seconds(config.breaker_open_s);
+    options.breaker.open_max = 10 * options.breaker.open_first;
     options.refused_span = std::min(options.refused_span, options.lost_after);
     return options;
 }
@@ -100,6 +104,10 @@ jobs::ServiceOptions service_options(const Config& config) {
         };
     }
     options.classify = config.scheduler_classify;
+    options.failures = config.failures;
+    options.failures.poison_workers = config.poison_workers;
+    options.failures.timeout_growth = config.timeout_factor;
+    options.failures.budget = {config.retry_percent / 100, config.retries_per_minute};
     for (const std::string& pool : pools_of(config)) {
         options.domains[pool] = domain_of(config, pool);
     }

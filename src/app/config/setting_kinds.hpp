@@ -30,6 +30,8 @@ std::vector<Setting> token_settings();
 std::vector<Setting> media_settings();
 // The rows of result_settings.cpp.
 std::vector<Setting> result_settings();
+// The rows of retry_settings.cpp.
+std::vector<Setting> retry_settings();
 // The rows of cluster_settings.cpp.
 std::vector<Setting> cluster_settings();
 

@@ -196,6 +196,28 @@ std::vector<Setting> running_settings() {
             1,
             3600
         ),
+        number(
+            "fleet.silent_after_s",
+            "Seconds after which a run that says nothing more hangs and is ended; 0: never.",
+            &Config::worker_silent_after_s,
+            0,
+            7 * 86'400
+        ),
+        number(
+            "fleet.breaker_failures",
+            "Failures of a worker in a row after which it rests.",
+            &Config::breaker_failures,
+            1,
+            1'000
+        ),
+        number(
+            "fleet.breaker_open_s",
+            "Seconds that it rests before a small prompt shows whether it works again; longer each "
+            "time, up to ten times.",
+            &Config::breaker_open_s,
+            1,
+            86'400
+        ),
         words(
             "security.denied_nodes",
             "Node classes that no workflow may use; * stands for any characters.",
@@ -336,6 +358,7 @@ const std::vector<Setting>& settings() {
         std::vector<Setting> rows = serving_settings();
         std::ranges::move(running_settings(), std::back_inserter(rows));
         std::ranges::move(token_settings(), std::back_inserter(rows));
+        std::ranges::move(retry_settings(), std::back_inserter(rows));
         std::ranges::move(media_settings(), std::back_inserter(rows));
         std::ranges::move(result_settings(), std::back_inserter(rows));
         std::ranges::move(cluster_settings(), std::back_inserter(rows));

@@ -65,7 +65,7 @@ void add_consequences(
     } else if (job.revision > 2) {  // the first change follows nothing that could have a result
         batch.no_results.add(job.id);
     }
-    if (event.type == jobs::EventType::completed) {
+    if (jobs::is_terminal(job.state)) {
         batch.add_outputs(job, event.at);
         if (job.reused_from) {
             jobs::each_file(job.outputs, [&batch](const jobs::Output& file) {

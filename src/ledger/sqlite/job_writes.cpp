@@ -6,6 +6,7 @@
 #include "ledger/sqlite/asset_store.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/outbox_store.hpp"
+#include "ledger/sqlite/purge.hpp"
 
 namespace comfyd::ledger::sqlite {
 namespace {
@@ -317,6 +318,13 @@ Result<> CommitChange::operator()(Session& session) {
     if (auto done = change_uses(session, job.id, old_state, job.state); !done) {
         return done;
     }
+    const bool is_revived =
+        jobs::is_terminal(static_cast<jobs::State>(old_state)) && !jobs::is_terminal(job.state);
+    if (is_revived && had_result) {
+        if (auto done = drop_outputs(session, number); !done) {
+            return done;
+        }
+    }
     if (auto done = write_result(session, number, had_result); !done) {
         return done;
     }
@@ -333,7 +341,7 @@ Result<> CommitChange::operator()(Session& session) {
     if (auto done = add_deliveries(session, job, event, told_); !done) {
         return done;
     }
-    if (has_completed) {
+    if (jobs::is_terminal(job.state)) {
         for (const jobs::Output* output : jobs::files_of(job.outputs)) {
             if (auto done = add_output(session, job, *output, event.at); !done) {
                 return done;

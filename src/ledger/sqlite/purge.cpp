@@ -76,13 +76,10 @@ Result<std::int64_t> number_of(Database& db, const char* sql, const Values&... v
     return *row ? query.integer(0) : 0;
 }
 
-Result<std::vector<jobs::Output>> outputs_of(Database& db, const Ended& job) {
+Result<std::vector<jobs::Output>> outputs_of(Database& db, std::int64_t number) {
     std::vector<jobs::Output> outputs;
-    if (!job.has_result) {
-        return outputs;
-    }
     Query query(db, kFindOutputs);
-    const auto row = query.bind(job.number).next();
+    const auto row = query.bind(number).next();
     if (!row) {
         return fail(row.error());
     }
@@ -150,7 +147,8 @@ enum class Outputs { may_outlive, go };
 
 // False: it is needed, and nothing of it was touched.
 Result<bool> remove_job(Session& session, const Ended& job, Outputs whose) {
-    const auto outputs = outputs_of(session.db, job);
+    const auto outputs =
+        job.has_result ? outputs_of(session.db, job.number) : Result<std::vector<jobs::Output>>();
     if (!outputs) {
         return fail(outputs.error());
     }
@@ -242,6 +240,31 @@ Result<jobs::Purged> PurgeJobs::operator()(Session& session) {
     }
     purged.more = purged.more || *more_pages;
     return purged;
+}
+
+Result<> drop_outputs(Session& session, std::int64_t job_number) {
+    const auto outputs = outputs_of(session.db, job_number);
+    if (!outputs) {
+        return fail(outputs.error());
+    }
+    for (const jobs::Output* output : jobs::files_of(*outputs)) {
+        const auto used = is_used(session.db, output->asset, output->hash);
+        if (!used) {
+            return fail(used.error());
+        }
+        if (*used) {
+            auto kept = Query(session.db, kOutlive).bind(output->asset).run();
+            if (!kept) {
+                return kept;
+            }
+            continue;
+        }
+        auto removed = remove_record(session, output->asset);
+        if (!removed) {
+            return fail(std::move(removed.error()));
+        }
+    }
+    return {};
 }
 
 Result<> DiscardJob::operator()(Session& session) {

@@ -33,6 +33,9 @@ struct PurgeJobs {
     Result<jobs::Purged> operator()(Session& session);
 };
 
+// Of a job that is brought back to make others. What is in use elsewhere stays, by itself.
+Result<> drop_outputs(Session& session, std::int64_t job_number);
+
 struct DiscardJob {
     using Value = void;
     JobId id;

@@ -42,6 +42,7 @@ void Core::forget() {
     counter = 0;
     interrupt = false;
     crashed = false;
+    gpu_lost = thread_ended = false;
     current_node.clear();
     broken_history_id.clear();
     epochs.clear();

@@ -40,6 +40,9 @@ struct Core {
     std::string current_node;  // of the running prompt
     bool interrupt = false;
     bool crashed = false;
+    // A fault of the GPU: what does not use it runs, until /free uses it and ends the thread.
+    bool gpu_lost = false;
+    bool thread_ended = false;
     std::string broken_history_id;  // the next read of it gets broken JSON
     // Of the node pack's fence: the highest epoch of each domain, and prompts sent under a lead.
     std::map<std::string, std::int64_t> epochs;

@@ -25,6 +25,7 @@ constexpr std::array kRunFlags{
     Flag<RunFaults>{"crash_mid_job", &RunFaults::crash_mid_job},
     Flag<RunFaults>{"ws_silence", &RunFaults::ws_silence},
     Flag<RunFaults>{"oom", &RunFaults::oom},
+    Flag<RunFaults>{"cuda_fault", &RunFaults::cuda_fault},
     Flag<RunFaults>{"node_error", &RunFaults::node_error},
     Flag<RunFaults>{"merge_error", &RunFaults::merge_error},
     Flag<RunFaults>{"bad_json", &RunFaults::bad_json},

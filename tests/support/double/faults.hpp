@@ -26,6 +26,9 @@ struct RunFaults {
     std::int64_t ws_disconnect =
         0;             // the client's socket is dropped after so many messages of a prompt, once
     bool oom = false;  // execution_error torch.OutOfMemoryError in the last node
+    // execution_error with an illegal memory access in the last node; from the next /free on it
+    // accepts prompts and never starts them, until it is started anew
+    bool cuda_fault = false;
     bool node_error = false;   // execution_error with a traceback in the last node
     bool merge_error = false;  // merged prompts fail where latents are joined; others are not hit
     bool bad_json =

@@ -498,6 +498,8 @@ Response Routes::post_free(Call& call) {
     if (!request) {
         return trouble();
     }
+    ++core_.executions.frees;
+    core_.thread_ended = core_.thread_ended || core_.gpu_lost;
     if (is_true(*request, "free_memory")) {
         core_.cache.clear();
     }

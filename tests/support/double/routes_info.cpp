@@ -340,6 +340,7 @@ Response Routes::get_executions(Call&) {
     return json_answer(json::object{
         {"total", core_.executions.total},
         {"loads", core_.executions.loads},
+        {"frees", core_.executions.frees},
         {"prompts", std::move(prompts)},
         {"contents", std::move(contents)}
     });

@@ -20,6 +20,11 @@ const char* const kOutOfMemory =
     "Currently allocated     : 22.17 GiB\nRequested               : 2.00 GiB\n"
     "Device limit            : 23.65 GiB\nFree (according to CUDA): 17.19 MiB\n";
 
+const char* const kCudaFault =
+    "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be "
+    "asynchronously reported at some other API call, so the stacktrace below might be "
+    "incorrect.\n";
+
 std::int64_t int_input(const json::object& inputs, std::string_view name, std::int64_t otherwise) {
     const auto found = json::find_int(inputs, name);
     return found && *found ? **found : otherwise;
@@ -78,7 +83,7 @@ Task<> Runner::run() {
 }
 
 PromptPtr Runner::next() {
-    return core_.faults.dead_worker ? nullptr : core_.queue.take();
+    return core_.faults.dead_worker || core_.thread_ended ? nullptr : core_.queue.take();
 }
 
 Task<> Runner::execute(Run& run) {
@@ -269,6 +274,11 @@ Task<Runner::Outcome> Runner::misbehave(Run& run, const std::string& node) {
     }
     if (faults.oom) {
         fail_with(run, node, "torch.OutOfMemoryError", kOutOfMemory);
+        co_return Outcome::failed;
+    }
+    if (faults.cuda_fault) {
+        core_.gpu_lost = true;
+        fail_with(run, node, "torch.AcceleratorError", kCudaFault);
         co_return Outcome::failed;
     }
     if (faults.node_error) {

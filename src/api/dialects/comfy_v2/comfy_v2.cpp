@@ -169,6 +169,16 @@ Task<> show_job(Call& call, const Services& services, JobAction action) {
         co_return;
     }
     json::object body = encode_job(*view, Scope{call.request, services});
+    auto attempts = co_await services.jobs.attempts(view->job);
+    if (!attempts) {
+        co_await refuse(call, std::move(attempts.error()));
+        co_return;
+    }
+    json::array tried;
+    for (const jobs::PastAttempt& attempt : *attempts) {
+        tried.emplace_back(attempt.to_json());
+    }
+    body["attempts"] = std::move(tried);
     json::value* outputs = body.if_contains("outputs");
     auto completed = co_await complete_answer(services, std::move(view->job), body, outputs);
     if (!completed) {

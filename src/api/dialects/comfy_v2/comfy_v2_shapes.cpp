@@ -36,7 +36,7 @@ json::object status_data(std::string_view status, json::value queue_position) {
 
 std::string status_frame(const jobs::Event& event, const Scope& scope) {
     json::object data = status_data(status_of(event), nullptr);
-    if (event.type == jobs::EventType::completed) {
+    if (event.type == jobs::EventType::completed || event.data.contains("outputs")) {
         data["outputs"] = encode_outputs(event.data, event.job, scope);
     }
     if (const json::value* error = json::find(event.data, "error"); error && error->is_object()) {
@@ -137,16 +137,25 @@ json::object encode_output(const jobs::Output& output, const JobId& job, const S
 
 json::object encode_failure(const jobs::Failure& failure) {
     const CodeInfo& about = info(failure.code);
-    return {
+    json::object encoded{
         {"code", about.name},
         {"message", failure.message},
         {"node_id", text_or_null(failure.node_id)},
         {"class_type", text_or_null(failure.class_type)},
         {"traceback", text_or_null(failure.traceback)},
-        {"category", to_string(about.category)},
+        {"category", to_string(jobs::category_of(failure))},
         {"retryable", about.retryable},
-        {"suggested_action", about.suggested_action},
+        {"suggested_action", jobs::suggested_action_of(failure)},
     };
+    if (jobs::is_judged(failure)) {
+        const jobs::CauseInfo& cause = info(jobs::cause_of(failure));
+        encoded["cause"] = cause.name;
+        encoded["retry_after"] = or_null(cause.retry_after_s);
+        if (const json::value* advice = json::find(failure.details, "advice")) {
+            encoded["advice"] = *advice;
+        }
+    }
+    return encoded;
 }
 
 json::object encode_job(const jobs::View& view, const Scope& scope) {
@@ -190,8 +199,10 @@ json::object encode_job(const jobs::View& view, const Scope& scope) {
         body["outputs_reused"] = true;
         body["reused_from"] = job.reused_from->to_string();
     }
-    if (const json::value* why = json::find(job.dialect_data, "not_reusable")) {
-        body["not_reusable"] = *why;
+    for (const char* kept : {"not_reusable", "retried_from"}) {
+        if (const json::value* found = json::find(job.dialect_data, kept)) {
+            body[kept] = *found;
+        }
     }
     return body;
 }
@@ -229,7 +240,7 @@ std::string job_path(const JobId& id, const ApiOptions& options) {
 
 std::string snapshot_frames(const jobs::View& view, const Scope& scope) {
     json::object data = status_data(status_of(view.job), or_null(view.queue_position));
-    if (view.job.state == jobs::State::completed) {
+    if (view.job.state == jobs::State::completed || !view.job.outputs.empty()) {
         json::array outputs;
         for (const jobs::Output& output : view.job.outputs) {
             outputs.push_back(encode_output(output, view.job.id, scope));

@@ -58,7 +58,7 @@ json::value failure_of(const jobs::Job& job) {
 }
 
 json::value category_of(const std::optional<jobs::Failure>& failure) {
-    return json::value(to_string(info(failure ? failure->code : Code::internal).category));
+    return json::value(to_string(jobs::category_of(failure.value_or(jobs::Failure{}))));
 }
 
 }  // namespace
@@ -212,6 +212,13 @@ json::object encode_error(const Error& error, Time now) {
 
 json::object encode_failure(const jobs::Failure& failure, Time at) {
     json::object body = encode_error(Error(failure.code, failure.message, failure.details), at);
+    if (jobs::is_judged(failure)) {
+        const jobs::CauseInfo& cause = info(jobs::cause_of(failure));
+        body["category"] = to_string(cause.category);
+        body["cause"] = cause.name;
+        body["details"].get_object()["suggested_action"] = cause.suggested_action;
+        body["retry_after"] = or_null(cause.retry_after_s);
+    }
     body["type"] = to_string(failure.code);
     body["node_id"] = text_or_null(failure.node_id);
     body["class_type"] = text_or_null(failure.class_type);
@@ -238,14 +245,24 @@ json::object encode_execution(const Shown& shown, const Links& links) {
     if (view.estimate_confidence) {
         body["estimate_confidence"] = std::round(*view.estimate_confidence * 100) / 100;
     }
-    body["result"] = job.state == State::completed ? json::value(encode_result(job.outputs, links))
-                                                   : json::value(nullptr);
+    // One that failed may have finished some of its outputs before.
+    const bool has_result =
+        job.state == State::completed || (is_terminal(job.state) && !job.outputs.empty());
+    body["result"] =
+        has_result ? json::value(encode_result(job.outputs, links)) : json::value(nullptr);
     body["error"] = failure_of(job);
     body["webhook_delivered"] = shown.webhook_delivered;
     body["queue_position"] = or_null(view.queue_position);
     body["priority"] = job.priority;
     body["metadata"] = job.metadata;
     body["retry_count"] = std::max(0, job.attempt - 1);
+    if (!shown.attempts.empty()) {
+        json::array attempts;
+        for (const jobs::PastAttempt& attempt : shown.attempts) {
+            attempts.emplace_back(attempt.to_json());
+        }
+        body["attempts"] = std::move(attempts);
+    }
     body["worker"] = text_or_null(job.worker);
     body["cancel_requested"] = job.cancel_requested;
     json::array unbound;
@@ -328,6 +345,11 @@ Task<Result<Shown>> complete_view(const Services& services, jobs::View view) {
         }
         shown.webhook_delivered = status->any && status->delivered;
     }
+    auto attempts = co_await services.jobs.attempts(shown.view.job);
+    if (!attempts) {
+        co_return fail(std::move(attempts.error()));
+    }
+    shown.attempts = std::move(*attempts);
     co_return shown;
 }
 

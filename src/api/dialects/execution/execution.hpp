@@ -58,10 +58,11 @@ json::object encode_error(const Error& error, Time now);
 // known.
 json::object encode_failure(const jobs::Failure& failure, Time at);
 
-// The job as everybody sees it, and whether its webhooks were delivered.
+// The job as everybody sees it, whether its webhooks were delivered, and what was tried.
 struct Shown {
     jobs::View view;
     bool webhook_delivered = false;
+    std::vector<jobs::PastAttempt> attempts{};
 };
 json::object encode_execution(const Shown& shown, const Links& links);
 // To millionths of a dollar, as costs are shown.
@@ -122,7 +123,7 @@ Result<> keep_objects(
 // workflow/parameters/parameters.hpp.
 Result<> take_inputs(const json::object& body, std::string_view key, Submission& into);
 
-// Asks whether the job's webhooks were delivered, where it has any.
+// Asks whether the job's webhooks were delivered, where it has any, and what was tried.
 Task<Result<Shown>> complete_view(const Services& services, jobs::View view);
 
 using Encoder = std::function<json::object(const Shown&, const Links&)>;

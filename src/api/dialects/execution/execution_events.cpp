@@ -149,6 +149,9 @@ json::object EventEncoder::encode(const jobs::Event& event) {
         case EventType::expired:
             body["type"] = "error";
             body["error"] = failure_of(event);
+            if (event.data.contains("outputs")) {
+                body["result"] = encode_result(outputs_of(event), links_);
+            }
             return body;
         case EventType::started:
             started_at_ = event.at;

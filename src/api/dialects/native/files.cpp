@@ -121,7 +121,7 @@ Task<std::vector<std::string>> Gateway::file_names(std::string type) {
     if (type != "input") {
         jobs::ListQuery query;
         query.tenant = tenant();
-        query.states = {jobs::State::completed};
+        query.states = {jobs::State::completed, jobs::State::failed, jobs::State::expired};
         query.limit = kRecentJobs;
         auto page = co_await context_.services.jobs.list(std::move(query));
         for (std::size_t i = 0; page && i < page->jobs.size(); ++i) {

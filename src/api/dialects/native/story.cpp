@@ -93,9 +93,10 @@ json::object plain_meta(std::string_view node) {
     return server::node_meta(node, shown, nullptr, node);
 }
 
-// A run that did not succeed has left what its notes tell.
+// A run that did not succeed, and of which nothing was kept, has left what its notes tell.
 const json::object& outputs_of(const jobs::Job& job, const std::optional<RunNotes>& notes) {
-    return job.state == jobs::State::completed || !notes ? job.ui_outputs : notes->outputs;
+    const bool is_kept = job.state == jobs::State::completed || !job.ui_outputs.empty();
+    return is_kept || !notes ? job.ui_outputs : notes->outputs;
 }
 
 json::object meta_of(const json::object& outputs, const std::optional<RunNotes>& notes) {

@@ -172,7 +172,7 @@ Trouble out_of_time(const JobId& id, const Options& options) {
 
 // The job at its end.
 Task<Outcome<jobs::Job>> finish(
-    const Services& services, std::string tenant, JobId id, Options options
+    const Services& services, std::string tenant, JobId id, Options options, execution::Links links
 ) {
     const Deadline give_up = Deadline::in(options.timeout);
     auto view = co_await wait_for_end(services, tenant, id, give_up);
@@ -201,7 +201,9 @@ Task<Outcome<jobs::Job>> finish(
         co_return tl::unexpected<Trouble>(out_of_time(id, options));
     }
     if (view->job.state != jobs::State::completed) {
-        co_return tl::unexpected<Trouble>(trouble_of(view->job));
+        Trouble failed = trouble_of(view->job);
+        failed.outputs = encode_outputs(view->job, links);  // that were finished before
+        co_return tl::unexpected<Trouble>(std::move(failed));
     }
     co_return std::move(view->job);
 }
@@ -261,11 +263,11 @@ Task<Outcome<json::object>> run(Call& call, native::Context& context) {
     if (!accepted) {
         co_return tl::unexpected<Trouble>(std::move(accepted.error()));
     }
-    auto job = co_await finish(services, call.caller.tenant, accepted->job, wish->options);
+    const auto links = execution::links_of(call, services);
+    auto job = co_await finish(services, call.caller.tenant, accepted->job, wish->options, links);
     if (!job) {
         co_return tl::unexpected<Trouble>(std::move(job.error()));
     }
-    const auto links = execution::links_of(call, services);
     json::object body = encode_result(*job, accepted->node_errors, links);
     if (wish->options.return_base64) {
         auto images = co_await read_images(services, *job);

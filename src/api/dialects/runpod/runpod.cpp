@@ -106,7 +106,7 @@ Task<Result<jobs::View>> find_job(const Call& call, const Services& services) {
 // The answer of status and runsync.
 Task<> answer_status(Call& call, const Services& services, jobs::View view, std::uint64_t max) {
     std::optional<json::object> output;
-    if (view.job.state == State::completed) {
+    if (has_output(view.job)) {
         auto made =
             co_await make_output(services, view.job, execution::links_of(call, services), max);
         output = std::move(made);
@@ -188,7 +188,7 @@ Task<> stream(Call& call, const Services& services, std::shared_ptr<StreamCursor
             add(std::move(progress));
         }
     }
-    if (job.state == State::completed && cursors->give_result(job.id, job.attempt)) {
+    if (has_output(job) && cursors->give_result(job.id, job.attempt)) {
         const bool as_links = comfy::text_of(job.dialect_data, "return") == "url";
         for (const jobs::Output& output : job.outputs) {
             if (output.folder == "temp") {

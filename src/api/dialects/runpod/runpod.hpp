@@ -97,6 +97,8 @@ Task<Result<>> place_images(const Call& call, const Services& services, Decoded&
 std::string_view status_of(const jobs::Job& job);
 // {"id","status","delayTime","executionTime","workerId","output","error"}; times in ms, what is not
 // known is left out.
+// Of a job that failed: what it had finished before.
+bool has_output(const jobs::Job& job);
 json::object encode_status(const jobs::View& view, std::optional<json::object> output);
 // {"error","code","details"}
 json::object encode_error(const Error& error);

@@ -29,6 +29,9 @@ std::string error_text(const jobs::Job& job) {
 
 json::object error_details(const jobs::Failure& failure) {
     json::object details{{"code", to_string(failure.code)}};
+    if (jobs::is_judged(failure)) {
+        details["cause"] = to_string(jobs::cause_of(failure));
+    }
     for (const auto& [key, text] :
          {std::pair("node_id", &failure.node_id),
           std::pair("class_type", &failure.class_type),
@@ -79,6 +82,10 @@ std::string_view status_of(const jobs::Job& job) {
     const Code code = job.failure ? job.failure->code : Code::internal;
     return code == Code::execution_timeout || code == Code::deadline_exceeded ? "TIMED_OUT"
                                                                               : "FAILED";
+}
+
+bool has_output(const jobs::Job& job) {
+    return job.state == State::completed || (is_terminal(job.state) && !job.outputs.empty());
 }
 
 json::object encode_status(const jobs::View& view, std::optional<json::object> output) {
@@ -229,7 +236,7 @@ Task<std::optional<std::string>> webhook_body(
     }
     const execution::Links links = execution::links_at(services, job, event.at);
     std::optional<json::object> output;
-    if (job.state == State::completed) {
+    if (has_output(job)) {
         auto made = co_await make_output(services, job, links, kWebhookBytesMax);
         output = std::move(made);
     }

@@ -38,7 +38,9 @@ bool is_workflow(const json::object& payload) {
 
 // What ComfyUI itself reported per node, and the files with links beside it.
 json::value result_of(const jobs::Job& job, const execution::Links& links) {
-    if (job.state != State::completed) {
+    const bool has_result =
+        job.state == State::completed || (is_terminal(job.state) && !job.outputs.empty());
+    if (!has_result) {
         return nullptr;
     }
     json::object result = job.ui_outputs;
