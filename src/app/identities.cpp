@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 
 #include "app/config/part_options.hpp"
+#include "base/log.hpp"
 
 namespace comfyd::app {
 
@@ -52,6 +53,19 @@ void Identities::keep(std::shared_ptr<admission::TenantTable> table, ClusterNode
         });
     }
     book_.listen(std::move(listener));
+}
+
+Task<Result<>> Identities::open() {
+    auto read = co_await book_.refresh();
+    const auto directory = book_.directory().now();
+    const bool has_keys = !directory->keys().empty() || !directory->configured_keys().empty();
+    if (read && asks_who(p_.config) && !tokens_ && !has_keys) {
+        log::warning(
+            "auth.required is set and there is no key: nobody is let in. Configure an operator's "
+            "key (auth.keys, auth.operators), or make one while it is not set"
+        );
+    }
+    co_return read;
 }
 
 void Identities::start() {

@@ -35,7 +35,7 @@ public:
     // nodes, they are told of changes and heard.
     void keep(std::shared_ptr<admission::TenantTable> table, ClusterNode* node);
     // Reads what the ledger has.
-    Task<Result<>> open() { return book_.refresh(); }
+    Task<Result<>> open();
     // On its executor.
     void start();
     Task<> stop();

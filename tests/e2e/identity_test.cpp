@@ -395,6 +395,14 @@ TEST_F(ScopesOfRoutes, HoldForSocketsAndStreamsOfOthers) {
     EXPECT_EQ(nobody.get("/api/v2/jobs" + shown).status, 401);
 }
 
+TEST(OpenServer, SaysWhenNobodyCanComeIn) {
+    ComfydOptions serve;
+    serve.environment = {{"COMFYD_AUTH_REQUIRED", "true"}};
+    Comfyd comfyd(serve);
+    EXPECT_EQ(comfyd.http().get("/api/v2/jobs").status, 401);
+    EXPECT_THAT(comfyd.log(), HasSubstr("nobody is let in"));
+}
+
 TEST(OpenServer, AsksForNothingUntilItIsToldTo) {
     ComfydOptions serve;
     Comfyd comfyd(serve);
