@@ -182,10 +182,11 @@ TEST(RedisBus, DropsWhatIsTooMuchAndGoesOn) {
         return one.bus.counts().dropped > 1;
     }));
     redis.thaw();
-    ASSERT_TRUE(wait_until([&] {
+    const auto goes_on = [&] {
         one.bus.send(two.id(), "again");
         return two.heard_last("again");
-    }));
+    };
+    ASSERT_TRUE(wait_until(goes_on, std::chrono::seconds(90)));
 }
 
 TEST(RedisBus, ComesBackAfterAKill) {
