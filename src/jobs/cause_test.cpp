@@ -12,6 +12,14 @@ struct Told {
     const char* message;
     Cause cause;
 };
+// Names the test: in letters that mean nothing to those who read the list of tests.
+void PrintTo(const Told& told, std::ostream* out) {
+    for (const char c : std::string(told.type) + " " + told.message) {
+        const bool is_plain =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        *out << (is_plain ? c : '_');
+    }
+}
 
 class Exceptions : public testing::TestWithParam<Told> {};
 
