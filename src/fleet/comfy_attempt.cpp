@@ -119,8 +119,10 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
         }
         co_return fail(std::move(followed.error()));
     }
-    leave_worker();
     auto ending = read_ending();
+    gpu_failed_ =
+        gpu_failed_ || (!ending && jobs::cause_of(ending.error()) == jobs::Cause::cuda_fault);
+    leave_worker();
     if (!ending) {
         co_await keep_finished();
         co_return fail(std::move(ending.error()));
@@ -170,6 +172,11 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
     silence_.since = last_message_;
     silence_.refusals = 0;
     seen_message_ = true;
+    const auto* error = std::get_if<comfy::ExecutionError>(&message);
+    gpu_failed_ =
+        gpu_failed_ || (error != nullptr &&
+                        jobs::cause_of_exception(error->exception_type, error->exception_message) ==
+                            jobs::Cause::cuda_fault);
     if (const auto* executing = std::get_if<comfy::Executing>(&message);
         executing && !executing->node) {
         end_marked_ = true;
@@ -177,7 +184,6 @@ void ComfyAttempt::on_message(const comfy::Message& message) {
         wake_.notify();
         return;
     }
-    const auto* error = std::get_if<comfy::ExecutionError>(&message);
     const bool ends = std::holds_alternative<comfy::ExecutionSuccess>(message) ||
                       std::holds_alternative<comfy::ExecutionInterrupted>(message) ||
                       (error != nullptr && error->ends_prompt());
@@ -290,8 +296,9 @@ void ComfyAttempt::tell_usage(const Result<jobs::AttemptResult>& result) {
     listener_.on_usage(usage);
 }
 
+// A GPU that failed is nobody else's before its machine has seen to it, at the attempt's end.
 void ComfyAttempt::leave_worker() {
-    if (!left_worker_) {
+    if (!left_worker_ && !gpu_failed_) {
         left_worker_ = true;
         if (meter_) {
             meter_->ended(seconds_now());

@@ -205,6 +205,7 @@ private:
     bool orphaned_ = false;
     bool seen_message_ = false;
     bool left_worker_ = false;
+    bool gpu_failed_ = false;                     // by what the prompt ended with
     bool end_marked_ = false;                     // the end marker came
     std::optional<Ticks::time_point> ending_at_;  // a message about the end came
     bool look_now_ = false;
