@@ -202,7 +202,8 @@ TEST_F(BucketsE2e, ALargeOutputPassesThroughWithoutBeingHeld) {
         [&] { return storage_of(comfyd_->job(id)) == "stored"; }, std::chrono::seconds(150)
     )) << comfyd_->log();
 #if !defined(COMFYD_KEEPS_FREED)
-    EXPECT_LT(memory_peak() - before, kOutputBytes / 2);
+    // Parts on their way and what the allocator keeps: as much for a gigabyte.
+    EXPECT_LT(memory_peak() - before, kOutputBytes * 3 / 4);
 #endif
     const std::string size = json::serialize(comfyd_->job(id).at("outputs").at(0).at("size_bytes"));
     EXPECT_THAT(objects_in(bucket), HasSubstr(" " + size + " "));
