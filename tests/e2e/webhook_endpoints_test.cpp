@@ -174,11 +174,13 @@ TEST_F(Endpoints, OneThatSaysGoneIsDisabledAndCanBeEnabledAgain) {
         create({{"url", receiver_.url()}, {"events", {"execution.queued", "execution.completed"}}});
     const std::string path = std::string(kEndpoints) + "/" + text(made, "id");
     receiver_.script_statuses({410});
-    comfyd_.submit(small_picture());
+    const std::string id = comfyd_.submit(small_picture());
     ASSERT_TRUE(wait_until([&] {
         return comfyd_.http().get(path).json_at("/enabled") == json::value(false);
     }));
-    // The end of the job may have come before it was disabled, and then waits no more either.
+    // The end of the job may have come before it was disabled, and then waits no more either. After
+    // it there is nothing more to tell.
+    comfyd_.wait_finished(id);
     ASSERT_TRUE(wait_until([&] {
         return !deliveries("?state=dead").empty() && deliveries("?state=pending").empty();
     }));
