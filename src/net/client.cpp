@@ -51,6 +51,10 @@ Result<> check(const ClientRequest& request) {
     return {};
 }
 
+std::string_view body_of(const ClientRequest& request) {
+    return request.lent_body.empty() ? request.body : request.lent_body;
+}
+
 std::string make_head(const ClientRequest& request, const Url& url, const std::string& user_agent) {
     std::string head =
         request.method + " " + url.target + " HTTP/1.1\r\nHost: " + url.host_header() + "\r\n";
@@ -71,10 +75,11 @@ std::string make_head(const ClientRequest& request, const Url& url, const std::s
             head.append(name).append(": ").append(value).append("\r\n");
         }
     }
-    const bool has_body = !request.body.empty() || request.method == "POST" ||
-                          request.method == "PUT" || request.method == "PATCH";
+    const std::size_t body_bytes = body_of(request).size();
+    const bool has_body = body_bytes > 0 || request.method == "POST" || request.method == "PUT" ||
+                          request.method == "PATCH";
     if (has_body) {
-        head += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
+        head += "Content-Length: " + std::to_string(body_bytes) + "\r\n";
     }
     return head + "\r\n";
 }
@@ -264,7 +269,9 @@ Task<Attempt> Client::Impl::attempt(
     TimeGuard guard(executor_);
     guard.watch(connection, deadline);
     const std::string head = make_head(request, url, options_.user_agent);
-    const std::array<asio::const_buffer, 2> pieces{asio::buffer(head), asio::buffer(request.body)};
+    const std::array<asio::const_buffer, 2> pieces{
+        asio::buffer(head), asio::buffer(body_of(request))
+    };
     error_code write_error;
     const std::size_t written = co_await asio::async_write(
         connection->stream, pieces, asio::redirect_error(kAwait, write_error)

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/task.hpp"
 #include "net/http.hpp"
@@ -21,6 +22,8 @@ struct ClientRequest {
     std::string url;
     Headers headers{};
     std::string body{};
+    // Sent in place of `body`: bytes of the caller, which outlive the request.
+    std::string_view lent_body{};
     Millis timeout{30'000};  // for all of it, redirects included
     std::uint64_t response_bytes_max = 64 * 1024 * 1024;
     bool verify_tls = true;

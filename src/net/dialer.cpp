@@ -9,7 +9,7 @@
 namespace comfyd::net {
 namespace {
 
-class DialedConnection final : public Connection {
+class DialedConnection final : public ByteStream {
 public:
     DialedConnection(std::shared_ptr<ClientConnection> connection, Url url)
         : connection_(std::move(connection)), url_(std::move(url)) {}
@@ -84,7 +84,7 @@ public:
     Impl(Executor executor, const DialOptions& options)
         : scheme_(options.tls ? "https" : "http"), connector_(executor, options_of(options)) {}
 
-    static Task<Result<std::unique_ptr<Connection>>> open(
+    static Task<Result<std::unique_ptr<ByteStream>>> open(
         std::shared_ptr<Impl> self, std::string host, std::uint16_t port, Deadline deadline
     ) {
         Url url;
@@ -107,7 +107,7 @@ Dialer::Dialer(Executor executor, DialOptions options)
     : impl_(std::make_shared<Impl>(executor, options)) {}
 Dialer::~Dialer() = default;
 
-Task<Result<std::unique_ptr<Connection>>> Dialer::open(
+Task<Result<std::unique_ptr<ByteStream>>> Dialer::open(
     std::string host, std::uint16_t port, Deadline deadline
 ) {
     return Impl::open(impl_, std::move(host), port, deadline);

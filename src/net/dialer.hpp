@@ -13,9 +13,9 @@
 
 namespace comfyd::net {
 
-class Connection {
+class ByteStream {
 public:
-    virtual ~Connection() = default;  // closes
+    virtual ~ByteStream() = default;  // closes
 
     // One reader and one writer at a time; both may wait at once. Whichever does not end by its
     // deadline closes the connection: Code::request_timeout. Code::connection_failed when the peer
@@ -42,7 +42,7 @@ public:
 
     // `host`: a name or an address. Code::connection_failed, Code::request_timeout,
     // Code::cancelled, Code::config_invalid.
-    Task<Result<std::unique_ptr<Connection>>> open(
+    Task<Result<std::unique_ptr<ByteStream>>> open(
         std::string host, std::uint16_t port, Deadline deadline
     );
 

@@ -162,7 +162,7 @@ Task<Result<net::ClientResponse>> Requests::attempt(
     net::ClientRequest request;
     request.method = call.method;
     request.headers = call.headers;
-    request.body = call.payload.bytes;
+    request.lent_body = call.payload.bytes;  // may be many megabytes, and sent again
     request.response_bytes_max = call.answer_bytes_max;
     request.timeout = call.answer_timeout + time_for(call.payload.bytes.size());
     if (!call.payload.md5.empty()) {

@@ -34,10 +34,10 @@ bool is_about_the_password(const std::string& said) {
 }  // namespace
 
 struct Line::Session {
-    Session(Executor executor, std::unique_ptr<net::Connection> opened, Address at)
+    Session(Executor executor, std::unique_ptr<net::ByteStream> opened, Address at)
         : connection(std::move(opened)), address(std::move(at)), changed(executor) {}
 
-    std::unique_ptr<net::Connection> connection;
+    std::unique_ptr<net::ByteStream> connection;
     const Address address;
     ReplyReader replies;
     std::array<char, kPieceBytes> piece;

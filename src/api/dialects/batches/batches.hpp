@@ -67,6 +67,9 @@ struct Made {
 // row, nothing of it stays. The first item is admitted as if it were run now.
 Task<Result<Made>> make_bulk(const Tools& tools, Order order, RowSource source, MakeItem make_item);
 
+// Of a POST to /v2/batches.
+Task<Result<Made>> make_as_asked(Call& call, const Tools& tools);
+
 // The file of a form, into the asset store; the other parts are members of an object, as JSON or
 // else as text.
 struct Form {
@@ -83,6 +86,11 @@ Task<Result<jobs::Bulk>> change_bulk(
     const Call& call, const Tools& tools, std::string id, Change change
 );
 
+// As /v2/batches shows it.
+json::object encode_batch(const jobs::Bulk& bulk);
+// Its frames, until it ends or the client is gone. What is wrong is told before anything is sent.
+Task<Result<>> send_events(Call& call, const Tools& tools, jobs::Bulk bulk);
+
 // Sends a line for every item that `encode` says something of, in the order of their indexes.
 using EncodeLine = std::function<std::optional<json::object>(const jobs::BulkItem&)>;
 Task<> send_lines(
@@ -95,7 +103,6 @@ Result<int> decode_limit(const Call& call, int otherwise);
 
 json::object operation(std::string_view id, std::string_view text);
 json::object schemas();
-json::object openai_schemas();
 
 }  // namespace batches
 }  // namespace comfyd::api

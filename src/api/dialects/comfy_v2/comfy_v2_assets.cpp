@@ -8,6 +8,7 @@
 #include "api/dialects/comfy_v2/comfy_v2_parts.hpp"
 #include "api/dialects/comfy_v2/comfy_v2_shapes.hpp"
 #include "api/submission.hpp"
+#include "api/wrong_field.hpp"
 #include "assets/blake3.hpp"
 #include "net/multipart_receive.hpp"
 
@@ -21,14 +22,6 @@ constexpr std::size_t kTagBytesMax = 128;
 constexpr std::size_t kContentTypeBytesMax = 255;
 constexpr std::int64_t kExpiresInMin = 60;
 constexpr std::int64_t kExpiresInMax = 604'800;
-
-tl::unexpected<Error> wrong(std::string_view field, std::string message) {
-    return fail(
-        Code::invalid_argument,
-        std::move(message),
-        {{"field", boost::json::string_view(field.data(), field.size())}}
-    );
-}
 
 tl::unexpected<Error> too_long(std::string_view field, std::size_t bytes, std::size_t bytes_max) {
     return wrong(

@@ -10,6 +10,7 @@
 #include "api/dialects/dialects.hpp"
 #include "api/own_ids.hpp"
 #include "api/submission.hpp"
+#include "api/wrong_field.hpp"
 
 namespace comfyd::api {
 namespace dead_letters {
@@ -31,10 +32,6 @@ struct Filter {
     std::optional<Time> before{};        // created earlier
     std::optional<JobId> cursor{};
 };
-
-tl::unexpected<Error> wrong(const char* field, std::string message) {
-    return fail(Code::invalid_argument, std::move(message), {{"field", field}});
-}
 
 // The caller's tenant, or all of them for an operator who asks for it.
 Result<std::optional<std::string>> wanted_tenant(const Call& call) {

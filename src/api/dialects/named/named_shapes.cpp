@@ -6,6 +6,7 @@
 
 #include "admission/form.hpp"
 #include "api/dialects/named/named.hpp"
+#include "api/wrong_field.hpp"
 #include "base/crypto.hpp"
 #include "workflow/convert/convert.hpp"
 #include "workflow/graph/node_links.hpp"
@@ -47,14 +48,6 @@ std::optional<int> parse_version(std::string_view text) {
         return std::nullopt;
     }
     return number;
-}
-
-tl::unexpected<Error> wrong(std::string_view field, std::string message) {
-    return fail(
-        Code::invalid_argument,
-        std::move(message),
-        {{"field", boost::json::string_view(field.data(), field.size())}}
-    );
 }
 
 // What a PUT brings, before anything is made of it.

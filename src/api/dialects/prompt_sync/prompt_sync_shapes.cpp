@@ -8,14 +8,11 @@
 #include "api/dialects/native/names.hpp"
 #include "api/dialects/output_media.hpp"
 #include "api/dialects/prompt_sync/prompt_sync.hpp"
+#include "api/wrong_field.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api::prompt_sync {
 namespace {
-
-tl::unexpected<Error> wrong(const char* field, std::string message) {
-    return fail(Code::invalid_argument, std::move(message), {{"field", field}});
-}
 
 Result<Millis> to_timeout(double seconds) {
     constexpr double kMin = static_cast<double>(kTimeoutMin.count()) / 1000.0;

@@ -7,6 +7,7 @@
 
 #include "api/dialects/runpod/runpod.hpp"
 #include "api/workflow_source.hpp"
+#include "api/wrong_field.hpp"
 #include "base/crypto.hpp"
 #include "comfy/members.hpp"
 #include "workflow/files/asset_ref.hpp"
@@ -24,14 +25,6 @@ constexpr std::int64_t kWaitDefault = 90'000;
 constexpr std::size_t kEndpointBytesMax = 128;
 constexpr std::size_t kImagesMax = 100;
 constexpr std::size_t kNameBytesMax = 255;
-
-tl::unexpected<Error> wrong(std::string_view field, std::string message) {
-    return fail(
-        Code::invalid_argument,
-        std::move(message),
-        {{"field", boost::json::string_view(field.data(), field.size())}}
-    );
-}
 
 Result<Millis> decode_ms(
     const json::object& policy,

@@ -4,6 +4,7 @@
 #include "api/dialects/or_null.hpp"
 #include "api/dialects/webhooks/webhooks.hpp"
 #include "api/webhook_fields.hpp"
+#include "api/wrong_field.hpp"
 
 namespace comfyd::api::webhooks {
 namespace {
@@ -20,10 +21,6 @@ constexpr std::array<std::string_view, 8> kWebhookMembers{
 
 json::value seconds_or_null(const std::optional<Millis>& time) {
     return time ? json::value(std::chrono::duration<double>(*time).count()) : json::value(nullptr);
-}
-
-tl::unexpected<Error> wrong(const char* field, std::string message) {
-    return fail(Code::invalid_argument, std::move(message), {{"field", field}});
 }
 
 // A name out of a fixed list.
