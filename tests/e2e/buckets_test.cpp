@@ -196,7 +196,7 @@ TEST_F(BucketsE2e, ALargeOutputPassesThroughWithoutBeingHeld) {
             read_file("/proc/" + std::to_string(comfyd_->process().pid()) + "/status");
         return std::stoull(status.substr(status.find("VmHWM:") + 6)) * 1024;
     };
-    const std::uint64_t before = memory_peak();
+    [[maybe_unused]] const std::uint64_t before = memory_peak();
     const std::string id = comfyd_->submit(text_to_image("large"));
     ASSERT_TRUE(wait_until(
         [&] { return storage_of(comfyd_->job(id)) == "stored"; }, std::chrono::seconds(150)
