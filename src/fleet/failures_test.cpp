@@ -13,7 +13,8 @@ using BreakerState = CircuitBreaker::State;
 // Two savers; the second of them fails as it is told.
 std::string two_pictures_with(const std::string& fault) {
     auto prompt = *json::parse_object(kPicture);
-    prompt["4"] = prompt.at("3");
+    json::value second = prompt.at("3");  // a copy: the object moves its members when it grows
+    prompt["4"] = std::move(second);
     prompt.at("4").at("inputs").as_object()["filename_prefix"] = "second";
     prompt.at("2").at("inputs").as_object()["_fault"] = fault;
     return json::serialize(prompt);

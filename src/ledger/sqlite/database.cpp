@@ -221,14 +221,21 @@ void Query::bind_integer(int index, std::int64_t value) {
     }
 }
 
-void Query::bind_text(int index, std::string_view value) {
+void Query::bind_text(int index, std::string_view value, Of whom) {
     if (statement_ != nullptr) {
         const char* data = value.data() == nullptr ? "" : value.data();
-        sqlite3_bind_text64(statement_, index, data, value.size(), SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_bind_text64(
+            statement_,
+            index,
+            data,
+            value.size(),
+            whom == Of::caller ? SQLITE_STATIC : SQLITE_TRANSIENT,
+            SQLITE_UTF8
+        );
     }
 }
 
-void Query::bind_bytes(int index, std::string_view value) {
+void Query::bind_bytes(int index, std::string_view value, Of whom) {
     if (statement_ != nullptr) {
         // A pointer also for none: a null pointer would bind NULL.
         sqlite3_bind_blob(
@@ -236,7 +243,7 @@ void Query::bind_bytes(int index, std::string_view value) {
             index,
             value.empty() ? "" : value.data(),
             static_cast<int>(value.size()),
-            SQLITE_STATIC
+            whom == Of::caller ? SQLITE_STATIC : SQLITE_TRANSIENT
         );
     }
 }

@@ -64,8 +64,8 @@ struct Bytes {
 };
 
 // One use of a cached statement; it is reset at the end of the scope, so that no read transaction
-// stays open. Texts and blobs that are bound must outlive the Query; those read from a row live
-// until the next next().
+// stays open. Texts and blobs that are bound must outlive the Query, but for temporaries, which are
+// copied; those read from a row live until the next next().
 class Query {
 public:
     Query(Database& db, const char* sql);
@@ -75,9 +75,10 @@ public:
 
     // All parameters at once, in order.
     template <class... Values>
-    Query& bind(const Values&... values) {
+    Query& bind(Values&&... values) {
         int index = 0;
-        (bind_one(++index, values), ...);
+        (bind_one(++index, values, std::is_lvalue_reference_v<Values> ? Of::caller : Of::nobody),
+         ...);
         check_bound(index);
         return *this;
     }
@@ -97,30 +98,32 @@ public:
     }
 
 private:
+    enum class Of { caller, nobody };  // who keeps the bytes: nobody those of a temporary
+
     void bind_null(int index);
     void bind_integer(int index, std::int64_t value);
-    void bind_text(int index, std::string_view value);
-    void bind_bytes(int index, std::string_view value);
+    void bind_text(int index, std::string_view value, Of whom);
+    void bind_bytes(int index, std::string_view value, Of whom);
     void check_bound(int count) const;
 
     template <std::integral T>
-    void bind_one(int index, T value) {
+    void bind_one(int index, T value, Of) {
         bind_integer(index, static_cast<std::int64_t>(value));
     }
-    void bind_one(int index, std::string_view value) { bind_text(index, value); }
-    void bind_one(int index, const std::string& value) { bind_text(index, value); }
-    void bind_one(int index, Bytes value) { bind_bytes(index, value.value); }
-    void bind_one(int index, Time value) { bind_integer(index, to_unix_ms(value)); }
-    void bind_one(int index, Millis value) { bind_integer(index, value.count()); }
+    void bind_one(int index, std::string_view value, Of) { bind_text(index, value, Of::caller); }
+    void bind_one(int index, const std::string& value, Of whom) { bind_text(index, value, whom); }
+    void bind_one(int index, Bytes value, Of) { bind_bytes(index, value.value, Of::caller); }
+    void bind_one(int index, Time value, Of) { bind_integer(index, to_unix_ms(value)); }
+    void bind_one(int index, Millis value, Of) { bind_integer(index, value.count()); }
     template <class Tag>
-    void bind_one(int index, const Id<Tag>& value) {
+    void bind_one(int index, const Id<Tag>& value, Of whom) {
         const auto& bytes = value.uuid.bytes;
-        bind_bytes(index, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        bind_bytes(index, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, whom);
     }
     template <class T>
-    void bind_one(int index, const std::optional<T>& value) {
+    void bind_one(int index, const std::optional<T>& value, Of whom) {
         if (value) {
-            bind_one(index, *value);
+            bind_one(index, *value, whom);
         } else {
             bind_null(index);
         }
