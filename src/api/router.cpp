@@ -160,7 +160,7 @@ private:
         headers.set(kVersionHeader, std::string(version_of(request)));
         headers.set("X-Content-Type-Options", "nosniff");
         headers.set("Referrer-Policy", "no-referrer");  // addresses of streams have tickets in them
-        if (gate.rules.is_https_name) {
+        if (gate.rules.origin.starts_with("https://")) {
             headers.set("Strict-Transport-Security", "max-age=31536000");
         }
         return headers;

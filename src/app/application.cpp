@@ -314,9 +314,9 @@ private:
     }
 
     void make_api() {
-        identities_ = std::make_unique<Identities>(
-            Identities::Parts{notifier_executor(), core_.executor(), clock_, *ledger_, config_}
-        );
+        identities_ = std::make_unique<Identities>(Identities::Parts{
+            notifier_executor(), core_.executor(), clock_, *ledger_, *ledger_, config_
+        });
         router_ = std::make_unique<api::Router>(identities_->authenticator(), metrics_, clock_);
         admission::Rules rules = admission_rules();
         identities_->keep(rules.tenants, site_->node());
@@ -324,7 +324,8 @@ private:
             {config_.cors_origins,
              config_.key_in_query,
              host_rules(config_),
-             config_.public_url.starts_with("https://")}
+             public_origin(config_),
+             identities_->sessions()}
         );
         services_.reset(new api::Services{
             make_desk(
@@ -353,6 +354,7 @@ private:
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_identity(*router_, identities_->services());
+        api::add_login(*router_, identities_->login());
         api::add_stream_tickets(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_dead_letters(*router_, *services_);

@@ -6,6 +6,7 @@
 #include "app/config/config_file.hpp"
 #include "app/config/settings.hpp"
 #include "auth/jwt/tokens.hpp"
+#include "auth/oidc/discovery.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
 #include "workflow/catalogue/catalogue.hpp"
@@ -114,8 +115,31 @@ Result<> check_tokens(const Config& config) {
         );
     }
     const std::string& url = config.jwt_jwks_url.empty() ? config.jwt_issuer : config.jwt_jwks_url;
-    if (!auth::jwt::may_fetch_keys_from(url)) {
+    if (!auth::oidc::is_safe_address(url)) {
         return invalid("the keys of an issuer come by https, or from this machine, not " + url);
+    }
+    return {};
+}
+
+Result<> check_login(const Config& config) {
+    if (config.login_issuer.empty()) {
+        return {};
+    }
+    if (config.login_client_id.empty() || config.public_url.empty()) {
+        return invalid(
+            "'login.issuer' needs 'login.client_id', and 'public_url', to which the provider sends "
+            "browsers back"
+        );
+    }
+    if (!auth::oidc::is_safe_address(config.login_issuer)) {
+        return invalid("a login provider is asked by https, or on this machine");
+    }
+    if (!auth::oidc::is_safe_address(config.public_url)) {
+        return invalid("'login.issuer' needs a 'public_url' of https, or of this machine");
+    }
+    const std::string scopes = " " + config.login_scopes + " ";
+    if (scopes.find(" openid ") == std::string::npos) {
+        return invalid("'login.scopes' must have openid: without it there is no ID token");
     }
     return {};
 }
@@ -213,7 +237,10 @@ Result<> check_config(const Config& config) {
             "'results.store' is '" + config.results_store + "', but there is no such store"
         );
     }
-    return check_tokens(config);
+    if (auto checked = check_tokens(config); !checked) {
+        return checked;
+    }
+    return check_login(config);
 }
 
 // No class ends before a shorter one, however they are set.
@@ -261,6 +288,11 @@ std::vector<std::string> domains_of(const Config& config) {
 
 std::string files_folder(const Config& config) {
     return config.cluster_files.empty() ? config.data : config.cluster_files;
+}
+
+std::string public_origin(const Config& config) {
+    const auto url = net::Url::parse(config.public_url);
+    return url ? url->scheme + "://" + url->host_header() : "";
 }
 
 std::set<std::string> pools_of(const Config& config) {

@@ -79,6 +79,15 @@ struct Config {
     int jwt_leeway_s = 60;
     bool jwt_require_exp = true;
 
+    // Login of browsers by an OpenID provider, beside that by key.
+    std::string login_issuer;  // empty: there is none
+    std::string login_client_id;
+    std::string login_client_secret;  // empty: a public client
+    std::string login_scopes = "openid";
+    std::string login_tenant_claim;  // empty: as of tokens
+    std::string login_scope_claim;   // likewise
+    std::string login_ca_file;       // likewise
+
     std::vector<std::string> cors_origins;
 
     std::int64_t body_mb_max = 32;
@@ -196,8 +205,12 @@ inline bool takes_tokens(const Config& config) {
 }
 // Requests must say who makes them.
 inline bool asks_who(const Config& config) {
-    return !config.keys.empty() || config.auth_required || takes_tokens(config);
+    return !config.keys.empty() || config.auth_required || takes_tokens(config) ||
+           !config.login_issuer.empty();
 }
+
+// "https://comfyd.example.com", as browsers write it in Origin; empty: no public address is set.
+std::string public_origin(const Config& config);
 
 // What a tenant may have depends on the pools and stores there are. Code::invalid_argument.
 Result<> check_tenant(const Config& config, const auth::Tenant& tenant);

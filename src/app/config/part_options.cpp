@@ -190,6 +190,41 @@ auth::Tokens::Options token_options(const Config& config) {
     return options;
 }
 
+std::optional<auth::SessionCookies::Options> cookie_options(const Config& config) {
+    const auto endpoint = net::Endpoint::parse(config.listen);
+    const bool is_here = config.public_url.empty() ? endpoint && endpoint->is_loopback()
+                                                   : auth::oidc::is_safe_address(config.public_url);
+    const bool is_https = config.public_url.empty() ? !config.tls_certificate.empty()
+                                                    : config.public_url.starts_with("https://");
+    if (!is_https && !is_here) {
+        return std::nullopt;
+    }
+    return auth::SessionCookies::Options{is_https, public_origin(config)};
+}
+
+auth::oidc::CodeFlow::Options code_flow_options(const Config& config) {
+    const auto either = [](const std::string& own, const std::string& of_tokens) {
+        return own.empty() ? of_tokens : own;
+    };
+    std::string url = config.public_url;
+    while (url.ends_with('/')) {
+        url.pop_back();
+    }
+    auth::oidc::CodeFlow::Options options;
+    options.client_id = config.login_client_id;
+    options.client_secret = config.login_client_secret;
+    options.scopes = config.login_scopes;
+    options.return_url = url + "/login/callback";
+    options.after_logout_url = url + "/login";
+    options.ca_file = either(config.login_ca_file, config.jwt_ca_file);
+    options.claims.issuer = config.login_issuer;
+    options.claims.audience = config.login_client_id;
+    options.claims.tenant_claim = either(config.login_tenant_claim, config.jwt_tenant_claim);
+    options.claims.scope_claim = either(config.login_scope_claim, config.jwt_scope_claim);
+    options.claims.leeway = std::chrono::seconds(config.jwt_leeway_s);
+    return options;
+}
+
 admission::Rules admission_rules(const Config& config) {
     admission::Rules rules;
     rules.retention = kept_for(config);

@@ -358,6 +358,7 @@ const std::vector<Setting>& settings() {
         std::vector<Setting> rows = serving_settings();
         std::ranges::move(running_settings(), std::back_inserter(rows));
         std::ranges::move(token_settings(), std::back_inserter(rows));
+        std::ranges::move(login_settings(), std::back_inserter(rows));
         std::ranges::move(retry_settings(), std::back_inserter(rows));
         std::ranges::move(media_settings(), std::back_inserter(rows));
         std::ranges::move(result_settings(), std::back_inserter(rows));
