@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/offered_protocols.hpp"
 #include "auth/sessions.hpp"
 #include "base/crypto.hpp"
 
@@ -13,7 +14,7 @@ using Purpose = auth::SessionCookies::Purpose;
 constexpr std::string_view kPageTokenHeader = "X-CSRF-Token";
 constexpr const char* kExposedHeaders =
     "Location, Retry-After, X-API-Version, X-Request-Id, Deprecation, Sunset, Link, ETag, "
-    "Content-Range, Content-Disposition, Accept-Ranges";
+    "Content-Range, Content-Disposition, Accept-Ranges, RateLimit, RateLimit-Policy, traceparent";
 
 bool can_change(const net::Request& request) {
     return request.method != net::Method::get && request.method != net::Method::head &&
@@ -40,6 +41,17 @@ std::string_view value_of(const Gate::Query& query, std::string_view name) {
     return found == query.end() ? std::string_view() : found->second;
 }
 
+// What a page shows where a WebSocket takes no header of its own: one of the protocols that it
+// offers is "bearer." and the key or token.
+std::string_view token_in_protocols(const net::Request& request) {
+    constexpr std::string_view kMark = "bearer.";
+    const auto offered = offered_protocols(request);
+    const auto found = std::ranges::find_if(offered, [kMark](std::string_view one) {
+        return one.starts_with(kMark);
+    });
+    return found == offered.end() ? std::string_view() : found->substr(kMark.size());
+}
+
 std::string not_allowed(const net::Request& request, auth::Scope scope) {
     const std::string what = request.method_name + " " + request.path;
     if (!auth::kTenantScopes.contain(scope)) {
@@ -55,8 +67,9 @@ std::string not_allowed(const net::Request& request, auth::Scope scope) {
 }  // namespace
 
 bool Gate::allows_origin(std::string_view origin) const {
+    // "null" is whoever hides where it comes from.
     return std::ranges::any_of(rules.origins, [origin](const std::string& allowed) {
-        return allowed == "*" || net::equal_ignoring_case(allowed, origin);
+        return allowed == "*" || (origin != "null" && net::equal_ignoring_case(allowed, origin));
     });
 }
 
@@ -126,6 +139,9 @@ Task<Result<auth::Caller>> Gate::authenticate(
         shown = "Bearer " + std::string(key);
     } else if (header.empty() && takes_token && !token.empty()) {
         shown = "Bearer " + std::string(token);
+    } else if (const auto offered = token_in_protocols(request);
+               header.empty() && route.is_stream && !offered.empty()) {
+        shown = "Bearer " + std::string(offered);
     }
     if (rules.sessions != nullptr && authenticator_.required() && header.empty() && shown.empty()) {
         const std::string cookie =

@@ -5,6 +5,7 @@
 
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
+#include "auth/oidc/discovery.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
 
 namespace comfyd::app {

@@ -82,7 +82,7 @@ CodeFlow::CodeFlow(
       keys_(keys),
       store_(store),
       clock_(clock),
-      client_(executor, {.ca_file = options_.ca_file}) {}
+      client_(executor, {.idle_per_origin_max = 0, .ca_file = options_.ca_file}) {}
 
 Task<Result<CodeFlow::Begun>> CodeFlow::begin(std::string next) {
     return await_on(executor_, begin_there(std::move(next)));
