@@ -102,6 +102,7 @@ public:
         std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
     );
     void close_idle();
+    Connector& connector() { return connector_; }
 
 private:
     struct Idle {
@@ -400,6 +401,10 @@ Client::Client(Executor executor, ClientOptions options)
 
 Client::~Client() {
     impl_->close_idle();
+}
+
+Result<> Client::identify(const std::vector<ClientIdentity>& identities) {
+    return impl_->connector().identify(identities);
 }
 
 Task<Result<ClientResponse>> Client::send(ClientRequest request) {

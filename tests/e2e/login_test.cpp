@@ -83,7 +83,7 @@ TEST_F(LoginTest, AKeyGivesACookieThatIsThatKey) {
     const Reply about = web_->get("/login/session", by(session));
     EXPECT_EQ(about.json_at("/tenant"), "app");
     EXPECT_EQ(about.json_at("/by"), "key");
-    EXPECT_EQ(about.json_at("/csrf_token"), session.token);
+    EXPECT_EQ(about.json_at("/csrf_token"), json::value(session.token));
     EXPECT_EQ(about.headers.get("Cache-Control"), "no-store");
     EXPECT_EQ(web_->get("/admin/v1/keys", by(log_in(kBoss))).status, 200);
     EXPECT_THAT(comfyd_->log(), Not(HasSubstr(session.cookie.substr(7))));

@@ -1,12 +1,14 @@
 #include "app/config/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "app/config/config_file.hpp"
 #include "app/config/settings.hpp"
 #include "auth/jwt/tokens.hpp"
 #include "auth/oidc/discovery.hpp"
+#include "net/address_guard.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
 #include "workflow/catalogue/catalogue.hpp"
@@ -202,6 +204,12 @@ Result<> check_config(const Config& config) {
     if (config.tls_certificate.empty() != config.tls_key.empty()) {
         return invalid("'tls.certificate' and 'tls.key' are set both or not at all");
     }
+    if (config.proxies_protocol && config.proxies_trusted.empty()) {
+        return invalid(
+            "'proxies.protocol' needs 'proxies.trusted': whoever else connects could say it speaks "
+            "for anybody"
+        );
+    }
     if (const auto proxies = net::TrustedProxies::parse(config.proxies_trusted); !proxies) {
         return invalid("'proxies.trusted': " + proxies.error().message);
     }
@@ -239,6 +247,9 @@ Result<> check_config(const Config& config) {
     }
     if (auto checked = check_tokens(config); !checked) {
         return checked;
+    }
+    if (auto checked = net::AddressGuard().set_nat64(config.guard_nat64); !checked) {
+        return invalid("'guard.nat64': " + checked.error().message);
     }
     return check_login(config);
 }
@@ -381,6 +392,14 @@ std::string show_config(const Config& config) {
         if (worker.model_memory_bytes != 0) {
             out += "    model_memory: " + std::to_string(worker.model_memory_bytes) + "\n";
         }
+        for (const auto& [name, value] : std::array<std::pair<const char*, std::string>, 4>{
+                 {{"certificate", worker.certificate},
+                  {"key", worker.key},
+                  {"ca_file", worker.ca_file},
+                  {"tls_name", worker.tls_name}}
+             }) {
+            out += value.empty() ? "" : "    " + std::string(name) + ": \"" + value + "\"\n";
+        }
         if (worker.pool != workflow::kDefaultPool) {
             out += "    pool: \"" + worker.pool + "\"\n";
         }
@@ -419,7 +438,7 @@ std::string describe_settings() {
     }
     out +=
         "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, pool, "
-        "gpu, slots, model_memory, gpu_second_usd}.\n";
+        "gpu, slots, model_memory, gpu_second_usd, certificate, key, ca_file, tls_name}.\n";
     out +=
         "  tenants\n      In YAML {name, tier, weight, running_max, gpu_seconds_per_day, reuse, "
         "pool, "

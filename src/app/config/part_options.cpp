@@ -191,6 +191,33 @@ auth::Tokens::Options token_options(const Config& config) {
     return options;
 }
 
+Result<std::vector<net::ClientIdentity>> worker_identities(const Config& config) {
+    std::vector<net::ClientIdentity> identities;
+    for (const WorkerSetting& worker : config.workers) {
+        const bool is_own = !worker.certificate.empty() || !worker.key.empty();
+        net::ClientIdentity identity{
+            worker.url,
+            is_own ? worker.certificate : config.fleet_certificate,
+            is_own ? worker.key : config.fleet_key,
+            worker.ca_file.empty() ? config.fleet_ca_file : worker.ca_file,
+            worker.tls_name,
+        };
+        if (identity.certificate.empty() != identity.key.empty()) {
+            return fail(
+                Code::config_invalid,
+                "a certificate and its key are set both or not at all: of the worker " +
+                    worker.url + ", or 'fleet.certificate' and 'fleet.key'"
+            );
+        }
+        const bool is_any = !identity.certificate.empty() || !identity.ca_file.empty() ||
+                            !identity.server_name.empty();
+        if (is_any && worker.url.starts_with("https://")) {
+            identities.push_back(std::move(identity));
+        }
+    }
+    return identities;
+}
+
 std::optional<auth::SessionCookies::Options> cookie_options(const Config& config) {
     const auto endpoint = net::Endpoint::parse(config.listen);
     const bool is_here = config.public_url.empty() ? endpoint && endpoint->is_loopback()

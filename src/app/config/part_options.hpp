@@ -32,6 +32,8 @@ assets::StoreOptions store_options(const Config& config);
 Result<assets::BlobStores> make_stores(const Config& config, Clock& clock, Pool& pool);
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
+// As whom comfyd connects to workers that speak TLS. Code::config_invalid.
+Result<std::vector<net::ClientIdentity>> worker_identities(const Config& config);
 fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders);
 jobs::ServiceOptions service_options(const Config& config);
 notify::ChannelOptions channel_options(const Config& config);

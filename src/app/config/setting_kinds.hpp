@@ -28,6 +28,8 @@ std::vector<Setting> serving_settings();
 std::vector<Setting> token_settings();
 // The rows of login_settings.cpp.
 std::vector<Setting> login_settings();
+// The rows of guard_settings.cpp.
+std::vector<Setting> guard_settings();
 // The rows of media_settings.cpp.
 std::vector<Setting> media_settings();
 // The rows of result_settings.cpp.

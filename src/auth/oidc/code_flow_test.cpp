@@ -143,9 +143,11 @@ TEST_F(CodeFlowTest, AStateIsGoodOnce) {
 TEST_F(CodeFlowTest, AStateIsGoodForTenMinutes) {
     auto begun = begin();
     clock_.advance(std::chrono::minutes(10) - Millis(1));
+    claims_["exp"] = to_unix_ms(clock_.now()) / 1000 + 300;
     EXPECT_TRUE(finish(answer(), begun.secret));
     begun = begin();
     clock_.advance(std::chrono::minutes(10));
+    claims_["exp"] = to_unix_ms(clock_.now()) / 1000 + 300;
     EXPECT_FALSE(finish(answer(), begun.secret));
 }
 
