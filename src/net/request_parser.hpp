@@ -89,6 +89,11 @@ private:
             refuse(HeadFault::transfer_encoding, error);
             return;
         }
+        if (field == http::field::content_length &&
+            text.find_first_not_of("0123456789") != std::string_view::npos) {
+            error = http::error::bad_content_length;  // also "3, 3", which Beast lets pass
+            return;
+        }
         if (field == http::field::host) {
             ++hosts_;
             is_addressed_twice_ =
