@@ -104,7 +104,9 @@ protected:
     ) {
         const std::string nobodys = its.starts_with("blake3:") ? "blake3:" + std::string(64, '0')
                                     : its.starts_with(kMark)   ? "nobodys-flow"
-                                                               : kNobodys;
+                                    : its.find('-') == std::string::npos
+                                        ? std::string(its.size(), 'N')  // of a session
+                                        : kNobodys;
         const auto with = [&](const std::string& id) {
             std::string made = path;
             made.replace(made.find(mark), mark.size(), id);

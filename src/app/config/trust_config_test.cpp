@@ -62,7 +62,7 @@ TEST(LoginConfig, CookiesAreSecureOrOfThisMachine) {
     EXPECT_FALSE(of("unix:/run/comfyd.sock", "", "")->are_secure);
     EXPECT_TRUE(of("127.0.0.1:8080", "https://a.example", "")->are_secure);
     EXPECT_EQ(
-        of("127.0.0.1:8080", "https://A.example:8443/x", "")->origin, "https://A.example:8443"
+        of("127.0.0.1:8080", "https://A.example:8443/x", "")->origin, "https://a.example:8443"
     );
     EXPECT_TRUE(of("0.0.0.0:8080", "", "cert.pem")->are_secure);
     EXPECT_FALSE(of("0.0.0.0:8080", "", "")) << "over plain HTTP to other machines";
