@@ -42,6 +42,7 @@ at_once headers "$PWD/tests/data/pictures"
 at_once s3 "$PWD/tests/data/s3-answers"
 at_once table "$PWD/examples"
 at_once jwt "$PWD/tests/data/tokens"
+at_once proxy_line
 failed=0
 for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 exit $failed

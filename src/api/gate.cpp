@@ -2,22 +2,31 @@
 
 #include <algorithm>
 
+#include "api/offered_protocols.hpp"
+#include "auth/sessions.hpp"
+#include "base/crypto.hpp"
+
 namespace comfyd::api {
 namespace {
 
+using Purpose = auth::SessionCookies::Purpose;
+
+constexpr std::string_view kPageTokenHeader = "X-CSRF-Token";
 constexpr const char* kExposedHeaders =
     "Location, Retry-After, X-API-Version, X-Request-Id, Deprecation, Sunset, Link, ETag, "
-    "Content-Range, Content-Disposition, Accept-Ranges";
+    "Content-Range, Content-Disposition, Accept-Ranges, RateLimit, RateLimit-Policy, traceparent";
 
-bool is_foreign_page(const net::Request& request) {
-    const bool can_change = request.method != net::Method::get &&
-                            request.method != net::Method::head &&
-                            request.method != net::Method::options;
-    if (!can_change && !request.headers.contains("Upgrade")) {
+bool can_change(const net::Request& request) {
+    return request.method != net::Method::get && request.method != net::Method::head &&
+           request.method != net::Method::options;
+}
+
+bool is_foreign_page(const net::Request& request, const std::string& own_origin) {
+    if (!can_change(request) && !request.headers.contains("Upgrade")) {
         return false;
     }
     std::string_view origin = request.headers.get("Origin");
-    if (origin.empty()) {
+    if (origin.empty() || net::equal_ignoring_case(origin, own_origin)) {
         return false;
     }
     if (const auto scheme = origin.find("://"); scheme != std::string_view::npos) {
@@ -30,6 +39,17 @@ std::string_view value_of(const Gate::Query& query, std::string_view name) {
     const auto found =
         std::ranges::find_if(query, [name](const auto& entry) { return entry.first == name; });
     return found == query.end() ? std::string_view() : found->second;
+}
+
+// What a page shows where a WebSocket takes no header of its own: one of the protocols that it
+// offers is "bearer." and the key or token.
+std::string_view token_in_protocols(const net::Request& request) {
+    constexpr std::string_view kMark = "bearer.";
+    const auto offered = offered_protocols(request);
+    const auto found = std::ranges::find_if(offered, [kMark](std::string_view one) {
+        return one.starts_with(kMark);
+    });
+    return found == offered.end() ? std::string_view() : found->substr(kMark.size());
 }
 
 std::string not_allowed(const net::Request& request, auth::Scope scope) {
@@ -47,8 +67,9 @@ std::string not_allowed(const net::Request& request, auth::Scope scope) {
 }  // namespace
 
 bool Gate::allows_origin(std::string_view origin) const {
+    // "null" is whoever hides where it comes from.
     return std::ranges::any_of(rules.origins, [origin](const std::string& allowed) {
-        return allowed == "*" || net::equal_ignoring_case(allowed, origin);
+        return allowed == "*" || (origin != "null" && net::equal_ignoring_case(allowed, origin));
     });
 }
 
@@ -71,8 +92,7 @@ net::Headers Gate::cors_headers(const net::Request& request) const {
 }
 
 Result<> Gate::check_page(const net::Request& request) const {
-    if (!authenticator_.required() && is_foreign_page(request) &&
-        !allows_origin(request.headers.get("Origin"))) {
+    if (is_foreign_page(request, rules.origin) && !allows_origin(request.headers.get("Origin"))) {
         return fail(
             Code::forbidden,
             "requests from pages of another origin are refused; add the origin to the "
@@ -119,9 +139,50 @@ Task<Result<auth::Caller>> Gate::authenticate(
         shown = "Bearer " + std::string(key);
     } else if (header.empty() && takes_token && !token.empty()) {
         shown = "Bearer " + std::string(token);
+    } else if (const auto offered = token_in_protocols(request);
+               header.empty() && route.is_stream && !offered.empty()) {
+        shown = "Bearer " + std::string(offered);
+    }
+    if (rules.sessions != nullptr && authenticator_.required() && header.empty() && shown.empty()) {
+        const std::string cookie =
+            rules.sessions->cookies().read(request.headers, Purpose::session);
+        if (!cookie.empty()) {
+            auto known = co_await authenticate(request, cookie);
+            co_return known;
+        }
     }
     auto caller = co_await authenticator_.authenticate(header.empty() ? shown : header);
     co_return caller;
+}
+
+Task<Result<auth::Caller>> Gate::authenticate(const net::Request& request, std::string cookie)
+    const {
+    if (auto checked = check_own_page(request, cookie); !checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    auto found = co_await rules.sessions->find(std::move(cookie));
+    co_return found ? Result<auth::Caller>(std::move(found->caller))
+                    : fail(std::move(found.error()));
+}
+
+Result<> Gate::check_own_page(const net::Request& request, const std::string& cookie) const {
+    const auth::SessionCookies& cookies = rules.sessions->cookies();
+    if (request.headers.contains("Upgrade") && !cookies.is_own_origin(request)) {
+        return fail(
+            Code::forbidden, "a stream by cookie is for pages of this server's public address"
+        );
+    }
+    const bool has_token = equal_constant_time(
+        request.headers.get(kPageTokenHeader), auth::Sessions::page_token(cookie)
+    );
+    if (can_change(request) && !(cookies.is_own_page(request) && has_token)) {
+        return fail(
+            Code::forbidden,
+            "a request by cookie that changes something comes from a page of this server, with "
+            "the header X-CSRF-Token of GET /login/session"
+        );
+    }
+    return {};
 }
 
 }  // namespace comfyd::api

@@ -1,5 +1,6 @@
 // What a request must show before its handler sees it: the name of this server, a page that may
-// ask, and a key or a ticket. Set up before serving; any thread may ask after that.
+// ask, and a key, a ticket or the cookie of a session. Set up before serving; any thread may ask
+// after that.
 #pragma once
 
 #include <string>
@@ -25,9 +26,9 @@ public:
     // What pages of other origins need to read an answer.
     net::Headers cors_headers(const net::Request& request) const;
 
-    // Code::forbidden: a page of another site, which must not use a comfyd without keys on the
-    // visitor's machine. A browser sends such a request without asking, and names the page in
-    // Origin.
+    // Code::forbidden: a page of another site, which must use neither a comfyd without keys on the
+    // visitor's machine nor the visitor's session. A browser sends such a request without asking,
+    // and names the page in Origin.
     Result<> check_page(const net::Request& request) const;
     // Code::unauthorized; Code::forbidden where the route needs a scope that the caller has not. On
     // an open route a caller without a good key has no tenant. All of it lives until the answer.
@@ -40,6 +41,9 @@ public:
     ) const;
 
 private:
+    // A browser sends the cookie along whoever makes it ask.
+    Result<> check_own_page(const net::Request& request, const std::string& cookie) const;
+    Task<Result<auth::Caller>> authenticate(const net::Request& request, std::string cookie) const;
     Task<Result<auth::Caller>> authenticate(
         const net::Request& request,
         const Route& route,

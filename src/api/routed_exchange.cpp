@@ -1,10 +1,11 @@
 #include "api/routed_exchange.hpp"
 
+#include "api/offered_protocols.hpp"
+
 namespace comfyd::api {
 namespace {
 
 constexpr const char* kRetryAfterSeconds = "2";
-
 }  // namespace
 
 std::string_view version_of(const net::Request& request) {
@@ -21,6 +22,11 @@ Task<Result<std::unique_ptr<net::WebSocket>>> RoutedExchange::upgrade(net::WebSo
 ) {
     options.headers.set(kRequestIdHeader, request_id_);
     options.headers.set(kVersionHeader, std::string(version_of(request())));
+    // A browser goes on only where one of those that it offered is chosen.
+    if (const auto offered = offered_protocols(request());
+        std::ranges::find(offered, kOwnProtocol) != offered.end()) {
+        options.headers.set("Sec-WebSocket-Protocol", std::string(kOwnProtocol));
+    }
     auto socket = co_await inner_.upgrade(std::move(options));
     if (socket) {
         status_ = 101;

@@ -26,7 +26,7 @@ constexpr const char* kAllowedHeaders =
     "Authorization, X-API-Key, Content-Type, Accept, Idempotency-Key, Last-Event-ID, Range, "
     "If-Match, "
     "If-None-Match, "
-    "If-Range, X-Request-Id, X-API-Version, X-Webhook-URL";
+    "If-Range, X-Request-Id, X-API-Version, X-Webhook-URL, traceparent, tracestate";
 constexpr int kMisdirectedRequest = 421;
 constexpr unsigned kLargeRequestThreads = 2;
 
@@ -160,7 +160,16 @@ private:
         headers.set(kVersionHeader, std::string(version_of(request)));
         headers.set("X-Content-Type-Options", "nosniff");
         headers.set("Referrer-Policy", "no-referrer");  // addresses of streams have tickets in them
-        if (gate.rules.is_https_name) {
+        // Pictures are asked for without a word of which page shows them.
+        headers.set(
+            "Cross-Origin-Resource-Policy",
+            gate.rules.origins.empty() ? "same-origin" : "cross-origin"
+        );
+        headers.set("Cross-Origin-Opener-Policy", "same-origin");
+        if (gate.rules.sessions != nullptr && request.headers.contains("Cookie")) {
+            headers.set("Cache-Control", "private, no-cache");  // unless the answer says otherwise
+        }
+        if (gate.rules.origin.starts_with("https://")) {
             headers.set("Strict-Transport-Security", "max-age=31536000");
         }
         return headers;

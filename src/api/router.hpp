@@ -17,6 +17,9 @@
 #include "net/host_rules.hpp"
 #include "net/server.hpp"
 
+namespace comfyd::auth {
+class Sessions;
+}
 namespace comfyd::observe {
 class Metrics;
 }
@@ -95,7 +98,9 @@ public:
         std::vector<std::string> origins{};  // for CORS; "*" allows all; empty: no CORS headers
         bool key_in_query = false;           // streams take the key as ?token=
         net::HostRules hosts{};              // by which names it may be addressed
-        bool is_https_name = false;          // its public one: browsers need try no other scheme
+        std::string origin{};                // of its public address; empty: it has none
+        const auth::Sessions* sessions =
+            nullptr;  // of browsers; outlives it. nullptr: there are none
     };
     void set_rules(Rules rules);  // before serving
     const auth::Tickets& tickets() const;

@@ -31,6 +31,7 @@
 #include "app/mail_content.hpp"
 #include "app/media_process.hpp"
 #include "app/notifications.hpp"
+#include "app/own_addresses.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
 #include "app/stall_log.hpp"
@@ -49,6 +50,7 @@
 #include "media/exporter.hpp"
 #include "media/finisher.hpp"
 #include "media/helpers.hpp"
+#include "net/address_guard.hpp"
 #include "net/io_threads.hpp"
 #include "net/open_files.hpp"
 #include "net/server.hpp"
@@ -125,6 +127,9 @@ public:
         if (auto recovered = wait_for(core_.executor(), bring_up()); !recovered) {
             return recovered;
         }
+        if (config_.proxies_protocol) {
+            server_->demand_proxy_line();
+        }
         auto bound = server_->listen(*endpoint, identity_);
         if (!bound) {
             return fail(std::move(bound.error()));
@@ -168,6 +173,7 @@ public:
         if (certificate_watch_) {
             wait_for(retention_executor(), certificate_watch_->stop());
         }
+        wait_for(retention_executor(), own_addresses_->stop());
         wait_for(retention_executor(), retention_->stop());
         wait_for(retention_executor(), uploads_->stop());
         wait_for(keeper_executor(), stop_keeper());
@@ -314,9 +320,12 @@ private:
     }
 
     void make_api() {
-        identities_ = std::make_unique<Identities>(
-            Identities::Parts{notifier_executor(), core_.executor(), clock_, *ledger_, config_}
-        );
+        identities_ = std::make_unique<Identities>(Identities::Parts{
+            notifier_executor(), core_.executor(), clock_, *ledger_, *ledger_, config_
+        });
+        own_addresses_ = std::make_unique<OwnAddresses>(retention_executor(), config_);
+        // That they can be read was checked with the rest of the configuration.
+        static_cast<void>(net::AddressGuard::of_process().set_nat64(config_.guard_nat64));
         router_ = std::make_unique<api::Router>(identities_->authenticator(), metrics_, clock_);
         admission::Rules rules = admission_rules();
         identities_->keep(rules.tenants, site_->node());
@@ -324,7 +333,8 @@ private:
             {config_.cors_origins,
              config_.key_in_query,
              host_rules(config_),
-             config_.public_url.starts_with("https://")}
+             public_origin(config_),
+             identities_->sessions()}
         );
         services_.reset(new api::Services{
             make_desk(
@@ -353,6 +363,7 @@ private:
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_identity(*router_, identities_->services());
+        api::add_login(*router_, identities_->login());
         api::add_stream_tickets(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_dead_letters(*router_, *services_);
@@ -439,6 +450,7 @@ private:
         boost::asio::post(retention_executor(), [this] {
             retention_->start();
             uploads_->start();
+            own_addresses_->start();
             if (certificate_watch_) {
                 certificate_watch_->start();
             }
@@ -516,6 +528,7 @@ private:
     std::unique_ptr<notify::EndpointBook> endpoints_;
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<Identities> identities_;
+    std::unique_ptr<OwnAddresses> own_addresses_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<notify::WebhookChannel> announcer_;
     std::unique_ptr<bulk::Keeper> keeper_;

@@ -17,7 +17,8 @@ Identities::Identities(const Parts& parts)
           p_.clock,
           asks_who(p_.config),
           [config = p_.config](const auth::Tenant& tenant) { return check_tenant(config, tenant); }
-      } {
+      },
+      login_{nullptr, nullptr, asks_who(p_.config)} {
     const Config& config = p_.config;
     if (!config.jwt_issuer.empty()) {
         issuer_.emplace(
@@ -34,6 +35,38 @@ Identities::Identities(const Parts& parts)
     authenticator_ = auth::make_authenticator(
         {book_.directory(), p_.clock, asks_who(config), tokens_ ? &*tokens_ : nullptr}
     );
+    make_login();
+}
+
+void Identities::make_login() {
+    const Config& config = p_.config;
+    auto cookies = cookie_options(config);
+    if (!cookies) {
+        return;
+    }
+    sessions_.emplace(
+        auth::Sessions::Options{std::move(*cookies), config.login_issuer},
+        p_.sessions,
+        book_.directory(),
+        p_.clock
+    );
+    login_.sessions = &*sessions_;
+    if (config.login_issuer.empty()) {
+        return;
+    }
+    auto options = code_flow_options(config);
+    const bool is_same = issuer_ && config.login_issuer == config.jwt_issuer;
+    if (!is_same) {
+        login_issuer_.emplace(
+            p_.executor,
+            auth::jwt::IssuerKeys::Options{config.login_issuer, "", options.ca_file},
+            p_.clock
+        );
+    }
+    provider_.emplace(
+        p_.executor, std::move(options), is_same ? *issuer_ : *login_issuer_, p_.sessions, p_.clock
+    );
+    login_.provider = &*provider_;
 }
 
 void Identities::keep(std::shared_ptr<admission::TenantTable> table, ClusterNode* node) {
@@ -59,7 +92,7 @@ Task<Result<>> Identities::open() {
     auto read = co_await book_.refresh();
     const auto directory = book_.directory().now();
     const bool has_keys = !directory->keys().empty() || !directory->configured_keys().empty();
-    if (read && asks_who(p_.config) && !tokens_ && !has_keys) {
+    if (read && asks_who(p_.config) && !tokens_ && !provider_ && !has_keys) {
         log::warning(
             "auth.required is set and there is no key: nobody is let in. Configure an operator's "
             "key (auth.keys, auth.operators), or make one while it is not set"
@@ -70,14 +103,18 @@ Task<Result<>> Identities::open() {
 
 void Identities::start() {
     book_.start();
-    if (issuer_) {
-        issuer_->start();
+    for (auto* issuer : {&issuer_, &login_issuer_}) {
+        if (*issuer) {
+            (*issuer)->start();
+        }
     }
 }
 
 Task<> Identities::stop() {
-    if (issuer_) {
-        co_await issuer_->stop();
+    for (auto* issuer : {&issuer_, &login_issuer_}) {
+        if (*issuer) {
+            co_await (*issuer)->stop();
+        }
     }
     co_await book_.stop();
 }

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 
 #include "app/cluster_machines.hpp"
+#include "app/config/part_options.hpp"
 #include "app/data_folder.hpp"
 #include "app/shared_folder.hpp"
 #include "events/local_hub.hpp"
@@ -33,6 +34,15 @@ Result<std::unique_ptr<Worksite>> Worksite::make(const Parts& parts) {
         return fail(std::move(key.error()));
     }
     site->folders_ = {std::move(*key), asks_who(parts.config)};
+    const auto identities = worker_identities(parts.config);
+    if (!identities) {
+        return fail(identities.error());
+    }
+    for (const auto& client : site->clients_) {
+        if (auto identified = client->identify(*identities); !identified) {
+            return fail(std::move(identified.error()));
+        }
+    }
     if (!is_clustered(parts.config)) {
         site->own_hub_ = std::make_unique<events::LocalHub>(parts.core);
         return site;

@@ -13,7 +13,6 @@ namespace comfyd::auth {
 
 class Credentials final : public Authenticator {
 public:
-    // A key of the configuration has all scopes of its tenant; an operator's has all there are.
     explicit Credentials(const AuthOptions& options) : options_(options) {}
 
     bool required() const override { return options_.required; }
@@ -21,9 +20,6 @@ public:
     Task<Result<Caller>> authenticate(std::string_view authorization) const override;
 
 private:
-    Result<Caller> by_key(const Directory& directory, std::string_view key, const Digest& digest)
-        const;
-
     const AuthOptions options_;
 };
 

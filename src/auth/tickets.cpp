@@ -1,33 +1,21 @@
 #include "auth/tickets.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
 #include <vector>
 
+#include "auth/jwt/base64url.hpp"
 #include "base/crypto.hpp"
 
 namespace comfyd::auth {
 namespace {
 
+using jwt::from_base64url;
+using jwt::to_base64url;
+
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::size_t kTicketBytesMax = 4096;
-
-// Base64 with the letters that an address takes as they are.
-std::string to_address_text(std::string_view data) {
-    std::string text = to_base64(data);
-    text.erase(std::find(text.begin(), text.end(), '='), text.end());
-    std::ranges::replace(text, '+', '-');
-    std::ranges::replace(text, '/', '_');
-    return text;
-}
-
-std::optional<std::string> from_address_text(std::string text) {
-    std::ranges::replace(text, '-', '+');
-    std::ranges::replace(text, '_', '/');
-    return from_base64(text);
-}
 
 tl::unexpected<Error> refused(const char* why) {
     return fail(
@@ -49,8 +37,8 @@ std::string Tickets::sign(std::string_view text) const {
 // "tenant.key.execution.expiry.signature", the names in base64.
 Tickets::Ticket Tickets::issue(const Caller& caller, std::string_view execution, Time now) const {
     const auto expires_at = std::chrono::ceil<std::chrono::seconds>(now + lifetime_);
-    std::string text = to_address_text(caller.tenant) + '.' + to_address_text(caller.key_name) +
-                       '.' + to_address_text(execution) + '.' +
+    std::string text = to_base64url(caller.tenant) + '.' + to_base64url(caller.key_name) + '.' +
+                       to_base64url(execution) + '.' +
                        std::to_string(expires_at.time_since_epoch().count());
     text += '.' + sign(text);
     return {std::move(text), expires_at};
@@ -76,13 +64,13 @@ Result<Caller> Tickets::redeem(std::string_view ticket, std::string_view executi
     if (now >= Time(std::chrono::seconds(expires_s))) {
         return refused("has expired");
     }
-    const std::string bound_to = from_address_text(parts[2]).value_or("");
+    const std::string bound_to = from_base64url(parts[2]).value_or("");
     if (!bound_to.empty() && bound_to != execution) {
         return refused("is for the streams of another execution");
     }
     return Caller{
-        .tenant = from_address_text(parts[0]).value_or(""),
-        .key_name = from_address_text(parts[1]).value_or(""),
+        .tenant = from_base64url(parts[0]).value_or(""),
+        .key_name = from_base64url(parts[1]).value_or(""),
         .scopes = {Scope::jobs_read},
     };
 }

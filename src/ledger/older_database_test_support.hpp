@@ -12,6 +12,7 @@ inline const std::string kAsVersion9 =
     "ALTER TABLE assets DROP COLUMN retention; ALTER TABLE assets DROP COLUMN moves_at; "
     "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "
     "DROP TABLE identities; DROP TABLE identity_changes; DROP TABLE key_uses; "
+    "DROP TABLE sessions; "
     "DROP TABLE bulks; DROP TABLE bulk_plans; DROP TABLE bulk_items; "
     "PRAGMA user_version = 9; ";
 

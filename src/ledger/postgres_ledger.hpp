@@ -172,6 +172,16 @@ public:
     Task<Result<std::uint64_t>> identity_changes() override;
     Task<Result<>> note_key_uses(auth::KeyUses uses) override;
 
+    Task<Result<>> save_session(auth::SessionRecord record, int kept_max) override;
+    Task<Result<std::optional<auth::SessionRecord>>> find_session(
+        auth::SessionKind kind, std::string id
+    ) override;
+    Task<Result<std::optional<auth::SessionRecord>>> take_session(
+        auth::SessionKind kind, std::string id
+    ) override;
+    Task<Result<>> note_session_use(std::string id, Time used_at, Time ends_at) override;
+    Task<Result<std::vector<auth::SessionRecord>>> list_sessions(auth::SessionQuery query) override;
+
     std::unique_ptr<jobs::Ledger> under(jobs::Term term) override;
     Task<Result<jobs::ArrivalPage>> arrivals(
         std::string domain, jobs::ArrivalCursor after, int limit, jobs::IsKnown is_known = {}

@@ -13,6 +13,7 @@
 #include "ledger/postgres/notes.hpp"
 #include "ledger/postgres/outbox_store.hpp"
 #include "ledger/postgres/roster.hpp"
+#include "ledger/postgres/session_store.hpp"
 #include "ledger/postgres/shared_store.hpp"
 #include "ledger/postgres/workflow_store.hpp"
 #include "ledger/postgres_ledger.hpp"
@@ -355,6 +356,33 @@ Task<Result<std::uint64_t>> PostgresLedger::identity_changes() {
 Task<Result<>> PostgresLedger::note_key_uses(auth::KeyUses uses) {
     return impl_->writer.write(NoteKeyUses(uses));
 }
+
+Task<Result<>> PostgresLedger::save_session(auth::SessionRecord record, int kept_max) {
+    return impl_->writer.write(SaveSession(std::move(record), kept_max));
+}
+Task<Result<std::optional<auth::SessionRecord>>> PostgresLedger::find_session(
+    auth::SessionKind kind, std::string id
+) {
+    return impl_->ask_one(postgres::find_session(kind, id), [](const Rows& rows) {
+        return rows.first(read_session);
+    });
+}
+Task<Result<std::optional<auth::SessionRecord>>> PostgresLedger::take_session(
+    auth::SessionKind kind, std::string id
+) {
+    return impl_->writer.write(TakeSession(kind, std::move(id)));
+}
+Task<Result<>> PostgresLedger::note_session_use(std::string id, Time used_at, Time ends_at) {
+    return impl_->writer.write(NoteSessionUse(std::move(id), used_at, ends_at));
+}
+Task<Result<std::vector<auth::SessionRecord>>> PostgresLedger::list_sessions(
+    auth::SessionQuery query
+) {
+    return impl_->ask_one(postgres::list_sessions(query), [](const Rows& rows) {
+        return rows.all(read_session);
+    });
+}
+
 Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
     return impl_->ask_one(
         count_deliveries(),

@@ -27,6 +27,7 @@
 #include "ledger/sqlite/purge.hpp"
 #include "ledger/sqlite/readers.hpp"
 #include "ledger/sqlite/rollups.hpp"
+#include "ledger/sqlite/session_store.hpp"
 #include "ledger/sqlite/workflow_store.hpp"
 #include "ledger/sqlite/writer.hpp"
 
@@ -584,6 +585,35 @@ Task<Result<std::uint64_t>> SqliteLedger::identity_changes() {
 
 Task<Result<>> SqliteLedger::note_key_uses(auth::KeyUses uses) {
     return impl_->writer.write_behind(NoteKeyUses{std::move(uses)});
+}
+
+Task<Result<>> SqliteLedger::save_session(auth::SessionRecord record, int kept_max) {
+    return impl_->writer.write(SaveSession{std::move(record), kept_max}, false);
+}
+
+Task<Result<std::optional<auth::SessionRecord>>> SqliteLedger::find_session(
+    auth::SessionKind kind, std::string id
+) {
+    return impl_->read([kind, id = std::move(id)](Database& db) {
+        return sqlite::find_session(db, kind, id);
+    });
+}
+
+Task<Result<std::optional<auth::SessionRecord>>> SqliteLedger::take_session(
+    auth::SessionKind kind, std::string id
+) {
+    return impl_->writer.write(TakeSession{kind, std::move(id)}, false);
+}
+
+Task<Result<>> SqliteLedger::note_session_use(std::string id, Time used_at, Time ends_at) {
+    return impl_->writer.write_behind(NoteSessionUse{std::move(id), used_at, ends_at});
+}
+
+Task<Result<std::vector<auth::SessionRecord>>> SqliteLedger::list_sessions(auth::SessionQuery query
+) {
+    return impl_->read([query = std::move(query)](Database& db) {
+        return sqlite::list_sessions(db, query);
+    });
 }
 
 Task<Result<notify::Outbox::Counts>> SqliteLedger::counts() {

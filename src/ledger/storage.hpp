@@ -1,5 +1,5 @@
 // All that is durable, behind one door: jobs, named workflows, bulks, notes, asset records,
-// deliveries and endpoints of webhooks, tenants and keys. One object implements every port, so that
+// deliveries and endpoints of webhooks, tenants, keys and sessions. One object implements every port, so that
 // a change and what follows from it are one transaction. Which implementation it is says the URL
 // that it was opened by.
 //
@@ -16,6 +16,7 @@
 
 #include "assets/store.hpp"
 #include "auth/identity_store.hpp"
+#include "auth/session_store.hpp"
 #include "base/error.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
@@ -74,7 +75,8 @@ class Storage : public jobs::Ledger,
                 public notify::Outbox,
                 public notify::Deliveries,
                 public notify::EndpointStore,
-                public auth::IdentityStore {
+                public auth::IdentityStore,
+                public auth::SessionStore {
 public:
     using assets::Catalogue::find;
     using jobs::Ledger::counts;

@@ -1,6 +1,7 @@
 #include <atomic>
 
 #include "auth/memory_identities.hpp"
+#include "auth/memory_sessions.hpp"
 #include "ledger/memory_bulks.hpp"
 #include "ledger/memory_ledger.hpp"
 #include "ledger/postgres_ledger.hpp"
@@ -41,6 +42,7 @@ public:
     notify::Deliveries& deliveries() override { return *ledger_; }
     notify::EndpointStore& endpoints() override { return *ledger_; }
     auth::IdentityStore& identities() override { return *ledger_; }
+    auth::SessionStore& sessions() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -71,6 +73,7 @@ public:
     notify::Deliveries& deliveries() override { return *ledger_; }
     notify::EndpointStore& endpoints() override { return *ledger_; }
     auth::IdentityStore& identities() override { return *ledger_; }
+    auth::SessionStore& sessions() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -102,12 +105,14 @@ public:
     jobs::Notebook& notebook() override { throw std::logic_error("it keeps no notes"); }
     jobs::BulkStore& bulks() override { return bulks_; }
     auth::IdentityStore& identities() override { return identities_; }
+    auth::SessionStore& sessions() override { return sessions_; }
     void reopen() override {}
 
 private:
     MemoryLedger ledger_;
     MemoryBulks bulks_;
     auth::MemoryIdentities identities_;
+    auth::MemorySessions sessions_;
 };
 
 }  // namespace

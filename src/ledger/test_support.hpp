@@ -120,6 +120,7 @@ struct Storage {
     virtual notify::Deliveries& deliveries() = 0;
     virtual notify::EndpointStore& endpoints() = 0;
     virtual auth::IdentityStore& identities() = 0;
+    virtual auth::SessionStore& sessions() = 0;
     virtual jobs::WorkflowStore& workflows() = 0;
     virtual jobs::Notebook& notebook() = 0;
     virtual jobs::BulkStore& bulks() = 0;
@@ -130,7 +131,7 @@ struct Storage {
 struct Backend {
     std::string name;
     std::function<std::unique_ptr<Storage>(Clock& clock)> make;
-    bool is_whole = true;  // false: it keeps jobs, bulks and identities alone
+    bool is_whole = true;  // false: it keeps no assets, webhooks, workflows and notes
 
     friend void PrintTo(const Backend& shown, std::ostream* out) { *out << shown.name; }
 };
@@ -152,6 +153,7 @@ protected:
     notify::Deliveries& deliveries() { return storage_->deliveries(); }
     notify::EndpointStore& endpoints() { return storage_->endpoints(); }
     auth::IdentityStore& identities() { return storage_->identities(); }
+    auth::SessionStore& sessions() { return storage_->sessions(); }
     jobs::WorkflowStore& workflows() { return storage_->workflows(); }
     jobs::Notebook& notebook() { return storage_->notebook(); }
     jobs::BulkStore& bulks() { return storage_->bulks(); }

@@ -5,6 +5,7 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include "net/address_guard.hpp"
 #include "net/client.hpp"
 #include "net/server.hpp"
 
@@ -93,8 +94,7 @@ bool is_private_address(const std::string& address) {
 bool is_private_host(const std::string& host) {
     boost::system::error_code no_address;
     ip::make_address(host, no_address);
-    return no_address ? equal_ignoring_case(host, "localhost") || host.ends_with(".localhost")
-                      : is_private_address(host);
+    return no_address ? is_guarded_name(host) : is_private_address(host);
 }
 
 Result<Endpoint> Endpoint::parse(std::string_view text) {

@@ -107,6 +107,7 @@ public:
         std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
     );
     void close_idle();
+    Connector& connector() { return connector_; }
 
 private:
     struct Idle {
@@ -407,6 +408,10 @@ Client::Client(Executor executor, ClientOptions options)
 
 Client::~Client() {
     impl_->close_idle();
+}
+
+Result<> Client::identify(const std::vector<ClientIdentity>& identities) {
+    return impl_->connector().identify(identities);
 }
 
 Task<Result<ClientResponse>> Client::send(ClientRequest request) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/task.hpp"
 #include "net/http.hpp"
@@ -62,12 +63,24 @@ struct ClientOptions {
     std::string ca_file{};  // PEM, in addition to the system's; for private authorities and tests
 };
 
+// Who the client is to one server, and who that must be (mutual TLS).
+struct ClientIdentity {
+    std::string url;          // of the server; what is behind its host and port does not matter
+    std::string certificate;  // PEM files, the first with the chain; both or none
+    std::string key;
+    std::string ca_file{};      // who alone may have signed the server's; empty: whom all trust
+    std::string server_name{};  // that stands in the server's; empty: the host of the URL
+};
+
 class Client {
 public:
     Client(Executor executor, ClientOptions options);
     ~Client();
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
+
+    // Before the first request. Code::config_invalid says which file cannot be used.
+    Result<> identify(const std::vector<ClientIdentity>& identities);
 
     // Any HTTP status is a success here. Redirects are not followed. A request on a pooled
     // connection that the peer had closed meanwhile is repeated once on a new one when nothing of

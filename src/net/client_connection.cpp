@@ -4,6 +4,8 @@
 
 #include <boost/asio/ssl/host_name_verification.hpp>
 
+#include "net/address_guard.hpp"
+#include "net/lookup.hpp"
 #include "net/socket_name.hpp"
 
 namespace comfyd::net {
@@ -78,21 +80,10 @@ Connector::Connector(Executor executor, const ClientOptions& options)
 
 bool Connector::may_connect(const SocketName& name) const {
     return options_.policy == AddressPolicy::any ||
-           (!is_local(name) && !is_private_address(to_tcp(name).address().to_string()));
+           (!is_local(name) && !AddressGuard::of_process().refuses(to_tcp(name).address()));
 }
 
 namespace {
-
-// getaddrinfo cannot be interrupted, so nobody waits for it directly: it reports here, whenever it
-// is done.
-struct Lookup {
-    explicit Lookup(Executor executor) : resolver(executor), finished(executor) {}
-    Resolver resolver;
-    Signal finished;
-    bool done = false;
-    error_code error;
-    std::vector<SocketName> names;
-};
 
 // One failure for names that are not known and for those of private addresses: whoever may not ask
 // those is not told which there are.
@@ -118,42 +109,38 @@ Task<Result<std::vector<SocketName>>> Connector::resolve(Url url, Deadline deadl
     if (!error) {
         co_return std::vector{SocketName(tcp::endpoint(address, url.port))};
     }
-    const auto lookup = std::make_shared<Lookup>(executor_);
-    lookup->resolver.async_resolve(
-        url.host,
-        std::to_string(url.port),
-        [lookup](const error_code& failure, const Resolver::results_type& found) {
-            lookup->done = true;
-            lookup->error = failure;
-            for (const auto& entry : found) {
-                lookup->names.emplace_back(entry.endpoint());
-            }
-            lookup->finished.notify();
-        }
-    );
-    co_await lookup->finished.wait_for(deadline.left());
-    if (!lookup->done) {
-        lookup->resolver.cancel();
+    if (options_.policy == AddressPolicy::public_only &&
+        AddressGuard::of_process().refuses_name(url.host)) {
+        co_return fail(no_public_address(url));
+    }
+    const LookedUp found = co_await look_up(executor_, url.host, url.port, deadline);
+    if (!found.is_done) {
         const bool stop = co_await is_cancelled();
         co_return fail(to_client_error(url, asio::error::operation_aborted, !stop));
     }
-    const bool is_found = !lookup->error && !lookup->names.empty();
+    const bool is_found = !found.error && !found.endpoints.empty();
     if (!is_found && options_.policy == AddressPolicy::public_only) {
         co_return fail(no_public_address(url));
     }
     if (!is_found) {
-        const auto why = lookup->error ? reason_of(lookup->error) : std::string("no address");
+        const auto why = found.error ? reason_of(found.error) : std::string("no address");
         co_return fail(
             Code::connection_failed,
             origin_name(url) + ": the name cannot be resolved (" + why + ")"
         );
     }
-    co_return std::move(lookup->names);
+    co_return std::vector<SocketName>(found.endpoints.begin(), found.endpoints.end());
 }
 
 Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
     Url url, bool verify_tls, Deadline deadline
 ) {
+    if (options_.policy == AddressPolicy::public_only && is_guarded_port(url.port)) {
+        co_return fail(
+            Code::address_refused,
+            origin_name(url) + ": connections to this port are not allowed; use 443"
+        );
+    }
     const auto names = co_await resolve(url, deadline);
     if (!names) {
         co_return fail(names.error());
@@ -221,22 +208,27 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
 Task<Result<>> Connector::shake_hands(
     std::shared_ptr<ClientConnection> connection, Url url, bool verify_tls, Deadline deadline
 ) {
-    const auto context = tls_context(verify_tls);
+    const auto identity = identities_.find(origin_name(url));
+    const bool is_identified = identity != identities_.end();
+    const auto context = is_identified ? Result<asio::ssl::context*>(identity->second.context.get())
+                                       : tls_context(verify_tls);
     if (!context) {
         co_return fail(context.error());
     }
     connection->stream.start_tls(**context);
     auto& tls = *connection->stream.tls();
+    const bool is_renamed = is_identified && !identity->second.server_name.empty();
+    const std::string host = is_renamed ? identity->second.server_name : url.host;
     error_code error;
-    asio::ip::make_address(url.host, error);
+    asio::ip::make_address(host, error);
     const bool named = static_cast<bool>(error);
-    if (named && SSL_set_tlsext_host_name(tls.native_handle(), url.host.c_str()) != 1) {
+    if (named && SSL_set_tlsext_host_name(tls.native_handle(), host.c_str()) != 1) {
         co_return fail(
             Code::invalid_argument, origin_name(url) + ": the host name cannot be used with TLS"
         );
     }
-    if (verify_tls) {
-        tls.set_verify_callback(asio::ssl::host_name_verification(url.host), error);
+    if (verify_tls || is_identified) {
+        tls.set_verify_callback(asio::ssl::host_name_verification(host), error);
     }
     TimeGuard guard(executor_);
     guard.watch(connection, deadline.or_in(options_.connect_timeout));
@@ -261,28 +253,69 @@ Task<Result<>> Connector::shake_hands(
 
 Result<asio::ssl::context*> Connector::tls_context(bool verify) {
     auto& context = verify ? tls_verifying_ : tls_trusting_;
-    if (context) {
-        return context.get();
+    if (!context) {
+        auto made = make_context(verify, "");
+        if (!made) {
+            return fail(std::move(made.error()));
+        }
+        context = std::move(*made);
     }
+    return context.get();
+}
+
+Result<std::unique_ptr<asio::ssl::context>> Connector::make_context(
+    bool verify, const std::string& only_ca_file
+) const {
     auto made = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
     SSL_CTX_set_min_proto_version(made->native_handle(), TLS1_2_VERSION);
+    const std::string& ca_file = only_ca_file.empty() ? options_.ca_file : only_ca_file;
     error_code error;
     if (verify) {
         made->set_verify_mode(asio::ssl::verify_peer, error);
-        made->set_default_verify_paths(error);
+        if (only_ca_file.empty()) {
+            made->set_default_verify_paths(error);
+        }
         error.clear();  // a machine without certificates fails each handshake, with a clear reason
-        if (!options_.ca_file.empty()) {
-            made->load_verify_file(options_.ca_file, error);
+        if (!ca_file.empty()) {
+            made->load_verify_file(ca_file, error);
         }
     }
     if (error) {
         return fail(
             Code::config_invalid,
-            "the certificates in '" + options_.ca_file + "' cannot be loaded: " + reason_of(error)
+            "the certificates in '" + ca_file + "' cannot be loaded: " + reason_of(error)
         );
     }
-    context = std::move(made);
-    return context.get();
+    return made;
+}
+
+Result<> Connector::identify(const std::vector<ClientIdentity>& identities) {
+    for (const ClientIdentity& identity : identities) {
+        const auto url = Url::parse(identity.url);
+        if (!url) {
+            return fail(url.error());
+        }
+        auto context = make_context(true, identity.ca_file);
+        if (!context) {
+            return fail(std::move(context.error()));
+        }
+        error_code error;
+        if (!identity.certificate.empty()) {
+            (*context)->use_certificate_chain_file(identity.certificate, error);
+        }
+        if (!error && !identity.certificate.empty()) {
+            (*context)->use_private_key_file(identity.key, asio::ssl::context::pem, error);
+        }
+        if (error) {
+            return fail(
+                Code::config_invalid,
+                "the certificate '" + identity.certificate + "' and its key '" + identity.key +
+                    "' cannot be used: " + reason_of(error)
+            );
+        }
+        identities_[origin_name(*url)] = {std::move(*context), identity.server_name};
+    }
+    return {};
 }
 
 }  // namespace comfyd::net

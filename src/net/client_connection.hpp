@@ -1,6 +1,7 @@
 // Internal to net: connecting the client's streams, with address policy, TLS and time limits.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,8 @@ class Connector {
 public:
     Connector(Executor executor, const ClientOptions& options);
 
+    Result<> identify(const std::vector<ClientIdentity>& identities);
+
     // A new connection to the URL's host, TLS included. `deadline` is the whole operation's.
     Task<Result<std::shared_ptr<ClientConnection>>> open(
         Url url, bool verify_tls, Deadline deadline
@@ -52,12 +55,20 @@ private:
     Task<Result<std::vector<SocketName>>> resolve(Url url, Deadline deadline);
     bool may_connect(const SocketName& name) const;
     Result<asio::ssl::context*> tls_context(bool verify);
+    Result<std::unique_ptr<asio::ssl::context>> make_context(
+        bool verify, const std::string& only_ca_file
+    ) const;
 
     Executor executor_;
     ClientOptions options_;
     // Made when first needed: loading the system's certificates takes milliseconds.
     std::unique_ptr<asio::ssl::context> tls_verifying_;
     std::unique_ptr<asio::ssl::context> tls_trusting_;
+    struct Identity {
+        std::unique_ptr<asio::ssl::context> context;
+        std::string server_name;
+    };
+    std::map<std::string, Identity> identities_;  // by origin_name()
 };
 
 std::string origin_name(const Url& url);  // host:port or unix:path, for messages

@@ -421,6 +421,46 @@ TEST_F(ClientTest, VerifiesTls) {
     EXPECT_EQ(failed.error().code, Code::config_invalid);
 }
 
+TEST_F(ClientTest, ShowsACertificateToServersThatItIsKnownTo) {
+    TlsServer server(
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", TlsServer::Clients::with_its_certificate
+    );
+    const auto ask = [&](std::vector<ClientIdentity> identities, const char* host) {
+        Client client(loop_.executor(), {});
+        const auto identified = client.identify(identities);
+        EXPECT_TRUE(identified) << identified.error().message;
+        return loop_.run(client.send(make_get(server.url(host))));
+    };
+    const std::string url = server.url("localhost");
+    const auto answer = ask({{url, server.path, server.key_path, server.path}}, "localhost");
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->body, "ok");
+    EXPECT_FALSE(ask({{url, "", "", server.path}}, "localhost")) << "without one";
+    EXPECT_FALSE(ask({}, "localhost")) << "whose authority nobody knows";
+    EXPECT_FALSE(ask({{url, server.path, server.key_path}}, "localhost")) << "likewise";
+    // By its address; the name in its certificate is told.
+    const std::string by_address = server.url("127.0.0.1");
+    ClientIdentity named{by_address, server.path, server.key_path, server.path};
+    EXPECT_FALSE(ask({named}, "127.0.0.1"));
+    named.server_name = "localhost";
+    EXPECT_TRUE(ask({named}, "127.0.0.1"));
+    EXPECT_FALSE(ask({named}, "localhost")) << "an identity is for one server";
+}
+
+TEST_F(ClientTest, AnIdentityThatCannotBeUsedIsToldAtOnce) {
+    TlsServer server;
+    Client client(loop_.executor(), {});
+    const std::string url = server.url("localhost");
+    for (const ClientIdentity& bad :
+         {ClientIdentity{url, "/nonexistent.pem", server.key_path},
+          ClientIdentity{url, server.path, server.path},
+          ClientIdentity{url, server.path, server.key_path, "/nonexistent.pem"}}) {
+        const auto refused = client.identify({bad});
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, Code::config_invalid);
+    }
+}
+
 TEST_F(ClientTest, ReportsAServerWithoutTls) {
     auto sending = loop_.start(
         client_.send(make_get("https://127.0.0.1:" + std::to_string(server_.port()) + "/"))

@@ -7,6 +7,7 @@
 
 #include <boost/beast/http/basic_parser.hpp>
 
+#include "net/host_rules.hpp"
 #include "net/server.hpp"
 
 namespace comfyd::net {
@@ -62,6 +63,7 @@ private:
         request_.method_name = as_std(method);
         request_.target = as_std(target);
         const auto origin_form = without_origin(request_.target);
+        authority_ = authority_of(request_.target);
         const auto question = std::min(origin_form.find('?'), origin_form.size());
         request_.path = origin_form.substr(0, question);
         request_.query = origin_form.substr(std::min(question + 1, origin_form.size()));
@@ -87,8 +89,16 @@ private:
             refuse(HeadFault::transfer_encoding, error);
             return;
         }
+        if (field == http::field::content_length &&
+            text.find_first_not_of("0123456789") != std::string_view::npos) {
+            error = http::error::bad_content_length;  // also "3, 3", which Beast lets pass
+            return;
+        }
         if (field == http::field::host) {
             ++hosts_;
+            is_addressed_twice_ =
+                !authority_.empty() &&
+                !equal_ignoring_case(without_port(authority_), without_port(text));
         }
         if (field == http::field::expect) {
             expects_continue_ = equal_ignoring_case(text, "100-continue");
@@ -101,7 +111,7 @@ private:
 
     void on_header_impl(Error& error) {
         head_done_ = true;
-        if (hosts_ > 1 || (hosts_ == 0 && http11_)) {
+        if (hosts_ > 1 || (hosts_ == 0 && http11_) || is_addressed_twice_) {
             refuse(HeadFault::host, error);
         }
     }
@@ -127,6 +137,15 @@ private:
         }
         const auto path = target.find('/', separator + 3);
         return path == std::string_view::npos ? "/" : target.substr(path);
+    }
+
+    static std::string authority_of(std::string_view target) {
+        const auto separator = target.find("://");
+        if (target.starts_with('/') || separator == std::string_view::npos) {
+            return {};
+        }
+        const auto authority = target.substr(separator + 3);
+        return std::string(authority.substr(0, authority.find_first_of("/?")));
     }
 
     static Method to_method(http::verb verb) {
@@ -155,6 +174,8 @@ private:
     std::size_t sink_bytes_ = 0;
     std::size_t delivered_ = 0;
     int hosts_ = 0;
+    std::string authority_;            // of an absolute target
+    bool is_addressed_twice_ = false;  // by that and by another Host: a proxy may take the first
     HeadFault fault_ = HeadFault::none;
     bool http11_ = false;
     bool head_done_ = false;

@@ -177,6 +177,10 @@ void Shard::admit(Socket socket, const SocketName& peer) {
     }
     // Whom a proxy asks for is counted by what it says, not by its connections.
     const bool is_proxy = state.proxies.trusts(address);
+    if (state.demands_proxy_line && !is_proxy) {
+        state.connections_refused.fetch_add(1, std::memory_order_relaxed);
+        return;  // whoever is none could say it speaks for anybody
+    }
     std::string share = is_proxy ? std::string() : state.strangers.take(address);
     if (share.empty() && !is_proxy) {
         refuse(
@@ -278,6 +282,11 @@ Server::Server(
 
 Server::~Server() {
     COMFYD_ASSERT(impl_->shards.empty());
+}
+
+void Server::demand_proxy_line() {
+    COMFYD_ASSERT(impl_->shards.empty());
+    impl_->state.demands_proxy_line = true;
 }
 
 Result<Endpoint> Server::listen(

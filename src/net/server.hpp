@@ -149,6 +149,10 @@ public:
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
+    // Before listen(): only trusted proxies may connect, and say first whom they speak for (the
+    // PROXY protocol, version 1 or 2).
+    void demand_proxy_line();
+
     // Binds and starts to accept. Code::invalid_argument / Code::conflict (address in use) with the
     // reason. Returns the endpoint with its real port. Call before the io threads run or from any
     // thread. With an identity clients must speak TLS; on a unix socket nobody needs to.

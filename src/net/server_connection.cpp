@@ -111,7 +111,11 @@ Task<> Connection::run(std::shared_ptr<Connection> self) {
     };
     const Leave leave{*self
     };  // also when an exception ends us: the sweep must not meet a dead connection
-    const bool is_open = co_await self->shake_hands();
+    const bool is_known = co_await self->hear_proxy();
+    bool is_open = false;
+    if (is_known) {
+        is_open = co_await self->shake_hands();
+    }
     if (is_open) {
         co_await self->serve();
     }

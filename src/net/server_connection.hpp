@@ -37,6 +37,7 @@ struct ServerState {
     const Handler handler;
     const TrustedProxies proxies;
     std::shared_ptr<const TlsIdentity> identity;  // set before anything is accepted; may be none
+    bool demands_proxy_line = false;              // likewise
     AddressShares strangers;
     std::atomic<bool> draining{false};
     std::atomic<std::uint64_t> bodies_bytes{0};
@@ -118,6 +119,8 @@ private:
     };
 
     Task<> serve();
+    Task<bool> hear_proxy();
+    bool be_client(const asio::ip::address& client);
     Task<bool> shake_hands();
     void tell_to_use_https();
     Task<bool> read_head();
@@ -162,8 +165,8 @@ private:
     Transport transport_;
     ReadBuffer buffer_;
     Request request_;
-    const std::string peer_;
-    const bool is_proxy_;         // the peer, and a trusted one
+    std::string peer_;
+    bool is_proxy_;               // the peer, and a trusted one
     std::string stranger_share_;  // empty once the peer is trusted
     std::unique_ptr<RequestParser> parser_;
     std::list<Connection*>::iterator place_;

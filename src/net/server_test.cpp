@@ -72,13 +72,10 @@ TEST(Server, AnswersPipelinedRequestsInOrder) {
 TEST(Server, UnderstandsAbsoluteTargets) {
     TestServer server;
     RawClient client(server.port());
-    client.send(
-        get("http://proxy.example:80/a?b=c") + get("http://proxy.example") +
-        get("/go?to=http://x/y")
-    );
+    client.send(get("http://x:80/a?b=c") + get("http://X") + get("/go?to=http://other/y"));
     EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nGET /a b=c"));
     EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nGET / "));
-    EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nGET /go to=http://x/y"));
+    EXPECT_THAT(read_answer(client), EndsWith("\r\n\r\nGET /go to=http://other/y"));
 }
 
 TEST(Server, UnderstandsARequestByteByByte) {
@@ -249,6 +246,25 @@ TEST(Server, RefusesWhatIsAmbiguousOrMalformed) {
          400},
         {"no host", "GET / HTTP/1.1\r\n\r\n", 400},
         {"two hosts", "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400},
+        {"absolute target with another host", get("http://other.example/a"), 400},
+        {"carriage return alone", get("/", "X: a\rb\r\n"), 400},
+        {"carriage return ends a line", "GET / HTTP/1.1\r\nHost: x\rX: y\r\n\r\n", 400},
+        {"line feed ends a line", "GET / HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400},
+        {"zero byte", get("/", std::string_view("X: a\0b\r\n", 8)), 400},
+        {"zero byte in a name", get("/", std::string_view("X\0: b\r\n", 7)), 400},
+        {"length in a list", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3, 3\r\n\r\nabc", 400},
+        {"length in hex", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0x3\r\n\r\nabc", 400},
+        {"space before colon of the length",
+         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\nabc",
+         400},
+        {"endless chunk extension",
+         "POST /echo HTTP/1.1\r\nHost: x\r\n" + te + "\r\n2;" + std::string(70'000, 'e') +
+             "\r\nab\r\n0\r\n\r\n",
+         400},
+        {"endless trailers",
+         "POST /echo HTTP/1.1\r\nHost: x\r\n" + te + "\r\n0\r\nT: " + std::string(70'000, 't') +
+             "\r\n\r\n",
+         400},
         {"space before colon", "GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400},
         {"line feed only", "GET / HTTP/1.1\nHost: x\n\n\r\n\r\n", 400},
         {"garbage", "\x16\x03\x01 hello\r\n\r\n", 400},

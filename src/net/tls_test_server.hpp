@@ -26,8 +26,13 @@ namespace comfyd::net::test {
 // A certificate for "localhost" that signs itself, and a server that uses it.
 class TlsServer {
 public:
-    // `answer`: to every request, as it goes over the wire.
-    explicit TlsServer(std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    enum class Clients { anybody, with_its_certificate };
+    // `answer`: to every request, as it goes over the wire. `clients`: who may ask; the server's
+    // own certificate is good for one as well.
+    explicit TlsServer(
+        std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        Clients clients = Clients::anybody
+    )
         : answer_(std::move(answer)),
           acceptor_(context_, {boost::asio::ip::make_address("127.0.0.1"), 0}) {
         std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
@@ -55,6 +60,16 @@ public:
         std::FILE* file = std::fopen(path.c_str(), "w");
         PEM_write_X509(file, certificate.get());
         std::fclose(file);
+        key_path = path + ".key";
+        file = std::fopen(key_path.c_str(), "w");
+        PEM_write_PrivateKey(file, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+        std::fclose(file);
+        if (clients == Clients::with_its_certificate) {
+            tls_.load_verify_file(path);
+            tls_.set_verify_mode(
+                boost::asio::ssl::verify_peer | boost::asio::ssl::verify_fail_if_no_peer_cert
+            );
+        }
         thread_ = std::thread([this] { serve(); });
     }
     ~TlsServer() {
@@ -64,12 +79,14 @@ public:
         last.connect(acceptor_.local_endpoint(), ignored);
         thread_.join();
         std::filesystem::remove(path);
+        std::filesystem::remove(key_path);
     }
     std::string url(std::string_view host) const {
         return "https://" + std::string(host) + ":" +
                std::to_string(acceptor_.local_endpoint().port()) + "/";
     }
-    std::string path;
+    std::string path;  // of its certificate
+    std::string key_path;
 
 private:
     void serve() {

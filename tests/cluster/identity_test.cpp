@@ -64,5 +64,20 @@ TEST_P(IdentitiesOfNodes, HoldEverywhereWithinSeconds) {
     EXPECT_EQ(there->post("/admin/v1/keys/" + id + "/rotate", "{}").status, 409);
 }
 
+TEST_P(IdentitiesOfNodes, ASessionOfOneIsASessionOfAll) {
+    Http here(cluster_.node(0).url());
+    Http there(cluster_.node(1).url());
+    net::Headers page;
+    page.set("Sec-Fetch-Site", "same-origin");
+    const Reply opened = here.post_json("/login", {{"key", kBoss}}, page);
+    ASSERT_EQ(opened.status, 200) << opened.body;
+    const std::string set(opened.headers.get("Set-Cookie"));
+    page.set("Cookie", set.substr(0, set.find(';')));
+    EXPECT_EQ(there.get("/api/v2/jobs", page).status, 200);
+    page.set("X-CSRF-Token", std::string(opened.json_at("/csrf_token").as_string()));
+    EXPECT_EQ(there.post("/logout", "", page).status, 200);
+    EXPECT_EQ(here.get("/api/v2/jobs", page).status, 401) << "at once: each request asks";
+}
+
 }  // namespace
 }  // namespace comfyd::support

@@ -136,6 +136,58 @@ TEST_F(AccessTest, PagesOpenStreamsWithATicket) {
     EXPECT_EQ(comfyd_->log().find(kAnna), std::string::npos);
 }
 
+TEST_F(AccessTest, APageShowsItsKeyAsAProtocolOfAWebSocket) {
+    const auto ask = [this](const std::string& protocols, const std::string& target) {
+        RawSocket socket(comfyd_->url());
+        socket.send(
+            "GET " + target +
+            " HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            "Sec-WebSocket-Protocol: " +
+            protocols + "\r\n\r\n"
+        );
+        return socket.read_until("\r\n\r\n");
+    };
+    const std::string key = std::string("bearer.") + kAnna;
+    const std::string opened = ask("comfyd.v1, " + key, "/ws?clientId=x");
+    EXPECT_THAT(opened, testing::StartsWith("HTTP/1.1 101 "));
+    EXPECT_THAT(opened, testing::HasSubstr("Sec-WebSocket-Protocol: comfyd.v1\r\n"));
+    EXPECT_THAT(opened, testing::Not(testing::HasSubstr(kAnna)));
+    EXPECT_THAT(
+        ask("comfyd.v1, bearer.wrong", "/ws?clientId=x"), testing::StartsWith("HTTP/1.1 401 ")
+    );
+    EXPECT_THAT(ask("comfyd.v1", "/ws?clientId=x"), testing::StartsWith("HTTP/1.1 401 "));
+    EXPECT_THAT(ask("comfyd.v1, " + key, "/queue"), testing::StartsWith("HTTP/1.1 401 "))
+        << "for streams alone";
+    EXPECT_EQ(comfyd_->log().find(kAnna), std::string::npos);
+}
+
+TEST_F(AccessTest, PagesOfOtherOriginsNeedMoreThanAKey) {
+    const auto from = [](const std::string& origin) {
+        net::Headers headers;
+        headers.set("Origin", origin);
+        return headers;
+    };
+    const json::object job{{"workflow", text_to_image("a")}};
+    EXPECT_EQ(anna_->post_json("/api/v2/jobs", job, from("https://evil.example")).status, 403);
+    EXPECT_EQ(anna_->post_json("/api/v2/jobs", job, from("null")).status, 403);
+    EXPECT_EQ(anna_->post_json("/api/v2/jobs", job, from(comfyd_->url())).status, 201);
+    EXPECT_FALSE(anna_->ws("/ws?clientId=x", from("https://evil.example"))->connected());
+    EXPECT_TRUE(anna_->ws("/ws?clientId=x", from(comfyd_->url()))->connected());
+    const Reply read = anna_->get("/api/v2/jobs", from("https://evil.example"));
+    EXPECT_EQ(read.status, 200);
+    EXPECT_FALSE(read.headers.contains("Access-Control-Allow-Origin")) << "its page sees nothing";
+}
+
+TEST_F(AccessTest, EveryAnswerTellsBrowsersToKeepItToItsOwnPages) {
+    for (const char* path : {"/", "/api/v2/jobs", "/nothing", "/login"}) {
+        const Reply answer = anna_->get(path);
+        EXPECT_EQ(answer.headers.get("X-Content-Type-Options"), "nosniff") << path;
+        EXPECT_EQ(answer.headers.get("Cross-Origin-Resource-Policy"), "same-origin") << path;
+        EXPECT_EQ(answer.headers.get("Cross-Origin-Opener-Policy"), "same-origin") << path;
+    }
+}
+
 // A site whose name was made to resolve to 127.0.0.1.
 TEST(Hosts, OfOtherSitesAreRefusedOnLoopback) {
     Comfyd comfyd(ComfydOptions{.arguments = {"--set", "hosts=gpu.example"}});

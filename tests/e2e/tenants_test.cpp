@@ -22,6 +22,7 @@ protected:
         std::string asset;
         std::string hash;
         std::string workflow = std::string(kMark) + "-flow";
+        std::string session{};
     };
 
     Belongings fill() {
@@ -61,6 +62,10 @@ protected:
             header("Content-Type", "application/json")
         );
         EXPECT_TRUE(named.ok()) << named.body;
+        const Reply session = red_->post_json(
+            "/login", {{"key", kKey + "red"}}, header("Sec-Fetch-Site", "same-origin")
+        );
+        its.session = session.json_at("/id").as_string();
         return its;
     }
 
@@ -69,6 +74,7 @@ protected:
         EXPECT_EQ(Comfyd::status_of(red_->get("/api/v2/jobs/" + its.job).json()), "succeeded");
         EXPECT_EQ(red_->get("/api/v2/assets/" + its.asset + "/content").status, 200);
         EXPECT_EQ(red_->get("/v2/workflows/" + its.workflow).status, 200);
+        EXPECT_THAT(red_->get("/login/sessions").body, HasSubstr(its.session));
         EXPECT_TRUE(red_->get("/history").json().as_object().contains(its.prompt));
         EXPECT_EQ(red_->get("/userdata/" + std::string(kMark) + ".png").status, 200);
         for (const char* folder : {"input", "output", "temp"}) {
@@ -98,7 +104,9 @@ protected:
     ) {
         const std::string nobodys = its.starts_with("blake3:") ? "blake3:" + std::string(64, '0')
                                     : its.starts_with(kMark)   ? "nobodys-flow"
-                                                               : kNobodys;
+                                    : its.find('-') == std::string::npos
+                                        ? std::string(its.size(), 'N')  // of a session
+                                        : kNobodys;
         const auto with = [&](const std::string& id) {
             std::string made = path;
             made.replace(made.find(mark), mark.size(), id);
@@ -146,6 +154,7 @@ TEST_P(Tenants, NoRouteOfTheDocumentTellsOfAnother) {
                     const Reply listed = blue_->get(pattern);
                     EXPECT_THAT(listed.body, Not(HasSubstr(kMark))) << pattern;
                     EXPECT_THAT(listed.body, Not(HasSubstr(its.job))) << pattern;
+                    EXPECT_THAT(listed.body, Not(HasSubstr(its.session))) << pattern;
                 }
                 continue;
             }
@@ -154,7 +163,8 @@ TEST_P(Tenants, NoRouteOfTheDocumentTellsOfAnother) {
                 ADD_FAILURE() << "say what stands for the parameters of " << pattern;
                 continue;
             }
-            for (const std::string& id : {its.job, its.prompt, its.asset, its.hash, its.workflow}) {
+            for (const std::string& id :
+                 {its.job, its.prompt, its.asset, its.hash, its.workflow, its.session}) {
                 expect_same(method, pattern, mark, id);
                 ++asked;
             }

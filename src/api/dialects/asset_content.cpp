@@ -31,6 +31,7 @@ net::Response make_head(const assets::Asset& asset, bool attachment, std::string
     head.headers.set("Accept-Ranges", "bytes");
     head.headers.set("Cache-Control", std::move(caching));
     head.headers.set("X-Content-Type-Options", "nosniff");
+    head.headers.set("Content-Security-Policy", "sandbox; default-src 'none'");
     const auto slash = asset.file_path.rfind('/');
     const std::string name =
         asset.file_path.empty()
@@ -126,6 +127,10 @@ Task<Result<>> send_asset(Call& call, const Services& services, assets::Asset as
     const std::string_view download = call.query_value("download");
     net::Response head =
         make_head(asset, download == "1" || download == "true", caching_of(call, services));
+    if (!call.query_value("signature").empty()) {
+        // The link itself is what lets one in: any page may show what is behind it.
+        head.headers.set("Cross-Origin-Resource-Policy", "cross-origin");
+    }
     const std::string etag = etag_of(asset);
     const net::Headers& asked = call.request.headers;
     if (net::matches_etag(asked.get("If-None-Match"), etag)) {

@@ -1,11 +1,14 @@
 #include "app/config/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "app/config/config_file.hpp"
 #include "app/config/settings.hpp"
 #include "auth/jwt/tokens.hpp"
+#include "auth/oidc/discovery.hpp"
+#include "net/address_guard.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
 #include "workflow/catalogue/catalogue.hpp"
@@ -114,8 +117,31 @@ Result<> check_tokens(const Config& config) {
         );
     }
     const std::string& url = config.jwt_jwks_url.empty() ? config.jwt_issuer : config.jwt_jwks_url;
-    if (!auth::jwt::may_fetch_keys_from(url)) {
+    if (!auth::oidc::is_safe_address(url)) {
         return invalid("the keys of an issuer come by https, or from this machine, not " + url);
+    }
+    return {};
+}
+
+Result<> check_login(const Config& config) {
+    if (config.login_issuer.empty()) {
+        return {};
+    }
+    if (config.login_client_id.empty() || config.public_url.empty()) {
+        return invalid(
+            "'login.issuer' needs 'login.client_id', and 'public_url', to which the provider sends "
+            "browsers back"
+        );
+    }
+    if (!auth::oidc::is_safe_address(config.login_issuer)) {
+        return invalid("a login provider is asked by https, or on this machine");
+    }
+    if (!auth::oidc::is_safe_address(config.public_url)) {
+        return invalid("'login.issuer' needs a 'public_url' of https, or of this machine");
+    }
+    const std::string scopes = " " + config.login_scopes + " ";
+    if (scopes.find(" openid ") == std::string::npos) {
+        return invalid("'login.scopes' must have openid: without it there is no ID token");
     }
     return {};
 }
@@ -178,6 +204,12 @@ Result<> check_config(const Config& config) {
     if (config.tls_certificate.empty() != config.tls_key.empty()) {
         return invalid("'tls.certificate' and 'tls.key' are set both or not at all");
     }
+    if (config.proxies_protocol && config.proxies_trusted.empty()) {
+        return invalid(
+            "'proxies.protocol' needs 'proxies.trusted': whoever else connects could say it speaks "
+            "for anybody"
+        );
+    }
     if (const auto proxies = net::TrustedProxies::parse(config.proxies_trusted); !proxies) {
         return invalid("'proxies.trusted': " + proxies.error().message);
     }
@@ -213,7 +245,13 @@ Result<> check_config(const Config& config) {
             "'results.store' is '" + config.results_store + "', but there is no such store"
         );
     }
-    return check_tokens(config);
+    if (auto checked = check_tokens(config); !checked) {
+        return checked;
+    }
+    if (auto checked = net::AddressGuard().set_nat64(config.guard_nat64); !checked) {
+        return invalid("'guard.nat64': " + checked.error().message);
+    }
+    return check_login(config);
 }
 
 // No class ends before a shorter one, however they are set.
@@ -261,6 +299,11 @@ std::vector<std::string> domains_of(const Config& config) {
 
 std::string files_folder(const Config& config) {
     return config.cluster_files.empty() ? config.data : config.cluster_files;
+}
+
+std::string public_origin(const Config& config) {
+    const auto url = net::Url::parse(config.public_url);
+    return url ? url->scheme + "://" + url->host_header() : "";
 }
 
 std::set<std::string> pools_of(const Config& config) {
@@ -349,6 +392,14 @@ std::string show_config(const Config& config) {
         if (worker.model_memory_bytes != 0) {
             out += "    model_memory: " + std::to_string(worker.model_memory_bytes) + "\n";
         }
+        for (const auto& [name, value] : std::array<std::pair<const char*, std::string>, 4>{
+                 {{"certificate", worker.certificate},
+                  {"key", worker.key},
+                  {"ca_file", worker.ca_file},
+                  {"tls_name", worker.tls_name}}
+             }) {
+            out += value.empty() ? "" : "    " + std::string(name) + ": \"" + value + "\"\n";
+        }
         if (worker.pool != workflow::kDefaultPool) {
             out += "    pool: \"" + worker.pool + "\"\n";
         }
@@ -387,7 +438,7 @@ std::string describe_settings() {
     }
     out +=
         "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, pool, "
-        "gpu, slots, model_memory, gpu_second_usd}.\n";
+        "gpu, slots, model_memory, gpu_second_usd, certificate, key, ca_file, tls_name}.\n";
     out +=
         "  tenants\n      In YAML {name, tier, weight, running_max, gpu_seconds_per_day, reuse, "
         "pool, "

@@ -36,6 +36,11 @@ struct WorkerSetting {
     int slots = 1;      // prompts at a time
     std::string pool = "default";
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
+    // Mutual TLS; what is empty is as of all (fleet.certificate …).
+    std::string certificate{};
+    std::string key{};
+    std::string ca_file{};
+    std::string tls_name{};  // in its certificate; empty: the host of its URL
 };
 
 struct Config {
@@ -47,6 +52,7 @@ struct Config {
     std::string tls_key;
     std::vector<std::string> hosts;  // further names of this server
     std::vector<std::string> proxies_trusted;
+    bool proxies_protocol = false;  // they speak the PROXY protocol, and nobody else is let in
     net::TrustedProxies::Header proxies_header = net::TrustedProxies::Header::x_forwarded_for;
     int io_threads = 0;  // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
@@ -79,6 +85,20 @@ struct Config {
     int jwt_leeway_s = 60;
     bool jwt_require_exp = true;
 
+    // Login of browsers by an OpenID provider, beside that by key.
+    std::string login_issuer;  // empty: there is none
+    std::string login_client_id;
+    std::string login_client_secret;  // empty: a public client
+    std::string login_scopes = "openid";
+    std::string login_tenant_claim;  // empty: as of tokens
+    std::string login_scope_claim;   // likewise
+    std::string login_ca_file;       // likewise
+
+    // Where URLs of clients must not lead, beside private addresses.
+    std::vector<std::string> guard_own_hosts;     // further machines of the operator
+    std::vector<std::string> guard_shared_hosts;  // whose addresses others have as well
+    std::vector<std::string> guard_nat64;         // prefixes
+
     std::vector<std::string> cors_origins;
 
     std::int64_t body_mb_max = 32;
@@ -108,6 +128,9 @@ struct Config {
     int scheduler_merge_max = 8;
     scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
 
+    std::string fleet_certificate;  // that workers are shown; both or none
+    std::string fleet_key;
+    std::string fleet_ca_file;  // who alone signs theirs; empty: whom the system trusts
     int worker_poll_ms = 1000;
     int worker_lost_after_s = 15;
     int worker_dead_after_s = 60;
@@ -196,8 +219,12 @@ inline bool takes_tokens(const Config& config) {
 }
 // Requests must say who makes them.
 inline bool asks_who(const Config& config) {
-    return !config.keys.empty() || config.auth_required || takes_tokens(config);
+    return !config.keys.empty() || config.auth_required || takes_tokens(config) ||
+           !config.login_issuer.empty();
 }
+
+// "https://comfyd.example.com", as browsers write it in Origin; empty: no public address is set.
+std::string public_origin(const Config& config);
 
 // What a tenant may have depends on the pools and stores there are. Code::invalid_argument.
 Result<> check_tenant(const Config& config, const auth::Tenant& tenant);

@@ -124,6 +124,15 @@ private:
         return {};
     }
 
+    // nullptr: it has no such member.
+    static std::string* tls_member(WorkerSetting& worker, std::string_view name) {
+        return name == "certificate" ? &worker.certificate
+               : name == "key"       ? &worker.key
+               : name == "ca_file"   ? &worker.ca_file
+               : name == "tls_name"  ? &worker.tls_name
+                                     : nullptr;
+    }
+
     Result<> read_worker(const YAML::Node& item) {
         if (item.IsScalar()) {
             return add_worker(config_, {"", item.as<std::string>()});
@@ -143,6 +152,8 @@ private:
                 worker.slots = member.second.as<int>();
             } else if (name == "pool") {
                 worker.pool = member.second.as<std::string>();
+            } else if (std::string* text = tls_member(worker, name)) {
+                *text = member.second.as<std::string>();
             } else if (name == "model_memory") {
                 const auto bytes = parse_bytes(member.second.as<std::string>());
                 if (!bytes) {
@@ -151,8 +162,8 @@ private:
                 worker.model_memory_bytes = *bytes;
             } else {
                 return invalid(
-                    "a worker has 'url', 'id', 'pool', 'gpu', 'slots', 'model_memory' and "
-                    "'gpu_second_usd', not '" +
+                    "a worker has 'url', 'id', 'pool', 'gpu', 'slots', 'model_memory', "
+                    "'gpu_second_usd', 'certificate', 'key', 'ca_file' and 'tls_name', not '" +
                     name + "'"
                 );
             }

@@ -5,6 +5,7 @@
 
 #include "app/config/serving.hpp"
 #include "app/data_folder.hpp"
+#include "auth/oidc/discovery.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
 
 namespace comfyd::app {
@@ -187,6 +188,68 @@ auth::Tokens::Options token_options(const Config& config) {
     options.claims.scope_claim = config.jwt_scope_claim;
     options.claims.leeway = std::chrono::seconds(config.jwt_leeway_s);
     options.claims.require_expiry = config.jwt_require_exp;
+    return options;
+}
+
+Result<std::vector<net::ClientIdentity>> worker_identities(const Config& config) {
+    std::vector<net::ClientIdentity> identities;
+    for (const WorkerSetting& worker : config.workers) {
+        const bool is_own = !worker.certificate.empty() || !worker.key.empty();
+        net::ClientIdentity identity{
+            worker.url,
+            is_own ? worker.certificate : config.fleet_certificate,
+            is_own ? worker.key : config.fleet_key,
+            worker.ca_file.empty() ? config.fleet_ca_file : worker.ca_file,
+            worker.tls_name,
+        };
+        if (identity.certificate.empty() != identity.key.empty()) {
+            return fail(
+                Code::config_invalid,
+                "a certificate and its key are set both or not at all: of the worker " +
+                    worker.url + ", or 'fleet.certificate' and 'fleet.key'"
+            );
+        }
+        const bool is_any = !identity.certificate.empty() || !identity.ca_file.empty() ||
+                            !identity.server_name.empty();
+        if (is_any && worker.url.starts_with("https://")) {
+            identities.push_back(std::move(identity));
+        }
+    }
+    return identities;
+}
+
+std::optional<auth::SessionCookies::Options> cookie_options(const Config& config) {
+    const auto endpoint = net::Endpoint::parse(config.listen);
+    const bool is_here = config.public_url.empty() ? endpoint && endpoint->is_loopback()
+                                                   : auth::oidc::is_safe_address(config.public_url);
+    const bool is_https = config.public_url.empty() ? !config.tls_certificate.empty()
+                                                    : config.public_url.starts_with("https://");
+    if (!is_https && !is_here) {
+        return std::nullopt;
+    }
+    return auth::SessionCookies::Options{is_https, public_origin(config)};
+}
+
+auth::oidc::CodeFlow::Options code_flow_options(const Config& config) {
+    const auto either = [](const std::string& own, const std::string& of_tokens) {
+        return own.empty() ? of_tokens : own;
+    };
+    std::string url = config.public_url;
+    while (url.ends_with('/')) {
+        url.pop_back();
+    }
+    auth::oidc::CodeFlow::Options options;
+    options.client_id = config.login_client_id;
+    options.client_secret = config.login_client_secret;
+    options.scopes = config.login_scopes;
+    options.return_url = url + "/login/callback";
+    options.after_logout_url = url + "/login";
+    options.ca_file = either(config.login_ca_file, config.jwt_ca_file);
+    options.claims.issuer = config.login_issuer;
+    options.claims.audience = config.login_client_id;
+    options.claims.tenant_claim = either(config.login_tenant_claim, config.jwt_tenant_claim);
+    options.claims.scope_claim = either(config.login_scope_claim, config.jwt_scope_claim);
+    options.claims.leeway = std::chrono::seconds(config.jwt_leeway_s);
     return options;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "admission/desk.hpp"
@@ -11,6 +12,8 @@
 #include "assets/store.hpp"
 #include "auth/directory.hpp"
 #include "auth/jwt/tokens.hpp"
+#include "auth/oidc/code_flow.hpp"
+#include "auth/session_cookies.hpp"
 #include "bulk/keeper.hpp"
 #include "fleet/fleet.hpp"
 #include "jobs/service.hpp"
@@ -29,6 +32,8 @@ assets::StoreOptions store_options(const Config& config);
 Result<assets::BlobStores> make_stores(const Config& config, Clock& clock, Pool& pool);
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
+// As whom comfyd connects to workers that speak TLS. Code::config_invalid.
+Result<std::vector<net::ClientIdentity>> worker_identities(const Config& config);
 fleet::FleetOptions fleet_options(const Config& config, const fleet::TenantFolders& folders);
 jobs::ServiceOptions service_options(const Config& config);
 notify::ChannelOptions channel_options(const Config& config);
@@ -39,5 +44,8 @@ api::ApiOptions api_options(const Config& config);
 // What holds for the tenants that there are.
 admission::TenantTable::Rules tenant_rules(const Config& config, const auth::Directory& directory);
 auth::Tokens::Options token_options(const Config& config);
+// How browsers keep their sessions. nullopt: over plain HTTP to other machines none may be had.
+std::optional<auth::SessionCookies::Options> cookie_options(const Config& config);
+auth::oidc::CodeFlow::Options code_flow_options(const Config& config);
 
 }  // namespace comfyd::app

@@ -34,6 +34,11 @@ std::vector<Setting> serving_settings() {
             "for; empty: none.",
             &Config::proxies_trusted
         ),
+        flag(
+            "proxies.protocol",
+            "They speak the PROXY protocol (version 1 or 2), and nobody else may connect.",
+            &Config::proxies_protocol
+        ),
         choice(
             "proxies.header",
             "Where they say it; the other header is not looked at.",

@@ -26,6 +26,10 @@ Setting words(std::string key, std::string help, std::vector<std::string> Config
 std::vector<Setting> serving_settings();
 // The rows of token_settings.cpp.
 std::vector<Setting> token_settings();
+// The rows of login_settings.cpp.
+std::vector<Setting> login_settings();
+// The rows of guard_settings.cpp.
+std::vector<Setting> guard_settings();
 // The rows of media_settings.cpp.
 std::vector<Setting> media_settings();
 // The rows of result_settings.cpp.

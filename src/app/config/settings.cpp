@@ -173,6 +173,17 @@ std::vector<Setting> running_settings() {
             1,
             24 * 30
         ),
+        text(
+            "fleet.certificate",
+            "PEM file with the certificate that workers are shown (mutual TLS); needs fleet.key.",
+            &Config::fleet_certificate
+        ),
+        text("fleet.key", "PEM file with its key.", &Config::fleet_key),
+        text(
+            "fleet.ca_file",
+            "PEM file with the authority that alone signs certificates of workers.",
+            &Config::fleet_ca_file
+        ),
         number(
             "fleet.poll_ms",
             "Pause between looks at a worker that is silent; health checks are five times as far "
@@ -358,6 +369,8 @@ const std::vector<Setting>& settings() {
         std::vector<Setting> rows = serving_settings();
         std::ranges::move(running_settings(), std::back_inserter(rows));
         std::ranges::move(token_settings(), std::back_inserter(rows));
+        std::ranges::move(login_settings(), std::back_inserter(rows));
+        std::ranges::move(guard_settings(), std::back_inserter(rows));
         std::ranges::move(retry_settings(), std::back_inserter(rows));
         std::ranges::move(media_settings(), std::back_inserter(rows));
         std::ranges::move(result_settings(), std::back_inserter(rows));

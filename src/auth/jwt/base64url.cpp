@@ -1,7 +1,10 @@
 #include "auth/jwt/base64url.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+
+#include "base/crypto.hpp"
 
 namespace comfyd::auth::jwt {
 namespace {
@@ -19,6 +22,14 @@ constexpr std::array<std::int8_t, 256> kValues = [] {
 }();
 
 }  // namespace
+
+std::string to_base64url(std::string_view data) {
+    std::string text = to_base64(data);
+    text.erase(std::find(text.begin(), text.end(), '='), text.end());
+    std::ranges::replace(text, '+', '-');
+    std::ranges::replace(text, '/', '_');
+    return text;
+}
 
 std::optional<std::string> from_base64url(std::string_view text) {
     if (text.size() % 4 == 1) {

@@ -8,6 +8,7 @@
 
 namespace comfyd::auth::jwt {
 
+std::string to_base64url(std::string_view data);
 std::optional<std::string> from_base64url(std::string_view text);
 
 }  // namespace comfyd::auth::jwt

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <utility>
 
+#include "auth/oidc/discovery.hpp"
 #include "base/assert.hpp"
 #include "base/hop.hpp"
-#include "base/json_unique.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
 #include "base/text.hpp"
@@ -18,8 +18,6 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr std::uint64_t kAnswerBytesMax = 256 * 1024;
-constexpr Millis kAnswerTimeout{5'000};
 constexpr seconds kCoolDown{30};
 constexpr Millis kUsualLife = minutes(10);
 constexpr Millis kLifeMin = minutes(1);
@@ -49,17 +47,6 @@ Millis life_of(const net::Headers& headers) {
 }
 
 }  // namespace
-
-bool may_fetch_keys_from(std::string_view url) {
-    const auto parsed = net::Url::parse(url);
-    if (!parsed || parsed->scheme == "https") {
-        return parsed.has_value();
-    }
-    const std::string& host = parsed->host;
-    const bool is_number = host.find_first_not_of("0123456789.") == std::string::npos;
-    return parsed->scheme == "http" &&
-           (host == "localhost" || host == "::1" || (is_number && host.starts_with("127.")));
-}
 
 IssuerKeys::IssuerKeys(Executor executor, Options options, Clock& clock)
     : executor_(executor),
@@ -147,43 +134,16 @@ Task<> IssuerKeys::keep_up() {
     }
 }
 
-Task<Result<net::ClientResponse>> IssuerKeys::get(std::string url) {
-    net::ClientRequest request;
-    request.url = std::move(url);
-    request.timeout = kAnswerTimeout;
-    request.response_bytes_max = kAnswerBytesMax;
-    request.headers.set("Accept", "application/json");
-    auto answer = co_await client_.send(std::move(request));
-    if (answer && answer->status != 200) {
-        co_return fail(
-            Code::upstream_error, "it answered with status " + std::to_string(answer->status)
-        );
-    }
-    co_return answer;
-}
-
 Task<Result<std::string>> IssuerKeys::find_address() {
     if (!options_.jwks_url.empty()) {
         co_return options_.jwks_url;
     }
-    std::string url = options_.issuer;
-    while (url.ends_with('/')) {
-        url.pop_back();
+    auto about = co_await oidc::discover(client_, options_.issuer);
+    if (!about) {
+        co_return fail(std::move(about.error()));
     }
-    auto answer = co_await get(url + "/.well-known/openid-configuration");
-    if (!answer) {
-        co_return fail(std::move(answer.error()));
-    }
-    const auto about = json::parse_unique_object(answer->body);
-    const auto issuer = about ? json::find_string(*about, "issuer") : fail(about.error());
-    const auto address = about ? json::find_string(*about, "jwks_uri") : fail(about.error());
-    if (!issuer || !*issuer || !address || !*address) {
-        co_return fail(Code::protocol_error, "its openid-configuration has no issuer or jwks_uri");
-    }
-    if (**issuer != options_.issuer) {
-        co_return fail(Code::protocol_error, "it calls itself by another name: " + **issuer);
-    }
-    co_return **address;
+    auto address = oidc::address_in(*about, "jwks_uri");
+    co_return address;
 }
 
 Task<Result<Millis>> IssuerKeys::fetch() {
@@ -191,10 +151,10 @@ Task<Result<Millis>> IssuerKeys::fetch() {
     if (!address) {
         co_return fail(std::move(address.error()));
     }
-    if (!may_fetch_keys_from(*address)) {
+    if (!oidc::is_safe_address(*address)) {
         co_return fail(Code::protocol_error, "its keys do not come by https");
     }
-    auto answer = co_await get(std::move(*address));
+    auto answer = co_await oidc::get(client_, std::move(*address));
     if (!answer) {
         co_return fail(std::move(answer.error()));
     }
@@ -204,6 +164,28 @@ Task<Result<Millis>> IssuerKeys::fetch() {
     }
     put(std::move(*keys), answer->body);
     co_return life_of(answer->headers);
+}
+
+Task<Result<>> IssuerKeys::check_signature(const Token& token) {
+    if (token.algorithm == Algorithm::hs256) {
+        co_return invalid_token("its algorithm is not accepted");
+    }
+    auto keys = now();
+    const PublicKey* key = keys ? keys->keys.find(token.kid, token.algorithm) : nullptr;
+    if (key == nullptr) {
+        keys = co_await newer();
+        key = keys ? keys->keys.find(token.kid, token.algorithm) : nullptr;
+    }
+    if (!keys) {
+        co_return fail(
+            Code::upstream_error,
+            "the token cannot be checked: the keys of its issuer cannot be had; try again later"
+        );
+    }
+    if (key == nullptr || !key->has_signed(token.signed_text, token.signature)) {
+        co_return invalid_token("its signature is not good");
+    }
+    co_return Result<>();
 }
 
 void IssuerKeys::put(KeySet keys, const std::string& document) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "auth/jwt/key_set.hpp"
+#include "auth/jwt/token.hpp"
 #include "base/mutex.hpp"
 #include "base/task.hpp"
 #include "net/client.hpp"
@@ -25,9 +26,6 @@ struct IssuedKeys {
     Time fetched_at{};
 };
 using IssuedKeysPtr = std::shared_ptr<const IssuedKeys>;
-
-// By https, or from this machine.
-bool may_fetch_keys_from(std::string_view url);
 
 class IssuerKeys {
 public:
@@ -47,6 +45,9 @@ public:
     IssuedKeysPtr now() const;  // nullptr: none were had, or too long ago
     // Those of a fetch that ends after the call, where one may be made.
     Task<IssuedKeysPtr> newer();
+    // Whether one of its keys has signed it, which lives until the answer. Code::unauthorized;
+    // Code::upstream_error when the keys were never had. Any executor.
+    Task<Result<>> check_signature(const Token& token);
 
     struct Counts {
         std::uint64_t fetches = 0;
@@ -58,7 +59,6 @@ private:
     Task<> keep_up();
     Task<Result<Millis>> fetch();  // how long they may be kept
     Task<Result<std::string>> find_address();
-    Task<Result<net::ClientResponse>> get(std::string url);
     Task<> wait_for_fetch();
     void put(KeySet keys, const std::string& document);
 

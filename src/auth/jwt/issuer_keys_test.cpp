@@ -3,81 +3,14 @@
 
 #include <gmock/gmock.h>
 
-#include <map>
-
+#include "auth/jwt/issuer_test_support.hpp"
 #include "auth/jwt/test_support.hpp"
 #include "auth/jwt/tokens.hpp"
-#include "net/server.hpp"
+#include "auth/oidc/discovery.hpp"
 #include "net/test_support.hpp"
 
 namespace comfyd::auth::jwt::test {
 namespace {
-
-class Issuer {
-public:
-    Issuer()
-        : threads_(1), server_(threads_.contexts(), {}, [this](net::Exchange& exchange) {
-              return serve(*this, exchange);
-          }) {
-        threads_.start();
-        const auto bound = server_.listen({"127.0.0.1", 0});
-        EXPECT_TRUE(bound);
-        url_ = bound->url();
-        put("/.well-known/openid-configuration",
-            json::serialize(json::object{{"issuer", url_}, {"jwks_uri", url_ + "/keys"}}));
-    }
-    ~Issuer() { server_.stop(Millis(0)); }
-
-    const std::string& url() const { return url_; }
-    void put(
-        const std::string& path, std::string body, int status = 200, std::string control = ""
-    ) {
-        const Lock lock(mutex_);
-        answers_[path] = {status, std::move(body), std::move(control)};
-    }
-    void put_keys(json::array keys) {
-        put("/keys", json::serialize(json::object{{"keys", std::move(keys)}}));
-    }
-    int asked(const std::string& path) const {
-        const Lock lock(mutex_);
-        const auto found = asked_.find(path);
-        return found == asked_.end() ? 0 : found->second;
-    }
-
-private:
-    struct Answer {
-        int status = 404;
-        std::string body;
-        std::string control;
-    };
-
-    static Task<> serve(Issuer& self, net::Exchange& exchange) {
-        const Answer answer = self.take(exchange.request().path);
-        net::Response response;
-        response.status = answer.status;
-        response.body = answer.body;
-        if (answer.status == 302) {
-            response.headers.set("Location", answer.body);
-        }
-        if (!answer.control.empty()) {
-            response.headers.set("Cache-Control", answer.control);
-        }
-        const auto sent = co_await exchange.send(std::move(response));
-        static_cast<void>(sent);
-    }
-    Answer take(const std::string& path) {
-        const Lock lock(mutex_);
-        ++asked_[path];
-        return answers_[path];
-    }
-
-    net::IoThreads threads_;
-    net::Server server_;
-    std::string url_;
-    mutable Mutex mutex_;
-    std::map<std::string, Answer> answers_ COMFYD_GUARDED_BY(mutex_);
-    std::map<std::string, int> asked_ COMFYD_GUARDED_BY(mutex_);
-};
 
 class IssuerTokens : public testing::Test {
 protected:
@@ -214,7 +147,7 @@ TEST_F(IssuerTokens, WhatItSaysOfItselfMustBeRight) {
 TEST_F(IssuerTokens, KeysComeByHttpsOrFromThisMachine) {
     for (const char* good :
          {"https://id.example.com/keys", "http://127.0.0.1:9/", "http://localhost/"}) {
-        EXPECT_TRUE(may_fetch_keys_from(good)) << good;
+        EXPECT_TRUE(oidc::is_safe_address(good)) << good;
     }
     for (const char* bad :
          {"http://id.example.com/keys",
@@ -223,7 +156,7 @@ TEST_F(IssuerTokens, KeysComeByHttpsOrFromThisMachine) {
           "keys",
           "http://127.evil.example.com/",
           "ws://127.0.0.1/"}) {
-        EXPECT_FALSE(may_fetch_keys_from(bad)) << bad;
+        EXPECT_FALSE(oidc::is_safe_address(bad)) << bad;
     }
     issuer_.put_keys({});
     start();

@@ -14,18 +14,11 @@
 #include <string_view>
 #include <utility>
 
+#include "auth/jwt/base64url.hpp"
 #include "base/crypto.hpp"
 #include "base/json.hpp"
 
 namespace comfyd::auth::jwt::test {
-
-inline std::string to_base64url(std::string_view data) {
-    std::string text = to_base64(data);
-    text.erase(std::find(text.begin(), text.end(), '='), text.end());
-    std::ranges::replace(text, '+', '-');
-    std::ranges::replace(text, '/', '_');
-    return text;
-}
 
 class Signer {
 public:

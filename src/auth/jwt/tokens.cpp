@@ -59,22 +59,8 @@ Task<Result<>> Tokens::check_signature(const jwt::Token& token) const {
     if (issuer_ == nullptr) {
         co_return jwt::invalid_token("its algorithm is not accepted");
     }
-    auto keys = issuer_->now();
-    const jwt::PublicKey* key = keys ? keys->keys.find(token.kid, token.algorithm) : nullptr;
-    if (key == nullptr) {
-        keys = co_await issuer_->newer();
-        key = keys ? keys->keys.find(token.kid, token.algorithm) : nullptr;
-    }
-    if (!keys) {
-        co_return fail(
-            Code::upstream_error,
-            "the token cannot be checked: the keys of its issuer cannot be had; try again later"
-        );
-    }
-    if (key == nullptr || !key->has_signed(token.signed_text, token.signature)) {
-        co_return jwt::invalid_token("its signature is not good");
-    }
-    co_return Result<>();
+    auto checked = co_await issuer_->check_signature(token);
+    co_return checked;
 }
 
 }  // namespace comfyd::auth

@@ -417,6 +417,22 @@ CREATE TABLE key_uses (
 ) WITH (fillfactor = 50);
 )sql";
 
+// Sessions of browsers and logins that have begun (auth/session_store.hpp).
+constexpr std::string_view kSessions = R"sql(
+CREATE TABLE sessions (
+    kind int8,
+    id text COLLATE "C",
+    tenant text COLLATE "C" NOT NULL,
+    owner text COLLATE "C" NOT NULL,
+    used_at int8 NOT NULL,
+    ends_at int8 NOT NULL,
+    about text NOT NULL,
+    PRIMARY KEY (kind, id)
+);
+CREATE INDEX sessions_by_owner ON sessions (kind, tenant, owner, used_at);
+CREATE INDEX sessions_by_end ON sessions (ends_at);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -426,6 +442,7 @@ constexpr Migration kMigrations[] = {
     {6, 5, kBulks},
     {7, 5, kUploadNotes},
     {8, 5, kIdentities},
+    {11, 5, kSessions},
 };
 
 }  // namespace

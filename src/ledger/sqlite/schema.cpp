@@ -398,6 +398,22 @@ CREATE TABLE key_uses (
 ) WITHOUT ROWID;
 )sql";
 
+// Sessions of browsers and logins that have begun (auth/session_store.hpp).
+constexpr std::string_view kSessions = R"sql(
+CREATE TABLE sessions (
+    kind INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    used_at INTEGER NOT NULL,
+    ends_at INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE INDEX sessions_by_owner ON sessions (kind, tenant, owner, used_at);
+CREATE INDEX sessions_by_end ON sessions (ends_at);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -413,6 +429,7 @@ constexpr Migration kMigrations[] = {
     {12, kBulks},
     {13, kUploadNotes},
     {14, kIdentities},
+    {17, kSessions},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";
