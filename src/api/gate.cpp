@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "limits/address_guard.hpp"
+
 namespace comfyd::api {
 namespace {
 
 constexpr const char* kExposedHeaders =
-    "Location, Retry-After, X-API-Version, X-Request-Id, Deprecation, Sunset, Link, ETag, "
+    "Location, Retry-After, RateLimit, RateLimit-Policy, X-API-Version, X-Request-Id, Deprecation, "
+    "Sunset, Link, ETag, "
     "Content-Range, Content-Disposition, Accept-Ranges";
 
 bool is_foreign_page(const net::Request& request) {
@@ -90,7 +93,7 @@ Task<Result<auth::Caller>> Gate::admit(
 ) const {
     auto caller = co_await authenticate(request, route, path_parameters, query);
     const auto scope = needed_scope(route);
-    if (!caller && !scope) {
+    if (!caller && !scope && caller.error().code != Code::rate_limited) {
         co_return auth::Caller{.tenant = "", .key_name = "", .scopes = {}};
     }
     if (caller && scope && !caller->may(*scope)) {
@@ -120,7 +123,25 @@ Task<Result<auth::Caller>> Gate::authenticate(
     } else if (header.empty() && takes_token && !token.empty()) {
         shown = "Bearer " + std::string(token);
     }
-    auto caller = co_await authenticator_.authenticate(header.empty() ? shown : header);
+    auto caller = co_await authenticate(request.peer, header.empty() ? shown : header);
+    co_return caller;
+}
+
+Task<Result<auth::Caller>> Gate::authenticate(
+    const std::string& address, std::string_view credential
+) const {
+    const bool is_guarded = addresses != nullptr && authenticator_.required();
+    if (is_guarded) {
+        if (auto checked = addresses->check(address, credential); !checked) {
+            co_return fail(std::move(checked.error()));
+        }
+    }
+    auto caller = co_await authenticator_.authenticate(credential);
+    if (is_guarded && caller) {
+        addresses->welcome(address, credential);
+    } else if (is_guarded && caller.error().code == Code::unauthorized) {
+        addresses->turn_away(address, credential);
+    }
     co_return caller;
 }
 

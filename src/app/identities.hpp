@@ -2,6 +2,7 @@
 // authenticator over both, and those who are told when a tenant changes. Owned by the application.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -33,7 +34,13 @@ public:
 
     // Before open(): what tenants may do stands in the table from then on; where there are other
     // nodes, they are told of changes and heard.
-    void keep(std::shared_ptr<admission::TenantTable> table, ClusterNode* node);
+    // `changed` is told of every change, on whichever thread reads it.
+    void keep(
+        std::shared_ptr<admission::TenantTable> table,
+        ClusterNode* node,
+        std::function<void()> changed
+    );
+    const auth::DirectoryBoard& directory() const { return book_.directory(); }
     // Reads what the ledger has.
     Task<Result<>> open();
     // On its executor.

@@ -108,6 +108,8 @@ Result<Caller> Credentials::by_key(
             }
             note_use(*known->use, now);
             caller = {record.tenant, record.name, record.scopes};
+            caller->key_id = record.id;
+            caller->requests_per_minute = record.requests_per_minute;
         }
     }
     if (!caller) {
@@ -120,6 +122,8 @@ Result<Caller> Credentials::by_key(
             configured->name,
             configured->is_operator ? kAllScopes : kTenantScopes
         };
+        caller->key_id = configured->name;
+        caller->requests_per_minute = configured->requests_per_minute;
     }
     const Tenant* tenant = directory.find_tenant(caller->tenant);
     if (tenant != nullptr && tenant->disabled) {

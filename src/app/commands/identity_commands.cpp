@@ -106,6 +106,9 @@ int create_key(const KeysFlags& flags) {
         }
         body["scopes"] = std::move(scopes);
     }
+    if (flags.requests_per_minute > 0) {
+        body["requests_per_minute"] = flags.requests_per_minute;
+    }
     if (!flags.expires.empty()) {
         double days = 0;
         std::string_view text = flags.expires;

@@ -187,6 +187,12 @@ Result<> check_config(const Config& config) {
             "'"
         );
     }
+    if (const auto blocked = net::AddressRanges::parse(config.blocked_addresses); !blocked) {
+        return invalid("'limits.blocked_addresses': " + blocked.error().message);
+    }
+    if (!config.tier_default.empty() && !auth::is_tier(config.tier_default)) {
+        return invalid("'limits.tier_default' is free, basic, premium, pro, enterprise or empty");
+    }
     for (const std::string& name : config.operators) {
         const bool is_known = std::ranges::any_of(config.keys, [&name](const auth::ApiKey& key) {
             return key.name == name;
@@ -313,7 +319,10 @@ std::string show_keys(const std::vector<auth::ApiKey>& keys) {
     for (const auth::ApiKey& key : keys) {
         out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant +
                "\"\n      sha256: \"********\"\n" +
-               (key.is_operator ? "      operator: true\n" : "");
+               (key.is_operator ? "      operator: true\n" : "") +
+               (key.requests_per_minute > 0
+                    ? "      requests_per_minute: " + show_number(key.requests_per_minute) + "\n"
+                    : "");
     }
     return out;
 }

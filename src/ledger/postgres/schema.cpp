@@ -417,6 +417,11 @@ CREATE TABLE key_uses (
 ) WITH (fillfactor = 50);
 )sql";
 
+// How much a tenant stores is summed up from the index alone.
+constexpr std::string_view kStoredBytes = R"sql(
+CREATE INDEX assets_by_tenant ON assets (tenant, size_bytes);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -426,6 +431,7 @@ constexpr Migration kMigrations[] = {
     {6, 5, kBulks},
     {7, 5, kUploadNotes},
     {8, 5, kIdentities},
+    {9, 5, kStoredBytes},
 };
 
 }  // namespace

@@ -398,6 +398,11 @@ CREATE TABLE key_uses (
 ) WITHOUT ROWID;
 )sql";
 
+// How much a tenant stores is summed up from the index alone.
+constexpr std::string_view kStoredBytes = R"sql(
+CREATE INDEX assets_by_tenant ON assets (tenant, size_bytes);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -413,6 +418,7 @@ constexpr Migration kMigrations[] = {
     {12, kBulks},
     {13, kUploadNotes},
     {14, kIdentities},
+    {15, kStoredBytes},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

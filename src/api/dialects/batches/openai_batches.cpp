@@ -38,7 +38,7 @@ boost::json::string_view text(std::string_view of) {
 net::Response encode_openai_error(const Error& error) {
     const int status = execution::http_status(error.code);
     const json::value* field = json::find(error.details, "field");
-    return json_response(
+    net::Response response = json_response(
         status,
         json::object{
             {"error",
@@ -50,6 +50,8 @@ net::Response encode_openai_error(const Error& error) {
              }},
         }
     );
+    execution::add_retry_after(error, response);
+    return response;
 }
 
 Task<> refuse(Call& call, Error error) {
@@ -304,6 +306,7 @@ Result<Order> decode_order(const Call& call, const Tools& tools, const json::obj
     bulk.about["metadata"] = *metadata != nullptr ? json::value(**metadata) : json::value(nullptr);
     jobs::Spec& spec = order.plan.spec;
     spec.tenant = call.caller.tenant;
+    keep_tier(call, spec);
     spec.dialect = kDialect;
     spec.fairness_key = "batch:" + bulk.id.to_string();
     spec.requirement = Requirement().in_pool(*pool);
