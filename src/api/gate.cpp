@@ -113,7 +113,7 @@ Task<Result<auth::Caller>> Gate::authenticate(
     if (const auto ticket = value_of(query, "ticket");
         header.empty() && key.empty() && route.is_stream && !ticket.empty()) {
         const std::string execution = path_parameters.empty() ? "" : path_parameters.front();
-        co_return tickets.redeem(ticket, execution, clock_.now());
+        co_return redeem(request.peer, ticket, execution);
     }
     const std::string_view token = value_of(query, "token");
     const bool takes_token = route.token_in_query || (route.is_stream && rules.key_in_query);
@@ -125,6 +125,20 @@ Task<Result<auth::Caller>> Gate::authenticate(
     }
     auto caller = co_await authenticate(request.peer, header.empty() ? shown : header);
     co_return caller;
+}
+
+// A good ticket is let in whatever else comes from its address.
+Result<auth::Caller> Gate::redeem(
+    const std::string& address, std::string_view ticket, const std::string& execution
+) const {
+    auto caller = tickets.redeem(ticket, execution, clock_.now());
+    if (!caller && addresses != nullptr) {
+        if (auto checked = addresses->check(address, {}); !checked) {
+            return fail(std::move(checked.error()));
+        }
+        addresses->turn_away(address, {});
+    }
+    return caller;
 }
 
 Task<Result<auth::Caller>> Gate::authenticate(

@@ -51,6 +51,9 @@ private:
 
     Task<Result<auth::Caller>> authenticate(const std::string& address, std::string_view credential)
         const;
+    Result<auth::Caller> redeem(
+        const std::string& address, std::string_view ticket, const std::string& execution
+    ) const;
 
     const auth::Authenticator& authenticator_;
     Clock& clock_;

@@ -113,7 +113,7 @@ Task<> Limiting::keep_looking() {
                         : "there is room on the disk again"
             );
         }
-        if (shared_ && looks % kCountEvery == 0) {
+        if (is_clustered(p_.config) && looks % kCountEvery == 0) {
             co_await count_nodes();
         }
         goes_on = co_await sleep_for(kLookEvery);
@@ -126,7 +126,7 @@ Task<> Limiting::count_nodes() {
         const auto here = std::ranges::count_if(*roster, [](const cluster::RosterEntry& entry) {
             return entry.seen_ago < kGoneAfter;
         });
-        shared_->set_nodes(static_cast<std::size_t>(std::max<std::ptrdiff_t>(here, 1)));
+        rates_.set_nodes(static_cast<std::size_t>(std::max<std::ptrdiff_t>(here, 1)));
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "auth/api_key.hpp"
 #include "auth/jwt/tokens.hpp"
+#include "base/text.hpp"
 
 namespace comfyd::limits {
 namespace {
@@ -27,9 +28,11 @@ std::optional<boost::asio::ip::address> counted(const std::string& text) {
     return plain.is_loopback() ? std::nullopt : std::optional(plain);
 }
 
+// However it is spaced: two spellings of one guess are one.
 std::string_view without_scheme(std::string_view credential) {
-    const auto space = credential.rfind(' ');
-    return space == std::string_view::npos ? credential : credential.substr(space + 1);
+    credential = trim(credential);
+    const auto space = credential.find_first_of(" \t");
+    return space == std::string_view::npos ? credential : trim(credential.substr(space));
 }
 
 // A signature cannot be guessed, and an issuer's tokens run out every few minutes: only wrong keys

@@ -56,6 +56,21 @@ TEST_F(Guard, WrongKeysCostEverLongerWaits) {
     EXPECT_EQ(waits(kHome, "Bearer wrong", 6), (std::vector<std::int64_t>{0, 0, 0, 0, 0, 1}));
 }
 
+TEST_F(Guard, SpacesHideNoGuess) {
+    for (const char* spelling :
+         {"Bearer wrong",
+          "Bearer wrong ",
+          "bearer\twrong\t",
+          "  Bearer   wrong",
+          "wrong",
+          "Bearer x",
+          "Basic y "}) {
+        guard_.turn_away(kHome, spelling);
+    }
+    EXPECT_FALSE(passes(kHome, "Bearer wrong"));
+    EXPECT_FALSE(passes(kHome, "Bearer another "));
+}
+
 TEST_F(Guard, ASuccessClearsThem) {
     const std::string key = "Bearer " + auth::make_key("abcdEFGH");
     waits(kHome, key, 8);

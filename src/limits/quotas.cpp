@@ -41,7 +41,7 @@ Error used_up(std::string_view reason, const std::string& what, double limit, Mi
         {{"allowed", false},
          {"reason", reason},
          {"retry_after", wait},
-         {"limit", limit},
+         {"limit", to_json(limit)},
          {"remaining", 0}}
     );
 }
@@ -54,7 +54,7 @@ Error full_for_tenant(double limit_mb) {
         {{"allowed", false},
          {"reason", "quota_exceeded"},
          {"retry_after", nullptr},
-         {"limit", limit_mb},
+         {"limit", to_json(limit_mb)},
          {"remaining", 0},
          {"suggested_action", "remove_files"}}
     );
@@ -109,7 +109,7 @@ Task<Result<std::shared_ptr<void>>> Quotas::take_place(std::string tenant, doubl
             {{"allowed", false},
              {"reason", "concurrent_limit_exceeded"},
              {"retry_after", nullptr},
-             {"limit", queued_max},
+             {"limit", to_json(queued_max)},
              {"remaining", 0}}
         );
     }

@@ -66,7 +66,7 @@ Error Verdict::error() const {
         {{"allowed", false},
          {"reason", "rate_limit_exceeded"},
          {"retry_after", retry_after_s},
-         {"limit", limit},
+         {"limit", to_json(limit)},
          {"remaining", remaining}}
     );
 }
@@ -96,14 +96,13 @@ std::optional<Demand> RateLimiter::demand_of(const auth::Caller& caller, double 
 
 Task<Verdict> RateLimiter::take(Demand demand) {
     std::optional<Weighed> weighed;
-    double part = 1;
     if (shared_ != nullptr) {
         weighed = co_await shared_->take(demand.tenant, buckets_of(demand, 1), demand.weight);
-        part = 1.0 / static_cast<double>(std::max<std::size_t>(shared_->nodes(), 1));
         alone_ += weighed ? 0 : 1;
     }
     if (!weighed) {
         const std::int64_t now = to_unix_ms(clock_.now()) * 1000;
+        const double part = 1.0 / static_cast<double>(std::max<std::size_t>(nodes_, 1));
         weighed = meter_.take(buckets_of(demand, part), demand.weight, now);
     }
     Verdict verdict = verdict_on(demand, *weighed);

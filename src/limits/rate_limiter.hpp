@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,8 +28,6 @@ public:
     virtual Task<std::optional<Weighed>> take(
         std::string tenant, std::vector<Bucket> buckets, double cost
     ) = 0;
-    // That there are, this one too.
-    virtual std::size_t nodes() const = 0;
 };
 
 // What a request asks of the limits of its caller.
@@ -59,9 +58,12 @@ struct Verdict {
 
 class RateLimiter {
 public:
-    // All outlive it. `shared` nullptr: there is no other node.
+    // All outlive it. `shared` nullptr: there is none.
     RateLimiter(Book& book, Clock& clock, SharedMeter* shared = nullptr)
         : book_(book), clock_(clock), shared_(shared) {}
+
+    // That there are, this one too: a node that decides alone allows its part.
+    void set_nodes(std::size_t nodes) { nodes_ = nodes; }
 
     // nullopt: nothing limits this request.
     std::optional<Demand> demand_of(const auth::Caller& caller, double weight) const;
@@ -78,6 +80,7 @@ private:
     Clock& clock_;
     SharedMeter* shared_;
     Meter meter_;
+    std::atomic<std::size_t> nodes_ = 1;
     std::atomic<std::uint64_t> refused_ = 0;
     std::atomic<std::uint64_t> alone_ = 0;
 };

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,8 +28,6 @@ public:
     // Any executor.
     Task<std::optional<Weighed>> take(std::string tenant, std::vector<Bucket> buckets, double cost)
         override;
-    std::size_t nodes() const override { return nodes_; }
-    void set_nodes(std::size_t nodes) { nodes_ = nodes; }
     bool is_up() const { return is_up_; }
 
 private:
@@ -42,7 +39,6 @@ private:
 
     const Executor executor_;
     const std::string prefix_;
-    std::atomic<std::size_t> nodes_ = 1;
     std::atomic<bool> is_up_ = false;
     std::string script_;  // its name at the server; of the executor
     cluster::redis::Client client_;

@@ -1,6 +1,7 @@
 #include "limits/tiers.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace comfyd::limits {
 namespace {
@@ -13,6 +14,11 @@ std::size_t index_of(std::string_view tier) {
 }
 
 }  // namespace
+
+json::value to_json(double limit) {
+    const bool is_whole = limit == std::floor(limit) && limit < 1e15;
+    return is_whole ? json::value(static_cast<std::int64_t>(limit)) : json::value(limit);
+}
 
 Tiers::Tiers() {
     at("free") = {.requests_per_minute = 10, .running_max = 2, .queued_max = 10};

@@ -40,6 +40,9 @@ inline constexpr std::array<AllowanceMember, 8> kAllowanceMembers{{
     {"usd_per_month", &Allowance::usd_per_month, "Dollars a month"},
 }};
 
+// As answers show a limit: 60, not 60.0.
+json::value to_json(double limit);
+
 class Tiers {
 public:
     Tiers();  // as they come; the configuration may change each

@@ -20,16 +20,13 @@ class Limits : public testing::Test {
 protected:
     static constexpr int kWorkers = 2;
 
-    void SetUp() override { serve(""); }
     void TearDown() override {
         comfyd_.reset();
         workers_.clear();
         thread_.stop();
     }
     // `once` passes one request of a rate in twenty minutes.
-    void serve(const std::string& more) {
-        comfyd_.reset();
-        workers_.clear();
+    void serve(const std::string& more = {}) {
         const auto key = [](const std::string& name) {
             return "    - {name: " + name + ", sha256: " + to_hex(sha256(key_of(name))) + "}\n";
         };
@@ -41,15 +38,14 @@ protected:
                 "proxies: {trusted: [127.0.0.1]}\nfleet: {poll_ms: 100}\n" +
                 more
         );
-        if (!is_started_) {
-            is_started_ = true;
-            thread_.start();
-        }
+        thread_.start();
         ComfydOptions options;
         options.arguments = {"--no-engine", "--config", file};
         options.environment = {{"COMFYD_JWT_SECRET", kSecret}};
         for (int i = 0; i < kWorkers; ++i) {
-            workers_.push_back(std::make_unique<ComfyDouble>(thread_.context(), DoubleOptions{}));
+            DoubleOptions worker;
+            worker.delay = Millis(50);  // so that a job costs something
+            workers_.push_back(std::make_unique<ComfyDouble>(thread_.context(), worker));
             workers_.back()->start();
             options.arguments.insert(options.arguments.end(), {"--worker", workers_.back()->url()});
         }
@@ -112,12 +108,12 @@ protected:
 
     TempDir folder_;
     net::IoThread thread_{"doubles"};
-    bool is_started_ = false;
     std::vector<std::unique_ptr<ComfyDouble>> workers_;
     std::unique_ptr<Comfyd> comfyd_;
 };
 
 TEST_F(Limits, EveryDialectSaysThatARateIsUsedUp) {
+    ASSERT_NO_FATAL_FAILURE(serve());
     const Reply first = submit("once", "first");
     EXPECT_EQ(first.status, 201) << first.body;
     EXPECT_EQ(first.headers.get("RateLimit-Policy"), "\"minute\";q=1;w=1200");
@@ -166,6 +162,7 @@ TEST_F(Limits, EveryDialectSaysThatARateIsUsedUp) {
 }
 
 TEST_F(Limits, ATokenBringsItsTier) {
+    ASSERT_NO_FATAL_FAILURE(serve());
     const auto token = [](json::object claims) {
         claims["exp"] = to_unix_ms(SystemClock().now()) / 1000 + 3600;
         return header(
@@ -195,6 +192,7 @@ TEST_F(Limits, ATokenBringsItsTier) {
 }
 
 TEST_F(Limits, RunTimeTenantsWaitTheirTurnAndAreCappedAtSubmit) {
+    ASSERT_NO_FATAL_FAILURE(serve());
     set_tenant("later", {{"running_max", 1}, {"queued_max", 2}});
     const std::string one = id_of(submit("later", "one", "hang_interruptible"));
     ASSERT_TRUE(reaches("later", one, "running")) << comfyd_->log();
@@ -224,6 +222,7 @@ TEST_F(Limits, RunTimeTenantsWaitTheirTurnAndAreCappedAtSubmit) {
 }
 
 TEST_F(Limits, AReplayIsAnsweredThoughNothingMoreMayComeIn) {
+    ASSERT_NO_FATAL_FAILURE(serve());
     set_tenant("later", {{"queued_max", 1}});
     net::Headers headers = of("later");
     headers.set("Idempotency-Key", "k1");
@@ -237,6 +236,7 @@ TEST_F(Limits, AReplayIsAnsweredThoughNothingMoreMayComeIn) {
 }
 
 TEST_F(Limits, WhatWasUsedUpIsRefusedUntilTheDayIsOver) {
+    ASSERT_NO_FATAL_FAILURE(serve());
     set_tenant("later", {{"gpu_seconds_per_day", 0.000001}});
     const std::string job = id_of(submit("later", "one"));
     ASSERT_TRUE(reaches("later", job, "succeeded"));
@@ -265,6 +265,7 @@ TEST_F(Limits, WhatWasUsedUpIsRefusedUntilTheDayIsOver) {
 }
 
 TEST_F(Limits, FilesHaveALimit) {
+    ASSERT_NO_FATAL_FAILURE(serve());
     set_tenant("later", {{"stored_mb_max", 0.01}});
     const auto upload = [this](const std::string& tenant, std::size_t bytes) {
         return comfyd_->http().upload(
@@ -279,7 +280,9 @@ TEST_F(Limits, FilesHaveALimit) {
 }
 
 TEST_F(Limits, StrangersAreHeldUpAndNobodyElse) {
-    serve("limits: {blocked_addresses: [203.0.113.0/24, \"2001:db8:bad::/48\"]}\n");
+    ASSERT_NO_FATAL_FAILURE(
+        serve("limits: {blocked_addresses: [203.0.113.0/24, \"2001:db8:bad::/48\"]}\n")
+    );
     const auto from = [this](const std::string& address, const std::string& tenant) {
         return comfyd_->http().get("/api/v2/jobs", of(tenant, address)).status;
     };
@@ -303,7 +306,7 @@ TEST_F(Limits, StrangersAreHeldUpAndNobodyElse) {
 }
 
 TEST_F(Limits, ADiskThatIsNearlyFullTakesNothingIn) {
-    serve("limits: {disk_free_mb: 16777216}\n");
+    ASSERT_NO_FATAL_FAILURE(serve("limits: {disk_free_mb: 16777216}\n"));
     Reply refused;
     ASSERT_TRUE(wait_until([&] {
         refused = submit("plain", "one");
@@ -316,9 +319,9 @@ TEST_F(Limits, ADiskThatIsNearlyFullTakesNothingIn) {
 }
 
 TEST_F(Limits, TiersAreConfiguredAndNamedForAll) {
-    serve(
-        "tiers: {basic: {requests_per_minute: 0.05, running_max: 1}}\n"
-        "limits: {tier_default: basic}\n"
+    ASSERT_NO_FATAL_FAILURE(
+        serve("tiers: {basic: {requests_per_minute: 0.05, running_max: 1}}\n"
+              "limits: {tier_default: basic}\n")
     );
     EXPECT_EQ(
         submit("plain", "one").headers.get("RateLimit-Policy"),

@@ -163,8 +163,9 @@ std::string print_tenants(const json::object& answer) {
         if (one.is_object()) {
             const json::object& tenant = one.get_object();
             const auto disabled = json::find_bool(tenant, "disabled").value_or(std::nullopt);
-            out += text_of(tenant, "name") + "  " + text_of(tenant, "tier") + "  weight " +
-                   assigned(tenant, "weight") + "  " + text_of(tenant, "source") +
+            const std::string tier = text_of(tenant, "tier");
+            out += text_of(tenant, "name") + "  " + (tier.empty() ? "no tier" : tier) +
+                   "  weight " + assigned(tenant, "weight") + "  " + text_of(tenant, "source") +
                    (disabled.value_or(false) ? "  DISABLED\n" : "\n");
         }
     }

@@ -297,7 +297,7 @@ std::string show_tenant(const auth::Tenant& tenant) {
     for (const auto& [key, value] : tenant.about()) {
         const std::string name(key);
         const bool is_told = name == "weight" || name == "running_max" || name == "tier";
-        if (value == plain.at(key) && !is_told) {
+        if (value.is_null() || (value == plain.at(key) && !is_told)) {
             continue;
         }
         if (value.is_array()) {

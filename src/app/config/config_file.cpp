@@ -169,6 +169,9 @@ private:
             }
             return list;
         }
+        if (node.IsNull()) {
+            return nullptr;
+        }
         const bool is_text =
             name == "tier" || name == "pool" || name == "store" || name == "retention";
         if (is_text) {
