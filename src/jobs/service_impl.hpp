@@ -98,6 +98,7 @@ private:
     // On the core: to those who listen.
     void tell_of_answered(const Job& queued, const Change& completed);
     Task<Result<Submitted>> replay(Accepted accepted, std::string request_hash);
+    Task<Result<Submitted>> replay_instead(const Spec& spec, Error refusal);
     Task<Result<ServiceOptions::Permit>> ask_permit(std::string tenant, std::string tier);
     std::shared_ptr<const TenantMap> tenants() const;  // any thread
     // By what seldom changes. Any thread.

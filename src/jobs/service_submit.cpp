@@ -30,7 +30,8 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
     }
     const auto permit = co_await ask_permit(spec.tenant, named_tier(spec.dialect_data));
     if (!permit) {
-        co_return fail(permit.error());
+        auto replayed = co_await replay_instead(spec, permit.error());
+        co_return replayed;
     }
     if (const auto domain = options_.domains.find(spec.requirement.pool());
         domain != options_.domains.end()) {
@@ -83,6 +84,18 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
         changed_(submitted.view.job, queued);
     }
     co_return submitted;
+}
+
+// A repeated request is answered with its job, whatever has been used up since.
+Task<Result<Submitted>> Service::Impl::replay_instead(const Spec& spec, Error refusal) {
+    if (!spec.idempotency_key.empty()) {
+        auto earlier =
+            co_await find_submitted(spec.tenant, spec.idempotency_key, spec.request_hash);
+        if (earlier && *earlier) {
+            co_return std::move(**earlier);
+        }
+    }
+    co_return fail(std::move(refusal));
 }
 
 Task<Result<ServiceOptions::Permit>> Service::Impl::ask_permit(

@@ -227,11 +227,15 @@ TEST_F(Limits, AReplayIsAnsweredThoughNothingMoreMayComeIn) {
     net::Headers headers = of("later");
     headers.set("Idempotency-Key", "k1");
     const json::object body{{"workflow", text_to_image("once", "hang_interruptible")}};
-    const Reply first = comfyd_->http().post_json("/api/v2/jobs", body, headers);
-    ASSERT_EQ(first.status, 201) << first.body;
-    const Reply again = comfyd_->http().post_json("/api/v2/jobs", body, headers);
-    EXPECT_EQ(again.status / 100, 2) << again.body;
-    EXPECT_EQ(again.json_at("/id"), first.json_at("/id"));
+    const auto execute = [&] {
+        return comfyd_->http().post_json("/v2/workflows/execute", body, headers);
+    };
+    const Reply first = execute();
+    ASSERT_TRUE(first.ok()) << first.body;
+    const Reply again = execute();
+    EXPECT_TRUE(again.ok()) << again.body;
+    EXPECT_EQ(again.json_at("/execution_id"), first.json_at("/execution_id"));
+    EXPECT_TRUE(first.json_at("/execution_id").is_string()) << first.body;
     EXPECT_EQ(submit("later", "another").status, 429);
 }
 
