@@ -5,6 +5,7 @@
 #include "api/offered_protocols.hpp"
 #include "auth/sessions.hpp"
 #include "base/crypto.hpp"
+#include "limits/address_guard.hpp"
 
 namespace comfyd::api {
 namespace {
@@ -110,7 +111,7 @@ Task<Result<auth::Caller>> Gate::admit(
 ) const {
     auto caller = co_await authenticate(request, route, path_parameters, query);
     const auto scope = needed_scope(route);
-    if (!caller && !scope) {
+    if (!caller && !scope && caller.error().code != Code::rate_limited) {
         co_return auth::Caller{.tenant = "", .key_name = "", .scopes = {}};
     }
     if (caller && scope && !caller->may(*scope)) {
@@ -130,7 +131,7 @@ Task<Result<auth::Caller>> Gate::authenticate(
     if (const auto ticket = value_of(query, "ticket");
         header.empty() && key.empty() && route.is_stream && !ticket.empty()) {
         const std::string execution = path_parameters.empty() ? "" : path_parameters.front();
-        co_return tickets.redeem(ticket, execution, clock_.now());
+        co_return redeem(request.peer, ticket, execution);
     }
     const std::string_view token = value_of(query, "token");
     const bool takes_token = route.token_in_query || (route.is_stream && rules.key_in_query);
@@ -151,7 +152,39 @@ Task<Result<auth::Caller>> Gate::authenticate(
             co_return known;
         }
     }
-    auto caller = co_await authenticator_.authenticate(header.empty() ? shown : header);
+    auto caller = co_await authenticate(request.peer, header.empty() ? shown : header);
+    co_return caller;
+}
+
+// A good ticket is let in whatever else comes from its address.
+Result<auth::Caller> Gate::redeem(
+    const std::string& address, std::string_view ticket, const std::string& execution
+) const {
+    auto caller = tickets.redeem(ticket, execution, clock_.now());
+    if (!caller && addresses != nullptr) {
+        if (auto checked = addresses->check(address, {}); !checked) {
+            return fail(std::move(checked.error()));
+        }
+        addresses->turn_away(address, {});
+    }
+    return caller;
+}
+
+Task<Result<auth::Caller>> Gate::authenticate(
+    const std::string& address, std::string_view credential
+) const {
+    const bool is_guarded = addresses != nullptr && authenticator_.required();
+    if (is_guarded) {
+        if (auto checked = addresses->check(address, credential); !checked) {
+            co_return fail(std::move(checked.error()));
+        }
+    }
+    auto caller = co_await authenticator_.authenticate(credential);
+    if (is_guarded && caller) {
+        addresses->welcome(address, credential);
+    } else if (is_guarded && caller.error().code == Code::unauthorized) {
+        addresses->turn_away(address, credential);
+    }
     co_return caller;
 }
 

@@ -19,6 +19,7 @@ public:
         : authenticator_(authenticator), clock_(clock) {}
 
     Router::Rules rules;
+    limits::AddressGuard* addresses = nullptr;
     const auth::Tickets tickets;
 
     bool requires_keys() const { return authenticator_.required(); }
@@ -30,8 +31,9 @@ public:
     // visitor's machine nor the visitor's session. A browser sends such a request without asking,
     // and names the page in Origin.
     Result<> check_page(const net::Request& request) const;
-    // Code::unauthorized; Code::forbidden where the route needs a scope that the caller has not. On
-    // an open route a caller without a good key has no tenant. All of it lives until the answer.
+    // Code::unauthorized; Code::forbidden where the route needs a scope that the caller has not;
+    // Code::rate_limited before anything is looked at. On an open route a caller without a good key
+    // has no tenant. All of it lives until the answer.
     using Query = std::vector<std::pair<std::string, std::string>>;
     Task<Result<auth::Caller>> admit(
         const net::Request& request,
@@ -49,6 +51,12 @@ private:
         const Route& route,
         const std::vector<std::string>& path_parameters,
         const Query& query
+    ) const;
+
+    Task<Result<auth::Caller>> authenticate(const std::string& address, std::string_view credential)
+        const;
+    Result<auth::Caller> redeem(
+        const std::string& address, std::string_view ticket, const std::string& execution
     ) const;
 
     const auth::Authenticator& authenticator_;

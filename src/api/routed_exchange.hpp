@@ -54,6 +54,10 @@ public:
     Executor executor() const override { return inner_.executor(); }
     bool draining() const override { return inner_.draining(); }
 
+    // To every answer, like the common ones.
+    void add_header(std::string_view name, std::string value) {
+        common_.set(name, std::move(value));
+    }
     const std::string& request_id() const { return request_id_; }
     int status() const { return status_; }
     // When a stream began: its length says nothing about how fast we answer.

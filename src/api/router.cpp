@@ -13,6 +13,8 @@
 #include "api/routed_exchange.hpp"
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "limits/address_guard.hpp"
+#include "limits/rate_limiter.hpp"
 #include "observe/metrics.hpp"
 
 namespace comfyd::api {
@@ -94,6 +96,31 @@ std::optional<auth::Scope> needed_scope(const Route& route) {
     return auth::Scope::admin;
 }
 
+double weight_of(const Route& route) {
+    constexpr double kSmall = 0.2;
+    if (route.weight) {
+        return *route.weight;
+    }
+    switch (route.access) {
+        case Access::jobs:
+        case Access::assets:
+        case Access::workflows:
+            break;
+        case Access::jobs_read:
+            return kSmall;
+        default:
+            return 0;
+    }
+    switch (route.method) {
+        case net::Method::post:
+        case net::Method::put:
+        case net::Method::patch:
+            return route.streams_body ? kSmall : 1;
+        default:
+            return 0;
+    }
+}
+
 class Router::Impl {
 public:
     Impl(const auth::Authenticator& authenticator, observe::Metrics& metrics, Clock& clock)
@@ -102,6 +129,7 @@ public:
     RouteTable table;
     json::object schemas;
     Gate gate;
+    limits::RateLimiter* rates = nullptr;
 
     Task<> handle(net::Exchange& exchange) const {
         const auto started = Steady::now();
@@ -179,6 +207,14 @@ private:
     Task<> dispatch(RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid)
         const {
         const net::Request& request = exchange.request();
+        if (gate.addresses != nullptr && gate.addresses->blocks(request.peer)) {
+            co_await refuse(
+                exchange,
+                match,
+                Error(Code::forbidden, "this server answers nobody at your address")
+            );
+            co_return;
+        }
         if (!gate.rules.hosts.allows(request.headers.get("Host"))) {
             co_await refuse_host(exchange, match);
             co_return;
@@ -213,6 +249,11 @@ private:
         if (!caller->tenant.empty()) {
             exchange.trust_peer();
         }
+        auto is_allowed = co_await take_of_rate(exchange, *caller, weight_of(*match.route));
+        if (!is_allowed) {
+            co_await refuse(exchange, match, std::move(is_allowed.error()));
+            co_return;
+        }
         Call call{
             exchange,
             request,
@@ -227,8 +268,22 @@ private:
         }
     }
 
+    Task<Result<>> take_of_rate(RoutedExchange& exchange, const auth::Caller& caller, double weight)
+        const {
+        auto demand = rates == nullptr ? std::nullopt : rates->demand_of(caller, weight);
+        if (!demand) {
+            co_return Result<>();
+        }
+        const auto verdict = co_await rates->take(std::move(*demand));
+        exchange.add_header("RateLimit-Policy", verdict.policies);
+        exchange.add_header("RateLimit", verdict.state);
+        co_return verdict.allowed ? Result<>() : fail(verdict.error());
+    }
+
     static Task<> refuse(RoutedExchange& exchange, const RouteTable::Match& match, Error error) {
-        auto sent = co_await exchange.send(shape(match, error));
+        net::Response response = shape(match, error);
+        add_wait(error, response);
+        auto sent = co_await exchange.send(std::move(response));
         static_cast<void>(sent);  // a client that is gone needs no answer
     }
 
@@ -343,6 +398,11 @@ void Router::set_rules(Rules rules) {
     impl_->gate.rules = std::move(rules);
 }
 
+void Router::set_limits(limits::RateLimiter& rates, limits::AddressGuard& addresses) {
+    impl_->rates = &rates;
+    impl_->gate.addresses = &addresses;
+}
+
 const auth::Tickets& Router::tickets() const {
     return impl_->gate.tickets;
 }
@@ -352,7 +412,17 @@ net::Response encode_error(const Error& error) {
     if (!error.details.empty()) {
         body["details"] = error.details;
     }
-    return json_response(info(error.code).http_status, json::object{{"error", std::move(body)}});
+    net::Response response =
+        json_response(info(error.code).http_status, json::object{{"error", std::move(body)}});
+    add_wait(error, response);
+    return response;
+}
+
+void add_wait(const Error& error, net::Response& response) {
+    const json::value* wait = json::find(error.details, "retry_after");
+    if (wait != nullptr && wait->is_int64() && wait->get_int64() > 0) {
+        response.headers.set("Retry-After", std::to_string(wait->get_int64()));
+    }
 }
 
 Task<> send(Call& call, net::Response response) {

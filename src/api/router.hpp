@@ -24,6 +24,11 @@ namespace comfyd::observe {
 class Metrics;
 }
 
+namespace comfyd::limits {
+class AddressGuard;
+class RateLimiter;
+}  // namespace comfyd::limits
+
 namespace comfyd::api {
 
 // A request on its way through a route.
@@ -75,7 +80,13 @@ struct Route {
     int options_status = 204;
     // Takes its body in pieces as it comes: it holds up nobody, however large it is.
     bool streams_body = false;
+    // What a request takes of its caller's rate, where weight_of() is not right by itself.
+    std::optional<double> weight{};
 };
+
+// 1: it makes comfyd work. A fifth: it brings a file, or only judges. 0: it reads, removes, stops
+// something, or is the operators'.
+double weight_of(const Route& route);
 
 // Nullopt: none.
 std::optional<auth::Scope> needed_scope(const Route& route);
@@ -103,6 +114,8 @@ public:
             nullptr;  // of browsers; outlives it. nullptr: there are none
     };
     void set_rules(Rules rules);  // before serving
+    // Likewise; both outlive it. Without them nobody is limited.
+    void set_limits(limits::RateLimiter& rates, limits::AddressGuard& addresses);
     const auth::Tickets& tickets() const;
 
 private:
@@ -110,6 +123,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
+// The member "retry_after" of the error's details as the header, where there is one.
+void add_wait(const Error& error, net::Response& response);
 // {"error":{"code","message","details"}} with the code's HTTP status: the shape of routes without a
 // dialect.
 net::Response encode_error(const Error& error);

@@ -68,6 +68,12 @@ Task<Result<jobs::Submitted>> submit(
     co_return submitted;
 }
 
+void keep_tier(const Call& call, jobs::Spec& spec) {
+    if (!call.caller.tier.empty()) {
+        spec.dialect_data[jobs::kTierMember] = call.caller.tier;
+    }
+}
+
 Task<Result<jobs::Submitted>> submit_admitted(
     const Call& call, const Services& services, jobs::Spec spec
 ) {
@@ -75,6 +81,7 @@ Task<Result<jobs::Submitted>> submit_admitted(
         // A webhook has no request whose host its links could name.
         spec.dialect_data["base_url"] = base_url(call.request, services.options);
     }
+    keep_tier(call, spec);
     const std::string dialect = spec.dialect;
     auto submitted = co_await services.jobs.submit(std::move(spec));
     if (submitted && !submitted->replayed) {

@@ -29,6 +29,9 @@ Task<Result<jobs::Submitted>> submit(
     const Call& call, const Services& services, Submission submission
 );
 
+// The tier that the caller's token names goes with its jobs: what they may take is judged by it.
+void keep_tier(const Call& call, jobs::Spec& spec);
+
 // Hands over a job that was admitted. Failures of jobs::Service::submit().
 Task<Result<jobs::Submitted>> submit_admitted(
     const Call& call, const Services& services, jobs::Spec spec

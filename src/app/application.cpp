@@ -28,6 +28,7 @@
 #include "app/identities.hpp"
 #include "app/job_metrics.hpp"
 #include "app/learned.hpp"
+#include "app/limiting.hpp"
 #include "app/mail_content.hpp"
 #include "app/media_process.hpp"
 #include "app/notifications.hpp"
@@ -114,7 +115,9 @@ public:
         if (auto made = make_service(); !made) {
             return made;
         }
-        make_api();
+        if (auto made = make_api(); !made) {
+            return made;
+        }
         auto endpoint = net::Endpoint::parse(config_.listen);
         if (!endpoint) {
             return fail(std::move(endpoint.error()));
@@ -180,6 +183,7 @@ public:
         wait_for(notifier_executor(), notifier_->stop());
         wait_for(notifier_executor(), endpoints_->stop());
         wait_for(notifier_executor(), identities_->stop());
+        wait_for(retention_executor(), limiting_->stop());
         wait_for(board_thread_.executor(), board_->stop());
         io_.stop();
         board_thread_.stop();
@@ -206,9 +210,12 @@ private:
         if (!stores) {
             return fail(std::move(stores.error()));
         }
-        assets_ = std::make_unique<assets::Store>(
-            store_options(config_), *ledger_, clock_, pool_, std::move(*stores)
-        );
+        assets::StoreOptions store = store_options(config_);
+        store.may_store = [this](std::string tenant, std::uint64_t bytes) {
+            return limiting_->quotas().may_store(std::move(tenant), bytes);
+        };
+        assets_ =
+            std::make_unique<assets::Store>(store, *ledger_, clock_, pool_, std::move(*stores));
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
@@ -240,6 +247,12 @@ private:
         site_ = std::move(*site);
         jobs::ServiceOptions options = service_options(config_);
         options.outputs_kept = outputs_kept_in(*assets_);
+        options.permit = [this](std::string tenant, std::string tier) {
+            return limiting_->quotas().may_submit(std::move(tenant), std::move(tier));
+        };
+        options.terms_of = [this](const std::string& tenant, const std::string& tier) {
+            return limiting_->terms_of(tenant, tier);
+        };
         finisher_ = std::make_unique<media::Finisher>(
             *assets_, pool_, helpers_, config_.outputs_thumbnails
         );
@@ -319,7 +332,7 @@ private:
         return rules;
     }
 
-    void make_api() {
+    Result<> make_api() {
         identities_ = std::make_unique<Identities>(Identities::Parts{
             notifier_executor(), core_.executor(), clock_, *ledger_, *ledger_, config_
         });
@@ -328,7 +341,26 @@ private:
         static_cast<void>(net::AddressGuard::of_process().set_nat64(config_.guard_nat64));
         router_ = std::make_unique<api::Router>(identities_->authenticator(), metrics_, clock_);
         admission::Rules rules = admission_rules();
-        identities_->keep(rules.tenants, site_->node());
+        identities_->keep(rules.tenants, site_->node(), [this] {
+            boost::asio::post(core_.executor(), [this] {
+                service_->set_tenants(limiting_->all_terms());
+            });
+        });
+        auto limiting = Limiting::make(
+            {retention_executor(),
+             clock_,
+             pool_,
+             config_,
+             identities_->directory(),
+             *service_,
+             *ledger_,
+             {data_, files_}}
+        );
+        if (!limiting) {
+            return fail(std::move(limiting.error()));
+        }
+        limiting_ = std::move(*limiting);
+        router_->set_limits(limiting_->rates(), limiting_->addresses());
         router_->set_rules(
             {config_.cors_origins,
              config_.key_in_query,
@@ -397,6 +429,7 @@ private:
         server_ = std::make_unique<net::Server>(
             io_.contexts(), limits, std::move(handle), std::move(*proxies)
         );
+        return {};
     }
 
     void make_keeper() {
@@ -436,6 +469,7 @@ private:
         if (!identified) {
             co_return fail(std::move(identified.error()));
         }
+        service_->set_tenants(limiting_->all_terms());
         co_await learned_->start();
         auto opened = co_await site_->open(*learned_);
         if (!opened) {
@@ -451,6 +485,7 @@ private:
             retention_->start();
             uploads_->start();
             own_addresses_->start();
+            limiting_->start();
             if (certificate_watch_) {
                 certificate_watch_->start();
             }
@@ -486,6 +521,7 @@ private:
             collect(readings, gauges);
             collect(cluster, gauges);
             identities_->collect(gauges);
+            limiting_->collect(gauges);
         });
     }
 
@@ -529,6 +565,7 @@ private:
     std::unique_ptr<notify::Notifier> notifier_;
     std::unique_ptr<Identities> identities_;
     std::unique_ptr<OwnAddresses> own_addresses_;
+    std::unique_ptr<Limiting> limiting_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<notify::WebhookChannel> announcer_;
     std::unique_ptr<bulk::Keeper> keeper_;

@@ -69,11 +69,15 @@ void Identities::make_login() {
     login_.provider = &*provider_;
 }
 
-void Identities::keep(std::shared_ptr<admission::TenantTable> table, ClusterNode* node) {
+void Identities::keep(
+    std::shared_ptr<admission::TenantTable> table, ClusterNode* node, std::function<void()> changed
+) {
     auth::IdentityBook::Listener listener;
     listener.changed = [config = p_.config,
-                        table = std::move(table)](const auth::Directory& directory) {
+                        table = std::move(table),
+                        changed = std::move(changed)](const auth::Directory& directory) {
         table->set(tenant_rules(config, directory));
+        changed();
     };
     if (node != nullptr) {
         listener.saved = [node, core = p_.core] {

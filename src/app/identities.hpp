@@ -3,6 +3,7 @@
 // Owned by the application.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -41,7 +42,13 @@ public:
 
     // Before open(): what tenants may do stands in the table from then on; where there are other
     // nodes, they are told of changes and heard.
-    void keep(std::shared_ptr<admission::TenantTable> table, ClusterNode* node);
+    // `changed` is told of every change, on whichever thread reads it.
+    void keep(
+        std::shared_ptr<admission::TenantTable> table,
+        ClusterNode* node,
+        std::function<void()> changed
+    );
+    const auth::DirectoryBoard& directory() const { return book_.directory(); }
     // Reads what the ledger has.
     Task<Result<>> open();
     // On its executor.

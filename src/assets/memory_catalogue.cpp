@@ -215,6 +215,15 @@ Task<Result<std::vector<Asset>>> MemoryCatalogue::sharing(
     co_return found;
 }
 
+Task<Result<std::uint64_t>> MemoryCatalogue::stored_bytes(std::string tenant) {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t sum = 0;
+    for (const auto& [id, asset] : assets_) {
+        sum += asset.tenant == tenant ? asset.size_bytes : 0;
+    }
+    co_return sum;
+}
+
 Task<Result<std::vector<BlobRecord>>> MemoryCatalogue::blobs_of(std::string hash) {
     const std::lock_guard lock(mutex_);
     std::vector<BlobRecord> found;

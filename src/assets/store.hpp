@@ -78,6 +78,8 @@ public:
     virtual Task<Result<std::vector<Asset>>> sharing(
         std::string hash, std::string store, int limit
     ) = 0;
+    // Of all its assets together, each with all its bytes.
+    virtual Task<Result<std::uint64_t>> stored_bytes(std::string tenant) = 0;
 };
 
 // Receives the bytes of a new blob. Not thread-safe; on destruction without finish() the bytes are
@@ -114,6 +116,8 @@ struct StoreOptions {
     Millis young = std::chrono::hours(1);
     bool is_shared = false;  // the directory, with other processes
     RetentionRules retention{};
+    // Asked before a file of a tenant is recorded that is no output; none: all may come in.
+    std::function<Task<Result<>>(std::string tenant, std::uint64_t bytes)> may_store{};
 };
 
 // A file, the bytes themselves, where else they are to be had, or that they are to be read part by

@@ -182,6 +182,12 @@ Task<Result<Store::Impl::Recorded>> Store::Impl::add(Asset made, bool has_key) {
             co_return Recorded{std::move(**earlier), true};
         }
     }
+    if (options_.may_store) {
+        auto allowed = co_await options_.may_store(made.tenant, made.size_bytes);
+        if (!allowed) {
+            co_return fail(std::move(allowed.error()));
+        }
+    }
     auto added = co_await catalogue_.add(made);
     if (!added && has_key) {  // perhaps because the same request came twice at once
         auto earlier = co_await find_earlier(made.id, made.hash);

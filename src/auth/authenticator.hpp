@@ -17,7 +17,10 @@ struct Caller {
     std::string tenant = "local";
     std::string key_name;  // empty without keys
     Scopes scopes;
-    std::string tier{};  // as a token says it; empty: as the tenant has it
+    std::string tier{
+    };  // as a token says it, where none was set for the tenant; empty: it does not
+    std::string key_id{};            // what tells its key from others of the tenant; may be empty
+    double requests_per_minute = 0;  // with this key; 0: as the tenant may
 
     bool may(Scope scope) const { return scopes.contain(scope); }
 };
@@ -38,6 +41,7 @@ struct ApiKey {
     std::string tenant;
     std::string sha256;  // hex of the key
     bool is_operator = false;
+    double requests_per_minute = 0;  // 0: as its tenant may
 };
 
 // What the configuration holds of a key: the hex of its SHA-256.

@@ -38,6 +38,7 @@ IdentityRecord KeyRecord::to_record() const {
         {"expires_at", or_null(expires_at)},
         {"revoked_at", or_null(revoked_at)},
         {"previous_until", or_null(previous_until)},
+        {"requests_per_minute", requests_per_minute},
     };
     if (previous_sha256) {
         about["previous_sha256"] = to_hex(*previous_sha256);
@@ -71,6 +72,8 @@ std::optional<KeyRecord> KeyRecord::restore(const IdentityRecord& record) {
     key.created_at = time_of(record.about, "created_at").value_or(Time());
     key.expires_at = time_of(record.about, "expires_at");
     key.revoked_at = time_of(record.about, "revoked_at");
+    const auto rate = json::find_number(record.about, "requests_per_minute");
+    key.requests_per_minute = rate ? rate->value_or(0) : 0;
     return key;
 }
 

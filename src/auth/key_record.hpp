@@ -24,6 +24,7 @@ struct KeyRecord {
     Time created_at{};
     std::optional<Time> expires_at{};
     std::optional<Time> revoked_at{};
+    double requests_per_minute = 0;  // 0: as its tenant may
 
     bool is_live(Time now) const { return !revoked_at && (!expires_at || now < *expires_at); }
 

@@ -52,6 +52,8 @@ Result<Caller> caller_of_key(
             }
             note_use(*known->use, now);
             caller = {record.tenant, record.name, record.scopes};
+            caller->key_id = record.id;
+            caller->requests_per_minute = record.requests_per_minute;
         }
     }
     if (!caller) {
@@ -64,6 +66,8 @@ Result<Caller> caller_of_key(
             configured->name,
             configured->is_operator ? kAllScopes : kTenantScopes
         };
+        caller->key_id = configured->name;
+        caller->requests_per_minute = configured->requests_per_minute;
     }
     if (auto enabled = check_tenant_is_enabled(directory, caller->tenant); !enabled) {
         return fail(std::move(enabled.error()));

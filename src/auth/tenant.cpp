@@ -11,7 +11,6 @@
 namespace comfyd::auth {
 namespace {
 
-constexpr std::array<std::string_view, 5> kTiers{"free", "basic", "premium", "pro", "enterprise"};
 constexpr std::size_t kNameBytesMax = 128;
 constexpr std::size_t kWordsMax = 1000;
 constexpr std::size_t kWordBytesMax = 256;
@@ -205,7 +204,7 @@ Result<Tenant> Tenant::with(const json::object& members) const {
             return fail(std::move(done.error()));
         }
     }
-    if (!is_tier(changed.tier)) {
+    if (!changed.tier.empty() && !is_tier(changed.tier)) {
         return wrong("tier", "is free, basic, premium, pro or enterprise");
     }
     if (!(changed.weight > 0 && changed.weight <= 1'000'000)) {

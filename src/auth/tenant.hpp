@@ -2,6 +2,7 @@
 // configuration file, the API and the ledger, and one place where it is checked. A value.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,22 +15,25 @@
 
 namespace comfyd::auth {
 
-// free, basic, premium, pro, enterprise.
+inline constexpr std::array<std::string_view, 5> kTiers{
+    "free", "basic", "premium", "pro", "enterprise"
+};
 bool is_tier(std::string_view word);
 inline constexpr std::string_view kLowestTier = "free";
 
 struct Tenant {
     std::string name;
     std::uint64_t revision = 0;  // counts its changes; 0: it is of the configuration
-    std::string tier = "basic";
-    bool disabled = false;  // nothing that shows its keys or tokens is let in
+    std::string tier{};          // empty: none was named
+    bool disabled = false;       // nothing that shows its keys or tokens is let in
 
     // Of what all share.
-    double weight = 1;               // of its part of the GPU-seconds
-    std::int64_t running_max = 0;    // jobs at a time; 0: no limit
-    double gpu_seconds_per_day = 0;  // when little of it is left its jobs go later; 0: no quota
+    double weight = 1;  // of its part of the GPU-seconds
+    // 0: as its tier has it.
+    std::int64_t running_max = 0;    // jobs at a time
+    double gpu_seconds_per_day = 0;  // when little of it is left its jobs go later
 
-    // nullopt: as its tier has it.
+    // nullopt: as its tier has it; 0: no limit.
     std::optional<double> requests_per_minute{};
     std::optional<double> queued_max{};  // jobs that wait or run
     std::optional<double> stored_mb_max{};

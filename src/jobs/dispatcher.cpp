@@ -113,6 +113,11 @@ void Dispatcher::start() {
     pump();
 }
 
+void Dispatcher::set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify) {
+    ranking_.set_tenants(tenants, classify);
+    pump();
+}
+
 Task<Result<>> Dispatcher::recover() {
     COMFYD_ON(core_);
     // The scheduler keeps what it was told of a worker, so it hears of changes also while nothing

@@ -102,10 +102,10 @@ public:
 
     // Why a job waits; nullopt: it does not.
     std::optional<scheduler::Explanation> explain(const JobId& id) const;
-    // Before recover(). Without classifying, jobs keep the priority that was asked for.
-    void set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify) {
-        ranking_.set_tenants(tenants, classify);
-    }
+    // Before recover(), and at any time after it. Without classifying, jobs keep the priority that
+    // was asked for.
+    void set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify);
+    void set_terms_of(TermsOf terms) { ranking_.set_terms_of(std::move(terms)); }
     const Fleet& fleet() const { return fleet_; }
     // Asks every worker that runs nothing to give memory back.
     Task<bool> free_idle_workers(bool models, bool results);

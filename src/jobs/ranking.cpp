@@ -22,10 +22,19 @@ std::uint64_t content_of(const Spec& spec) {
 }
 
 void Ranking::set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify) {
+    for (const std::string& name : named_) {
+        if (!tenants.contains(name)) {
+            scheduler_.set_tenant(name, {});
+        }
+    }
+    named_.clear();
     for (const auto& [name, options] : tenants) {
         scheduler_.set_tenant(name, options.terms);
+        named_.insert(name);
     }
-    if (classify) {
+    if (classify && tenants_) {
+        tenants_->set(tenants);
+    } else if (classify) {
         tenants_.emplace(tenants);
     }
 }
@@ -63,9 +72,16 @@ scheduler::JobKeys Ranking::keys_of(const Job& job, scheduler::ProfilePtr profil
     keys.batch = job.batch;
     keys.tenant = job.tenant;
     keys.fairness_key = job.fairness_key;
+    const std::string tier = named_tier(job.dialect_data);
+    std::optional<TenantOptions> found;
+    if (terms_of_ && (!tier.empty() || !named_.contains(job.tenant))) {
+        found = terms_of_(job.tenant, tier);
+        scheduler_.set_tenant(job.tenant, found->terms);
+    }
     if (tenants_) {
         auto known = scheduler_.circumstances(profile);
         tenants_->describe(job.tenant, clock_.now(), known);
+        known.tier = found ? found->tier : known.tier;
         keys.grounds = scheduler::grounds_of(known);
         keys.priority = scheduler::priority_of(job.priority, keys.grounds);
     }

@@ -4,7 +4,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "base/task.hpp"
 #include "base/time.hpp"
@@ -26,8 +28,10 @@ public:
     // Both outlive it.
     Ranking(Clock& clock, scheduler::Scheduler& scheduler) : clock_(clock), scheduler_(scheduler) {}
 
-    // Without classifying, jobs keep the priority that was asked for.
+    // Without classifying, jobs keep the priority that was asked for. May be called again: what
+    // is not named any more is as if it had never been.
     void set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify);
+    void set_terms_of(TermsOf terms) { terms_of_ = std::move(terms); }
     // What tenants with a quota have used in the hours before this start. `ledger` outlives it.
     Task<> recall_usage(Ledger& ledger);
     void add_used(const Job& job, Time at, const Usage& used);
@@ -38,6 +42,8 @@ private:
     Clock& clock_;
     scheduler::Scheduler& scheduler_;
     std::optional<Tenants> tenants_;  // nullopt: jobs are not classified
+    std::set<std::string> named_;     // tenants whose terms the scheduler was told
+    TermsOf terms_of_;
 };
 
 }  // namespace comfyd::jobs

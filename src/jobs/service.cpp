@@ -37,7 +37,8 @@ Service::Impl::Impl(
       elsewhere_(elsewhere),
       leads_(core),
       arrivals_(core, leads_, backlog_, elsewhere),
-      here_(core, leads_, arrivals_) {}
+      here_(core, leads_, arrivals_),
+      tenants_(std::make_shared<const TenantMap>(std::move(options_.tenants))) {}
 
 Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     auto made = std::make_unique<Dispatcher>(
@@ -47,7 +48,8 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
         options_.scheduling,
         options_.failures
     );
-    made->set_tenants(options_.tenants, options_.classify);
+    made->set_terms_of(options_.terms_of);
+    made->set_tenants(*tenants(), options_.classify);
     made->set_outputs_kept(options_.outputs_kept);
     made->set_finishing(options_.finish_outputs);
     made->on_change(changed_);
@@ -67,6 +69,20 @@ Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     }
     leads_.add(domain, std::move(made)).start();
     co_return Result<>();
+}
+
+void Service::Impl::set_tenants(TenantMap tenants) {
+    auto next = std::make_shared<const TenantMap>(std::move(tenants));
+    leads_.each([this, &next](Dispatcher& dispatcher) {
+        dispatcher.set_tenants(*next, options_.classify);
+    });
+    const Lock lock(tenants_mutex_);
+    tenants_.swap(next);
+}
+
+std::shared_ptr<const Service::Impl::TenantMap> Service::Impl::tenants() const {
+    const Lock lock(tenants_mutex_);
+    return tenants_;
 }
 
 Task<> Service::Impl::stop(Millis grace) {
@@ -216,6 +232,10 @@ Task<Result<View>> Service::Impl::retry(std::string tenant, JobId id) {
     auto found = co_await find(tenant, id);
     if (!found) {
         co_return fail(std::move(found.error()));
+    }
+    auto permit = co_await ask_permit(tenant, named_tier(found->dialect_data));
+    if (!permit) {
+        co_return fail(std::move(permit.error()));
     }
     auto led = co_await await_on(core_, retry_here(found->domain, id));
     Result<> done = fail(Code::shutting_down, "comfyd is starting or shutting down");
@@ -405,6 +425,10 @@ Task<Result<std::string>> Service::read_output(
 
 Task<> Service::free_idle_workers(bool models, bool results) {
     return impl_->free_idle_workers(models, results);
+}
+
+void Service::set_tenants(std::map<std::string, TenantOptions> tenants) {
+    impl_->set_tenants(std::move(tenants));
 }
 
 scheduler::Predictor& Service::predictor() {

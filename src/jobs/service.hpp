@@ -37,6 +37,13 @@ struct ServiceOptions {
     std::size_t queue_max = 1'000'000;  // more waiting jobs than this: Code::queue_full
     scheduler::Options scheduling{};
     std::map<std::string, TenantOptions> tenants{};
+    // Of tenants that are not named there, and where a token named a tier. Any thread; none: they
+    // share evenly and have no limits.
+    TermsOf terms_of{};
+    // Asked before a job comes in. What it gives is kept until the job is stored, so that no two
+    // take the same place. None: all may. Any thread.
+    using Permit = std::shared_ptr<void>;
+    std::function<Task<Result<Permit>>(std::string tenant, std::string tier)> permit{};
     bool classify = true;        // the priority asked for is weighed with what is known of a job
     OutputsKept outputs_kept{};  // none: they are taken to be there
     FinishOutputs finish_outputs{};  // none: they stay as the worker made them
@@ -118,7 +125,8 @@ public:
     Leader& here();
 
     // Same tenant and key, same request_hash: the same job again with replayed = true. Other
-    // request_hash: Code::idempotency_key_reuse. Also queue_full, storage_*, shutting_down.
+    // request_hash: Code::idempotency_key_reuse. Also queue_full, storage_*, shutting_down, and
+    // what the permit says.
     Task<Result<Submitted>> submit(Spec spec);
     // What submit() would answer to a request with this key, for those who spare themselves the
     // work that comes before it; nullopt: the key is free.
@@ -165,6 +173,9 @@ public:
     Task<QueueCounts> queue_counts();
     Task<std::vector<WorkerInfo>> workers();
 
+    // What holds for tenants from now on: of those that are led and of those that will be. Core
+    // executor only.
+    void set_tenants(std::map<std::string, TenantOptions> tenants);
     // What was learned of run times, for whoever keeps it over a restart. Core executor only.
     scheduler::Predictor& predictor();
     // Called after a change was committed, on whichever executor did so.

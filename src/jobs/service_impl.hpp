@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/mutex.hpp"
 #include "jobs/arrivals.hpp"
 #include "jobs/backlog.hpp"
 #include "jobs/dispatcher.hpp"
@@ -33,6 +34,8 @@ public:
     // On the core.
     Task<Result<>> lead(std::string domain, LedWith with);
     Task<> stop(Millis grace);
+    using TenantMap = std::map<std::string, TenantOptions>;
+    void set_tenants(TenantMap tenants);
 
     Task<Result<Submitted>> submit(Spec spec);
     Task<Result<std::optional<Submitted>>> find_submitted(
@@ -62,7 +65,7 @@ public:
     Clock& clock_;
     Ledger& ledger_;
     events::Hub& hub_;
-    ServiceOptions options_;
+    ServiceOptions options_;  // but for its tenants
     Elsewhere* elsewhere_;
     scheduler::Predictor predictor_;
     Backlog backlog_;  // of all that is led here
@@ -95,10 +98,16 @@ private:
     // On the core: to those who listen.
     void tell_of_answered(const Job& queued, const Change& completed);
     Task<Result<Submitted>> replay(Accepted accepted, std::string request_hash);
-    // By what never changes. Any thread.
+    Task<Result<Submitted>> replay_instead(const Spec& spec, Error refusal);
+    Task<Result<ServiceOptions::Permit>> ask_permit(std::string tenant, std::string tier);
+    std::shared_ptr<const TenantMap> tenants() const;  // any thread
+    // By what seldom changes. Any thread.
     int likely_rank(const Job& job) const;
     // Those in the queues and those on their way to them.
     std::size_t jobs_ahead(int rank) const;
+
+    mutable Mutex tenants_mutex_;
+    std::shared_ptr<const TenantMap> tenants_ COMFYD_GUARDED_BY(tenants_mutex_);
 };
 
 }  // namespace comfyd::jobs

@@ -28,6 +28,11 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
             {{"queue_max", options_.queue_max}}
         );
     }
+    const auto permit = co_await ask_permit(spec.tenant, named_tier(spec.dialect_data));
+    if (!permit) {
+        auto replayed = co_await replay_instead(spec, permit.error());
+        co_return replayed;
+    }
     if (const auto domain = options_.domains.find(spec.requirement.pool());
         domain != options_.domains.end()) {
         spec.domain = domain->second;
@@ -79,6 +84,28 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
         changed_(submitted.view.job, queued);
     }
     co_return submitted;
+}
+
+// A repeated request is answered with its job, whatever has been used up since.
+Task<Result<Submitted>> Service::Impl::replay_instead(const Spec& spec, Error refusal) {
+    if (!spec.idempotency_key.empty()) {
+        auto earlier =
+            co_await find_submitted(spec.tenant, spec.idempotency_key, spec.request_hash);
+        if (earlier && *earlier) {
+            co_return std::move(**earlier);
+        }
+    }
+    co_return fail(std::move(refusal));
+}
+
+Task<Result<ServiceOptions::Permit>> Service::Impl::ask_permit(
+    std::string tenant, std::string tier
+) {
+    if (!options_.permit) {
+        co_return ServiceOptions::Permit();
+    }
+    auto permit = co_await options_.permit(std::move(tenant), std::move(tier));
+    co_return permit;
 }
 
 // A lead that is lost meanwhile does not hold up an accept: it is for whoever leads now.
@@ -205,8 +232,13 @@ int Service::Impl::likely_rank(const Job& job) const {
         return job.batch ? kRankBatch : job.priority;
     }
     scheduler::Circumstances known;
-    const auto tenant = options_.tenants.find(job.tenant);
-    known.tier = tenant == options_.tenants.end() ? known.tier : tenant->second.tier;
+    const std::string tier = named_tier(job.dialect_data);
+    const auto all = tenants();
+    if (const auto named = all->find(job.tenant); tier.empty() && named != all->end()) {
+        known.tier = named->second.tier;
+    } else if (options_.terms_of) {
+        known.tier = options_.terms_of(job.tenant, tier).tier;
+    }
     return scheduler::priority_of(job.priority, scheduler::grounds_of(known));
 }
 

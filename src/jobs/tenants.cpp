@@ -10,7 +10,15 @@ std::int64_t hour_number(Time time) {
 
 }  // namespace
 
-Tenants::Tenants(const std::map<std::string, TenantOptions>& options) {
+std::string named_tier(const json::object& dialect_data) {
+    const auto tier = json::find_string(dialect_data, kTierMember);
+    return tier ? tier->value_or("") : "";
+}
+
+void Tenants::set(const std::map<std::string, TenantOptions>& options) {
+    std::erase_if(tenants_, [&options](const auto& entry) {
+        return !options.contains(entry.first);
+    });
     for (const auto& [name, given] : options) {
         Tenant& tenant = tenants_[name];
         tenant.tier = given.tier;

@@ -4,11 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/json.hpp"
 #include "base/time.hpp"
 #include "scheduler/classifier.hpp"
 #include "scheduler/scheduler.hpp"
@@ -21,9 +24,18 @@ struct TenantOptions {
     double gpu_seconds_per_day = 0;  // where little of it is left, jobs go later; 0: no quota
 };
 
+// By tenant, and the tier that a token named for it; empty: none did.
+using TermsOf = std::function<TenantOptions(const std::string&, const std::string&)>;
+
+// The tier that a token named for the tenant of a job, in its dialect_data.
+inline constexpr std::string_view kTierMember = "tier";
+std::string named_tier(const json::object& dialect_data);  // empty: none was
+
 class Tenants {
 public:
-    explicit Tenants(const std::map<std::string, TenantOptions>& options);
+    explicit Tenants(const std::map<std::string, TenantOptions>& options) { set(options); }
+    // What was used by those who had a quota before stays known.
+    void set(const std::map<std::string, TenantOptions>& options);
 
     // What is known of the tenant; the rest stays as it is.
     void describe(const std::string& tenant, Time now, scheduler::Circumstances& into) const;

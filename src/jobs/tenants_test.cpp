@@ -43,6 +43,19 @@ TEST_F(TenantsTest, AQuotaIsUsedUpAndComesBackAfterADay) {
     EXPECT_LT(*left("acme", kNow + std::chrono::hours(24)), 0) << "more than all of it";
 }
 
+TEST_F(TenantsTest, TheyChangeAndWhatWasUsedStaysKnown) {
+    tenants_.add_used("acme", kNow, Millis(50'000));
+    tenants_.set({{"acme", {{}, scheduler::Tier::free, 200}}, {"late", {{}, {}, 10}}});
+    EXPECT_NEAR(*left("acme", kNow), 0.75, 1e-9);
+    EXPECT_EQ(left("late", kNow), 1);
+    scheduler::Circumstances known;
+    tenants_.describe("free", kNow, known);
+    EXPECT_EQ(known.tier, scheduler::Tier::basic) << "it is not named any more";
+    EXPECT_EQ(named_tier({{"tier", "pro"}}), "pro");
+    EXPECT_EQ(named_tier({{"tier", 7}}), "");
+    EXPECT_EQ(named_tier({}), "");
+}
+
 TEST_F(TenantsTest, WhatComesLateIsNotTakenForToday) {
     tenants_.add_used("acme", kNow, Millis(10'000));
     tenants_.add_used("acme", kNow - std::chrono::hours(24), Millis(50'000));

@@ -101,6 +101,22 @@ TEST_P(BlobContract, WhatNothingRefersToGoesInTwoSteps) {
     EXPECT_EQ(removals()[0].key, assets::make_blob_key(one.hash, one.generation));
 }
 
+TEST_P(BlobContract, WhatATenantStoresIsSummedUp) {
+    EXPECT_EQ(await_value(catalogue().stored_bytes("acme")), 0U);
+    const auto one = add_new(std::string(1'000, 'a'));
+    add_new("another");
+    const auto same = make(std::string(1'000, 'a'));
+    await_value(catalogue().add(same));
+    auto other = make(std::string(1'000, 'a'));
+    other.tenant = "acme2";
+    await_value(catalogue().add(other));
+    EXPECT_EQ(await_value(catalogue().stored_bytes("acme")), 2'007U);
+    EXPECT_EQ(await_value(catalogue().stored_bytes("acme2")), 1'000U);
+    await_value(catalogue().remove(one.id));
+    storage_->reopen();
+    EXPECT_EQ(await_value(catalogue().stored_bytes("acme")), 1'007U);
+}
+
 TEST_P(BlobContract, ADoomedRecordIsNeverRevived) {
     const auto one = add_new("bytes");
     await_value(catalogue().remove(one.id));

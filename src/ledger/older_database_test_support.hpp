@@ -7,7 +7,8 @@ namespace comfyd::ledger::test {
 
 // What came after version 9, but for the shape of the outbox, which the steps since then take too.
 inline const std::string kAsVersion9 =
-    "DROP TABLE blobs; DROP TABLE blob_removals; DROP INDEX assets_moving; "
+    "DROP TABLE blobs; DROP TABLE blob_removals; DROP INDEX assets_moving; DROP INDEX "
+    "assets_by_tenant; "
     "ALTER TABLE assets DROP COLUMN crc32; ALTER TABLE assets DROP COLUMN store; "
     "ALTER TABLE assets DROP COLUMN retention; ALTER TABLE assets DROP COLUMN moves_at; "
     "DROP TABLE outbox_targets; DROP TABLE endpoints; DROP TABLE endpoint_changes; "

@@ -122,6 +122,7 @@ public:
     Task<Result<>> moved(AssetId id, std::optional<Time> moves_at) override;
     Task<Result<std::vector<assets::Asset>>> sharing(std::string hash, std::string store, int limit)
         override;
+    Task<Result<std::uint64_t>> stored_bytes(std::string tenant) override;
 
     Task<Result<std::vector<assets::BlobRecord>>> blobs_of(std::string hash) override;
     Task<Result<bool>> hold(std::string hash, std::string store, Time until) override;

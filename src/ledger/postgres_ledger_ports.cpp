@@ -193,6 +193,12 @@ Task<Result<std::vector<assets::Asset>>> PostgresLedger::sharing(
     });
 }
 
+Task<Result<std::uint64_t>> PostgresLedger::stored_bytes(std::string tenant) {
+    return impl_->ask_one(sum_asset_bytes(tenant), [](const Rows& rows) -> Result<std::uint64_t> {
+        return rows.empty() ? 0 : static_cast<std::uint64_t>(rows[0].integer(0));
+    });
+}
+
 Task<Result<std::vector<assets::BlobRecord>>> PostgresLedger::blobs_of(std::string hash) {
     return impl_->ask_one(find_blobs(hash), [](const Rows& rows) { return rows.all(read_blob); });
 }

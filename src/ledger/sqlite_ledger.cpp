@@ -413,6 +413,12 @@ Task<Result<std::vector<assets::Asset>>> SqliteLedger::sharing(
     });
 }
 
+Task<Result<std::uint64_t>> SqliteLedger::stored_bytes(std::string tenant) {
+    return impl_->read([tenant = std::move(tenant)](Database& db) {
+        return sum_asset_bytes(db, tenant);
+    });
+}
+
 Task<Result<std::vector<assets::BlobRecord>>> SqliteLedger::blobs_of(std::string hash) {
     return impl_->read([hash = std::move(hash)](Database& db) { return find_blobs(db, hash); });
 }

@@ -1,23 +1,16 @@
 #include "net/address_shares.hpp"
 
-#include <algorithm>
+#include "net/address_ranges.hpp"
 
 namespace comfyd::net {
 namespace {
 
-std::string holder_of(const boost::asio::ip::address& address) {
-    if (address.is_v4()) {
-        return address.to_string();
-    }
-    auto bytes = address.to_v6().to_bytes();
-    std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
-    return boost::asio::ip::address_v6(bytes).to_string();
-}
+constexpr int kCustomerBits = 64;
 
 }  // namespace
 
 std::string AddressShares::take(const boost::asio::ip::address& address) {
-    std::string holder = holder_of(address);
+    std::string holder = network_of(address, kCustomerBits);
     const Lock lock(mutex_);
     std::size_t& held = held_[holder];
     if (max_ != 0 && held >= max_) {

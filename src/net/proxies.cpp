@@ -1,40 +1,13 @@
 #include "net/proxies.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+#include <utility>
 
 namespace comfyd::net {
 namespace {
 
 using boost::asio::ip::address;
-using boost::asio::ip::address_v6;
-
-constexpr int kMappedBits = 96;  // before the IPv4 address in an IPv6 one
-
-address_v6 widen(const address& one) {
-    return one.is_v6() ? one.to_v6()
-                       : boost::asio::ip::make_address_v6(boost::asio::ip::v4_mapped, one.to_v4());
-}
-
-// As it is written in logs and counted: mapped addresses as IPv4.
-std::string plain(const address& one) {
-    return one.is_v6() && one.to_v6().is_v4_mapped()
-               ? boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, one.to_v6())
-                     .to_string()
-               : one.to_string();
-}
-
-bool is_within(const address_v6& one, const address_v6& first, int bits) {
-    const auto a = one.to_bytes();
-    const auto b = first.to_bytes();
-    const auto whole = static_cast<std::size_t>(bits / 8);
-    if (!std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(whole), b.begin())) {
-        return false;
-    }
-    const int rest = bits % 8;
-    return rest == 0 || (a[whole] >> (8 - rest)) == (b[whole] >> (8 - rest));
-}
 
 std::string_view trim(std::string_view text) {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) {
@@ -101,36 +74,18 @@ std::vector<std::string> elements(const Headers& headers, std::string_view name)
 Result<TrustedProxies> TrustedProxies::parse(
     const std::vector<std::string>& ranges, Header header
 ) {
+    auto parsed = AddressRanges::parse(ranges);
+    if (!parsed) {
+        return fail(std::move(parsed.error()));
+    }
     TrustedProxies proxies;
     proxies.header_ = header;
-    for (const std::string& text : ranges) {
-        const auto slash = text.find('/');
-        boost::system::error_code error;
-        const auto first = boost::asio::ip::make_address(text.substr(0, slash), error);
-        const int all = !error && first.is_v4() ? 32 : 128;
-        int bits = all;
-        if (slash != std::string::npos) {
-            const char* end = text.data() + text.size();
-            const auto read = std::from_chars(text.data() + slash + 1, end, bits);
-            if (read.ec != std::errc() || read.ptr != end) {
-                bits = -1;
-            }
-        }
-        if (error || bits < 0 || bits > all) {
-            return fail(
-                Code::invalid_argument,
-                "'" + text + "' is no address and no range such as 10.0.0.0/8 or fd00::/8"
-            );
-        }
-        proxies.ranges_.push_back({widen(first), first.is_v4() ? kMappedBits + bits : bits});
-    }
+    proxies.ranges_ = std::move(*parsed);
     return proxies;
 }
 
 bool TrustedProxies::trusts(const address& one) const {
-    return std::ranges::any_of(ranges_, [wide = widen(one)](const Range& range) {
-        return is_within(wide, range.first, range.bits);
-    });
+    return ranges_.contain(one);
 }
 
 TrustedProxies::Client TrustedProxies::client(
@@ -144,7 +99,7 @@ TrustedProxies::Client TrustedProxies::client(
         if (!one) {
             break;  // nobody can say what stands before it
         }
-        found.address = plain(*one);
+        found.address = without_mapping(*one).to_string();
         if (is_forwarded) {
             const auto scheme = parameter(*hop, "proto");
             found.is_https = scheme.empty() ? found.is_https : equal_ignoring_case(scheme, "https");

@@ -8,6 +8,7 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include "net/address_ranges.hpp"
 #include "net/http.hpp"
 
 namespace comfyd::net {
@@ -34,11 +35,7 @@ public:
     Client client(const std::string& peer, bool is_https, const Headers& headers) const;
 
 private:
-    struct Range {
-        boost::asio::ip::address_v6 first;  // IPv4 as the mapped ones
-        int bits;
-    };
-    std::vector<Range> ranges_;
+    AddressRanges ranges_;
     Header header_ = Header::x_forwarded_for;
 };
 

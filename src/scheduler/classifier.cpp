@@ -21,11 +21,11 @@ struct Field {
     unsigned shift;
     unsigned width;
 };
-constexpr Field kTier{0, 2};
 constexpr Field kTime{2, 2};
 constexpr Field kMemory{4, 2};
 constexpr Field kQuota{6, 2};
 constexpr Field kCached{8, 4};  // 0: not known, else tenths + 1
+constexpr Field kTier{12, 3};
 
 unsigned get(Grounds grounds, Field field) {
     return (grounds.bits >> field.shift) & ((1U << field.width) - 1);
@@ -66,7 +66,17 @@ unsigned step_of(double value, double low, double high) {
 }
 
 double tier_multiplier(Tier tier) {
-    return tier == Tier::basic ? 1.0 : tier == Tier::pro ? 1.5 : 2.0;
+    switch (tier) {
+        case Tier::free:
+        case Tier::basic:
+            break;
+        case Tier::premium:
+        case Tier::pro:
+            return 1.5;
+        case Tier::enterprise:
+            return 2.0;
+    }
+    return 1.0;
 }
 
 Tier tier_of(Grounds grounds) {
@@ -120,6 +130,10 @@ std::string_view to_string(Tier tier) {
     switch (tier) {
         case Tier::basic:
             return "basic";
+        case Tier::free:
+            return "free";
+        case Tier::premium:
+            return "premium";
         case Tier::pro:
             return "pro";
         case Tier::enterprise:
@@ -129,7 +143,8 @@ std::string_view to_string(Tier tier) {
 }
 
 std::optional<Tier> parse_tier(std::string_view text) {
-    for (const Tier tier : {Tier::basic, Tier::pro, Tier::enterprise}) {
+    using enum Tier;
+    for (const Tier tier : {free, basic, premium, pro, enterprise}) {
         if (text == to_string(tier)) {
             return tier;
         }

@@ -11,7 +11,8 @@
 
 namespace comfyd::scheduler {
 
-enum class Tier { basic, pro, enterprise };
+// The ordinary one first: 0 changes nothing.
+enum class Tier { basic, free, premium, pro, enterprise };
 std::string_view to_string(Tier tier);
 std::optional<Tier> parse_tier(std::string_view text);
 

@@ -19,6 +19,17 @@ TEST(Classifier, TheTierMultiplies) {
     EXPECT_EQ(classify(circumstances).priority, 7);
     circumstances.tier = Tier::enterprise;
     EXPECT_EQ(classify(circumstances).priority, 10);
+    for (const Tier plain : {Tier::free, Tier::basic}) {
+        circumstances.tier = plain;
+        EXPECT_EQ(classify(circumstances).priority, 5);
+    }
+    circumstances.tier = Tier::premium;
+    EXPECT_EQ(classify(circumstances).priority, 7);
+    EXPECT_EQ(classify(circumstances).factors[0].reason, "the tier is premium");
+    for (const char* name : {"free", "basic", "premium", "pro", "enterprise"}) {
+        ASSERT_TRUE(parse_tier(name)) << name;
+        EXPECT_EQ(to_string(*parse_tier(name)), name);
+    }
     EXPECT_EQ(parse_tier("pro"), Tier::pro);
     EXPECT_EQ(parse_tier("gold"), std::nullopt);
 }

@@ -142,6 +142,13 @@ void add_keys_flags(CLI::App& command, KeysFlags& flags) {
         ->type_name("DAYS|TIME");
     command
         .add_option(
+            "--requests-per-minute",
+            flags.requests_per_minute,
+            "create: how many it may make, within what its tenant may (default: as that)"
+        )
+        ->type_name("NUMBER");
+    command
+        .add_option(
             "--old-key-hours",
             flags.old_key_hours,
             "rotate: how long the old key stays good (default 24)"

@@ -106,6 +106,9 @@ int create_key(const KeysFlags& flags) {
         }
         body["scopes"] = std::move(scopes);
     }
+    if (flags.requests_per_minute > 0) {
+        body["requests_per_minute"] = flags.requests_per_minute;
+    }
     if (!flags.expires.empty()) {
         double days = 0;
         std::string_view text = flags.expires;
@@ -160,8 +163,9 @@ std::string print_tenants(const json::object& answer) {
         if (one.is_object()) {
             const json::object& tenant = one.get_object();
             const auto disabled = json::find_bool(tenant, "disabled").value_or(std::nullopt);
-            out += text_of(tenant, "name") + "  " + text_of(tenant, "tier") + "  weight " +
-                   assigned(tenant, "weight") + "  " + text_of(tenant, "source") +
+            const std::string tier = text_of(tenant, "tier");
+            out += text_of(tenant, "name") + "  " + (tier.empty() ? "no tier" : tier) +
+                   "  weight " + assigned(tenant, "weight") + "  " + text_of(tenant, "source") +
                    (disabled.value_or(false) ? "  DISABLED\n" : "\n");
         }
     }

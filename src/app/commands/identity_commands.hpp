@@ -17,10 +17,11 @@ struct KeysFlags {
     std::string what{};    // create: the name; else the id
     std::string tenant{};
     std::vector<std::string> scopes{};
-    std::string expires{};      // days, or a time
-    double old_key_hours = 24;  // rotate
-    std::string url{};          // empty: COMFYD_URL, or this machine
-    std::string key{};          // empty: COMFYD_KEY
+    std::string expires{};           // days, or a time
+    double requests_per_minute = 0;  // create; 0: as its tenant may
+    double old_key_hours = 24;       // rotate
+    std::string url{};               // empty: COMFYD_URL, or this machine
+    std::string key{};               // empty: COMFYD_KEY
     bool json = false;
 };
 

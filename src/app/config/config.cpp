@@ -219,6 +219,12 @@ Result<> check_config(const Config& config) {
             "'"
         );
     }
+    if (const auto blocked = net::AddressRanges::parse(config.blocked_addresses); !blocked) {
+        return invalid("'limits.blocked_addresses': " + blocked.error().message);
+    }
+    if (!config.tier_default.empty() && !auth::is_tier(config.tier_default)) {
+        return invalid("'limits.tier_default' is free, basic, premium, pro, enterprise or empty");
+    }
     for (const std::string& name : config.operators) {
         const bool is_known = std::ranges::any_of(config.keys, [&name](const auth::ApiKey& key) {
             return key.name == name;
@@ -334,7 +340,7 @@ std::string show_tenant(const auth::Tenant& tenant) {
     for (const auto& [key, value] : tenant.about()) {
         const std::string name(key);
         const bool is_told = name == "weight" || name == "running_max" || name == "tier";
-        if (value == plain.at(key) && !is_told) {
+        if (value.is_null() || (value == plain.at(key) && !is_told)) {
             continue;
         }
         if (value.is_array()) {
@@ -356,7 +362,10 @@ std::string show_keys(const std::vector<auth::ApiKey>& keys) {
     for (const auth::ApiKey& key : keys) {
         out += "    - name: \"" + key.name + "\"\n      tenant: \"" + key.tenant +
                "\"\n      sha256: \"********\"\n" +
-               (key.is_operator ? "      operator: true\n" : "");
+               (key.is_operator ? "      operator: true\n" : "") +
+               (key.requests_per_minute > 0
+                    ? "      requests_per_minute: " + show_number(key.requests_per_minute) + "\n"
+                    : "");
     }
     return out;
 }

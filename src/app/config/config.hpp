@@ -21,6 +21,7 @@
 #include "base/log.hpp"
 #include "base/time.hpp"
 #include "jobs/doctor.hpp"
+#include "limits/tiers.hpp"
 #include "net/proxies.hpp"
 #include "scheduler/scheduler.hpp"
 #include "workflow/catalogue/model_sizes.hpp"
@@ -110,6 +111,11 @@ struct Config {
     std::int64_t bodies_mb_max = 256;
     int stall_timeout_s = 30;
     int connections_max = 16'384;
+    limits::Tiers tiers{};
+    std::string tier_default;                    // of tenants for which none is named; empty: none
+    int strangers_per_minute = 6'000;            // requests without a good key, from one address
+    std::vector<std::string> blocked_addresses;  // and ranges
+    int disk_free_mb = 0;  // with less nothing comes in; 0: 512, or a twentieth of a small disk
     int connections_per_address = 0;  // 0: a quarter of all, but on loopback as many as there are
     int streams_max = 20'000;
     std::int64_t queue_max = 1'000'000;

@@ -180,6 +180,9 @@ private:
             }
             return list;
         }
+        if (node.IsNull()) {
+            return nullptr;
+        }
         const bool is_text =
             name == "tier" || name == "pool" || name == "store" || name == "retention";
         if (is_text) {
@@ -282,9 +285,13 @@ private:
                 key.sha256 = member.second.as<std::string>();
             } else if (name == "operator") {
                 key.is_operator = member.second.as<bool>();
+            } else if (name == "requests_per_minute") {
+                key.requests_per_minute = member.second.as<double>();
             } else {
                 return invalid(
-                    "an API key has 'name', 'tenant', 'sha256' and 'operator', not '" + name + "'"
+                    "an API key has 'name', 'tenant', 'sha256', 'operator' and "
+                    "'requests_per_minute', not '" +
+                    name + "'"
                 );
             }
         }
@@ -294,6 +301,9 @@ private:
                 "an API key needs a 'name' and the 'sha256' of the key as 64 lower-case hex digits "
                 "(printf %s \"$KEY\" | sha256sum)"
             );
+        }
+        if (!(key.requests_per_minute >= 0 && key.requests_per_minute <= 1e9)) {
+            return invalid("an API key's 'requests_per_minute' is a number, 0 or more");
         }
         if (key.tenant.empty()) {
             key.tenant = key.name;

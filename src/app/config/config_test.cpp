@@ -99,6 +99,37 @@ TEST(Config, TenantsHaveTermsOfTheirOwn) {
     EXPECT_EQ(again->tenants[0].gpu_seconds_per_day, 3600);
 }
 
+TEST(Config, TiersAreOneTableThatCanBeChanged) {
+    const auto config = load(
+        "tiers:\n  free: {requests_per_minute: 5, usd_per_month: 1.5}\n  pro.queued_max: 7\n"
+        "limits: {tier_default: basic, blocked_addresses: [192.0.2.0/24, \"2001:db8::/32\"]}\n"
+        "auth:\n  keys:\n    - {name: a, requests_per_minute: 30, sha256: "
+        "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752}\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_TRUE(check_config(*config));
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    for (const Config* one : {&*config, &*again}) {
+        EXPECT_EQ(one->tiers.of("free").requests_per_minute, 5);
+        EXPECT_EQ(one->tiers.of("free").running_max, 2);
+        EXPECT_EQ(one->tiers.of("free").usd_per_month, 1.5);
+        EXPECT_EQ(one->tiers.of("pro").queued_max, 7);
+        EXPECT_EQ(one->tier_default, "basic");
+        EXPECT_EQ(one->blocked_addresses.size(), 2U);
+    }
+    EXPECT_EQ(config->keys.at(0).requests_per_minute, 30);
+    for (const char* bad :
+         {"tiers: {free: {requests_per_minute: -1}}\n",
+          "tiers: {free: {requests: 1}}\n",
+          "tiers: {gold: {requests_per_minute: 1}}\n",
+          "tiers: {free: {usd_per_day: much}}\n"}) {
+        EXPECT_FALSE(load(bad)) << bad;
+    }
+    EXPECT_FALSE(check_config(*load("limits: {tier_default: gold}\n")));
+    EXPECT_FALSE(check_config(*load("limits: {blocked_addresses: [everybody]}\n")));
+}
+
 TEST(Config, TenantsHaveLimitsAndWhatTheyMayUse) {
     const auto config = load(
         "workers:\n  - url: http://gpu2:8188\n    pool: gold\n"

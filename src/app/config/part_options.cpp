@@ -14,14 +14,6 @@ namespace {
 // Within this time jobs that can be merged belong to one burst.
 constexpr Millis kGather{15};
 
-// The scheduler knows three.
-scheduler::Tier tier_of(const auth::Tenant& tenant) {
-    using scheduler::Tier;
-    return tenant.tier == "enterprise"                        ? Tier::enterprise
-           : tenant.tier == "pro" || tenant.tier == "premium" ? Tier::pro
-                                                              : Tier::basic;
-}
-
 }  // namespace
 
 Millis kept_for(const Config& config) {
@@ -97,13 +89,6 @@ jobs::ServiceOptions service_options(const Config& config) {
     options.scheduling.policy = config.scheduler_policy;
     options.scheduling.merge_max = config.scheduler_merge_max;
     options.scheduling.gather = kGather;
-    for (const auth::Tenant& tenant : config.tenants) {
-        options.tenants[tenant.name] = {
-            {tenant.weight, static_cast<std::size_t>(tenant.running_max)},
-            tier_of(tenant),
-            tenant.gpu_seconds_per_day
-        };
-    }
     options.classify = config.scheduler_classify;
     options.failures = config.failures;
     options.failures.poison_workers = config.poison_workers;

@@ -113,6 +113,32 @@ std::vector<Setting> serving_settings() {
             0,
             1 << 20
         ),
+        number(
+            "limits.strangers_per_minute",
+            "Requests a minute without a good key, from one address, but for loopback; a wrong key "
+            "counts as ten. 0: no limit.",
+            &Config::strangers_per_minute,
+            0,
+            1'000'000'000
+        ),
+        words(
+            "limits.blocked_addresses",
+            "Addresses and ranges that are answered 403.",
+            &Config::blocked_addresses
+        ),
+        text(
+            "limits.tier_default",
+            "Tier of tenants for which none is named; empty: they have no limits of a tier.",
+            &Config::tier_default
+        ),
+        number(
+            "limits.disk_free_mb",
+            "With fewer MB of the disk free nothing new is taken in; 0: 512, or a twentieth of a "
+            "small disk.",
+            &Config::disk_free_mb,
+            0,
+            1 << 24
+        ),
         number("limits.streams", "Open event streams.", &Config::streams_max, 1, 1 << 20),
         number("limits.queue", "Waiting jobs.", &Config::queue_max, 1, 100'000'000),
         number(

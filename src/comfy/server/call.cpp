@@ -72,7 +72,12 @@ net::Response encode_error(const Error& error) {
           {"extra_info", error.details}}},
         {"node_errors", json::object()},
     };
-    return json_reply(status, body);
+    net::Response response = json_reply(status, body);
+    const json::value* wait = json::find(error.details, "retry_after");
+    if (wait != nullptr && wait->is_int64() && wait->get_int64() > 0) {
+        response.headers.set("Retry-After", std::to_string(wait->get_int64()));
+    }
+    return response;
 }
 
 net::Response trouble() {

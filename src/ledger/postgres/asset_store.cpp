@@ -37,6 +37,8 @@ constexpr char kMoving[] =
 constexpr char kSharing[] =
     "SELECT " COMFYD_ASSET_COLUMNS
     " FROM assets WHERE hash = $1 AND coalesce(store, 'local') = $2 LIMIT $3";
+constexpr char kSumBytes[] =
+    "SELECT coalesce(sum(size_bytes), 0)::int8 FROM assets WHERE tenant = $1";
 constexpr char kSetCrc32[] = "UPDATE assets SET crc32 = $2 WHERE id = $1";
 constexpr char kSetMoves[] = "UPDATE assets SET moves_at = $2 WHERE id = $1";
 constexpr char kFindHeld[] =
@@ -189,6 +191,9 @@ Statement find_moving_assets(Time now, const std::optional<assets::Asset>& after
 }
 Statement find_sharing_assets(const std::string& hash, const std::string& store, int limit) {
     return {kSharing, {hash, store, std::clamp(limit, 1, kExpiredLimitMax)}};
+}
+Statement sum_asset_bytes(const std::string& tenant) {
+    return {kSumBytes, {tenant}};
 }
 Statement set_asset_crc32(const AssetId& id, std::uint32_t crc32) {
     return {kSetCrc32, {id, crc32}};

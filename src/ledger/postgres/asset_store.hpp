@@ -61,6 +61,7 @@ Statement find_asset_by_hash(const std::string& tenant, const std::string& hash)
 Statement find_expired_assets(Time now, const std::optional<assets::Asset>& after, int limit);
 Statement find_moving_assets(Time now, const std::optional<assets::Asset>& after, int limit);
 Statement find_sharing_assets(const std::string& hash, const std::string& store, int limit);
+Statement sum_asset_bytes(const std::string& tenant);
 Statement set_asset_crc32(const AssetId& id, std::uint32_t crc32);
 Statement set_asset_moves(const AssetId& id, std::optional<Time> moves_at);
 Result<assets::Asset> read_asset(const Row& row);

@@ -417,6 +417,11 @@ CREATE TABLE key_uses (
 ) WITH (fillfactor = 50);
 )sql";
 
+// How much a tenant stores is summed up from the index alone.
+constexpr std::string_view kStoredBytes = R"sql(
+CREATE INDEX assets_by_tenant ON assets (tenant, size_bytes);
+)sql";
+
 // Sessions of browsers and logins that have begun (auth/session_store.hpp).
 constexpr std::string_view kSessions = R"sql(
 CREATE TABLE sessions (
@@ -442,7 +447,8 @@ constexpr Migration kMigrations[] = {
     {6, 5, kBulks},
     {7, 5, kUploadNotes},
     {8, 5, kIdentities},
-    {11, 5, kSessions},
+    {9, 5, kStoredBytes},
+    {10, 5, kSessions},
 };
 
 }  // namespace

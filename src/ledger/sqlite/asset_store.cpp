@@ -37,6 +37,7 @@ constexpr char kMoving[] =
 constexpr char kSharing[] =
     "SELECT " COMFYD_ASSET_COLUMNS
     " FROM assets WHERE hash = ?1 AND coalesce(store, 'local') = ?2 LIMIT ?3";
+constexpr char kSumBytes[] = "SELECT coalesce(sum(size_bytes), 0) FROM assets WHERE tenant = ?1";
 constexpr char kSetCrc32[] = "UPDATE assets SET crc32 = ?2 WHERE id = ?1";
 constexpr char kSetMoves[] = "UPDATE assets SET moves_at = ?2 WHERE id = ?1";
 constexpr char kFindHeld[] =
@@ -323,6 +324,16 @@ Result<std::vector<assets::Asset>> find_sharing_assets(
     Query query(db, kSharing);
     query.bind(hash, store, std::clamp(limit, 1, kExpiredLimitMax));
     return all_rows(query, read_asset);
+}
+
+Result<std::uint64_t> sum_asset_bytes(Database& db, const std::string& tenant) {
+    Query query(db, kSumBytes);
+    query.bind(tenant);
+    const auto row = query.next();
+    if (!row) {
+        return fail(row.error());
+    }
+    return static_cast<std::uint64_t>(*row ? query.integer(0) : 0);
 }
 
 }  // namespace comfyd::ledger::sqlite

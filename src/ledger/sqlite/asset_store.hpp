@@ -66,5 +66,6 @@ Result<std::vector<assets::Asset>> find_moving_assets(
 Result<std::vector<assets::Asset>> find_sharing_assets(
     Database& db, const std::string& hash, const std::string& store, int limit
 );
+Result<std::uint64_t> sum_asset_bytes(Database& db, const std::string& tenant);
 
 }  // namespace comfyd::ledger::sqlite

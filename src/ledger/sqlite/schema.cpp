@@ -398,6 +398,11 @@ CREATE TABLE key_uses (
 ) WITHOUT ROWID;
 )sql";
 
+// How much a tenant stores is summed up from the index alone.
+constexpr std::string_view kStoredBytes = R"sql(
+CREATE INDEX assets_by_tenant ON assets (tenant, size_bytes);
+)sql";
+
 // Sessions of browsers and logins that have begun (auth/session_store.hpp).
 constexpr std::string_view kSessions = R"sql(
 CREATE TABLE sessions (
@@ -429,7 +434,8 @@ constexpr Migration kMigrations[] = {
     {12, kBulks},
     {13, kUploadNotes},
     {14, kIdentities},
-    {17, kSessions},
+    {15, kStoredBytes},
+    {16, kSessions},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

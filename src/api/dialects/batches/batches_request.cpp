@@ -195,6 +195,7 @@ Result<Order> decode_order(
     order.plan.workflow = work.wrapped;
     spec.idempotency_key.clear();
     spec.tenant = call.caller.tenant;
+    keep_tier(call, spec);
     spec.dialect = kDialect;
     // Its jobs together have one share of the tenant's turns.
     if (spec.fairness_key.empty()) {

@@ -176,6 +176,7 @@ Result<Order> decode_order(const Call& call, const Tools& tools, const json::obj
     bulk.about["metadata"] = *metadata != nullptr ? json::value(**metadata) : json::value(nullptr);
     jobs::Spec& spec = order.plan.spec;
     spec.tenant = call.caller.tenant;
+    keep_tier(call, spec);
     spec.dialect = kDialect;
     spec.fairness_key = "batch:" + bulk.id.to_string();
     spec.requirement = Requirement().in_pool(*pool);

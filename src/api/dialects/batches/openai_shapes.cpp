@@ -54,7 +54,7 @@ std::string batch_id(const Bulk& bulk) {
 net::Response encode_error(const Error& error) {
     const int status = execution::http_status(error.code);
     const json::value* field = json::find(error.details, "field");
-    return json_response(
+    net::Response response = json_response(
         status,
         json::object{
             {"error",
@@ -66,6 +66,8 @@ net::Response encode_error(const Error& error) {
              }},
         }
     );
+    execution::add_retry_after(error, response);
+    return response;
 }
 
 json::object encode_file(const assets::Asset& asset) {

@@ -448,7 +448,15 @@ void add_comfy_v2(Router& router, const Services& services) {
         return v2::list_jobs(call, services);
     });
     add(Method::get, "/api/v2/jobs/{id}", "getJob", show(v2::JobAction::get));
-    add(Method::post, "/api/v2/jobs/{id}/cancel", "cancelJob", show(v2::JobAction::cancel));
+    router.add(Route{
+        .method = Method::post,
+        .pattern = "/api/v2/jobs/{id}/cancel",
+        .handler = show(v2::JobAction::cancel),
+        .encode_error = v2::encode_error,
+        .access = Access::jobs,
+        .operation = v2::operation("cancelJob"),
+        .weight = 0,
+    });
     add(Method::post, "/api/v2/jobs/{id}/retry", "retryJob", show(v2::JobAction::retry));
     add(Method::get, "/api/v2/jobs/{id}/workflow", "getJobWorkflow", [&services](Call& call) {
         return v2::show_workflow(call, services);

@@ -8,6 +8,7 @@
 #include "api/sse.hpp"
 #include "api/submission.hpp"
 #include "base/crypto.hpp"
+#include "limits/quotas.hpp"
 
 namespace comfyd::api::v2 {
 namespace {
@@ -283,6 +284,15 @@ net::Response encode_error(const Error& error) {
     net::Response response = api::encode_error(error);
     if (error.code == Code::invalid_argument) {
         response.status = 422;
+    }
+    if (const auto reason = json::find_string(error.details, "reason");
+        reason && *reason == limits::kMoneyGone) {
+        // The word for it in this API; its clients do not try again.
+        json::object body{{"code", limits::kMoneyGone}, {"message", error.message}};
+        body["details"] = error.details;
+        net::Response refusal = json_response(402, json::object{{"error", std::move(body)}});
+        add_wait(error, refusal);
+        return refusal;
     }
     return response;
 }

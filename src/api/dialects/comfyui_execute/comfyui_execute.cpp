@@ -314,6 +314,7 @@ void add_comfyui_execute(Router& router, const Services& services) {
             route.handler = [&services, function](Call& call) { return function(call, services); };
             route.encode_error = error_response;
             route.access = Access::jobs;
+            route.weight = function == cancel ? std::optional(0.0) : std::nullopt;
             route.is_stream = function == stream;
             route.operation = std::move(operation);
             router.add(std::move(route));

@@ -172,12 +172,13 @@ int http_status(Code code) {
 }
 
 std::optional<int> retry_after(const Error& error) {
+    constexpr std::int64_t kWaitMaxS = 31 * 86'400;  // to the end of a month
     if (!info(error.code).retryable) {
         return std::nullopt;
     }
     const json::value* given = json::find(error.details, "retry_after");
     if (given != nullptr && given->is_int64() && given->get_int64() >= 0 &&
-        given->get_int64() < 86'400) {
+        given->get_int64() <= kWaitMaxS) {
         return static_cast<int>(given->get_int64());
     }
     switch (error.code) {

@@ -16,9 +16,14 @@ using auth::KeyRecord;
 constexpr std::size_t kNameBytesMax = 128;
 constexpr double kDaysMax = 3650;
 constexpr double kOldKeyHoursMax = 24 * 30;
+constexpr double kRateMax = 1e9;
 
 json::value or_null(const std::optional<Time>& time) {
     return time ? json::value(to_rfc3339(*time)) : json::value(nullptr);
+}
+
+json::value rate_or_null(double requests_per_minute) {
+    return requests_per_minute > 0 ? json::value(requests_per_minute) : json::value(nullptr);
 }
 
 json::array encode(auth::Scopes scopes) {
@@ -55,6 +60,7 @@ json::object encode(const Directory::Key& key, Time now) {
     };
     const bool is_rotating = record.previous_until && now < *record.previous_until;
     body["old_key_until"] = or_null(is_rotating ? record.previous_until : std::nullopt);
+    body["requests_per_minute"] = rate_or_null(record.requests_per_minute);
     return body;
 }
 
@@ -71,6 +77,7 @@ json::object encode(const auth::ApiKey& key) {
         {"revoked_at", nullptr},
         {"last_used_at", nullptr},
         {"old_key_until", nullptr},
+        {"requests_per_minute", rate_or_null(key.requests_per_minute)},
     };
 }
 
@@ -219,8 +226,10 @@ Result<std::optional<Time>> decode_expiry(const json::object& members, Time now)
 }
 
 Result<KeyRecord> made_of(const json::object& members, Time now) {
-    if (auto checked =
-            check_names(members, {"name", "tenant", "scopes", "expires_at", "expires_in_days"});
+    if (auto checked = check_names(
+            members,
+            {"name", "tenant", "scopes", "expires_at", "expires_in_days", "requests_per_minute"}
+        );
         !checked) {
         return fail(std::move(checked.error()));
     }
@@ -254,6 +263,18 @@ Result<KeyRecord> made_of(const json::object& members, Time now) {
     if (!expires) {
         return fail(expires.error());
     }
+    const auto rate = json::find_number(members, "requests_per_minute");
+    if (!rate) {
+        return fail(rate.error());
+    }
+    if (*rate && !(**rate > 0 && **rate <= kRateMax)) {
+        return fail(
+            Code::invalid_argument,
+            "'requests_per_minute' is above 0; without it the key may what its tenant may",
+            {{"field", "requests_per_minute"}}
+        );
+    }
+    key.requests_per_minute = rate->value_or(0);
     key.scopes = *scopes;
     key.expires_at = *expires;
     key.created_at = now;

@@ -154,12 +154,12 @@ json::object schemas() {
         "TenantMembers": {
             "type": "object",
             "properties": {
-                "tier": {"type": "string", "nullable": true, "enum": ["free", "basic", "premium", "pro", "enterprise", null], "default": "basic"},
+                "tier": {"type": "string", "nullable": true, "enum": ["free", "basic", "premium", "pro", "enterprise", null], "description": "null: as its tokens name it, or else as limits.tier_default."},
                 "disabled": {"type": "boolean", "nullable": true, "description": "Nothing that shows its keys or tokens is let in."},
                 "weight": {"type": "number", "nullable": true, "description": "Of its part of the GPU-seconds."},
-                "running_max": {"type": "integer", "nullable": true, "description": "Jobs at a time; 0: no limit."},
-                "gpu_seconds_per_day": {"type": "number", "nullable": true, "description": "When little of it is left its jobs go later; 0: no quota."},
-                "requests_per_minute": {"type": "number", "nullable": true, "description": "null: as its tier has it."},
+                "running_max": {"type": "integer", "nullable": true, "description": "Jobs at a time; 0: as its tier has it."},
+                "gpu_seconds_per_day": {"type": "number", "nullable": true, "description": "When little of it is left its jobs go later, and when nothing is, they are refused; 0: as its tier has it."},
+                "requests_per_minute": {"type": "number", "nullable": true, "description": "null: as its tier has it; 0: no limit. Likewise the following."},
                 "queued_max": {"type": "number", "nullable": true, "description": "Jobs that wait or run; null: as its tier has it."},
                 "stored_mb_max": {"type": "number", "nullable": true},
                 "gpu_seconds_per_month": {"type": "number", "nullable": true},
@@ -200,7 +200,8 @@ json::object schemas() {
                 "tenant": {"type": "string", "description": "Whose it is; without it, the name."},
                 "scopes": {"type": "array", "items": {"type": "string"}, "description": "jobs:read, jobs:write, assets:read, assets:write, workflows:read, workflows:write, metrics:read, admin; jobs:* for both, * for all of a tenant, which is the default."},
                 "expires_at": {"type": "string", "format": "date-time"},
-                "expires_in_days": {"type": "number"}}
+                "expires_in_days": {"type": "number"},
+                "requests_per_minute": {"type": "number", "description": "Within what its tenant may; without it, as that."}}
         },
         "ApiKeyRotation": {
             "type": "object",
@@ -208,7 +209,7 @@ json::object schemas() {
         },
         "ApiKey": {
             "type": "object",
-            "required": ["id", "name", "tenant", "scopes", "source", "status", "created_at", "expires_at", "revoked_at", "last_used_at", "old_key_until"],
+            "required": ["id", "name", "tenant", "scopes", "source", "status", "created_at", "expires_at", "revoked_at", "last_used_at", "old_key_until", "requests_per_minute"],
             "properties": {
                 "id": {"type": "string", "nullable": true, "description": "The letters after ck_live_; null for keys of the configuration."},
                 "name": {"type": "string"},
@@ -221,6 +222,7 @@ json::object schemas() {
                 "revoked_at": {"type": "string", "format": "date-time", "nullable": true},
                 "last_used_at": {"type": "string", "format": "date-time", "nullable": true, "description": "To the minute."},
                 "old_key_until": {"type": "string", "format": "date-time", "nullable": true, "description": "After a rotation: how long the key of before is good."},
+                "requests_per_minute": {"type": "number", "nullable": true, "description": "null: as its tenant may."},
                 "key": {"type": "string", "description": "Where it was made or rotated by this request."},
                 "enforced": {"type": "boolean", "description": "Beside 'key'; false: this server asks for no keys yet."}}
         },

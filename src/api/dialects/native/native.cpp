@@ -42,6 +42,10 @@ public:
         route.is_stream = handler == serve_socket;
         route.token_in_query = handler == serve_socket || handler == get_view;
         route.streams_body = is_upload;
+        const bool stops = handler == post_interrupt || handler == post_queue ||
+                           handler == post_history || handler == cancel_jobs ||
+                           handler == cancel_job;
+        route.weight = stops ? std::optional(0.0) : std::nullopt;
         router_.add(std::move(route));
     }
 

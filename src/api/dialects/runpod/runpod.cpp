@@ -359,24 +359,30 @@ Task<> health(Call& call, const Services& services) {
 void add_runpod(Router& router, const Services& services) {
     using namespace runpod;
     using Function = Task<> (*)(Call&, const Services&);
-    const auto add_route =
-        [&](net::Method method, const char* pattern, Handler handler, json::object operation) {
-            Route route;
-            route.method = method;
-            route.pattern = std::string("/runpod/v2/{endpoint}/") + pattern;
-            route.handler = std::move(handler);
-            route.encode_error = error_response;
-            route.access = Access::jobs;
-            route.operation = std::move(operation);
-            router.add(std::move(route));
-        };
+    const auto add_route = [&](net::Method method,
+                               const char* pattern,
+                               Handler handler,
+                               json::object operation,
+                               std::optional<double> weight = {}) {
+        Route route;
+        route.method = method;
+        route.pattern = std::string("/runpod/v2/{endpoint}/") + pattern;
+        route.handler = std::move(handler);
+        route.encode_error = error_response;
+        route.access = Access::jobs;
+        route.weight = weight;
+        route.operation = std::move(operation);
+        router.add(std::move(route));
+    };
     const auto add =
         [&](net::Method method, const char* pattern, Function function, json::object doc) {
+            const bool is_free = function == status || function == cancel || function == purge;
             add_route(
                 method,
                 pattern,
                 [&services, function](Call& call) { return function(call, services); },
-                std::move(doc)
+                std::move(doc),
+                is_free ? std::optional(0.0) : std::nullopt
             );
         };
     using net::Method;

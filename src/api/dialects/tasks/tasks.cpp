@@ -291,6 +291,7 @@ void add_tasks(Router& router, const Services& services) {
         route.handler = [&services, function](Call& call) { return function(call, services); };
         route.encode_error = error_response;
         route.access = access;
+        route.weight = function == cancel_task ? std::optional(0.0) : std::nullopt;
         route.is_stream = function == stream_task;
         route.operation = std::move(operation);
         router.add(std::move(route));

@@ -338,6 +338,7 @@ void add_workflows(Router& router, const Services& services) {
                     return error_response(error, services.clock.now(), *version, "");
                 };
                 route.access = Access::jobs;
+                route.weight = function == cancel ? std::optional(0.0) : std::nullopt;
                 route.is_stream = function == stream || function == serve_socket;
                 route.operation = std::move(operation);
                 router.add(std::move(route));
