@@ -127,10 +127,10 @@ class Judge:
         contents = self.schemas.resolved(response).get("content")
         if request.method == "HEAD" or answer.status in (101, 204, 304) or not contents:
             return f"{answer.status} has a body: {answer.body[:200]!r}" if request.method == "HEAD" and answer.body else None
-        content = contents.get(answer.kind) or contents.get("*/*")
-        if content is None:
+        if answer.kind not in contents and "*/*" not in contents:
             return f"{answer.status} is {answer.kind or 'without a type'}, none of {sorted(contents)}"
-        if answer.kind != "application/json":
+        content = contents.get(answer.kind)
+        if answer.kind != "application/json" or content is None:
             return None
         problem = self.schemas.problem(content.get("schema", {}), answer.json())
         return problem and f"{answer.status}: {problem}"
@@ -199,9 +199,9 @@ class Contract(unittest.TestCase):
         self.asked += 1
         try:
             answer = client.ask(request)
-        except TimeoutError:
+        except (TimeoutError, http.client.IncompleteRead) as error:
             client.close()
-            self.problems[f"{operation.name} as {who}: no answer"] = str(request)
+            self.problems[f"{operation.name} as {who}: {type(error).__name__}"] = str(request)
             return
         if answer is None:
             return
