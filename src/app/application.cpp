@@ -196,13 +196,14 @@ private:
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
-        auto stores = make_stores(config_, clock_, pool_);
+        auto stores = make_watched_stores(config_, clock_, pool_);
         if (!stores) {
             return fail(std::move(stores.error()));
         }
         assets_ = std::make_unique<assets::Store>(
-            store_options(config_), *ledger_, clock_, pool_, std::move(*stores)
+            store_options(config_), *ledger_, clock_, pool_, std::move(stores->all)
         );
+        stores_elsewhere_ = std::move(stores->elsewhere);
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
@@ -464,7 +465,8 @@ private:
 
     Task<std::string> metrics_text() {
         auto readings = co_await take_readings(
-            {*service_, *ledger_, *notifier_, *server_, site_->machines(), clock_}
+            {*service_, *ledger_, *notifier_, *server_, site_->machines(), stores_elsewhere_, clock_
+            }
         );
         ClusterReadings cluster;
         if (ClusterNode* node = site_->node()) {
@@ -504,6 +506,7 @@ private:
     notify::Routing routing_;
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
+    std::vector<const assets::BreakerStore*> stores_elsewhere_;  // of assets_
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<media::Finisher> finisher_;
     std::shared_ptr<const Sealing> sealing_;

@@ -1,8 +1,5 @@
 #include "chaos/troubled.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <stdexcept>
@@ -16,8 +13,6 @@ using Fault = FaultProxy::Fault;
 constexpr int kWorkers = 4;
 // What is due at a time of day is late by as much when the clock goes back.
 constexpr int kJumpS = 30;
-constexpr std::int64_t kDiskIsFull = 1;
-constexpr std::int64_t kDiskDoesNotSync = 2;
 
 // Of a worker that lies, floods and breaks, each for a few prompts. The last ones are over with a
 // new process only.
@@ -47,19 +42,6 @@ const std::vector<std::string> kMisbehaviours{
 constexpr std::size_t kNeedANewProcess = 5;
 
 }  // namespace
-
-SharedNumber::SharedNumber(std::string path) : path_(std::move(path)) {
-    set(0);
-}
-
-void SharedNumber::set(std::int64_t value) const {
-    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    const auto written = ::pwrite(file, &value, sizeof value, 0);
-    ::close(file);
-    if (written != sizeof value) {
-        throw std::runtime_error("cannot write " + path_);
-    }
-}
 
 TroubledWorker::TroubledWorker(std::string journal, Millis delay)
     : journal_(std::move(journal)), delay_(delay) {

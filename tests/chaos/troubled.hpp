@@ -11,19 +11,9 @@
 
 #include "support/comfyd.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/shared_number.hpp"
 
 namespace comfyd::support {
-
-// A number that libraries of ours read in another process (preloaded_number.hpp).
-class SharedNumber {
-public:
-    explicit SharedNumber(std::string path);
-    void set(std::int64_t value) const;
-    const std::string& path() const { return path_; }
-
-private:
-    std::string path_;
-};
 
 // A stand-in for ComfyUI as a process of its own, behind a network that can fail.
 class TroubledWorker {
