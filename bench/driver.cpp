@@ -1,7 +1,5 @@
 // The parts of the benchmark that wrk cannot do: `bench-driver COMMAND …`. Prints one line of
 // key=value results each.
-#include <sys/resource.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "direct.hpp"
+#include "load.hpp"
 #include "placement.hpp"
 #include "support/comfyd.hpp"
 #include "tools.hpp"
@@ -118,10 +117,7 @@ int utilisation(const std::string& url, int workers, int job_ms, int count) {
 
 // Plain sockets: ten thousand coroutines of our own would be the larger part of what is measured.
 int streams(const std::string& url, const std::string& job, int count) {
-    rlimit limit{};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    raise_limit_of_files();
     boost::asio::io_context context;
     const auto endpoint = endpoint_of(url);
     const std::string request =
@@ -156,6 +152,15 @@ int main(int argc, char** argv) {
     if (arguments.size() == 4 && arguments[0] == "streams") {
         return streams(arguments[1], arguments[2], std::stoi(arguments[3]));
     }
+    if (arguments.size() == 6 && arguments[0] == "load") {
+        return load({
+            .url = arguments[1],
+            .process = arguments[2],
+            .streams = std::stoi(arguments[3]),
+            .rate = std::stoi(arguments[4]),
+            .seconds = std::stoi(arguments[5]),
+        });
+    }
     if (arguments.size() >= 7 && arguments[0] == "placement") {
         const ManyModels setup{
             .run_ms = std::stoi(arguments[2]),
@@ -172,6 +177,7 @@ int main(int argc, char** argv) {
         "usage: bench-driver overhead URL WORKER_URL COUNT\n"
         "       bench-driver utilisation URL WORKERS JOB_MS COUNT\n"
         "       bench-driver streams URL JOB COUNT\n"
+        "       bench-driver load URL PROCESS STREAMS SUBMITS_PER_S SECONDS\n"
         "       bench-driver placement URL|pressure RUN_MS LOAD_MS MODELS JOBS WORKER_URL...\n"
     );
     return 2;

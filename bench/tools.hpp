@@ -1,6 +1,8 @@
 // What the parts of bench-driver share.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -34,6 +36,14 @@ inline boost::asio::ip::tcp::endpoint endpoint_of(const std::string& url) {
     };
 }
 
+// As many open files as there may be.
+inline void raise_limit_of_files() {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // A bare keep-alive client: the driver shares the machine, so it must cost little.
 class BareClient {
 public:
@@ -41,7 +51,8 @@ public:
         socket_.connect(endpoint_of(url));
     }
 
-    void post(const std::string& target, const std::string& body) {
+    // The body of the answer.
+    std::string post(const std::string& target, const std::string& body) {
         const std::string request =
             "POST " + target +
             " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
@@ -56,10 +67,12 @@ public:
             std::fprintf(stderr, "submit answered %s\n", answer.c_str());
             std::exit(1);
         }
-        if (answer.size() < head + length) {
-            std::string rest(head + length - answer.size(), '\0');
-            boost::asio::read(socket_, boost::asio::buffer(rest));
-        }
+        const std::size_t so_far = answer.size();
+        answer.resize(std::max(so_far, head + length));
+        boost::asio::read(
+            socket_, boost::asio::buffer(answer.data() + so_far, answer.size() - so_far)
+        );
+        return answer.substr(head, length);
     }
 
 private:

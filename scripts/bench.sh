@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Whole-system benchmarks on this machine; prints one line per figure. Load driver, workers and comfyd share its cores.
-#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|placement|nodes|media|webhooks|results|cluster]…   (default: all)
+#   scripts/bench.sh [submit|overhead|utilisation|status|memory|streams|load|soak|placement|nodes|media|webhooks|results|cluster]…
+#   (default: all but soak, which takes SOAK_SECONDS, ten minutes)
 # With COMFYUI_URL=http://host:8188 the nodes of that server are timed beside the engine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +10,7 @@ if grep -qs 'COMFYD_TESTS:BOOL=OFF' build/release/CMakeCache.txt; then rm -f bui
 scripts/build.sh release comfyd comfy-double bench-driver bench-nodes
 build=build/release
 seconds=${BENCH_SECONDS:-10}
-wanted=" ${*:-submit status memory streams overhead utilisation placement nodes media webhooks results cluster} "
+wanted=" ${*:-submit status memory streams load overhead utilisation placement nodes media webhooks results cluster} "
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -78,6 +79,27 @@ if [[ $wanted == *" streams "* ]]; then
     exec 9>&-
     wait "$driver" || true
     stop "$last"
+fi
+if [[ $wanted == *" load "* ]]; then
+    start watched "$build/comfy-double" --count 8 --delay-ms 100
+    workers=$last
+    mapfile -t urls < <(sed -n 's/^listening on //p' "$work/watched.out")
+    serve load --no-engine "${urls[@]/#/--worker=}"
+    ulimit -n "$(ulimit -Hn)"
+    echo "load $("$build/bench-driver" load "$(url_of load)" "$last" 5000 500 "${LOAD_SECONDS:-60}")"
+    stop "$last"
+    stop "$workers"
+fi
+if [[ $wanted == *" soak "* ]]; then
+    # Fewer than the workers can run, and jobs are kept for a minute: what is there at a time stays the same.
+    start steady "$build/comfy-double" --count 8 --delay-ms 50
+    workers=$last
+    mapfile -t urls < <(sed -n 's/^listening on //p' "$work/steady.out")
+    serve soak --no-engine --set retention_days=0.0007 "${urls[@]/#/--worker=}"
+    ulimit -n "$(ulimit -Hn)"
+    "$build/bench-driver" load "$(url_of soak)" "$last" 200 50 "${SOAK_SECONDS:-600}" | sed 's/^/soak /'
+    stop "$last"
+    stop "$workers"
 fi
 if [[ $wanted == *" overhead "* ]]; then
     start worker "$build/comfy-double"

@@ -41,6 +41,7 @@ at_once binder "$PWD/tests/data/parameters"
 at_once headers "$PWD/tests/data/pictures"
 at_once s3 "$PWD/tests/data/s3-answers"
 at_once table "$PWD/examples"
+at_once url
 at_once jwt "$PWD/tests/data/tokens"
 at_once proxy_line
 failed=0

@@ -55,6 +55,20 @@ bool needs_operator(const Route& route) {
     return scope && !auth::kTenantScopes.contain(*scope);
 }
 
+// A dialect that says how its refusals look says so of these, too.
+json::object refusal(
+    const json::object& by_status, std::string_view status, std::string_view name
+) {
+    const json::value* given = json::find(by_status, status);
+    if (given != nullptr) {
+        return given->as_object();
+    }
+    if (const json::value* any = json::find(by_status, "default")) {
+        return any->as_object();
+    }
+    return {{"$ref", "#/components/responses/" + std::string(name)}};
+}
+
 json::object document_responses(const Route& route) {
     const json::value* given = route.operation.if_contains("responses");
     json::object by_status =
@@ -62,11 +76,9 @@ json::object document_responses(const Route& route) {
     if (by_status.empty()) {
         by_status["200"] = json::object{{"description", "Success."}};
     }
-    if (route.access != Access::open && !by_status.contains("401")) {
-        by_status["401"] = json::object{{"$ref", "#/components/responses/Unauthorized"}};
-    }
-    if (route.access != Access::open && !by_status.contains("403")) {
-        by_status["403"] = json::object{{"$ref", "#/components/responses/Forbidden"}};
+    if (route.access != Access::open) {
+        by_status["401"] = refusal(by_status, "401", "Unauthorized");
+        by_status["403"] = refusal(by_status, "403", "Forbidden");
     }
     if (!by_status.contains("default")) {
         by_status["default"] = json::object{{"$ref", "#/components/responses/Error"}};

@@ -206,7 +206,7 @@ private:
             return fail(std::move(opened.error()));
         }
         ledger_ = std::move(*opened);
-        auto stores = make_stores(config_, clock_, pool_);
+        auto stores = make_watched_stores(config_, clock_, pool_);
         if (!stores) {
             return fail(std::move(stores.error()));
         }
@@ -215,7 +215,8 @@ private:
             return limiting_->quotas().may_store(std::move(tenant), bytes);
         };
         assets_ =
-            std::make_unique<assets::Store>(store, *ledger_, clock_, pool_, std::move(*stores));
+            std::make_unique<assets::Store>(store, *ledger_, clock_, pool_, std::move(stores->all));
+        stores_elsewhere_ = std::move(stores->elsewhere);
         if (auto ready = assets_->open(); !ready) {
             return ready;
         }
@@ -511,7 +512,8 @@ private:
 
     Task<std::string> metrics_text() {
         auto readings = co_await take_readings(
-            {*service_, *ledger_, *notifier_, *server_, site_->machines(), clock_}
+            {*service_, *ledger_, *notifier_, *server_, site_->machines(), stores_elsewhere_, clock_
+            }
         );
         ClusterReadings cluster;
         if (ClusterNode* node = site_->node()) {
@@ -552,6 +554,7 @@ private:
     notify::Routing routing_;
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
+    std::vector<const assets::BreakerStore*> stores_elsewhere_;  // of assets_
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<media::Finisher> finisher_;
     std::shared_ptr<const Sealing> sealing_;

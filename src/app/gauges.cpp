@@ -21,6 +21,9 @@ Task<Readings> take_readings(Measured parts) {
     readings.outbox = outbox.value_or(notify::Outbox::Counts{});
     auto stores = co_await parts.ledger.waiting();
     readings.stores = stores.value_or(assets::BlobRecords::Waiting{});
+    for (const assets::BreakerStore* store : parts.stores) {
+        readings.breakers[store->name()] = store->state();
+    }
     readings.taken_at = parts.clock.now();
     readings.ledger = parts.ledger.storage_stats();
     readings.notified = parts.notifier.counters();
@@ -161,6 +164,16 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
     set("comfyd_store_removals_waiting",
         "Contents that are to be removed from a store.",
         stores.removals);
+
+    for (const auto& [store, state] : readings.breakers) {
+        gauges.set(
+            "comfyd_store_breaker_state",
+            "How a store elsewhere is asked: 0 closed, 1 open (it rests), 2 half-open (it is "
+            "tried).",
+            {{"store", store}},
+            static_cast<double>(state)
+        );
+    }
 
     set("comfyd_http_connections", "Open connections.", readings.server.connections_open);
     set("comfyd_http_connections_accepted",

@@ -1,9 +1,12 @@
 // What /metrics shows besides the counters: readings of every part, taken at each scrape.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "app/machines.hpp"
+#include "assets/breaker_store.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
 #include "net/server.hpp"
@@ -20,6 +23,7 @@ struct Readings {
     notify::Outbox::Counts outbox;
     notify::NotifierCounters notified;
     assets::BlobRecords::Waiting stores;
+    std::map<std::string, CircuitBreaker::State> breakers;  // of stores, by name
     net::ServerCounters server;
     std::uint64_t engine_ends = 0;
     Time taken_at{};
@@ -32,6 +36,7 @@ struct Measured {
     const notify::Notifier& notifier;
     const net::Server& server;
     Machines& machines;
+    const std::vector<const assets::BreakerStore*>& stores;
     Clock& clock;
 };
 

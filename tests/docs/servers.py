@@ -21,26 +21,33 @@ def drain(stream):
 
 
 @contextlib.contextmanager
-def server(command, says, log):
-    """Yields what follows `says` on the line of standard output that begins with it."""
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+def process(command, says, log, environment=None):
+    """Yields it, and what follows `says` on the line of standard output that begins with it."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}
     with log.open("w") as errors, subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
-    ) as process:
-        reader = threading.Thread(target=drain, args=[process.stdout])
+    ) as started:
+        reader = threading.Thread(target=drain, args=[started.stdout])
         try:
-            line = next((line for line in process.stdout if line.startswith(says)), None)
+            line = next((line for line in started.stdout if line.startswith(says)), None)
             reader.start()
             if line is None:
                 raise RuntimeError(f"{command[0]} did not start:\n{log.read_text()}")
-            yield line[len(says):].split()[0]
+            yield started, line[len(says):].split()[0]
         finally:
-            process.terminate()
+            started.terminate()
             try:
-                process.wait(DEADLINE_S)
+                started.wait(DEADLINE_S)
             except subprocess.TimeoutExpired:
-                process.kill()
+                started.kill()
             reader.join()
+
+
+@contextlib.contextmanager
+def server(command, says, log):
+    """Yields what process() does, without the process."""
+    with process(command, says, log) as (_, told):
+        yield told
 
 
 def comfyd(command, scratch, *arguments):

@@ -47,7 +47,7 @@ struct DoubleOptions {
     // and 0: it tells of the GPU alone.
     std::int64_t vram_own = 0;
     std::int64_t vram_others = 0;
-    std::string journal{};  // file that gets a line per start and end of an execution
+    std::string journal{};  // file that gets a line per start and end of an execution, and by whom
     Faults faults{};
 };
 

@@ -51,7 +51,8 @@ struct Pair {
     bool swallows(Way way) const {
         return fault == Fault::swallow_both ||
                (way == Way::to_server && fault == Fault::swallow_requests) ||
-               (way == Way::to_client && fault == Fault::swallow_answers);
+               (way == Way::to_client &&
+                (fault == Fault::swallow_answers || fault == Fault::half_close));
     }
     static void reset(Socket& socket) {
         error_code ignored;
@@ -67,6 +68,10 @@ struct Pair {
         fault = what;
         if (what == Fault::cut) {
             cut();
+        }
+        if (what == Fault::half_close) {
+            error_code ignored;
+            client.shutdown(Socket::shutdown_send, ignored);
         }
         released.notify();
     }

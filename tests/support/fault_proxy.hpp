@@ -16,6 +16,7 @@ public:
     enum class Way { to_server, to_client };
     enum class Fault {
         cut,               // both ends are reset
+        half_close,        // the client is told that nothing more comes; it may go on to send
         swallow_requests,  // what the client sends arrives nowhere, and nothing is closed
         swallow_answers,   // likewise what the server sends
         swallow_both,

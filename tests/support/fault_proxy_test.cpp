@@ -87,6 +87,16 @@ TEST_F(FaultProxyTest, CutsWhatIsOpen) {
     EXPECT_TRUE(is_served());
 }
 
+TEST_F(FaultProxyTest, HalfClosesWhatIsOpen) {
+    RawSocket socket(url());
+    EXPECT_TRUE(socket.send(kRequest));
+    ASSERT_TRUE(is_answered(socket));
+    proxy->inflict(Fault::half_close);
+    EXPECT_TRUE(socket.drain());
+    EXPECT_TRUE(socket.send(kRequest));
+    EXPECT_TRUE(wait_until([&] { return requests == 2; }));
+}
+
 TEST_F(FaultProxyTest, CutsWhatComesUntilItHeals) {
     proxy->inflict_on_all(Fault::cut);
     EXPECT_FALSE(is_served());

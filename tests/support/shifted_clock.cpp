@@ -1,11 +1,14 @@
 // A wall clock that is wrong by COMFYD_TEST_CLOCK_SHIFT_S seconds, for a process that loads this
-// library first (LD_PRELOAD). Clocks that only count on are left as they are.
+// library first (LD_PRELOAD), and by the number of COMFYD_TEST_CLOCK
+// (support/preloaded_number.hpp), so that it jumps. Clocks that only count on are left as they are.
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
+
+#include "support/preloaded_number.hpp"
 
 namespace {
 
@@ -14,7 +17,9 @@ time_t shift() {
         const char* given = std::getenv("COMFYD_TEST_CLOCK_SHIFT_S");
         return given != nullptr ? static_cast<time_t>(std::atol(given)) : 0;
     }();
-    return seconds;
+    static const volatile std::int64_t* const jump =
+        comfyd::support::preloaded_number("COMFYD_TEST_CLOCK");
+    return seconds + (jump != nullptr ? static_cast<time_t>(*jump) : 0);
 }
 
 }  // namespace

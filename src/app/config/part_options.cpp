@@ -49,6 +49,25 @@ Result<assets::BlobStores> make_stores(const Config& config, Clock& clock, Pool&
     return stores;
 }
 
+Result<WatchedStores> make_watched_stores(const Config& config, Clock& clock, Pool& pool) {
+    WatchedStores stores;
+    for (const assets::StoreSetting& setting : config.stores) {
+        auto made = assets::make_blob_store(setting, clock, pool);
+        if (!made) {
+            return fail(std::move(made.error()));
+        }
+        if (setting.provider == "folder") {  // it is asked for nothing that takes long
+            stores.all.add(setting.name, std::move(*made));
+            continue;
+        }
+        auto watched =
+            std::make_unique<assets::BreakerStore>(setting.name, std::move(*made), clock);
+        stores.elsewhere.push_back(watched.get());
+        stores.all.add(setting.name, std::move(watched));
+    }
+    return stores;
+}
+
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker) {
     fleet::WorkerConfig made{worker.id, worker.url};
     made.gpu_second_usd = worker.gpu_second_usd.value_or(config.gpu_second_usd);

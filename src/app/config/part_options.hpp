@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "admission/desk.hpp"
 #include "api/services.hpp"
 #include "app/config/config.hpp"
+#include "assets/breaker_store.hpp"
 #include "assets/store.hpp"
 #include "auth/directory.hpp"
 #include "auth/jwt/tokens.hpp"
@@ -30,6 +32,12 @@ std::string ledger_url(const Config& config);
 assets::StoreOptions store_options(const Config& config);
 // Those of the configuration, not opened yet. Code::config_invalid. Both outlive them.
 Result<assets::BlobStores> make_stores(const Config& config, Clock& clock, Pool& pool);
+// The same; those elsewhere are left alone while they are away.
+struct WatchedStores {
+    assets::BlobStores all;
+    std::vector<const assets::BreakerStore*> elsewhere;  // among them
+};
+Result<WatchedStores> make_watched_stores(const Config& config, Clock& clock, Pool& pool);
 
 fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& worker);
 // As whom comfyd connects to workers that speak TLS. Code::config_invalid.

@@ -60,7 +60,7 @@ void Core::journal(std::string_view line) {
     if (file < 0) {
         return;
     }
-    const std::string text = std::string(line) + "\n";
+    const std::string text = std::string(line) + " " + std::to_string(::getpid()) + "\n";
     [[maybe_unused]] const auto written = ::write(file, text.data(), text.size());
     ::close(file);
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/dialects/asset_content.hpp"
+#include "api/dialects/literal.hpp"
 #include "api/wrong_field.hpp"
 
 namespace comfyd::api::batches {
@@ -187,6 +188,15 @@ Task<> get_content(Call& call, const Tools& tools) {
     }
 }
 
+json::object openai_operation(std::string_view id, std::string_view text) {
+    json::object made = operation(id, text);
+    made["responses"].as_object()["default"] = literal(R"json({
+        "description": "What went wrong, as OpenAI's API says it.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/OpenAIError"}}}
+    })json");
+    return made;
+}
+
 }  // namespace
 }  // namespace openai
 
@@ -208,7 +218,11 @@ void add_openai(Router& router, const Tools& tools) {
         router.add(std::move(route));
     };
     using net::Method;
-    add(Method::post, "/v1/files", Access::assets, post_file, operation("createFile", R"json({
+    add(Method::post,
+        "/v1/files",
+        Access::assets,
+        post_file,
+        openai_operation("createFile", R"json({
         "summary": "Upload a file of requests, as OpenAI's API has it",
         "requestBody": {"required": true, "content": {"multipart/form-data": {"schema": {
             "type": "object", "required": ["purpose", "file"], "properties": {
@@ -220,7 +234,7 @@ void add_openai(Router& router, const Tools& tools) {
         "/v1/files/{id}",
         Access::assets,
         get_file_object,
-        operation("getFile", R"json({
+        openai_operation("getFile", R"json({
         "summary": "What is known of a file",
         "responses": {"200": ["The file.", "OpenAIFile"]}
     })json"));
@@ -228,11 +242,15 @@ void add_openai(Router& router, const Tools& tools) {
         "/v1/files/{id}/content",
         Access::assets,
         get_content,
-        operation("getFileContent", R"json({
+        openai_operation("getFileContent", R"json({
         "summary": "The content of a file, also of the results and errors of a batch",
-        "responses": {"200": {"description": "JSONL.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}}
+        "responses": {"200": {"description": "JSONL, or what was uploaded.", "content": {"*/*": {"schema": {"type": "string"}}}}}
     })json"));
-    add(Method::del, "/v1/files/{id}", Access::assets, delete_file, operation("deleteFile", R"json({
+    add(Method::del,
+        "/v1/files/{id}",
+        Access::assets,
+        delete_file,
+        openai_operation("deleteFile", R"json({
         "summary": "Delete a file that was uploaded",
         "responses": {"200": {"description": "Deleted.", "content": {"application/json": {"schema": {"type": "object"}}}}}
     })json"));
@@ -240,7 +258,7 @@ void add_openai(Router& router, const Tools& tools) {
         "/v1/batches",
         Access::jobs,
         post_batch,
-        operation("createOpenAIBatch", R"json({
+        openai_operation("createOpenAIBatch", R"json({
         "summary": "Run the requests of a file, as OpenAI's API has it",
         "parameters": ["Idempotency-Key", "X-Comfyd-Pool"],
         "requestBody": "OpenAIBatchRequest",
@@ -250,7 +268,7 @@ void add_openai(Router& router, const Tools& tools) {
         "/v1/batches",
         Access::jobs,
         list_batches,
-        operation("listOpenAIBatches", R"json({
+        openai_operation("listOpenAIBatches", R"json({
         "summary": "List batches, the newest first, as OpenAI's API has it",
         "parameters": ["limit", {"name": "after", "in": "query", "schema": {"type": "string"}}],
         "responses": {"200": ["A page of batches.", "OpenAIBatchList"]}
@@ -259,7 +277,7 @@ void add_openai(Router& router, const Tools& tools) {
         "/v1/batches/{id}",
         Access::jobs,
         get_batch,
-        operation("getOpenAIBatch", R"json({
+        openai_operation("getOpenAIBatch", R"json({
         "summary": "How far a batch is, as OpenAI's API has it",
         "responses": {"200": ["The batch.", "OpenAIBatch"]}
     })json"));
@@ -267,7 +285,7 @@ void add_openai(Router& router, const Tools& tools) {
         "/v1/batches/{id}/cancel",
         Access::jobs,
         cancel_batch,
-        operation("cancelOpenAIBatch", R"json({
+        openai_operation("cancelOpenAIBatch", R"json({
         "summary": "Cancel a batch, as OpenAI's API has it",
         "responses": {"200": ["The batch.", "OpenAIBatch"]}
     })json"));

@@ -201,7 +201,7 @@ json::object schemas() {
                 "id": {"type": "string"},
                 "object": {"type": "string", "enum": ["batch"]},
                 "endpoint": {"type": "string"},
-                "input_file_id": {"type": "string"},
+                "input_file_id": {"type": "string", "nullable": true, "description": "null: it was made elsewhere."},
                 "completion_window": {"type": "string"},
                 "status": {"type": "string", "enum": ["validating", "in_progress", "cancelling", "completed", "cancelled"]},
                 "output_file_id": {"type": "string", "nullable": true},
@@ -222,6 +222,17 @@ json::object schemas() {
                 "first_id": {"type": "string", "nullable": true},
                 "last_id": {"type": "string", "nullable": true},
                 "has_more": {"type": "boolean"}
+            }
+        },
+        "OpenAIError": {
+            "type": "object",
+            "required": ["error"],
+            "properties": {
+                "error": {"type": "object", "required": ["message", "type", "code"], "properties": {
+                    "message": {"type": "string"},
+                    "type": {"type": "string", "enum": ["invalid_request_error", "server_error"]},
+                    "param": {"type": "string", "nullable": true},
+                    "code": {"type": "string"}}}
             }
         }
     })json");

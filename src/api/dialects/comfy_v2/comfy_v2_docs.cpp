@@ -133,8 +133,8 @@ constexpr std::string_view kOperations = R"json({
     {"name": "signature", "in": "query", "schema": {"type": "string"}},
     {"name": "download", "in": "query", "description": "1: as an attachment.", "schema": {"type": "integer"}}],
   "responses": {
-    "200": {"description": "The bytes.", "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
-    "206": {"description": "A part of them.", "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
+    "200": {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+    "206": {"description": "A part of them.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
     "202": {"description": "They are being brought back from cold storage: ask again later.", "content": {"application/json": {"schema": {"type": "object", "properties": {"status": {"type": "string", "enum": ["restoring"]}}}}}},
     "302": {"description": "They are to be had at Location, for a while."},
     "304": {"description": "The client has them already."},

@@ -172,7 +172,7 @@ json::object schemas() {
                 "estimated_duration": {"type": "integer", "nullable": true, "description": "Seconds; null while there is nothing to estimate from."},
                 "queue_position": {"type": "integer", "nullable": true, "description": "1 is next, 0 is running."},
                 "webhook_url": {"type": "string", "nullable": true},
-                "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/WorkflowFix"},
+                "warnings": {"type": "array", "items": {"oneOf": [{"$ref": "#/components/schemas/WorkflowFix"}, {"type": "string"}]},
                     "description": "Members of the request that have no effect; absent where there are none."}
             }
         },

@@ -74,6 +74,7 @@ std::shared_ptr<Board> add_native(Router& router, const Services& services, Nati
     for (const comfy::server::Route& route : comfy::server::all_routes()) {
         table.add(route.method, route.path, route.handler);
     }
+    router.add_schemas(native::schemas());
     add_prompt_sync(router, context);
     if (!context->parts.frontend.empty()) {
         table.add(net::Method::get, "/", comfy::server::get_editor_file);

@@ -12,7 +12,9 @@ const json::object& documented() {
             "parameters": [
                 {"name": "clientId", "in": "query", "schema": {"type": "string", "maxLength": 256}},
                 {"name": "token", "in": "query", "description": "The API key, for browsers.", "schema": {"type": "string"}}],
-            "responses": {"101": {"description": "The connection is a WebSocket from here on."}}},
+            "responses": {
+                "101": {"description": "The connection is a WebSocket from here on."},
+                "400": {"description": "It does not ask for a WebSocket."}}},
         "GET /prompt": {"summary": "How many prompts of yours wait or run"},
         "POST /prompt": {"summary": "Queue a workflow in API format, or as the editor saves it",
             "requestBody": {"required": true, "content": {"application/json": {"schema": {
@@ -50,6 +52,8 @@ const json::object& documented() {
                 {"name": "token", "in": "query", "description": "The API key, for browsers.", "schema": {"type": "string"}}],
             "responses": {
                 "200": {"description": "The file.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+                "400": {"description": "The name is none."},
+                "403": {"description": "The name leads out of your files."},
                 "404": {"description": "You have no such file."}}},
         "POST /upload/image": {"summary": "Store a file for loader nodes",
             "requestBody": {"required": true, "content": {"multipart/form-data": {"schema": {
@@ -59,17 +63,39 @@ const json::object& documented() {
                     "image": {"type": "string", "format": "binary"},
                     "subfolder": {"type": "string"},
                     "type": {"type": "string"},
-                    "overwrite": {"type": "string"}}}}}}},
-        "POST /upload/mask": {"summary": "Store a picture whose alpha channel is the mask of another"},
+                    "overwrite": {"type": "string"}}}}}},
+            "responses": {
+                "200": {"description": "name, subfolder and type, for loaders."},
+                "400": {"description": "There is no file in it, or its place is none."}}},
+        "POST /upload/mask": {"summary": "Store a picture whose alpha channel is the mask of another",
+            "responses": {
+                "200": {"description": "name, subfolder and type, for loaders."},
+                "400": {"description": "There is no file in it, or its place is none."}}},
         "GET /object_info": {"summary": "Every node class that some worker has"},
         "GET /object_info/{class}": {"summary": "One of them"},
         "GET /system_stats": {"summary": "Memory and versions, and the GPUs of all workers"},
         "GET /features": {"summary": "What the server can do, for clients that ask"},
         "GET /models": {"summary": "Folders of models"},
-        "GET /models/{folder}": {"summary": "Files that the workers have in one"},
+        "GET /models/{folder}": {"summary": "Files that the workers have in one",
+            "responses": {
+                "200": {"description": "Their names."},
+                "404": {"description": "There is no such folder."}}},
         "GET /embeddings": {"summary": "Always empty"}
     })json");
     return kRoutes;
+}
+
+// Of all of them.
+const json::object& refusals() {
+    static const json::object kAnswers = literal(R"json({
+        "413": {"description": "The body is too large.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        "500": {"description": "As ComfyUI answers what it cannot read.", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        "503": {"description": "Not now: try again later.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ComfyUIError"}}}},
+        "default": {"description": "What went wrong, in ComfyUI's words.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ComfyUIError"}}}}
+    })json");
+    return kAnswers;
 }
 
 // "POST /jobs/{job_id}/cancel" becomes "comfyuiPostJobsJobIdCancel".
@@ -96,9 +122,38 @@ json::object document_route(net::Method method, const std::string& pattern) {
         return {};
     }
     json::object operation = found->as_object();
+    json::object& responses = operation["responses"].is_object()
+                                  ? operation["responses"].get_object()
+                                  : operation["responses"].emplace_object();
+    if (responses.empty()) {
+        responses["200"] = json::object{{"description", "As ComfyUI answers."}};
+    }
+    for (const auto& [status, response] : refusals()) {
+        responses.emplace(status, response);
+    }
     operation["operationId"] = operation_id(route);
     operation["tags"] = json::array{"ComfyUI's own"};
     return operation;
+}
+
+json::object schemas() {
+    return literal(R"json({
+        "ComfyUIError": {
+            "type": "object",
+            "required": ["error"],
+            "properties": {
+                "error": {"oneOf": [
+                    {"type": "string"},
+                    {"type": "object", "required": ["type", "message"], "properties": {
+                        "type": {"type": "string"},
+                        "message": {"type": "string"},
+                        "details": {"type": "string"},
+                        "extra_info": {"type": "object", "additionalProperties": true}}}
+                ]},
+                "node_errors": {"description": "By node; an empty list where there are none."}
+            }
+        }
+    })json");
 }
 
 }  // namespace comfyd::api::native

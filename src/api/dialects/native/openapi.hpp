@@ -10,5 +10,6 @@ namespace comfyd::api::native {
 
 // Empty for a route that only the editor needs, and for the same route below /api.
 json::object document_route(net::Method method, const std::string& pattern);
+json::object schemas();
 
 }  // namespace comfyd::api::native

@@ -95,7 +95,7 @@ json::object schemas() {
                 "workflow": {"type": "object", "additionalProperties": true,
                     "description": "In API format, where it was converted or put right."},
                 "chosen_parameters": {"type": "object", "additionalProperties": true},
-                "plan": {"$ref": "#/components/schemas/WorkflowPlan"}
+                "plan": {"nullable": true, "allOf": [{"$ref": "#/components/schemas/WorkflowPlan"}]}
             }
         },
         "WorkflowPlan": {

@@ -317,7 +317,7 @@ json::object schemas() {
                     "description": "Names of inputs that had no effect: none, since such names are refused."},
                 "chosen_parameters": {"type": "object", "additionalProperties": true,
                     "description": "Values that were chosen here, such as the seed where \"random\" was asked for."},
-                "warnings": {"type": "array", "items": {"$ref": "#/components/schemas/WorkflowFix"},
+                "warnings": {"type": "array", "items": {"oneOf": [{"$ref": "#/components/schemas/WorkflowFix"}, {"type": "string"}]},
                     "description": "What auto_fix put right, and members of the request that have no effect (NOT_DONE)."},
                 "workflow_id": {"type": "string", "description": "The named workflow that ran, where one did."},
                 "workflow_version": {"type": "integer"}
