@@ -117,9 +117,17 @@ public:
         if (segments) {
             match = table.match(request.method, *segments);
         }
+        std::optional<AuditTrail> trail;
+        if (gate.rules.journal != nullptr && match.route != nullptr) {
+            trail.emplace(AuditTrail::Parts{
+                *gate.rules.journal, gate.rules.audited, clock_, request, *match.route
+            });
+            trail->set_request(routed.request_id(), match.parameters);
+            routed.set_trail(*trail);
+        }
         std::optional<std::string> failure;
         try {
-            co_await dispatch(routed, match, segments.has_value());
+            co_await dispatch(routed, match, segments.has_value(), trail ? &*trail : nullptr);
             if (!routed.answered()) {
                 failure = "the handler returned without an answer";
             }
@@ -167,8 +175,12 @@ private:
     }
 
     // Everything between a matched path and its handler. Failures are answered here.
-    Task<> dispatch(RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid)
-        const {
+    Task<> dispatch(
+        RoutedExchange& exchange,
+        const RouteTable::Match& match,
+        bool path_is_valid,
+        AuditTrail* trail
+    ) const {
         const net::Request& request = exchange.request();
         if (!gate.rules.hosts.allows(request.headers.get("Host"))) {
             co_await refuse_host(exchange, match);
@@ -204,12 +216,16 @@ private:
         if (!caller->tenant.empty()) {
             exchange.trust_peer();
         }
+        if (trail != nullptr) {
+            trail->set_caller(*caller);
+        }
         Call call{
             exchange,
             request,
             std::move(*caller),
             match.parameters,
             std::move(query),
+            trail != nullptr ? &trail->made : nullptr,
         };
         if (!match.route->streams_body && LargeRequests::is_large(request)) {
             co_await large_.run(match.route->handler, call);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "audit/event.hpp"
 #include "auth/authenticator.hpp"
 #include "auth/tickets.hpp"
 #include "base/json.hpp"
@@ -17,6 +18,9 @@
 #include "net/host_rules.hpp"
 #include "net/server.hpp"
 
+namespace comfyd::audit {
+class Journal;
+}
 namespace comfyd::observe {
 class Metrics;
 }
@@ -31,7 +35,15 @@ struct Call {
     std::vector<std::string> path_parameters;  // in the order of the pattern, percent-decoded
     std::vector<std::pair<std::string, std::string>> query;
 
+    std::string* made = nullptr;  // where the id of what the request made is told
+
     std::string_view query_value(std::string_view name) const;  // empty when absent
+    // For the audit log.
+    void has_made(std::string id) const {
+        if (made != nullptr) {
+            *made = std::move(id);
+        }
+    }
 };
 
 using Handler = std::function<Task<>(Call&)>;
@@ -96,6 +108,8 @@ public:
         bool key_in_query = false;           // streams take the key as ?token=
         net::HostRules hosts{};              // by which names it may be addressed
         bool is_https_name = false;          // its public one: browsers need try no other scheme
+        audit::Journal* journal = nullptr;   // outlives the router; null: nothing is audited
+        audit::Extent audited = audit::Extent::changes;
     };
     void set_rules(Rules rules);  // before serving
     const auth::Tickets& tickets() const;

@@ -12,12 +12,14 @@
 
 #include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/guards.hpp"
 #include "api/dialects/identity/identity.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/webhook_services.hpp"
+#include "app/audit_log.hpp"
 #include "app/certificate_watch.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
@@ -33,6 +35,7 @@
 #include "app/notifications.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
+#include "app/sandbox_status.hpp"
 #include "app/stall_log.hpp"
 #include "app/uploads.hpp"
 #include "app/worksite.hpp"
@@ -100,6 +103,9 @@ public:
         if (auto loaded = load_identity(); !loaded) {
             return loaded;
         }
+        if (auto confined = find_sandbox(); !confined) {
+            return confined;
+        }
         if (auto made = make_data_folder(data_); !made) {
             return made;
         }
@@ -107,6 +113,9 @@ public:
             return checked;
         }
         if (auto opened = open_storage(); !opened) {
+            return opened;
+        }
+        if (auto opened = open_audit_log(); !opened) {
             return opened;
         }
         if (auto made = make_service(); !made) {
@@ -151,6 +160,27 @@ public:
         return {};
     }
 
+    Result<> find_sandbox() {
+        auto found = SandboxStatus::find(config_);
+        if (!found) {
+            return fail(std::move(found.error()));
+        }
+        sandbox_ = std::make_unique<SandboxStatus>(std::move(*found));
+        sandbox_->tell();
+        config_.sandbox_level = sandbox_->level();
+        config_.sandbox_bubblewrap = sandbox_->support().bubblewrap;
+        return {};
+    }
+
+    Result<> open_audit_log() {
+        auto opened = AuditLog::open(config_, retention_executor(), clock_);
+        if (!opened) {
+            return fail(std::move(opened.error()));
+        }
+        audit_ = std::move(*opened);
+        return {};
+    }
+
     void stop() {
         if (!started_) {
             return;
@@ -175,6 +205,9 @@ public:
         wait_for(notifier_executor(), endpoints_->stop());
         wait_for(notifier_executor(), identities_->stop());
         wait_for(board_thread_.executor(), board_->stop());
+        if (audit_) {
+            audit_->stop();
+        }
         io_.stop();
         board_thread_.stop();
         stall_watch_.stop();
@@ -324,7 +357,9 @@ private:
             {config_.cors_origins,
              config_.key_in_query,
              host_rules(config_),
-             config_.public_url.starts_with("https://")}
+             config_.public_url.starts_with("https://"),
+             audit_ ? &audit_->journal() : nullptr,
+             config_.audit_extent}
         );
         services_.reset(new api::Services{
             make_desk(
@@ -353,6 +388,11 @@ private:
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_identity(*router_, identities_->services());
+        api::add_guards(
+            *router_,
+            {[this] { return sandbox_->describe(); },
+             [this] { return audit_ ? audit_->describe() : json::object{{"enabled", false}}; }}
+        );
         api::add_stream_tickets(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_dead_letters(*router_, *services_);
@@ -439,6 +479,9 @@ private:
         boost::asio::post(retention_executor(), [this] {
             retention_->start();
             uploads_->start();
+            if (audit_) {
+                audit_->start();
+            }
             if (certificate_watch_) {
                 certificate_watch_->start();
             }
@@ -474,6 +517,10 @@ private:
             collect(readings, gauges);
             collect(cluster, gauges);
             identities_->collect(gauges);
+            sandbox_->collect(gauges);
+            if (audit_) {
+                audit_->collect(gauges);
+            }
         });
     }
 
@@ -504,6 +551,8 @@ private:
     notify::Routing routing_;
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
+    std::unique_ptr<SandboxStatus> sandbox_;
+    std::unique_ptr<AuditLog> audit_;  // null: there is none
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<media::Finisher> finisher_;
     std::shared_ptr<const Sealing> sealing_;

@@ -17,7 +17,9 @@ struct Caller {
     std::string tenant = "local";
     std::string key_name;  // empty without keys
     Scopes scopes;
-    std::string tier{};  // as a token says it; empty: as the tenant has it
+    std::string tier{};     // as a token says it; empty: as the tenant has it
+    std::string key_id{};   // of a key that was made at run time
+    std::string subject{};  // of a token
 
     bool may(Scope scope) const { return scopes.contain(scope); }
 };

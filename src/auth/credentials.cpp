@@ -108,6 +108,7 @@ Result<Caller> Credentials::by_key(
             }
             note_use(*known->use, now);
             caller = {record.tenant, record.name, record.scopes};
+            caller->key_id = record.id;
         }
     }
     if (!caller) {
