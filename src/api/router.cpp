@@ -208,16 +208,13 @@ private:
             co_return;
         }
         auto query = net::parse_query(request.query);
-        auto caller = co_await gate.admit(request, *match.route, match.parameters, query);
+        auto caller = co_await gate.admit(request, *match.route, match.parameters, query, trail);
         if (!caller) {
             co_await refuse(exchange, match, std::move(caller.error()));
             co_return;
         }
         if (!caller->tenant.empty()) {
             exchange.trust_peer();
-        }
-        if (trail != nullptr) {
-            trail->set_caller(*caller);
         }
         Call call{
             exchange,

@@ -111,7 +111,7 @@ TEST_F(AuditE2e, SaysWhoDidWhatFromWhereAndWhatCameOfIt) {
     EXPECT_EQ(told("job.cancel")[0].at("object"), job.json_at("/id"));
 
     const auto ci = client(std::string(key.json_at("/key").as_string()));
-    EXPECT_EQ(ci->post_json("/api/v2/jobs", json::object()).status, 400);
+    EXPECT_EQ(ci->post_json("/api/v2/jobs", json::object()).status, 422);
     EXPECT_EQ(ci->get("/admin/v1/keys").status, 403);
     const auto refused = told("key.read");
     EXPECT_EQ(refused[0].at("key_id"), key.json_at("/id"));
@@ -164,7 +164,7 @@ TEST_F(AuditE2e, WhatWasAnsweredOutlivesAKillAndTheChainGoesOn) {
         const std::string name = "tenant-" + std::to_string(i);
         ASSERT_EQ(client(kBoss)->post_json("/admin/v1/tenants", {{"name", name}}).status, 201);
         comfyd_->kill();
-        EXPECT_THAT(read_file(first_file()), HasSubstr("\"action\":\"tenant.create\""));
+        EXPECT_THAT(read_file(first_file()), HasSubstr("\"object\":\"" + name + "\""));
         std::ofstream(first_file(), std::ios::app) << "{\"seq\":99,\"ti";  // as a crash leaves it
         comfyd_->start();
     }

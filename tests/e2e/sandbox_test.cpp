@@ -29,14 +29,15 @@ Ran run(std::vector<std::string> words, std::map<std::string, std::string> envir
     return {code, process.output(), process.errors()};
 }
 
-std::string support_of_system() {
-    return run({COMFYD_BINARY, "sandbox", "check"}).output;
+const std::string& support_of_system() {
+    static const std::string support = run({COMFYD_BINARY, "sandbox", "check"}).output;
+    return support;
 }
 
 class Sandbox : public testing::TestWithParam<std::string> {
 protected:
     void SetUp() override {
-        const std::string support = support_of_system();
+        const std::string& support = support_of_system();
         const bool is_there =
             GetParam() == "minimal" || support.find("level     strict") != std::string::npos ||
             (GetParam() == "basic" && support.find("level     basic") != std::string::npos);
@@ -313,7 +314,6 @@ TEST_P(Sandbox, EndsWithWhoeverStartedIt) {
 }
 
 TEST(SandboxOfTheServer, IsShownAndRefusedWhereItIsNotToBeHad) {
-    const std::string support = support_of_system();
     for (const std::string level : {"minimal", "basic", "strict"}) {
         SCOPED_TRACE(level);
         ComfydOptions serve;
