@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/network_v4.hpp>
-#include <boost/asio/ip/network_v6.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include "audit/cut_address.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::audit {
@@ -33,22 +31,6 @@ struct Journal::Waiter {
     bool is_done = false;
     bool is_stored = false;
 };
-
-std::string cut_address(const std::string& address) {
-    namespace ip = boost::asio::ip;
-    boost::system::error_code error;
-    const ip::address parsed = ip::make_address(address, error);
-    if (error) {
-        return address;
-    }
-    if (parsed.is_v4()) {
-        return ip::make_network_v4(parsed.to_v4(), 24).canonical().to_string();
-    }
-    if (parsed.to_v6().is_v4_mapped()) {
-        return cut_address(ip::make_address_v4(ip::v4_mapped, parsed.to_v6()).to_string());
-    }
-    return ip::make_network_v6(parsed.to_v6(), 48).canonical().to_string();
-}
 
 Journal::Journal(JournalOptions options, Signer signer, Clock& clock, std::unique_ptr<Files> files)
     : options_(std::move(options)),

@@ -5,6 +5,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "audit/cut_address.hpp"
 #include "audit/test_support.hpp"
 #include "audit/verify.hpp"
 
@@ -116,13 +117,18 @@ TEST_F(JournalTest, WhoeverTriesManyKeysFillsNoLog) {
         }
         for (int i = 0; i < 3'000; ++i) {
             Event other = event("login.refused", 401);
-            other.from = "2001:db8::" + std::to_string(i);
+            other.from = "10." + std::to_string(i / 200) + "." + std::to_string(i % 200) + ".1";
+            journal->record(std::move(other));
+        }
+        for (int i = 0; i < 700; ++i) {
+            Event other = event("login.refused", 401);
+            other.from = "192.0.2." + std::to_string(i % 200);
             journal->record(std::move(other));
         }
     }
     const auto found = lines(file());
     EXPECT_LT(found.size(), 1'100U);
-    EXPECT_THAT(read(file()), HasSubstr("\"count\":4999"));
+    EXPECT_THAT(read(file()), HasSubstr("\"count\":5699"));
     EXPECT_THAT(read(file()), HasSubstr("\"from\":\"(many)\""));
 }
 

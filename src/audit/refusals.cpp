@@ -1,5 +1,7 @@
 #include "audit/refusals.hpp"
 
+#include "audit/cut_address.hpp"
+
 namespace comfyd::audit {
 namespace {
 
@@ -7,9 +9,10 @@ constexpr std::size_t kKindsMax = 1'024;
 constexpr std::chrono::seconds kTogether{60};
 constexpr const char* kOfMany = "(many)";
 
+// Whoever has one address of a network has all of them.
 std::string kind_of(const Event& event) {
-    return event.from + '\n' + event.tenant + '\n' + event.key + '\n' + event.action + '\n' +
-           std::to_string(event.status);
+    return cut_address(event.from) + '\n' + event.tenant + '\n' + event.key + '\n' + event.action +
+           '\n' + std::to_string(event.status);
 }
 
 }  // namespace

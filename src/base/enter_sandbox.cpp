@@ -36,9 +36,11 @@ int restrict_program_files(const SandboxOrder& order) {
     }
     rules.allow(kNowhere, device);
     rules.allow("/dev/tty", device);
-    rules.allow("/dev/shm", write);
-    // Where nobody else is to be seen, threads may be given names there.
-    rules.allow("/proc", order.level == SandboxLevel::strict ? write : read);
+    rules.allow("/proc", read);
+    // Where it is the system's, what others share is there, too.
+    if (order.level == SandboxLevel::strict || order.needs.gpu) {
+        rules.allow("/dev/shm", write);
+    }
     if (order.needs.gpu) {
         for (const auto& path : gpu_devices()) {
             rules.allow(path, write);

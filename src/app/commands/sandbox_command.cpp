@@ -98,6 +98,7 @@ int status_of(pid_t child) {
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
+    ::kill(-child, SIGKILL);  // what it has started and left behind
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
