@@ -14,6 +14,7 @@
 #include "admission/request_hash.hpp"
 #include "admission/reuse.hpp"
 #include "admission/workflow_file.hpp"
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "workflow/parameters/parameters.hpp"
 #include "workflow/rules/autofix.hpp"
@@ -165,7 +166,9 @@ private:
         }
         verdict_ = std::move(*verdict);
         for (const std::string& repair : verdict_.repairs) {
-            log::info("a prompt was made safe", {{"tenant", spec_.tenant}, {"what", repair}});
+            log::info(
+                "a prompt was made safe", {{"tenant", spec_.tenant}, {"what", log::foreign(repair)}}
+            );
         }
         if (!files->foreign.empty()) {
             Error error = workflow::issues_error(files->foreign);

@@ -107,9 +107,13 @@ Task<Result<auth::Caller>> Gate::admit(
     const net::Request& request,
     const Route& route,
     const std::vector<std::string>& path_parameters,
-    const Query& query
+    const Query& query,
+    AuditTrail* trail
 ) const {
     auto caller = co_await authenticate(request, route, path_parameters, query);
+    if (caller && trail != nullptr) {
+        trail->set_caller(*caller);
+    }
     const auto scope = needed_scope(route);
     if (!caller && !scope && caller.error().code != Code::rate_limited) {
         co_return auth::Caller{.tenant = "", .key_name = "", .scopes = {}};

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/audit_trail.hpp"
 #include "api/router.hpp"
 #include "auth/tickets.hpp"
 
@@ -33,13 +34,15 @@ public:
     Result<> check_page(const net::Request& request) const;
     // Code::unauthorized; Code::forbidden where the route needs a scope that the caller has not;
     // Code::rate_limited before anything is looked at. On an open route a caller without a good key
-    // has no tenant. All of it lives until the answer.
+    // has no tenant. All of it lives until the answer; `trail` (null: none) hears who it is, also
+    // of one who may not.
     using Query = std::vector<std::pair<std::string, std::string>>;
     Task<Result<auth::Caller>> admit(
         const net::Request& request,
         const Route& route,
         const std::vector<std::string>& path_parameters,
-        const Query& query
+        const Query& query,
+        AuditTrail* trail
     ) const;
 
 private:

@@ -30,6 +30,9 @@ Task<Result<std::unique_ptr<net::WebSocket>>> RoutedExchange::upgrade(net::WebSo
     auto socket = co_await inner_.upgrade(std::move(options));
     if (socket) {
         status_ = 101;
+        if (trail_ != nullptr) {
+            trail_->answered(status_, {});
+        }
         answered_at_ = std::chrono::steady_clock::now();
     }
     co_return socket;
@@ -50,6 +53,15 @@ void RoutedExchange::finish(net::Response& response) {
         !response.headers.contains("Retry-After")) {
         response.headers.set("Retry-After", kRetryAfterSeconds);
     }
+    if (trail_ != nullptr) {
+        trail_->answered(response.status, response.body);
+    }
+}
+
+Task<Result<>> RoutedExchange::send_stored(net::Response response) {
+    co_await trail_->store();
+    auto sent = co_await inner_.send(std::move(response));
+    co_return sent;
 }
 
 }  // namespace comfyd::api

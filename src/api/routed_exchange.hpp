@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/audit_trail.hpp"
 #include "net/server.hpp"
 
 namespace comfyd::api {
@@ -32,7 +33,8 @@ public:
     }
     Task<Result<>> send(net::Response response) override {
         finish(response);
-        return inner_.send(std::move(response));
+        const bool waits = trail_ != nullptr && trail_->must_be_stored();
+        return waits ? send_stored(std::move(response)) : inner_.send(std::move(response));
     }
     Task<Result<>> send_file(net::Response head, net::FileBody file) override {
         finish(head);
@@ -58,6 +60,8 @@ public:
     void add_header(std::string_view name, std::string value) {
         common_.set(name, std::move(value));
     }
+    // It hears of the answer; outlives the exchange.
+    void set_trail(AuditTrail& trail) { trail_ = &trail; }
     const std::string& request_id() const { return request_id_; }
     int status() const { return status_; }
     // When a stream began: its length says nothing about how fast we answer.
@@ -67,10 +71,13 @@ public:
 
 private:
     void finish(net::Response& response);
+    // Once the log has it.
+    Task<Result<>> send_stored(net::Response response);
 
     net::Exchange& inner_;
     std::string request_id_;
     net::Headers common_;
+    AuditTrail* trail_ = nullptr;
     int status_ = 0;
     std::optional<std::chrono::steady_clock::time_point> answered_at_;
 };

@@ -145,9 +145,17 @@ public:
         if (segments) {
             match = table.match(request.method, *segments);
         }
+        std::optional<AuditTrail> trail;
+        if (gate.rules.journal != nullptr && match.route != nullptr) {
+            trail.emplace(AuditTrail::Parts{
+                *gate.rules.journal, gate.rules.audited, clock_, request, *match.route
+            });
+            trail->set_request(routed.request_id(), match.parameters);
+            routed.set_trail(*trail);
+        }
         std::optional<std::string> failure;
         try {
-            co_await dispatch(routed, match, segments.has_value());
+            co_await dispatch(routed, match, segments.has_value(), trail ? &*trail : nullptr);
             if (!routed.answered()) {
                 failure = "the handler returned without an answer";
             }
@@ -204,8 +212,12 @@ private:
     }
 
     // Everything between a matched path and its handler. Failures are answered here.
-    Task<> dispatch(RoutedExchange& exchange, const RouteTable::Match& match, bool path_is_valid)
-        const {
+    Task<> dispatch(
+        RoutedExchange& exchange,
+        const RouteTable::Match& match,
+        bool path_is_valid,
+        AuditTrail* trail
+    ) const {
         const net::Request& request = exchange.request();
         if (gate.addresses != nullptr && gate.addresses->blocks(request.peer)) {
             co_await refuse(
@@ -241,7 +253,7 @@ private:
             co_return;
         }
         auto query = net::parse_query(request.query);
-        auto caller = co_await gate.admit(request, *match.route, match.parameters, query);
+        auto caller = co_await gate.admit(request, *match.route, match.parameters, query, trail);
         if (!caller) {
             co_await refuse(exchange, match, std::move(caller.error()));
             co_return;
@@ -260,6 +272,7 @@ private:
             std::move(*caller),
             match.parameters,
             std::move(query),
+            trail != nullptr ? &trail->made : nullptr,
         };
         if (!match.route->streams_body && LargeRequests::is_large(request)) {
             co_await large_.run(match.route->handler, call);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "audit/event.hpp"
 #include "auth/authenticator.hpp"
 #include "auth/tickets.hpp"
 #include "base/json.hpp"
@@ -17,6 +18,9 @@
 #include "net/host_rules.hpp"
 #include "net/server.hpp"
 
+namespace comfyd::audit {
+class Journal;
+}  // namespace comfyd::audit
 namespace comfyd::auth {
 class Sessions;
 }
@@ -39,7 +43,15 @@ struct Call {
     std::vector<std::string> path_parameters;  // in the order of the pattern, percent-decoded
     std::vector<std::pair<std::string, std::string>> query;
 
+    std::string* made = nullptr;  // where the id of what the request made is told
+
     std::string_view query_value(std::string_view name) const;  // empty when absent
+    // For the audit log.
+    void has_made(std::string id) const {
+        if (made != nullptr) {
+            *made = std::move(id);
+        }
+    }
 };
 
 using Handler = std::function<Task<>(Call&)>;
@@ -111,7 +123,9 @@ public:
         net::HostRules hosts{};              // by which names it may be addressed
         std::string origin{};                // of its public address; empty: it has none
         const auth::Sessions* sessions =
-            nullptr;  // of browsers; outlives it. nullptr: there are none
+            nullptr;                        // of browsers; outlives it. nullptr: there are none
+        audit::Journal* journal = nullptr;  // outlives the router; null: nothing is audited
+        audit::Extent audited = audit::Extent::changes;
     };
     void set_rules(Rules rules);  // before serving
     // Likewise; both outlive it. Without them nobody is limited.

@@ -84,6 +84,9 @@ Task<Result<jobs::Submitted>> submit_admitted(
     keep_tier(call, spec);
     const std::string dialect = spec.dialect;
     auto submitted = co_await services.jobs.submit(std::move(spec));
+    if (submitted) {
+        call.has_made(submitted->view.job.id.to_string());
+    }
     if (submitted && !submitted->replayed) {
         services.metrics.job_submitted(dialect);
     }

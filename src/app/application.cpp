@@ -12,12 +12,14 @@
 
 #include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/guards.hpp"
 #include "api/dialects/identity/identity.hpp"
 #include "api/dialects/native/board.hpp"
 #include "api/dialects/native/native.hpp"
 #include "api/router.hpp"
 #include "api/services.hpp"
 #include "api/webhook_services.hpp"
+#include "app/audit_log.hpp"
 #include "app/certificate_watch.hpp"
 #include "app/config/part_options.hpp"
 #include "app/config/serving.hpp"
@@ -35,6 +37,7 @@
 #include "app/own_addresses.hpp"
 #include "app/pictures.hpp"
 #include "app/retention.hpp"
+#include "app/sandbox_status.hpp"
 #include "app/stall_log.hpp"
 #include "app/uploads.hpp"
 #include "app/worksite.hpp"
@@ -103,6 +106,9 @@ public:
         if (auto loaded = load_identity(); !loaded) {
             return loaded;
         }
+        if (auto confined = find_sandbox(); !confined) {
+            return confined;
+        }
         if (auto made = make_data_folder(data_); !made) {
             return made;
         }
@@ -110,6 +116,9 @@ public:
             return checked;
         }
         if (auto opened = open_storage(); !opened) {
+            return opened;
+        }
+        if (auto opened = open_audit_log(); !opened) {
             return opened;
         }
         if (auto made = make_service(); !made) {
@@ -159,6 +168,27 @@ public:
         return {};
     }
 
+    Result<> find_sandbox() {
+        auto found = SandboxStatus::find(config_);
+        if (!found) {
+            return fail(std::move(found.error()));
+        }
+        sandbox_ = std::make_unique<SandboxStatus>(std::move(*found));
+        sandbox_->tell();
+        config_.sandbox_level = sandbox_->level();
+        config_.sandbox_bubblewrap = sandbox_->support().bubblewrap;
+        return {};
+    }
+
+    Result<> open_audit_log() {
+        auto opened = AuditLog::open(config_, retention_executor(), clock_);
+        if (!opened) {
+            return fail(std::move(opened.error()));
+        }
+        audit_ = std::move(*opened);
+        return {};
+    }
+
     void stop() {
         if (!started_) {
             return;
@@ -185,6 +215,9 @@ public:
         wait_for(notifier_executor(), identities_->stop());
         wait_for(retention_executor(), limiting_->stop());
         wait_for(board_thread_.executor(), board_->stop());
+        if (audit_) {
+            audit_->stop();
+        }
         io_.stop();
         board_thread_.stop();
         stall_watch_.stop();
@@ -367,7 +400,9 @@ private:
              config_.key_in_query,
              host_rules(config_),
              public_origin(config_),
-             identities_->sessions()}
+             identities_->sessions(),
+             audit_ ? &audit_->journal() : nullptr,
+             config_.audit_extent}
         );
         services_.reset(new api::Services{
             make_desk(
@@ -397,6 +432,11 @@ private:
         api::add_admin(*router_, *services_);
         api::add_identity(*router_, identities_->services());
         api::add_login(*router_, identities_->login());
+        api::add_guards(
+            *router_,
+            {[this] { return sandbox_->describe(); },
+             [this] { return audit_ ? audit_->describe() : json::object{{"enabled", false}}; }}
+        );
         api::add_stream_tickets(*router_, *services_);
         api::add_comfy_v2(*router_, *services_);
         api::add_dead_letters(*router_, *services_);
@@ -487,6 +527,9 @@ private:
             uploads_->start();
             own_addresses_->start();
             limiting_->start();
+            if (audit_) {
+                audit_->start();
+            }
             if (certificate_watch_) {
                 certificate_watch_->start();
             }
@@ -524,6 +567,10 @@ private:
             collect(cluster, gauges);
             identities_->collect(gauges);
             limiting_->collect(gauges);
+            sandbox_->collect(gauges);
+            if (audit_) {
+                audit_->collect(gauges);
+            }
         });
     }
 
@@ -555,6 +602,8 @@ private:
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;
     std::vector<const assets::BreakerStore*> stores_elsewhere_;  // of assets_
+    std::unique_ptr<SandboxStatus> sandbox_;
+    std::unique_ptr<AuditLog> audit_;  // null: there is none
     std::unique_ptr<assets::LinkSigner> links_;
     std::unique_ptr<media::Finisher> finisher_;
     std::shared_ptr<const Sealing> sealing_;

@@ -56,12 +56,15 @@ fleet::EngineConfig engine_process(
     constexpr int kMemoryMbMin = 64;
     const int memory_mb =
         std::max(config.engine_memory_mb / std::max(config.engine_slots, 1), kMemoryMbMin);
+    const bool is_walled_in = config.sandbox_level == SandboxLevel::strict;
     engine.command = {
         engine.id,
-        "/proc/self/exe",
+        is_walled_in ? own_program().string() : "/proc/self/exe",
         {"engine",
          "--supervisor",
-         std::to_string(::getpid()),
+         std::to_string(is_walled_in ? kBubblewrapParent : ::getpid()),
+         "--sandbox",
+         std::string(to_string(config.sandbox_level)),
          "--listen",
          "unix:" + engine.socket,
          "--data",
@@ -72,6 +75,21 @@ fleet::EngineConfig engine_process(
          "error"},
         child_environment()
     };
+    if (config.sandbox_required) {
+        engine.command.arguments.emplace_back("--sandbox-required");
+    }
+    if (is_walled_in) {
+        const fs::path place = fs::path(engine.socket).parent_path();
+        std::error_code error;
+        fs::create_directories(folder, error);
+        SandboxNeeds needs;
+        needs.readable = {own_program()};
+        needs.writable = {folder};
+        if (place != folder) {
+            needs.writable.push_back(place);
+        }
+        engine.command = in_bubblewrap(std::move(engine.command), needs, config.sandbox_bubblewrap);
+    }
     return engine;
 }
 

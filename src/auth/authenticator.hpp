@@ -21,6 +21,7 @@ struct Caller {
     };  // as a token says it, where none was set for the tenant; empty: it does not
     std::string key_id{};            // what tells its key from others of the tenant; may be empty
     double requests_per_minute = 0;  // with this key; 0: as the tenant may
+    std::string subject{};           // of a token
 
     bool may(Scope scope) const { return scopes.contain(scope); }
 };

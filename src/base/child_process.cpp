@@ -16,6 +16,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "base/spawn_plan.hpp"
 
@@ -101,7 +102,8 @@ private:
     void tell_line() {
         if (!line_.empty()) {
             log::warning(
-                "a child process says", {{"process", name_}, {"pid", pid_}, {"line", line_}}
+                "a child process says",
+                {{"process", name_}, {"pid", pid_}, {"line", log::foreign(line_)}}
             );
             line_.clear();
         }

@@ -22,7 +22,9 @@ constexpr bool kCountsMemory = true;
 constexpr bool kCountsMemory = true;
 #endif
 
-int limit(int resource, rlim_t most) {
+}  // namespace
+
+int limit_resource(int resource, std::uint64_t most) {
     rlimit now{};
     if (::getrlimit(static_cast<__rlimit_resource>(resource), &now) != 0) {
         return errno;
@@ -30,8 +32,6 @@ int limit(int resource, rlim_t most) {
     const rlimit lower{std::min(most, now.rlim_max), std::min(most, now.rlim_max)};
     return ::setrlimit(static_cast<__rlimit_resource>(resource), &lower) == 0 ? 0 : errno;
 }
-
-}  // namespace
 
 Result<std::vector<std::string>> confine(const Confinement& limits) {
     std::vector<std::string> missing;
@@ -46,18 +46,21 @@ Result<std::vector<std::string>> confine(const Confinement& limits) {
             return fail(Code::shutting_down, "the process that started this one has ended");
         }
     }
-    note("no new privileges", ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno);
-    note("no memory dumps", limit(RLIMIT_CORE, 0));
-    note("limit of open files", limit(RLIMIT_NOFILE, limits.open_files_max));
+    note("no privileges", drop_privileges());
+    note("no memory dumps", limit_resource(RLIMIT_CORE, 0));
+    note("limit of open files", limit_resource(RLIMIT_NOFILE, limits.open_files_max));
     if (limits.cpu_seconds_max != 0) {
-        note("limit of computing time", limit(RLIMIT_CPU, limits.cpu_seconds_max));
+        note("limit of computing time", limit_resource(RLIMIT_CPU, limits.cpu_seconds_max));
     }
     if (limits.niceness != 0) {
         errno = 0;  // -1 is a niceness too
         note("stand back", ::nice(limits.niceness) == -1 ? errno : 0);
     }
     if (limits.memory_bytes_max != 0 && kCountsMemory) {
-        note("limit of memory", limit(RLIMIT_DATA, limits.memory_bytes_max));
+        note("limit of memory", limit_resource(RLIMIT_DATA, limits.memory_bytes_max));
+    }
+    if (!limits.has_walls) {
+        return missing;
     }
     note("limit to own files", restrict_files(limits.folders, limits.reads_system));
     note(

@@ -21,6 +21,8 @@ struct Confinement {
     std::vector<std::filesystem::path> folders{};  // all that it may write in; they exist
     bool reads_system = true;  // it may open the system's files; one that has all that it needs: no
     bool only_computes = false;  // all that it needs is open: it reads and answers, and no more
+
+    bool has_walls = true;  // by Landlock and seccomp; without, limits are all that it has
 };
 
 // Before any thread is started. Returns what this kernel cannot do, in words: the process runs
@@ -28,6 +30,10 @@ struct Confinement {
 Result<std::vector<std::string>> confine(const Confinement& limits);
 
 // The parts of it, each an errno or 0.
+// One of RLIMIT_…; never raised.
+int limit_resource(int resource, std::uint64_t most);
+// No capabilities, now and for what it starts, and none to be had again.
+int drop_privileges();
 // Files outside of `folders` cannot be opened; those of the system can be read, unless it is said
 // otherwise.
 int restrict_files(const std::vector<std::filesystem::path>& folders, bool reads_system = true);

@@ -119,6 +119,15 @@ constexpr std::array kRefused{
 int restrict_system_calls() {
     constexpr std::uint32_t kSocketType = 0xf;
     SeccompFilter filter;
+#if !defined(COMFYD_IS_SANITIZED)
+    // Threads, but no processes: there is nothing that they could become.
+    filter.refuse(SYS_clone3, ENOSYS);
+    filter.refuse_unless(SYS_clone, 0, CLONE_THREAD, CLONE_THREAD);
+#if defined(SYS_fork)
+    filter.refuse(SYS_fork);
+    filter.refuse(SYS_vfork);
+#endif
+#endif
     for (const long call : kRefused) {
         filter.refuse(call);
     }

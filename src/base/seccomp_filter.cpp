@@ -59,6 +59,14 @@ void SeccompFilter::refuse_unless(
     add(kLoad, offsetof(seccomp_data, nr));
 }
 
+void SeccompFilter::refuse_where(long call, unsigned argument, std::uint32_t value) {
+    add(kEqual, static_cast<std::uint32_t>(call), 0, 4);
+    add(kLoad, offsetof(seccomp_data, args) + argument * sizeof(std::uint64_t));
+    add(kEqual, value, 0, 1);
+    add(kAnswer, refusal(EPERM));
+    add(kLoad, offsetof(seccomp_data, nr));
+}
+
 int SeccompFilter::install(Others others) {
     add(kAnswer, others == Others::are_allowed ? SECCOMP_RET_ALLOW : refusal(EPERM));
     const sock_fprog program{

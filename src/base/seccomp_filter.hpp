@@ -25,6 +25,9 @@ public:
     // of an int.
     void refuse_unless(long call, unsigned argument, std::uint32_t mask, std::uint32_t value);
 
+    // Refuses `call` where the lower half of its argument is `value`.
+    void refuse_where(long call, unsigned argument, std::uint32_t value);
+
     // For this thread and those that it will start; there is no way back. An errno, or 0.
     int install(Others others);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::fleet {
@@ -161,7 +162,7 @@ Task<> ComfyBatch::drive() {
             "jobs run alone instead of together",
             {{"prompt", prompt_.to_string()},
              {"jobs", count_here()},
-             {"why", outcome.error().message}}
+             {"why", log::foreign(outcome.error().message)}}
         );
         separated_ = true;
         phase_ = Phase::alone;

@@ -1,6 +1,7 @@
 // What a worker with the node pack says to a prompt without running it.
 #include <utility>
 
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "comfy/members.hpp"
 #include "fleet/comfy_machine.hpp"
@@ -51,7 +52,8 @@ Task<std::optional<workflow::PromptVerdict>> ComfyMachine::judge(
     const json::object* error = comfy::object_of(answer.error().details, "error");
     if (answer.error().code != Code::worker_rejected || error == nullptr) {
         log::debug(
-            "worker did not judge a prompt", {{"worker", id_}, {"error", answer.error().message}}
+            "worker did not judge a prompt",
+            {{"worker", id_}, {"error", log::foreign(answer.error().message)}}
         );
         co_return std::nullopt;
     }

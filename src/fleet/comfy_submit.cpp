@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "comfy/members.hpp"
 #include "comfy/owner.hpp"
@@ -152,7 +153,7 @@ Task<Result<>> ComfyAttempt::submit_text(std::string text) {
                     "the worker runs only a part of the workflow's outputs",
                     {{"job", assignment_.job},
                      {"worker", link_.worker_id},
-                     {"node_errors", json::serialize(answer->node_errors)}}
+                     {"node_errors", log::foreign(json::serialize(answer->node_errors))}}
                 );
             }
             co_return Result<>();

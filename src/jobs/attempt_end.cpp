@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
 
@@ -122,7 +123,7 @@ Task<> AttemptEnd::conclude_failure(std::shared_ptr<Attempt> attempt, Failure fa
          {"worker", attempt->job.worker},
          {"code", to_string(verdict->failure.code)},
          {"cause", to_string(cause_of(verdict->failure))},
-         {"error", verdict->failure.message}}
+         {"error", log::foreign(verdict->failure.message)}}
     );
     auto kept = std::make_shared<AttemptResult>();
     if (!verdict->retries) {

@@ -7,6 +7,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "base/mutex.hpp"
 
@@ -152,7 +153,8 @@ Task<> run_one(Core& core, PromptPtr prompt) {
     });
     if (!result && result.error().code != Code::cancelled) {
         log::warning(
-            "a prompt failed", {{"prompt", prompt->id}, {"reason", result.error().message}}
+            "a prompt failed",
+            {{"prompt", prompt->id}, {"reason", log::foreign(result.error().message)}}
         );
     }
     const HistoryEntryPtr entry = story->conclude(std::move(result));

@@ -11,6 +11,7 @@
 
 #include "app/application.hpp"
 #include "app/commands/assets_command.hpp"
+#include "app/commands/audit_command.hpp"
 #include "app/commands/batches_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
@@ -23,12 +24,14 @@
 #include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
 #include "app/commands/run_command.hpp"
+#include "app/commands/sandbox_command.hpp"
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/stop_signals.hpp"
 #include "app/commands/validate_command.hpp"
 #include "app/commands/webhooks_command.hpp"
 #include "app/config/config.hpp"
 #include "app/config/edit_distance.hpp"
+#include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "base/service_manager.hpp"
 
@@ -142,6 +145,7 @@ int serve(const ServeFlags& flags) {
         return complain(checked.error());
     }
     log::configure(config->log_level, config->log_format);
+    log::hide_foreign_text(config->log_redact_prompts);
     const StopSignals stop_signals;
     auto application = Application::start(std::move(*config));
     if (!application) {
@@ -372,6 +376,15 @@ int run_command_line(int argc, char** argv) {
         program.add_subcommand("batches", "Look after runs with many sets of parameters");
     add_batches_flags(*batches_command, batches_flags);
 
+    AuditFlags audit_flags;
+    CLI::App* audit_command =
+        program.add_subcommand("audit", "Check an audit log, and show what it has");
+    add_audit_flags(*audit_command, audit_flags);
+    SandboxFlags sandbox_flags;
+    CLI::App* sandbox_command =
+        program.add_subcommand("sandbox", "Say how this system confines programs, and run one so");
+    add_sandbox_flags(*sandbox_command, sandbox_flags);
+
     LedgerCopyFlags ledger_copy_flags;
     CLI::App* ledger_command = program.add_subcommand("ledger", "Look after what is stored");
     ledger_command->require_subcommand(1);
@@ -451,6 +464,12 @@ int run_command_line(int argc, char** argv) {
     }
     if (notify_test_command->parsed()) {
         return test_channel(notify_flags, notify_test_flags);
+    }
+    if (audit_command->parsed()) {
+        return run_audit(audit_flags);
+    }
+    if (sandbox_command->parsed()) {
+        return run_sandbox(sandbox_flags);
     }
     if (media_command->parsed()) {
         return run_media(media_flags);

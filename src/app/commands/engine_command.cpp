@@ -12,6 +12,7 @@
 #include "app/commands/stop_signals.hpp"
 #include "base/confinement.hpp"
 #include "base/log.hpp"
+#include "base/sandbox.hpp"
 #include "net/open_files.hpp"
 #include "standalone/server.hpp"
 
@@ -71,14 +72,17 @@ std::uint64_t memory_reserve() {
 
 // As the engine of a gateway: it computes what strangers ask for, and nothing that this breaks may
 // be the gateway's. Returns what the kernel cannot do.
-Result<std::vector<std::string>> confine_to(const standalone::Options& options, int supervisor) {
+Result<std::vector<std::string>> confine_to(
+    const standalone::Options& options, const EngineFlags& flags
+) {
     std::error_code error;
     std::filesystem::create_directories(options.data, error);
     if (!options.listen.socket.empty()) {
         ::unlink(options.listen.socket.c_str());  // of the engine before this one
     }
     Confinement limits;
-    limits.parent = supervisor;
+    limits.parent = flags.supervisor;
+    limits.has_walls = flags.sandbox != to_string(SandboxLevel::minimal);
     limits.memory_bytes_max = options.memory_bytes_max + memory_reserve();
     // A job's time is what it may compute; meanwhile the gateway answers.
     limits.niceness = 5;
@@ -95,7 +99,7 @@ int run_engine(const EngineFlags& flags) {
     }
     std::vector<std::string> unconfined;
     if (flags.supervisor != 0) {
-        auto confined = confine_to(*options, flags.supervisor);
+        auto confined = confine_to(*options, flags);
         if (!confined) {
             return complain(confined.error());
         }
@@ -110,6 +114,9 @@ int run_engine(const EngineFlags& flags) {
     log::configure(kLevels.at(flags.log_level), log::Format::automatic);
     for (const std::string& missing : unconfined) {
         log::error("the engine is less confined than it could be", {{"missing", missing}});
+    }
+    if (flags.sandbox_required && !unconfined.empty()) {
+        return kExitUnavailable;
     }
     const StopSignals stop_signals;
     auto server = standalone::Server::start(std::move(*options));

@@ -19,6 +19,8 @@ struct EngineFlags {
     std::uint64_t memory_mb = 4096;
     bool allow_remote = false;
     int supervisor = 0;  // pid of the `comfyd serve` whose engine this is
+    std::string sandbox = "basic";
+    bool sandbox_required = false;
 };
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/commands/assets_command.hpp"
+#include "app/commands/audit_command.hpp"
 #include "app/commands/batches_command.hpp"
 #include "app/commands/cluster_command.hpp"
 #include "app/commands/convert_command.hpp"
@@ -16,6 +17,7 @@
 #include "app/commands/media_command.hpp"
 #include "app/commands/notify_command.hpp"
 #include "app/commands/picture_command.hpp"
+#include "app/commands/sandbox_command.hpp"
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/validate_command.hpp"
 #include "app/commands/webhooks_command.hpp"
@@ -250,7 +252,10 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
     command.add_option("--log-level", flags.log_level, "debug, info, warning (default) or error")
         ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
         ->type_name("LEVEL");
-    command.add_option("--supervisor", flags.supervisor)->group("");  // ours alone
+    // Ours alone.
+    command.add_option("--supervisor", flags.supervisor)->group("");
+    command.add_option("--sandbox", flags.sandbox)->group("");
+    command.add_flag("--sandbox-required", flags.sandbox_required)->group("");
     command.footer(
         "Clients of ComfyUI work with it unchanged, `comfyd serve --worker` among them. Queue and "
         "history are in memory, as ComfyUI's are."
@@ -310,6 +315,84 @@ void add_notify_test_flags(CLI::App& command, NotifyTestFlags& flags) {
         ->required();
     command.add_option("--to", flags.to, "An address or a number (default: whom the rules name)")
         ->type_name("RECIPIENT");
+}
+
+void add_audit_flags(CLI::App& command, AuditFlags& flags) {
+    command.require_subcommand(1);
+    const auto add = [&command, &flags](const char* name, const char* help) {
+        CLI::App* action = command.add_subcommand(name, help);
+        action->callback([&flags, name] { flags.action = name; });
+        action->add_option("file", flags.files, "Files in their order, or the folder of the log")
+            ->required()
+            ->type_name("FILE…");
+        return action;
+    };
+    CLI::App* verify =
+        add("verify", "Say whether a log is whole, and where it was changed; exit code 1: it was");
+    verify
+        ->add_option(
+            "--public-key", flags.public_key, "Whose checkpoints count (GET /admin/v1/audit)"
+        )
+        ->type_name("HEX");
+    verify->add_option("--checkpoints", flags.checkpoints, "Checkpoints that were kept elsewhere")
+        ->type_name("FILE");
+    CLI::App* show = add("show", "Print the lines of a log");
+    show->add_option("--tenant", flags.tenant, "Of this tenant")->type_name("NAME");
+    show->add_option("--action", flags.named, "That begin so: key, login.refused")
+        ->type_name("ACTION");
+    show->add_option("--since", flags.since, "From then on (2030-01-31T12:00)")->type_name("TIME");
+}
+
+void add_sandbox_flags(CLI::App& command, SandboxFlags& flags) {
+    command.require_subcommand(1);
+    const auto add = [&command, &flags](const char* name, const char* help) {
+        CLI::App* action = command.add_subcommand(name, help);
+        action->callback([&flags, name] { flags.action = name; });
+        return action;
+    };
+    const auto add_needs = [&flags](CLI::App& action) {
+        SandboxNeeds& needs = flags.order.needs;
+        action.add_option("--level", flags.level, "minimal, basic or strict (default)")
+            ->check(CLI::IsMember({"minimal", "basic", "strict"}))
+            ->type_name("LEVEL");
+        action
+            .add_option(
+                "--network",
+                flags.network,
+                "none (default), serve (answers connections and makes none) or all"
+            )
+            ->check(CLI::IsMember({"none", "serve", "all"}))
+            ->type_name("NETWORK");
+        action.add_option("--read", flags.readable, "It may read this; may be repeated")
+            ->type_name("PATH")
+            ->allow_extra_args(false);
+        action.add_option("--write", flags.writable, "It may write in this; may be repeated")
+            ->type_name("DIR")
+            ->allow_extra_args(false);
+        action.add_flag("--gpu", needs.gpu, "It may use the GPUs");
+        action.add_option("--cpu-seconds", needs.cpu_seconds_max, "Of computing; 0: no limit")
+            ->type_name("N");
+        action.add_option("--open-files", needs.open_files_max, "At a time")->type_name("N");
+        action
+            .add_option("--processes", needs.processes_max, "With threads, at a time; not of root")
+            ->type_name("N");
+        action.add_option("command", flags.order.command, "The program and its words, after --")
+            ->required()
+            ->type_name("COMMAND…");
+    };
+    add("check", "Say what this system can do");
+    CLI::App* run = add("run", "Run a program as comfyd would run one");
+    add_needs(*run);
+    run->add_option("--memory-mb", flags.memory_mb, "Memory of its own; 0: no limit")
+        ->type_name("MB");
+    run->add_option("--env", flags.environment, "It gets this, too; may be repeated")
+        ->type_name("NAME[=VALUE]")
+        ->allow_extra_args(false);
+    CLI::App* enter = add("enter", "");
+    enter->group("");  // ours alone
+    add_needs(*enter);
+    enter->add_option("--memory-bytes", flags.order.needs.memory_bytes_max);
+    enter->add_option("--parent", flags.order.parent)->required();
 }
 
 void add_media_flags(CLI::App& command, MediaFlags& flags) {

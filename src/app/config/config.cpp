@@ -225,6 +225,15 @@ Result<> check_config(const Config& config) {
     if (!config.tier_default.empty() && !auth::is_tier(config.tier_default)) {
         return invalid("'limits.tier_default' is free, basic, premium, pro, enterprise or empty");
     }
+    if (!config.audit_receiver.empty() && !net::Url::parse(config.audit_receiver)) {
+        return invalid(
+            "'audit.receiver' must look like https://log.example.com/checkpoints, without a user "
+            "or password: those go into 'audit.receiver_token'"
+        );
+    }
+    if (!config.audit_receiver.empty() && config.audit_folder.empty()) {
+        return invalid("'audit.receiver' needs a log to tell of: set 'audit.folder'");
+    }
     for (const std::string& name : config.operators) {
         const bool is_known = std::ranges::any_of(config.keys, [&name](const auth::ApiKey& key) {
             return key.name == name;

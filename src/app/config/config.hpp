@@ -15,10 +15,12 @@
 #include "app/config/notify_config.hpp"
 #include "assets/blob_stores.hpp"
 #include "assets/retention_class.hpp"
+#include "audit/event.hpp"
 #include "auth/authenticator.hpp"
 #include "auth/tenant.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/sandbox.hpp"
 #include "base/time.hpp"
 #include "jobs/doctor.hpp"
 #include "limits/tiers.hpp"
@@ -62,6 +64,22 @@ struct Config {
 
     log::Level log_level = log::Level::info;
     log::Format log_format = log::Format::automatic;
+    bool log_redact_prompts = false;
+
+    // Who did what.
+    std::string audit_folder;  // empty: nobody notes it
+    audit::Extent audit_extent = audit::Extent::changes;
+    int audit_file_mb = 64;
+    int audit_files = 16;
+    int audit_checkpoint_s = 60;
+    bool audit_cut_addresses = false;
+    std::string audit_receiver;  // URL; empty: none
+    std::string audit_receiver_token;
+    std::string audit_receiver_ca_file;
+
+    SandboxLevel sandbox_level = SandboxLevel::basic;  // of children
+    bool sandbox_required = false;
+    std::string sandbox_bubblewrap;  // the program as it was found at start; no setting
 
     bool engine_enabled = true;
     bool engine_offload = false;

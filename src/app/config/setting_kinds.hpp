@@ -38,6 +38,8 @@ std::vector<Setting> media_settings();
 std::vector<Setting> result_settings();
 // The rows of retry_settings.cpp.
 std::vector<Setting> retry_settings();
+// The rows of trust_settings.cpp.
+std::vector<Setting> trust_settings();
 // The rows of cluster_settings.cpp.
 std::vector<Setting> cluster_settings();
 

@@ -147,7 +147,9 @@ Result<Judged> judge_claims(const json::object& claims, const ClaimRules& rules,
         return invalid_token("its 'tier' is no text");
     }
     const bool is_known = *tier && is_tier(**tier);
+    const auto subject = json::find_string(claims, "sub").value_or(std::nullopt);
     Caller caller;
+    caller.subject = subject.value_or(*tenant);
     caller.key_name = *tenant;
     caller.tenant = std::move(*tenant);
     caller.scopes = *scopes;

@@ -29,6 +29,7 @@ Task<> post(Call& call, const Tools& tools) {
         co_await refuse(call, tools, std::move(made.error()));
         co_return;
     }
+    call.has_made(made->bulk.id.to_string());
     net::Response response = json_response(made->replayed ? 200 : 201, encode_batch(made->bulk));
     response.headers.set("Location", "/v2/batches/" + made->bulk.id.to_string());
     if (made->replayed) {

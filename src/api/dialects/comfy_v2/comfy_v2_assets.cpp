@@ -232,6 +232,7 @@ Task<> post_asset(Call& call, const Services& services) {
         co_await refuse(call, std::move(added.error()));
         co_return;
     }
+    call.has_made(added->asset.id.to_string());
     json::object body = encode_asset(added->asset, Scope{call.request, services});
     body["created_new"] = added->created_new;
     net::Response response = json_response(added->created_new ? 201 : 200, body);

@@ -289,6 +289,7 @@ Task<> create(Call& call, const IdentityServices& services) {
         co_return;
     }
     key->id = auth::make_key_id();
+    call.has_made(key->id);
     std::string text = auth::make_key(key->id);
     key->sha256 = sha256(text);
     co_await save(call, services, std::move(*key), 201, std::move(text));

@@ -123,6 +123,7 @@ Task<> create(Call& call, const IdentityServices& services) {
         );
         co_return;
     }
+    call.has_made(tenant->name);
     co_await save(call, services, std::move(*tenant), 201);
 }
 

@@ -79,6 +79,7 @@ Task<> create(Call& call, const Services& services) {
         co_await refuse(call, services, std::move(saved.error()));
         co_return;
     }
+    call.has_made((*saved)->id.to_string());
     net::Response response = shown(201, **saved, true);
     response.headers.set("Location", "/v2/webhooks/endpoints/" + (*saved)->id.to_string());
     co_await answer(call, std::move(response));
