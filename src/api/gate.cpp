@@ -135,7 +135,7 @@ Task<Result<auth::Caller>> Gate::authenticate(
     if (const auto ticket = value_of(query, "ticket");
         header.empty() && key.empty() && route.is_stream && !ticket.empty()) {
         const std::string execution = path_parameters.empty() ? "" : path_parameters.front();
-        co_return redeem(request.peer, ticket, execution);
+        co_return guarded(request.peer, tickets.redeem(ticket, execution, clock_.now()));
     }
     const std::string_view token = value_of(query, "token");
     const bool takes_token = route.token_in_query || (route.is_stream && rules.key_in_query);
@@ -160,12 +160,9 @@ Task<Result<auth::Caller>> Gate::authenticate(
     co_return caller;
 }
 
-// A good ticket is let in whatever else comes from its address.
-Result<auth::Caller> Gate::redeem(
-    const std::string& address, std::string_view ticket, const std::string& execution
-) const {
-    auto caller = tickets.redeem(ticket, execution, clock_.now());
-    if (!caller && addresses != nullptr) {
+// A good ticket or cookie is let in whatever else comes from its address.
+Result<auth::Caller> Gate::guarded(const std::string& address, Result<auth::Caller> caller) const {
+    if (!caller && caller.error().code == Code::unauthorized && addresses != nullptr) {
         if (auto checked = addresses->check(address, {}); !checked) {
             return fail(std::move(checked.error()));
         }
@@ -198,8 +195,10 @@ Task<Result<auth::Caller>> Gate::authenticate(const net::Request& request, std::
         co_return fail(std::move(checked.error()));
     }
     auto found = co_await rules.sessions->find(std::move(cookie));
-    co_return found ? Result<auth::Caller>(std::move(found->caller))
-                    : fail(std::move(found.error()));
+    co_return guarded(
+        request.peer,
+        found ? Result<auth::Caller>(std::move(found->caller)) : fail(std::move(found.error()))
+    );
 }
 
 Result<> Gate::check_own_page(const net::Request& request, const std::string& cookie) const {

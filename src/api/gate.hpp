@@ -58,9 +58,7 @@ private:
 
     Task<Result<auth::Caller>> authenticate(const std::string& address, std::string_view credential)
         const;
-    Result<auth::Caller> redeem(
-        const std::string& address, std::string_view ticket, const std::string& execution
-    ) const;
+    Result<auth::Caller> guarded(const std::string& address, Result<auth::Caller> caller) const;
 
     const auth::Authenticator& authenticator_;
     Clock& clock_;

@@ -431,6 +431,7 @@ private:
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
         api::add_identity(*router_, identities_->services());
+        identities_->set_addresses(limiting_->addresses());
         api::add_login(*router_, identities_->login());
         api::add_guards(
             *router_,

@@ -37,6 +37,8 @@ public:
     const auth::Authenticator& authenticator() const { return *authenticator_; }
     const api::IdentityServices& services() const { return services_; }
     const api::LoginServices& login() const { return login_; }
+    // Who holds up addresses that show wrong keys; outlives it.
+    void set_addresses(limits::AddressGuard& guard) { login_.addresses = &guard; }
     // nullptr: browsers cannot log in here.
     const auth::Sessions* sessions() const { return login_.sessions; }
 

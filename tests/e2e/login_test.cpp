@@ -292,5 +292,32 @@ TEST_F(HttpsLogin, TheCookieIsOfTheHostAlone) {
     EXPECT_EQ(web_->get("/login/oidc").status, 404) << "there is no provider";
 }
 
+// Behind a proxy, for on loopback nobody is held up.
+class LoginFromElsewhere : public LoginTest {
+protected:
+    LoginFromElsewhere() : LoginTest({"--set", "proxies.trusted=127.0.0.1"}) {}
+
+    int try_key(const std::string& key, const std::string& address) {
+        return web_
+            ->post_json(
+                "/login",
+                {{"key", key}},
+                with({{"Sec-Fetch-Site", "same-origin"}, {"X-Forwarded-For", address}})
+            )
+            .status;
+    }
+};
+
+TEST_F(LoginFromElsewhere, WrongKeysCostEverLongerWaits) {
+    EXPECT_EQ(try_key(kApp, "203.0.113.7"), 200);
+    for (int i = 0; i < 5; ++i) {
+        EXPECT_EQ(try_key("a-wrong-key-of-nobody", "203.0.113.7"), 401) << i;
+    }
+    EXPECT_EQ(try_key("a-wrong-key-of-nobody", "203.0.113.7"), 401);
+    EXPECT_EQ(try_key("a-wrong-key-of-nobody", "203.0.113.7"), 429);
+    EXPECT_EQ(try_key(kApp, "203.0.113.8"), 200);
+    EXPECT_EQ(try_key(kApp, "203.0.113.7"), 200) << "a key that was good there is not held up";
+}
+
 }  // namespace
 }  // namespace comfyd::support

@@ -6,6 +6,7 @@
 #include "base/crypto.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
+#include "limits/address_guard.hpp"
 
 namespace comfyd::api {
 namespace login {
@@ -118,6 +119,26 @@ Task<Result<net::Response>> describe_session(const LoginServices& services, std:
     co_return never_stored(json_response(200, body));
 }
 
+// Wrong keys cost the same waits here as with any other request.
+Task<Result<auth::Sessions::Opened>> open_session(
+    const Call& call, const LoginServices& services, std::string key
+) {
+    const std::string credential = "Bearer " + key;
+    if (services.addresses != nullptr) {
+        auto checked = services.addresses->check(call.request.peer, credential);
+        if (!checked) {
+            co_return fail(std::move(checked.error()));
+        }
+    }
+    auto opened = co_await services.sessions->open_by_key(std::move(key), origin_of(call));
+    if (services.addresses != nullptr && opened) {
+        services.addresses->welcome(call.request.peer, credential);
+    } else if (services.addresses != nullptr && opened.error().code == Code::unauthorized) {
+        services.addresses->turn_away(call.request.peer, credential);
+    }
+    co_return opened;
+}
+
 // A new session, whatever the browser showed before; that one ends.
 Task<> log_in(Call& call, const LoginServices& services) {
     auto form = co_await read_form(call);
@@ -135,7 +156,7 @@ Task<> log_in(Call& call, const LoginServices& services) {
         co_await refuse(call, services, form->is_of_page, std::move(error));
         co_return;
     }
-    auto opened = co_await services.sessions->open_by_key(form->key, origin_of(call));
+    auto opened = co_await open_session(call, services, form->key);
     if (!opened) {
         log::warning("a login by key failed", {{"address", call.request.peer}});
         co_await refuse(call, services, form->is_of_page, std::move(opened.error()));

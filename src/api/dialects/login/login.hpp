@@ -11,13 +11,18 @@
 #include "auth/oidc/code_flow.hpp"
 #include "auth/sessions.hpp"
 
+namespace comfyd::limits {
+class AddressGuard;
+}
+
 namespace comfyd::api {
 
 // Owned by app/identities; outlives the server.
 struct LoginServices {
-    const auth::Sessions* sessions;  // nullptr: it goes by plain HTTP to other machines
-    auth::oidc::CodeFlow* provider;  // nullptr: there are keys alone
-    bool is_needed = true;           // false: nobody needs a key yet
+    const auth::Sessions* sessions;             // nullptr: it goes by plain HTTP to other machines
+    auth::oidc::CodeFlow* provider;             // nullptr: there are keys alone
+    bool is_needed = true;                      // false: nobody needs a key yet
+    limits::AddressGuard* addresses = nullptr;  // nullptr: nobody is held up for wrong keys
 };
 
 void add_login(Router& router, const LoginServices& services);
