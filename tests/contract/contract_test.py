@@ -169,7 +169,9 @@ class Contract(unittest.TestCase):
             self.assertNotIn("a request handler failed", log.read_text())
 
     def get(self, who, path):
-        return self.clients[who].ask(Request("GET", path.encode(), [])).json()
+        request = Request("GET", path.encode(), [])
+        answer = self.clients[who].ask(request) or self.clients[who].ask(request)  # the server ends idle connections
+        return answer.json()
 
     def has_worker(self):
         return any(worker["status"] == "idle" for worker in self.get("operator", "/admin/v1/workers")["workers"])
@@ -201,7 +203,8 @@ class Contract(unittest.TestCase):
             answer = client.ask(request)
         except (TimeoutError, http.client.IncompleteRead) as error:
             client.close()
-            self.problems[f"{operation.name} as {who}: {type(error).__name__}"] = str(request)
+            if not operation.may_wait_or_end_early:
+                self.problems[f"{operation.name} as {who}: {type(error).__name__}"] = str(request)
             return
         if answer is None:
             return

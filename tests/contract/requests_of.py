@@ -54,8 +54,10 @@ class Operation:
         return self.document.get("x-needs-operator", False)
 
     @property
-    def waits(self):
-        return any(parameter["name"] in PATIENCE for parameter in self.parameters)
+    def may_wait_or_end_early(self):
+        """For the end of a job; or as an archive does of which a file was deleted."""
+        success = self.document["responses"].get("200", {}).get("content", {})
+        return any(parameter["name"] in PATIENCE for parameter in self.parameters) or "application/zip" in success
 
 
 @dataclasses.dataclass

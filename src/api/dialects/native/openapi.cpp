@@ -52,6 +52,8 @@ const json::object& documented() {
                 {"name": "token", "in": "query", "description": "The API key, for browsers.", "schema": {"type": "string"}}],
             "responses": {
                 "200": {"description": "The file.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+                "206": {"description": "A part of it.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+                "304": {"description": "The client has it already."},
                 "400": {"description": "The name is none."},
                 "403": {"description": "The name leads out of your files."},
                 "404": {"description": "You have no such file."}}},
@@ -71,7 +73,10 @@ const json::object& documented() {
             "responses": {
                 "200": {"description": "name, subfolder and type, for loaders."},
                 "400": {"description": "There is no file in it, or its place is none."}}},
-        "GET /object_info": {"summary": "Every node class that some worker has"},
+        "GET /object_info": {"summary": "Every node class that some worker has",
+            "responses": {
+                "200": {"description": "By name."},
+                "304": {"description": "The client has them already."}}},
         "GET /object_info/{class}": {"summary": "One of them"},
         "GET /system_stats": {"summary": "Memory and versions, and the GPUs of all workers"},
         "GET /features": {"summary": "What the server can do, for clients that ask"},
