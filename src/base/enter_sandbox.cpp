@@ -45,6 +45,7 @@ int restrict_program_files(const SandboxOrder& order) {
         for (const auto& path : gpu_devices()) {
             rules.allow(path, write);
         }
+        rules.allow("/proc/self", write);  // CUDA names its threads there
     }
     for (const auto& path : order.needs.readable) {
         rules.allow(path, read_and_run);

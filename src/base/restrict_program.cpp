@@ -72,6 +72,8 @@ constexpr std::array kRefused{
 // sockets that need none.
 void refuse_connections(SeccompFilter& filter) {
     filter.refuse(SYS_connect);
+    // CUDA does not begin without such a socket, to which only processes of its own would connect.
+    filter.allow_where(SYS_socket, {0, kWhole, AF_UNIX}, {1, kSocketType, SOCK_SEQPACKET});
     filter.refuse_unless(SYS_socket, 1, kSocketType, SOCK_STREAM);
     filter.refuse_unless(SYS_sendto, 3, MSG_FASTOPEN, 0);
     filter.refuse_unless(SYS_sendmsg, 2, MSG_FASTOPEN, 0);

@@ -43,6 +43,18 @@ void SeccompFilter::allow(long call) {
     add(kAnswer, SECCOMP_RET_ALLOW);
 }
 
+void SeccompFilter::allow_where(long call, Bits one, Bits other) {
+    add(kEqual, static_cast<std::uint32_t>(call), 0, 8);
+    add(kLoad, offsetof(seccomp_data, args) + one.argument * sizeof(std::uint64_t));
+    add(kAnd, one.mask);
+    add(kEqual, one.value, 0, 4);
+    add(kLoad, offsetof(seccomp_data, args) + other.argument * sizeof(std::uint64_t));
+    add(kAnd, other.mask);
+    add(kEqual, other.value, 0, 1);
+    add(kAnswer, SECCOMP_RET_ALLOW);
+    add(kLoad, offsetof(seccomp_data, nr));
+}
+
 void SeccompFilter::refuse(long call, int error) {
     add(kEqual, static_cast<std::uint32_t>(call), 0, 1);
     add(kAnswer, refusal(error));

@@ -20,6 +20,15 @@ public:
 
     void allow(long call);
     void refuse(long call, int error = EPERM);
+    // Bits of an argument. Of the argument the lower half is looked at: all that the kernel reads
+    // of an int.
+    struct Bits {
+        unsigned argument;
+        std::uint32_t mask;
+        std::uint32_t value;
+    };
+    // Allows `call` where both are so, and else leaves it to the rules that follow.
+    void allow_where(long call, Bits one, Bits other);
     // Refuses `call` where the bits `mask` of its argument are not `value`, and else leaves it to
     // the rules that follow. Of the argument the lower half is looked at: all that the kernel reads
     // of an int.

@@ -121,7 +121,7 @@ TEST_F(AuditE2e, SaysWhoDidWhatFromWhereAndWhatCameOfIt) {
         kSecret, R"({"alg":"HS256"})", R"({"user_id":"u-1","sub":"s-7","exp":4000000000})"
     ));
     EXPECT_EQ(user->post_json("/api/v1/tasks", json::object()).status, 400);
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 5; ++i) {  // more would have to wait
         EXPECT_EQ(client("no-such-key-0123456789")->get(path + "?token=secret").status, 401);
     }
     EXPECT_EQ(told("login.refused")[0].at("status"), 401);
@@ -129,7 +129,7 @@ TEST_F(AuditE2e, SaysWhoDidWhatFromWhereAndWhatCameOfIt) {
 
     const std::string all = read_file(first_file());
     EXPECT_THAT(all, HasSubstr("\"subject\":\"s-7\""));
-    EXPECT_THAT(all, HasSubstr("\"count\":19")) << "together";
+    EXPECT_THAT(all, HasSubstr("\"count\":4")) << "together";
     EXPECT_THAT(all, HasSubstr("comfyd.stop"));
     for (const std::string& private_word :
          {std::string("a private word"),

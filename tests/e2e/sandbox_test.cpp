@@ -81,6 +81,38 @@ protected:
     std::vector<std::string> before_;
 };
 
+// Without either CUDA says "OS call failed".
+TEST_P(Sandbox, CudaNamesItsThreadsAndHasASocketOfItsOwn) {
+    const Ran ran = python(
+        R"python(
+import os, socket, threading
+def name(kind):
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as comm:
+        comm.write(kind)
+    print(open(f"/proc/self/task/{threading.get_native_id()}/comm").read().strip())
+worker = threading.Thread(target=name, args=("cuda-EvtHandlr",))
+worker.start()
+worker.join()
+own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+own.bind("\0cuda-uvmfd-%d" % os.getpid())
+own.listen()
+print("listens")
+for family, kind in [(socket.AF_UNIX, socket.SOCK_DGRAM), (socket.AF_INET, socket.SOCK_SEQPACKET)]:
+    try:
+        socket.socket(family, kind)
+        print("open")
+    except OSError:
+        print("refused")
+)python",
+        {"--gpu"}
+    );
+    EXPECT_EQ(ran.code, 0) << ran.errors;
+    EXPECT_THAT(ran.output, testing::StartsWith("cuda-EvtHandlr\nlistens\n"));
+    if (has_walls()) {
+        EXPECT_THAT(ran.output, testing::EndsWith("refused\nrefused\n"));
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Levels,
     Sandbox,

@@ -16,7 +16,14 @@ json::object operation_login() {
         "responses": {
             "200": {"description": "The session.", "content": {"application/json": {"schema": {"$ref": "#/components/schemas/OwnSession"}}}},
             "303": {"description": "To where the form said."},
-            "409": {"description": "This server asks nobody who they are."}
+            "409": {"description": "This server asks nobody who they are.", "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/Error"}},
+                "text/html": {"schema": {"type": "string"}}
+            }},
+            "default": {"description": "What went wrong; a form is shown the page again.", "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/Error"}},
+                "text/html": {"schema": {"type": "string"}}
+            }}
         }
     })json");
 }
