@@ -173,12 +173,12 @@ Task<Result<Archive>> plan_archive(ResultTools tools, jobs::Bulk bulk) {
             }
             for (std::size_t i = 0; i < item.outputs.size(); ++i) {
                 const jobs::BulkOutput& output = item.outputs[i];
-                bool is_there = output.crc32.has_value();
-                if (is_there && bulk.created_at < tools.kept_since) {
-                    auto found = co_await tools.assets.get(bulk.tenant, output.asset);
-                    is_there = found.has_value();
+                // An entry that is gone would cut the archive off where it begins.
+                auto found = co_await tools.assets.get(bulk.tenant, output.asset);
+                if (!found && found.error().code != Code::not_found) {
+                    co_return fail(std::move(found.error()));
                 }
-                if (is_there) {
+                if (found && output.crc32) {
                     entries.push_back({output_path(item, i), output.size_bytes, *output.crc32});
                     assets.push_back(output.asset);
                 }

@@ -30,11 +30,10 @@ struct ResultTools {
     jobs::BulkStore& store;
     assets::Store& assets;
     Pool& pool;
-    Time kept_since;  // outputs that were made before may be gone
 };
 
-// Of a bulk that has ended. A checksum that nobody knows is computed and kept. Code::conflict where
-// it has not ended.
+// Of a bulk that has ended, with those outputs that are still there. A checksum that nobody knows
+// is computed and kept. Code::conflict where it has not ended.
 Task<Result<Archive>> plan_archive(ResultTools tools, jobs::Bulk bulk);
 
 }  // namespace comfyd::bulk

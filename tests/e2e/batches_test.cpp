@@ -292,6 +292,36 @@ TEST_F(Batches, TheArchiveHasAKnownLengthAndParts) {
     EXPECT_EQ(batch(id, "/zip").body, whole.body);
 }
 
+TEST_F(Batches, TheArchiveIsWholeThoughAnOutputWasDeleted) {
+    const std::string id = make(5);
+    wait_for(id, "completed");
+    const auto names_in = [&](const Reply& archive) {
+        const std::string file = folder_.write("left.zip", archive.body);
+        Process list(
+            {"/usr/bin/python3",
+             "-c",
+             R"python(
+import sys, zipfile
+archive = zipfile.ZipFile(sys.argv[1])
+assert archive.testzip() is None
+print(len(archive.namelist()))
+)python",
+             file}
+        );
+        EXPECT_EQ(list.wait(), 0) << list.errors();
+        return list.output();
+    };
+    EXPECT_EQ(names_in(batch(id, "/zip")), "5\n");
+    const json::value item = batch(id, "/items").json_at("/items/2");
+    const std::string asset(item.at("outputs").at(0).at("asset_id").as_string());
+    const Reply removed =
+        comfyd_.http().send({.method = "DELETE", .url = "/api/v2/assets/" + asset});
+    ASSERT_LT(removed.status, 300) << removed.body;
+    const Reply left = batch(id, "/zip");
+    EXPECT_EQ(left.headers.get("Content-Length"), std::to_string(left.body.size()));
+    EXPECT_EQ(names_in(left), "4\n");
+}
+
 TEST_F(Batches, OneThatIsPausedStartsNothing) {
     const Reply made = post({{"items", colours(1000)}});
     const std::string id = text_at(made, "/id");

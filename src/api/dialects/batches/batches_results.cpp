@@ -104,12 +104,7 @@ Task<> send_part(
 }  // namespace
 
 Task<> send_zip(Call& call, const Tools& tools, jobs::Bulk bulk) {
-    const bulk::ResultTools results{
-        tools.bulks,
-        tools.services.assets,
-        *tools.services.parsing,
-        tools.services.clock.now() - tools.services.rules.retention,
-    };
+    const bulk::ResultTools results{tools.bulks, tools.services.assets, *tools.services.parsing};
     auto archive = co_await bulk::plan_archive(results, bulk);
     if (!archive) {
         co_await refuse(call, tools, std::move(archive.error()));
