@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/landlock.hpp"
+
 namespace comfyd {
 namespace {
 
@@ -46,7 +48,11 @@ Result<std::vector<std::string>> confine(const Confinement& limits) {
             return fail(Code::shutting_down, "the process that started this one has ended");
         }
     }
-    note("no privileges", drop_privileges());
+    // The data folder of a server that root starts may lie in a user's home.
+    const bool has_own_files = limits.has_walls && landlock_version() > 0;
+    note(
+        "no privileges", drop_privileges(has_own_files ? FilesOfOthers::as_root : FilesOfOthers::no)
+    );
     note("no memory dumps", limit_resource(RLIMIT_CORE, 0));
     note("limit of open files", limit_resource(RLIMIT_NOFILE, limits.open_files_max));
     if (limits.cpu_seconds_max != 0) {

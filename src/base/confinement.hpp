@@ -32,8 +32,10 @@ Result<std::vector<std::string>> confine(const Confinement& limits);
 // The parts of it, each an errno or 0.
 // One of RLIMIT_…; never raised.
 int limit_resource(int resource, std::uint64_t most);
-// No capabilities, now and for what it starts, and none to be had again.
-int drop_privileges();
+// No capabilities, now and for what it starts, and none to be had again. Root may keep the one by
+// which it opens files in folders of others, where something else says which files those are.
+enum class FilesOfOthers { no, as_root };
+int drop_privileges(FilesOfOthers kept);
 // Files outside of `folders` cannot be opened; those of the system can be read, unless it is said
 // otherwise.
 int restrict_files(const std::vector<std::filesystem::path>& folders, bool reads_system = true);

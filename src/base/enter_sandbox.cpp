@@ -89,7 +89,7 @@ Error enter_sandbox(const SandboxOrder& order) {
     if (const int error = limit_where_asked(RLIMIT_DATA, needs.memory_bytes_max)) {
         return failed("limit of memory", error);
     }
-    if (const int error = drop_privileges()) {
+    if (const int error = drop_privileges(FilesOfOthers::no)) {
         return failed("no privileges", error);
     }
     if (order.level != SandboxLevel::minimal) {

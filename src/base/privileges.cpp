@@ -11,7 +11,7 @@
 
 namespace comfyd {
 
-int drop_privileges() {
+int drop_privileges(FilesOfOthers kept) {
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return errno;
     }
@@ -23,8 +23,15 @@ int drop_privileges() {
     }
     ::prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED, 0, 0, 0);
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    const std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
-    return ::syscall(SYS_capset, &header, none.data()) == 0 ? 0 : errno;
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> left{};
+    if (kept == FilesOfOthers::as_root && ::geteuid() == 0) {
+        left[0].permitted = left[0].effective = 1U << CAP_DAC_OVERRIDE;
+        if (::syscall(SYS_capset, &header, left.data()) == 0) {
+            return 0;
+        }
+        left = {};  // a root of a container, who does not have it
+    }
+    return ::syscall(SYS_capset, &header, left.data()) == 0 ? 0 : errno;
 }
 
 }  // namespace comfyd

@@ -2,6 +2,7 @@
 // it costs that workflow's job, and nobody else.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -269,6 +270,21 @@ TEST(EngineProcess, AnOrderlyStopUsesNoAttempt) {
     ASSERT_TRUE(wait_running(comfyd, id, 1));
     comfyd.http().post_json("/api/v2/jobs/" + id + "/cancel", {});
     comfyd.wait_finished(id);
+}
+
+TEST(EngineOfRoot, WorksInTheHomeOfAUser) {
+    if (::geteuid() != 0) {
+        GTEST_SKIP() << "only root serves from folders that others own";
+    }
+    constexpr uid_t kSomebody = 65'534;
+    const TempDir home;
+    ASSERT_EQ(::chown(home.path().c_str(), kSomebody, kSomebody), 0);
+    ASSERT_EQ(::chmod(home.path().c_str(), 0700), 0);
+    ComfydOptions options;
+    options.data = home / "comfyd-data";
+    Comfyd comfyd(options);
+    const json::value job = comfyd.wait_finished(comfyd.submit(small_picture()));
+    EXPECT_EQ(Comfyd::status_of(job), "succeeded") << comfyd.log();
 }
 
 }  // namespace
