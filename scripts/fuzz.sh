@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Throws mutated input at every door through which foreign bytes come in, under AddressSanitizer and UBSan:
 #   scripts/fuzz.sh [SECONDS]        for each, 60 where it is left out; every run tries others
-#   scripts/fuzz.sh --inputs COUNT   for each, always the same ones: what `make test` does
+#   scripts/fuzz.sh --inputs COUNT   for each, always the same ones, a twentieth over sockets: what `make test` does
 # A finding stops it and leaves its input in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case "${1:-}" in
-    --inputs) how=(setarch -R) much=(-seed=1 -runs="$2") keep=0 ;;
-    *) how=() much=(-max_total_time="${1:-60}") keep=1 ;;
+    --inputs) how=(setarch -R) much=(-seed=1 -runs="$2") few=(-seed=1 -runs="$(($2 / 20))") keep=0 ;;
+    *) how=() much=(-max_total_time="${1:-60}") few=("${much[@]}") keep=1 ;;
 esac
 scripts/setup.sh build test
 scripts/build.sh fuzz fuzz
@@ -44,6 +44,9 @@ at_once table "$PWD/examples"
 at_once url
 at_once jwt "$PWD/tests/data/tokens"
 at_once proxy_line
+much=("${few[@]}") # each is a connection
+at_once websocket "$PWD/tests/data/fuzz/websocket"
+at_once request "$PWD/tests/data/fuzz/request"
 failed=0
 for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 exit $failed
