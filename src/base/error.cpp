@@ -193,6 +193,8 @@ constexpr std::array kCodes{
     CodeInfo{Code::protocol_error, "protocol_error", system_error, 502, true, "retry_later"},
     CodeInfo{Code::request_timeout, "request_timeout", timeout_error, 408, true, "retry_later"},
     CodeInfo{Code::upstream_error, "upstream_error", system_error, 502, true, "retry_later"},
+    CodeInfo{Code::out_of_stock, "out_of_stock", resource_error, 503, true, "retry_later"},
+    CodeInfo{Code::balance_empty, "balance_empty", resource_error, 503, false, "pay_the_provider"},
     CodeInfo{Code::storage_full, "storage_full", system_error, 507, true, "free_disk_space"},
     CodeInfo{
         Code::storage_unavailable, "storage_unavailable", system_error, 503, true, "retry_later"

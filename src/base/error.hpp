@@ -27,6 +27,7 @@ enum class Code {
     execution_timeout, deadline_exceeded, cancelled, output_unavailable,
     // The outside
     address_refused, connection_failed, protocol_error, request_timeout, upstream_error,
+    out_of_stock, balance_empty,
     // comfyd itself
     storage_full, storage_unavailable, schema_too_new, lead_lost, config_invalid, shutting_down,
     internal,
