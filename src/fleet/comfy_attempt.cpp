@@ -225,6 +225,9 @@ void ComfyAttempt::tell(const comfy::Message& message) {
 }
 
 void ComfyAttempt::note_made(const comfy::Executed& message) {
+    if (made_.empty()) {
+        told_over_ = link_.socket;
+    }
     json::object outputs;
     outputs[message.node] = message.output;
     for (UiItem& item : list_results(outputs)) {

@@ -48,11 +48,19 @@ struct ComfyLink {
     bool is_engine = false;         // our own: it knows tenants and has no GPU
     std::uint64_t known_epoch = 0;  // that its fence has heard of since it came up; 0: none
     std::function<void()> look_at_machine{};  // its memory is in use now
+    std::uint64_t socket = 0;                 // which WebSocket there is, counted from 1; 0: none
 };
 
 // Tells the worker's fence of the mandate's epoch. False: it has none, or there is no mandate.
 // Code::lead_lost: it knows a higher one.
 Task<Result<bool>> announce(ComfyLink& link, MandatePtr mandate);
+
+// Asked after a file of a prompt was read: what lies under a name is the prompt's as long as the
+// process lives that told of it, over the WebSocket `told_over`. A later one, whose disk is empty,
+// gives the same names to others' files. Code::worker_lost: it is another process.
+Task<Result<>> confirm_same_process(
+    ComfyLink& link, std::string prompt_id, std::uint64_t told_over
+);
 
 // Why a worker cannot be given anything more although it answers.
 struct Blockage {
@@ -94,6 +102,8 @@ public:
     const std::string& prompt_id() const { return prompt_id_; }
     // Where the worker has a file that the run has told of as the job's; nullopt: it has not.
     std::optional<comfy::FileName> find_made(const JobId& job, const jobs::WorkerFile& file) const;
+    // The WebSocket that stood when the worker told of files.
+    std::uint64_t told_over() const { return told_over_; }
     // The name under which the worker shows a file that it has told of.
     comfy::FileName on_worker(comfy::FileName file) const;
     // The worker is done with the prompt; its results are being fetched.
@@ -196,6 +206,7 @@ private:
     std::optional<Error> lead_lost_;           // before the prompt was taken back
     std::vector<std::string> reused_uploads_;  // names of inputs that were not sent again
     std::vector<UiItem> made_;                 // results that were told of while it ran
+    std::uint64_t told_over_ = 0;              // the WebSocket that stood when results were told of
     std::vector<UiItem> sent_pictures_;        // results that came as messages, not as files
     std::size_t sent_pictures_bytes_ = 0;
 

@@ -106,6 +106,38 @@ TEST_F(ComfyAttemptTest, PicturesSentByWebSocketAreOutputs) {
     }
 }
 
+TEST_F(ComfyAttemptTest, FilesOfAWorkerThatWasStartedAnewAreNotTakenForItsOwn) {
+    options_.download_retry = Millis(1);
+    options_.download_tries = 14;
+    support::Faults hidden;
+    hidden.missing_output = 1'000'000;
+    start({.faults = hidden});
+    auto first = begin(assignment(kPicture));
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle)) << "its prompt has ended there";
+
+    const std::uint16_t port = comfy_->port();
+    comfy_->crash();
+    // Another process, whose disk is empty: it counts its files from the beginning.
+    comfy_ = std::make_unique<support::ComfyDouble>(
+        double_thread_.context(), support::DoubleOptions{.port = port}
+    );
+    comfy_->start();
+    std::string other(kPicture);
+    const auto color = other.find("\"color\"");
+    ASSERT_NE(color, std::string::npos);
+    other.insert(other.find_first_of("0123456789", color), "7");
+    std::optional<RunResult> second;
+    ASSERT_TRUE(support::wait_until([&] {
+        second = run(assignment(other));
+        return second->has_value();
+    }));
+    ASSERT_EQ((*second)->outputs.size(), 1U);
+
+    const auto result = end(*first);
+    ASSERT_FALSE(result) << result->outputs[0].hash << " " << (*second)->outputs[0].hash;
+    EXPECT_EQ(result.error().code, Code::worker_lost) << result.error().message;
+}
+
 TEST_F(ComfyAttemptTest, NoOutputsIsASuccess) {
     start();
     // Its pictures are only sent by WebSocket, and nothing is sent.

@@ -24,6 +24,32 @@ Error as_workers_fault(Error error, const UiItem& item) {
 
 }  // namespace
 
+Task<Result<>> confirm_same_process(
+    ComfyLink& link, std::string prompt_id, std::uint64_t told_over
+) {
+    if (link.socket != 0 && link.socket == told_over) {
+        co_return Result<>();  // a process that ends takes its sockets with it
+    }
+    auto queue = co_await link.client.queue();
+    if (!queue) {
+        co_return fail(std::move(queue.error()));
+    }
+    if (queue->contains(prompt_id)) {
+        co_return Result<>();
+    }
+    auto entry = co_await link.client.history(std::move(prompt_id));
+    if (!entry) {
+        co_return fail(std::move(entry.error()));
+    }
+    if (!entry->has_value()) {
+        co_return fail(
+            Code::worker_lost,
+            "the worker has restarted since the run: what it has now may be another run's"
+        );
+    }
+    co_return Result<>();
+}
+
 Task<Result<jobs::AttemptResult>> ComfyAttempt::collect() {
     jobs::AttemptResult result;
     std::vector<UiItem> items = list_results(entry_->outputs);
@@ -169,6 +195,12 @@ Task<Result<jobs::Output>> ComfyAttempt::fetch_file(const UiItem& item) {
             auto rest = co_await put_away(into, received, 0);
             if (!rest) {
                 type = fail(std::move(rest.error()));
+            }
+        }
+        if (type) {
+            auto confirmed = co_await confirm_same_process(link_, prompt_id_, told_over_);
+            if (!confirmed) {
+                type = fail(std::move(confirmed.error()));
             }
         }
         if (type) {

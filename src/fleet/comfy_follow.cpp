@@ -65,12 +65,14 @@ Error to_error(const comfy::ExecutionError& error) {
 }  // namespace
 
 Task<Result<bool>> ComfyAttempt::look_in_history() {
+    const std::uint64_t socket = link_.socket;
     auto entry = co_await link_.client.history(prompt_id_);
     if (!entry) {
         co_return fail(std::move(entry.error()));
     }
     if (entry->has_value()) {
         entry_ = std::move(**entry);
+        told_over_ = socket;
     }
     co_return entry_.has_value();
 }

@@ -92,7 +92,7 @@ Task<Result<>> ComfyMachine::come_up() {
     }
     co_await clear_orphans();
     co_await announce_lead();
-    if (socket_number_ == 0) {
+    if (link_.socket == 0) {
         co_await socket_changed_.wait_for(options_.socket_wait);
     }
     const bool stop = co_await is_cancelled();
@@ -108,7 +108,7 @@ Task<Result<>> ComfyMachine::come_up() {
          {"version", known_.stats.version},
          {"device", known_.stats.device},
          {"node_classes", known_.classes->size()},
-         {"websocket", socket_number_ != 0}}
+         {"websocket", link_.socket != 0}}
     );
     report();
     co_return Result<>();
@@ -297,10 +297,10 @@ Task<> ComfyMachine::keep_socket() {
         auto connected = co_await link_.client.connect_events(link_.client_id);
         if (connected) {
             events_ = std::move(*connected);
-            socket_number_ = ++sockets_made_;
+            link_.socket = ++sockets_made_;
             socket_changed_.notify();
             co_await read_socket();
-            socket_number_ = 0;
+            link_.socket = 0;
             events_.reset();
             link_.uploaded.clear();
             link_.known_epoch = 0;

@@ -103,7 +103,7 @@ Task<Result<jobs::AttemptResult>> ComfyMachine::run(std::shared_ptr<AttemptOrder
          {"prompt", attempt.prompt_id()}}
     );
     orphans_.erase(attempt.prompt_id());
-    const std::uint64_t socket = socket_number_;
+    const std::uint64_t socket = link_.socket;
     auto result = co_await attempt.run();
     attempt.tell_usage(result);
     settle(attempt, result, socket);
@@ -140,7 +140,7 @@ void ComfyMachine::settle(
         classes_stale_ = true;
         check_soon();
     }
-    if (!code && attempt.was_silent() && socket != 0 && socket == socket_number_ && events_) {
+    if (!code && attempt.was_silent() && socket != 0 && socket == link_.socket && events_) {
         // An earlier socket of our id took this one with it when the worker noticed its end. A new
         // id has no past.
         log::warning("worker's WebSocket is silent, it gets a new one", {{"worker", id_}});
@@ -155,8 +155,15 @@ Task<Result<std::string>> ComfyMachine::read_file(
     COMFYD_ON(parts_.executor);
     const auto self = shared_from_this();
     std::optional<comfy::FileName> made;
+    std::string made_by;
+    std::uint64_t told_over = 0;
     for (const auto& [prompt, attempt] : attempts_) {
-        made = made ? std::move(made) : attempt->find_made(job, file);
+        made = attempt->find_made(job, file);
+        if (made) {
+            made_by = prompt;
+            told_over = attempt->told_over();
+            break;
+        }
     }
     if (!made) {
         co_return fail(Code::not_found, "there is no such file");
@@ -173,6 +180,10 @@ Task<Result<std::string>> ComfyMachine::read_file(
     auto type = co_await link_.client.view(std::move(*made), take);
     if (!type) {
         co_return fail(std::move(type.error()));
+    }
+    auto confirmed = co_await confirm_same_process(link_, std::move(made_by), told_over);
+    if (!confirmed) {
+        co_return fail(Code::not_found, "there is no such file any more");
     }
     co_return bytes;
 }

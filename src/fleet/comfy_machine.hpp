@@ -170,7 +170,6 @@ private:
     Ticks::time_point checked_at_{};
 
     std::unique_ptr<comfy::Events> events_;
-    std::uint64_t socket_number_ = 0;  // of the WebSocket; 0: none
     std::uint64_t sockets_made_ = 0;
     bool reachable_ = false;
     Signal reachable_changed_;
