@@ -48,6 +48,7 @@
 #include "base/pool.hpp"
 #include "base/sealing.hpp"
 #include "base/stall_watch.hpp"
+#include "base/wait_for.hpp"
 #include "bulk/keeper.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
@@ -72,13 +73,6 @@ namespace fs = std::filesystem;
 unsigned io_thread_count(const Config& config) {
     return config.io_threads > 0 ? static_cast<unsigned>(config.io_threads)
                                  : std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
-}
-
-// Runs a coroutine on an executor and blocks the calling thread for its result. For start and stop
-// only.
-template <class T>
-T wait_for(Executor executor, Task<T> task) {
-    return boost::asio::co_spawn(executor, std::move(task), boost::asio::use_future).get();
 }
 
 }  // namespace

@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
-
+#include "base/wait_for.hpp"
 #include "ledger/sqlite_ledger.hpp"
 #include "net/io_threads.hpp"
 
@@ -45,8 +43,7 @@ protected:
 
     template <class T>
     T wait_for(Task<T> task) {
-        return boost::asio::co_spawn(thread_.executor(), std::move(task), boost::asio::use_future)
-            .get();
+        return comfyd::wait_for(thread_.executor(), std::move(task));
     }
     bool is_stored(const std::string& hash) {
         const fs::path folder = folder_ / "assets" / "blobs" / hash.substr(7, 2);

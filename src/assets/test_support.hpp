@@ -19,6 +19,7 @@
 
 #include "assets/memory_catalogue.hpp"
 #include "assets/store.hpp"
+#include "base/wait_for.hpp"
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
 
@@ -49,14 +50,7 @@ template <class T>
 T wait_for(Task<T> task) {
     // Lives on: the thread that resumes the task last is not done with it yet when run() returns.
     static thread_local boost::asio::io_context context;
-    context.restart();
-    std::optional<T> result;
-    boost::asio::co_spawn(context, std::move(task), [&](std::exception_ptr error, T value) {
-        ASSERT_FALSE(error);
-        result.emplace(std::move(value));
-    });
-    context.run();
-    return std::move(*result);
+    return run_task(context, std::move(task));
 }
 
 // Answers on the loopback as the test says. Set the pages before they are asked for.

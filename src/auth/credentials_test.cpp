@@ -12,6 +12,7 @@
 #include "auth/api_key.hpp"
 #include "auth/identity_book.hpp"
 #include "auth/memory_identities.hpp"
+#include "base/wait_for.hpp"
 
 namespace comfyd::auth {
 namespace {
@@ -122,12 +123,7 @@ protected:
 
     template <class T>
     T run(Task<T> task) {
-        context_.restart();
-        auto answer = boost::asio::co_spawn(
-            context_.get_executor(), std::move(task), boost::asio::use_future
-        );
-        context_.run();
-        return answer.get();
+        return run_task(context_, std::move(task));
     }
     // Its text.
     std::string make(const std::function<void(KeyRecord&)>& change = {}) {

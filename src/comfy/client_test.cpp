@@ -6,9 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
-
+#include "base/wait_for.hpp"
 #include "net/io_threads.hpp"
 #include "net/server.hpp"
 
@@ -38,8 +36,7 @@ protected:
 
     template <class Value>
     Value wait(Task<Value> task) {
-        return boost::asio::co_spawn(io_.executor(), std::move(task), boost::asio::use_future)
-            .get();
+        return wait_for(io_.executor(), std::move(task));
     }
     void reply(
         const std::string& request,

@@ -17,6 +17,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "assets/test_support.hpp"
+#include "base/wait_for.hpp"
 #include "fleet/fleet.hpp"
 #include "net/io_threads.hpp"
 #include "support/comfy_double.hpp"
@@ -139,8 +140,7 @@ protected:
     }
     template <class Value>
     Value wait(Task<Value> task) {
-        return boost::asio::co_spawn(core_.executor(), std::move(task), boost::asio::use_future)
-            .get();
+        return comfyd::wait_for(core_.executor(), std::move(task));
     }
 
     FleetTest()

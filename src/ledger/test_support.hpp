@@ -20,6 +20,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "assets/store.hpp"
+#include "base/wait_for.hpp"
 #include "jobs/bulk_store.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/notebook.hpp"
@@ -64,18 +65,7 @@ inline boost::asio::io_context& make_io() {
 template <class T>
 T await(Task<T> task) {
     static boost::asio::io_context& io = make_io();
-    io.restart();
-    std::optional<T> value;
-    std::exception_ptr failure;
-    boost::asio::co_spawn(io, std::move(task), [&](std::exception_ptr error, T result) {
-        failure = error;
-        value.emplace(std::move(result));
-    });
-    io.run();
-    if (failure) {
-        std::rethrow_exception(failure);
-    }
-    return std::move(*value);
+    return run_task(io, std::move(task));
 }
 
 // The value of a Result that must be one.

@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "base/wait_for.hpp"
 #include "net/io_threads.hpp"
 
 namespace comfyd::support {
@@ -117,7 +118,7 @@ EventStream::~EventStream() {
         state_->cancelled = true;
     }
     boost::asio::post(state_->executor, [state = state_] { state->group->cancel(); });
-    boost::asio::co_spawn(state_->executor, state_->group->join(), boost::asio::use_future).wait();
+    comfyd::wait_for(state_->executor, state_->group->join());
 }
 
 std::vector<SseEvent> EventStream::events() const {
@@ -189,7 +190,7 @@ WsStream::~WsStream() {
             state->socket->abort();
         }
     });
-    boost::asio::co_spawn(state_->executor, state_->group->join(), boost::asio::use_future).wait();
+    comfyd::wait_for(state_->executor, state_->group->join());
     // The socket must be closed on its own thread.
     boost::asio::post(state_->executor, std::packaged_task<void()>([state = state_] {
                           state->socket.reset();
@@ -259,19 +260,13 @@ bool WsStream::wait_end(std::chrono::milliseconds deadline) const {
 
 void WsStream::send(std::string text) {
     if (connected()) {
-        boost::asio::co_spawn(
-            state_->executor, state_->socket->write(std::move(text), false), boost::asio::use_future
-        )
-            .wait();
+        (void)comfyd::wait_for(state_->executor, state_->socket->write(std::move(text), false));
     }
 }
 
 void WsStream::close() {
     if (connected()) {
-        boost::asio::co_spawn(
-            state_->executor, state_->socket->close(1000, ""), boost::asio::use_future
-        )
-            .wait();
+        comfyd::wait_for(state_->executor, state_->socket->close(1000, ""));
     }
 }
 
@@ -327,10 +322,7 @@ void Http::set_header(std::string_view name, std::string value) {
 
 Reply Http::send(net::ClientRequest request) {
     auto task = impl_->client->send(impl_->complete(std::move(request)));
-    return to_reply(
-        boost::asio::co_spawn(impl_->thread.executor(), std::move(task), boost::asio::use_future)
-            .get()
-    );
+    return to_reply(comfyd::wait_for(impl_->thread.executor(), std::move(task)));
 }
 
 Reply Http::get(std::string path, net::Headers headers) {
@@ -437,8 +429,7 @@ std::unique_ptr<WsStream> Http::ws(std::string path, net::Headers headers) {
     url.replace(0, 4, "ws");  // http: to ws:, https: to wss:
     auto state = std::make_shared<WsStream::State>(impl_->thread.executor());
     auto task = impl_->client->connect(std::move(url), std::move(options), kDeadline);
-    auto socket =
-        boost::asio::co_spawn(state->executor, std::move(task), boost::asio::use_future).get();
+    auto socket = comfyd::wait_for(state->executor, std::move(task));
     state->connected = socket.has_value();
     state->ended = !socket.has_value();
     impl_->run([&] {

@@ -9,6 +9,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "auth/jwt/test_support.hpp"
+#include "base/wait_for.hpp"
 
 namespace comfyd::auth::jwt::test {
 namespace {
@@ -25,11 +26,7 @@ protected:
 
     static Result<Caller> verify(const Tokens& tokens, const std::string& text) {
         boost::asio::io_context context;
-        auto answer = boost::asio::co_spawn(
-            context.get_executor(), tokens.verify(text, sha256(text)), boost::asio::use_future
-        );
-        context.run();
-        return answer.get();
+        return run_task(context, tokens.verify(text, sha256(text)));
     }
     Result<Caller> verify(const std::string& text) { return verify(tokens_, text); }
     std::int64_t now_s() const { return to_unix_ms(clock_.now()) / 1000; }
