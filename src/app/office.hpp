@@ -31,6 +31,7 @@ public:
         fleet::NodeCosts& node_costs;
         jobs::Service& jobs;
         jobs::Notebook& notebook;
+        fleet::InstanceStore& instances;
         fleet::MandatePtr mandate{};  // null: nobody else leads
     };
 
@@ -54,6 +55,8 @@ public:
     Task<Result<>> set_draining(std::string worker, bool draining);
 
     fleet::Fleet& fleet() { return *fleet_; }
+    // nullptr: there are no machines that it could start.
+    fleet::Keeper* keeper() { return kept_ == nullptr ? nullptr : &kept_->keeper(); }
 
 private:
     Office(const Parts& parts, std::string domain);
@@ -63,7 +66,8 @@ private:
     const std::string domain_;
     std::unique_ptr<fleet::Fleet> fleet_;
     WorkerProviders providers_;
-    std::set<std::string> draining_;  // as operators want it
+    fleet::KeptPools* kept_ = nullptr;  // among them
+    std::set<std::string> draining_;    // as operators want it
 };
 
 }  // namespace comfyd::app

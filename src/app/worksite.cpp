@@ -88,6 +88,7 @@ Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate)
          node_costs_,
          *service_,
          p_.ledger,
+         p_.ledger,
          std::move(mandate)},
         p_.config,
         folders_,

@@ -256,7 +256,11 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::refuse() const {
-    co_return fail(Code::worker_unavailable, "worker " + config_.id + " has left the fleet");
+    co_return fail(
+        Code::worker_unavailable,
+        "worker " + config_.id + " has left the fleet",
+        {{std::string(jobs::kGivenBack), true}}
+    );
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::run_leased(
