@@ -63,7 +63,23 @@ Result<std::unique_ptr<Office>> Office::make(
     return office;
 }
 
+// Pools that have no worker yet are validated by what theirs could last run.
+void Office::remember_classes() {
+    if (kept_ == nullptr) {
+        return;
+    }
+    const auto before = parts_.last_known();
+    for (const auto& [name, pool] : kept_->keeper().pools()) {
+        std::shared_ptr<const workflow::NodeClasses> known;
+        for (const auto& entry : before->workers()) {
+            known = entry.pool == name ? entry.classes : known;
+        }
+        fleet_->remember_classes(name, std::move(known));
+    }
+}
+
 Task<Result<>> Office::open(jobs::Ledger& ledger, jobs::SharedLedger* shared) {
+    remember_classes();
     for (const auto& provider : providers_) {
         co_await provider->recall();
     }

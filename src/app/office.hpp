@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,6 +33,8 @@ public:
         jobs::Service& jobs;
         jobs::Notebook& notebook;
         fleet::InstanceStore& instances;
+        // What workers could run when they were last led.
+        std::function<std::shared_ptr<const workflow::Catalogue>()> last_known;
         fleet::MandatePtr mandate{};  // null: nobody else leads
     };
 
@@ -61,6 +64,7 @@ public:
 private:
     Office(const Parts& parts, std::string domain);
     Task<> drain_again();
+    void remember_classes();
 
     Parts parts_;
     const std::string domain_;

@@ -7,6 +7,7 @@
 #include "fleet/stopping.hpp"
 #include "fleet/worker_messages.hpp"
 #include "jobs/cause.hpp"
+#include "jobs/doctor.hpp"
 
 namespace comfyd::fleet {
 namespace {

@@ -11,6 +11,7 @@
 #include "base/on_executor.hpp"
 #include "fleet/comfy_batch.hpp"
 #include "jobs/cause.hpp"
+#include "jobs/doctor.hpp"
 
 namespace comfyd::fleet {
 namespace {

@@ -101,10 +101,6 @@ struct WorkerFile {
 // cause.
 inline constexpr std::string_view kEndedWithProcess = "ended_with_process";
 
-// In the details of a failed attempt: its worker leaves, and nothing is wrong with the job. It goes
-// back to its place in the queue, and the attempt does not count.
-inline constexpr std::string_view kGivenBack = "given_back";
-
 enum class WorkerStatus {
     starting,
     idle,

@@ -357,9 +357,6 @@ Result<Change> fail_job(const Job& job, Failure failure, std::uint64_t sequence,
 Result<Change> retry_later(
     const Job& job, Failure failure, Time not_before, std::uint64_t sequence, Time now
 );
-// After an attempt that its worker gave back: to be queued again at once, with as many attempts to
-// go as before it.
-Result<Change> give_back(const Job& job, Failure failure, std::uint64_t sequence, Time now);
 // retry_waiting -> queued when not_before came.
 Result<Change> requeue(const Job& job, std::uint64_t sequence, Time now);
 // queued or retry_waiting -> cancelled at once; running -> cancel_requested.

@@ -15,6 +15,19 @@ std::string offer_key(const std::string& pool, std::size_t place) {
     return pool + "#" + std::to_string(place);
 }
 
+int size_of(const PoolSettings& pool, const PoolRecord& record) {
+    return record.size && record.size_configured == pool.size ? *record.size : pool.size;
+}
+
+void KeeperCounts::add(const KeeperCounts& other) {
+    strays_removed += other.strays_removed;
+    starts += other.starts;
+    failed_starts += other.failed_starts;
+    for (const auto& [phase, seconds] : other.seconds_in) {
+        seconds_in[phase] += seconds;
+    }
+}
+
 Keeper::Keeper(Parts parts)
     : p_(std::move(parts)),
       offers_({std::chrono::seconds(30), std::chrono::minutes(10)}),
@@ -160,9 +173,7 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool) const {
     goal.rests_until = pools_rest_.until(pool.name);
     if (const auto found = records_.find(pool.name); found != records_.end()) {
         const PoolRecord& record = found->second;
-        if (record.size && record.size_configured == pool.size) {
-            goal.size = *record.size;
-        }
+        goal.size = size_of(pool, record);
         goal.is_paused = !record.paused.empty() && record.paused == pool.mark();
     }
     return goal;

@@ -41,6 +41,8 @@ struct KeeperCounts {
     std::uint64_t starts = 0;  // that came to `ready`
     std::uint64_t failed_starts = 0;
     std::map<InstanceState, double> seconds_in{};  // of those starts, by phase
+
+    void add(const KeeperCounts& other);
 };
 
 class Keeper {
@@ -75,6 +77,7 @@ public:
     void look() { changed_.notify(); }
 
     std::vector<Instance> instances() const;
+    bool keeps(const std::string& instance) const { return rows_.contains(instance); }
     const std::map<std::string, PoolSettings>& pools() const { return pools_; }
     const KeeperCounts& counts() const { return counts_; }
     // The latest lines of its machine. Code::not_found.
@@ -153,6 +156,9 @@ private:
     std::map<std::string, std::unique_ptr<Signal>> list_now_;
     TaskGroup tasks_;
 };
+
+// What a pool's size is, by its configuration and what was decided since.
+int size_of(const PoolSettings& pool, const PoolRecord& record);
 
 // "pool gpu, place 1"
 std::string offer_key(const std::string& pool, std::size_t place);

@@ -28,6 +28,7 @@ public:
         stored = instance;
         std::erase(ended_, instance.id);
         if (!is_open(instance.state)) {
+            stored.token.clear();
             ended_.push_back(instance.id);
         }
         if (ended_.size() > kEndedKept) {
