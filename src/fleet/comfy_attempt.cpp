@@ -7,7 +7,7 @@
 #include "fleet/stopping.hpp"
 #include "fleet/worker_messages.hpp"
 #include "jobs/cause.hpp"
-#include "jobs/doctor.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::fleet {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/on_executor.hpp"
 #include "fleet/comfy_batch.hpp"
 #include "jobs/cause.hpp"
-#include "jobs/doctor.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::fleet {
 namespace {

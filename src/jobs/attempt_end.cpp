@@ -6,6 +6,7 @@
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::jobs {
 namespace {

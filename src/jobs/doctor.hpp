@@ -50,12 +50,6 @@ std::vector<std::string> workers_to_avoid(const Job& job);
 // It was there when a worker went down: it runs alone, so that the next one takes no others along.
 bool is_suspect(const Job& job);
 
-// In the details of a failed attempt: its worker leaves, and nothing is wrong with the job. It goes
-// back to its place in the queue, and the attempt does not count.
-inline constexpr std::string_view kGivenBack = "given_back";
-// After such an attempt: to be queued again at once, with as many attempts to go as before it.
-Result<Change> give_back(const Job& job, Failure failure, std::uint64_t sequence, Time now);
-
 // The change that ends a job without success tells of the outputs that were finished before.
 void keep_finished(Change& ended, std::vector<Output> outputs, json::object ui_outputs);
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "jobs/doctor.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::jobs {
 namespace {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "jobs/doctor.hpp"
+#include "jobs/give_back.hpp"
 #include "jobs/job.hpp"
 
 namespace comfyd::jobs {
