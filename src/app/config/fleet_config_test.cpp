@@ -160,6 +160,7 @@ TEST_F(FleetConfigTest, VariablesOfOtherGatewaysMakeOnePool) {
          {"NOVITA_API_KEY", "sk"},
          {"NOVITA_IMAGE_URL", "img"},
          {"NOVITA_GPU_NUM", "2"},
+         {"NOVITA_PRODUCT_ID", "product-1"},
          {"MIN_WORKERS", "3"}}
     );
     ASSERT_TRUE(config) << config.error().message;
@@ -172,6 +173,8 @@ TEST_F(FleetConfigTest, VariablesOfOtherGatewaysMakeOnePool) {
     EXPECT_EQ(pool.made_from.disk_gb, 50);
     EXPECT_EQ(pool.start_max, std::chrono::seconds(1800));
     EXPECT_EQ(config->fleet.providers[0].options.at("key"), "sk");
+    EXPECT_EQ(config->fleet.providers[0].options.at("url"), "https://api.novita.ai/gpus/v2");
+    EXPECT_THAT(pool.offers[0].gpus, ElementsAre("product-1"));
 
     const auto docker = load("", {{"WORKER_MANAGER", "docker"}, {"IMAGE", "img"}});
     ASSERT_TRUE(docker) << docker.error().message;

@@ -53,10 +53,8 @@ void read_novita(Variables& variables, ProviderSetting& provider, fleet::PoolSet
     if (provider.options["key"].empty()) {
         variables.complain("NOVITA_API_KEY is needed by WORKER_MANAGER=novita");
     }
-    provider.options["base_url"] = variables.text("NOVITA_BASE_URL", "https://api.novita.ai");
-    provider.options["product_id"] = variables.text("NOVITA_PRODUCT_ID");
-    provider.options["timeout_s"] =
-        std::to_string(variables.number("NOVITA_TIMEOUT", 1'800, 10, 86'400));
+    provider.options["url"] =
+        variables.text("NOVITA_BASE_URL", "https://api.novita.ai") + "/gpus/v2";
     pool.made_from.image = variables.text("NOVITA_IMAGE_URL", pool.made_from.image);
     pool.made_from.gpus = variables.number("NOVITA_GPU_NUM", 1, 1, 8);
     pool.made_from.disk_gb = variables.number("NOVITA_ROOTFS_SIZE", 50, 10, 6'144);
@@ -94,6 +92,9 @@ Result<> read_fleet_variables(const Environment& environment, FleetConfig& confi
         provider.options["ports"] = std::to_string(first) + "-" + std::to_string(last);
     }
     pool.offers.push_back({provider.name, {}});
+    if (const std::string product = variables.text("NOVITA_PRODUCT_ID"); !product.empty()) {
+        pool.offers.back().gpus = {product};
+    }
     if (auto done = variables.done(); !done) {
         return done;
     }

@@ -291,7 +291,8 @@ TEST_F(KeptPoolsTest, AnEmptyBalanceIsToldAndAsksForNothingMore) {
     on_core([&] { rack_->refusal = Code::balance_empty; });
     resize(2);
     ASSERT_TRUE(support::wait_until([&] {
-        return std::ranges::find(events(), "provider_closed") != events().end();
+        const auto told = events();
+        return std::ranges::find(told, "provider_closed") != told.end();
     }));
     EXPECT_THAT(rows(), SizeIs(2));
 }
