@@ -12,6 +12,7 @@
 
 #include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/fleet/fleet.hpp"
 #include "api/dialects/guards.hpp"
 #include "api/dialects/identity/identity.hpp"
 #include "api/dialects/native/board.hpp"
@@ -26,6 +27,7 @@
 #include "app/data_folder.hpp"
 #include "app/desk.hpp"
 #include "app/engine_process.hpp"
+#include "app/fleet_desk.hpp"
 #include "app/gauges.hpp"
 #include "app/identities.hpp"
 #include "app/job_metrics.hpp"
@@ -424,6 +426,11 @@ private:
         make_keeper();
         api::add_operations(*router_, *services_);
         api::add_admin(*router_, *services_);
+        fleet_desk_ = std::make_unique<FleetDesk>(FleetDesk::Parts{
+            core_.executor(), clock_, *ledger_, config_, [this] { return site_->offices(); }
+        });
+        api::add_fleet(*router_, fleet_desk_->services());
+        api::add_gpus(*router_, *services_);
         api::add_identity(*router_, identities_->services());
         identities_->set_addresses(limiting_->addresses());
         api::add_login(*router_, identities_->login());
@@ -557,8 +564,10 @@ private:
         if (ClusterNode* node = site_->node()) {
             cluster = co_await node->readings();
         }
-        co_return metrics_.render([this, &readings, &cluster](observe::Metrics::Gauges& gauges) {
+        const auto machines = co_await fleet_desk_->readings();
+        const auto fill = [&](observe::Metrics::Gauges& gauges) {
             collect(readings, gauges);
+            collect(machines, gauges);
             collect(cluster, gauges);
             identities_->collect(gauges);
             limiting_->collect(gauges);
@@ -566,7 +575,8 @@ private:
             if (audit_) {
                 audit_->collect(gauges);
             }
-        });
+        };
+        co_return metrics_.render(fill);
     }
 
     void stalled(const Stall& stall) {
@@ -613,6 +623,7 @@ private:
     std::unique_ptr<Identities> identities_;
     std::unique_ptr<OwnAddresses> own_addresses_;
     std::unique_ptr<Limiting> limiting_;
+    std::unique_ptr<FleetDesk> fleet_desk_;
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<notify::WebhookChannel> announcer_;
     std::unique_ptr<bulk::Keeper> keeper_;

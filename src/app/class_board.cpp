@@ -181,13 +181,17 @@ Task<> ClassBoard::write_workers(std::string domain) {
     }
 }
 
+Task<> ClassBoard::recall() {
+    for (const std::string& domain : domains_) {
+        if (!led_.contains(domain)) {
+            co_await read_workers(domain);
+        }
+    }
+}
+
 Task<> ClassBoard::look() {
     for (bool goes_on = true; goes_on;) {
-        for (const std::string& domain : domains_) {
-            if (!led_.contains(domain)) {
-                co_await read_workers(domain);
-            }
-        }
+        co_await recall();
         goes_on = co_await sleep_for(kLookEvery);
     }
 }

@@ -38,6 +38,8 @@ public:
     // `cache` outlives it, too.
     void start(fleet::ClassCache& cache);
     Task<> stop();
+    // Reads what was written down before, of domains that this node does not lead.
+    Task<> recall();
 
     // This node leads the domain, from now on or no more: its workers are those that `source` says.
     using Source = std::function<std::shared_ptr<const workflow::Catalogue>()>;

@@ -122,6 +122,7 @@ fleet::MandatePtr ClusterNode::make_mandate(
     auto mandate = std::make_shared<fleet::Mandate>();
     mandate->domain = taken.term.domain;
     mandate->epoch = taken.term.epoch;
+    mandate->node = taken.term.node;
     mandate->may_send = [trust = std::move(trust)] { return trust->holds(); };
     mandate->refused = [this, term = taken.term] {
         boost::asio::post(p_.core, [this, term] {

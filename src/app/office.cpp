@@ -41,11 +41,20 @@ Result<std::unique_ptr<Office>> Office::make(
         parts.node_costs,
         std::move(options)
     );
-    auto providers = make_worker_providers(config, config.data, office->domain_);
-    if (!providers) {
-        return fail(std::move(providers.error()));
+    const KeptParts kept{
+        parts.core,
+        parts.clock,
+        parts.lanes.front(),
+        parts.pool,
+        parts.instances,
+        parts.mandate,
+    };
+    auto sources = make_worker_providers(config, kept, office->domain_);
+    if (!sources) {
+        return fail(std::move(sources.error()));
     }
-    office->providers_ = std::move(*providers);
+    office->providers_ = std::move(sources->providers);
+    office->kept_ = sources->kept;
     for (const auto& provider : office->providers_) {
         if (auto begun = provider->begin(*office->fleet_); !begun) {
             return fail(std::move(begun.error()));
@@ -54,7 +63,26 @@ Result<std::unique_ptr<Office>> Office::make(
     return office;
 }
 
+// Pools that have no worker yet are validated by what theirs could last run.
+void Office::remember_classes() {
+    if (kept_ == nullptr) {
+        return;
+    }
+    const auto before = parts_.last_known();
+    for (const auto& [name, pool] : kept_->keeper().pools()) {
+        std::shared_ptr<const workflow::NodeClasses> known;
+        for (const auto& entry : before->workers()) {
+            known = entry.pool == name ? entry.classes : known;
+        }
+        fleet_->remember_classes(name, std::move(known));
+    }
+}
+
 Task<Result<>> Office::open(jobs::Ledger& ledger, jobs::SharedLedger* shared) {
+    remember_classes();
+    for (const auto& provider : providers_) {
+        co_await provider->recall();
+    }
     co_await drain_again();
     fleet_->start();
     const bool up = co_await fleet_->engines_are_up(kEnginePatience);
@@ -62,6 +90,11 @@ Task<Result<>> Office::open(jobs::Ledger& ledger, jobs::SharedLedger* shared) {
         log::warning("the engine does not start; jobs wait for it", {});
     }
     auto led = co_await parts_.jobs.lead(domain_, {ledger, *fleet_, shared});
+    if (led) {
+        for (const auto& provider : providers_) {
+            provider->start();
+        }
+    }
     co_return led;
 }
 

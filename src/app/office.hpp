@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -31,6 +32,9 @@ public:
         fleet::NodeCosts& node_costs;
         jobs::Service& jobs;
         jobs::Notebook& notebook;
+        fleet::InstanceStore& instances;
+        // What workers could run when they were last led.
+        std::function<std::shared_ptr<const workflow::Catalogue>()> last_known;
         fleet::MandatePtr mandate{};  // null: nobody else leads
     };
 
@@ -54,16 +58,20 @@ public:
     Task<Result<>> set_draining(std::string worker, bool draining);
 
     fleet::Fleet& fleet() { return *fleet_; }
+    // nullptr: there are no machines that it could start.
+    fleet::Keeper* keeper() { return kept_ == nullptr ? nullptr : &kept_->keeper(); }
 
 private:
     Office(const Parts& parts, std::string domain);
     Task<> drain_again();
+    void remember_classes();
 
     Parts parts_;
     const std::string domain_;
     std::unique_ptr<fleet::Fleet> fleet_;
     WorkerProviders providers_;
-    std::set<std::string> draining_;  // as operators want it
+    fleet::KeptPools* kept_ = nullptr;  // among them
+    std::set<std::string> draining_;    // as operators want it
 };
 
 }  // namespace comfyd::app

@@ -4,29 +4,72 @@
 
 #include "app/config/part_options.hpp"
 #include "app/engine_process.hpp"
+#include "app/machine_providers.hpp"
 
 namespace comfyd::app {
+namespace {
 
-Result<WorkerProviders> make_worker_providers(
-    const Config& config, const std::filesystem::path& data, const std::string& domain
+Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
+    const Config& config, const KeptParts& parts, const std::string& domain
 ) {
-    WorkerProviders providers;
+    auto providers =
+        make_machine_providers({parts.core, parts.clock, parts.pool, config, config.data});
+    if (!providers) {
+        return fail(std::move(providers.error()));
+    }
+    fleet::KeptPools::Parts kept{
+        .core = parts.core,
+        .clock = parts.clock,
+        .lane = parts.lane,
+        .pool = parts.pool,
+        .store = parts.store,
+        .providers = std::move(*providers),
+        .fleet = config.fleet_name,
+        .domain = domain,
+        .pools = {},
+        .gateway = config.public_url,
+        .mandate = parts.mandate,
+    };
+    for (fleet::PoolSettings pool : config.fleet.pools) {
+        if (domain_of(config, pool.name) == domain) {
+            pool.gpu_second_usd =
+                pool.gpu_second_usd > 0 ? pool.gpu_second_usd : config.gpu_second_usd;
+            kept.pools.push_back(std::move(pool));
+        }
+    }
+    return std::make_unique<fleet::KeptPools>(std::move(kept));
+}
+
+}  // namespace
+
+Result<WorkerSources> make_worker_providers(
+    const Config& config, const KeptParts& parts, const std::string& domain
+) {
+    WorkerSources sources;
     std::vector<fleet::WorkerConfig> named;
     for (const WorkerSetting& worker : config.workers) {
         if (domain_of(config, worker.pool) == domain) {
             named.push_back(worker_config(config, worker));
         }
     }
-    providers.push_back(std::make_unique<fleet::ConfiguredWorkers>(std::move(named)));
-    if (is_clustered(config)) {
-        return providers;
+    sources.providers.push_back(std::make_unique<fleet::ConfiguredWorkers>(std::move(named)));
+    if (!config.fleet.providers.empty()) {
+        auto kept = make_kept_pools(config, parts, domain);
+        if (!kept) {
+            return fail(std::move(kept.error()));
+        }
+        sources.kept = kept->get();
+        sources.providers.push_back(std::move(*kept));
     }
-    auto engines = engine_processes(config, data);
+    if (is_clustered(config)) {
+        return sources;
+    }
+    auto engines = engine_processes(config, config.data);
     if (!engines) {
         return fail(std::move(engines.error()));
     }
-    providers.push_back(std::make_unique<fleet::EngineChildren>(std::move(*engines)));
-    return providers;
+    sources.providers.push_back(std::make_unique<fleet::EngineChildren>(std::move(*engines)));
+    return sources;
 }
 
 }  // namespace comfyd::app

@@ -11,11 +11,18 @@
 #include "events/local_hub.hpp"
 
 namespace comfyd::app {
+namespace {
+
+const std::string kOwnDomain = "main";
+
+}  // namespace
 
 Worksite::Worksite(const Parts& parts)
     : p_(parts), classes_(parts.pool, [this](auto name, auto told) {
           if (node_) {
               node_->classes().keep(std::move(name), std::move(told));
+          } else if (board_) {
+              board_->keep(std::move(name), std::move(told));
           }
       }) {
     for (auto* context : p_.io.contexts()) {
@@ -45,6 +52,11 @@ Result<std::unique_ptr<Worksite>> Worksite::make(const Parts& parts) {
     }
     if (!is_clustered(parts.config)) {
         site->own_hub_ = std::make_unique<events::LocalHub>(parts.core);
+        if (!parts.config.fleet.pools.empty()) {
+            site->board_ = std::make_unique<ClassBoard>(
+                parts.core, parts.ledger, parts.pool, std::vector<std::string>{kOwnDomain}
+            );
+        }
         return site;
     }
     auto node = ClusterNode::make(
@@ -72,8 +84,16 @@ Result<> Worksite::set_service(jobs::Service& service) {
     return {};
 }
 
+std::shared_ptr<const workflow::Catalogue> Worksite::last_known_classes() const {
+    return node_    ? node_->classes().catalogue()
+           : board_ ? board_->catalogue()
+                    : std::make_shared<const workflow::Catalogue>(
+                          std::vector<workflow::Catalogue::Entry>()
+                      );
+}
+
 Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate) {
-    const std::string domain = mandate ? mandate->domain : "main";
+    const std::string domain = mandate ? mandate->domain : kOwnDomain;
     std::vector<fleet::Lane> lanes;
     for (std::size_t i = 0; i < clients_.size(); ++i) {
         lanes.push_back({p_.io.contexts()[i]->get_executor(), *clients_[i]});
@@ -88,6 +108,8 @@ Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate)
          node_costs_,
          *service_,
          p_.ledger,
+         p_.ledger,
+         [this] { return last_known_classes(); },
          std::move(mandate)},
         p_.config,
         folders_,
@@ -95,9 +117,24 @@ Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate)
     );
 }
 
+std::vector<std::shared_ptr<Office>> Worksite::offices() const {
+    if (node_) {
+        return node_->offices();
+    }
+    return office_ ? std::vector{office_} : std::vector<std::shared_ptr<Office>>();
+}
+
 Task<Result<>> Worksite::open(Learned& learned) {
     if (!node_) {
+        if (board_) {
+            board_->start(classes_);
+            co_await board_->recall();
+        }
         auto opened = co_await office_->open(p_.ledger);
+        if (board_) {
+            fleet::Fleet& fleet = office_->fleet();
+            board_->set_led(kOwnDomain, [&fleet] { return fleet.catalogue(); });
+        }
         co_return opened;
     }
     auto shared = co_await check_shared_folder(p_.ledger, files_folder(p_.config), p_.pool);
@@ -131,6 +168,9 @@ Task<> Worksite::close() {
     if (node_) {
         co_await node_->stop();
     } else {
+        if (board_) {
+            co_await board_->stop();
+        }
         co_await office_->close(Millis(0));
     }
     for (std::size_t i = 0; i < clients_.size(); ++i) {

@@ -49,12 +49,15 @@ public:
 
     Machines& machines() { return *machines_; }
     fleet::NodeCosts& node_costs() { return node_costs_; }
+    // Of the domains that this process leads now.
+    std::vector<std::shared_ptr<Office>> offices() const;
     ClusterNode* node() { return node_.get(); }  // nullptr: there is this process alone
 
 private:
     explicit Worksite(const Parts& parts);
     Result<std::unique_ptr<Office>> make_office(fleet::MandatePtr mandate);
     Task<Result<>> prepare_lead(Learned& learned);
+    std::shared_ptr<const workflow::Catalogue> last_known_classes() const;
 
     Parts p_;
     fleet::TenantFolders folders_;
@@ -64,7 +67,8 @@ private:
     jobs::Service* service_ = nullptr;
     std::unique_ptr<ClusterNode> node_;  // or, alone, a hub and an office:
     std::unique_ptr<events::Hub> own_hub_;
-    std::unique_ptr<Office> office_;
+    std::unique_ptr<ClassBoard> board_;  // null: no pool must be remembered
+    std::shared_ptr<Office> office_;
     std::unique_ptr<Machines> machines_;
 };
 

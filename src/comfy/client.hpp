@@ -105,7 +105,14 @@ private:
 class Client {
 public:
     // `base_url`: "http://host:8188", perhaps with a path prefix, or "unix:/path/of.socket".
-    Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts);
+    // `token`: sent with every request, where the server has an agent in front that asks for one.
+    Client(
+        net::Client& http,
+        Pool& pool,
+        std::string base_url,
+        ClientTimeouts timeouts,
+        std::string token = {}
+    );
 
     Task<Result<SystemStats>> system_stats();
     // The document as it came; parsing it is for the pool.
@@ -152,6 +159,7 @@ private:
     Pool& pool_;
     std::string base_url_;
     std::string socket_;  // of a server on a unix socket
+    std::string bearer_;  // empty: none
     ClientTimeouts timeouts_;
 };
 

@@ -7,6 +7,7 @@
 #include "fleet/stopping.hpp"
 #include "fleet/worker_messages.hpp"
 #include "jobs/cause.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -344,7 +345,11 @@ Error ComfyAttempt::stop_error(Code why) const {
         case Code::deadline_exceeded:
             return {why, "the job's deadline passed while it ran"};
         case Code::worker_unavailable:
-            return {why, "the worker leaves the fleet; the job is given back"};
+            return {
+                why,
+                "the worker leaves the fleet; the job is given back",
+                {{std::string(jobs::kGivenBack), true}}
+            };
         case Code::shutting_down:
             return {why, "comfyd shuts down; the prompt stays on the worker"};
         case Code::lead_lost:

@@ -11,6 +11,7 @@
 #include "base/on_executor.hpp"
 #include "fleet/comfy_batch.hpp"
 #include "jobs/cause.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -256,7 +257,11 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::refuse() const {
-    co_return fail(Code::worker_unavailable, "worker " + config_.id + " has left the fleet");
+    co_return fail(
+        Code::worker_unavailable,
+        "worker " + config_.id + " has left the fleet",
+        {{std::string(jobs::kGivenBack), true}}
+    );
 }
 
 Task<Result<jobs::AttemptResult>> ComfyWorker::run_leased(

@@ -383,16 +383,41 @@ void Fleet::changed(const std::string& worker) {
     });
 }
 
-void Fleet::update_catalogue() {
-    const NowDoing doing("joining the workers' classes");
+void Fleet::remember_classes(
+    const std::string& pool, std::shared_ptr<const workflow::NodeClasses> known
+) {
+    COMFYD_ON(core_);
+    remembered_[pool] = std::move(known);
+    update_catalogue();
+}
+
+// A pool that has no worker now, and is known to have had some, stands there under its own name.
+std::vector<workflow::Catalogue::Entry> Fleet::catalogue_entries() {
     std::vector<workflow::Catalogue::Entry> entries;
+    std::set<std::string> pools;
     for (const Member& member : members_) {
         auto classes = member.worker->classes();
-        if (classes) {
-            entries.push_back({member.worker->id(), std::move(classes), member.worker->info().pool}
-            );
+        if (!classes) {
+            continue;
+        }
+        const std::string& pool = member.worker->pool();
+        pools.insert(pool);
+        if (const auto found = remembered_.find(pool); found != remembered_.end()) {
+            found->second = classes;
+        }
+        entries.push_back({member.worker->id(), std::move(classes), pool});
+    }
+    for (const auto& [pool, classes] : remembered_) {
+        if (classes && !pools.contains(pool)) {
+            entries.push_back({"pool " + pool, classes, pool});
         }
     }
+    return entries;
+}
+
+void Fleet::update_catalogue() {
+    const NowDoing doing("joining the workers' classes");
+    auto entries = catalogue_entries();
     const auto same = [](const auto& a, const auto& b) {
         return a.worker == b.worker && a.classes == b.classes;
     };

@@ -80,6 +80,12 @@ public:
     // second; beyond that the answer is no.
     Task<bool> has_input(std::string tenant, std::string name);
 
+    // From now on the catalogue remembers what workers of the pool could last run while it has
+    // none. `known`: from before; null: nothing is.
+    void remember_classes(
+        const std::string& pool, std::shared_ptr<const workflow::NodeClasses> known
+    );
+
     // What the workers can run, also those that are down for the moment. Any thread.
     std::shared_ptr<const workflow::Catalogue> catalogue() const;
 
@@ -115,6 +121,7 @@ private:
     bool may_rest_one(const std::string& pool) const;
     void changed(const std::string& worker);
     void update_catalogue();
+    std::vector<workflow::Catalogue::Entry> catalogue_entries();
     Member* find_member(const std::string& id);
     Task<Result<>> finish_runs(std::shared_ptr<ComfyWorker> worker, Millis patience);
     Task<> let_go(Member member);
@@ -137,6 +144,7 @@ private:
     std::size_t added_ = 0;          // since the start
     std::uint64_t ends_before_ = 0;  // of engines that were removed
     Signal runs_changed_;
+    std::map<std::string, std::shared_ptr<const workflow::NodeClasses>> remembered_;  // by pool
     std::shared_ptr<Changes> changes_;
     std::chrono::steady_clock::time_point asking_since_{};
     std::map<std::string, int> asked_;  // by tenant, since then

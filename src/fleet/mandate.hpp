@@ -9,12 +9,14 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/id.hpp"
 
 namespace comfyd::fleet {
 
 struct Mandate {
     std::string domain;
     std::uint64_t epoch = 0;
+    NodeId node{};  // whose it is
     // Asked before each request that changes a worker. Any thread. Once it said no, the term ends.
     std::function<bool()> may_send;
     // A worker knows a higher epoch. Any thread.

@@ -46,6 +46,22 @@ TEST_F(FleetMembersTest, AWorkerThatWasRemovedIsGoneAndItsIdIsFree) {
     EXPECT_TRUE(fleet_->catalogue()->knows_workers());
 }
 
+TEST_F(FleetMembersTest, OfAPoolThatIsKeptIsKnownWhatItCouldLastRun) {
+    start();
+    on_core([&] { fleet_->remember_classes("default", nullptr); });
+    ASSERT_EQ(fleet_->catalogue()->workers().size(), 1U);
+    const auto classes = fleet_->catalogue()->workers().front().classes;
+    ASSERT_TRUE(wait(fleet_->remove("gpu", kLong)));
+    const auto after = fleet_->catalogue();
+    ASSERT_EQ(after->workers().size(), 1U);
+    EXPECT_EQ(after->workers().front().classes, classes);
+    EXPECT_EQ(after->workers().front().pool, "default");
+    on_core([&] { EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = comfy_->url()})); });
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
+    ASSERT_EQ(fleet_->catalogue()->workers().size(), 1U);
+    EXPECT_EQ(fleet_->catalogue()->workers().front().worker, "gpu");
+}
+
 TEST_F(FleetMembersTest, WhatRunsOnAWorkerThatLeavesIsFinished) {
     start({.delay = Millis(200)});
     auto run = begin(assignment(kPicture));

@@ -4,6 +4,10 @@
 
 namespace comfyd::fleet {
 
+Task<> WorkerProvider::recall() {
+    co_return;
+}
+
 Result<> ConfiguredWorkers::begin(Fleet& fleet) {
     for (const WorkerConfig& worker : workers_) {
         if (auto added = fleet.add_comfyui(worker); !added) {

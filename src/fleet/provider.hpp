@@ -1,6 +1,6 @@
-// The port of a place that workers come from: the configuration today; clouds, autoscalers and
-// machines that dial in, later. A provider adds workers to the fleet and removes them, at any time
-// from begin() to end().
+// The port of a place that workers come from: the configuration, the machines that comfyd keeps
+// (fleet/instances/kept_pools.hpp). A provider adds workers to the fleet and removes them, at any
+// time from begin() to end().
 #pragma once
 
 #include <vector>
@@ -19,6 +19,10 @@ public:
     // Adds the workers that there are; others may follow. A failure says what is wrong with what it
     // was told.
     virtual Result<> begin(Fleet& fleet) = 0;
+    // Adds those that it had before a restart; then the jobs that they run are brought back.
+    virtual Task<> recall();
+    // They are: from now on workers may be taken out, too.
+    virtual void start() {}
     // Ends what it does in the background. Its workers stay in the fleet.
     virtual Task<> end() = 0;
 };

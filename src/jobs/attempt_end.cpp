@@ -6,6 +6,7 @@
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "jobs/attempt.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::jobs {
 namespace {
@@ -79,7 +80,23 @@ Task<> AttemptEnd::conclude(std::shared_ptr<Attempt> attempt, Result<AttemptResu
         co_await expire_job(attempt);
         co_return;
     }
+    if (error.details.contains(kGivenBack)) {
+        co_await conclude_given_back(attempt, Failure::from(error));
+        co_return;
+    }
     co_await conclude_failure(attempt, Failure::from(error));
+}
+
+Task<> AttemptEnd::conclude_given_back(std::shared_ptr<Attempt> attempt, Failure failure) {
+    log::info("job given back", {{"job", attempt->id}, {"worker", attempt->job.worker}});
+    co_await settle(
+        attempt,
+        [this, failure = std::move(failure)](const Job& job, std::uint64_t sequence) {
+            const Time now = clock_.now();
+            return job.cancel_requested ? confirm_cancel(job, sequence, now)
+                                        : give_back(job, failure, sequence, now);
+        }
+    );
 }
 
 Task<> AttemptEnd::expire_job(std::shared_ptr<Attempt> attempt) {
@@ -181,7 +198,8 @@ Task<std::optional<std::vector<PastAttempt>>> AttemptEnd::attempts_before(
         }
     }
     std::erase_if(before, [&attempt](const PastAttempt& past) {
-        return !past.is_of_this_life || past.number >= attempt->job.attempt;
+        return !past.is_of_this_life || past.number >= attempt->job.attempt ||
+               (past.failure && past.failure->details.contains(kGivenBack));
     });
     co_return before;
 }

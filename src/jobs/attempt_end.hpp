@@ -52,6 +52,7 @@ private:
     // The same for what an attempt that failed had finished; nothing where that cannot be done.
     Task<AttemptResult> finish_kept(std::shared_ptr<Attempt> attempt);
     Task<> expire_job(std::shared_ptr<Attempt> attempt);
+    Task<> conclude_given_back(std::shared_ptr<Attempt> attempt, Failure failure);
     Task<> conclude_failure(std::shared_ptr<Attempt> attempt, Failure failure);
     // The attempts of the job before this one; nullopt: it is not for us to decide any more.
     Task<std::optional<std::vector<PastAttempt>>> attempts_before(std::shared_ptr<Attempt> attempt);

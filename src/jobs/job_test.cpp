@@ -5,6 +5,7 @@
 #include <random>
 
 #include "jobs/doctor.hpp"
+#include "jobs/give_back.hpp"
 
 namespace comfyd::jobs {
 namespace {
@@ -45,6 +46,22 @@ TEST(Job, RetriesEndAtTheLastAttempt) {
     EXPECT_EQ(job.attempt, 2);
     EXPECT_FALSE(retry_later(job, lost(), kNow, 6, kNow));
     EXPECT_EQ(fail_job(job, lost(), 6, kNow)->job.state, State::failed);
+}
+
+TEST(Job, AnAttemptThatItsWorkerGaveBackIsNotCounted) {
+    Spec spec;
+    spec.max_attempts = 1;
+    Job job = make_job(JobId::make(kNow), spec, kNow).job;
+    job = start(job, "a", 2, kNow)->job;
+    const auto back = give_back(job, lost(), 3, kNow);
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->job.state, State::retry_waiting);
+    EXPECT_EQ(back->job.not_before, kNow) << "it waits for nothing";
+    EXPECT_EQ(back->job.max_attempts - back->job.attempt, 1);
+    job = requeue(back->job, 4, kNow)->job;
+    job = start(job, "b", 5, kNow)->job;
+    EXPECT_EQ(job.attempt, 2) << "which names another prompt";
+    EXPECT_FALSE(retry_later(job, lost(), kNow, 6, kNow));
 }
 
 TEST(Job, OneThatFailedKeepsWhatItHadFinishedUntilItIsBroughtBack) {

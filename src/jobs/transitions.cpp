@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "jobs/doctor.hpp"
+#include "jobs/give_back.hpp"
 #include "jobs/job.hpp"
 
 namespace comfyd::jobs {
@@ -205,6 +206,13 @@ Result<Change> retry_later(
     };
     next.failure = std::move(failure);
     return changed(std::move(next), EventType::retrying, std::move(data), sequence, now);
+}
+
+Result<Change> give_back(const Job& job, Failure failure, std::uint64_t sequence, Time now) {
+    Job spared = job;
+    // The number of the attempt stays used, because it names a prompt that the worker may know.
+    spared.max_attempts += 1;
+    return retry_later(spared, std::move(failure), now, sequence, now);
 }
 
 Result<Change> requeue(const Job& job, std::uint64_t sequence, Time now) {

@@ -7,6 +7,7 @@
 #include "ledger/postgres/delivery_views.hpp"
 #include "ledger/postgres/endpoint_store.hpp"
 #include "ledger/postgres/identity_store.hpp"
+#include "ledger/postgres/instance_store.hpp"
 #include "ledger/postgres/leases.hpp"
 #include "ledger/postgres/led_ledger.hpp"
 #include "ledger/postgres/ledger_impl.hpp"
@@ -386,6 +387,48 @@ Task<Result<std::vector<auth::SessionRecord>>> PostgresLedger::list_sessions(
 ) {
     return impl_->ask_one(postgres::list_sessions(query), [](const Rows& rows) {
         return rows.all(read_session);
+    });
+}
+
+Task<Result<>> PostgresLedger::save_instance(
+    fleet::Instance instance,
+    std::optional<fleet::FleetEvent> event,
+    std::optional<jobs::Term> under
+) {
+    return impl_->writer.write(
+        SaveInstance(std::move(instance), std::move(event), impl_->secret_texts), std::move(under)
+    );
+}
+Task<Result<std::vector<fleet::Instance>>> PostgresLedger::open_instances(std::string fleet) {
+    return impl_->ask_one(find_open_instances(fleet), [this](const Rows& rows) {
+        return rows.all([this](const Row& row) { return read_instance(row, impl_->secret_texts); });
+    });
+}
+Task<Result<std::vector<fleet::Instance>>> PostgresLedger::ended_instances(
+    std::string fleet, int limit
+) {
+    return impl_->ask_one(find_ended_instances(fleet, limit), [this](const Rows& rows) {
+        return rows.all([this](const Row& row) { return read_instance(row, impl_->secret_texts); });
+    });
+}
+Task<Result<>> PostgresLedger::save_pool(
+    fleet::PoolRecord record, std::optional<fleet::FleetEvent> event
+) {
+    return impl_->writer.write(SavePool(std::move(record), std::move(event)));
+}
+Task<Result<std::vector<fleet::PoolRecord>>> PostgresLedger::pool_records(std::string fleet) {
+    return impl_->ask_one(find_pool_records(fleet), [](const Rows& rows) {
+        return rows.all(read_pool_record);
+    });
+}
+Task<Result<>> PostgresLedger::note_fleet_event(fleet::FleetEvent event) {
+    return impl_->writer.write(NoteFleetEvent(std::move(event)));
+}
+Task<Result<std::vector<fleet::FleetEvent>>> PostgresLedger::fleet_events(
+    fleet::FleetEventQuery query
+) {
+    return impl_->ask_one(find_fleet_events(query), [](const Rows& rows) {
+        return rows.all(read_fleet_event);
     });
 }
 

@@ -19,6 +19,7 @@
 #include "ledger/sqlite/delivery_views.hpp"
 #include "ledger/sqlite/endpoint_store.hpp"
 #include "ledger/sqlite/identity_store.hpp"
+#include "ledger/sqlite/instance_store.hpp"
 #include "ledger/sqlite/job_queries.hpp"
 #include "ledger/sqlite/job_writes.hpp"
 #include "ledger/sqlite/lock_file.hpp"
@@ -619,6 +620,48 @@ Task<Result<std::vector<auth::SessionRecord>>> SqliteLedger::list_sessions(auth:
 ) {
     return impl_->read([query = std::move(query)](Database& db) {
         return sqlite::list_sessions(db, query);
+    });
+}
+
+Task<Result<>> SqliteLedger::
+    save_instance(fleet::Instance instance, std::optional<fleet::FleetEvent> event, std::optional<jobs::Term>) {
+    return impl_->writer.write(SaveInstance{std::move(instance), std::move(event)}, false);
+}
+
+Task<Result<std::vector<fleet::Instance>>> SqliteLedger::open_instances(std::string fleet) {
+    return impl_->read([fleet = std::move(fleet)](Database& db) {
+        return find_open_instances(db, fleet);
+    });
+}
+
+Task<Result<std::vector<fleet::Instance>>> SqliteLedger::ended_instances(
+    std::string fleet, int limit
+) {
+    return impl_->read([fleet = std::move(fleet), limit](Database& db) {
+        return find_ended_instances(db, fleet, limit);
+    });
+}
+
+Task<Result<>> SqliteLedger::save_pool(
+    fleet::PoolRecord record, std::optional<fleet::FleetEvent> event
+) {
+    return impl_->writer.write(SavePool{std::move(record), std::move(event)}, false);
+}
+
+Task<Result<std::vector<fleet::PoolRecord>>> SqliteLedger::pool_records(std::string fleet) {
+    return impl_->read([fleet = std::move(fleet)](Database& db) {
+        return find_pool_records(db, fleet);
+    });
+}
+
+Task<Result<>> SqliteLedger::note_fleet_event(fleet::FleetEvent event) {
+    return impl_->writer.write(NoteFleetEvent{std::move(event)}, false);
+}
+
+Task<Result<std::vector<fleet::FleetEvent>>> SqliteLedger::fleet_events(fleet::FleetEventQuery query
+) {
+    return impl_->read([query = std::move(query)](Database& db) {
+        return find_fleet_events(db, query);
     });
 }
 

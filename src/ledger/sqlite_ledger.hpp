@@ -177,6 +177,21 @@ public:
     Task<Result<>> note_session_use(std::string id, Time used_at, Time ends_at) override;
     Task<Result<std::vector<auth::SessionRecord>>> list_sessions(auth::SessionQuery query) override;
 
+    Task<Result<>> save_instance(
+        fleet::Instance instance,
+        std::optional<fleet::FleetEvent> event,
+        std::optional<jobs::Term> under
+    ) override;
+    Task<Result<std::vector<fleet::Instance>>> open_instances(std::string fleet) override;
+    Task<Result<std::vector<fleet::Instance>>> ended_instances(std::string fleet, int limit)
+        override;
+    Task<Result<>> save_pool(fleet::PoolRecord record, std::optional<fleet::FleetEvent> event)
+        override;
+    Task<Result<std::vector<fleet::PoolRecord>>> pool_records(std::string fleet) override;
+    Task<Result<>> note_fleet_event(fleet::FleetEvent event) override;
+    Task<Result<std::vector<fleet::FleetEvent>>> fleet_events(fleet::FleetEventQuery query
+    ) override;
+
 private:
     class Impl;
     explicit SqliteLedger(std::unique_ptr<Impl> impl);

@@ -1,7 +1,7 @@
 // All that is durable, behind one door: jobs, named workflows, bulks, notes, asset records,
-// deliveries and endpoints of webhooks, tenants, keys and sessions. One object implements every
-// port, so that a change and what follows from it are one transaction. Which implementation it is
-// says the URL that it was opened by.
+// deliveries and endpoints of webhooks, tenants, keys and sessions, machines of the fleet. One
+// object implements every port, so that a change and what follows from it are one transaction.
+// Which implementation it is says the URL that it was opened by.
 //
 // Owned by the program's wiring; outlives everything that uses it, and every executor that awaits
 // it outlives it.
@@ -22,6 +22,7 @@
 #include "base/time.hpp"
 #include "cluster/leases.hpp"
 #include "cluster/roster.hpp"
+#include "fleet/instances/store.hpp"
 #include "jobs/bulk_store.hpp"
 #include "jobs/ledger.hpp"
 #include "jobs/notebook.hpp"
@@ -76,7 +77,8 @@ class Storage : public jobs::Ledger,
                 public notify::Deliveries,
                 public notify::EndpointStore,
                 public auth::IdentityStore,
-                public auth::SessionStore {
+                public auth::SessionStore,
+                public fleet::InstanceStore {
 public:
     using assets::Catalogue::find;
     using jobs::Ledger::counts;

@@ -2,6 +2,7 @@
 
 #include "auth/memory_identities.hpp"
 #include "auth/memory_sessions.hpp"
+#include "fleet/instances/memory_store.hpp"
 #include "ledger/memory_bulks.hpp"
 #include "ledger/memory_ledger.hpp"
 #include "ledger/postgres_ledger.hpp"
@@ -43,6 +44,7 @@ public:
     notify::EndpointStore& endpoints() override { return *ledger_; }
     auth::IdentityStore& identities() override { return *ledger_; }
     auth::SessionStore& sessions() override { return *ledger_; }
+    fleet::InstanceStore& instances() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -74,6 +76,7 @@ public:
     notify::EndpointStore& endpoints() override { return *ledger_; }
     auth::IdentityStore& identities() override { return *ledger_; }
     auth::SessionStore& sessions() override { return *ledger_; }
+    fleet::InstanceStore& instances() override { return *ledger_; }
     jobs::WorkflowStore& workflows() override { return *ledger_; }
     jobs::Notebook& notebook() override { return *ledger_; }
     jobs::BulkStore& bulks() override { return *ledger_; }
@@ -106,6 +109,7 @@ public:
     jobs::BulkStore& bulks() override { return bulks_; }
     auth::IdentityStore& identities() override { return identities_; }
     auth::SessionStore& sessions() override { return sessions_; }
+    fleet::InstanceStore& instances() override { return instances_; }
     void reopen() override {}
 
 private:
@@ -113,6 +117,7 @@ private:
     MemoryBulks bulks_;
     auth::MemoryIdentities identities_;
     auth::MemorySessions sessions_;
+    fleet::MemoryInstances instances_;
 };
 
 }  // namespace

@@ -111,6 +111,7 @@ struct Storage {
     virtual notify::EndpointStore& endpoints() = 0;
     virtual auth::IdentityStore& identities() = 0;
     virtual auth::SessionStore& sessions() = 0;
+    virtual fleet::InstanceStore& instances() = 0;
     virtual jobs::WorkflowStore& workflows() = 0;
     virtual jobs::Notebook& notebook() = 0;
     virtual jobs::BulkStore& bulks() = 0;
@@ -144,6 +145,7 @@ protected:
     notify::EndpointStore& endpoints() { return storage_->endpoints(); }
     auth::IdentityStore& identities() { return storage_->identities(); }
     auth::SessionStore& sessions() { return storage_->sessions(); }
+    fleet::InstanceStore& instances() { return storage_->instances(); }
     jobs::WorkflowStore& workflows() { return storage_->workflows(); }
     jobs::Notebook& notebook() { return storage_->notebook(); }
     jobs::BulkStore& bulks() { return storage_->bulks(); }

@@ -17,6 +17,7 @@
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
+#include "app/commands/fleet_command.hpp"
 #include "app/commands/identity_commands.hpp"
 #include "app/commands/jobs_command.hpp"
 #include "app/commands/ledger_command.hpp"
@@ -345,6 +346,12 @@ int run_command_line(int argc, char** argv) {
         program.add_subcommand("cluster", "Show which nodes are one service, and who leads");
     add_cluster_flags(*cluster_command, cluster_flags);
 
+    FleetFlags fleet_flags;
+    CLI::App* fleet_command = program.add_subcommand(
+        "fleet", "The machines that comfyd starts by itself: pools, sizes, events, logs"
+    );
+    add_fleet_flags(*fleet_command, fleet_flags);
+
     WebhooksFlags webhooks_flags;
     CLI::App* webhooks_command = program.add_subcommand(
         "webhooks", "Show endpoints and deliveries; send dead letters again or throw them away"
@@ -425,6 +432,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (batches_command->parsed()) {
         return run_batches(std::move(batches_flags));
+    }
+    if (fleet_command->parsed()) {
+        return run_fleet(std::move(fleet_flags));
     }
     if (cluster_command->parsed()) {
         return run_cluster(std::move(cluster_flags));

@@ -11,6 +11,7 @@
 #include "app/commands/convert_command.hpp"
 #include "app/commands/engine_command.hpp"
 #include "app/commands/explain_command.hpp"
+#include "app/commands/fleet_command.hpp"
 #include "app/commands/identity_commands.hpp"
 #include "app/commands/jobs_command.hpp"
 #include "app/commands/ledger_command.hpp"
@@ -50,6 +51,30 @@ void add_batches_flags(CLI::App& command, BatchesFlags& flags) {
 }
 
 void add_cluster_flags(CLI::App& command, ClusterFlags& flags) {
+    command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
+        ->type_name("URL");
+    command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");
+    command.add_flag("--json", flags.json, "Print the answer as it came");
+}
+
+void add_fleet_flags(CLI::App& command, FleetFlags& flags) {
+    command
+        .add_option(
+            "action",
+            flags.action,
+            "show (pools and machines, the default), events (why each was started or stopped), "
+            "resize (a pool), resume (a pool that was paused), remove (a machine, once its jobs "
+            "have ended), logs (of a machine)"
+        )
+        ->check(CLI::IsMember({"show", "events", "resize", "resume", "remove", "logs"}))
+        ->type_name("ACTION");
+    command.add_option("what", flags.what, "A pool, or an instance")->type_name("NAME|ID");
+    command.add_option("size", flags.size, "resize: how many machines, or \"configured\"")
+        ->type_name("NUMBER");
+    command.add_option("--lines", flags.lines, "logs: how many of the latest")
+        ->check(CLI::Range(1, 5'000))
+        ->type_name("NUMBER");
+    command.add_flag("--watch", flags.watch, "show: again every two seconds");
     command.add_option("--url", flags.url, "The server (default COMFYD_URL, or this machine)")
         ->type_name("URL");
     command.add_option("--key", flags.key, "API key (default COMFYD_KEY)")->type_name("KEY");

@@ -8,6 +8,7 @@
 #include "app/config/settings.hpp"
 #include "auth/jwt/tokens.hpp"
 #include "auth/oidc/discovery.hpp"
+#include "fleet/instances/instance.hpp"
 #include "net/address_guard.hpp"
 #include "net/http.hpp"
 #include "net/server.hpp"
@@ -66,6 +67,9 @@ Result<Config> load_config(const ConfigSources& sources) {
             if (auto applied = apply(std::string(list)); !applied) {
                 return fail(std::move(applied.error()));
             }
+        }
+        if (auto read = read_fleet_variables(sources.environment, config.fleet); !read) {
+            return fail(std::move(read.error()));
         }
     }
     bool own_workers = false;
@@ -247,6 +251,16 @@ Result<> check_config(const Config& config) {
     if (auto checked = check_notify(config.notify); !checked) {
         return checked;
     }
+    if (!fleet::is_fleet_name(config.fleet_name)) {
+        return invalid(
+            "'fleet.name' must have 1 to 24 small letters, digits and '-', which is neither the "
+            "first nor the last, not '" +
+            config.fleet_name + "'"
+        );
+    }
+    if (auto checked = check_fleet(config.fleet); !checked) {
+        return checked;
+    }
     if (!is_pool_name(config.engine_pool)) {
         return invalid("'engine.pool' must be a name of small letters, digits, '.', '_' and '-'");
     }
@@ -325,6 +339,9 @@ std::set<std::string> pools_of(const Config& config) {
     std::set<std::string> pools;
     for (const WorkerSetting& worker : config.workers) {
         pools.insert(worker.pool);
+    }
+    for (const fleet::PoolSettings& pool : config.fleet.pools) {
+        pools.insert(pool.name);
     }
     if (config.engine_enabled) {
         pools.insert(config.engine_pool);
@@ -422,6 +439,7 @@ std::string show_config(const Config& config) {
             out += "    pool: \"" + worker.pool + "\"\n";
         }
     }
+    out += show_fleet(config.fleet);
     out += config.tenants.empty() ? "tenants: []\n" : "tenants:\n";
     for (const auth::Tenant& tenant : config.tenants) {
         out += show_tenant(tenant);
@@ -457,6 +475,12 @@ std::string describe_settings() {
     out +=
         "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, pool, "
         "gpu, slots, model_memory, gpu_second_usd, certificate, key, ca_file, tls_name}.\n";
+    out +=
+        "  providers\n      In YAML a map of names, each {kind, …}: where machines can be had "
+        "(docs/fleet.md).\n";
+    out +=
+        "  pools\n      In YAML {name, size, template, offers, start_max_s, drain_max_s}: machines "
+        "that comfyd starts, keeps and stops (docs/fleet.md).\n";
     out +=
         "  tenants\n      In YAML {name, tier, weight, running_max, gpu_seconds_per_day, reuse, "
         "pool, "

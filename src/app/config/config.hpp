@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/config/fleet_config.hpp"
 #include "app/config/notify_config.hpp"
 #include "assets/blob_stores.hpp"
 #include "assets/retention_class.hpp"
@@ -152,6 +153,8 @@ struct Config {
     int scheduler_merge_max = 8;
     scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
 
+    std::string fleet_name = "main";  // stands in the names of machines that it starts
+    FleetConfig fleet{};
     std::string fleet_certificate;  // that workers are shown; both or none
     std::string fleet_key;
     std::string fleet_ca_file;  // who alone signs theirs; empty: whom the system trusts

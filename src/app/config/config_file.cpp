@@ -49,6 +49,9 @@ private:
     }
 
     Result<> read_entry(const std::string& key, const YAML::Node& value) {
+        if (key == "providers") {
+            return read_providers(value, config_.fleet);
+        }
         if (std::ranges::find(kLists, key) != kLists.end()) {
             return read_list(key, value);
         }
@@ -96,6 +99,8 @@ private:
         }
         if (key == "workers") {
             config_.workers.clear();
+        } else if (key == "pools") {
+            config_.fleet.pools.clear();
         } else if (key == "tenants") {
             config_.tenants.clear();
         } else if (key == "models") {
@@ -111,6 +116,7 @@ private:
         }
         for (const YAML::Node& item : list) {
             Result<> added = key == "workers"           ? read_worker(item)
+                             : key == "pools"           ? read_pool(item, config_.fleet)
                              : key == "tenants"         ? read_tenant(item)
                              : key == "models"          ? read_model(item)
                              : key == "stores"          ? read_store(item)

@@ -174,6 +174,11 @@ std::vector<Setting> running_settings() {
             24 * 30
         ),
         text(
+            "fleet.name",
+            "Stands in the names of machines that comfyd starts, so that it finds its own again.",
+            &Config::fleet_name
+        ),
+        text(
             "fleet.certificate",
             "PEM file with the certificate that workers are shown (mutual TLS); needs fleet.key.",
             &Config::fleet_certificate
@@ -459,7 +464,7 @@ Result<> set_list(Config& config, std::string_view key, const std::string& value
                 return added;
             }
         }
-    } else if (key == "tenants" || key == "models" || key == "stores" ||
+    } else if (key == "tenants" || key == "models" || key == "stores" || key == "pools" ||
                key.starts_with("notify.")) {
         return invalid("'" + std::string(key) + "' can be set in the configuration file alone");
     } else {

@@ -25,8 +25,9 @@ struct Setting {
 const std::vector<Setting>& settings();
 
 // The settings that are lists; each has its own YAML form.
-inline constexpr std::array<std::string_view, 8> kLists{
+inline constexpr std::array<std::string_view, 9> kLists{
     "workers",
+    "pools",
     "tenants",
     "models",
     "stores",

@@ -53,7 +53,8 @@ struct MachineTemplate {
     int disk_gb = 0;
     std::uint64_t memory_bytes_max = 0;  // 0: no limit, likewise the next
     double cpus_max = 0;
-    int gpus = 1;  // of one machine; 0: none
+    int gpus = 1;     // of one machine; 0: none
+    int per_gpu = 1;  // machines that may share one GPU, where its provider lets them
     std::string registry_user{};
     std::string registry_password{};
 };

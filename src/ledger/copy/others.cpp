@@ -383,25 +383,62 @@ Result<> copy_bulk_assets(Copy& copy) {
 
 }  // namespace
 
+Result<> copy_instances(Copy& copy) {
+    return copy.table(
+        "instances",
+        "SELECT id, fleet, is_open, revision, changed_at, about, token FROM instances",
+        "INSERT INTO instances (id, fleet, is_open, revision, changed_at, about, token) "
+        "SELECT n.id, n.fleet, n.is_open = 1, n.revision, n.changed_at, n.about, n.token "
+        "FROM unnest($1, $2, $3, $4, $5, $6, $7) "
+        "AS n (id, fleet, is_open, revision, changed_at, about, token)",
+        {kText, kText, kInteger, kInteger, kInteger, kText, kBytes},
+        [&copy](const Query& row, postgres::Table& into) {
+            into.add(
+                row.string(0),
+                row.string(1),
+                row.integer(2),
+                row.integer(3),
+                row.integer(4),
+                row.string(5),
+                copy.texts().write(row.string(6), row.string(0))
+            );
+        }
+    );
+}
+
+Result<> copy_fleet_pools(Copy& copy) {
+    return copy.table(
+        "fleet_pools",
+        "SELECT fleet, name, revision, about FROM fleet_pools",
+        "INSERT INTO fleet_pools (fleet, name, revision, about) "
+        "SELECT * FROM unnest($1, $2, $3, $4)",
+        {kText, kText, kInteger, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.string(0), row.string(1), row.integer(2), row.string(3));
+        }
+    );
+}
+
+Result<> copy_fleet_events(Copy& copy) {
+    return copy.table(
+        "fleet_events",
+        "SELECT fleet, pool, instance, about FROM fleet_events ORDER BY number",
+        "INSERT INTO fleet_events (fleet, pool, instance, about) "
+        "SELECT * FROM unnest($1, $2, $3, $4)",
+        {kText, kText, kText, kText},
+        [](const Query& row, postgres::Table& into) {
+            into.add(row.string(0), row.string(1), row.string(2), row.string(3));
+        }
+    );
+}
+
 Result<> copy_others(Copy& copy) {
     for (const auto table :
-         {copy_assets,
-          copy_contents,
-          copy_blobs,
-          copy_removals,
-          copy_workflows,
-          copy_versions,
-          copy_labels,
-          copy_workflow_assets,
-          copy_notes,
-          copy_endpoints,
-          copy_identities,
-          copy_key_uses,
-          copy_bulks,
-          copy_bulk_plans,
-          copy_bulk_items,
-          copy_bulk_assets,
-          copy_rollups}) {
+         {copy_assets,    copy_contents,    copy_blobs,        copy_removals,
+          copy_workflows, copy_versions,    copy_labels,       copy_workflow_assets,
+          copy_notes,     copy_endpoints,   copy_identities,   copy_key_uses,
+          copy_bulks,     copy_bulk_plans,  copy_bulk_items,   copy_bulk_assets,
+          copy_instances, copy_fleet_pools, copy_fleet_events, copy_rollups}) {
         if (auto copied = table(copy); !copied) {
             return copied;
         }

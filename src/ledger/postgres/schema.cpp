@@ -438,6 +438,36 @@ CREATE INDEX sessions_by_owner ON sessions (kind, tenant, owner, used_at);
 CREATE INDEX sessions_by_end ON sessions (ends_at);
 )sql";
 
+// Machines of the fleet (fleet/instances), what was decided about its pools while comfyd runs, and
+// why each machine was started or stopped.
+constexpr std::string_view kInstances = R"sql(
+CREATE TABLE instances (
+    id text COLLATE "C" PRIMARY KEY,
+    fleet text COLLATE "C" NOT NULL,
+    is_open bool NOT NULL,
+    revision int8 NOT NULL,
+    changed_at int8 NOT NULL,
+    about text NOT NULL,
+    token bytea NOT NULL
+);
+CREATE INDEX instances_open ON instances (fleet, id) WHERE is_open;
+CREATE INDEX instances_ended ON instances (fleet, changed_at DESC, id) WHERE NOT is_open;
+CREATE TABLE fleet_pools (
+    fleet text COLLATE "C",
+    name text COLLATE "C",
+    revision int8 NOT NULL,
+    about text NOT NULL,
+    PRIMARY KEY (fleet, name)
+);
+CREATE TABLE fleet_events (
+    number int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    fleet text COLLATE "C" NOT NULL,
+    pool text COLLATE "C" NOT NULL,
+    instance text COLLATE "C" NOT NULL,
+    about text NOT NULL
+);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -449,6 +479,7 @@ constexpr Migration kMigrations[] = {
     {8, 5, kIdentities},
     {9, 5, kStoredBytes},
     {10, 5, kSessions},
+    {11, 5, kInstances},
 };
 
 }  // namespace

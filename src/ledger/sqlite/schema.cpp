@@ -419,6 +419,36 @@ CREATE INDEX sessions_by_owner ON sessions (kind, tenant, owner, used_at);
 CREATE INDEX sessions_by_end ON sessions (ends_at);
 )sql";
 
+// Machines of the fleet (fleet/instances), what was decided about its pools while comfyd runs, and
+// why each machine was started or stopped.
+constexpr std::string_view kInstances = R"sql(
+CREATE TABLE instances (
+    id TEXT PRIMARY KEY,
+    fleet TEXT NOT NULL,
+    is_open INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    token TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX instances_open ON instances (fleet, id) WHERE is_open = 1;
+CREATE INDEX instances_ended ON instances (fleet, changed_at) WHERE is_open = 0;
+CREATE TABLE fleet_pools (
+    fleet TEXT NOT NULL,
+    name TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    about TEXT NOT NULL,
+    PRIMARY KEY (fleet, name)
+) WITHOUT ROWID;
+CREATE TABLE fleet_events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    fleet TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    about TEXT NOT NULL
+);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, kVersion1},
     {2, kVersion2},
@@ -436,6 +466,7 @@ constexpr Migration kMigrations[] = {
     {14, kIdentities},
     {15, kStoredBytes},
     {16, kSessions},
+    {17, kInstances},
 };
 
 constexpr char kReadVersion[] = "PRAGMA user_version";

@@ -1,0 +1,92 @@
+#include "api/dialects/fleet/fleet_openapi.hpp"
+
+#include <string>
+
+#include "api/dialects/literal.hpp"
+
+namespace comfyd::api {
+namespace {
+
+json::object json_of(std::string_view schema) {
+    const json::object reference{{"$ref", "#/components/schemas/" + std::string(schema)}};
+    return {{"application/json", {{"schema", reference}}}};
+}
+
+}  // namespace
+
+json::object fleet_operation(std::string_view id, std::string_view tag, std::string_view text) {
+    json::object made = literal(text);
+    made["operationId"] = id;
+    made["tags"] = json::array{json::value(tag)};
+    if (json::value* body = made.if_contains("requestBody")) {
+        const std::string schema(body->as_string());
+        *body = json::object{{"required", true}, {"content", json_of(schema)}};
+    }
+    for (auto& answer : made.at("responses").as_object()) {
+        if (const json::array* pair = answer.value().if_array()) {
+            const std::string schema(pair->size() > 1 ? pair->at(1).as_string() : "Error");
+            answer.value() =
+                json::object{{"description", pair->at(0)}, {"content", json_of(schema)}};
+        }
+    }
+    return made;
+}
+
+json::object fleet_schemas() {
+    return literal(R"json({
+        "FleetInstance": {"type": "object", "required": ["id", "pool", "state"], "properties": {
+            "id": {"type": "string"}, "worker": {"type": "string"}, "pool": {"type": "string"},
+            "state": {"type": "string", "enum": ["requested", "creating", "pulling", "starting", "warming", "ready", "draining", "parked", "removing", "gone", "failed"]},
+            "provider": {"type": "string"}, "machine": {"type": "string"}, "url": {"type": "string"},
+            "gpu_type": {"type": "string"}, "region": {"type": "string"}, "market": {"type": "string"},
+            "usd_per_hour": {"type": ["number", "null"]},
+            "reason": {"type": "string", "description": "Why it is in its state."},
+            "since": {"type": "object", "description": "When it came into each state.", "additionalProperties": {"type": "string", "format": "date-time"}}
+        }},
+        "FleetPool": {"type": "object", "required": ["name", "size", "instances"], "properties": {
+            "name": {"type": "string"}, "size": {"type": "integer"}, "size_configured": {"type": "integer"},
+            "ready": {"type": "integer"}, "failed_starts": {"type": "integer", "description": "In a row."},
+            "paused": {"type": "boolean", "description": "Nothing is started until it is resumed or its template changes."},
+            "paused_why": {"type": "string"},
+            "instances": {"type": "array", "items": {"$ref": "#/components/schemas/FleetInstance"}}
+        }},
+        "FleetEvent": {"type": "object", "required": ["number", "at", "what"], "properties": {
+            "number": {"type": "integer"}, "at": {"type": "string", "format": "date-time"},
+            "what": {"type": "string"}, "why": {"type": "string"}, "pool": {"type": "string"},
+            "instance": {"type": "string"}, "provider": {"type": "string"}
+        }},
+        "FleetEvents": {"type": "object", "required": ["events"], "properties": {
+            "events": {"type": "array", "items": {"$ref": "#/components/schemas/FleetEvent"}}
+        }},
+        "Fleet": {"type": "object", "required": ["fleet", "pools"], "properties": {
+            "fleet": {"type": "string"},
+            "pools": {"type": "array", "items": {"$ref": "#/components/schemas/FleetPool"}},
+            "ended": {"type": "array", "description": "The latest that are no more.", "items": {"$ref": "#/components/schemas/FleetInstance"}},
+            "events": {"type": "array", "items": {"$ref": "#/components/schemas/FleetEvent"}}
+        }},
+        "FleetLogs": {"type": "object", "required": ["instance", "text"], "properties": {
+            "instance": {"type": "string"}, "text": {"type": "string"}
+        }},
+        "FleetPoolSize": {"type": "object", "required": ["size"], "additionalProperties": false, "properties": {
+            "size": {"type": ["integer", "null"], "minimum": 0, "maximum": 1000, "description": "null: as configured."}
+        }}
+    })json");
+}
+
+json::object gpu_schemas() {
+    return literal(R"json({
+        "Gpu": {"type": "object", "required": ["gpu_id", "gpu_type", "memory_gb"], "properties": {
+            "gpu_id": {"type": "string"}, "gpu_type": {"type": "string"}, "memory_gb": {"type": "number"},
+            "available_memory_gb": {"type": "number"}, "current_load": {"type": "number", "minimum": 0, "maximum": 1},
+            "allocated_to": {"type": ["string", "null"], "description": "A job of the caller that runs there."},
+            "last_used": {"type": "string", "format": "date-time"}
+        }},
+        "GpuPool": {"type": "object", "required": ["total_gpus", "gpus"], "properties": {
+            "total_gpus": {"type": "integer"}, "available_gpus": {"type": "integer"},
+            "allocated_gpus": {"type": "integer"}, "utilization_percent": {"type": "number"},
+            "gpus": {"type": "array", "items": {"$ref": "#/components/schemas/Gpu"}}
+        }}
+    })json");
+}
+
+}  // namespace comfyd::api

@@ -1,0 +1,221 @@
+#include "app/config/fleet_config.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+#include "app/config/config.hpp"
+#include "app/machine_providers.hpp"
+#include "support/temp_dir.hpp"
+
+namespace comfyd::app {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class FleetConfigTest : public testing::Test {
+protected:
+    Result<Config> load(
+        const std::string& yaml, std::map<std::string, std::string> environment = {}
+    ) {
+        ConfigSources sources;
+        sources.file = write("comfyd.yaml", yaml);
+        sources.environment = [&](const std::string& name) -> std::optional<std::string> {
+            const auto found = environment.find(name);
+            return found == environment.end() ? std::nullopt : std::optional(found->second);
+        };
+        auto config = load_config(sources);
+        if (config) {
+            if (auto checked = check_config(*config); !checked) {
+                return fail(std::move(checked.error()));
+            }
+        }
+        return config;
+    }
+    // What it complains of.
+    std::string refusal(
+        const std::string& yaml, std::map<std::string, std::string> environment = {}
+    ) {
+        const auto config = load(yaml, std::move(environment));
+        return config ? "" : config.error().message;
+    }
+    std::string pool_refusal(const std::string& members) {
+        return refusal("providers: {a: {kind: docker}}\npools:\n  - {" + members + "}\n");
+    }
+    std::string write(const std::string& name, const std::string& text) {
+        const auto path = folder_.path() / name;
+        std::ofstream(path) << text;
+        return path.string();
+    }
+
+    support::TempDir folder_;
+};
+
+TEST_F(FleetConfigTest, PoolsAndProvidersAreRead) {
+    const std::string key = write("key", "sk_secret\n");
+    const std::string warm_up = write("warm.json", R"({"1": {"class_type": "A", "inputs": {}}})");
+    const auto config = load(
+        "fleet: {name: eu-1}\n"
+        "providers:\n"
+        "  cloud: {kind: novita, key_file: " +
+        key +
+        ", regions: [a, b]}\n"
+        "  box: {kind: docker, socket: /run/x.sock}\n"
+        "pools:\n"
+        "  - name: gold\n"
+        "    size: 2\n"
+        "    start_max_s: 900\n"
+        "    drain_max_s: 60\n"
+        "    template: {image: img, command: [a, b c], env: {A: b}, disk_gb: 80, gpus: 2,\n"
+        "               per_gpu: 3, memory_mb: 1000, slots: 4, warm_up: " +
+        warm_up +
+        "}\n"
+        "    offers:\n"
+        "      - {provider: cloud, gpus: [RTX 4090, L40S], region: us, market: spot,\n"
+        "         max_usd_per_hour: 0.5}\n"
+        "      - {provider: box, gpus: any}\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->fleet_name, "eu-1");
+    ASSERT_THAT(config->fleet.providers, SizeIs(2));
+    const ProviderSetting& cloud = config->fleet.providers[0];
+    EXPECT_EQ(cloud.kind, "novita");
+    EXPECT_EQ(cloud.options.at("key"), "sk_secret");
+    EXPECT_EQ(cloud.options.at("regions"), "a,b");
+    ASSERT_THAT(config->fleet.pools, SizeIs(1));
+    const fleet::PoolSettings& pool = config->fleet.pools[0];
+    EXPECT_EQ(pool.size, 2);
+    EXPECT_EQ(pool.start_max, std::chrono::seconds(900));
+    EXPECT_EQ(pool.drain_max, std::chrono::seconds(60));
+    EXPECT_THAT(pool.made_from.command, ElementsAre("a", "b c"));
+    EXPECT_EQ(pool.made_from.environment.at("A"), "b");
+    EXPECT_EQ(pool.made_from.gpus, 2);
+    EXPECT_EQ(pool.made_from.per_gpu, 3);
+    EXPECT_EQ(pool.made_from.memory_bytes_max, 1'000'000'000U);
+    EXPECT_EQ(pool.slots, 4);
+    EXPECT_EQ(pool.warm_up, R"({"1":{"class_type":"A","inputs":{}}})");
+    ASSERT_THAT(pool.offers, SizeIs(2));
+    EXPECT_THAT(pool.offers[0].gpus, ElementsAre("RTX 4090", "L40S"));
+    EXPECT_EQ(pool.offers[0].market, fleet::Market::spot);
+    EXPECT_EQ(pool.offers[0].usd_per_hour_max, 0.5);
+    EXPECT_FALSE(pool.offers[1].usd_per_hour_max);
+    EXPECT_TRUE(pools_of(*config).contains("gold"));
+    const std::string shown = show_config(*config);
+    EXPECT_THAT(shown, HasSubstr("gold"));
+    EXPECT_THAT(shown, testing::Not(HasSubstr("sk_secret")));
+}
+
+TEST_F(FleetConfigTest, WrongValuesAreRefusedByName) {
+    EXPECT_THAT(refusal("fleet: {name: Main}"), HasSubstr("'fleet.name'"));
+    EXPECT_THAT(refusal("providers: [a]"), HasSubstr("'providers' must be a map"));
+    EXPECT_THAT(refusal("providers: {a: {}}"), HasSubstr("'a' needs 'kind'"));
+    EXPECT_THAT(
+        refusal("providers: {a: {kind: novita, key_file: /nowhere}}"), HasSubstr("'/nowhere'")
+    );
+    EXPECT_THAT(pool_refusal("size: 1"), HasSubstr("'name'"));
+    EXPECT_THAT(pool_refusal("name: A B, offers: [{provider: a}]"), HasSubstr("small letters"));
+    EXPECT_THAT(pool_refusal("name: x"), HasSubstr("'offers'"));
+    EXPECT_THAT(pool_refusal("name: x, offers: []"), HasSubstr("'offers'"));
+    EXPECT_THAT(pool_refusal("name: x, offers: [{}]"), HasSubstr("'provider'"));
+    EXPECT_THAT(pool_refusal("name: x, offers: [{provider: b}]"), HasSubstr("'b'"));
+    EXPECT_THAT(
+        pool_refusal("name: x, offers: [{provider: a, market: cheap}]"), HasSubstr("'market'")
+    );
+    EXPECT_THAT(
+        pool_refusal("name: x, offers: [{provider: a, max_usd_per_hour: -1}]"),
+        HasSubstr("'max_usd_per_hour'")
+    );
+    EXPECT_THAT(pool_refusal("name: x, size: -1, offers: [{provider: a}]"), HasSubstr("'size'"));
+    EXPECT_THAT(pool_refusal("name: x, size: 1001, offers: [{provider: a}]"), HasSubstr("'size'"));
+    EXPECT_THAT(pool_refusal("name: x, siez: 1, offers: [{provider: a}]"), HasSubstr("'siez'"));
+    EXPECT_THAT(
+        pool_refusal("name: x, offers: [{provider: a}], template: {images: y}"),
+        HasSubstr("'images'")
+    );
+    EXPECT_THAT(
+        pool_refusal("name: x, offers: [{provider: a}], template: {warm_up: /nowhere}"),
+        HasSubstr("'warm_up'")
+    );
+    EXPECT_THAT(
+        pool_refusal("name: x, offers: [{provider: a}], template: {env: {COMFYD_X: y}}"),
+        HasSubstr("COMFYD_X")
+    );
+    EXPECT_THAT(
+        refusal("providers: {a: {kind: docker}}\n"
+                "pools: [{name: x, offers: [{provider: a}]}, {name: x, offers: [{provider: a}]}]\n"
+        ),
+        HasSubstr("two pools 'x'")
+    );
+    EXPECT_THAT(refusal("", {{"COMFYD_POOLS", "a"}}), HasSubstr("configuration file alone"));
+}
+
+TEST_F(FleetConfigTest, VariablesOfOtherGatewaysMakeOnePool) {
+    const auto config = load(
+        "",
+        {{"WORKER_MANAGER", "novita"},
+         {"NOVITA_API_KEY", "sk"},
+         {"NOVITA_IMAGE_URL", "img"},
+         {"NOVITA_GPU_NUM", "2"},
+         {"NOVITA_PRODUCT_ID", "product-1"},
+         {"MIN_WORKERS", "3"}}
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    ASSERT_THAT(config->fleet.pools, SizeIs(1));
+    const fleet::PoolSettings& pool = config->fleet.pools[0];
+    EXPECT_EQ(pool.name, "default");
+    EXPECT_EQ(pool.size, 3);
+    EXPECT_EQ(pool.made_from.image, "img");
+    EXPECT_EQ(pool.made_from.gpus, 2);
+    EXPECT_EQ(pool.made_from.disk_gb, 50);
+    EXPECT_EQ(pool.start_max, std::chrono::seconds(1800));
+    EXPECT_EQ(config->fleet.providers[0].options.at("key"), "sk");
+    EXPECT_EQ(config->fleet.providers[0].options.at("url"), "https://api.novita.ai/gpus/v2");
+    EXPECT_THAT(pool.offers[0].gpus, ElementsAre("product-1"));
+
+    const auto docker = load("", {{"WORKER_MANAGER", "docker"}, {"IMAGE", "img"}});
+    ASSERT_TRUE(docker) << docker.error().message;
+    EXPECT_EQ(docker->fleet.providers[0].options.at("ports"), "8188-8288");
+    EXPECT_EQ(docker->fleet.pools[0].size, 1);
+    EXPECT_EQ(docker->fleet.idle_timeout_s, 300);
+    EXPECT_EQ(docker->fleet.scale_up_cooldown_s, 60);
+
+    EXPECT_TRUE(load("", {{"MIN_WORKERS", "nonsense"}})) << "nobody asks for a fleet";
+}
+
+TEST_F(FleetConfigTest, WrongVariablesAreRefusedByName) {
+    const auto refused = [this](std::map<std::string, std::string> variables) {
+        variables.emplace("WORKER_MANAGER", "docker");
+        return refusal("", std::move(variables));
+    };
+    EXPECT_THAT(refused({{"MIN_WORKERS", "x"}}), HasSubstr("MIN_WORKERS"));
+    EXPECT_THAT(refused({{"MAX_WORKERS", "0"}}), HasSubstr("MAX_WORKERS"));
+    EXPECT_THAT(refused({{"MIN_WORKERS", "5"}, {"MAX_WORKERS", "2"}}), HasSubstr("MAX_WORKERS"));
+    EXPECT_THAT(refused({{"IDLE_TIMEOUT", "-1"}}), HasSubstr("IDLE_TIMEOUT"));
+    EXPECT_THAT(refused({{"SCALE_UP_COOLDOWN", "1h"}}), HasSubstr("SCALE_UP_COOLDOWN"));
+    EXPECT_THAT(
+        refused({{"PORT_RANGE_START", "9000"}, {"PORT_RANGE_END", "8000"}}),
+        HasSubstr("PORT_RANGE_END")
+    );
+    EXPECT_THAT(refusal("", {{"WORKER_MANAGER", "novita"}}), HasSubstr("NOVITA_API_KEY"));
+}
+
+TEST_F(FleetConfigTest, AKindThatThereIsNotIsRefusedByName) {
+    const auto config = load("providers: {far: {kind: moon}}\n");
+    ASSERT_TRUE(config) << config.error().message;
+    boost::asio::io_context io;
+    SystemClock clock;
+    Pool pool(1);
+    const auto made =
+        make_machine_providers({io.get_executor(), clock, pool, *config, folder_.path()});
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, Code::config_invalid);
+    EXPECT_THAT(made.error().message, HasSubstr("'moon'"));
+    EXPECT_THAT(made.error().message, HasSubstr("'far'"));
+}
+
+}  // namespace
+}  // namespace comfyd::app

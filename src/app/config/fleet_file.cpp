@@ -1,0 +1,262 @@
+// How providers and pools are written in the configuration file.
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "app/config/fleet_config.hpp"
+#include "app/config/settings.hpp"
+#include "app/config/yaml_members.hpp"
+#include "base/json.hpp"
+
+namespace comfyd::app {
+namespace {
+
+constexpr std::array<std::string_view, 3> kSecrets{"key", "token", "registry_password"};
+constexpr std::uintmax_t kWorkflowBytesMax = 4 * 1024 * 1024;
+constexpr std::uint64_t kMegabyte = 1'000'000;
+
+bool is_secret(std::string_view option) {
+    return std::ranges::find(kSecrets, option) != kSecrets.end();
+}
+
+std::string joined(const YAML::Node& node) {
+    if (!node.IsSequence()) {
+        return node.as<std::string>();
+    }
+    std::string all;
+    for (const YAML::Node& item : node) {
+        all += (all.empty() ? "" : ",") + item.as<std::string>();
+    }
+    return all;
+}
+
+double price(Members& members, const std::string& name, double otherwise) {
+    const std::string text = members.text(name);
+    if (text.empty()) {
+        return otherwise;
+    }
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (*end != '\0' || !std::isfinite(value) || value < 0) {
+        members.complain("has '" + name + "', a number of 0 or more, not '" + text + "'");
+    }
+    return value;
+}
+
+std::vector<std::string> words(Members& members, const std::string& name) {
+    const YAML::Node node = members.node(name);
+    if (!node) {
+        return {};
+    }
+    return node.IsSequence() ? node.as<std::vector<std::string>>()
+                             : std::vector{node.as<std::string>()};
+}
+
+void read_environment(Members& members, fleet::MachineTemplate& made_from) {
+    const YAML::Node node = members.hidden("env");
+    if (!node) {
+        return;
+    }
+    if (!node.IsMap()) {
+        members.complain("has 'env', a map of names and values");
+        return;
+    }
+    for (const auto& entry : node) {
+        const std::string name = entry.first.as<std::string>();
+        if (name.empty() || name.find_first_of("=\n") != std::string::npos ||
+            name.starts_with("COMFYD_")) {
+            members.complain("has 'env' with the name '" + name + "', which cannot be given");
+        }
+        made_from.environment[name] = entry.second.as<std::string>();
+    }
+}
+
+std::string read_workflow(Members& members) {
+    const std::string file = members.text("warm_up");
+    if (file.empty()) {
+        return {};
+    }
+    std::ifstream stream(file, std::ios::binary);
+    const std::string text(std::istreambuf_iterator<char>(stream), {});
+    const auto workflow = json::parse_object(text);
+    if (!workflow || workflow->empty() || text.size() > kWorkflowBytesMax) {
+        members.complain(
+            "has 'warm_up', but '" + file +
+            "' cannot be read or is no workflow in API form (ComfyUI: Workflow, Export (API))"
+        );
+        return {};
+    }
+    return json::serialize(*workflow);
+}
+
+void read_template(const YAML::Node& node, fleet::PoolSettings& pool, Members& of_pool) {
+    if (!node.IsMap()) {
+        of_pool.complain("has 'template', a map");
+        return;
+    }
+    Members members(node, "'template' of the pool '" + pool.name + "'");
+    fleet::MachineTemplate& made_from = pool.made_from;
+    made_from.image = members.text("image");
+    made_from.command = words(members, "command");
+    read_environment(members, made_from);
+    made_from.disk_gb = static_cast<int>(members.number("disk_gb", 0, 0, 100'000));
+    made_from.memory_bytes_max =
+        static_cast<std::uint64_t>(members.number("memory_mb", 0, 0, 100'000'000)) * kMegabyte;
+    made_from.cpus_max = price(members, "cpus", 0);
+    made_from.gpus = static_cast<int>(members.number("gpus", 1, 0, 16));
+    made_from.per_gpu = static_cast<int>(members.number("per_gpu", 1, 1, 64));
+    made_from.registry_user = members.text("registry_user");
+    made_from.registry_password = members.secret("registry_password");
+    pool.slots = static_cast<int>(members.number("slots", 1, 1, 64));
+    pool.warm_up = read_workflow(members);
+    if (auto done = members.done(); !done) {
+        of_pool.complain("is not right: " + done.error().message);
+    }
+}
+
+fleet::OfferWish read_offer(const YAML::Node& node, Members& of_pool, const std::string& pool) {
+    fleet::OfferWish wish;
+    if (!node.IsMap()) {
+        of_pool.complain("has 'offers', each a map with 'provider'");
+        return wish;
+    }
+    Members members(node, "an offer of the pool '" + pool + "'");
+    wish.provider = members.needed("provider");
+    wish.gpus = words(members, "gpus");
+    wish.region = members.text("region");
+    const std::string market = members.text("market", "on-demand");
+    wish.market = market == "spot" ? fleet::Market::spot : fleet::Market::on_demand;
+    if (market != "spot" && market != "on-demand") {
+        members.complain("has 'market', which is spot or on-demand, not '" + market + "'");
+    }
+    if (const double most = price(members, "max_usd_per_hour", 0); most > 0) {
+        wish.usd_per_hour_max = most;
+    }
+    if (auto done = members.done(); !done) {
+        of_pool.complain("is not right: " + done.error().message);
+    }
+    return wish;
+}
+
+void read_offers(const YAML::Node& node, fleet::PoolSettings& pool, Members& members) {
+    if (!node || !node.IsSequence() || node.size() == 0) {
+        members.complain("needs 'offers', a list of at least one {provider: …}");
+        return;
+    }
+    for (const YAML::Node& item : node) {
+        pool.offers.push_back(read_offer(item, members, pool.name));
+    }
+}
+
+// NAME, NAME_file with what it holds, or NAME_env with the variable that does.
+Result<> read_option(const std::string& name, const YAML::Node& value, ProviderSetting& provider) {
+    const auto underscore = name.rfind('_');
+    const std::string secret = name.substr(0, underscore);
+    const std::string way = underscore == std::string::npos ? "" : name.substr(underscore + 1);
+    if (!is_secret(secret) || (way != "file" && way != "env")) {
+        provider.options[name] = joined(value);
+        return {};
+    }
+    const std::string where = value.as<std::string>();
+    std::string text;
+    if (way == "env") {
+        const char* found = std::getenv(where.c_str());
+        text = found == nullptr ? "" : found;
+    } else {
+        std::ifstream stream(where, std::ios::binary);
+        text.assign(std::istreambuf_iterator<char>(stream), {});
+    }
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
+        text.pop_back();
+    }
+    if (text.empty()) {
+        return invalid(
+            "the provider '" + provider.name + "' has '" + name + "', but '" + where +
+            "' cannot be read or is empty"
+        );
+    }
+    provider.options[secret] = text;
+    return {};
+}
+
+}  // namespace
+
+Result<> read_providers(const YAML::Node& map, FleetConfig& config) {
+    if (!map.IsMap()) {
+        return invalid("'providers' must be a map of names, each with its 'kind' and settings");
+    }
+    config.providers.clear();
+    for (const auto& entry : map) {
+        ProviderSetting provider;
+        provider.name = entry.first.as<std::string>();
+        if (!is_pool_name(provider.name) || !entry.second.IsMap()) {
+            return invalid(
+                "the provider '" + provider.name +
+                "' needs a name of small letters, digits, '.', '_' and '-', and a map with 'kind'"
+            );
+        }
+        for (const auto& member : entry.second) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "kind") {
+                provider.kind = member.second.as<std::string>();
+            } else if (auto read = read_option(name, member.second, provider); !read) {
+                return read;
+            }
+        }
+        config.providers.push_back(std::move(provider));
+    }
+    return {};
+}
+
+Result<> read_pool(const YAML::Node& item, FleetConfig& config) {
+    if (!item.IsMap()) {
+        return invalid("a pool is a map with 'name', 'template', 'size' and 'offers'");
+    }
+    Members members(item, "the pool '" + (item["name"] ? joined(item["name"]) : "") + "'");
+    fleet::PoolSettings pool;
+    pool.name = members.needed("name");
+    if (!is_pool_name(pool.name)) {
+        members.complain("needs a name of small letters, digits, '.', '_' and '-'");
+    }
+    pool.size = static_cast<int>(members.number("size", 0, 0, kPoolSizeMax));
+    pool.gpu_second_usd = price(members, "gpu_second_usd", 0);
+    pool.start_max = std::chrono::seconds(members.number("start_max_s", 600, 10, 86'400));
+    pool.drain_max = std::chrono::seconds(members.number("drain_max_s", 300, 0, 86'400));
+    if (const YAML::Node node = members.node("template")) {
+        read_template(node, pool, members);
+    }
+    read_offers(members.node("offers"), pool, members);
+    if (auto done = members.done(); !done) {
+        return done;
+    }
+    config.pools.push_back(std::move(pool));
+    return {};
+}
+
+std::string show_fleet(const FleetConfig& config) {
+    std::string out = config.providers.empty() ? "providers: {}\n" : "providers:\n";
+    for (const ProviderSetting& provider : config.providers) {
+        out += "  " + provider.name + ":\n    kind: \"" + provider.kind + "\"\n";
+        for (const auto& [name, value] : provider.options) {
+            out += "    " + name + ": \"" + (is_secret(name) ? "********" : value) + "\"\n";
+        }
+    }
+    out += config.pools.empty() ? "pools: []\n" : "pools:\n";
+    for (const fleet::PoolSettings& pool : config.pools) {
+        out += "  - name: \"" + pool.name + "\"\n    size: " + std::to_string(pool.size) +
+               "\n    template:\n      image: \"" + pool.made_from.image + "\"\n    offers:\n";
+        for (const fleet::OfferWish& wish : pool.offers) {
+            out += "      - provider: \"" + wish.provider + "\"\n        market: \"" +
+                   std::string(to_string(wish.market)) + "\"\n";
+        }
+    }
+    return out;
+}
+
+}  // namespace comfyd::app

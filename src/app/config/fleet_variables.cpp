@@ -1,0 +1,141 @@
+// The variables of other gateways that name a provider and one pool, and what must hold between
+// providers and pools.
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "app/config/fleet_config.hpp"
+#include "app/config/settings.hpp"
+
+namespace comfyd::app {
+namespace {
+
+class Variables {
+public:
+    explicit Variables(const Environment& environment) : environment_(environment) {}
+
+    std::string text(const std::string& name, std::string otherwise = {}) const {
+        return environment_(name).value_or(std::move(otherwise));
+    }
+    int number(const std::string& name, int otherwise, int min, int max) {
+        const auto found = environment_(name);
+        if (!found) {
+            return otherwise;
+        }
+        int value = 0;
+        const char* end = found->data() + found->size();
+        const auto read = std::from_chars(found->data(), end, value);
+        if (read.ec != std::errc() || read.ptr != end || value < min || value > max) {
+            complain(
+                name + " is a whole number from " + std::to_string(min) + " to " +
+                std::to_string(max) + ", not '" + *found + "'"
+            );
+        }
+        return value;
+    }
+    void complain(std::string what) {
+        if (complaint_.empty()) {
+            complaint_ = std::move(what);
+        }
+    }
+    Result<> done() const {
+        return complaint_.empty() ? Result<>()
+                                  : Result<>(invalid("environment variable " + complaint_));
+    }
+
+private:
+    const Environment& environment_;
+    std::string complaint_;
+};
+
+void read_novita(Variables& variables, ProviderSetting& provider, fleet::PoolSettings& pool) {
+    provider.options["key"] = variables.text("NOVITA_API_KEY");
+    if (provider.options["key"].empty()) {
+        variables.complain("NOVITA_API_KEY is needed by WORKER_MANAGER=novita");
+    }
+    provider.options["url"] =
+        variables.text("NOVITA_BASE_URL", "https://api.novita.ai") + "/gpus/v2";
+    pool.made_from.image = variables.text("NOVITA_IMAGE_URL", pool.made_from.image);
+    pool.made_from.gpus = variables.number("NOVITA_GPU_NUM", 1, 1, 8);
+    pool.made_from.disk_gb = variables.number("NOVITA_ROOTFS_SIZE", 50, 10, 6'144);
+    pool.start_max = std::chrono::seconds(variables.number("NOVITA_TIMEOUT", 1'800, 10, 86'400));
+}
+
+}  // namespace
+
+Result<> read_fleet_variables(const Environment& environment, FleetConfig& config) {
+    Variables variables(environment);
+    const std::string kind = variables.text("WORKER_MANAGER");
+    if (kind.empty()) {
+        return {};
+    }
+    ProviderSetting provider;
+    provider.name = provider.kind = kind;
+    fleet::PoolSettings pool;
+    pool.name = "default";
+    pool.made_from.image = variables.text("IMAGE");
+    pool.size = variables.number("MIN_WORKERS", 1, 0, kPoolSizeMax);
+    const int most = variables.number("MAX_WORKERS", std::max(10, pool.size), 1, kPoolSizeMax);
+    if (most < pool.size) {
+        variables.complain("MAX_WORKERS is less than MIN_WORKERS");
+    }
+    config.idle_timeout_s = variables.number("IDLE_TIMEOUT", 300, 0, 86'400);
+    config.scale_up_cooldown_s = variables.number("SCALE_UP_COOLDOWN", 60, 0, 86'400);
+    const int first = variables.number("PORT_RANGE_START", 8188, 1, 65'535);
+    const int last = variables.number("PORT_RANGE_END", 8288, 1, 65'535);
+    if (last < first) {
+        variables.complain("PORT_RANGE_END is less than PORT_RANGE_START");
+    }
+    if (kind == "novita") {
+        read_novita(variables, provider, pool);
+    } else {
+        provider.options["ports"] = std::to_string(first) + "-" + std::to_string(last);
+    }
+    pool.offers.push_back({provider.name, {}});
+    if (const std::string product = variables.text("NOVITA_PRODUCT_ID"); !product.empty()) {
+        pool.offers.back().gpus = {product};
+    }
+    if (auto done = variables.done(); !done) {
+        return done;
+    }
+    const auto has_name = [](const std::string& name) {
+        return [name](const auto& other) { return other.name == name; };
+    };
+    if (std::ranges::any_of(config.providers, has_name(provider.name)) ||
+        std::ranges::any_of(config.pools, has_name(pool.name))) {
+        return invalid(
+            "environment variable WORKER_MANAGER names a provider '" + provider.name +
+            "' and a pool 'default', which the configuration file has already; say it in one place"
+        );
+    }
+    config.providers.push_back(std::move(provider));
+    config.pools.push_back(std::move(pool));
+    return {};
+}
+
+Result<> check_fleet(const FleetConfig& config) {
+    std::set<std::string> providers;
+    for (const ProviderSetting& provider : config.providers) {
+        if (provider.kind.empty()) {
+            return invalid("the provider '" + provider.name + "' needs 'kind'");
+        }
+        providers.insert(provider.name);
+    }
+    std::set<std::string> pools;
+    for (const fleet::PoolSettings& pool : config.pools) {
+        if (!pools.insert(pool.name).second) {
+            return invalid("there are two pools '" + pool.name + "'");
+        }
+        for (const fleet::OfferWish& wish : pool.offers) {
+            if (!providers.contains(wish.provider)) {
+                return invalid(
+                    "the pool '" + pool.name + "' has an offer of the provider '" + wish.provider +
+                    "', which is not one of 'providers'"
+                );
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace comfyd::app

@@ -1,0 +1,330 @@
+#include "fleet/instances/keeper.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/foreign_text.hpp"
+#include "base/log.hpp"
+#include "base/on_executor.hpp"
+
+namespace comfyd::fleet {
+
+using enum InstanceState;
+
+std::string offer_key(const std::string& pool, std::size_t place) {
+    return pool + "#" + std::to_string(place);
+}
+
+int size_of(const PoolSettings& pool, const PoolRecord& record) {
+    return record.size && record.size_configured == pool.size ? *record.size : pool.size;
+}
+
+void KeeperCounts::add(const KeeperCounts& other) {
+    strays_removed += other.strays_removed;
+    starts += other.starts;
+    failed_starts += other.failed_starts;
+    for (const auto& [phase, seconds] : other.seconds_in) {
+        seconds_in[phase] += seconds;
+    }
+}
+
+Keeper::Keeper(Parts parts)
+    : p_(std::move(parts)),
+      offers_({std::chrono::seconds(30), std::chrono::minutes(10)}),
+      providers_({std::chrono::seconds(5), std::chrono::minutes(2)}),
+      pools_rest_({std::chrono::seconds(10), std::chrono::minutes(2)}),
+      lists_({std::chrono::seconds(5), std::chrono::minutes(1)}),
+      removals_({std::chrono::seconds(5), std::chrono::minutes(2)}),
+      changed_(p_.core),
+      tasks_(p_.core) {
+    for (PoolSettings& pool : p_.pools) {
+        pools_[pool.name] = pool;
+    }
+    for (const auto& [name, provider] : p_.providers) {
+        list_now_[name] = std::make_unique<Signal>(p_.core);
+    }
+}
+
+Keeper::~Keeper() = default;
+
+Task<> Keeper::recall() {
+    COMFYD_ON(p_.core);
+    co_await read_pools();
+    co_await read_rows();
+    for (const auto& [id, row] : rows_) {
+        if (row.state == ready || row.state == draining) {
+            Step step;
+            step.instance = id;
+            employ(step);
+        }
+        if (row.state == draining) {
+            p_.crew.drain(row.worker());
+        }
+    }
+}
+
+void Keeper::start() {
+    COMFYD_ON(p_.core);
+    for (const auto& [name, provider] : p_.providers) {
+        provider->on_change([now = list_now_.at(name).get()] { now->notify(); });
+        tasks_.spawn("listing machines", watch(name));
+    }
+    tasks_.spawn("keeping pools", run());
+}
+
+Task<> Keeper::stop() {
+    COMFYD_ON(p_.core);
+    is_over_ = true;
+    for (const auto& [name, provider] : p_.providers) {
+        provider->on_change({});
+    }
+    tasks_.cancel();
+    while (tasks_.size() > 0) {
+        co_await tasks_.join();
+    }
+}
+
+std::vector<Instance> Keeper::instances() const {
+    std::vector<Instance> all;
+    for (const auto& [id, row] : rows_) {
+        all.push_back(row);
+    }
+    return all;
+}
+
+Task<Result<std::string>> Keeper::logs(std::string instance, int lines) {
+    const Instance* row = find(instance);
+    if (row == nullptr || row->machine.empty()) {
+        co_return fail(Code::not_found, "there is no machine of an instance '" + instance + "'");
+    }
+    MachineProvider* from = provider(row->provider);
+    if (from == nullptr) {
+        co_return fail(Code::not_found, "the provider '" + row->provider + "' is not configured");
+    }
+    auto text = co_await from->logs(row->machine, lines);
+    co_return text;
+}
+
+Task<> Keeper::run() {
+    while (!is_over_) {
+        co_await read_pools();
+        if (must_read_) {
+            co_await read_rows();
+        }
+        if (may_act() && !must_read_) {
+            act();
+        }
+        co_await changed_.wait_for(is_settled() ? p_.times.idle_tick : p_.times.tick);
+        const bool stop = co_await is_cancelled();
+        if (stop) {
+            co_return;
+        }
+    }
+}
+
+Task<> Keeper::read_pools() {
+    auto records = co_await p_.store.pool_records(p_.fleet);
+    if (!records) {
+        log::warning("what pools shall be is not known", {{"error", records.error().message}});
+        co_return;
+    }
+    records_.clear();
+    for (PoolRecord& record : *records) {
+        records_[record.name] = std::move(record);
+    }
+}
+
+// Those that something is being done for are left to it: what it writes is refused where it is
+// stale, and then they are read again.
+Task<> Keeper::read_rows() {
+    auto rows = co_await p_.store.open_instances(p_.fleet);
+    if (!rows) {
+        log::warning("the machines of the fleet are not known", {{"error", rows.error().message}});
+        co_return;
+    }
+    must_read_ = false;
+    std::map<std::string, Instance> read;
+    for (Instance& row : *rows) {
+        if (row.domain == p_.domain) {
+            read[row.id] = std::move(row);
+        }
+    }
+    for (const auto& [id, row] : rows_) {
+        if (aside_[id].is_busy) {
+            read[id] = row;
+            must_read_ = true;
+        }
+    }
+    rows_ = std::move(read);
+}
+
+bool Keeper::is_settled() const {
+    return !must_read_ && std::ranges::all_of(rows_, [](const auto& entry) {
+        return entry.second.state == ready;
+    });
+}
+
+PoolGoal Keeper::goal_of(const PoolSettings& pool) const {
+    PoolGoal goal;
+    goal.name = pool.name;
+    goal.size = pool.size;
+    goal.offers = pool.offers;
+    goal.start_max = pool.start_max;
+    goal.rests_until = pools_rest_.until(pool.name);
+    if (const auto found = records_.find(pool.name); found != records_.end()) {
+        const PoolRecord& record = found->second;
+        goal.size = size_of(pool, record);
+        goal.is_paused = !record.paused.empty() && record.paused == pool.mark();
+    }
+    return goal;
+}
+
+View Keeper::view() const {
+    View view;
+    view.now = p_.clock.now();
+    view.fleet = p_.fleet;
+    for (const auto& [name, pool] : pools_) {
+        view.pools.push_back(goal_of(pool));
+        for (std::size_t i = 0; i < pool.offers.size(); ++i) {
+            view.offers_rest[{name, i}] = offers_.until(offer_key(name, i));
+        }
+    }
+    for (const auto& [id, row] : rows_) {
+        view.instances.push_back(row);
+    }
+    view.aside = aside_;
+    for (auto& [id, aside] : view.aside) {
+        if (const auto row = rows_.find(id); row != rows_.end() && aside.is_employed) {
+            aside.jobs = p_.crew.jobs(row->second.worker());
+        }
+    }
+    view.listings = listings_;
+    for (const auto& [name, record] : records_) {
+        view.leaving.insert(record.leaving.begin(), record.leaving.end());
+    }
+    for (const auto& [name, provider] : p_.providers) {
+        view.providers_rest[name] = providers_.until(name);
+        if (provider->traits().dials_in) {
+            view.dial_in.insert(name);
+        }
+    }
+    return view;
+}
+
+void Keeper::act() {
+    for (Step& step : plan(view())) {
+        if (step.kind == Step::Kind::remove_stray) {
+            if (!strays_.insert(step.provider + "/" + step.machine->id).second) {
+                continue;
+            }
+        } else if (step.kind == Step::Kind::request) {
+            step.instance = p_.new_id();
+            aside_[step.instance].is_busy = true;
+        } else {
+            aside_[step.instance].is_busy = true;
+        }
+        tasks_.spawn("keeping a machine", perform(std::move(step)));
+    }
+}
+
+Task<> Keeper::watch(std::string provider) {
+    for (;;) {
+        const bool worked = co_await list(provider);
+        changed_.notify();
+        co_await list_now_.at(provider)->wait_for(until_next_list(provider, worked));
+        const bool stop = co_await is_cancelled();
+        if (stop || is_over_) {
+            co_return;
+        }
+    }
+}
+
+Millis Keeper::until_next_list(const std::string& provider, bool worked) {
+    const Time now = p_.clock.now();
+    if (!worked) {
+        return std::max(lists_.until(provider) - now, Millis(1'000));
+    }
+    // A machine that may be taken back at any time is looked at more often.
+    const bool is_busy = std::ranges::any_of(rows_, [&provider](const auto& entry) {
+        const Instance& row = entry.second;
+        return row.provider == provider && row.state != requested &&
+               (row.state != ready || row.offer.market == Market::spot);
+    });
+    return is_busy ? p_.times.list_busy : p_.times.list_idle;
+}
+
+// The ledger is read after the listing: whoever made a machine had written down why before.
+Task<bool> Keeper::list(const std::string& provider) {
+    Listing next;
+    next.begun = ++moment_;
+    auto machines = co_await p_.providers.at(provider)->list(p_.fleet);
+    if (!machines) {
+        if (machines.error().code != Code::cancelled) {
+            log::warning(
+                "a provider does not list its machines",
+                {{"provider", provider}, {"error", log::foreign(machines.error().message)}}
+            );
+            lists_.fail(provider, p_.clock.now(), p_.chance());
+        }
+        co_return false;
+    }
+    auto open = co_await p_.store.open_instances(p_.fleet);
+    if (!open) {
+        co_return false;
+    }
+    for (const Instance& instance : *open) {
+        next.known.insert(instance.id);
+    }
+    next.machines = std::move(*machines);
+    const Listing& before = listings_[provider];
+    for (const Machine& machine : next.machines) {
+        const auto seen = before.first_seen.find(machine.id);
+        next.first_seen[machine.id] =
+            seen == before.first_seen.end() ? p_.clock.now() : seen->second;
+    }
+    for (const auto& [id, row] : rows_) {
+        if (row.provider == provider) {
+            Aside& aside = aside_[id];
+            const bool is_there = find_machine(row, next) != nullptr;
+            aside.missed = is_there || next.begun <= aside.acted ? 0 : aside.missed + 1;
+        }
+    }
+    listings_[provider] = std::move(next);
+    lists_.succeed(provider);
+    co_return true;
+}
+
+Instance* Keeper::find(const std::string& id) {
+    const auto found = rows_.find(id);
+    return found == rows_.end() ? nullptr : &found->second;
+}
+
+const PoolSettings* Keeper::pool_of(const Instance& instance) const {
+    const auto found = pools_.find(instance.pool);
+    return found == pools_.end() ? nullptr : &found->second;
+}
+
+MachineProvider* Keeper::provider(const std::string& name) const {
+    const auto found = p_.providers.find(name);
+    return found == p_.providers.end() ? nullptr : found->second.get();
+}
+
+WorkerConfig Keeper::worker_of(const Instance& instance) const {
+    constexpr double kSecondsPerHour = 3600;
+    WorkerConfig worker;
+    worker.id = instance.worker();
+    worker.url = instance.url.empty() ? "worker://" + instance.id : instance.url;  // it calls
+    worker.token = instance.token;
+    worker.pool = instance.pool;
+    worker.gpu = instance.gpu;
+    if (const PoolSettings* pool = pool_of(instance)) {
+        worker.slots = pool->slots;
+        worker.gpu_second_usd = pool->gpu_second_usd;
+    }
+    if (instance.offer.usd_per_hour) {
+        worker.gpu_second_usd = *instance.offer.usd_per_hour / kSecondsPerHour;
+    }
+    return worker;
+}
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,166 @@
+// Keeps pools at their sizes: does what plan.hpp says, and writes down in the ledger what came of
+// it. One task looks at what is to be done, one for each provider lists its machines, and each step
+// is a task of its own; an instance has one at a time.
+//
+// Whoever is stopped in the middle of a step leaves a row that tells what may have been begun; the
+// next keeper, here or on another node, goes on from that. Owned by who leads the domain; core
+// executor only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/task.hpp"
+#include "fleet/instances/crew.hpp"
+#include "fleet/instances/plan.hpp"
+#include "fleet/instances/pool_settings.hpp"
+#include "fleet/instances/rests.hpp"
+#include "fleet/instances/store.hpp"
+
+namespace comfyd::fleet {
+
+using MachineProviders = std::map<std::string, std::shared_ptr<MachineProvider>>;  // by name
+
+struct KeeperTimes {
+    Millis tick{1'000};        // between looks while something is under way
+    Millis idle_tick{15'000};  // and while nothing is
+    Millis list_busy{5'000};   // between listings, likewise
+    Millis list_idle{60'000};
+    Millis examine_again{2'000};
+};
+
+// For whoever counts.
+struct KeeperCounts {
+    std::uint64_t strays_removed = 0;
+    std::uint64_t starts = 0;  // that came to `ready`
+    std::uint64_t failed_starts = 0;
+    std::map<InstanceState, double> seconds_in{};  // of those starts, by phase
+
+    void add(const KeeperCounts& other);
+};
+
+class Keeper {
+public:
+    // All references outlive it.
+    struct Parts {
+        Executor core;
+        const Clock& clock;
+        InstanceStore& store;
+        Crew& crew;
+        MachineProviders providers;
+        std::string fleet;
+        std::string domain = "main";
+        std::vector<PoolSettings> pools;
+        std::string gateway{};  // whom machines call that have no address
+        // Under which it writes, and whether it still may; empty: it is nobody else's to lead.
+        std::optional<jobs::Term> term{};
+        std::function<bool()> may_act{};
+        std::function<double()> chance;  // from 0 to 1
+        std::function<std::string()> new_id = new_instance_id;
+        KeeperTimes times{};
+    };
+    explicit Keeper(Parts parts);
+    ~Keeper();  // REQUIRES: stop() has returned, or start() was never called
+
+    // Takes on again those that serve, before the jobs that they run are brought back.
+    Task<> recall();
+    void start();
+    // Machines stay.
+    Task<> stop();
+    // Somebody changed what there shall be.
+    void look() { changed_.notify(); }
+
+    std::vector<Instance> instances() const;
+    bool keeps(const std::string& instance) const { return rows_.contains(instance); }
+    const std::map<std::string, PoolSettings>& pools() const { return pools_; }
+    const KeeperCounts& counts() const { return counts_; }
+    // The latest lines of its machine. Code::not_found.
+    Task<Result<std::string>> logs(std::string instance, int lines);
+
+private:
+    Task<> run();
+    Task<> read_pools();
+    Task<> read_rows();
+    void act();
+    View view() const;
+    PoolGoal goal_of(const PoolSettings& pool) const;
+    bool is_settled() const;
+
+    Task<> watch(std::string provider);
+    Task<bool> list(const std::string& provider);
+    Millis until_next_list(const std::string& provider, bool worked);
+
+    // What the steps do; `perform` ends by letting the instance be looked at again.
+    Task<> perform(Step step);
+    Task<> take(Step step);
+    Task<> request(Step step);
+    Task<> create(Step step);
+    Task<std::optional<Offer>> choose(const Step& step, const OfferWish& wish);
+    Task<> order(Instance instance, const PoolSettings& pool, const Step& step);
+    Task<> follow(Step step);
+    Task<> examine(Step step);
+    Task<> warm_up(Step step);
+    void employ(const Step& step);
+    Task<> drain(Step step);
+    Task<> leave(Step step);
+    Task<> remove(Step step);
+    Task<> end(Step step);
+    Task<> remove_stray(Step step);
+
+    // Makes it durable, and then ours. False: it is not, and the caller does nothing more.
+    Task<bool> save(Instance instance, std::optional<FleetEvent> event = std::nullopt);
+    Task<bool> move(
+        Instance instance,
+        InstanceState to,
+        std::string why,
+        std::string told,
+        bool has_failed = false
+    );
+    FleetEvent event(std::string what, std::string why, const Instance& of) const;
+    Task<> tell(FleetEvent event);
+    Task<> refuse(const Step& step, Error error, bool is_ordered);
+    using ChangePool = std::function<std::optional<FleetEvent>(PoolRecord&)>;
+    Task<> change_pool(std::string name, ChangePool change);
+    Task<> count_failed_start(Instance instance);
+    Task<> count_start(Instance instance);
+
+    bool may_act() const { return !is_over_ && (!p_.may_act || p_.may_act()); }
+    Instance* find(const std::string& id);
+    const PoolSettings* pool_of(const Instance& instance) const;
+    MachineProvider* provider(const std::string& name) const;
+    WorkerConfig worker_of(const Instance& instance) const;
+
+    Parts p_;
+    std::map<std::string, PoolSettings> pools_;
+    std::map<std::string, PoolRecord> records_;
+    std::map<std::string, Instance> rows_;  // open ones of our domain
+    std::map<std::string, Aside> aside_;
+    std::map<std::string, Listing> listings_;
+    std::set<std::string> strays_;  // being removed, by provider and id
+    Rests offers_;                  // by pool and place
+    Rests providers_;
+    Rests pools_rest_;  // after failed starts
+    Rests lists_;       // of providers that do not list
+    Rests removals_;    // by instance
+    std::uint64_t moment_ = 0;
+    bool must_read_ = true;  // rows may be otherwise than we think
+    bool is_over_ = false;   // somebody else leads
+    KeeperCounts counts_;
+    Signal changed_;
+    std::map<std::string, std::unique_ptr<Signal>> list_now_;
+    TaskGroup tasks_;
+};
+
+// What a pool's size is, by its configuration and what was decided since.
+int size_of(const PoolSettings& pool, const PoolRecord& record);
+
+// "pool gpu, place 1"
+std::string offer_key(const std::string& pool, std::size_t place);
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,52 @@
+// Pools whose machines comfyd starts and stops: the keeper as a provider of workers. Made for a
+// domain by who leads it; core executor only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fleet/fleet.hpp"
+#include "fleet/instances/fleet_crew.hpp"
+#include "fleet/instances/keeper.hpp"
+#include "fleet/provider.hpp"
+
+namespace comfyd::fleet {
+
+class KeptPools final : public WorkerProvider {
+public:
+    // All references outlive it.
+    struct Parts {
+        Executor core;
+        const Clock& clock;
+        Lane lane;
+        Pool& pool;
+        InstanceStore& store;
+        MachineProviders providers;
+        std::string fleet;
+        std::string domain;
+        std::vector<PoolSettings> pools;
+        std::string gateway{};  // whom machines call that have no address
+        MandatePtr mandate{};   // null: nobody else leads
+        comfy::ClientTimeouts timeouts{};
+        KeeperTimes times{};
+    };
+    explicit KeptPools(Parts parts);
+    ~KeptPools() override;
+
+    Result<> begin(Fleet& fleet) override;
+    Task<> recall() override;
+    void start() override;
+    Task<> end() override;
+
+    // After begin().
+    Keeper& keeper() { return *keeper_; }
+
+private:
+    Parts p_;
+    std::optional<FleetCrew> crew_;
+    std::optional<Keeper> keeper_;
+    bool is_started_ = false;
+};
+
+}  // namespace comfyd::fleet

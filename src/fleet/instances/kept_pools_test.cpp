@@ -1,0 +1,323 @@
+// Pools that are kept, over the real fleet: machines whose ComfyUI is the double.
+#include "fleet/instances/kept_pools.hpp"
+
+#include <gmock/gmock.h>
+
+#include "fleet/instances/memory_store.hpp"
+#include "fleet/test_support.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+using enum InstanceState;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+// Has what it was told to have: every machine runs at once, at the address of the double.
+class Rack final : public MachineProvider {
+public:
+    explicit Rack(std::string url) : url_(std::move(url)) {}
+
+    std::string_view name() const override { return "rack"; }
+    MachineTraits traits() const override { return {.is_local = true}; }
+    Task<Result<std::vector<Offer>>> offers(OfferWish) override {
+        Offer offer;
+        offer.id = "any";
+        offer.gpu_memory_bytes = promised;
+        offer.usd_per_hour = 0.36;
+        co_return std::vector{offer};
+    }
+    Task<Result<std::string>> create(MachineOrder order) override {
+        if (refusal) {
+            co_return fail(*refusal, "not today");
+        }
+        orders.push_back(order);
+        Machine machine;
+        machine.id = "m" + std::to_string(orders.size());
+        machine.name = order.name;
+        machine.state = Machine::State::running;
+        machine.url = url_;
+        machines[machine.id] = machine;
+        co_return machine.id;
+    }
+    Task<Result<std::vector<Machine>>> list(std::string) override {
+        std::vector<Machine> all;
+        for (const auto& [id, machine] : machines) {
+            all.push_back(machine);
+        }
+        co_return all;
+    }
+    Task<Result<>> start(std::string) override { co_return Result<>(); }
+    Task<Result<>> stop(std::string) override { co_return Result<>(); }
+    Task<Result<>> remove(std::string id) override {
+        machines.erase(id);
+        co_return Result<>();
+    }
+    Task<Result<std::string>> logs(std::string id, int lines) override {
+        co_return id + " printed " + std::to_string(lines) + " lines\n";
+    }
+    void on_change(std::function<void()>) override {}
+    Task<> end() override { co_return; }
+
+    std::map<std::string, Machine> machines;
+    std::vector<MachineOrder> orders;
+    std::optional<Code> refusal;
+    std::uint64_t promised = 0;
+
+private:
+    const std::string url_;
+};
+
+class KeptPoolsTest : public FleetTest {
+protected:
+    KeptPoolsTest() {
+        settings_.name = "gpu";
+        settings_.size = 1;
+        settings_.offers = {{"rack", {}}};
+        settings_.warm_up = kPicture;
+        settings_.drain_max = Millis(0);
+    }
+    ~KeptPoolsTest() override { close(); }
+
+    void open() {
+        if (!comfy_) {
+            comfy_ = std::make_unique<support::ComfyDouble>(
+                double_thread_.context(), support::DoubleOptions{}
+            );
+            comfy_->start();
+            rack_ = std::make_shared<Rack>(comfy_->url());
+        }
+        make_bare_fleet();
+        on_core([&] {
+            KeptPools::Parts parts{
+                .core = core_.executor(),
+                .clock = clock_,
+                .lane = {io_.executor(), *http_},
+                .pool = pool_,
+                .store = instances_,
+                .providers = {{"rack", rack_}},
+                .fleet = "main",
+                .domain = "main",
+                .pools = {settings_},
+            };
+            parts.times = {
+                .tick = Millis(10),
+                .idle_tick = Millis(10),
+                .list_busy = Millis(10),
+                .list_idle = Millis(10),
+                .examine_again = Millis(10),
+            };
+            kept_ = std::make_unique<KeptPools>(std::move(parts));
+            EXPECT_TRUE(kept_->begin(*fleet_));
+        });
+        boost::asio::co_spawn(core_.executor(), kept_->recall(), boost::asio::use_future).get();
+        on_core([&] {
+            fleet_->start();
+            kept_->start();
+        });
+    }
+    // As at the end of the process: machines stay.
+    void close() {
+        if (kept_) {
+            boost::asio::co_spawn(core_.executor(), kept_->end(), boost::asio::use_future).get();
+            wait(fleet_->stop());
+            on_core([&] {
+                kept_.reset();
+                fleet_.reset();
+            });
+        }
+    }
+
+    std::vector<Instance> rows() {
+        return on_core([&] { return kept_->keeper().instances(); });
+    }
+    bool has_ready(std::size_t count) {
+        return support::wait_until([&] {
+            const auto all = rows();
+            return all.size() == count &&
+                   std::ranges::all_of(all, [](const Instance& row) { return row.state == ready; });
+        });
+    }
+    bool is_worker(const std::string& id) {
+        return support::wait_until([&] {
+            return on_core([&] {
+                const auto worker = fleet_->find(id);
+                return worker && worker->info().status == jobs::WorkerStatus::idle;
+            });
+        });
+    }
+    std::vector<std::string> events() {
+        std::vector<std::string> told;
+        const auto all = wait(instances_.fleet_events({.fleet = "main"}));
+        for (const FleetEvent& event : *all) {
+            told.push_back(event.what);
+        }
+        return told;
+    }
+    PoolRecord record() {
+        const auto all = wait(instances_.pool_records("main"));
+        return all->empty() ? PoolRecord() : all->front();
+    }
+    void resize(int size) {
+        PoolRecord changed = record();
+        changed.fleet = "main";
+        changed.name = "gpu";
+        changed.size = size;
+        changed.size_configured = settings_.size;
+        changed.revision += 1;
+        EXPECT_TRUE(wait(instances_.save_pool(changed, std::nullopt)));
+    }
+
+    PoolSettings settings_;
+    MemoryInstances instances_;
+    std::shared_ptr<Rack> rack_;
+    std::unique_ptr<KeptPools> kept_;
+};
+
+TEST_F(KeptPoolsTest, AMachineIsStartedWarmedUpAndServes) {
+    open();
+    ASSERT_TRUE(has_ready(1));
+    const Instance row = rows().front();
+    EXPECT_EQ(comfy_->accepted_prompts().size(), 1U) << "the warm-up";
+    ASSERT_TRUE(is_worker(row.worker()));
+    const auto done = begin(assignment(kPicture), row.worker());
+    EXPECT_TRUE(end(*done));
+    const MachineOrder order = on_core([&] { return rack_->orders.front(); });
+    EXPECT_EQ(order.name, "comfyd-main-" + row.id);
+    EXPECT_EQ(order.secrets.at("COMFYD_INSTANCE"), row.id);
+    EXPECT_EQ(order.secrets.at("COMFYD_WORKER_TOKEN").size(), 48U);
+    EXPECT_FALSE(order.secrets.contains("COMFYD_GATEWAY"));
+    EXPECT_THAT(
+        events(), testing::ElementsAre("ready", "warming", "starting", "creating", "requested")
+    );
+    EXPECT_EQ(wait(kept_->keeper().logs(row.id, 7)).value_or(""), "m1 printed 7 lines\n");
+    EXPECT_EQ(wait(kept_->keeper().logs("nobody", 7)).error().code, Code::not_found);
+}
+
+TEST_F(KeptPoolsTest, APoolChangesItsSizeWhileItServes) {
+    open();
+    ASSERT_TRUE(has_ready(1));
+    resize(3);
+    ASSERT_TRUE(has_ready(3));
+    resize(0);
+    ASSERT_TRUE(has_ready(0));
+    EXPECT_TRUE(support::wait_until([&] {
+        return on_core([&] { return rack_->machines.empty() && fleet_->workers().empty(); });
+    }));
+    EXPECT_EQ(on_core([&] { return rack_->orders.size(); }), 3U);
+}
+
+TEST_F(KeptPoolsTest, AfterARestartTheSameMachineServes) {
+    open();
+    ASSERT_TRUE(has_ready(1));
+    const Instance before = rows().front();
+    close();
+    open();
+    ASSERT_TRUE(has_ready(1));
+    EXPECT_EQ(rows().front().id, before.id);
+    EXPECT_EQ(rows().front().token, before.token);
+    ASSERT_TRUE(is_worker(before.worker()));
+    EXPECT_EQ(on_core([&] { return rack_->orders.size(); }), 1U);
+    EXPECT_EQ(comfy_->accepted_prompts().size(), 1U) << "it is warm";
+}
+
+TEST_F(KeptPoolsTest, AMachineThatVanishesIsReplaced) {
+    open();
+    ASSERT_TRUE(has_ready(1));
+    const std::string before = rows().front().id;
+    on_core([&] { rack_->machines.clear(); });
+    ASSERT_TRUE(support::wait_until([&] {
+        const auto all = rows();
+        return all.size() == 1 && all.front().state == ready && all.front().id != before;
+    }));
+    EXPECT_THAT(events(), Contains("failed"));
+    EXPECT_EQ(record().failed_starts, 0) << "it had served";
+}
+
+TEST_F(KeptPoolsTest, WhatRunsOnOneThatLeavesIsGivenBack) {
+    open();
+    ASSERT_TRUE(has_ready(1));
+    const std::string worker = rows().front().worker();
+    ASSERT_TRUE(is_worker(worker));
+    auto slow = begin(assignment(picture_with("slow=600000")), worker);
+    ASSERT_TRUE(support::wait_until([&] { return comfy_->queue_remaining() == 1; }));
+    resize(0);
+    const auto result = end(*slow);
+    ASSERT_FALSE(result);
+    EXPECT_TRUE(result.error().details.contains("given_back"));
+    EXPECT_TRUE(has_ready(0));
+}
+
+TEST_F(KeptPoolsTest, ThreeStartsThatFailPauseTheTemplate) {
+    settings_.warm_up = R"({"1": {"class_type": "NoSuchNode", "inputs": {}}})";
+    open();
+    ASSERT_TRUE(support::wait_until([&] { return record().failed_starts == 1; }));
+    // Waiting for the next is left out: the first two have failed.
+    PoolRecord counted = record();
+    counted.failed_starts = 2;
+    counted.revision += 1;
+    ASSERT_TRUE(wait(instances_.save_pool(counted, std::nullopt)));
+    close();
+    open();
+    ASSERT_TRUE(support::wait_until([&] { return !record().paused.empty(); }));
+    EXPECT_EQ(record().paused, settings_.mark());
+    EXPECT_THAT(record().paused_why, HasSubstr("the warm-up failed"));
+    EXPECT_THAT(events(), Contains("paused"));
+    ASSERT_TRUE(has_ready(0));
+    EXPECT_TRUE(on_core([&] { return rack_->machines.empty(); })) << "nothing is left behind";
+    close();
+    settings_.warm_up = kPicture;  // the template is another one
+    open();
+    EXPECT_TRUE(has_ready(1));
+    EXPECT_TRUE(support::wait_until([&] { return record().failed_starts == 0; }));
+}
+
+TEST_F(KeptPoolsTest, AGpuWithLessMemoryThanWasPromisedIsNotTaken) {
+    open();
+    ASSERT_TRUE(has_ready(1));
+    on_core([&] { rack_->promised = 1ULL << 50; });
+    resize(2);
+    EXPECT_TRUE(support::wait_until([&] { return record().failed_starts == 1; }));
+    EXPECT_TRUE(support::wait_until([&] {
+        const auto all = wait(instances_.ended_instances("main", 10));
+        return !all->empty() && all->front().reason.find("promised") != std::string::npos;
+    }));
+}
+
+TEST_F(KeptPoolsTest, AnEmptyBalanceIsToldAndAsksForNothingMore) {
+    open();
+    ASSERT_TRUE(has_ready(1));
+    on_core([&] { rack_->refusal = Code::balance_empty; });
+    resize(2);
+    ASSERT_TRUE(support::wait_until([&] {
+        const auto told = events();
+        return std::ranges::find(told, "provider_closed") != told.end();
+    }));
+    EXPECT_THAT(rows(), SizeIs(2));
+}
+
+TEST(AgentStatus, IsReadAndJudged) {
+    const auto status = AgentStatus::read(R"({
+        "instance": "a", "state": "ready", "disk_free_bytes": 60000000000,
+        "gpus": [{"uuid": "GPU-1", "memory_total_bytes": 24000000000},
+                 {"uuid": "GPU-2", "memory_total_bytes": 20000000000}]})");
+    ASSERT_TRUE(status);
+    EXPECT_EQ(status->state, "ready");
+    EXPECT_EQ(status->gpu, "GPU-1");
+    EXPECT_EQ(status->gpu_memory_bytes, 20'000'000'000U);
+    using enum Examination::Verdict;
+    EXPECT_EQ(judge(*status, 0, {}).verdict, good);
+    EXPECT_EQ(judge(*status, 0, {}).gpu, "GPU-1");
+    EXPECT_EQ(judge(*status, 0, {.gpu_memory_bytes = 21'000'000'000}).verdict, good);
+    EXPECT_EQ(judge(*status, 0, {.gpu_memory_bytes = 24'000'000'000}).verdict, wrong);
+    EXPECT_EQ(judge(*status, 0, {.disk_bytes = 100'000'000'000}).verdict, good);
+    EXPECT_EQ(judge(*status, 0, {.disk_bytes = 200'000'000'000}).verdict, wrong);
+    EXPECT_EQ(judge({}, 8'000'000'000, {.gpu_memory_bytes = 24'000'000'000}).verdict, wrong);
+    EXPECT_EQ(judge({}, 0, {.gpu_memory_bytes = 24'000'000'000}).verdict, good) << "nobody told";
+    EXPECT_FALSE(AgentStatus::read("<html>"));
+    EXPECT_TRUE(AgentStatus::read(R"({"gpus": [1, null], "disk_free_bytes": -1})"));
+}
+
+}  // namespace
+}  // namespace comfyd::fleet

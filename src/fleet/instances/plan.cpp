@@ -1,0 +1,356 @@
+#include "fleet/instances/plan.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace comfyd::fleet {
+namespace {
+
+using enum InstanceState;
+using Kind = Step::Kind;
+
+const Aside kNothing{};
+
+// Where an instance is whose machine is in this state.
+InstanceState reached(Machine::State state) {
+    switch (state) {
+        case Machine::State::creating:
+            return creating;
+        case Machine::State::pulling:
+            return pulling;
+        default:
+            return starting;
+    }
+}
+
+bool has_ended(const Machine& machine) {
+    return machine.state == Machine::State::failed || machine.state == Machine::State::stopped ||
+           machine.state == Machine::State::stopping;
+}
+
+std::string ending_of(const Machine& machine) {
+    const std::string what = "its machine is " + std::string(to_string(machine.state));
+    return machine.reason.empty() ? what : what + ": " + machine.reason;
+}
+
+std::string minutes(Millis time) {
+    return std::to_string(std::chrono::floor<std::chrono::minutes>(time).count()) + " min";
+}
+
+class Planner {
+public:
+    explicit Planner(const View& view) : view_(view) {
+        for (const PoolGoal& pool : view.pools) {
+            goals_[pool.name] = &pool;
+        }
+    }
+
+    std::vector<Step> run() {
+        for (const PoolGoal& pool : view_.pools) {
+            resize(pool);
+        }
+        for (const Instance& instance : view_.instances) {
+            const Aside& aside = aside_of(instance);
+            if (!aside.is_busy && aside.rests_until <= view_.now) {
+                decide(instance, aside);
+            }
+        }
+        for (const auto& [provider, listing] : view_.listings) {
+            find_strays(provider, listing);
+        }
+        return std::move(steps_);
+    }
+
+private:
+    const Aside& aside_of(const Instance& instance) const {
+        const auto found = view_.aside.find(instance.id);
+        return found == view_.aside.end() ? kNothing : found->second;
+    }
+    const PoolGoal* goal_of(const Instance& instance) const {
+        const auto found = goals_.find(instance.pool);
+        return found == goals_.end() ? nullptr : found->second;
+    }
+
+    Step& add(Kind kind, const Instance& instance, std::string why = {}) {
+        Step& step = steps_.emplace_back();
+        step.kind = kind;
+        step.pool = instance.pool;
+        step.instance = instance.id;
+        step.provider = instance.provider;
+        step.why = std::move(why);
+        return step;
+    }
+    void leave(const Instance& instance, bool has_failed, std::string why) {
+        add(Kind::leave, instance, std::move(why)).has_failed = has_failed;
+    }
+    void end(const Instance& instance, bool has_failed, std::string why) {
+        add(Kind::end, instance, std::move(why)).has_failed = has_failed;
+    }
+
+    // Those of one too many that cost the least to give up go first.
+    void resize(const PoolGoal& pool) {
+        std::vector<const Instance*> wanted;
+        for (const Instance& instance : view_.instances) {
+            if (instance.pool == pool.name && is_wanted(instance.state) &&
+                !view_.leaving.contains(instance.id)) {
+                wanted.push_back(&instance);
+            }
+        }
+        const int missing = pool.size - static_cast<int>(wanted.size());
+        const bool may_start = !pool.is_paused && pool.rests_until <= view_.now;
+        for (int i = 0; i < missing && may_start; ++i) {
+            Step& step = steps_.emplace_back();
+            step.kind = Kind::request;
+            step.pool = pool.name;
+            step.why = "the pool has " + std::to_string(wanted.size()) + " of " +
+                       std::to_string(pool.size);
+        }
+        if (missing >= 0) {
+            return;
+        }
+        std::ranges::sort(wanted, {}, [this](const Instance* one) {
+            const Time since = one->when(requested).value_or(Time());
+            return std::tuple(
+                one->state, aside_of(*one).jobs, -since.time_since_epoch().count(), one->id
+            );
+        });
+        for (int i = 0; i < -missing; ++i) {
+            too_many_.insert(wanted[static_cast<std::size_t>(i)]->id);
+        }
+    }
+
+    // Why it shall go; empty: it shall not.
+    std::string why_unwanted(const Instance& instance) const {
+        if (view_.leaving.contains(instance.id)) {
+            return "an operator wants it gone";
+        }
+        if (goal_of(instance) == nullptr) {
+            return "there is no pool '" + instance.pool + "' any more";
+        }
+        if (too_many_.contains(instance.id)) {
+            return "the pool has more than its size";
+        }
+        return {};
+    }
+
+    // Nothing is concluded from a listing that may be older than what was done.
+    const Listing* fresh_listing(const Instance& instance, const Aside& aside) const {
+        const auto found = view_.listings.find(instance.provider);
+        return found != view_.listings.end() && found->second.begun > aside.acted ? &found->second
+                                                                                  : nullptr;
+    }
+    // Since the provider was asked.
+    Millis age(const Instance& instance) const {
+        return view_.now - instance.when(creating).value_or(view_.now);
+    }
+
+    void decide(const Instance& instance, const Aside& aside) {
+        switch (instance.state) {
+            case requested:
+                return begin(instance);
+            case creating:
+            case pulling:
+            case starting:
+            case warming:
+                return bring_up(instance, aside);
+            case ready:
+                return look_after(instance, aside);
+            case draining:
+                add(Kind::drain, instance, instance.reason);
+                return;
+            case parked:
+                return leave(instance, false, "nothing is parked any more");
+            case removing:
+                return see_off(instance, aside);
+            case gone:
+            case failed:
+                return;
+        }
+    }
+
+    void begin(const Instance& instance) {
+        if (const std::string why = why_unwanted(instance); !why.empty()) {
+            return end(instance, false, why);
+        }
+        const PoolGoal& goal = *goal_of(instance);
+        if (goal.is_paused || goal.rests_until > view_.now) {
+            return;
+        }
+        for (std::size_t i = 0; i < goal.offers.size(); ++i) {
+            const auto offer = view_.offers_rest.find({goal.name, i});
+            const auto provider = view_.providers_rest.find(goal.offers[i].provider);
+            const bool rests =
+                (offer != view_.offers_rest.end() && offer->second > view_.now) ||
+                (provider != view_.providers_rest.end() && provider->second > view_.now);
+            if (!rests) {
+                Step& step = add(Kind::create, instance);
+                step.offer = i;
+                step.provider = goal.offers[i].provider;
+                return;
+            }
+        }
+    }
+
+    void bring_up(const Instance& instance, const Aside& aside) {
+        if (const std::string why = why_unwanted(instance); !why.empty()) {
+            return leave(instance, false, why);
+        }
+        if (const Millis limit = goal_of(instance)->start_max; age(instance) > limit) {
+            return leave(
+                instance,
+                true,
+                "not ready within " + minutes(limit) + ", still " +
+                    std::string(to_string(instance.state)) +
+                    (instance.reason.empty() ? "" : ": " + instance.reason)
+            );
+        }
+        const Listing* listing = fresh_listing(instance, aside);
+        if (listing == nullptr) {
+            return;
+        }
+        const Machine* machine = find_machine(instance, *listing);
+        if (machine == nullptr) {
+            return bring_up_unseen(instance, aside);
+        }
+        if (has_ended(*machine)) {
+            return leave(instance, true, ending_of(*machine));
+        }
+        if (machine->reclaimed_at) {
+            return leave(instance, false, "its provider takes it back");
+        }
+        const InstanceState to = std::max(instance.state, reached(machine->state));
+        if (instance.machine != machine->id || instance.state != to ||
+            (machine->url && *machine->url != instance.url)) {
+            Step& step = add(Kind::follow, instance, machine->reason);
+            step.machine = *machine;
+            step.to = to;
+        } else if (instance.state == warming) {
+            add(Kind::warm_up, instance);
+        } else if (machine->state == Machine::State::running && is_reachable(instance)) {
+            add(Kind::examine, instance);
+        }
+    }
+
+    bool is_reachable(const Instance& instance) const {
+        return !instance.url.empty() || view_.dial_in.contains(instance.provider);
+    }
+
+    // It may show up late; what shows up later than that is a stray.
+    void bring_up_unseen(const Instance& instance, const Aside& aside) {
+        if (age(instance) < kUnclearMax) {
+            return;
+        }
+        if (instance.machine.empty()) {
+            end(instance, true, "the provider gave no clear answer, and no machine came of it");
+        } else if (aside.missed >= kMissedMax) {
+            leave(instance, true, "its machine is gone");
+        }
+    }
+
+    void look_after(const Instance& instance, const Aside& aside) {
+        if (const std::string why = why_unwanted(instance); !why.empty()) {
+            add(Kind::drain, instance, why);
+            return;
+        }
+        const Listing* listing = fresh_listing(instance, aside);
+        const Machine* machine = listing == nullptr ? nullptr : find_machine(instance, *listing);
+        if (listing != nullptr && machine == nullptr && aside.missed >= kMissedMax) {
+            return leave(instance, true, "its machine is gone");
+        }
+        if (machine != nullptr && has_ended(*machine)) {
+            return leave(instance, true, ending_of(*machine));
+        }
+        if (machine != nullptr && machine->reclaimed_at) {
+            add(Kind::drain, instance, "its provider takes it back").machine = *machine;
+            return;
+        }
+        if (machine != nullptr && machine->url && *machine->url != instance.url) {
+            return leave(instance, true, "its address has changed");
+        }
+        if (!aside.is_employed) {
+            add(Kind::employ, instance);
+        }
+    }
+
+    void see_off(const Instance& instance, const Aside& aside) {
+        if (!instance.machine.empty() && !aside.removed_at) {
+            add(Kind::remove, instance);
+            return;
+        }
+        const Listing* listing = fresh_listing(instance, aside);
+        if (listing == nullptr) {
+            return;
+        }
+        const Machine* machine = find_machine(instance, *listing);
+        if (machine == nullptr) {
+            if (!instance.machine.empty() || age(instance) >= kUnclearMax) {
+                end(instance, instance.has_failed, instance.reason);
+            }
+        } else if (instance.machine.empty()) {
+            Step& step = add(Kind::follow, instance, instance.reason);
+            step.machine = *machine;
+            step.to = removing;
+        } else if (view_.now - *aside.removed_at >= kRemoveAgain) {
+            add(Kind::remove, instance);
+        }
+    }
+
+    void find_strays(const std::string& provider, const Listing& listing) {
+        for (const Machine& machine : listing.machines) {
+            const auto id = instance_of(machine.name, view_.fleet);
+            if (!id || machine.state == Machine::State::gone || !is_stray(*id, machine, listing)) {
+                continue;
+            }
+            const auto seen = listing.first_seen.find(machine.id);
+            const Time since = machine.made_at.value_or(
+                seen == listing.first_seen.end() ? view_.now : seen->second
+            );
+            if (view_.now - since >= kStrayAge) {
+                Step& step = steps_.emplace_back();
+                step.kind = Kind::remove_stray;
+                step.instance = *id;
+                step.provider = provider;
+                step.machine = machine;
+                step.why = "no open instance knows it";
+            }
+        }
+    }
+
+    // Also the second of two under one name.
+    bool is_stray(const std::string& id, const Machine& machine, const Listing& listing) const {
+        if (!listing.known.contains(id)) {
+            return true;
+        }
+        const auto ours = std::ranges::find(view_.instances, id, &Instance::id);
+        return ours != view_.instances.end() && !ours->machine.empty() &&
+               ours->machine != machine.id;
+    }
+
+    const View& view_;
+    std::map<std::string, const PoolGoal*> goals_;
+    std::set<std::string> too_many_;
+    std::vector<Step> steps_;
+};
+
+}  // namespace
+
+std::vector<Step> plan(const View& view) {
+    return Planner(view).run();
+}
+
+// Of several under its name the first is its own; the others are strays.
+const Machine* find_machine(const Instance& instance, const Listing& listing) {
+    const std::string name = instance.name();
+    const Machine* found = nullptr;
+    for (const Machine& machine : listing.machines) {
+        const bool is_it =
+            instance.machine.empty() ? machine.name == name : machine.id == instance.machine;
+        if (is_it && machine.state != Machine::State::gone &&
+            (found == nullptr || machine.id < found->id)) {
+            found = &machine;
+        }
+    }
+    return found;
+}
+
+}  // namespace comfyd::fleet

@@ -1,0 +1,106 @@
+// What the keeper shall do now, given what there is and what there shall be. Pure: it asks nobody
+// and waits for nothing; the same view gives the same steps. What it must never do is here, and is
+// tried with thousands of schedules in keeper_simulation_test.cpp:
+//
+// - A provider is asked to create only for an instance that is `requested`, which is stored as
+//   `creating` first: so never twice without a clear no in between.
+// - What became of an instance is read from a listing that was begun after the latest deed for it.
+// - A machine that no open instance knows is removed, once it is five minutes old; one whose name
+// is
+//   not of this fleet is not looked at.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fleet/instances/instance.hpp"
+
+namespace comfyd::fleet {
+
+inline constexpr Millis kUnclearMax =
+    std::chrono::minutes(2);  // until a machine must have shown up
+inline constexpr Millis kStrayAge = std::chrono::minutes(5);
+inline constexpr Millis kRemoveAgain = std::chrono::minutes(1);
+inline constexpr int kMissedMax = 2;  // listings in a row without a machine that was there
+
+// What there shall be of a pool.
+struct PoolGoal {
+    std::string name;
+    int size = 0;
+    std::vector<OfferWish> offers{};
+    bool is_paused = false;  // nothing is started
+    Time rests_until{};      // likewise, until then
+    Millis start_max = std::chrono::minutes(10);
+};
+
+// What a provider showed.
+struct Listing {
+    std::uint64_t begun = 0;  // the moment at which it was asked for
+    std::vector<Machine> machines{};
+    // All open instances of the fleet, whoever keeps them, as they were stored after that.
+    std::set<std::string> known{};
+    std::map<std::string, Time> first_seen{};  // by the machine's id
+};
+
+// What is known of an instance beside its row, and lost with the process.
+struct Aside {
+    bool is_busy = false;              // something is being done for it
+    std::uint64_t acted = 0;           // the moment after the latest deed
+    int missed = 0;                    // listings in a row that did not show its machine
+    std::optional<Time> removed_at{};  // its provider was told, and said yes
+    Time rests_until{};
+    bool is_employed = false;  // it is a worker of the fleet
+    std::size_t jobs = 0;      // that it runs
+};
+
+struct View {
+    Time now{};
+    std::string fleet;
+    std::vector<PoolGoal> pools{};
+    std::vector<Instance> instances{};  // open ones that are ours to keep
+    std::map<std::string, Aside> aside{};
+    std::map<std::string, Listing> listings{};  // the latest, by provider
+    std::set<std::string> leaving{};            // instances that operators want gone
+    std::map<std::string, Time> providers_rest{};
+    std::map<std::pair<std::string, std::size_t>, Time> offers_rest{};  // by pool and place
+    std::set<std::string> dial_in{};  // providers whose machines have no address
+};
+
+struct Step {
+    enum class Kind {
+        request,       // one more instance of the pool
+        create,        // asks the pool's offer at `offer`
+        follow,        // writes down what `machine` tells, and comes into `to`
+        examine,       // whether it can serve
+        warm_up,       // and has it run a workflow
+        employ,        // makes it a worker of the fleet
+        drain,         // lets it end its jobs
+        leave,         // takes it out of the fleet at once
+        remove,        // tells its provider
+        end,           // closes the row
+        remove_stray,  // `machine`, which nobody knows
+    };
+
+    Kind kind;
+    std::string pool{};
+    std::string instance{};
+    std::string provider{};
+    std::size_t offer = 0;
+    std::optional<Machine> machine{};
+    InstanceState to = InstanceState::requested;
+    bool has_failed = false;
+    std::string why{};
+};
+
+// At most one for each instance.
+std::vector<Step> plan(const View& view);
+
+// The machine of an instance as its provider's listing shows it; nullptr: not there.
+const Machine* find_machine(const Instance& instance, const Listing& listing);
+
+}  // namespace comfyd::fleet

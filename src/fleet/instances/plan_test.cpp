@@ -1,0 +1,272 @@
+#include "fleet/instances/plan.hpp"
+
+#include <gmock/gmock.h>
+
+namespace comfyd::fleet {
+namespace {
+
+using enum InstanceState;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+using Kind = Step::Kind;
+
+class PlanTest : public testing::Test {
+protected:
+    PlanTest() {
+        view_.now = Time(Millis(1'700'000'000'000));
+        view_.fleet = "main";
+        PoolGoal pool;
+        pool.name = "gpu";
+        pool.size = 1;
+        pool.offers = {{"cloud", {}}, {"other", {}}};
+        view_.pools = {pool};
+    }
+
+    Instance& add(InstanceState state, std::string machine = "m1") {
+        Instance instance;
+        instance.id = "00000000000" + std::to_string(view_.instances.size());
+        instance.fleet = "main";
+        instance.pool = "gpu";
+        instance.state = state;
+        instance.provider = "cloud";
+        instance.machine = std::move(machine);
+        instance.since[requested] = instance.since[creating] = view_.now;
+        view_.instances.push_back(std::move(instance));
+        return view_.instances.back();
+    }
+    Machine& show(const Instance& instance, Machine::State state, std::string id = "m1") {
+        Machine machine;
+        machine.id = std::move(id);
+        machine.name = instance.name();
+        machine.state = state;
+        machine.made_at = view_.now;
+        Listing& listing = view_.listings["cloud"];
+        listing.begun = 10;
+        listing.known.insert(instance.id);
+        listing.machines.push_back(std::move(machine));
+        return listing.machines.back();
+    }
+    void show_nothing() { view_.listings["cloud"].begun = 10; }
+
+    // The one thing to be done.
+    std::optional<Step> step() {
+        const auto steps = plan(view_);
+        EXPECT_THAT(steps, SizeIs(testing::Le(1)));
+        return steps.empty() ? std::nullopt : std::optional(steps.front());
+    }
+    std::optional<Kind> kind() {
+        const auto one = step();
+        return one ? std::optional(one->kind) : std::nullopt;
+    }
+
+    View view_;
+};
+
+TEST_F(PlanTest, ASmallPoolGrows) {
+    view_.pools[0].size = 3;
+    add(requested, "");
+    view_.aside[view_.instances[0].id].is_busy = true;
+    const auto steps = plan(view_);
+    ASSERT_THAT(steps, SizeIs(2));
+    EXPECT_EQ(steps[0].kind, Kind::request);
+    EXPECT_EQ(steps[0].why, "the pool has 1 of 3");
+}
+
+TEST_F(PlanTest, APausedPoolStartsNothing) {
+    view_.pools[0].is_paused = true;
+    EXPECT_FALSE(step());
+    add(requested, "");
+    EXPECT_FALSE(step());
+    view_.pools[0].is_paused = false;
+    view_.pools[0].rests_until = view_.now + seconds(1);
+    EXPECT_FALSE(step());
+}
+
+TEST_F(PlanTest, TheNextOfferIsTriedWhileTheFirstRests) {
+    add(requested, "");
+    ASSERT_EQ(kind(), Kind::create);
+    EXPECT_EQ(step()->provider, "cloud");
+    view_.offers_rest[{"gpu", 0}] = view_.now + seconds(30);
+    EXPECT_EQ(step()->provider, "other");
+    EXPECT_EQ(step()->offer, 1U);
+    view_.providers_rest["other"] = view_.now + seconds(30);
+    EXPECT_FALSE(step());
+    view_.now += seconds(30);
+    EXPECT_EQ(step()->provider, "cloud");
+}
+
+TEST_F(PlanTest, WhatMayHaveBeenOrderedIsNeverOrderedAgain) {
+    add(creating, "");
+    EXPECT_FALSE(step()) << "nothing is known before a listing";
+    show_nothing();
+    EXPECT_FALSE(step()) << "it may show up late";
+    view_.now += kUnclearMax;
+    ASSERT_EQ(kind(), Kind::end);
+    EXPECT_TRUE(step()->has_failed);
+}
+
+TEST_F(PlanTest, AMachineIsFoundAgainByItsName) {
+    const Instance& row = add(creating, "");
+    show(row, Machine::State::running, "m7").url = "http://there";
+    ASSERT_EQ(kind(), Kind::follow);
+    EXPECT_EQ(step()->machine->id, "m7");
+    EXPECT_EQ(step()->to, starting);
+}
+
+TEST_F(PlanTest, AListingFromBeforeTheLatestDeedSaysNothing) {
+    const Instance& row = add(ready);
+    view_.aside[row.id].is_employed = true;
+    view_.aside[row.id].missed = kMissedMax;
+    view_.aside[row.id].acted = 11;
+    show_nothing();
+    EXPECT_FALSE(step());
+    view_.listings["cloud"].begun = 12;
+    EXPECT_EQ(kind(), Kind::leave);
+}
+
+TEST_F(PlanTest, AMachineThatRunsIsExaminedOnceItHasAnAddress) {
+    Instance& row = add(starting);
+    Machine& machine = show(row, Machine::State::running);
+    EXPECT_FALSE(step());
+    machine.url = "http://there";
+    EXPECT_EQ(kind(), Kind::follow);
+    row.url = "http://there";
+    EXPECT_EQ(kind(), Kind::examine);
+    row.state = warming;
+    EXPECT_EQ(kind(), Kind::warm_up);
+    row.state = ready;
+    EXPECT_EQ(kind(), Kind::employ);
+    view_.aside[row.id].is_employed = true;
+    EXPECT_FALSE(step());
+}
+
+TEST_F(PlanTest, OneThatDialsInNeedsNoAddress) {
+    show(add(starting), Machine::State::running);
+    view_.dial_in = {"cloud"};
+    EXPECT_EQ(kind(), Kind::examine);
+}
+
+TEST_F(PlanTest, WhoIsNotReadyInTimeIsRemoved) {
+    show(add(pulling), Machine::State::pulling);
+    view_.now += minutes(10);
+    EXPECT_FALSE(step());
+    view_.now += Millis(1);
+    ASSERT_EQ(kind(), Kind::leave);
+    EXPECT_TRUE(step()->has_failed);
+    EXPECT_THAT(step()->why, testing::HasSubstr("10 min"));
+}
+
+TEST_F(PlanTest, AMachineThatFailedTakesItsInstanceAlong) {
+    show(add(starting), Machine::State::failed).reason = "no such image";
+    ASSERT_EQ(kind(), Kind::leave);
+    EXPECT_THAT(step()->why, testing::HasSubstr("no such image"));
+}
+
+TEST_F(PlanTest, OfTooManyTheOneGoesThatCostsLeast) {
+    view_.pools[0].size = 2;
+    const std::string busy = add(ready, "m1").id;
+    const std::string idle = add(ready, "m2").id;
+    const std::string young = add(pulling, "m3").id;
+    view_.aside[busy] = {.is_employed = true, .jobs = 2};
+    view_.aside[idle] = {.is_employed = true};
+    ASSERT_EQ(kind(), Kind::leave);
+    EXPECT_EQ(step()->instance, young);
+    view_.instances.pop_back();
+    view_.pools[0].size = 1;
+    ASSERT_EQ(kind(), Kind::drain);
+    EXPECT_EQ(step()->instance, idle);
+}
+
+TEST_F(PlanTest, WhatAnOperatorWantsGoneIsReplaced) {
+    const Instance& row = add(ready);
+    view_.aside[row.id].is_employed = true;
+    view_.leaving = {row.id};
+    const auto steps = plan(view_);
+    ASSERT_THAT(steps, SizeIs(2));
+    EXPECT_EQ(steps[0].kind, Kind::request);
+    EXPECT_EQ(steps[1].kind, Kind::drain);
+}
+
+TEST_F(PlanTest, AMachineThatIsTakenBackIsDrained) {
+    Instance& row = add(ready);
+    row.url = "http://there";
+    view_.aside[row.id].is_employed = true;
+    Machine& machine = show(row, Machine::State::running);
+    machine.url = row.url;
+    machine.reclaimed_at = view_.now + seconds(30);
+    ASSERT_EQ(kind(), Kind::drain);
+    EXPECT_TRUE(step()->machine->reclaimed_at);
+}
+
+TEST_F(PlanTest, ARowEndsWhenAListingShowsItsMachineNoMore) {
+    Instance& row = add(removing);
+    view_.pools[0].size = 0;
+    EXPECT_EQ(kind(), Kind::remove) << "nobody waits for a listing";
+    view_.aside[row.id].removed_at = view_.now;
+    show(row, Machine::State::stopping);
+    EXPECT_FALSE(step());
+    view_.now += kRemoveAgain;
+    EXPECT_EQ(kind(), Kind::remove) << "it was forgotten";
+    view_.listings["cloud"].machines.clear();
+    ASSERT_EQ(kind(), Kind::end);
+    EXPECT_FALSE(step()->has_failed);
+    row.has_failed = true;
+    EXPECT_TRUE(step()->has_failed);
+}
+
+TEST_F(PlanTest, StraysAreRemovedOnceTheyAreOld) {
+    view_.pools.clear();
+    Instance unknown;
+    unknown.id = "0123456789ab";
+    unknown.fleet = "main";
+    Machine& machine = show(unknown, Machine::State::running);
+    view_.listings["cloud"].known.clear();
+    view_.now += kStrayAge - Millis(1);
+    EXPECT_FALSE(step());
+    view_.now += Millis(1);
+    EXPECT_EQ(kind(), Kind::remove_stray);
+    view_.listings["cloud"].known = {unknown.id};
+    EXPECT_FALSE(step()) << "another leader's";
+    view_.listings["cloud"].known.clear();
+    for (const char* name : {"comfyd-other-0123456789ab", "comfyd-main-x-0123456789ab", "db"}) {
+        machine.name = name;
+        EXPECT_FALSE(step()) << name;
+    }
+}
+
+TEST_F(PlanTest, AStrayWithoutAnAgeIsAsOldAsItIsKnown) {
+    view_.pools.clear();
+    Instance unknown;
+    unknown.id = "0123456789ab";
+    unknown.fleet = "main";
+    show(unknown, Machine::State::running).made_at.reset();
+    view_.listings["cloud"].known.clear();
+    EXPECT_FALSE(step());
+    view_.listings["cloud"].first_seen["m1"] = view_.now - kStrayAge;
+    EXPECT_EQ(kind(), Kind::remove_stray);
+}
+
+TEST_F(PlanTest, OfTwoUnderOneNameTheOtherIsAStray) {
+    Instance& row = add(ready);
+    row.url = "http://there";
+    view_.aside[row.id].is_employed = true;
+    show(row, Machine::State::running, "m1").url = row.url;
+    show(row, Machine::State::running, "m2").made_at = view_.now - kStrayAge;
+    ASSERT_EQ(kind(), Kind::remove_stray);
+    EXPECT_EQ(step()->machine->id, "m2");
+}
+
+TEST_F(PlanTest, WhoIsBusyOrRestsIsLeftAlone) {
+    const Instance& row = add(removing);
+    view_.pools[0].size = 0;
+    view_.aside[row.id].is_busy = true;
+    EXPECT_FALSE(step());
+    view_.aside[row.id] = {.rests_until = view_.now + seconds(1)};
+    EXPECT_FALSE(step());
+}
+
+}  // namespace
+}  // namespace comfyd::fleet

@@ -1,0 +1,27 @@
+// What an operator wrote of a pool that comfyd keeps machines for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+#include "fleet/providers/machines.hpp"
+
+namespace comfyd::fleet {
+
+struct PoolSettings {
+    std::string name;
+    int size = 0;  // machines
+    MachineTemplate made_from{};
+    std::vector<OfferWish> offers{};              // in the order in which they are tried
+    std::string warm_up{};                        // a workflow in API form; empty: none
+    int slots = 1;                                // prompts at once of each
+    double gpu_second_usd = 0;                    // where the offer tells no price
+    Millis start_max = std::chrono::minutes(10);  // from the order to the first job
+    Millis drain_max = std::chrono::minutes(5);   // for jobs on one that leaves
+
+    // The same for equal templates: a template that was paused is another one once it is changed.
+    std::string mark() const;
+};
+
+}  // namespace comfyd::fleet
