@@ -97,8 +97,8 @@ net::ClientRequest CloudApi::make_request(const CloudCall& call) const {
     request.timeout = options_.timeout;
     request.response_bytes_max = options_.answer_bytes_max;
     request.headers.set("Accept", "application/json");
-    if (!options_.key.empty()) {
-        request.headers.set("Authorization", "Bearer " + options_.key);
+    if (const std::string token = key(); !token.empty()) {
+        request.headers.set("Authorization", "Bearer " + token);
     }
     if (call.body) {
         request.headers.set("Content-Type", "application/json");
@@ -113,7 +113,7 @@ void CloudApi::hear(const net::ClientResponse& answer) {
 
 Error CloudApi::to_error(const CloudCall& call, const net::ClientResponse& answer) const {
     std::vector<std::string> secrets = call.secrets;
-    secrets.push_back(options_.key);
+    secrets.push_back(key());
     CloudRefusal refusal{.status = answer.status};
     auto body = json::parse(answer.body);
     if (body) {
@@ -176,7 +176,7 @@ Task<Result<json::value>> CloudApi::call_once(const CloudCall& call) {
     auto body = json::parse(answer->body);
     if (!body) {
         std::vector<std::string> secrets = call.secrets;
-        secrets.push_back(options_.key);
+        secrets.push_back(key());
         Error error(
             Code::protocol_error,
             say(call,
@@ -209,7 +209,7 @@ Task<Result<json::value>> CloudApi::call(CloudCall call) {
     }
 }
 
-Task<Result<std::string>> CloudApi::listen(std::string path, Millis time, std::size_t bytes_max) {
+Task<Result<>> CloudApi::stream(std::string path, Millis time, net::Client::Sink sink) {
     COMFYD_ON(executor_);
     auto turn = co_await wait_for_turn();
     if (!turn) {
@@ -219,26 +219,34 @@ Task<Result<std::string>> CloudApi::listen(std::string path, Millis time, std::s
     net::ClientRequest request = make_request(call);
     request.headers.set("Accept", "*/*");
     request.timeout = time;
+    request.response_bytes_max = UINT64_MAX;
+    auto answer = co_await client_.download(std::move(request), std::move(sink));
+    if (!answer) {
+        answer.error().message = say(call, answer.error().message);
+        co_return fail(std::move(answer.error()));
+    }
+    hear(*answer);
+    if (answer->status / 100 != 2) {
+        co_return fail(to_error(call, *answer));
+    }
+    co_return Result<>();
+}
+
+Task<Result<std::string>> CloudApi::listen(std::string path, Millis time, std::size_t bytes_max) {
     std::string heard;
-    auto answer = co_await client_.download(
-        std::move(request),
+    auto ended = co_await stream(
+        std::move(path),
+        time,
         [&heard, bytes_max](std::string_view piece) -> Result<> {
             heard += piece.substr(0, bytes_max - heard.size());
             return heard.size() < bytes_max ? Result<>() : fail(Code::payload_too_large, "enough");
         }
     );
     // It goes on, but the time is over or there is enough of it.
-    const bool is_over = !answer && (answer.error().code == Code::request_timeout ||
-                                     answer.error().code == Code::payload_too_large);
-    if (is_over) {
-        co_return heard;
-    }
-    if (!answer) {
-        co_return fail(answer.error().code, say(call, answer.error().message));
-    }
-    hear(*answer);
-    if (answer->status / 100 != 2) {
-        co_return fail(to_error(call, *answer));
+    const bool is_over = !ended && (ended.error().code == Code::request_timeout ||
+                                    ended.error().code == Code::payload_too_large);
+    if (!ended && !is_over) {
+        co_return fail(std::move(ended.error()));
     }
     co_return heard;
 }

@@ -31,8 +31,9 @@ struct CloudRefusal {
 struct CloudApiOptions {
     std::string service;  // as messages name it
     std::string url;      // that paths are added to
-    std::string key;
-    std::string ca_file{};  // PEM, in addition to the system's
+    std::string key{};
+    std::function<std::string()> key_now{};  // in place of the key, where it changes
+    std::string ca_file{};                   // PEM, in addition to the system's
     Millis timeout{30'000};
     std::uint64_t answer_bytes_max = 16ULL * 1024 * 1024;
     assets::Patience patience{.tries_max = 4, .first_pause = Millis(500)};
@@ -72,6 +73,13 @@ public:
     // an answer, and details.retry_after (seconds) with Code::rate_limited.
     Task<Result<json::value>> call(CloudCall call);
 
+    // Who we are to the service, and who it must be. Before the first call. Code::config_invalid.
+    Result<> identify(net::ClientIdentity identity) {
+        return client_.identify({std::move(identity)});
+    }
+
+    // Goes piece by piece to the sink, for at most `time`; a failure that it returns is returned.
+    Task<Result<>> stream(std::string path, Millis time, net::Client::Sink sink);
     // A text that may never end, such as a log: what comes within `time`, at most `bytes_max`.
     Task<Result<std::string>> listen(std::string path, Millis time, std::size_t bytes_max);
 
@@ -82,6 +90,7 @@ private:
     Task<Result<>> wait_for_turn();
     net::ClientRequest make_request(const CloudCall& call) const;
     Error to_error(const CloudCall& call, const net::ClientResponse& answer) const;
+    std::string key() const { return options_.key_now ? options_.key_now() : options_.key; }
     std::string say(const CloudCall& call, std::string_view what) const;
     void hear(const net::ClientResponse& answer);
 
