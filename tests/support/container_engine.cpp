@@ -140,7 +140,9 @@ std::vector<std::string> ContainerEngine::command() const {
 
 void ContainerEngine::start() {
     std::filesystem::remove(socket());
+    // Numbers of processes that were killed, which others have now.
     std::filesystem::remove(folder_.path() / "pid");
+    std::filesystem::remove_all(folder_.path() / "exec");
     process_ = std::make_unique<Process>(command());
     const bool is_up =
         wait_until([&] { return api("GET", "/_ping") == "OK" || !process_->running(); }, kPatience);

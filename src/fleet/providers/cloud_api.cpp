@@ -77,7 +77,7 @@ Code code_of_status(int status) {
     return status >= 400 ? Code::invalid_argument : Code::protocol_error;
 }
 
-CloudApi::CloudApi(Executor executor, CloudApiOptions options, Clock& clock)
+CloudApi::CloudApi(Executor executor, CloudApiOptions options, const Clock& clock)
     : executor_(executor),
       options_(std::move(options)),
       clock_(clock),

@@ -67,7 +67,7 @@ struct CloudCall {
 class CloudApi {
 public:
     // `clock` outlives it.
-    CloudApi(Executor executor, CloudApiOptions options, Clock& clock);
+    CloudApi(Executor executor, CloudApiOptions options, const Clock& clock);
 
     // The body of a success; null where there is none. Errors have details.status where there was
     // an answer, and details.retry_after (seconds) with Code::rate_limited.
@@ -96,7 +96,7 @@ private:
 
     Executor executor_;
     const CloudApiOptions options_;
-    Clock& clock_;
+    const Clock& clock_;
     net::Client client_;
     CloudPace pace_;
 };

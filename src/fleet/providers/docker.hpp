@@ -53,7 +53,7 @@ Result<> check_docker(const DockerOptions& options);
 
 // `clock` outlives it.
 Result<std::unique_ptr<MachineProvider>> make_docker(
-    Executor executor, DockerOptions options, Clock& clock
+    Executor executor, DockerOptions options, const Clock& clock
 );
 
 }  // namespace comfyd::fleet

@@ -238,8 +238,11 @@ TEST_P(Containers, AnImageThatIsNotThere) {
     auto wanted = order("1");
     wanted.made_from.image = "127.0.0.1:5000/no-such:1";
     const auto id = create(wanted);
-    ASSERT_FALSE(id);
-    EXPECT_THAT(id.error().message, HasSubstr("127.0.0.1:5000/no-such:1"));
+    ASSERT_TRUE(id) << "it is pulled in the background";
+    ASSERT_TRUE(becomes(*id, State::failed));
+    EXPECT_THAT(find(*id).reason, HasSubstr("127.0.0.1:5000/no-such:1"));
+    EXPECT_EQ(find(*id).state, State::failed) << "until it is removed";
+    EXPECT_TRUE(loop_.run(provider_->remove(*id)));
     EXPECT_TRUE(list().empty());
     close();
     options_.pull = DockerOptions::Pull::never;
@@ -247,6 +250,7 @@ TEST_P(Containers, AnImageThatIsNotThere) {
     EXPECT_THAT(create(wanted).error().message, HasSubstr("may not be pulled"));
     wanted.made_from.image = "no image";
     EXPECT_EQ(create(wanted).error().code, Code::invalid_argument);
+    EXPECT_TRUE(list().empty());
 }
 
 TEST_P(Containers, ChangesAreHeardOf) {
@@ -327,22 +331,20 @@ TEST_P(DockerContainers, PullsAndTellsHowFarItIs) {
     boost::asio::post(loop_.executor(), [&] { provider_->on_change([&] { ++changes; }); });
     auto wanted = order("1");
     wanted.made_from.image = ContainerEngine::kRemoteImage;
-    auto made = loop_.start(provider_->create(wanted));
-    bool was_pulling = false;
-    int percent = 0;
-    while (made.wait_for(Millis(0)) != std::future_status::ready) {
-        for (const Machine& machine : list()) {
-            EXPECT_EQ(machine.name, wanted.name);
-            was_pulling = was_pulling || machine.state == State::pulling;
-            EXPECT_GE(machine.percent.value_or(100), percent);
-            percent = machine.percent.value_or(percent);
-        }
-    }
-    const auto id = made.get();
+    const auto id = create(wanted);
     ASSERT_TRUE(id) << id.error().message;
-    EXPECT_TRUE(was_pulling);
+    EXPECT_EQ(create(wanted), *id) << "it is on its way";
+    Machine machine = find(wanted.name);
+    EXPECT_EQ(machine.state, State::pulling);
+    int percent = 0;
+    EXPECT_TRUE(wait_until([&] {
+        machine = find(wanted.name);
+        EXPECT_GE(machine.percent.value_or(100), percent);
+        percent = machine.percent.value_or(percent);
+        EXPECT_NE(machine.state, State::failed) << machine.reason;
+        return machine.state == State::running || machine.state == State::failed;
+    }));
     EXPECT_GT(changes, 2);
-    EXPECT_EQ(find(wanted.name).state, State::running);
     EXPECT_TRUE(loop_.run(provider_->remove(*id)));
     engine().api("DELETE", std::string("/images/") + ContainerEngine::kRemoteImage + "?force=1");
 }
@@ -350,13 +352,27 @@ TEST_P(DockerContainers, PullsAndTellsHowFarItIs) {
 TEST_P(DockerContainers, RemovedWhileItIsPulled) {
     auto wanted = order("1");
     wanted.made_from.image = ContainerEngine::kRemoteImage;
-    auto made = loop_.start(provider_->create(wanted));
-    EXPECT_TRUE(wait_until([&] { return !list().empty(); }));
+    ASSERT_TRUE(create(wanted));
     EXPECT_TRUE(loop_.run(provider_->remove(wanted.name)));
-    const auto id = net::test::get(made);
-    ASSERT_FALSE(id);
-    EXPECT_EQ(id.error().code, Code::cancelled);
     EXPECT_TRUE(list().empty());
+    // Whoever makes it has ended when it can be made anew.
+    EXPECT_TRUE(wait_until([&] { return create(wanted).has_value(); }));
+    EXPECT_TRUE(becomes(wanted.name, State::running));
+    EXPECT_EQ(list().size(), 1u);
+    EXPECT_TRUE(loop_.run(provider_->remove(wanted.name)));
+    engine().api("DELETE", std::string("/images/") + ContainerEngine::kRemoteImage + "?force=1");
+}
+
+TEST_P(DockerContainers, EndsInTheMiddleOfAPull) {
+    auto wanted = order("1");
+    wanted.made_from.image = ContainerEngine::kRemoteImage;
+    ASSERT_TRUE(create(wanted));
+    close();  // whoever is told to end does not wait for it
+    open();
+    EXPECT_TRUE(wait_until([&] {
+        const auto left = list();
+        return left.empty() || left[0].state != State::creating;
+    })) << "nobody makes it any more";
     engine().api("DELETE", std::string("/images/") + ContainerEngine::kRemoteImage + "?force=1");
 }
 

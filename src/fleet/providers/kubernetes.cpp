@@ -32,7 +32,9 @@ bool is_too_old(const Error& error) {
 
 class Kubernetes final : public MachineProvider {
 public:
-    Kubernetes(Executor executor, KubernetesOptions options, KubernetesAccess access, Clock& clock)
+    Kubernetes(
+        Executor executor, KubernetesOptions options, KubernetesAccess access, const Clock& clock
+    )
         : executor_(executor),
           options_(std::move(options)),
           access_(std::move(access)),
@@ -327,7 +329,7 @@ Task<> Kubernetes::end() {
 }  // namespace
 
 Result<std::unique_ptr<MachineProvider>> make_kubernetes(
-    Executor executor, KubernetesOptions options, Clock& clock
+    Executor executor, KubernetesOptions options, const Clock& clock
 ) {
     const auto wrong = [&](const std::string& what) {
         return fail(Code::config_invalid, "provider '" + options.name + "': " + what);

@@ -43,7 +43,7 @@ struct KubernetesOptions {
 // Reads the account or the kubeconfig. Code::config_invalid says what is wrong. `clock` outlives
 // it.
 Result<std::unique_ptr<MachineProvider>> make_kubernetes(
-    Executor executor, KubernetesOptions options, Clock& clock
+    Executor executor, KubernetesOptions options, const Clock& clock
 );
 
 }  // namespace comfyd::fleet

@@ -32,12 +32,12 @@ Result<KubernetesAccess> read_kubeconfig(const std::string& file, const std::str
 class RotatingToken {
 public:
     // `clock` outlives it.
-    RotatingToken(std::string file, Clock& clock) : file_(std::move(file)), clock_(clock) {}
+    RotatingToken(std::string file, const Clock& clock) : file_(std::move(file)), clock_(clock) {}
     std::string now();
 
 private:
     std::string file_;
-    Clock& clock_;
+    const Clock& clock_;
     std::string token_;
     std::optional<Time> read_at_;
 };

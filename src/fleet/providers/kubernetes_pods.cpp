@@ -252,12 +252,11 @@ std::optional<Machine> read_pod_object(const KubernetesOptions& options, const j
     } else {
         judge_pending(machine, status);
     }
-    // Its node goes, or somebody wants it to: it ends by then.
-    const auto ends_at = parse_rfc3339(comfy::text_of(*metadata, "deletionTimestamp"));
-    if (ends_at) {
-        machine.reclaimed_at = ends_at;
-        machine.state = machine.state == State::failed ? State::failed : State::stopping;
-        machine.url = machine.state == State::stopping ? machine.url : std::nullopt;
+    // Its node goes, or somebody wants it to: it ends by then, and runs until then.
+    machine.reclaimed_at = parse_rfc3339(comfy::text_of(*metadata, "deletionTimestamp"));
+    const bool comes_no_more = machine.state == State::creating || machine.state == State::pulling;
+    if (machine.reclaimed_at && comes_no_more) {
+        machine.state = State::stopping;
     }
     return machine;
 }

@@ -23,7 +23,7 @@ std::string instance_path(const std::string& id, std::string_view rest = {}) {
 
 class Novita final : public MachineProvider {
 public:
-    Novita(Executor executor, NovitaOptions options, Clock& clock)
+    Novita(Executor executor, NovitaOptions options, const Clock& clock)
         : executor_(executor),
           options_(std::move(options)),
           clock_(clock),
@@ -58,7 +58,7 @@ private:
 
     Executor executor_;
     const NovitaOptions options_;
-    Clock& clock_;
+    const Clock& clock_;
     CloudApi api_;
 };
 
@@ -68,7 +68,11 @@ Task<Result<std::vector<Offer>>> Novita::offers(OfferWish wish) {
     if (!products) {
         co_return fail(std::move(products.error()));
     }
-    co_return read_products(*products, wish);
+    auto offers = read_products(*products, wish);
+    std::erase_if(offers, [&](const Offer& offer) {
+        return !options_.product.empty() && offer.id != options_.product;
+    });
+    co_return offers;
 }
 
 Task<Result<std::vector<Machine>>> Novita::instances() {
@@ -222,7 +226,7 @@ Result<> check_novita(const NovitaOptions& options) {
 }
 
 Result<std::unique_ptr<MachineProvider>> make_novita(
-    Executor executor, NovitaOptions options, Clock& clock
+    Executor executor, NovitaOptions options, const Clock& clock
 ) {
     auto checked = check_novita(options);
     if (!checked) {

@@ -17,6 +17,7 @@ struct NovitaOptions {
     std::string key;
     std::string url = "https://api.novita.ai/gpus/v2";
     std::string agent_url = "https://{id}-{port}.{region}.gpu-instance.novita.ai";
+    std::string product{};               // id of the only one to rent; empty: any
     std::vector<std::string> regions{};  // where an offer names none; empty: Novita chooses
     std::string registry{};              // id of a login that Novita keeps, for private images
     std::string volume{};                // id of a network volume, and where it is mounted
@@ -32,7 +33,7 @@ Result<> check_novita(const NovitaOptions& options);
 
 // `clock` outlives it.
 Result<std::unique_ptr<MachineProvider>> make_novita(
-    Executor executor, NovitaOptions options, Clock& clock
+    Executor executor, NovitaOptions options, const Clock& clock
 );
 
 }  // namespace comfyd::fleet

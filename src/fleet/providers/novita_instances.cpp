@@ -188,7 +188,7 @@ std::vector<Offer> read_products(const json::value& products, const OfferWish& w
         const json::object* gpu = spec != nullptr ? comfy::object_of(*spec, "gpu") : nullptr;
         if (gpu != nullptr) {
             const double memory_gb = std::clamp(number_of(*gpu, "memory_gb").value_or(0), 0.0, 1e5);
-            offer.gpu_memory_bytes = static_cast<std::uint64_t>(memory_gb * 1024 * 1024 * 1024);
+            offer.gpu_memory_bytes = static_cast<std::uint64_t>(memory_gb * 1e9);
             offer.available = available_of(*gpu, wish.gpus_each);
         }
         found.push_back({std::move(offer), *place});

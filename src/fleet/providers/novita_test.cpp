@@ -47,13 +47,17 @@ TEST_F(NovitaTest, OffersOfBothMarkets) {
     EXPECT_THAT(ids({.provider = "", .gpus = {}, .usd_per_hour_max = 0.36}), ElementsAre("p-4090"));
     EXPECT_EQ(best().usd_per_hour, 0.35);
     EXPECT_EQ(best().available, 7);
-    EXPECT_EQ(best().gpu_memory_bytes, 24ULL << 30);
+    EXPECT_EQ(best().gpu_memory_bytes, 24'000'000'000U);
     const auto spot = offers({.provider = "", .gpus = {"RTX 4090"}, .market = Market::spot});
     EXPECT_EQ(spot.at(0).usd_per_hour, 0.18);
     EXPECT_EQ(spot.at(0).market, Market::spot);
     const auto two = offers({.provider = "", .gpus = {"RTX 4090"}, .gpus_each = 2});
     EXPECT_EQ(two.at(0).usd_per_hour, 0.70);
     EXPECT_EQ(two.at(0).available, 3);
+    close();
+    options_.product = "p-h100";
+    open();
+    EXPECT_THAT(ids({.provider = ""}), ElementsAre("p-h100"));
     expect_nothing_wrong();
 }
 

@@ -25,7 +25,7 @@ std::string pod_path(const std::string& id, std::string_view rest = {}) {
 
 class RunPod final : public MachineProvider {
 public:
-    RunPod(Executor executor, RunPodOptions options, Clock& clock)
+    RunPod(Executor executor, RunPodOptions options, const Clock& clock)
         : executor_(executor),
           options_(std::move(options)),
           api_(
@@ -240,7 +240,7 @@ Result<> check_runpod(const RunPodOptions& options) {
 }
 
 Result<std::unique_ptr<MachineProvider>> make_runpod(
-    Executor executor, RunPodOptions options, Clock& clock
+    Executor executor, RunPodOptions options, const Clock& clock
 ) {
     auto checked = check_runpod(options);
     if (!checked) {

@@ -31,7 +31,7 @@ Result<> check_runpod(const RunPodOptions& options);
 
 // `clock` outlives it.
 Result<std::unique_ptr<MachineProvider>> make_runpod(
-    Executor executor, RunPodOptions options, Clock& clock
+    Executor executor, RunPodOptions options, const Clock& clock
 );
 
 }  // namespace comfyd::fleet

@@ -97,10 +97,11 @@ std::vector<RankedOffer> read_catalog(
         ranked.stock = stock_of(*level);
         ranked.offer.id = cloud + "/" + id;
         ranked.offer.gpu = name.empty() ? id : name;
+        // In units of 1e9: of those of 2^30 a GPU keeps some for itself.
         ranked.offer.gpu_memory_bytes =
             static_cast<std::uint64_t>(std::max<std::int64_t>(0, comfy::integer_of(*gpu, "memory"))
             ) *
-            1024 * 1024 * 1024;
+            1'000'000'000;
         ranked.offer.region = wish.region;
         ranked.offer.available = ranked.stock == 0 ? 0 : -1;
         const json::object* prices = comfy::object_of(*gpu, "price");

@@ -61,7 +61,7 @@ TEST_F(RunPodTest, OffersTheBestFirst) {
     EXPECT_EQ(ids({.provider = "", .gpus = {"RTX 4090"}, .region = "US-KS-2"}).size(), 1u);
     const Offer offer = best();
     EXPECT_EQ(offer.usd_per_hour, 0.44);
-    EXPECT_EQ(offer.gpu_memory_bytes, 24ULL << 30);
+    EXPECT_EQ(offer.gpu_memory_bytes, 24'000'000'000U);
     EXPECT_EQ(offer.available, -1);
     const auto none = offers({.provider = "", .gpus = {"A40"}});
     EXPECT_EQ(none.at(0).available, 0);
