@@ -90,8 +90,8 @@ public:
     Task<Result<ClientResponse>> send(ClientRequest request);
 
     // As send(), but the body goes piece by piece to `sink` (on this executor); a failure it
-    // returns ends the transfer. The response's own body stays empty. `sink` gets nothing unless
-    // the status is 2xx.
+    // returns ends the transfer. `sink` gets nothing unless the status is 2xx; of any other answer
+    // the first 64 KB are the response's body, which stays empty otherwise.
     using Sink = std::function<Result<>(std::string_view piece)>;
     // Awaited between two reads, where given: nothing more is read until it is done with what the
     // sink took. A failure it returns ends the transfer, too.

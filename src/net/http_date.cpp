@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -56,6 +58,24 @@ std::optional<Time> parse_http_date(std::string_view text) {
     }
     return Time(std::chrono::sys_days(date)) + std::chrono::hours(hour) +
            std::chrono::minutes(minute) + std::chrono::seconds(second);
+}
+
+std::optional<Millis> parse_retry_after(std::string_view header, Time now) {
+    constexpr std::size_t kBytesMax = 64;
+    constexpr std::int64_t kSecondsMax = 366LL * 24 * 3600;
+    if (header.empty() || header.size() > kBytesMax) {
+        return std::nullopt;
+    }
+    std::int64_t seconds = 0;
+    const auto [end, error] =
+        std::from_chars(header.data(), header.data() + header.size(), seconds);
+    if (error == std::errc() && end == header.data() + header.size()) {
+        return seconds < 0
+                   ? std::nullopt
+                   : std::optional<Millis>(std::chrono::seconds(std::min(seconds, kSecondsMax)));
+    }
+    const auto date = parse_http_date(header);
+    return date ? std::optional<Millis>(std::max(Millis(0), *date - now)) : std::nullopt;
 }
 
 }  // namespace comfyd::net

@@ -18,6 +18,7 @@ class ResponseParser final : public http::basic_parser<false> {
 public:
     static constexpr std::uint32_t kHeaderBytesMax = 64 * 1024;
     static constexpr std::size_t kFieldsMax = 512;
+    static constexpr std::size_t kReasonBytesMax = 64 * 1024;
 
     ResponseParser(ClientResponse& into, std::uint64_t body_bytes_max, const Client::Sink& sink)
         : response_(into), sink_(sink), body_bytes_max_(body_bytes_max) {
@@ -95,6 +96,8 @@ private:
                 failure_ = std::move(taken.error());
                 error = http::error::body_limit;
             }
+        } else {  // it says why
+            response_.body += piece.substr(0, kReasonBytesMax - response_.body.size());
         }
         return body.size();
     }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/on_executor.hpp"
-#include "notify/backoff.hpp"
+#include "net/http_date.hpp"
 #include "notify/webhook_url.hpp"
 
 namespace comfyd::notify {
@@ -40,7 +40,7 @@ Outcome judge(const net::ClientResponse& response, Time now) {
     return {
         .kind = Outcome::Kind::retry,
         .error = std::move(text),
-        .retry_after = parse_retry_after(response.headers.get("Retry-After"), now),
+        .retry_after = net::parse_retry_after(response.headers.get("Retry-After"), now),
         .status = response.status,
     };
 }

@@ -27,11 +27,12 @@ std::string_view to_string(Market market);
 
 // One line of a pool's offers: what may be rented, and for how much.
 struct OfferWish {
-    std::string provider;           // its name in the configuration
-    std::vector<std::string> gpus;  // kinds, in order; empty: any
-    std::string region{};           // empty: any
+    std::string provider;             // its name in the configuration
+    std::vector<std::string> gpus{};  // kinds, in order; empty: any
+    std::string region{};             // empty: any
     Market market = Market::on_demand;
     std::optional<double> usd_per_hour_max{};
+    int gpus_each = 1;  // of one machine
 };
 
 // What a provider would give for a wish now. It reserves nothing.
@@ -41,7 +42,7 @@ struct Offer {
     std::uint64_t gpu_memory_bytes = 0;  // 0: not told
     std::string region{};
     Market market = Market::on_demand;
-    std::optional<double> usd_per_hour{};  // nullopt: not told
+    std::optional<double> usd_per_hour{};  // of a machine with all its GPUs; nullopt: not told
     int available = -1;                    // machines; 0: none now, -1: not told
 };
 
@@ -64,8 +65,8 @@ struct MachineOrder {
     std::string fleet;
     std::string instance;
     std::string pool;
-    MachineTemplate made_from;
-    Offer offer;
+    MachineTemplate made_from{};
+    Offer offer{};
     // What the agent in it is told beside the template's environment: its tokens and whom to call.
     std::map<std::string, std::string> secrets{};
     int port = 18188;  // that the agent listens on

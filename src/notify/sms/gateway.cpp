@@ -5,7 +5,7 @@
 #include "base/crypto.hpp"
 #include "base/json.hpp"
 #include "net/http.hpp"
-#include "notify/backoff.hpp"
+#include "net/http_date.hpp"
 #include "notify/sms/segments.hpp"
 
 namespace comfyd::notify::sms {
@@ -168,7 +168,7 @@ Outcome judge(const Gateway& gateway, const net::ClientResponse& answer, Time no
         return {
             .kind = Outcome::Kind::retry,
             .error = std::move(reason),
-            .retry_after = parse_retry_after(answer.headers.get("Retry-After"), now)
+            .retry_after = net::parse_retry_after(answer.headers.get("Retry-After"), now)
         };
     }
     return {.kind = Outcome::Kind::give_up, .error = std::move(reason)};

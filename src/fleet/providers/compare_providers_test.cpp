@@ -1,0 +1,65 @@
+// The script by which a person with keys compares the contracts with the real services.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/cloud_double.hpp"
+#include "support/process.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+using support::CloudDouble;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Ran {
+    int status;
+    std::string said;
+};
+
+Ran run(std::map<std::string, std::string> environment) {
+    support::Process process(support::ProcessOptions{
+        .arguments = {COMFYD_TEST_DATA "/../../scripts/compare_providers.sh"},
+        .environment = std::move(environment)
+    });
+    const int status = process.wait(std::chrono::seconds(60)).value_or(-1);
+    return {status, process.output() + process.errors()};
+}
+
+TEST(CompareProviders, TellsWhatDiffersAndNoMore) {
+    support::RunPodDouble runpod;
+    support::NovitaDouble novita;
+    const std::string id = runpod.add("somebodys-pod");
+    novita.add("somebodys-instance");
+    const std::map<std::string, std::string> both{
+        {"RUNPOD_API_KEY", CloudDouble::kKey},
+        {"RUNPOD_URL", runpod.url()},
+        {"NOVITA_API_KEY", CloudDouble::kKey},
+        {"NOVITA_URL", novita.url()}
+    };
+    const Ran good = run(both);
+    EXPECT_EQ(good.status, 0) << good.said;
+    EXPECT_THAT(good.said, HasSubstr("runpod /pods: as expected"));
+    EXPECT_THAT(good.said, HasSubstr("novita /products: as expected"));
+
+    runpod.change(id, [](json::object& pod) {
+        pod["status"] = "DREAMING";
+        pod.erase("ports");
+    });
+    novita.set({.pages = 1});
+    const Ran bad = run(both);
+    EXPECT_EQ(bad.status, 1);
+    EXPECT_THAT(bad.said, HasSubstr("$.pods[]: ports is missing"));
+    EXPECT_THAT(bad.said, HasSubstr("$.pods[].status"));
+    EXPECT_THAT(bad.said, HasSubstr("novita /products: is not JSON"));
+    EXPECT_THAT(bad.said, Not(HasSubstr("somebodys-pod"))) << "nothing of the account is shown";
+    EXPECT_THAT(bad.said, Not(HasSubstr(CloudDouble::kKey)));
+
+    auto wrong_key = both;
+    wrong_key["RUNPOD_API_KEY"] = "another";
+    EXPECT_THAT(run(wrong_key).said, HasSubstr("runpod /pods: answers 401"));
+    EXPECT_EQ(run({}).status, 2);
+}
+
+}  // namespace
+}  // namespace comfyd::fleet

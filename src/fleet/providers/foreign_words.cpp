@@ -1,0 +1,60 @@
+#include "fleet/providers/foreign_words.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace comfyd::fleet {
+namespace {
+
+// Shorter ones would hide half of every text.
+constexpr std::size_t kSecretBytesMin = 6;
+
+void hide(std::string& text, std::string_view secret) {
+    if (secret.size() < kSecretBytesMin) {
+        return;
+    }
+    for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at)) {
+        text.replace(at, secret.size(), "***");
+    }
+}
+
+bool continues_a_character(char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+}  // namespace
+
+std::string presentable(std::string_view text, const std::vector<std::string>& secrets) {
+    // Hidden before it is cut: half a secret is one, too.
+    std::string whole(text);
+    for (const std::string& secret : secrets) {
+        hide(whole, secret);
+    }
+    std::string made;
+    for (const char c : whole) {
+        const bool is_space = (c >= 0 && c <= ' ') || c == '\x7f';
+        if (!is_space) {
+            made += c;
+        } else if (!made.empty() && made.back() != ' ') {
+            made += ' ';
+        }
+    }
+    if (made.size() > kWordsBytesMax) {
+        std::size_t end = kWordsBytesMax;
+        while (end > 0 && continues_a_character(made[end])) {
+            --end;
+        }
+        made.resize(end);
+        made += "…";
+    }
+    return std::string(trim(made));
+}
+
+std::string excerpt_of(std::string_view bytes, const std::vector<std::string>& secrets) {
+    std::string ascii(bytes);
+    std::ranges::replace_if(ascii, [](char c) { return c < 0; }, '?');
+    return presentable(ascii, secrets);
+}
+
+}  // namespace comfyd::fleet

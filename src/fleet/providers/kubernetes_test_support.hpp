@@ -1,0 +1,287 @@
+// A double that plays an API server's side of conversations about Pods. Test code only.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.hpp"
+#include "net/io_threads.hpp"
+#include "net/server.hpp"
+
+namespace comfyd::fleet::test {
+
+inline constexpr const char* kPods = "/api/v1/namespaces/ns/pods";
+
+// Pods by name, a version for each change, and watches that are told of them. Members from any
+// thread.
+class ApiServer {
+public:
+    ApiServer()
+        : server_(threads_.contexts(), {}, [this](net::Exchange& exchange) {
+              return serve(*this, exchange);
+          }) {
+        threads_.start();
+        port_ = server_.listen({"127.0.0.1", 0})->port;
+    }
+    ~ApiServer() {
+        is_ending_ = true;
+        server_.stop(Millis(0));
+        threads_.stop();
+    }
+
+    std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+    json::object last_created() const {
+        const std::lock_guard lock(mutex_);
+        return created_;
+    }
+    std::vector<std::string> asked() const {
+        const std::lock_guard lock(mutex_);
+        return asked_;
+    }
+    int count(std::string_view part) const {
+        int found = 0;
+        for (const std::string& one : asked()) {
+            found += one.find(part) != std::string::npos ? 1 : 0;
+        }
+        return found;
+    }
+    // A Pod changes, or comes.
+    void put(const std::string& name, const std::string& fleet, const json::object& status) {
+        const std::lock_guard lock(mutex_);
+        put_locked(
+            name,
+            {{"metadata",
+              {{"name", name},
+               {"labels", {{"comfyd.fleet", fleet}, {"comfyd.port", "18188"}}},
+               {"creationTimestamp", "2026-11-15T05:10:56Z"}}},
+             {"status", status}}
+        );
+    }
+    void set_token(std::string token) {
+        const std::lock_guard lock(mutex_);
+        token_ = std::move(token);
+    }
+    // The next watches end so: "gone" by status, "error" by an event, "cut" without a word.
+    void end_watches(std::deque<std::string> how) {
+        const std::lock_guard lock(mutex_);
+        ends_ = std::move(how);
+        ++ended_;
+    }
+    void refuse_creates(int status, json::object with) {
+        const std::lock_guard lock(mutex_);
+        refused_ = std::pair(status, std::move(with));
+    }
+    // The second page of the next list is too late.
+    void lose_a_page() {
+        const std::lock_guard lock(mutex_);
+        loses_page_ = true;
+    }
+
+private:
+    static json::object status(int code, const char* reason, const std::string& message) {
+        return {
+            {"kind", "Status"},
+            {"status", "Failure"},
+            {"reason", reason},
+            {"message", message},
+            {"code", code}
+        };
+    }
+    void put_locked(const std::string& name, json::object pod) {
+        pod["metadata"].as_object()["resourceVersion"] = std::to_string(++version_);
+        pods_[name] = pod;
+        events_.push_back(
+            {version_, json::serialize(json::object{{"type", "MODIFIED"}, {"object", pod}}) + "\n"}
+        );
+    }
+    static Task<> serve(ApiServer& self, net::Exchange& exchange) {
+        auto body = co_await exchange.read_body(1024 * 1024);
+        const net::Request& request = exchange.request();
+        {
+            const std::lock_guard lock(self.mutex_);
+            self.asked_.push_back(request.method_name + " " + request.target);
+        }
+        if (request.query.find("watch=1") != std::string::npos) {
+            co_await self.watch(self, exchange);
+            co_return;
+        }
+        auto sent = co_await exchange.send(self.answer(request, body.value_or("")));
+        static_cast<void>(sent);
+    }
+    static Task<> watch(ApiServer& self, net::Exchange& exchange) {
+        const std::string& query = exchange.request().query;
+        long from = std::stol(query.substr(query.find("resourceVersion=") + 16));
+        int ended = 0;
+        std::string how;
+        {
+            const std::lock_guard lock(self.mutex_);
+            ended = self.ended_;
+            if (!self.ends_.empty()) {
+                how = self.ends_.front();
+                self.ends_.pop_front();
+            }
+        }
+        if (how == "gone") {
+            auto sent = co_await exchange.send(
+                {410, {}, json::serialize(status(410, "Expired", "too old resource version"))}
+            );
+            static_cast<void>(sent);
+            co_return;
+        }
+        auto begun = co_await exchange.begin_stream({});
+        if (how == "error") {
+            auto told = co_await exchange.write_stream(
+                json::serialize(
+                    json::object{{"type", "ERROR"}, {"object", status(410, "Expired", "too old")}}
+                ) +
+                "\n"
+            );
+            static_cast<void>(told);
+        }
+        if (how == "cut") {
+            auto half = co_await exchange.write_stream(R"({"type":"MODIFIED","object":{"meta)");
+            static_cast<void>(half);
+        }
+        if (!how.empty()) {
+            co_return;  // without an end
+        }
+        while (!self.is_ending_) {
+            std::string news;
+            {
+                const std::lock_guard lock(self.mutex_);
+                for (const auto& [version, line] : self.events_) {
+                    if (version > from) {
+                        news += line;
+                        from = version;
+                    }
+                }
+                if (ended != self.ended_) {
+                    break;
+                }
+            }
+            if (!news.empty()) {
+                auto told = co_await exchange.write_stream(std::move(news));
+                if (!told) {
+                    co_return;
+                }
+            }
+            const bool is_gone = co_await exchange.wait_closed(Millis(5));
+            if (is_gone) {
+                co_return;
+            }
+        }
+        auto over = co_await exchange.end_stream();
+        static_cast<void>(over);
+    }
+    net::Response answer(const net::Request& request, const std::string& body) {
+        const std::lock_guard lock(mutex_);
+        const auto reply = [](int code, const json::object& with) {
+            return net::Response{code, {}, json::serialize(with)};
+        };
+        if (request.headers.get("Authorization") != "Bearer " + token_) {
+            return reply(401, status(401, "Unauthorized", "Unauthorized"));
+        }
+        if (request.path == kPods && request.method_name == "GET") {
+            return list(request.query);
+        }
+        if (request.path == kPods && request.method_name == "POST") {
+            json::object pod = *json::parse_object(body);
+            const std::string name(pod.at("metadata").at("name").as_string());
+            created_ = pod;
+            if (refused_) {
+                const auto [code, with] = *std::exchange(refused_, std::nullopt);
+                return reply(code, with);
+            }
+            if (pods_.contains(name)) {
+                return reply(
+                    409, status(409, "AlreadyExists", "pods \"" + name + "\" already exists")
+                );
+            }
+            pod["status"] = {{"phase", "Pending"}};
+            put_locked(name, pod);
+            return reply(201, pods_[name]);
+        }
+        std::string name = request.path.substr(std::string(kPods).size() + 1);
+        const bool is_log = name.ends_with("/log");
+        name = name.substr(0, name.find('/'));
+        if (!pods_.contains(name)) {
+            return reply(404, status(404, "NotFound", "pods \"" + name + "\" not found"));
+        }
+        if (is_log) {
+            return {200, {}, "one\ntwo\n"};
+        }
+        if (request.method_name == "DELETE") {
+            const json::object pod = pods_[name];
+            pods_.erase(name);
+            events_.push_back(
+                {++version_,
+                 json::serialize(json::object{{"type", "DELETED"}, {"object", pod}}) + "\n"}
+            );
+            return reply(200, pod);
+        }
+        return reply(200, pods_[name]);
+    }
+    net::Response list(const std::string& query) {
+        std::string selector;
+        std::string from;
+        for (const auto& [name, value] : net::parse_query(query)) {
+            selector = name == "labelSelector" ? value : selector;
+            from = name == "continue" ? value : from;
+        }
+        if (!from.empty() && std::exchange(loses_page_, false)) {
+            return {
+                410, {}, json::serialize(status(410, "Expired", "the continue token is too old"))
+            };
+        }
+        json::array items;
+        std::string next;
+        for (const auto& [name, pod] : pods_) {
+            const std::string fleet(pod.at("metadata").at("labels").at("comfyd.fleet").as_string());
+            if (name <= from ||
+                (selector != "comfyd.fleet" && selector != "comfyd.fleet=" + fleet)) {
+                continue;
+            }
+            if (items.size() == 2) {  // so that lists have pages
+                next = json::serialize(items.back().at("metadata").at("name"));
+                next = next.substr(1, next.size() - 2);
+                break;
+            }
+            items.push_back(pod);
+        }
+        json::object metadata{{"resourceVersion", std::to_string(version_)}};
+        if (!next.empty()) {
+            metadata["continue"] = next;
+        }
+        return {
+            200,
+            {},
+            json::serialize(
+                json::object{{"kind", "PodList"}, {"metadata", metadata}, {"items", items}}
+            )
+        };
+    }
+
+    net::IoThreads threads_{1};
+    mutable std::mutex mutex_;
+    std::map<std::string, json::object> pods_;
+    std::vector<std::pair<long, std::string>> events_;
+    std::vector<std::string> asked_;
+    std::deque<std::string> ends_;
+    std::optional<std::pair<int, json::object>> refused_;
+    json::object created_;
+    std::string token_ = "token-1";
+    long version_ = 100;
+    int ended_ = 0;
+    bool loses_page_ = false;
+    std::atomic<bool> is_ending_ = false;
+    net::Server server_;
+    std::uint16_t port_ = 0;
+};
+
+}  // namespace comfyd::fleet::test

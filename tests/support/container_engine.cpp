@@ -1,0 +1,227 @@
+#include "support/container_engine.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "support/wait.hpp"
+
+namespace comfyd::support {
+namespace {
+
+constexpr std::chrono::seconds kPatience{120};
+
+constexpr const char* kAgent = R"(#!/bin/busybox sh
+case "$1" in
+crash) exit "$2" ;;
+eat) x=0123456789; while :; do x="$x$x"; done ;;
+esac
+trap 'echo ending; exit 0' TERM
+echo "agent of $COMFYD_INSTANCE"
+echo "a warning" >&2
+busybox httpd -p "$SERVER_HOST:$SERVER_PORT" -h /www
+while :; do busybox sleep 1 & wait $!; done
+)";
+
+// No limits that a computer without CAP_SYS_RESOURCE could not set, and no systemd.
+constexpr const char* kPodmanSettings = R"([containers]
+default_ulimits=["nofile=1024:1024","nproc=1024:1024"]
+[engine]
+runtime="runc"
+cgroup_manager="cgroupfs"
+events_logger="file"
+)";
+
+constexpr const char* kRegistrySettings = R"(version: 0.1
+storage: {filesystem: {rootdirectory: %}}
+http: {addr: "127.0.0.1:5000"}
+)";
+
+std::string run(std::vector<std::string> command, bool may_fail = false) {
+    const std::string name = command.front();
+    Process process(std::move(command));
+    if (process.wait(kPatience) != 0 && !may_fail) {
+        throw std::runtime_error(
+            name + " failed (scripts/packages.txt has what tests need): " + process.output() +
+            process.errors()
+        );
+    }
+    return process.output();
+}
+
+}  // namespace
+
+ContainerEngine::ContainerEngine(Kind kind) : kind_(kind) {
+    if (::geteuid() != 0) {
+        throw std::runtime_error("a container engine of one's own needs root: run the tests as root"
+        );
+    }
+    folder_.write("containers.conf", kPodmanSettings);
+    std::string registry = kRegistrySettings;
+    registry.replace(registry.find('%'), 1, folder_ / "registry");
+    folder_.write("registry.yml", registry);
+    folder_.write(
+        "start-docker",
+        "cd " + folder_.path().string() +
+            " && ip link set lo up || exit 1\n"
+            "docker-registry serve registry.yml >registry.log 2>&1 &\n"
+            "exec dockerd --data-root $PWD/data --exec-root $PWD/exec -p $PWD/pid -H unix://" +
+            socket() + " --storage-driver overlay2 >engine.log 2>&1\n"
+    );
+    folder_.write(
+        "start-podman",
+        "cd " + folder_.path().string() +
+            " && ip link set lo up || exit 1\nexport CONTAINERS_CONF=$PWD/containers.conf\n"
+            "take() { podman --root $PWD/store --runroot $PWD/run import -q "
+            "--change \"ENTRYPOINT [\\\"$2\\\"]\" image.tar \"$1\" >>engine.log 2>&1 || exit 1; }\n"
+            "take " +
+            kImage + " /agent\ntake " + kBrokenImage +
+            " /www\n"
+            "exec podman --root $PWD/store --runroot $PWD/run system service --time=0 unix://" +
+            socket() + " >>engine.log 2>&1\n"
+    );
+    folder_.write("root/agent", kAgent);
+    folder_.write("root/www/healthz", "{\"status\":\"ok\"}");
+    // More than a moment's worth of bytes, which do not shrink.
+    run(
+        {"dd",
+         "if=/dev/urandom",
+         "of=" + (folder_ / "root/weights"),
+         "bs=1M",
+         "count=4",
+         "status=none"}
+    );
+    ::chmod((folder_ / "root/agent").c_str(), 0755);
+    std::filesystem::create_directories(folder_.path() / "root/bin");
+    std::filesystem::create_directories(folder_.path() / "root/tmp");
+    run({"sh", "-c", "cp \"$(command -v busybox)\" " + (folder_ / "root/bin/busybox")});
+    std::filesystem::create_symlink("busybox", folder_.path() / "root/bin/sh");
+    run({"tar", "-C", folder_ / "root", "-cf", folder_ / "image.tar", "."});
+    start();
+    if (kind_ == Kind::docker) {
+        import_image("localhost/agent", "/agent");
+        import_image("localhost/broken", "/www");
+        // Another content, or its layers would be here already.
+        folder_.write("root/more", "of it");
+        run({"tar", "-C", folder_ / "root", "-rf", folder_ / "image.tar", "more"});
+        import_image("127.0.0.1:5000/agent", "/agent");
+        push_image();
+    }
+}
+
+ContainerEngine::~ContainerEngine() {
+    kill();
+}
+
+ContainerEngine& ContainerEngine::shared(Kind kind) {
+    if (kind == Kind::docker) {
+        static ContainerEngine docker(Kind::docker);
+        return docker;
+    }
+    static ContainerEngine podman(Kind::podman);
+    return podman;
+}
+
+std::vector<std::string> ContainerEngine::command() const {
+    return {
+        "unshare",
+        "--net",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        folder_ / (kind_ == Kind::docker ? "start-docker" : "start-podman")
+    };
+}
+
+void ContainerEngine::start() {
+    std::filesystem::remove(socket());
+    // Numbers of processes that were killed, which others have now.
+    std::filesystem::remove(folder_.path() / "pid");
+    std::filesystem::remove_all(folder_.path() / "exec");
+    process_ = std::make_unique<Process>(command());
+    const bool is_up =
+        wait_until([&] { return api("GET", "/_ping") == "OK" || !process_->running(); }, kPatience);
+    if (!is_up || !process_->running()) {
+        throw std::runtime_error(
+            "no container engine comes up (scripts/packages.txt has them): " + process_->output() +
+            process_->errors() + read_file(folder_.path() / "engine.log")
+        );
+    }
+    const std::string parent = std::to_string(process_->pid());
+    init_pid_ = read_file("/proc/" + parent + "/task/" + parent + "/children");
+    init_pid_ = init_pid_.substr(0, init_pid_.find(' '));
+}
+
+void ContainerEngine::kill() {
+    if (!process_) {
+        return;
+    }
+    process_->kill(SIGKILL);
+    process_->wait(kPatience);
+    process_.reset();
+    // All of its processes are gone before the first of them is.
+    wait_until([&] { return ::access(("/proc/" + init_pid_).c_str(), F_OK) != 0; }, kPatience);
+}
+
+std::string ContainerEngine::get(const std::string& url) const {
+    return run(
+        {"nsenter", "--net=/proc/" + init_pid_ + "/ns/net", "curl", "-s", "-m", "10", url}, true
+    );
+}
+
+std::string ContainerEngine::api(
+    const std::string& method, const std::string& path, const std::string& body
+) const {
+    std::vector<std::string> command{
+        "curl", "-s", "-m", "60", "--unix-socket", socket(), "-X", method, "http://engine" + path
+    };
+    if (!body.empty()) {
+        command.insert(command.end(), {"-H", "Content-Type: application/json", "-d", body});
+    }
+    return run(std::move(command), true);
+}
+
+void ContainerEngine::import_image(const std::string& repository, const std::string& entrypoint)
+    const {
+    run(
+        {"curl",
+         "-sS",
+         "--fail",
+         "--unix-socket",
+         socket(),
+         "-X",
+         "POST",
+         "-H",
+         "Content-Type: application/x-tar",
+         "--data-binary",
+         "@" + (folder_ / "image.tar"),
+         "http://engine/images/create?fromSrc=-&tag=1&repo=" + repository +
+             "&changes=ENTRYPOINT%20%5B%22" + entrypoint + "%22%5D"}
+    );
+}
+
+void ContainerEngine::push_image() const {
+    const std::string pushed = run(
+        {"curl",
+         "-sS",
+         "--fail",
+         "--unix-socket",
+         socket(),
+         "-X",
+         "POST",
+         "-H",
+         "X-Registry-Auth: e30=",
+         "http://engine/images/127.0.0.1:5000/agent/push?tag=1"}
+    );
+    if (pushed.find("\"error\"") != std::string::npos) {
+        throw std::runtime_error("the image cannot be pushed: " + pushed);
+    }
+    api("DELETE", "/images/127.0.0.1:5000/agent:1");
+}
+
+}  // namespace comfyd::support
