@@ -13,6 +13,8 @@
 #include <memory>
 #include <set>
 
+#include "base/cgroup.hpp"
+
 namespace comfyd {
 namespace {
 
@@ -175,6 +177,10 @@ std::vector<ProcessMark> find_family(const ProcessFamily& family) {
                was_given(process.mark.pid, family.name + "=" + family.value);
     };
     std::set<pid_t> members;
+    for (const pid_t pid : processes_in(family.cgroup)) {
+        members.insert(pid);
+    }
+    members.erase(::getpid());
     for (const ProcessFacts& process : all) {
         if (process.mark.pid != ::getpid() && belongs(process)) {
             members.insert(process.mark.pid);

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ struct ProcessFamily {
     std::string value;
     // The first of them, which leads a session; pid 0: not known.
     ProcessMark leader{};
+    // That they are in (base/cgroup.hpp); empty: none.
+    std::filesystem::path cgroup{};
 };
 // Those that run now, without this process.
 std::vector<ProcessMark> find_family(const ProcessFamily& family);

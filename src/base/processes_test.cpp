@@ -9,6 +9,7 @@
 #include <charconv>
 #include <string>
 
+#include "base/cgroup.hpp"
 #include "base/daemon.hpp"
 #include "support/temp_dir.hpp"
 #include "support/wait.hpp"
@@ -21,6 +22,7 @@ using support::wait_until;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 using testing::Not;
 using testing::SizeIs;
 
@@ -142,7 +144,7 @@ TEST_F(Daemons, AFamilyIsWhoeverStems) {
     const auto unled = find_family(family());
     EXPECT_TRUE(has(unled, own_session));
     EXPECT_TRUE(has(unled, neither));
-    EXPECT_THAT(find_family({"MARK", "another", {}}), IsEmpty());
+    EXPECT_THAT(find_family({"MARK", "another"}), IsEmpty());
     for (const ProcessMark& process : all) {
         send_signal(process, SIGKILL);
     }
@@ -171,6 +173,45 @@ TEST_F(Daemons, AfterTheLeadersEndItsSessionIsKnownByWhatItSays) {
         send_signal(process, SIGKILL);
     }
     EXPECT_TRUE(wait_until([&] { return !find_process(silent) && !find_process(says); }));
+}
+
+TEST_F(Daemons, AControlGroupHoldsThoseThatGotAway) {
+    // Its session, environment and parent are all gone.
+    const ProcessMark daemon = start(
+        "while [ ! -e go ]; do sleep 0.01; done\n"
+        "env -i setsid /bin/sh -c '(sleep 600 & echo $! > lost)'\n"
+        "sleep 600"
+    );
+    const std::string name = "comfyd-test-" + std::to_string(daemon.pid);
+    const auto cgroup = put_into_cgroup(name, daemon.pid);
+    folder_.write("go", "");
+    const pid_t lost = pid_in("lost");
+    const ProcessMark stray = find_process(lost)->mark;
+    ProcessFamily all = family(daemon);
+    EXPECT_TRUE(wait_until([&] { return std::ranges::count(find_family(all), stray) == 0; }));
+    all.cgroup = cgroup;
+    if (cgroup.empty()) {  // not a thing that every system gives to everybody
+        EXPECT_THAT(processes_in(cgroup), IsEmpty());
+        end(stray);
+        return;
+    }
+    EXPECT_THAT(processes_in(cgroup), IsSupersetOf({daemon.pid, lost}));
+    EXPECT_THAT(find_family(all), IsSupersetOf({daemon, stray}));
+    EXPECT_EQ(put_into_cgroup(name, daemon.pid), cgroup);  // it is there
+    for (const ProcessMark& process : find_family(all)) {
+        send_signal(process, SIGKILL);
+    }
+    EXPECT_TRUE(wait_until([&] { return find_family(all).empty(); }));
+    remove_cgroup(cgroup);
+    EXPECT_FALSE(std::filesystem::exists(cgroup));
+}
+
+TEST_F(Daemons, WhereThereIsNoTreeOfGroupsNothingIsMade) {
+    const ProcessMark daemon = start("sleep 600");
+    EXPECT_EQ(put_into_cgroup("x", daemon.pid, folder_.path()), "");
+    EXPECT_EQ(put_into_cgroup("x", daemon.pid, "/no/such/folder"), "");
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "x"));
+    EXPECT_THAT(processes_in("/no/such/folder"), IsEmpty());
 }
 
 TEST_F(Daemons, ALogThatGrewGoesOnFromNothing) {

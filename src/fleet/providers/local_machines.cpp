@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/cgroup.hpp"
 #include "base/daemon.hpp"
 #include "base/deadline.hpp"
 #include "base/disk.hpp"
@@ -118,15 +119,21 @@ ProcessMark LocalMachines::agent_of(const ProcessRecord& record) const {
     if (record.agent.pid != 0) {
         return record.boot == this_boot() ? record.agent : ProcessMark{};
     }
-    // We were ended between its start and writing that down.
+    // We were ended between its start and writing that down. It is the first that leads a session.
     const fs::path folder = options_.folder / record.name;
-    for (const ProcessMark& process : find_family({kMachineVariable, folder, {}})) {
+    ProcessMark first;
+    for (const ProcessMark& process : find_family({kMachineVariable, folder})) {
         const auto facts = find_process(process.pid);
-        if (facts && facts->mark == process && facts->session == process.pid) {
-            return process;
+        if (facts && facts->mark == process && facts->session == process.pid &&
+            (first.pid == 0 || process.started < first.started)) {
+            first = process;
         }
     }
-    return {};
+    return first;
+}
+
+ProcessFamily LocalMachines::family_of(const ProcessRecord& record) const {
+    return {kMachineVariable, options_.folder / record.name, agent_of(record), record.cgroup};
 }
 
 Result<std::vector<Offer>> LocalMachines::offers(const OfferWish& wish) {
@@ -224,6 +231,7 @@ Result<> LocalMachines::spawn(ProcessRecord record) {
     }
     record.agent = *agent;
     record.boot = this_boot();
+    record.cgroup = put_into_cgroup(record.name, agent->pid, options_.cgroups);
     record.is_stopped = false;
     auto written = write_record(folder, record);
     if (!written) {
@@ -341,7 +349,7 @@ std::vector<ProcessMark> LocalMachines::ask_to_end(const std::string& id) {
             {{"machine", id}, {"error", written.error().message}}
         );
     }
-    auto known = find_family({kMachineVariable, options_.folder / id, agent});
+    auto known = find_family(family_of(*record));
     if (send_signal(agent, SIGTERM)) {
         send_signal(agent, SIGCONT);  // one that is held would not hear it
     }
@@ -362,15 +370,18 @@ Result<> LocalMachines::kill(const std::string& id, const std::vector<ProcessMar
     if (!is_machine_name(id)) {
         return {};
     }
-    const auto record = find(id);
-    const ProcessMark agent = record ? agent_of(*record) : ProcessMark{};
+    ProcessRecord record;
+    record.name = id;
+    record = find(id).value_or(std::move(record));
+    const ProcessFamily family = family_of(record);
     const Deadline deadline = Deadline::in(kKillTime);
     // Until there are none: they may start others before they hear of it.
     for (;;) {
-        auto left = find_family({kMachineVariable, options_.folder / id, agent});
+        auto left = find_family(family);
         std::ranges::copy_if(known, std::back_inserter(left), is_running);
-        reap(agent);
+        reap(family.leader);
         if (left.empty()) {
+            remove_cgroup(family.cgroup);
             return {};
         }
         if (deadline.has_passed()) {

@@ -48,6 +48,7 @@ private:
     std::vector<ProcessRecord> records() const;
     // Its agent, also where it was not written down any more; pid 0: none.
     ProcessMark agent_of(const ProcessRecord& record) const;
+    ProcessFamily family_of(const ProcessRecord& record) const;
     Machine describe(const ProcessRecord& record) const;
     Result<ProcessRecord> reserve(const MachineOrder& order) COMFYD_REQUIRES(mutex_);
     Result<> furnish(const ProcessRecord& record) const;

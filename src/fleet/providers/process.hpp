@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cgroup.hpp"
 #include "base/gpus.hpp"
 #include "base/task.hpp"
 #include "fleet/providers/gpu_places.hpp"
@@ -42,6 +43,9 @@ struct ProcessOptions {
     int port_first = 8'188;
     int port_last = 8'288;
     bool listens_on_sockets = true;
+
+    // Where control groups are made for them, as far as that is allowed (base/cgroup.hpp).
+    std::filesystem::path cgroups = kCgroupTree;
 
     Millis grace{15'000};                      // from SIGTERM to SIGKILL
     std::uint64_t log_bytes_max = 10'000'000;  // of an agent's; there are two files

@@ -128,6 +128,7 @@ Result<ProcessRecord> read_record(const fs::path& folder) {
     record.agent.pid = static_cast<pid_t>(members.number("pid", kPidMax));
     record.agent.started = members.number("started", kNumberMax);
     record.boot = members.text("boot");
+    record.cgroup = members.text("cgroup");
     record.is_stopped = members.flag("is_stopped");
     if (members.error()) {
         return fail(*members.error());
@@ -159,6 +160,7 @@ Result<> write_record(const fs::path& folder, const ProcessRecord& record) {
         {"pid", record.agent.pid},
         {"started", record.agent.started},
         {"boot", record.boot},
+        {"cgroup", record.cgroup},
         {"is_stopped", record.is_stopped},
     };
     return write_file(folder / "machine.json", json::serialize(object) + "\n");

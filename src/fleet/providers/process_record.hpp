@@ -40,6 +40,7 @@ struct ProcessRecord {
     // The agent; pid 0: it was not started yet.
     ProcessMark agent{};
     std::string boot{};       // of the computer: marks are told apart within one only
+    std::string cgroup{};     // that its processes are in; empty: none
     bool is_stopped = false;  // by stop()
 };
 
