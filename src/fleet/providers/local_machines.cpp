@@ -140,7 +140,7 @@ Result<std::vector<Offer>> LocalMachines::offers(const OfferWish& wish) {
     return places_.offers(wish, records());
 }
 
-Result<ProcessRecord> LocalMachines::reserve(const MachineOrder& order) {
+Result<ProcessRecord> LocalMachines::write_down(const MachineOrder& order) {
     const std::vector<ProcessRecord> all = records();
     if (all.size() >= kMachinesMax) {
         return fail(Code::out_of_stock, "there are too many machines on this computer");
@@ -167,39 +167,26 @@ Result<ProcessRecord> LocalMachines::reserve(const MachineOrder& order) {
     return record;
 }
 
-Result<std::string> LocalMachines::create(const MachineOrder& order) {
+Result<std::optional<ProcessRecord>> LocalMachines::reserve(const MachineOrder& order) {
     if (auto good = check_order(order); !good) {
         return fail(std::move(good.error()));
     }
-    const fs::path folder = options_.folder / order.name;
-    Lock lock(mutex_);
+    const Lock lock(mutex_);
     if (in_making_.contains(order.name)) {
-        return order.name;
+        return std::nullopt;
     }
     if (const auto there = find(order.name)) {
         if (there->agent.pid != 0 || agent_of(*there).pid != 0) {
-            return order.name;
+            return std::nullopt;
         }
-        remove_folder(folder);
+        remove_folder(options_.folder / order.name);
     }
-    auto record = reserve(order);
+    auto record = write_down(order);
     if (!record) {
         return fail(std::move(record.error()));
     }
     in_making_.insert(order.name);
-    lock.unlock();
-    auto done = furnish(*record);  // which may take minutes
-    lock.lock();
-    in_making_.erase(order.name);
-    if (done && !find(order.name)) {
-        done = fail(Code::not_found, "the machine was removed before it was started");
-    }
-    done = done ? spawn(std::move(*record)) : std::move(done);
-    if (!done) {
-        remove_folder(folder);
-        return fail(std::move(done.error()));
-    }
-    return order.name;
+    return std::optional(std::move(*record));
 }
 
 Result<> LocalMachines::furnish(const ProcessRecord& record) const {
@@ -212,6 +199,19 @@ Result<> LocalMachines::furnish(const ProcessRecord& record) const {
     // Relative to the file: so there is no path that would have to be quoted.
     return done ? write_file(work / "nodes.yaml", "comfyd:\n  custom_nodes: nodes\n")
                 : std::move(done);
+}
+
+Result<> LocalMachines::begin(const ProcessRecord& record, Result<> furnished) {
+    const Lock lock(mutex_);
+    in_making_.erase(record.name);
+    if (furnished && !find(record.name)) {
+        furnished = fail(Code::not_found, "the machine was removed before it was started");
+    }
+    auto begun = furnished ? spawn(record) : std::move(furnished);
+    if (!begun) {
+        remove_folder(options_.folder / record.name);
+    }
+    return begun;
 }
 
 Result<> LocalMachines::spawn(ProcessRecord record) {
@@ -405,6 +405,10 @@ Result<> LocalMachines::forget(const std::string& id) {
     const Lock lock(mutex_);
     const fs::path folder = options_.folder / id;
     std::error_code error;
+    if (in_making_.contains(id)) {
+        fs::remove(folder / "machine.json", error);  // begin() sees it, and removes the rest
+        return error ? Result<>(file_error(folder, error)) : Result<>();
+    }
     // The record last: as long as anything is there, somebody sees it and can try again. Links are
     // removed and not followed.
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end;

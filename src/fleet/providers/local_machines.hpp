@@ -22,9 +22,14 @@ public:
     explicit LocalMachines(ProcessOptions options);
 
     Result<std::vector<Offer>> offers(const OfferWish& wish);
-    // All steps: its place, its folder, its nodes, its process. One that is there is left alone;
-    // one that was never started, because we were ended just then, is made anew.
-    Result<std::string> create(const MachineOrder& order);
+    // Beginning takes three steps, because fetching nodes may take minutes. The first gives it a
+    // place and a folder. nullopt: it is there, or in the making; one that was never started,
+    // because we were ended just then, is made anew.
+    Result<std::optional<ProcessRecord>> reserve(const MachineOrder& order);
+    // Lays out its nodes.
+    Result<> furnish(const ProcessRecord& record) const;
+    // Starts it, or gives its place back where it could not be furnished.
+    Result<> begin(const ProcessRecord& record, Result<> furnished);
     std::vector<Machine> list(const std::string& fleet);
     // Code::not_found.
     Result<> start(const std::string& id);
@@ -50,8 +55,7 @@ private:
     ProcessMark agent_of(const ProcessRecord& record) const;
     ProcessFamily family_of(const ProcessRecord& record) const;
     Machine describe(const ProcessRecord& record) const;
-    Result<ProcessRecord> reserve(const MachineOrder& order) COMFYD_REQUIRES(mutex_);
-    Result<> furnish(const ProcessRecord& record) const;
+    Result<ProcessRecord> write_down(const MachineOrder& order) COMFYD_REQUIRES(mutex_);
     Result<> spawn(ProcessRecord record) COMFYD_REQUIRES(mutex_);
 
     const ProcessOptions options_;

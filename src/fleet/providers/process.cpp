@@ -22,8 +22,6 @@ using Descriptor = asio::posix::basic_stream_descriptor<Executor>;
 constexpr asio::use_awaitable_t<Executor> kAwait{};
 constexpr Millis kLookInterval{20};
 constexpr int kLinesMax = 10'000;
-// One may fetch packs for minutes while others are looked after.
-constexpr unsigned kThreads = 3;
 
 class ProcessProvider final : public MachineProvider {
 public:
@@ -33,7 +31,8 @@ public:
           grace_(options.grace),
           machines_(std::move(options)),
           watches_(executor),
-          pool_(kThreads) {}
+          pool_(2),
+          fetching_(1) {}
 
     std::string_view name() const override { return name_; }
     MachineTraits traits() const override { return {.is_local = true}; }
@@ -44,9 +43,22 @@ public:
     }
 
     Task<Result<std::string>> create(MachineOrder order) override {
-        auto made = co_await pool_.run([this, &order] { return machines_.create(order); });
-        co_await watch_all();
-        co_return made;
+        const auto record = co_await pool_.run([this, &order] { return machines_.reserve(order); });
+        if (!record) {
+            co_return fail(record.error());
+        }
+        if (record->has_value()) {
+            auto furnished =
+                co_await fetching_.run([this, &record] { return machines_.furnish(**record); });
+            auto begun = co_await pool_.run([this, &record, &furnished] {
+                return machines_.begin(**record, std::move(furnished));
+            });
+            if (!begun) {
+                co_return fail(std::move(begun.error()));
+            }
+            co_await watch_all();
+        }
+        co_return order.name;
     }
 
     Task<Result<std::vector<Machine>>> list(std::string fleet) override {
@@ -137,6 +149,9 @@ private:
     std::function<void()> changed_;
     TaskGroup watches_;
     Pool pool_;
+    // Packs may take minutes, and nobody shall wait for them who needs none; one after the other,
+    // so that what the first has fetched is there for the next.
+    Pool fetching_;
 };
 
 }  // namespace
