@@ -48,7 +48,7 @@ fs::path socket_of(const fs::path& folder) {
 }
 
 std::vector<std::string> environment_of(
-    const fs::path& folder,
+    const ProcessOptions& options,
     const ProcessRecord& record,
     const std::map<std::string, std::string>& secrets
 ) {
@@ -58,13 +58,13 @@ std::vector<std::string> environment_of(
             variables[name] = value;
         }
     }
-    for (const auto* more : {&record.environment, &secrets}) {
+    for (const auto* more : {&options.environment, &record.environment, &secrets}) {
         for (const auto& [name, value] : *more) {
             variables[name] = value;
         }
     }
     variables["COMFYD_INSTANCE"] = record.instance;
-    variables[kMachineVariable] = folder;
+    variables[kMachineVariable] = options.folder / record.name;
     if (!record.gpu.empty() || record.hides_gpus) {
         variables["CUDA_VISIBLE_DEVICES"] = record.gpu;
     }
@@ -111,7 +111,7 @@ ChildCommand agent_command(
     }
     add(options.comfyui_arguments);
     add(record.arguments);
-    command.environment = environment_of(folder, record, secrets);
+    command.environment = environment_of(options, record, secrets);
     return command;
 }
 

@@ -232,11 +232,10 @@ Result<LocalPool> local_pool(
     provider.port_first = settings.port_first;
     provider.port_last = settings.port_last;
     if (settings.recycle_jobs > 0) {
-        pool.made_from.environment["COMFYD_RECYCLE_JOBS"] = std::to_string(settings.recycle_jobs);
+        provider.environment["COMFYD_RECYCLE_JOBS"] = std::to_string(settings.recycle_jobs);
     }
     if (settings.recycle_ram_mb > 0) {
-        pool.made_from.environment["COMFYD_RECYCLE_RAM_MB"] =
-            std::to_string(settings.recycle_ram_mb);
+        provider.environment["COMFYD_RECYCLE_RAM_MB"] = std::to_string(settings.recycle_ram_mb);
     }
     const bool is_any = settings.gpus == std::vector{std::string(kAny)};
     const bool is_cpu = std::ranges::find(settings.arguments, "--cpu") != settings.arguments.end();

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "fleet/providers/machines.hpp"
 #include "fleet/providers/process.hpp"
 
 namespace comfyd::fleet {
@@ -37,7 +36,6 @@ Result<LocalSettings> read_local_settings(const std::map<std::string, std::strin
 
 struct LocalPool {
     ProcessOptions provider{};
-    MachineTemplate made_from{};
     int size = 0;  // places there are
 };
 

@@ -61,7 +61,7 @@ TEST_F(LocalPools, FillTheGpusThatThereAre) {
     EXPECT_EQ(made->provider.sharing.per_gpu, 3);
     EXPECT_THAT(made->provider.gpus_used, ElementsAre("GPU-a", "GPU-b"));
     EXPECT_THAT(made->provider.comfyui_arguments, ElementsAre("--fast"));
-    EXPECT_EQ(made->made_from.environment.at("COMFYD_RECYCLE_JOBS"), "500");
+    EXPECT_EQ(made->provider.environment.at("COMFYD_RECYCLE_JOBS"), "500");
 }
 
 TEST_F(LocalPools, AsManyAsTheMemoryAllows) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,9 @@ struct ProcessOptions {
     std::filesystem::path comfyui{};               // the folder of its main.py
     std::string python{};                          // empty: as the agent finds it
     std::vector<std::string> comfyui_arguments{};  // of every ComfyUI
-    std::vector<NodePack> packs{};                 // beside the operator's custom nodes and our own
+    // Of every agent; a template's comes after it.
+    std::map<std::string, std::string> environment{};
+    std::vector<NodePack> packs{};  // beside the operator's custom nodes and our own
     PackRules pack_rules{};
 
     GpuSources gpus{};

@@ -243,9 +243,11 @@ std::string ask(const std::string& socket, const std::string& head) {
 TEST_F(Processes, AnAgentIsStartedWithAllThatItNeeds) {
     ::setenv("COMFYD_SECRET_OF_THE_GATEWAY", "x", 1);
     options_.comfyui_arguments = {"--fast"};
+    options_.environment = {{"OF_ALL", "1"}, {"OF_THE_TEMPLATE", "1"}};
     auto order = order_of("i1");
     order.made_from.command = {"--preview-method", "auto"};
     order.made_from.environment["COMFYD_INSTANCE"] = "another";
+    order.made_from.environment["OF_THE_TEMPLATE"] = "2";
     const auto id = create(order);
     ASSERT_TRUE(id) << id.error().message;
     EXPECT_EQ(*id, order.name);
@@ -259,6 +261,8 @@ TEST_F(Processes, AnAgentIsStartedWithAllThatItNeeds) {
     EXPECT_EQ(variable(*id, "CUDA_VISIBLE_DEVICES"), "GPU-1");
     EXPECT_EQ(variable(*id, "COMFYD_INSTANCE"), "i1");
     EXPECT_EQ(variable(*id, "COMFYD_WORKER_TOKEN"), "token of i1");
+    EXPECT_EQ(variable(*id, "OF_ALL"), "1");
+    EXPECT_EQ(variable(*id, "OF_THE_TEMPLATE"), "2");
     EXPECT_EQ(variable(*id, "PATH"), std::getenv("PATH"));
     EXPECT_EQ(variable(*id, "COMFYD_SECRET_OF_THE_GATEWAY"), "(none)");
     std::vector<std::string> arguments;
