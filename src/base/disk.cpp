@@ -73,7 +73,7 @@ bool write_all(int fd, std::string_view bytes) {
 }
 
 Result<std::string> read_file(const fs::path& path, std::uint64_t bytes_max) {
-    const File file(path, O_RDONLY | O_NOFOLLOW);
+    const File file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);  // a pipe would hold us up
     struct stat about{};
     if (!file.is_open() || ::fstat(file.fd(), &about) != 0 || !S_ISREG(about.st_mode)) {
         return fail(Code::not_found, "there is no such file");

@@ -148,7 +148,7 @@ Result<std::string> run_filter(
     }
     auto output = Talk(command, ours.number(), input, limits).run();
     if (!output) {
-        ::kill(pid, SIGKILL);
+        ::kill(-pid, SIGKILL);  // with what it has started itself
     }
     const int status = reap(pid);
     if (output && status != 0) {

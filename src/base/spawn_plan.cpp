@@ -20,7 +20,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 
 }  // namespace
 
-SpawnPlan::SpawnPlan() {
+SpawnPlan::SpawnPlan(Leads leads) {
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes_);
     sigset_t none;
@@ -30,8 +30,9 @@ SpawnPlan::SpawnPlan() {
     posix_spawnattr_setsigmask(&attributes_, &none);
     posix_spawnattr_setsigdefault(&attributes_, &all);
     posix_spawnattr_setpgroup(&attributes_, 0);
+    const int apart = leads == Leads::session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP
+        &attributes_, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | apart)
     );
 }
 

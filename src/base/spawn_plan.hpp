@@ -1,6 +1,7 @@
 // How a child process begins: in a process group of its own, so that a Ctrl-C on our terminal is
-// ours to pass on, with every signal as a new program expects it, and with no file but the standard
-// three. Which these are says whoever starts it, through `actions`.
+// ours to pass on, or in a session of its own where it shall outlive us; with every signal as a new
+// program expects it, and with no file but the standard three. Which these are says whoever starts
+// it, through `actions`.
 #pragma once
 
 #include <spawn.h>
@@ -12,7 +13,9 @@ namespace comfyd {
 
 class SpawnPlan {
 public:
-    SpawnPlan();
+    enum class Leads { group, session };
+
+    explicit SpawnPlan(Leads leads = Leads::group);
     ~SpawnPlan();
     SpawnPlan(const SpawnPlan&) = delete;
     SpawnPlan& operator=(const SpawnPlan&) = delete;

@@ -55,6 +55,7 @@ struct ServeFlags {
     std::string config_file;
     std::string listen;
     std::string frontend;
+    std::string comfyui;
     std::string data;
     std::string ledger;
     std::string events;
@@ -79,6 +80,13 @@ struct ServeFlags {
             ->type_name("DIR");
         command.add_option("--worker", workers, "A ComfyUI server; may be repeated")
             ->type_name("URL");
+        command
+            .add_option(
+                "--comfyui",
+                comfyui,
+                "Start ComfyUI on the GPUs of this computer: the folder of its main.py"
+            )
+            ->type_name("DIR");
         command
             .add_option("--frontend", frontend, "ComfyUI's editor (its built files), served at /")
             ->type_name("DIR");
@@ -117,6 +125,7 @@ struct ServeFlags {
         flag("listen", listen);
         flag("data", data);
         flag("frontend.dir", frontend);
+        flag("comfyui.dir", comfyui);
         flag("ledger", ledger);
         flag("events", events);
         flag("log.level", log_level);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -60,6 +61,9 @@ struct Config {
     net::TrustedProxies::Header proxies_header = net::TrustedProxies::Header::x_forwarded_for;
     int io_threads = 0;  // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
+    // ComfyUI that we start on this computer, as fleet::read_local_settings() takes it; without
+    // "dir": none.
+    std::map<std::string, std::string> comfyui{};
     // Those that are neither named here nor made at run time share GPUs evenly and have no limits.
     std::vector<auth::Tenant> tenants;
 

@@ -61,6 +61,31 @@ TEST(Config, AnUnknownKeyNamesFileLineAndTheNearestKey) {
     EXPECT_FALSE(load("nonsense:\n  - a\n"));
 }
 
+TEST(Config, ComfyUiOnThisComputer) {
+    const auto config = load(
+        "comfyui:\n  dir: /opt/ComfyUI\n  per_gpu: 3\n  arguments: [--fast, --preview-method, "
+        "auto]\n"
+        "  packs_allowed: [https://example.com/packs/]\n",
+        {{"COMFYD_COMFYUI_GPU_MEMORY_MB", "8000"}},
+        {{"comfyui.dir", "/srv/ComfyUI"}}
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->comfyui.at("dir"), "/srv/ComfyUI");
+    EXPECT_EQ(config->comfyui.at("per_gpu"), "3");
+    EXPECT_EQ(config->comfyui.at("gpu_memory_mb"), "8000");
+    EXPECT_TRUE(config->comfyui.at("packs_allowed").starts_with("https://example.com/packs/"));
+    const auto again = load(show_config(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->comfyui.at("dir"), "/srv/ComfyUI");
+    EXPECT_EQ(again->comfyui.at("per_gpu"), "3");
+    EXPECT_EQ(show_config(*again), show_config(*config));
+    const auto wrong = load("comfyui:\n  per_gpu: many\n");
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().message.find("'comfyui.per_gpu'"), std::string::npos);
+    EXPECT_FALSE(load("comfyui:\n  ports: 9-1\n"));
+    EXPECT_FALSE(load("comfyui:\n  pergpu: 1\n"));
+}
+
 TEST(Config, ATenantMayReuseOutputs) {
     const auto config = load(
         "reuse:\n  never_nodes: [Dice*]\n  generation: \"2\"\n"

@@ -42,6 +42,8 @@ std::vector<Setting> retry_settings();
 std::vector<Setting> trust_settings();
 // The rows of cluster_settings.cpp.
 std::vector<Setting> cluster_settings();
+// The rows of comfyui_settings.cpp.
+std::vector<Setting> comfyui_settings();
 
 std::vector<std::string> split_commas(const std::string& list);
 
