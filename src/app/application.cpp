@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "api/dashboard.hpp"
 #include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
 #include "api/dialects/guards.hpp"
@@ -429,6 +430,7 @@ private:
         services_->options.sealing = sealing_;
         make_keeper();
         api::add_operations(*router_, *services_);
+        api::add_dashboard(*router_, services_->options);
         api::add_admin(*router_, *services_);
         api::add_identity(*router_, identities_->services());
         identities_->set_addresses(limiting_->addresses());
