@@ -75,6 +75,8 @@ test("what is typed and focused stays so while the rest is drawn anew", async ()
       show(document.body, () => [
         round % 2 ? h("p", null, "now and then") : null,
         h("input", { value: text, oninput: (event) => (text = event.target.value) }),
+        h("textarea", { value: "at first" }),
+        h("select", { value: "b" }, ...(round % 2 ? ["a", "b"] : ["b", "c"]).map((name) => h("option", { value: name }, name))),
         h("output", null, text, " ", round),
       ]);
       globalThis.again = () => {
@@ -82,6 +84,7 @@ test("what is typed and focused stays so while the rest is drawn anew", async ()
         redraw();
       };
     });
+    await page.locator("textarea").fill("something else");
     await page.locator("input").pressSequentially("ab");
     await page.evaluate(() => globalThis.again());
     await page.locator("output", { hasText: "ab 1" }).waitFor();
@@ -90,6 +93,8 @@ test("what is typed and focused stays so while the rest is drawn anew", async ()
     await page.locator("output", { hasText: "ab 2" }).waitFor();
     await page.keyboard.type("X");
     assert.equal(await page.locator("input").inputValue(), "aXb");
+    assert.equal(await page.locator("textarea").inputValue(), "something else");
+    assert.equal(await page.locator("select").inputValue(), "b");
   } finally {
     await browser.close();
   }

@@ -139,12 +139,14 @@ function change(before: Drawn, next: Drawn): void {
     return;
   }
   const element = next.node as Element;
-  place(element, before.children, next.children); // before the value of a select, which is one of them
+  place(element, before.children, next.children);
   for (const name of Object.keys(before.attributes)) {
     if (!(name in next.attributes)) set(element, name, undefined);
   }
   for (const [name, value] of Object.entries(next.attributes)) {
-    if (name === "value" || value !== before.attributes[name]) set(element, name, value);
+    // What is chosen is one of the options, which may have come anew; what is typed stays until it is described otherwise.
+    const isChosen = name === "value" && element instanceof HTMLSelectElement;
+    if (isChosen || value !== before.attributes[name]) set(element, name, value);
   }
 }
 
