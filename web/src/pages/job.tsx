@@ -1,7 +1,7 @@
 // One job: what it is at, what it made, why it waits or failed, and what can be done.
 import { to, type Place } from "../address";
 import { get, post } from "../api";
-import { bytes, duration, exact, plural } from "../format";
+import { bytes, duration, exact, plural, short } from "../format";
 import { Live } from "../live";
 import type { Page } from "../page";
 import { Cell, Facts, Heading, JobLink, Loaded, Problem, State, When } from "../parts";
@@ -58,7 +58,7 @@ export function jobPage(_: Place, id: string): Page {
       <p class="crumb"><a href={to("/jobs")}>Jobs</a></p>
       <Loaded from={job} show={(shown) => (
         <Fragment>
-          <Heading title={<Fragment>{nameOf(shown) ?? "Job"} <State of={shown.status} /></Fragment>}>{actions(shown)}</Heading>
+          <Heading title={<Fragment>{nameOf(shown) ?? `Job ${short(id)}`} <State of={shown.status} /></Fragment>}>{actions(shown)}</Heading>
           {shown.status === "processing" && <p><Progress of={shown} /></p>}
           {shown.cancel_requested && isOpen(shown) && <p class="soft">It was asked to stop.</p>}
           {shown.error && <Failed error={shown.error} />}
@@ -71,7 +71,7 @@ export function jobPage(_: Place, id: string): Page {
       )} />
     </Fragment>
   );
-  return { title: "Job", view, stop: () => all.forEach((one) => one.stop()) };
+  return { title: `Job ${short(id)}`, view, stop: () => all.forEach((one) => one.stop()) };
 }
 
 function factsOf(job: Job, id: string): [string, Content][] {
