@@ -332,6 +332,45 @@ TEST(EndpointsOfTenants, DoNotMeet) {
     EXPECT_EQ(comfyd.http().get(kDeliveries, as("abracadabra")).json_at("/count"), 0);
 }
 
+TEST(DeadLettersOfTenants, AreSeenByOperatorsButNotWhatIsInThem) {
+    ComfydOptions options;
+    options.arguments = {
+        "--set",
+        "auth.keys=acme=open sesame of acme,ops=open sesame of ops",
+        "--set",
+        "auth.operators=ops"
+    };
+    Comfyd comfyd(options);
+    WebhookReceiver receiver;
+    receiver.script_statuses({500});
+    const auto as = [](const char* name) {
+        net::Headers headers;
+        headers.set("Authorization", std::string("Bearer open sesame of ") + name);
+        return headers;
+    };
+    comfyd.submit(
+        small_picture(),
+        {{"webhook_config", {{"url", receiver.url()}, {"max_retries", 0}}}},
+        as("acme")
+    );
+    const std::string all = std::string(kDeliveries) + "?state=dead&all_tenants=true";
+    ASSERT_TRUE(wait_until([&] { return comfyd.http().get(all, as("ops")).json_at("/count") == 1; })
+    );
+    const std::string one =
+        std::string(kDeliveries) + "/" +
+        std::string(comfyd.http().get(all, as("ops")).json_at("/deliveries/0/id").as_string());
+    EXPECT_TRUE(comfyd.http().get(one, as("acme")).json_at("/request").is_object());
+    EXPECT_EQ(comfyd.http().get(one, as("ops")).status, 200);
+    EXPECT_TRUE(comfyd.http().get(one, as("ops")).json_at("/request").is_null());
+    const auto matching = [&](const std::string& query) {
+        return comfyd.http()
+            .post_json(std::string(kDeliveries) + "/purge" + query, {{"dry_run", true}}, as("ops"))
+            .json_at("/matching");
+    };
+    EXPECT_EQ(matching(""), 0);
+    EXPECT_EQ(matching("?all_tenants=true"), 1);
+}
+
 TEST(EndpointsOfSlowJobs, HearOfProgressOnceASecondAtMost) {
     net::IoThread thread("double");
     thread.start();

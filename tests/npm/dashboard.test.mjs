@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { launchBrowser } from "./browser.mjs";
 import { startComfyd, startDouble } from "./servers.mjs";
 
@@ -12,19 +12,15 @@ const kTimeoutMs = 30_000;
 
 let browser;
 const closing = [];
-before(async () => {
-  browser = await launchBrowser();
-});
-after(async () => {
-  await browser?.close();
-  for (const close of closing.reverse()) await close();
-});
+const scenarios = [];
+const scenario = (name, run) => scenarios.push([name, run]);
 
-async function serve(...args) {
+async function start(...args) {
   const comfyd = await startComfyd("--set", "webhooks.allow_private_addresses=true", ...args);
   closing.push(comfyd.stop);
-  return comfyd.url;
+  return comfyd;
 }
+const serve = async (...args) => (await start(...args)).url;
 
 // A page that fails the test for whatever should not be: errors, requests to other origins, breaches of the policy.
 async function open(address, { width = 1280, dark = false } = {}) {
@@ -35,8 +31,8 @@ async function open(address, { width = 1280, dark = false } = {}) {
   const { origin } = new URL(address);
   page.on("pageerror", (error) => page.troubles.push(String(error)));
   page.on("console", (message) => {
-    // A refused request stands there by itself; tests that want one look at what the page says.
-    if (message.type() === "error" && !/status of 40[0134]/.test(message.text())) page.troubles.push(message.text());
+    // A request that failed stands there by itself; tests that want one look at what the page says.
+    if (message.type() === "error" && !/status of 40[0134]|ERR_CONNECTION/.test(message.text())) page.troubles.push(message.text());
   });
   page.on("request", (request) => {
     if (!/^(data|blob):/.test(request.url()) && new URL(request.url()).origin !== origin) page.troubles.push(`asked ${request.url()}`);
@@ -121,7 +117,7 @@ async function receiver() {
   return it;
 }
 
-test("dead letters are found, looked at, replayed to a receiver that is back, and thrown away", async () => {
+scenario("dead letters are found, looked at, replayed to a receiver that is back, and thrown away", async () => {
   const url = await serve();
   const hook = await receiver();
   const jobs = [];
@@ -190,7 +186,7 @@ test("dead letters are found, looked at, replayed to a receiver that is back, an
   await close(page);
 });
 
-test("an endpoint that went away is seen, enabled and tested; another is made and removed", async () => {
+scenario("an endpoint that went away is seen, enabled and tested; another is made and removed", async () => {
   const url = await serve();
   const hook = await receiver();
   hook.status = 410;
@@ -222,7 +218,7 @@ test("an endpoint that went away is seen, enabled and tested; another is made an
   await close(page);
 });
 
-test("jobs are listed, stay still under the pointer, and one shows what it made or why it failed", async () => {
+scenario("jobs are listed, stay still under the pointer, and one shows what it made or why it failed", async () => {
   const url = await serve();
   for (let i = 0; i < 52; ++i) await submit(url, picture(i));
   const broken = await submit(url, failing);
@@ -271,7 +267,7 @@ test("jobs are listed, stay still under the pointer, and one shows what it made 
   await close(page);
 });
 
-test("a job that waits says why, and is cancelled; a worker is drained and resumed", async () => {
+scenario("a job that waits says why, and is cancelled; a worker is drained and resumed", async () => {
   const double = await startDouble("--delay-ms", "600000");
   closing.push(double.stop);
   const url = await serve("--no-engine", "--worker", double.url);
@@ -300,7 +296,7 @@ test("a job that waits says why, and is cancelled; a worker is drained and resum
   await close(page);
 });
 
-test("two tenants log in by key, and neither sees what is the other's", async () => {
+scenario("two tenants log in by key, and neither sees what is the other's", async () => {
   const keys = { ana: "open-sesame-of-ana", bob: "open-sesame-of-bob" };
   const url = await serve("--set", `auth.keys=ana=${keys.ana},bob=${keys.bob}`);
   const hook = await receiver();
@@ -345,7 +341,7 @@ test("two tenants log in by key, and neither sees what is the other's", async ()
   }
 });
 
-test("what somebody may not do is said, not broken", async () => {
+scenario("what somebody may not do is said, not broken", async () => {
   const ops = "open-sesame-of-ops";
   const url = await serve("--set", `auth.keys=ops=${ops}`, "--set", "auth.operators=ops");
   const make = async (...scopes) => (await call(url, "/admin/v1/keys", { tenant: "acme", name: "a key", scopes }, ops)).key;
@@ -372,4 +368,39 @@ test("what somebody may not do is said, not broken", async () => {
   await none.getByText("needs the scope 'jobs:read'").first().waitFor();
   await inspect(none);
   await close(none);
+});
+
+scenario("a session that ends and a server that is away are said, and what was read stays", async () => {
+  const key = "open-sesame-of-ana";
+  const comfyd = await start("--set", `auth.keys=ana=${key}`);
+  const job = await submit(comfyd.url, picture(1), {}, key);
+  const page = await open(`${comfyd.url}/ui/jobs`);
+  await page.locator("input[type=password]").fill(key);
+  await page.getByRole("button").first().click();
+  const row = page.getByRole("link", { name: `…${job.slice(-8)}` });
+  await row.waitFor();
+  await page.context().clearCookies();
+  await page.getByText("Your session has ended.").waitFor();
+  assert.ok(await row.isVisible());
+  await close(page);
+
+  const other = await start();
+  const seen = await submit(other.url, picture(1));
+  const second = await open(`${other.url}/ui/jobs`);
+  await second.getByRole("link", { name: `…${seen.slice(-8)}` }).waitFor();
+  await other.stop();
+  await second.getByText("No connection since").waitFor();
+  assert.ok(await second.getByRole("link", { name: `…${seen.slice(-8)}` }).isVisible());
+  await close(second);
+});
+
+// Most of them wait most of the time.
+test("the dashboard", { concurrency: 4 }, async (all) => {
+  browser = await launchBrowser();
+  try {
+    await Promise.all(scenarios.map(([name, run]) => all.test(name, run)));
+  } finally {
+    await browser.close();
+    for (const close of closing.reverse()) await close();
+  }
 });
