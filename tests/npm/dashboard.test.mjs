@@ -8,7 +8,7 @@ import { launchBrowser } from "./browser.mjs";
 import { startComfyd, startDouble } from "./servers.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const kTimeoutMs = 30_000;
+const kPatienceMs = 60_000;
 
 let browser;
 const closing = [];
@@ -23,9 +23,9 @@ async function start(...args) {
 const serve = async (...args) => (await start(...args)).url;
 
 // A page that fails the test for whatever should not be: errors, requests to other origins, breaches of the policy.
-async function open(address, { width = 1280, dark = false } = {}) {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light", locale: "en-GB" });
-  context.setDefaultTimeout(kTimeoutMs);
+async function open(address) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, locale: "en-GB" });
+  context.setDefaultTimeout(kPatienceMs);
   const page = await context.newPage();
   page.troubles = [];
   const { origin } = new URL(address);
@@ -88,7 +88,11 @@ async function call(url, path, body, key) {
 const submit = async (url, workflow, options = {}, key = undefined) =>
   (await call(url, "/v2/workflows/execute", { workflow, ...options }, key)).execution_id;
 async function until(isSo) {
-  for (let value; ; await new Promise((resolve) => setTimeout(resolve, 20))) if ((value = await isSo())) return value;
+  for (const end = Date.now() + kPatienceMs; Date.now() < end; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    const value = await isSo();
+    if (value) return value;
+  }
+  throw new Error(`it did not come to be: ${isSo}`);
 }
 const ended = (url, id, key) => until(async () => {
   const job = await call(url, `/v2/workflows/execution/${id}`, undefined, key);
@@ -264,6 +268,10 @@ scenario("jobs are listed, stay still under the pointer, and one shows what it m
   await inspect(page);
   await page.goto(`${url}/ui/no/such/page`);
   await page.getByRole("heading", { name: "Nothing here" }).waitFor();
+  for (const id of ["%3Cb%3E", "%E0%A4", "..%2f..%2fadmin%2fv1%2fworkers"]) {
+    await page.goto(`${url}/ui/jobs/${id}`);
+    await page.getByText("Not there").waitFor();
+  }
   await close(page);
 });
 

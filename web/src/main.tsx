@@ -41,6 +41,15 @@ const nowhere: MakePage = () => ({
   stop: () => {},
 });
 
+// An address may have anything in it; what is no text is nobody's id.
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 let page: Page | undefined;
 
 function open(): void {
@@ -48,7 +57,7 @@ function open(): void {
   page?.stop();
   const place = here();
   const route = routes.find(([pattern]) => pattern.test(place.path));
-  const parts = route?.[0].exec(place.path)?.slice(1).map(decodeURIComponent) ?? [];
+  const parts = route?.[0].exec(place.path)?.slice(1).map(decoded) ?? [];
   page = (route?.[1] ?? nowhere)(place, ...parts);
   document.title = `${page.title} · comfyd`;
   redraw();
