@@ -134,6 +134,7 @@ scenario("dead letters are found, looked at, replayed to a receiver that is back
   assert.equal(new URL(page.url()).pathname, "/ui/", "a browser is led to the dashboard");
   await page.getByRole("link", { name: "4 webhooks" }).click();
   await page.getByRole("heading", { name: "Webhooks", exact: true }).waitFor();
+  await until(() => page.evaluate(() => document.activeElement?.textContent === "Webhooks")); // screen readers are told
   const letters = page.locator("tbody tr", { hasText: "given up" });
   await letters.nth(3).waitFor();
   assert.equal(await letters.count(), 4);
@@ -169,14 +170,19 @@ scenario("dead letters are found, looked at, replayed to a receiver that is back
 
   await page.getByRole("link", { name: "Webhooks" }).first().click();
   await letters.nth(2).waitFor();
-  await letters.first().getByRole("button", { name: "Throw away" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+  const away = letters.first().getByRole("button", { name: "Throw away" });
+  await away.focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await until(() => away.evaluate((button) => button === document.activeElement)); // back where one was
   assert.equal(await letters.count(), 3, "nothing is done without a yes");
   await letters.first().getByRole("button", { name: "Throw away" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Throw away" }).click();
   await until(async () => (await letters.count()) === 2);
 
-  hook.status = 500; // one of the two comes back
+  hook.status = 500; // so they come back
   await page.getByRole("button", { name: "Replay all…" }).click();
   await page.getByRole("dialog", { name: "Send 2 dead letters again?" }).getByRole("button", { name: "Replay 2" }).click();
   await page.getByText("2 messages to be sent again.").waitFor();
