@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "api/dashboard.hpp"
 #include "api/dialects/batches/batches.hpp"
 #include "api/dialects/dialects.hpp"
 #include "api/dialects/fleet/fleet.hpp"
@@ -425,6 +426,7 @@ private:
         services_->options.sealing = sealing_;
         make_keeper();
         api::add_operations(*router_, *services_);
+        api::add_dashboard(*router_, services_->options);
         api::add_admin(*router_, *services_);
         fleet_desk_ = std::make_unique<FleetDesk>(FleetDesk::Parts{
             core_.executor(), clock_, *ledger_, config_, [this] { return site_->offices(); }

@@ -141,6 +141,29 @@ TEST_P(DeliveriesContract, DeadLettersAreReplayedInOrder) {
     EXPECT_THAT(due(), IsEmpty());
 }
 
+TEST_P(DeliveriesContract, DeadLettersAreCountedAndChosenByTheirJob) {
+    const auto one = told_job();
+    told_job();
+    told_job("other");
+    EXPECT_EQ(await_value(deliveries().count_dead({}, 100)), 0);
+    give_up_all();
+    EXPECT_EQ(await_value(deliveries().count_dead({}, 100)), 6);
+    EXPECT_EQ(await_value(deliveries().count_dead({}, 5)), 5) << "no more than it is asked for";
+    notify::DeadFilter filter;
+    filter.tenant = "local";
+    EXPECT_EQ(await_value(deliveries().count_dead(filter, 100)), 4);
+    filter.job = one.id;
+    EXPECT_EQ(await_value(deliveries().count_dead(filter, 100)), 2);
+    filter.endpoint = "nobody";
+    EXPECT_EQ(await_value(deliveries().count_dead(filter, 100)), 0);
+    filter.endpoint.reset();
+    filter.tenant = "other";
+    EXPECT_EQ(await_value(deliveries().purge_dead(filter, 100)), 0) << "it is not theirs";
+    filter.tenant = "local";
+    EXPECT_EQ(await_value(deliveries().purge_dead(filter, 100)), 2);
+    EXPECT_EQ(await_value(deliveries().count_dead({}, 100)), 4);
+}
+
 TEST_P(DeliveriesContract, AnOlderOneThatIsReplayedGoesBeforeWhatWaits) {
     told_job();
     const auto first = due().at(0);

@@ -323,6 +323,11 @@ Task<Result<std::optional<notify::DeliveryView>>> PostgresLedger::find_delivery(
         return read_delivery(rows, impl_->telling);
     });
 }
+Task<Result<int>> PostgresLedger::count_dead(notify::DeadFilter filter, int limit) {
+    return impl_->ask_one(postgres::count_dead(filter, limit), [](const Rows& rows) {
+        return Result<int>(static_cast<int>(rows[0].integer(0)));
+    });
+}
 Task<Result<int>> PostgresLedger::replay_dead(notify::DeadFilter filter, Time now, int limit) {
     return impl_->writer.write(ReplayDead(std::move(filter), now, limit));
 }

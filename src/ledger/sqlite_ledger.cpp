@@ -550,6 +550,12 @@ Task<Result<std::optional<notify::DeliveryView>>> SqliteLedger::find_delivery(
     });
 }
 
+Task<Result<int>> SqliteLedger::count_dead(notify::DeadFilter filter, int limit) {
+    return impl_->read([filter = std::move(filter), limit](Database& db) {
+        return sqlite::count_dead(db, filter, limit);
+    });
+}
+
 Task<Result<int>> SqliteLedger::replay_dead(notify::DeadFilter filter, Time now, int limit) {
     return impl_->writer.write(ReplayDead{std::move(filter), now, limit}, false);
 }

@@ -153,6 +153,7 @@ public:
     Task<Result<notify::DeliveryPage>> list_deliveries(notify::DeliveryQuery query) override;
     Task<Result<std::optional<notify::DeliveryView>>> find_delivery(notify::DeliveryKey key
     ) override;
+    Task<Result<int>> count_dead(notify::DeadFilter filter, int limit) override;
     Task<Result<int>> replay_dead(notify::DeadFilter filter, Time now, int limit) override;
     Task<Result<int>> purge_dead(notify::DeadFilter filter, int limit) override;
 

@@ -4,6 +4,10 @@
 
 namespace comfyd::notify {
 
+Task<std::optional<Letter>> Channel::show(Message) {
+    co_return std::nullopt;
+}
+
 std::size_t Channel::together_max(const Target&) const {
     return 1;
 }

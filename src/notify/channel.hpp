@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -40,6 +41,14 @@ struct Outcome {
     bool is_gone = false;                 // give_up: the receiver wants no message at all any more
 };
 
+// What a receiver is sent, for people to look at.
+struct Letter {
+    std::string method;
+    std::string url;
+    std::vector<std::pair<std::string, std::string>> headers;
+    std::string body;
+};
+
 // What a target asks of the repetition; nullopt: as the server is set.
 struct RetryWish {
     std::optional<int> retries_max{};
@@ -56,6 +65,9 @@ public:
     virtual RetryWish retry_wish(const Target& target) const = 0;
     // The same message has the same content each time.
     virtual Task<Outcome> deliver(Message message) = 0;
+    // What the next attempt would send, without what is secret in it; nullopt: it shows nothing, or
+    // there is no such receiver any more.
+    virtual Task<std::optional<Letter>> show(Message message);
     // How many messages of one lane it can tell in one go, where so many wait.
     virtual std::size_t together_max(const Target& target) const;
     // Of each what came of it. By default one after the other.

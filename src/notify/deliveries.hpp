@@ -57,7 +57,8 @@ struct DeliveryPage {
 struct DeadFilter {
     std::optional<std::string> tenant{};  // nullopt: of all
     std::optional<std::string> endpoint{};
-    std::optional<DeliveryKey> one{};
+    std::optional<JobId> job{};
+    std::optional<DeliveryKey> one{};  // and none of the others
 };
 
 class Deliveries {
@@ -66,6 +67,8 @@ public:
     // A page may end early, with a cursor, when the filter matches very little of what there is.
     virtual Task<Result<DeliveryPage>> list_deliveries(DeliveryQuery query) = 0;
     virtual Task<Result<std::optional<DeliveryView>>> find_delivery(DeliveryKey key) = 0;
+    // How many there are; no more than `limit` are looked at.
+    virtual Task<Result<int>> count_dead(DeadFilter filter, int limit) = 0;
     // Makes them due again, with all attempts to go. How many; no more than `limit`.
     virtual Task<Result<int>> replay_dead(DeadFilter filter, Time now, int limit) = 0;
     virtual Task<Result<int>> purge_dead(DeadFilter filter, int limit) = 0;

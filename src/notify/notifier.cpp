@@ -87,6 +87,7 @@ public:
         Channel& channel = channel_to(message.to);
         return await_on(executor_, channel.deliver(std::move(message)));
     }
+    Task<Result<std::optional<Letter>>> show(Delivery delivery);
     Task<> stop();
     NotifierCounters counters() const {
         NotifierCounters counters = recorder_.counters();
@@ -484,6 +485,23 @@ Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
     }
 }
 
+Task<Result<std::optional<Letter>>> Notifier::Impl::show(Delivery delivery) {
+    if (!delivery.target) {
+        co_return std::nullopt;
+    }
+    Target to = *delivery.target;
+    auto message = co_await find_message(ledger_, std::move(delivery), std::move(to));
+    if (!message) {
+        co_return fail(std::move(message.error()));
+    }
+    if (!*message) {
+        co_return std::nullopt;
+    }
+    Channel& channel = channel_to((*message)->to);
+    auto letter = co_await await_on(executor_, channel.show(std::move(**message)));
+    co_return letter;
+}
+
 // Nullopt: there is nothing to tell, now or ever.
 Task<std::optional<Message>> Notifier::Impl::read_message(const Attempt& attempt) {
     auto message = co_await find_message(ledger_, attempt.delivery, attempt.target);
@@ -580,6 +598,9 @@ void Notifier::tell_change(const jobs::Event& event) {
 }
 Task<Outcome> Notifier::try_once(Message message) {
     return impl_->try_once(std::move(message));
+}
+Task<Result<std::optional<Letter>>> Notifier::show(Delivery delivery) {
+    return impl_->show(std::move(delivery));
 }
 Task<> Notifier::stop() {
     return impl_->stop();

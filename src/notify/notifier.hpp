@@ -60,6 +60,8 @@ public:
     void tell_change(const jobs::Event& event);
     // Any thread: sends it once, past all queues, and writes nothing down.
     Task<Outcome> try_once(Message message);
+    // Any thread: what the next attempt would send. nullopt: nothing is to be seen of it.
+    Task<Result<std::optional<Letter>>> show(Delivery delivery);
     // On the executor: ends attempts in flight; they are repeated after the next start.
     Task<> stop();
     NotifierCounters counters() const;  // any thread

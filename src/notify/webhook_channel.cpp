@@ -1,9 +1,11 @@
 #include "notify/webhook_channel.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/on_executor.hpp"
+#include "base/text.hpp"
 #include "net/http_date.hpp"
 #include "notify/webhook_url.hpp"
 
@@ -59,6 +61,14 @@ Outcome judge(const Error& error) {
     }
 }
 
+// What a client set for itself may be a password, and a signature is good for whoever has it.
+bool is_secret_header(const std::string& name, const jobs::Webhook& webhook) {
+    const bool is_own = std::ranges::any_of(webhook.headers, [&name](const auto& own) {
+        return net::equal_ignoring_case(own.first, name);
+    });
+    return is_own || lower(name).ends_with("-signature");
+}
+
 }  // namespace
 
 WebhookChannel::WebhookChannel(Executor executor, Clock& clock, WebhookOptions options)
@@ -67,7 +77,7 @@ WebhookChannel::WebhookChannel(Executor executor, Clock& clock, WebhookOptions o
       options_(std::move(options)),
       client_(executor, client_options(options_)) {}
 
-Result<WebhookChannel::Address> WebhookChannel::address_of(const Target& target) const {
+Result<WebhookChannel::Address> WebhookChannel::find_address(const Target& target) const {
     if (const auto* own = std::get_if<jobs::Webhook>(&target)) {
         return Address{*own};
     }
@@ -76,10 +86,15 @@ Result<WebhookChannel::Address> WebhookChannel::address_of(const Target& target)
     if (!endpoint) {
         return fail(Code::not_found, "the endpoint was removed");
     }
-    if (endpoint->disabled) {
-        return fail(Code::conflict, "the endpoint is disabled: " + *endpoint->disabled);
+    return Address{endpoint->webhook, endpoint->manner(clock_.now()), false, endpoint->disabled};
+}
+
+Result<WebhookChannel::Address> WebhookChannel::address_of(const Target& target) const {
+    auto address = find_address(target);
+    if (address && address->disabled) {
+        return fail(Code::conflict, "the endpoint is disabled: " + *address->disabled);
     }
-    return Address{endpoint->webhook, endpoint->manner(clock_.now()), false};
+    return address;
 }
 
 Result<std::string> WebhookChannel::lane_of(const Target& target) const {
@@ -119,6 +134,24 @@ Task<Outcome> WebhookChannel::deliver(Message message) {
     auto outcome =
         co_await post(*address, envelope_of(message.job, message.event), std::move(body));
     co_return outcome;
+}
+
+Task<std::optional<Letter>> WebhookChannel::show(Message message) {
+    COMFYD_ON(executor_);
+    const auto address = find_address(message.to);
+    if (!address) {
+        co_return std::nullopt;
+    }
+    const jobs::Webhook& webhook = address->webhook;
+    Letter letter{webhook.method, webhook.url, {}, {}};
+    letter.body = co_await body_of(message, *address);
+    const Envelope envelope = envelope_of(message.job, message.event);
+    const net::Headers headers =
+        webhook_headers(webhook, envelope, letter.body, clock_.now(), address->manner);
+    for (const auto& [name, value] : headers.all()) {
+        letter.headers.emplace_back(name, is_secret_header(name, webhook) ? "***" : value);
+    }
+    co_return letter;
 }
 
 Task<Outcome> WebhookChannel::announce(Target to, Announcement announcement) {

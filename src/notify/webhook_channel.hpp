@@ -42,6 +42,9 @@ public:
     Result<std::string> lane_of(const Target& target) const override;
     RetryWish retry_wish(const Target& target) const override;
     Task<Outcome> deliver(Message message) override;
+    // Also where the endpoint is disabled. Signatures and the values of the client's own headers
+    // are left out.
+    Task<std::optional<Letter>> show(Message message) override;
     // Once, of something other than a job; whoever asks for it sees to its repetition.
     Task<Outcome> announce(Target to, Announcement announcement);
     void close() override;
@@ -52,7 +55,9 @@ private:
         jobs::Webhook webhook;
         Manner manner{};
         bool is_own = true;  // it came with the job
+        std::optional<std::string> disabled{};
     };
+    Result<Address> find_address(const Target& target) const;  // also of one that is disabled
     Result<Address> address_of(const Target& target) const;
     Task<std::string> body_of(const Message& message, const Address& address) const;
     Task<Outcome> post(const Address& address, const Envelope& envelope, std::string body);

@@ -222,6 +222,68 @@ TEST_F(Endpoints, DeadLettersAreSeenReplayedAndThrownAwayByTheCommandLine) {
     EXPECT_EQ(command({"replay", "--all"}), "0 to be sent again\n");
 }
 
+TEST_F(Endpoints, ADeadLetterShowsWhatIsSentButNoSecrets) {
+    receiver_.script_statuses({410});
+    const auto made = create(
+        {{"url", receiver_.url("/hook?to=shop")},
+         {"scheme", "all"},
+         {"headers", {{"X-Password", "swordfish"}}}}
+    );
+    comfyd_.submit(small_picture());
+    ASSERT_TRUE(wait_until([&] { return deliveries("?state=dead").size() == 1; }));
+    const auto listed = deliveries("?state=dead").at(0).as_object();
+    EXPECT_FALSE(listed.contains("request")) << "only one that is asked for by itself";
+    const Reply shown = comfyd_.http().get(std::string(kDeliveries) + "/" + text(listed, "id"));
+    ASSERT_EQ(shown.status, 200) << shown.body;
+    const auto request = shown.json_at("/request").as_object();
+    const ReceivedRequest sent = receiver_.requests().front();
+    EXPECT_EQ(text(request, "body"), sent.body) << "also where the endpoint is disabled since";
+    EXPECT_EQ(text(request, "url"), receiver_.url("/hook?to=shop"));
+    EXPECT_EQ(text(request, "method"), "POST");
+    const auto& headers = request.at("headers").as_object();
+    for (const char* same : {"webhook-id", "X-Execution-ID", "X-Webhook-Event", "Content-Type"}) {
+        EXPECT_EQ(text(headers, same), sent.headers.get(same)) << same;
+    }
+    for (const char* hidden :
+         {"X-Password", "X-Signature", "X-Webhook-Signature", "webhook-signature"}) {
+        EXPECT_EQ(text(headers, hidden), "***") << hidden;
+    }
+    EXPECT_EQ(shown.body.find("swordfish"), std::string::npos);
+    EXPECT_EQ(shown.body.find(text(made, "secret")), std::string::npos);
+    EXPECT_EQ(send("DELETE", std::string(kEndpoints) + "/" + text(made, "id")).status, 204);
+    const Reply removed = comfyd_.http().get(std::string(kDeliveries) + "/" + text(listed, "id"));
+    EXPECT_EQ(removed.json_at("/request"), nullptr);
+}
+
+TEST_F(Endpoints, DeadLettersAreCountedBeforeAnythingIsDone) {
+    receiver_.script_statuses({500, 500, 500});
+    std::string job;
+    for (int i = 0; i < 3; ++i) {
+        job = comfyd_.submit(
+            small_picture(i), {{"webhook_config", {{"url", receiver_.url()}, {"max_retries", 0}}}}
+        );
+    }
+    ASSERT_TRUE(wait_until([&] { return deliveries("?state=dead").size() == 3; }));
+    const std::string purge = std::string(kDeliveries) + "/purge";
+    const auto matching = [&](json::object filter) {
+        filter["dry_run"] = true;
+        const Reply reply = send("POST", purge, filter);
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        EXPECT_EQ(reply.json_at("/purged"), 0);
+        EXPECT_EQ(reply.json_at("/more"), false);
+        return reply.json_at("/matching");
+    };
+    EXPECT_EQ(matching({}), 3);
+    EXPECT_EQ(matching({{"receiver", "job"}}), 3);
+    EXPECT_EQ(matching({{"receiver", "nobody"}}), 0);
+    EXPECT_EQ(matching({{"execution_id", job}}), 1);
+    EXPECT_EQ(send("POST", purge, {{"execution_id", "nonsense"}}).status, 400);
+    EXPECT_EQ(send("POST", purge, {{"dry_run", "yes"}}).status, 400);
+    EXPECT_EQ(deliveries("?state=dead").size(), 3U);
+    EXPECT_EQ(send("POST", purge, {{"execution_id", job}}).json_at("/purged"), 1);
+    EXPECT_EQ(deliveries("?state=dead").size(), 2U);
+}
+
 TEST_F(Endpoints, SurviveAKill) {
     const auto made = create({{"url", receiver_.url("/kept")}});
     comfyd_.restart();
@@ -268,6 +330,45 @@ TEST(EndpointsOfTenants, DoNotMeet) {
         return comfyd.http().get(kDeliveries, as("sesame")).json_at("/count") == 1;
     }));
     EXPECT_EQ(comfyd.http().get(kDeliveries, as("abracadabra")).json_at("/count"), 0);
+}
+
+TEST(DeadLettersOfTenants, AreSeenByOperatorsButNotWhatIsInThem) {
+    ComfydOptions options;
+    options.arguments = {
+        "--set",
+        "auth.keys=acme=open sesame of acme,ops=open sesame of ops",
+        "--set",
+        "auth.operators=ops"
+    };
+    Comfyd comfyd(options);
+    WebhookReceiver receiver;
+    receiver.script_statuses({500});
+    const auto as = [](const char* name) {
+        net::Headers headers;
+        headers.set("Authorization", std::string("Bearer open sesame of ") + name);
+        return headers;
+    };
+    comfyd.submit(
+        small_picture(),
+        {{"webhook_config", {{"url", receiver.url()}, {"max_retries", 0}}}},
+        as("acme")
+    );
+    const std::string all = std::string(kDeliveries) + "?state=dead&all_tenants=true";
+    ASSERT_TRUE(wait_until([&] { return comfyd.http().get(all, as("ops")).json_at("/count") == 1; })
+    );
+    const std::string one =
+        std::string(kDeliveries) + "/" +
+        std::string(comfyd.http().get(all, as("ops")).json_at("/deliveries/0/id").as_string());
+    EXPECT_TRUE(comfyd.http().get(one, as("acme")).json_at("/request").is_object());
+    EXPECT_EQ(comfyd.http().get(one, as("ops")).status, 200);
+    EXPECT_TRUE(comfyd.http().get(one, as("ops")).json_at("/request").is_null());
+    const auto matching = [&](const std::string& query) {
+        return comfyd.http()
+            .post_json(std::string(kDeliveries) + "/purge" + query, {{"dry_run", true}}, as("ops"))
+            .json_at("/matching");
+    };
+    EXPECT_EQ(matching(""), 0);
+    EXPECT_EQ(matching("?all_tenants=true"), 1);
 }
 
 TEST(EndpointsOfSlowJobs, HearOfProgressOnceASecondAtMost) {

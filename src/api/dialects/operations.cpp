@@ -74,6 +74,20 @@ Task<> show_openapi(
     co_await send(call, text_response("application/json", json::serialize(document)));
 }
 
+// People get the dashboard, programs a page that says where to go on.
+Task<> show_start(Call& call) {
+    const bool is_browser =
+        call.request.headers.get("Accept").find("text/html") != std::string_view::npos;
+    net::Response response = page(kLandingPage);
+    if (is_browser) {
+        response = {};
+        response.status = 302;
+        response.headers.set("Location", "/ui/");
+    }
+    response.headers.set("Vary", "Accept");
+    return send(call, std::move(response));
+}
+
 json::object describe(const char* operation_id, const char* summary) {
     return {
         {"operationId", operation_id},
@@ -133,7 +147,7 @@ void add_operations(Router& router, const Services& services) {
     );
     add("/docs", [](Call& call) { return send(call, page(kDocsPage)); }, {});
     if (!services.options.has_frontend) {
-        add("/", [](Call& call) { return send(call, page(kLandingPage)); }, {});
+        add("/", show_start, {});
     }
 }
 

@@ -23,6 +23,7 @@ a { color: light-dark(#0b57d0, #8ab4f8); }
 <p>One serverless API over any set of ComfyUI machines.</p>
 <h2>Start here</h2>
 <ul>
+<li><a href="/ui/">/ui/</a>: the dashboard</li>
 <li><a href="/docs">/docs</a>: every operation, to read and search</li>
 <li><a href="/openapi.json">/openapi.json</a>: the same for programs</li>
 <li><a href="/readyz">/readyz</a>: can it take jobs now?</li>

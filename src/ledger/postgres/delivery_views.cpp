@@ -45,20 +45,22 @@ constexpr char kFind[] = "SELECT " COMFYD_COLUMNS ", t.target FROM outbox o " CO
     "counted AS (INSERT INTO counters (kind, tenant, state, slot, count) SELECT 1, '', "      \
     "c.state, " slot ", c.by * d.n FROM (SELECT count(*) AS n FROM done) d, (VALUES " changes \
     ") AS c (state, by) WHERE d.n > 0" COMFYD_COUNT ") SELECT count(*) FROM done"
-#define COMFYD_DEAD                                                                             \
-    "picked AS (SELECT job, endpoint, sequence FROM outbox WHERE state = 3 AND ($1 IS NULL OR " \
-    "tenant = $1) AND ($2 IS NULL OR endpoint = $2) AND ($3 IS NULL OR (job = $3 AND "          \
-    "sequence = $4)) LIMIT $5 FOR UPDATE SKIP LOCKED)"
+#define COMFYD_DEAD                                                                \
+    "FROM outbox WHERE state = 3 AND ($1 IS NULL OR tenant = $1) AND ($2 IS NULL " \
+    "OR endpoint = $2) AND ($3 IS NULL OR job = $3) AND ($4 IS NULL OR sequence = $4) LIMIT $5"
+#define COMFYD_PICKED \
+    "picked AS (SELECT job, endpoint, sequence " COMFYD_DEAD " FOR UPDATE SKIP LOCKED)"
 #define COMFYD_IS_PICKED \
     "o.job = p.job AND o.endpoint = p.endpoint AND o.sequence = p.sequence RETURNING 1), "
+constexpr char kCountDead[] = "SELECT count(*) FROM (SELECT 1 " COMFYD_DEAD ") dead";
 constexpr char kReplay[] =
-    "WITH " COMFYD_DEAD
+    "WITH " COMFYD_PICKED
     ", done AS (UPDATE outbox o SET state = 0, attempts = 0, created_at = $6, "
     "next_attempt_at = $6, ended_at = NULL FROM picked p WHERE " COMFYD_IS_PICKED COMFYD_COUNTED(
         "$7", "(0, 1), (3, -1)"
     );
 constexpr char kPurge[] =
-    "WITH " COMFYD_DEAD
+    "WITH " COMFYD_PICKED
     ", done AS (DELETE FROM outbox o USING picked p WHERE " COMFYD_IS_PICKED COMFYD_COUNTED(
         "$6", "(3, -1)"
     );
@@ -125,7 +127,7 @@ std::vector<Value> values_of(const notify::DeadFilter& filter, int limit) {
     return {
         filter.tenant,
         one ? std::optional(one->endpoint) : filter.endpoint,
-        one ? std::optional(one->job) : std::nullopt,
+        one ? std::optional(one->job) : filter.job,
         one ? std::optional(one->sequence) : std::nullopt,
         limit
     };
@@ -191,6 +193,10 @@ Result<std::optional<DeliveryView>> read_delivery(const Rows& rows, const Tellin
     return rows.first([&telling](const Row& row) -> Result<DeliveryView> {
         return read_view(row, telling);
     });
+}
+
+Statement count_dead(const notify::DeadFilter& filter, int limit) {
+    return {kCountDead, values_of(filter, limit)};
 }
 
 Statement ReplayDead::statement(const Circumstances& at) const {

@@ -19,6 +19,8 @@ Result<notify::DeliveryPage> read_delivery_page(
 );
 Statement find_delivery(const notify::DeliveryKey& key);
 Result<std::optional<notify::DeliveryView>> read_delivery(const Rows& rows, const Telling& telling);
+// One row, one number: no more than `limit`.
+Statement count_dead(const notify::DeadFilter& filter, int limit);
 
 // Writes that tell how many rows they changed.
 class CountedChange : public WriteOf<int> {

@@ -31,7 +31,8 @@ constexpr char kOfJob[] = COMFYD_VIEW COMFYD_TARGET "WHERE o.job = ? AND " COMFY
 
 constexpr char kFindDead[] =
     "SELECT job, endpoint, sequence FROM outbox INDEXED BY outbox_dead WHERE state = 3 "
-    "AND (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR endpoint = ?2) LIMIT ?3";
+    "AND (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR endpoint = ?2) AND (?3 IS NULL OR job = "
+    "?3) LIMIT ?4";
 constexpr char kFindOneDead[] =
     "SELECT job, endpoint, sequence FROM outbox WHERE job = ? AND endpoint = ? AND sequence = ? "
     "AND state = 3 AND tenant = coalesce(?, tenant)";
@@ -97,7 +98,7 @@ Result<std::vector<DeliveryKey>> find_dead(Database& db, const DeadFilter& filte
         return all_rows(query, read_key);
     }
     Query query(db, kFindDead);
-    query.bind(filter.tenant, filter.endpoint, limit);
+    query.bind(filter.tenant, filter.endpoint, filter.job, limit);
     return all_rows(query, read_key);
 }
 
@@ -164,6 +165,11 @@ Result<std::optional<DeliveryView>> find_delivery(Database& db, const DeliveryKe
     return first_row(query, [](const Query& row) -> Result<DeliveryView> {
         return read_view(row);
     });
+}
+
+Result<int> count_dead(Database& db, const DeadFilter& filter, int limit) {
+    const auto dead = find_dead(db, filter, limit);
+    return dead ? Result<int>(static_cast<int>(dead->size())) : fail(dead.error());
 }
 
 Result<int> ReplayDead::operator()(Session& session) {

@@ -16,6 +16,8 @@ Result<notify::DeliveryPage> list_deliveries(Database& db, const notify::Deliver
 Result<std::optional<notify::DeliveryView>> find_delivery(
     Database& db, const notify::DeliveryKey& key
 );
+// How many match, up to `limit`.
+Result<int> count_dead(Database& db, const notify::DeadFilter& filter, int limit);
 
 struct ReplayDead {
     using Value = int;

@@ -76,10 +76,11 @@ Error foreign_page() {
     );
 }
 
-Task<> refuse(Call& call, const LoginServices& services, bool to_page, Error error) {
-    co_await send(
-        call, to_page ? show(page_of(services, error)) : never_stored(encode_error(error))
-    );
+// Who filled in the form may do so again, and goes where they wanted to.
+Task<> refuse(Call& call, const LoginServices& services, Form form, Error error) {
+    Page page = page_of(services, error);
+    page.next = own_path(form.next);
+    co_await send(call, form.is_of_page ? show(page) : never_stored(encode_error(error)));
 }
 
 Task<> show_page(Call& call, const LoginServices& services) {
@@ -143,23 +144,23 @@ Task<Result<auth::Sessions::Opened>> open_session(
 Task<> log_in(Call& call, const LoginServices& services) {
     auto form = co_await read_form(call);
     if (!form) {
-        co_await refuse(call, services, false, std::move(form.error()));
+        co_await refuse(call, services, Form(), std::move(form.error()));
         co_return;
     }
     const auth::SessionCookies& cookies = services.sessions->cookies();
     if (!cookies.is_own_page(call.request)) {
-        co_await refuse(call, services, form->is_of_page, foreign_page());
+        co_await refuse(call, services, *form, foreign_page());
         co_return;
     }
     if (!services.is_needed) {
         Error error(Code::conflict, "this server asks for no keys: there is nothing to log in to");
-        co_await refuse(call, services, form->is_of_page, std::move(error));
+        co_await refuse(call, services, *form, std::move(error));
         co_return;
     }
     auto opened = co_await open_session(call, services, form->key);
     if (!opened) {
         log::warning("a login by key failed", {{"address", call.request.peer}});
-        co_await refuse(call, services, form->is_of_page, std::move(opened.error()));
+        co_await refuse(call, services, *form, std::move(opened.error()));
         co_return;
     }
     auto before =
@@ -168,7 +169,7 @@ Task<> log_in(Call& call, const LoginServices& services) {
     log::info("login", {{"tenant", opened->caller.tenant}, {"name", opened->caller.key_name}});
     auto described = co_await describe_session(services, opened->token);
     if (!described) {
-        co_await refuse(call, services, form->is_of_page, std::move(described.error()));
+        co_await refuse(call, services, *form, std::move(described.error()));
         co_return;
     }
     net::Response response =
@@ -199,7 +200,7 @@ net::Response logged_out(const LoginServices& services, const Form& form, std::s
 Task<> log_out(Call& call, const LoginServices& services) {
     auto form = co_await read_form(call);
     if (!form) {
-        co_await refuse(call, services, false, std::move(form.error()));
+        co_await refuse(call, services, Form(), std::move(form.error()));
         co_return;
     }
     const auth::SessionCookies& cookies = services.sessions->cookies();
@@ -210,12 +211,12 @@ Task<> log_out(Call& call, const LoginServices& services) {
         auth::Sessions::page_token(cookie)
     );
     if (!cookies.is_own_page(call.request) || (!cookie.empty() && !is_wanted)) {
-        co_await refuse(call, services, form->is_of_page, foreign_page());
+        co_await refuse(call, services, *form, foreign_page());
         co_return;
     }
     auto id_token = co_await services.sessions->close(cookie);
     if (!id_token) {
-        co_await refuse(call, services, form->is_of_page, std::move(id_token.error()));
+        co_await refuse(call, services, *form, std::move(id_token.error()));
         co_return;
     }
     std::string leave_at;

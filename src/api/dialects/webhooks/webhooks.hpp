@@ -39,6 +39,7 @@ Result<std::string> decode_secret(const json::object& members, notify::Scheme sc
 json::object encode_delivery(
     const notify::DeliveryView& view, const notify::EndpointBook& endpoints
 );
+json::object encode_letter(const notify::Letter& letter);
 // "job" for the webhook that came with the job, the id of an endpoint, or the name itself.
 std::string encode_receiver(const std::string& endpoint);
 std::string decode_receiver(const std::string& text);

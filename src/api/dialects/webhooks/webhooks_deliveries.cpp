@@ -1,8 +1,10 @@
 // Deliveries: what became of them, and what to do with dead letters.
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "api/dialects/webhooks/webhooks.hpp"
+#include "api/wrong_field.hpp"
 
 namespace comfyd::api::webhooks {
 namespace {
@@ -10,6 +12,7 @@ namespace {
 constexpr int kLimitDefault = 50;
 constexpr int kLimitMax = 200;
 constexpr int kDeadAtOnce = 500;
+constexpr int kCountedMax = 10'000;
 
 // The caller's tenant, or all of them for an operator who asks for it.
 Result<std::optional<std::string>> wanted_tenant(const Call& call) {
@@ -131,12 +134,27 @@ Task<> get(Call& call, const Services& services) {
         co_await refuse(call, services, std::move(found.error()));
         co_return;
     }
-    co_await answer(
-        call, json_response(200, encode_delivery(*found, services.webhooks->endpoints))
-    );
+    json::object body = encode_delivery(*found, services.webhooks->endpoints);
+    body["request"] = nullptr;
+    // What a job has made is its tenant's to read, and no operator's.
+    if (found->tenant == call.caller.tenant) {
+        auto letter = co_await services.webhooks->notifier.show(found->delivery);
+        if (!letter) {
+            co_await refuse(call, services, std::move(letter.error()));
+            co_return;
+        }
+        if (*letter) {
+            body["request"] = encode_letter(**letter);
+        }
+    }
+    co_await answer(call, json_response(200, body));
 }
 
 enum class Fate { replayed, purged };
+
+const char* name_of(Fate fate) {
+    return fate == Fate::replayed ? "replayed" : "purged";
+}
 
 // Of those that match, all; in steps, so that none is long.
 Task<Result<int>> dispose(const Services& services, notify::DeadFilter filter, Fate fate) {
@@ -188,28 +206,70 @@ Task<> dispose_one(Call& call, const Services& services, Fate fate) {
     co_await answer(call, std::move(response));
 }
 
-Task<> dispose_all(Call& call, const Services& services, Fate fate) {
-    auto members = co_await read_members(call);
+struct Wish {
+    notify::DeadFilter filter;
+    bool only_counts = false;
+};
+
+Result<Wish> decode_wish(const Call& call, const json::object& members) {
+    Wish wish;
     auto tenant = wanted_tenant(call);
-    auto receiver =
-        members ? json::find_string(*members, "receiver") : fail(std::move(members.error()));
-    if (!tenant || !receiver) {
-        Error error = tenant ? std::move(receiver.error()) : std::move(tenant.error());
-        co_await refuse(call, services, std::move(error));
+    if (!tenant) {
+        return fail(std::move(tenant.error()));
+    }
+    wish.filter.tenant = std::move(*tenant);
+    const auto receiver = json::find_string(members, "receiver");
+    const auto job = json::find_string(members, "execution_id");
+    const auto only_counts = json::find_bool(members, "dry_run");
+    if (!receiver || !job || !only_counts) {
+        return fail(!receiver ? receiver.error() : !job ? job.error() : only_counts.error());
+    }
+    if (*receiver) {
+        wish.filter.endpoint = decode_receiver(**receiver);
+    }
+    if (*job) {
+        wish.filter.job = JobId::parse(**job);
+        if (!wish.filter.job) {
+            return wrong("execution_id", "'execution_id' is not one");
+        }
+    }
+    wish.only_counts = only_counts->value_or(false);
+    return wish;
+}
+
+// Nothing is done, and so the answer says.
+Task<> only_count(Call& call, const Services& services, notify::DeadFilter filter, Fate fate) {
+    auto counted =
+        co_await services.webhooks->deliveries.count_dead(std::move(filter), kCountedMax + 1);
+    if (!counted) {
+        co_await refuse(call, services, std::move(counted.error()));
         co_return;
     }
-    notify::DeadFilter filter;
-    filter.tenant = std::move(*tenant);
-    if (*receiver) {
-        filter.endpoint = decode_receiver(**receiver);
+    const json::object body{
+        {name_of(fate), 0},
+        {"matching", std::min(*counted, kCountedMax)},
+        {"more", *counted > kCountedMax},
+    };
+    co_await answer(call, json_response(200, body));
+}
+
+Task<> dispose_all(Call& call, const Services& services, Fate fate) {
+    auto members = co_await read_members(call);
+    auto wish = members ? decode_wish(call, *members) : fail(std::move(members.error()));
+    if (!wish) {
+        co_await refuse(call, services, std::move(wish.error()));
+        co_return;
     }
-    auto done = co_await dispose(services, std::move(filter), fate);
+    if (wish->only_counts) {
+        co_await only_count(call, services, std::move(wish->filter), fate);
+        co_return;
+    }
+    auto done = co_await dispose(services, std::move(wish->filter), fate);
     if (!done) {
         co_await refuse(call, services, std::move(done.error()));
         co_return;
     }
-    const char* what = fate == Fate::replayed ? "replayed" : "purged";
-    co_await answer(call, json_response(200, json::object{{what, *done}}));
+    co_await answer(call, json_response(200, json::object{{name_of(fate), *done}}));
 }
 
 Task<> replay_one(Call& call, const Services& services) {

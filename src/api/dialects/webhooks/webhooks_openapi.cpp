@@ -102,7 +102,7 @@ json::object operation_list_deliveries() {
 
 json::object operation_get_delivery() {
     return operation("getWebhookDelivery", R"json({
-        "summary": "A delivery, with its latest attempts",
+        "summary": "A delivery, with its latest attempts and what is sent",
         "responses": {"200": ["The delivery.", "WebhookDelivery"]}
     })json");
 }
@@ -233,6 +233,12 @@ json::object schemas() {
                         "duration_ms": {"type": "integer"},
                         "error": {"type": "string", "nullable": true}
                     }
+                }},
+                "request": {"type": "object", "nullable": true, "description": "What the next attempt would send; only of a delivery that is asked for by itself, by its own tenant. Null: it cannot be told any more, or goes by mail or short message. Signatures and the values of your own headers are '***'.", "properties": {
+                    "method": {"type": "string"},
+                    "url": {"type": "string"},
+                    "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "body": {"type": "string"}
                 }}
             }
         },
@@ -247,13 +253,25 @@ json::object schemas() {
         },
         "WebhookDeadLetters": {
             "type": "object",
-            "properties": {"receiver": {"type": "string", "description": "Only those to this receiver."}}
+            "properties": {
+                "receiver": {"type": "string", "description": "Only those to this receiver."},
+                "execution_id": {"type": "string", "description": "Only those of this job."},
+                "dry_run": {"type": "boolean", "default": false, "description": "Nothing is done; 'matching' says to how many it would be."}
+            }
         },
         "WebhookReplayed": {
-            "type": "object", "required": ["replayed"], "properties": {"replayed": {"type": "integer"}}
+            "type": "object", "required": ["replayed"], "properties": {
+                "replayed": {"type": "integer"},
+                "matching": {"type": "integer", "description": "Of a dry run: how many there are, at most 10,000."},
+                "more": {"type": "boolean", "description": "Of a dry run: there are more than that."}
+            }
         },
         "WebhookPurged": {
-            "type": "object", "required": ["purged"], "properties": {"purged": {"type": "integer"}}
+            "type": "object", "required": ["purged"], "properties": {
+                "purged": {"type": "integer"},
+                "matching": {"type": "integer", "description": "Of a dry run: how many there are, at most 10,000."},
+                "more": {"type": "boolean", "description": "Of a dry run: there are more than that."}
+            }
         }
     })json");
 }

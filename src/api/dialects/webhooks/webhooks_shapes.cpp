@@ -214,4 +214,17 @@ json::object encode_delivery(
     };
 }
 
+json::object encode_letter(const notify::Letter& letter) {
+    json::object headers;
+    for (const auto& [name, value] : letter.headers) {
+        headers[name] = value;
+    }
+    return {
+        {"method", letter.method},
+        {"url", letter.url},
+        {"headers", std::move(headers)},
+        {"body", letter.body},
+    };
+}
+
 }  // namespace comfyd::api::webhooks
