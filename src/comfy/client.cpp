@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comfy/members.hpp"
+#include "net/lines.hpp"
 
 namespace comfyd::comfy {
 namespace {
@@ -141,14 +142,22 @@ Task<Result<Message>> Events::next() {
     co_return message;
 }
 
-Client::Client(net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts)
-    : http_(http), pool_(pool), base_url_(std::move(base_url)), timeouts_(timeouts) {
+Client::Client(
+    net::Client& http, Pool& pool, std::string base_url, ClientTimeouts timeouts, std::string token
+)
+    : http_(http),
+      pool_(pool),
+      base_url_(std::move(base_url)),
+      bearer_(token.empty() ? "" : "Bearer " + token),
+      timeouts_(timeouts) {
     while (base_url_.ends_with('/')) {
         base_url_.pop_back();
     }
     if (base_url_.starts_with(kUnix)) {
         socket_ = base_url_.substr(kUnix.size());
         base_url_ = "http://localhost";
+    } else if (net::line_name(base_url_)) {
+        socket_ = std::exchange(base_url_, "http://localhost");
     }
 }
 
@@ -157,6 +166,9 @@ net::ClientRequest Client::make_request(std::string method, std::string_view tar
     request.method = std::move(method);
     request.url = base_url_ + std::string(target);
     request.socket = socket_;
+    if (!bearer_.empty()) {
+        request.headers.set("Authorization", bearer_);
+    }
     return request;
 }
 
@@ -422,6 +434,9 @@ Task<Result<std::unique_ptr<Events>>> Client::connect_events(std::string client_
     net::WebSocketOptions options;
     options.message_bytes_max = kMessageBytesMax;
     options.idle_timeout = kSocketIdle;
+    if (!bearer_.empty()) {
+        options.headers.set("Authorization", bearer_);
+    }
     auto socket =
         co_await http_.connect(url->to_string(), std::move(options), timeouts_.connect, socket_);
     if (!socket) {

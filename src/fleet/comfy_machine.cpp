@@ -41,7 +41,7 @@ ComfyMachine::ComfyMachine(const WorkerConfig& config, ComfyMachineParts parts)
       options_(parts_.options),
       link_{
           parts_.executor,
-          comfy::Client(parts_.http, parts_.pool, config.url, options_.timeouts),
+          comfy::Client(parts_.http, parts_.pool, config.url, options_.timeouts, config.token),
           parts_.store,
           parts_.pool,
           options_,

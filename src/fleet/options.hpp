@@ -69,12 +69,13 @@ struct FleetOptions {
 
 struct WorkerConfig {
     std::string id;             // empty: as comfy::server_name() calls it
-    std::string url;            // http://host:8188, unix:/path
+    std::string url;            // http://host:8188, unix:/path, worker://name
     int slots = 1;              // prompts at once; ComfyUI runs one and queues the others
     double gpu_second_usd = 0;  // price of its time
     std::string gpu{};          // workers with the same name share one GPU; empty: it has its own
     std::string pool = "default";
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
+    std::string token{};                   // that the agent in front of it asks for; empty: none
     // Of our own engine: the process that it is. It is ended when it does not end a prompt.
     std::shared_ptr<Supervisor> process{};
     // What it can run, known before it has told it.
