@@ -43,6 +43,7 @@
 #include "app/sandbox_status.hpp"
 #include "app/stall_log.hpp"
 #include "app/uploads.hpp"
+#include "app/worker_calls.hpp"
 #include "app/worksite.hpp"
 #include "assets/links.hpp"
 #include "assets/store.hpp"
@@ -95,6 +96,7 @@ public:
           pool_(4),
           media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)),
           helpers_(media_helpers(config_)),
+          worker_calls_(core_.executor(), config_),
           routing_(routes_of(config_.notify)) {}
 
     ~Impl() { stop(); }
@@ -270,7 +272,8 @@ private:
              *ledger_,
              *assets_,
              pool_,
-             config_}
+             config_,
+             worker_calls_.switchboard()}
         );
         if (!site) {
             return fail(std::move(site.error()));
@@ -450,6 +453,7 @@ private:
         api::add_tasks(*router_, *services_);
         api::add_runpod(*router_, *services_);
         api::add_webhooks(*router_, *services_);
+        api::add_worker_calls(*router_, *worker_calls_.switchboard());
         api::add_batches(*router_, *batch_tools_);
         board_ = api::add_native(
             *router_,
@@ -515,6 +519,7 @@ private:
             co_return fail(std::move(identified.error()));
         }
         service_->set_tenants(limiting_->all_terms());
+        worker_calls_.start(site_->machines());
         co_await learned_->start();
         auto opened = co_await site_->open(*learned_);
         if (!opened) {
@@ -543,6 +548,7 @@ private:
     }
 
     Task<bool> bring_down(Millis grace) {
+        co_await worker_calls_.stop();
         co_await site_->resign();
         co_await service_->stop(grace);
         co_await learned_->stop();
@@ -605,6 +611,7 @@ private:
     Pool pool_;   // after the contexts: its threads post to them until they are joined
     Pool media_;  // pictures may take long: they hold up no file and no job
     media::Helpers helpers_;
+    WorkerCalls worker_calls_;
     notify::Routing routing_;
     std::unique_ptr<ledger::Storage> ledger_;
     std::unique_ptr<assets::Store> assets_;

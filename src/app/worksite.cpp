@@ -25,10 +25,10 @@ Worksite::Worksite(const Parts& parts)
               board_->keep(std::move(name), std::move(told));
           }
       }) {
+    net::ClientOptions options;
+    options.lines = p_.lines;
     for (auto* context : p_.io.contexts()) {
-        clients_.push_back(
-            std::make_unique<net::Client>(context->get_executor(), net::ClientOptions{})
-        );
+        clients_.push_back(std::make_unique<net::Client>(context->get_executor(), options));
     }
 }
 

@@ -29,6 +29,7 @@ public:
         assets::Store& assets;
         Pool& pool;
         const Config& config;
+        std::shared_ptr<net::Lines> lines;  // to workers that call by themselves
     };
     // Before anything runs, like the next. Code::config_invalid, Code::storage_unavailable.
     static Result<std::unique_ptr<Worksite>> make(const Parts& parts);

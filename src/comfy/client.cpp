@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comfy/members.hpp"
+#include "net/lines.hpp"
 
 namespace comfyd::comfy {
 namespace {
@@ -155,6 +156,8 @@ Client::Client(
     if (base_url_.starts_with(kUnix)) {
         socket_ = base_url_.substr(kUnix.size());
         base_url_ = "http://localhost";
+    } else if (net::line_name(base_url_)) {
+        socket_ = std::exchange(base_url_, "http://localhost");
     }
 }
 

@@ -104,8 +104,9 @@ private:
 
 class Client {
 public:
-    // `base_url`: "http://host:8188", perhaps with a path prefix, or "unix:/path/of.socket".
-    // `token`: sent with every request, where the server has an agent in front that asks for one.
+    // `base_url`: "http://host:8188", perhaps with a path prefix, "unix:/path/of.socket", or
+    // "worker://name" of a machine that calls us. `token`: sent with every request, where the
+    // server has an agent in front that asks for one.
     Client(
         net::Client& http,
         Pool& pool,
@@ -158,13 +159,13 @@ private:
     net::Client& http_;
     Pool& pool_;
     std::string base_url_;
-    std::string socket_;  // of a server on a unix socket
+    std::string socket_;  // of a server on a unix socket, or worker://name
     std::string bearer_;  // empty: none
     ClientTimeouts timeouts_;
 };
 
-// What a server is called when nobody named it: host:port, or of a unix socket its file's name
-// without the extension. Code::invalid_argument: `base_url` is none.
+// What a server is called when nobody named it: host:port, of a unix socket its file's name
+// without the extension, or the name that it calls by. Code::invalid_argument: `base_url` is none.
 Result<std::string> server_name(std::string_view base_url);
 
 // Nobody listens there: the process is gone, and nothing was sent.

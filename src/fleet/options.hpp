@@ -69,7 +69,7 @@ struct FleetOptions {
 
 struct WorkerConfig {
     std::string id;             // empty: as comfy::server_name() calls it
-    std::string url;            // http://host:8188, unix:/path
+    std::string url;            // http://host:8188, unix:/path, worker://name
     int slots = 1;              // prompts at once; ComfyUI runs one and queues the others
     double gpu_second_usd = 0;  // price of its time
     std::string gpu{};          // workers with the same name share one GPU; empty: it has its own

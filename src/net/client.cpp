@@ -9,6 +9,7 @@
 #include <boost/asio/write.hpp>
 
 #include "net/client_connection.hpp"
+#include "net/client_passage.hpp"
 #include "net/response_parser.hpp"
 #include "net/websocket_stream.hpp"
 
@@ -55,7 +56,13 @@ std::string_view body_of(const ClientRequest& request) {
     return request.lent_body.empty() ? request.body : request.lent_body;
 }
 
-std::string make_head(const ClientRequest& request, const Url& url, const std::string& user_agent) {
+// `framing`: how the body is told, where it is not that of the request.
+std::string make_head(
+    const ClientRequest& request,
+    const Url& url,
+    const std::string& user_agent,
+    const std::optional<std::string>& framing = std::nullopt
+) {
     std::string head =
         request.method + " " + url.target + " HTTP/1.1\r\nHost: " + url.host_header() + "\r\n";
     const auto add_default = [&](std::string_view name, std::string_view value) {
@@ -74,6 +81,9 @@ std::string make_head(const ClientRequest& request, const Url& url, const std::s
         if (!ours) {
             head.append(name).append(": ").append(value).append("\r\n");
         }
+    }
+    if (framing) {
+        return head + *framing + "\r\n";
     }
     const std::size_t body_bytes = body_of(request).size();
     const bool has_body = body_bytes > 0 || request.method == "POST" || request.method == "PUT" ||
@@ -103,6 +113,9 @@ public:
           prune_(executor) {}
 
     Task<Result<ClientResponse>> perform(ClientRequest request, Sink sink, Absorb absorb);
+    Task<Result<std::unique_ptr<Passage>>> pass(
+        ClientRequest request, std::optional<std::uint64_t> body_bytes
+    );
     Task<Result<std::unique_ptr<WebSocket>>> connect(
         std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
     );
@@ -376,6 +389,40 @@ Task<error_code> Client::Impl::receive(
     }
 }
 
+Task<Result<std::unique_ptr<Passage>>> Client::Impl::pass(
+    ClientRequest request, std::optional<std::uint64_t> body_bytes
+) {
+    const auto self = shared_from_this();
+    auto url = Url::parse(request.url);
+    if (!url) {
+        co_return fail(std::move(url.error()));
+    }
+    url->socket = request.socket;
+    auto checked = check(request);
+    if (!checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    auto opened = co_await connector_.open(*url, request.verify_tls, Deadline::in(request.timeout));
+    if (!opened) {
+        co_return fail(std::move(opened.error()));
+    }
+    const std::string framing = !body_bytes ? "Transfer-Encoding: chunked\r\n"
+                                : *body_bytes > 0 || request.method == "POST" ||
+                                        request.method == "PUT" || request.method == "PATCH"
+                                    ? "Content-Length: " + std::to_string(*body_bytes) + "\r\n"
+                                    : "";
+    auto passage = make_passage(
+        std::move(*opened),
+        *url,
+        {request.timeout, request.method == "HEAD", !body_bytes.has_value()}
+    );
+    auto begun = co_await passage->begin(make_head(request, *url, options_.user_agent, framing));
+    if (!begun) {
+        co_return fail(std::move(begun.error()));
+    }
+    co_return std::unique_ptr<Passage>(std::move(passage));
+}
+
 Task<Result<std::unique_ptr<WebSocket>>> Client::Impl::connect(
     std::string text, WebSocketOptions options, Millis timeout, std::string unix_socket
 ) {
@@ -420,6 +467,12 @@ Task<Result<ClientResponse>> Client::send(ClientRequest request) {
 
 Task<Result<ClientResponse>> Client::download(ClientRequest request, Sink sink, Absorb absorb) {
     return impl_->perform(std::move(request), std::move(sink), std::move(absorb));
+}
+
+Task<Result<std::unique_ptr<Passage>>> Client::pass(
+    ClientRequest request, std::optional<std::uint64_t> body_bytes
+) {
+    return impl_->pass(std::move(request), body_bytes);
 }
 
 Task<Result<std::unique_ptr<WebSocket>>> Client::connect(

@@ -14,9 +14,12 @@
 
 #include "base/task.hpp"
 #include "net/http.hpp"
+#include "net/passage.hpp"
 #include "net/websocket.hpp"
 
 namespace comfyd::net {
+
+class Lines;
 
 struct ClientRequest {
     std::string method = "GET";
@@ -28,7 +31,9 @@ struct ClientRequest {
     Millis timeout{30'000};  // for all of it, redirects included
     std::uint64_t response_bytes_max = 64 * 1024 * 1024;
     bool verify_tls = true;
-    std::string socket{};  // path of a unix socket, connected to instead of the URL's host
+    // Path of a unix socket, connected to instead of the URL's host, or "worker://NAME" for a peer
+    // that has called us (net/lines.hpp).
+    std::string socket{};
     // Where given, becomes true when something of it goes out: whoever is asked may have acted on
     // it even if no answer comes. Outlives the request.
     bool* was_sent = nullptr;
@@ -61,6 +66,7 @@ struct ClientOptions {
     std::chrono::seconds connect_timeout{5};
     std::string user_agent = "comfyd/" COMFYD_VERSION;
     std::string ca_file{};  // PEM, in addition to the system's; for private authorities and tests
+    std::shared_ptr<Lines> lines{};  // to peers that have called us; none: there are no such
 };
 
 // Who the client is to one server, and who that must be (mutual TLS).
@@ -97,6 +103,13 @@ public:
     // sink took. A failure it returns ends the transfer, too.
     using Absorb = std::function<Task<Result<>>()>;
     Task<Result<ClientResponse>> download(ClientRequest request, Sink sink, Absorb absorb = {});
+
+    // A request whose body, of so many bytes, is given in pieces; nullopt: in chunks, until it is
+    // ended. Always on a connection of its own: what has gone out cannot be repeated. The request's
+    // timeout is for each wait, and its own body is not sent.
+    Task<Result<std::unique_ptr<Passage>>> pass(
+        ClientRequest request, std::optional<std::uint64_t> body_bytes
+    );
 
     Task<Result<std::unique_ptr<WebSocket>>> connect(
         std::string url, WebSocketOptions options, Millis timeout, std::string socket = {}

@@ -5,6 +5,7 @@
 #include <boost/asio/ssl/host_name_verification.hpp>
 
 #include "net/address_guard.hpp"
+#include "net/lines.hpp"
 #include "net/lookup.hpp"
 #include "net/socket_name.hpp"
 
@@ -12,7 +13,7 @@ namespace comfyd::net {
 
 std::string origin_name(const Url& url) {
     if (!url.socket.empty()) {
-        return "unix:" + url.socket;
+        return line_name(url.socket) ? url.socket : "unix:" + url.socket;
     }
     const bool v6 = url.host.find(':') != std::string::npos;
     return (v6 ? "[" + url.host + "]" : url.host) + ":" + std::to_string(url.port);
@@ -141,6 +142,10 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
             origin_name(url) + ": connections to this port are not allowed; use 443"
         );
     }
+    if (auto name = line_name(url.socket)) {
+        auto opened = co_await open_line(std::move(*name), url, verify_tls, deadline);
+        co_return opened;
+    }
     const auto names = co_await resolve(url, deadline);
     if (!names) {
         co_return fail(names.error());
@@ -203,6 +208,36 @@ Task<Result<std::shared_ptr<ClientConnection>>> Connector::open(
         co_return connection;
     }
     co_return fail(std::move(last));
+}
+
+// Whoever has called is asked through what it called with: no address, so no policy of addresses.
+Task<Result<std::shared_ptr<ClientConnection>>> Connector::open_line(
+    std::string name, Url url, bool verify_tls, Deadline deadline
+) {
+    if (!options_.lines || options_.policy != AddressPolicy::any) {
+        co_return fail(
+            Code::connection_failed, origin_name(url) + ": no machine can have called here"
+        );
+    }
+    auto end =
+        co_await options_.lines->open(std::move(name), deadline.or_in(options_.connect_timeout));
+    if (!end) {
+        co_return fail(std::move(end.error()));
+    }
+    auto connection = std::make_shared<ClientConnection>(executor_);
+    error_code error;
+    connection->stream.socket().assign(StreamProtocol(AF_UNIX, 0), end->number(), error);
+    if (error) {
+        co_return fail(to_client_error(url, error, false));
+    }
+    end->release();
+    if (url.is_tls()) {
+        auto shaken = co_await shake_hands(connection, url, verify_tls, deadline);
+        if (!shaken) {
+            co_return fail(std::move(shaken.error()));
+        }
+    }
+    co_return connection;
 }
 
 Task<Result<>> Connector::shake_hands(

@@ -52,6 +52,9 @@ public:
     );
 
 private:
+    Task<Result<std::shared_ptr<ClientConnection>>> open_line(
+        std::string name, Url url, bool verify_tls, Deadline deadline
+    );
     Task<Result<std::vector<SocketName>>> resolve(Url url, Deadline deadline);
     bool may_connect(const SocketName& name) const;
     Result<asio::ssl::context*> tls_context(bool verify);
@@ -71,7 +74,7 @@ private:
     std::map<std::string, Identity> identities_;  // by origin_name()
 };
 
-std::string origin_name(const Url& url);  // host:port or unix:path, for messages
+std::string origin_name(const Url& url);  // host:port, unix:path or worker://name, for messages
 std::string reason_of(const error_code& error);
 // What an operation that failed with `error` says, given why it may have been ended by ourselves.
 Error to_client_error(const Url& url, const error_code& error, bool timed_out);

@@ -7,6 +7,7 @@
 #include <future>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
@@ -199,6 +200,19 @@ void Shard::admit(Socket socket, const SocketName& peer) {
     connections.spawn("connection", Connection::run(std::move(connection)));
 }
 
+void Shard::take(Descriptor connection) {
+    Socket socket(executor);
+    error_code error;
+    socket.assign(StreamProtocol(AF_UNIX, 0), connection.number(), error);
+    if (error) {
+        return;
+    }
+    connection.release();
+    if (!state.draining) {
+        admit(std::move(socket), SocketName(asio::local::stream_protocol::endpoint()));
+    }
+}
+
 void Shard::refuse(Socket socket, std::string_view message) {
     state.connections_refused.fetch_add(1, std::memory_order_relaxed);
     error_code error;
@@ -320,6 +334,17 @@ Result<Endpoint> Server::listen(
         return Endpoint{endpoint.host, candidate.port(), {}, impl_->state.identity != nullptr};
     }
     return cannot_listen(endpoint, error);
+}
+
+void Server::take(Descriptor connection) {
+    if (impl_->shards.empty()) {
+        return;
+    }
+    // A function that is posted must be copyable, and what is not run must still be closed.
+    auto held = std::make_shared<Descriptor>(std::move(connection));
+    asio::post(impl_->shards.front()->executor, [shard = impl_->shards.front(), held] {
+        shard->take(std::move(*held));
+    });
 }
 
 void Server::stop(Millis grace) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/task.hpp"
+#include "net/descriptor.hpp"
 #include "net/http.hpp"
 #include "net/proxies.hpp"
 #include "net/websocket.hpp"
@@ -159,6 +160,10 @@ public:
     Result<Endpoint> listen(
         const Endpoint& endpoint, std::shared_ptr<const TlsIdentity> identity = nullptr
     );
+
+    // Serves a connected socket as if it had been accepted on a unix socket. After listen() and
+    // before stop(); any thread.
+    void take(Descriptor connection);
 
     // Stops accepting, closes idle connections, sets draining, waits until the requests in progress
     // are answered or `grace` is over, then closes what is left. Blocks; call from a thread that

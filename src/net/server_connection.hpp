@@ -52,6 +52,7 @@ struct Shard {
     Shard(asio::io_context& context, ServerState& server_state, Acceptor shard_acceptor);
 
     void start();
+    void take(Descriptor connection);
     void begin_drain();
     void abort_all();
     // Returns when no connection and no task is left.

@@ -5,6 +5,10 @@
 #include "api/router.hpp"
 #include "api/services.hpp"
 
+namespace comfyd::agent {
+class Switchboard;
+}
+
 namespace comfyd::api {
 
 void add_operations(Router& router, const Services& services);
@@ -17,6 +21,7 @@ void add_stats(Router& router, const Services& services);
 void add_comfyui_execute(Router& router, const Services& services);
 void add_tasks(Router& router, const Services& services);
 void add_runpod(Router& router, const Services& services);
+void add_worker_calls(Router& router, agent::Switchboard& switchboard);
 void add_webhooks(Router& router, const Services& services);  // needs services.webhooks
 
 }  // namespace comfyd::api

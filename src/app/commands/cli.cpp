@@ -30,6 +30,7 @@
 #include "app/commands/stop_signals.hpp"
 #include "app/commands/validate_command.hpp"
 #include "app/commands/webhooks_command.hpp"
+#include "app/commands/worker_command.hpp"
 #include "app/config/config.hpp"
 #include "app/config/edit_distance.hpp"
 #include "base/foreign_text.hpp"
@@ -318,6 +319,12 @@ int run_command_line(int argc, char** argv) {
         "engine", "Serve model-free nodes as a ComfyUI server of its own, without a queue on disk"
     );
     add_engine_flags(*engine_command, engine_flags);
+
+    WorkerFlags worker_flags;
+    CLI::App* worker_command = program.add_subcommand(
+        "worker", "Run a ComfyUI, watch it, and let only those use it who have its token"
+    );
+    add_worker_flags(*worker_command, worker_flags);
     ServeFlags notify_flags;
     NotifyTestFlags notify_test_flags;
     CLI::App* notify_command =
@@ -480,6 +487,9 @@ int run_command_line(int argc, char** argv) {
     }
     if (engine_command->parsed()) {
         return run_engine(engine_flags);
+    }
+    if (worker_command->parsed()) {
+        return run_worker(worker_flags);
     }
     if (notify_test_command->parsed()) {
         return test_channel(notify_flags, notify_test_flags);

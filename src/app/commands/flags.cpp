@@ -22,6 +22,7 @@
 #include "app/commands/simulate_command.hpp"
 #include "app/commands/validate_command.hpp"
 #include "app/commands/webhooks_command.hpp"
+#include "app/commands/worker_command.hpp"
 
 namespace comfyd::app {
 
@@ -284,6 +285,97 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
     command.footer(
         "Clients of ComfyUI work with it unchanged, `comfyd serve --worker` among them. Queue and "
         "history are in memory, as ComfyUI's are."
+    );
+}
+
+void add_worker_flags(CLI::App& command, WorkerFlags& flags) {
+    command
+        .add_option(
+            "--listen",
+            flags.listen,
+            "Address and port, or unix:/path (default SERVER_HOST and SERVER_PORT, 0.0.0.0:18188)"
+        )
+        ->type_name("HOST:PORT");
+    command
+        .add_option(
+            "--folder",
+            flags.folder,
+            "For all of this worker: ComfyUI's output, temp, input and user folders, logs "
+            "(default ./comfyd-worker)"
+        )
+        ->type_name("DIR");
+    command
+        .add_option(
+            "--comfyui",
+            flags.comfyui,
+            "Folder of the ComfyUI to run; without it COMFYUI_SERVER_ADDRESS names one that "
+            "somebody else runs (default 127.0.0.1:8188)"
+        )
+        ->type_name("DIR");
+    command.add_option("--python", flags.python, "Program that runs it (default python3)")
+        ->type_name("PROGRAM");
+    command
+        .add_option(
+            "--comfyui-port",
+            flags.comfyui_port,
+            "Of ComfyUI, on loopback (default 8188); another one where it is taken"
+        )
+        ->type_name("N");
+    command.add_option("--node-pack", flags.node_pack, "A pack of nodes to install for it")
+        ->type_name("DIR");
+    command
+        .add_option(
+            "--sandbox",
+            flags.sandbox,
+            "How ComfyUI is confined: minimal (default), basic or strict"
+        )
+        ->check(CLI::IsMember({"minimal", "basic", "strict"}))
+        ->type_name("LEVEL");
+    command.add_option("--read", flags.readable, "ComfyUI may read this; may be repeated")
+        ->type_name("PATH")
+        ->allow_extra_args(false);
+    command.add_option("--write", flags.writable, "ComfyUI may write in this; may be repeated")
+        ->type_name("DIR")
+        ->allow_extra_args(false);
+    command.add_option("--env", flags.environment, "ComfyUI gets this variable, too")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
+    command.add_option("--requests-max", flags.requests_max, "Requests at once (default 128)")
+        ->check(CLI::Range(1, 4096))
+        ->type_name("N");
+    command
+        .add_option(
+            "--grace-s",
+            flags.grace_s,
+            "From SIGTERM to the end, for prompts that run and their results (default 30)"
+        )
+        ->check(CLI::Range(0, 86'400))
+        ->type_name("N");
+    command
+        .add_option(
+            "--hang-s", flags.hang_s, "Without an answer for so long ComfyUI is killed (default 60)"
+        )
+        ->check(CLI::Range(2, 86'400))
+        ->type_name("N");
+    command.add_option("--ca-file", flags.ca_file, "Whom to trust as the gateway, too (PEM)")
+        ->type_name("FILE");
+    command.add_option("arguments", flags.arguments, "Further arguments of ComfyUI, after --")
+        ->type_name("ARGUMENT…");
+    command.footer(
+        "Environment:\n"
+        "  COMFYD_WORKER_TOKEN     who may use it (Authorization: Bearer), and what it shows to "
+        "the "
+        "gateway\n"
+        "  COMFYD_GATEWAY          URL of comfyd, which is then called: no port needs to be open "
+        "here\n"
+        "  COMFYD_INSTANCE         its name there\n"
+        "  SERVER_HOST SERVER_PORT COMFYUI_SERVER_ADDRESS\n"
+        "  DEFAULT_TIMEOUT         seconds that /prompt_sync waits (300)\n"
+        "  COMFYD_RECYCLE_JOBS     ComfyUI is made anew after so many, while idle\n"
+        "  COMFYD_RECYCLE_RAM_MB   and when it holds more memory than that\n"
+        "  LOG_LEVEL               debug, info, warning, error\n"
+        "  LOG_OUTPUT              console, file (worker.log), both\n"
+        "docs/worker.md has more."
     );
 }
 

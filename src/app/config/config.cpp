@@ -435,6 +435,9 @@ std::string show_config(const Config& config) {
              }) {
             out += value.empty() ? "" : "    " + std::string(name) + ": \"" + value + "\"\n";
         }
+        if (!worker.token.empty()) {
+            out += "    token: \"********\"\n";
+        }
         if (worker.pool != workflow::kDefaultPool) {
             out += "    pool: \"" + worker.pool + "\"\n";
         }
@@ -473,8 +476,8 @@ std::string describe_settings() {
                setting.help + "\n";
     }
     out +=
-        "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, pool, "
-        "gpu, slots, model_memory, gpu_second_usd, certificate, key, ca_file, tls_name}.\n";
+        "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, token, "
+        "pool, gpu, slots, model_memory, gpu_second_usd, certificate, key, ca_file, tls_name}.\n";
     out +=
         "  providers\n      In YAML a map of names, each {kind, …}: where machines can be had "
         "(docs/fleet.md).\n";

@@ -41,6 +41,7 @@ struct WorkerSetting {
     int slots = 1;      // prompts at a time
     std::string pool = "default";
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
+    std::string token{};  // of the agent in front of it (`comfyd worker`); empty: none
     // Mutual TLS; what is empty is as of all (fleet.certificate …).
     std::string certificate{};
     std::string key{};

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "net/host_rules.hpp"
+#include "net/lines.hpp"
 
 namespace comfyd::app {
 
@@ -42,7 +43,9 @@ std::vector<std::string> own_hosts(const Config& config) {
     add(config.ledger);
     add(config.events);
     for (const WorkerSetting& worker : config.workers) {
-        add(worker.url);
+        if (!net::line_name(worker.url)) {
+            add(worker.url);
+        }
     }
     for (const assets::StoreSetting& store : config.stores) {
         for (const char* option : {"endpoint", "public_endpoint"}) {

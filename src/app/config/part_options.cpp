@@ -75,6 +75,7 @@ fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& wor
     made.slots = worker.slots;
     made.pool = worker.pool;
     made.model_memory_bytes = worker.model_memory_bytes;
+    made.token = worker.token;
     return made;
 }
 

@@ -9,6 +9,7 @@
 #include "app/config/edit_distance.hpp"
 #include "app/config/setting_kinds.hpp"
 #include "comfy/client.hpp"
+#include "net/lines.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -392,6 +393,30 @@ Result<> unknown_key(const std::string& key) {
     return invalid("unknown setting '" + key + "'; did you mean '" + nearest_key(key) + "'?");
 }
 
+namespace {
+
+// Whoever has a worker's token may run workflows there, and call here in its name.
+Result<> check_token(const WorkerSetting& worker) {
+    constexpr std::size_t kBytesMin = 16;
+    constexpr std::size_t kBytesMax = 512;
+    const bool is_needed = net::line_name(worker.url).has_value();
+    if (worker.token.empty() && !is_needed) {
+        return {};
+    }
+    const bool is_sendable =
+        std::ranges::all_of(worker.token, [](char c) { return c > ' ' && c <= '~'; });
+    if (worker.token.size() < kBytesMin || worker.token.size() > kBytesMax || !is_sendable) {
+        return invalid(
+            "'token' of the worker " + worker.url + (is_needed ? " is needed and" : "") +
+            " must have 16 to 512 printable characters without spaces; make one with `openssl "
+            "rand -hex 32`"
+        );
+    }
+    return {};
+}
+
+}  // namespace
+
 Result<> add_worker(Config& config, WorkerSetting worker) {
     auto name = comfy::server_name(worker.url);
     if (!name) {
@@ -416,6 +441,9 @@ Result<> add_worker(Config& config, WorkerSetting worker) {
             "'pool' of the worker " + worker.url +
             " must be a name of at most 64 small letters, digits, '.', '_' and '-'"
         );
+    }
+    if (auto checked = check_token(worker); !checked) {
+        return checked;
     }
     while (worker.url.ends_with('/')) {
         worker.url.pop_back();

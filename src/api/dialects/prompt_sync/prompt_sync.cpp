@@ -159,14 +159,8 @@ Task<Outcome<Accepted>> accept(Call& call, native::Context& context, Wish& wish)
 
 Trouble out_of_time(const JobId& id, const Options& options) {
     Trouble made;
-    made.job = id;
-    made.error = Error(
-        Code::request_timeout,
-        "no result within " + std::to_string(options.timeout.count()) + " ms; " +
-            (options.cancel_on_timeout
-                 ? "the prompt was cancelled"
-                 : "the prompt goes on, /history/" + id.to_string() + " will have its result")
-    );
+    made.prompt_id = id.to_string();
+    made.error = comfy::prompt_sync::out_of_time(made.prompt_id, options);
     return made;
 }
 
@@ -179,7 +173,7 @@ Task<Outcome<jobs::Job>> finish(
     if (view && !jobs::is_terminal(view->job.state)) {
         if (!give_up.has_passed()) {
             Trouble stopping;
-            stopping.job = id;
+            stopping.prompt_id = id.to_string();
             stopping.error =
                 Error(Code::shutting_down, "the server is stopping; the prompt goes on after that");
             co_return tl::unexpected<Trouble>(std::move(stopping));
@@ -190,7 +184,7 @@ Task<Outcome<jobs::Job>> finish(
     }
     if (!view) {
         Trouble failed;
-        failed.job = id;
+        failed.prompt_id = id.to_string();
         failed.error = std::move(view.error());
         co_return tl::unexpected<Trouble>(std::move(failed));
     }
@@ -215,12 +209,7 @@ Task<Result<json::object>> read_images(const Services& services, jobs::Job job) 
         total += output.type == "image" ? output.size_bytes : 0;
     }
     if (total > kInlineBytesMax) {
-        co_return fail(
-            Code::payload_too_large,
-            "the pictures have " + std::to_string(total) + " bytes, but at most " +
-                std::to_string(kInlineBytesMax) +
-                " come as base64; fetch them by the links in 'outputs'"
-        );
+        co_return fail(comfy::prompt_sync::too_large_inline(total));
     }
     json::object images;
     for (const jobs::Output& output : job.outputs) {
@@ -231,16 +220,14 @@ Task<Result<json::object>> read_images(const Services& services, jobs::Job job) 
         if (!text) {
             co_return fail(std::move(text.error()));
         }
-        json::value& list = images[output.node_id];
-        if (!list.is_array()) {
-            list = json::array();
-        }
-        json::object image;
-        image["filename"] = output.name;
-        image["subfolder"] = native::outer_subfolder(job.id, output.subfolder);
-        image["type"] = output.folder;
-        image["data"] = std::move(*text);
-        list.get_array().push_back(std::move(image));
+        comfy::prompt_sync::add_picture(
+            images,
+            output.node_id,
+            {output.name,
+             native::outer_subfolder(job.id, output.subfolder),
+             output.folder,
+             std::move(*text)}
+        );
     }
     co_return images;
 }
@@ -273,7 +260,7 @@ Task<Outcome<json::object>> run(Call& call, native::Context& context) {
         auto images = co_await read_images(services, *job);
         if (!images) {
             Trouble without;
-            without.job = job->id;
+            without.prompt_id = job->id.to_string();
             without.error = std::move(images.error());
             without.outputs = encode_outputs(*job, links);
             co_return tl::unexpected<Trouble>(std::move(without));

@@ -1,64 +1,15 @@
 // What /prompt_sync reads and answers.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "api/dialects/literal.hpp"
 #include "api/dialects/native/names.hpp"
 #include "api/dialects/output_media.hpp"
 #include "api/dialects/prompt_sync/prompt_sync.hpp"
-#include "api/wrong_field.hpp"
 #include "comfy/members.hpp"
 
 namespace comfyd::api::prompt_sync {
 namespace {
-
-Result<Millis> to_timeout(double seconds) {
-    constexpr double kMin = static_cast<double>(kTimeoutMin.count()) / 1000.0;
-    constexpr double kMax = static_cast<double>(kTimeoutMax.count()) / 1000.0;
-    if (!(seconds >= kMin && seconds <= kMax)) {
-        return wrong("timeout", "'timeout' must be from 0.1 to 86400 seconds");
-    }
-    return Millis(std::llround(seconds * 1000));
-}
-
-std::string_view title_of(int status) {
-    switch (status) {
-        case 408:
-            return "Task timed out";
-        case 503:
-            return "No worker available";
-        case 400:
-            return "Task execution failed";
-        case 422:
-            return "Validation failed";
-        default:
-            return status < 500 ? "Request refused" : "Internal error";
-    }
-}
-
-// node id -> ["Value not in list: sampler_name: …"], of ComfyUI's own form, which has an object for
-// each node with a list of errors.
-json::object in_words(const json::object& node_errors) {
-    json::object made;
-    for (const auto& [node, entry] : node_errors) {
-        json::array texts;
-        const json::object* described = entry.if_object();
-        const json::array* errors =
-            described == nullptr ? nullptr : comfy::array_of(*described, "errors");
-        for (std::size_t i = 0; errors != nullptr && i < errors->size(); ++i) {
-            if (const json::object* error = (*errors)[i].if_object()) {
-                const std::string details = comfy::text_of(*error, "details");
-                texts.emplace_back(
-                    comfy::text_of(*error, "message") + (details.empty() ? "" : ": " + details)
-                );
-            }
-        }
-        made[node] = std::move(texts);
-    }
-    return made;
-}
 
 const jobs::Output* find_output(
     const jobs::Job& job, std::string_view node, const json::object& file
@@ -93,87 +44,9 @@ void add_links(
 
 }  // namespace
 
-Result<Options> decode_options(const json::object& body, std::string_view timeout_query) {
-    Options options;
-    const auto base64 = json::find_bool(body, "return_image_base64");
-    if (!base64) {
-        return fail(base64.error());
-    }
-    options.return_base64 = base64->value_or(false);
-    auto seconds = json::find_number(body, "timeout");
-    if (!seconds) {
-        return fail(seconds.error());
-    }
-    if (!timeout_query.empty()) {
-        double number = 0;
-        const char* end = timeout_query.data() + timeout_query.size();
-        const auto parsed = std::from_chars(timeout_query.data(), end, number);
-        if (parsed.ec != std::errc() || parsed.ptr != end) {
-            return wrong("timeout", "'timeout' must be a number of seconds");
-        }
-        *seconds = number;
-    }
-    if (*seconds) {
-        const auto timeout = to_timeout(**seconds);
-        if (!timeout) {
-            return fail(timeout.error());
-        }
-        options.timeout = *timeout;
-    }
-    const auto on_timeout = json::find_string(body, "on_timeout");
-    const std::string what = on_timeout ? on_timeout->value_or("cancel") : std::string();
-    if (what != "cancel" && what != "continue") {
-        return wrong("on_timeout", "'on_timeout' must be \"cancel\" or \"continue\"");
-    }
-    options.cancel_on_timeout = what == "cancel";
-    return options;
-}
-
-int http_status(Code code) {
-    switch (code) {
-        case Code::request_timeout:
-        case Code::execution_timeout:
-        case Code::deadline_exceeded:
-            return 408;
-        case Code::worker_unavailable:
-        case Code::worker_lost:
-        case Code::shutting_down:
-        case Code::storage_unavailable:
-            return 503;
-        case Code::node_execution_error:
-        case Code::out_of_memory:
-        case Code::cancelled:
-            return 400;
-        case Code::invalid_argument:
-        case Code::malformed_json:
-        case Code::address_refused:
-            return 422;
-        default: {
-            const int status = info(code).http_status;
-            return status < 500 ? status : 500;
-        }
-    }
-}
-
-json::object encode_trouble(const Trouble& trouble, Time now) {
-    const int status = http_status(trouble.error.code);
-    json::object body;
-    body["status"] = status == 408 ? "timeout" : "error";
-    body["error"] = title_of(status);
-    body["code"] = to_string(trouble.error.code);
-    body["detail"] = trouble.error.message;
-    body["prompt_id"] = trouble.job ? json::value(trouble.job->to_string()) : json::value(nullptr);
-    body["node_errors"] = in_words(trouble.node_errors);
-    if (!trouble.outputs.empty()) {
-        body["outputs"] = trouble.outputs;
-    }
-    body["timestamp"] = to_rfc3339(now);
-    return body;
-}
-
 Trouble trouble_of(const jobs::Job& job) {
     Trouble trouble;
-    trouble.job = job.id;
+    trouble.prompt_id = job.id.to_string();
     if (job.state == jobs::State::cancelled) {
         trouble.error = Error(Code::cancelled, "the prompt was cancelled by somebody else");
         return trouble;
@@ -214,14 +87,12 @@ json::object encode_outputs(const jobs::Job& job, const execution::Links& links)
 json::object encode_result(
     const jobs::Job& job, const json::object& node_errors, const execution::Links& links
 ) {
-    const Millis took = job.finished_at.value_or(job.created_at) - job.created_at;
-    json::object body;
-    body["prompt_id"] = job.id.to_string();
-    body["status"] = "success";
-    body["execution_time"] = std::round(static_cast<double>(took.count()) / 10.0) / 100.0;
-    body["outputs"] = encode_outputs(job, links);
-    body["node_errors"] = in_words(node_errors);
-    return body;
+    return comfy::prompt_sync::encode_result(
+        job.id.to_string(),
+        job.finished_at.value_or(job.created_at) - job.created_at,
+        encode_outputs(job, links),
+        node_errors
+    );
 }
 
 json::object operation() {

@@ -1,0 +1,93 @@
+#include "agent/status.hpp"
+
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "comfy/client.hpp"
+#include "comfy/members.hpp"
+
+namespace comfyd::agent {
+namespace {
+
+std::string visible_devices() {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    return visible == nullptr ? "" : visible;
+}
+
+struct Readings {
+    std::uint64_t ram = 0;
+    std::uint64_t disk_free = 0;
+    std::vector<Gpu> gpus;
+};
+
+}  // namespace
+
+Status::Status(Parts parts, std::string instance, std::filesystem::path folder)
+    : p_(parts),
+      instance_(std::move(instance)),
+      folder_(std::move(folder)),
+      gpus_(visible_devices()) {}
+
+std::string_view Status::state() const {
+    const bool is_failed = p_.comfyui.state() == ComfyUi::State::failed;
+    return is_draining_ && !is_failed ? "draining" : to_string(p_.comfyui.state());
+}
+
+Task<json::object> Status::read() {
+    const pid_t pid = p_.comfyui.pid();
+    const bool reads_gpus = !std::exchange(is_reading_, true);
+    auto readings = co_await p_.pool.run([this, pid, reads_gpus] {
+        Readings made;
+        std::error_code error;
+        const auto space = std::filesystem::space(folder_, error);
+        made.disk_free = error ? 0 : space.available;
+        made.ram = memory_of(pid);
+        if (reads_gpus) {
+            made.gpus = gpus_.read();
+        }
+        return made;
+    });
+    if (reads_gpus) {
+        json::array gpus;
+        for (const Gpu& gpu : readings.gpus) {
+            gpus.push_back(to_json(gpu));
+        }
+        if (gpus.empty() && p_.comfyui.state() == ComfyUi::State::ready) {
+            gpus = co_await devices_of_comfyui();
+        }
+        known_gpus_ = std::move(gpus);
+        is_reading_ = false;
+    }
+    json::object shown;
+    shown["instance"] = instance_;
+    shown["state"] = state();
+    shown["reason"] = p_.comfyui.reason();
+    shown["comfyui"] = {
+        {"pid", pid},
+        {"restarts", p_.comfyui.restarts()},
+        {"version", p_.comfyui.version()},
+        {"jobs", p_.comfyui.jobs()}
+    };
+    shown["jobs"] = p_.comfyui.queued();
+    shown["ram_bytes"] = readings.ram;
+    shown["disk_free_bytes"] = readings.disk_free;
+    shown["gpus"] = known_gpus_;
+    co_return shown;
+}
+
+Task<json::array> Status::devices_of_comfyui() {
+    comfy::Client client(p_.http, p_.pool, p_.comfyui.url(), {});
+    const auto stats = co_await client.system_stats();
+    json::array devices;
+    if (stats && !stats->device.empty() && stats->device != "cpu") {
+        Gpu gpu;
+        gpu.name = stats->device;
+        gpu.memory_total = stats->vram_total;
+        gpu.memory_free = stats->vram_free;
+        devices.push_back(to_json(gpu));
+    }
+    co_return devices;
+}
+
+}  // namespace comfyd::agent

@@ -1,0 +1,52 @@
+// What an agent tells of its ComfyUI and its machine: to whoever asks, and to the gateway.
+//
+// One executor: call it only there; what blocks is done on the pool.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "agent/comfyui.hpp"
+#include "agent/gpus.hpp"
+#include "agent/model_files.hpp"
+#include "base/json.hpp"
+#include "base/pool.hpp"
+#include "base/task.hpp"
+
+namespace comfyd::agent {
+
+class Status {
+public:
+    struct Parts {
+        net::Client& http;  // all outlive it
+        Pool& pool;
+        const ComfyUi& comfyui;
+        const ModelFiles* files = nullptr;  // none: its disk is not ours to read
+    };
+    Status(Parts parts, std::string instance, std::filesystem::path folder);
+
+    // From now on, whatever ComfyUI does: no new prompts are taken.
+    void set_draining() { is_draining_ = true; }
+    bool is_draining() const { return is_draining_; }
+
+    // starting, ready, restarting, failed or draining.
+    std::string_view state() const;
+    const ModelFiles* files() const { return p_.files; }
+    // {"instance","state","reason","comfyui":{"pid","restarts","version","jobs"},"jobs",
+    //  "ram_bytes","ram_free_bytes","disk_free_bytes","gpus":[…]}
+    Task<json::object> read();
+
+private:
+    // As ComfyUI tells them, where nothing else can.
+    Task<json::array> devices_of_comfyui();
+
+    Parts p_;
+    std::string instance_;
+    std::filesystem::path folder_;
+    GpuMeter gpus_;  // used on the pool, one call at a time
+    bool is_reading_ = false;
+    json::array known_gpus_;
+    bool is_draining_ = false;
+};
+
+}  // namespace comfyd::agent

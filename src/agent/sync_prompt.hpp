@@ -1,0 +1,31 @@
+// POST /prompt_sync of the agent: queues a prompt at its ComfyUI, waits for its end and answers
+// with the result; with the pictures themselves where that is wanted. Shapes:
+// comfy/prompt_sync.hpp.
+//
+// One executor: call it only there.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/pool.hpp"
+#include "base/task.hpp"
+#include "base/time.hpp"
+#include "comfy/client.hpp"
+#include "comfy/prompt_sync.hpp"
+
+namespace comfyd::agent {
+
+struct SyncPrompt {
+    comfy::Client& client;  // outlives the call, like the next two
+    Pool& pool;
+    const Clock& clock;
+    Millis timeout_default;
+};
+
+// The result's body, or why there is none. `body`: of the request.
+Task<tl::expected<json::object, comfy::prompt_sync::Trouble>> run_prompt(
+    SyncPrompt parts, std::string body, std::string timeout_query
+);
+
+}  // namespace comfyd::agent

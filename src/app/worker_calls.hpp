@@ -1,0 +1,43 @@
+// The agents of configured workers that call by themselves (`url: worker://NAME`): who may, and
+// what is done with what they say. Owned by the application.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "agent/switchboard.hpp"
+#include "app/config/config.hpp"
+#include "app/machines.hpp"
+#include "base/task.hpp"
+
+namespace comfyd::app {
+
+class WorkerCalls {
+public:
+    WorkerCalls(Executor core, const Config& config);
+    ~WorkerCalls();
+
+    // Of all clients that workers are asked with.
+    std::shared_ptr<agent::Switchboard> switchboard() { return switchboard_; }
+
+    // Core executor, like stop(). `machines` outlives it.
+    void start(Machines& machines);
+    Task<> stop();
+
+private:
+    void hear(const std::string& instance, const json::object& report);
+    Task<> set_draining(std::string instance, bool is_draining);
+
+    Executor core_;
+    agent::NamedTokens tokens_;
+    std::map<std::string, std::string> workers_;  // instance -> worker
+    std::shared_ptr<agent::Switchboard> switchboard_;
+    // The rest on the core.
+    Machines* machines_ = nullptr;
+    std::set<std::string> draining_;  // instances that said so
+    TaskGroup tasks_;
+};
+
+}  // namespace comfyd::app
