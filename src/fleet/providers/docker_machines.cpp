@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/on_executor.hpp"
 #include "comfy/members.hpp"
+#include "fleet/providers/docker_place.hpp"
 #include "fleet/providers/machine_names.hpp"
 #include "net/http.hpp"
 
