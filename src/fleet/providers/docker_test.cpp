@@ -376,6 +376,30 @@ TEST_P(DockerContainers, EndsInTheMiddleOfAPull) {
     engine().api("DELETE", std::string("/images/") + ContainerEngine::kRemoteImage + "?force=1");
 }
 
+TEST_P(DockerContainers, InANetworkTheyAreFoundByName) {
+    close();
+    options_.network = "comfy-net";
+    open();
+    engine().api("POST", "/networks/create", R"({"Name":"comfy-net"})");
+    ASSERT_TRUE(create(order("1")));
+    EXPECT_EQ(find("comfyd-f-1").url, "http://comfyd-f-1:18188");
+    // From outside of it there is no name, but an address.
+    const json::object about = inspect("comfyd-f-1");
+    const std::string address(
+        about.at("NetworkSettings").at("Networks").at("comfy-net").at("IPAddress").as_string()
+    );
+    EXPECT_TRUE(wait_until([&] {
+        return !engine().get("http://" + address + ":18188/healthz").empty();
+    }));
+    EXPECT_TRUE(loop_.run(provider_->remove("comfyd-f-1")));
+    engine().api("DELETE", "/networks/comfy-net");
+    // A network that there is not.
+    const auto lost = create(order("2"));
+    ASSERT_FALSE(lost);
+    EXPECT_THAT(lost.error().message, HasSubstr("comfy-net"));
+    EXPECT_TRUE(list().empty());
+}
+
 TEST_P(DockerContainers, AnEngineThatDiesComesBack) {
     ContainerEngine own(Kind::docker);
     close();
