@@ -67,8 +67,9 @@ ContainerEngine::ContainerEngine(Kind kind) : kind_(kind) {
         "cd " + folder_.path().string() +
             " && ip link set lo up || exit 1\n"
             "docker-registry serve registry.yml >registry.log 2>&1 &\n"
-            "exec dockerd --data-root $PWD/data --exec-root $PWD/exec -p $PWD/pid -H unix://" +
-            socket() + " --storage-driver overlay2 >engine.log 2>&1\n"
+            "for start in 1 2 3 4 5; do dockerd --data-root $PWD/data --exec-root $PWD/exec "
+            "-p $PWD/pid -H unix://" +
+            socket() + " --storage-driver overlay2 >>engine.log 2>&1; rm -f pid; done\n"
     );
     folder_.write(
         "start-podman",
@@ -112,7 +113,10 @@ ContainerEngine::ContainerEngine(Kind kind) : kind_(kind) {
 }
 
 ContainerEngine::~ContainerEngine() {
-    kill();
+    process_->kill(SIGKILL);
+    process_->wait(kPatience);
+    // All of its processes are gone before the first of them is.
+    wait_until([&] { return ::access(("/proc/" + init_pid_).c_str(), F_OK) != 0; }, kPatience);
 }
 
 ContainerEngine& ContainerEngine::shared(Kind kind) {
@@ -139,10 +143,6 @@ std::vector<std::string> ContainerEngine::command() const {
 }
 
 void ContainerEngine::start() {
-    std::filesystem::remove(socket());
-    // Numbers of processes that were killed, which others have now.
-    std::filesystem::remove(folder_.path() / "pid");
-    std::filesystem::remove_all(folder_.path() / "exec");
     process_ = std::make_unique<Process>(command());
     const bool is_up =
         wait_until([&] { return api("GET", "/_ping") == "OK" || !process_->running(); }, kPatience);
@@ -157,15 +157,9 @@ void ContainerEngine::start() {
     init_pid_ = init_pid_.substr(0, init_pid_.find(' '));
 }
 
-void ContainerEngine::kill() {
-    if (!process_) {
-        return;
-    }
-    process_->kill(SIGKILL);
-    process_->wait(kPatience);
-    process_.reset();
-    // All of its processes are gone before the first of them is.
-    wait_until([&] { return ::access(("/proc/" + init_pid_).c_str(), F_OK) != 0; }, kPatience);
+void ContainerEngine::crash() {
+    const std::string kill = "kill -9 \"$(cat " + (folder_ / "pid") + ")\"";
+    run({"nsenter", "-t", init_pid_, "--pid", "--mount", "sh", "-c", kill});
 }
 
 std::string ContainerEngine::get(const std::string& url) const {

@@ -41,11 +41,11 @@ public:
     std::string api(
         const std::string& method, const std::string& path, const std::string& body = {}
     ) const;
-    // Kills the engine as a crash would. Its containers die with it here.
-    void kill();
-    void start();
+    // Kills dockerd, not its containers; it comes back by itself, up to five times.
+    void crash();
 
 private:
+    void start();
     void import_image(const std::string& repository, const std::string& entrypoint) const;
     void push_image() const;
     std::vector<std::string> command() const;

@@ -37,22 +37,11 @@ struct ContainerSummary {
 // What is none of ours (no label comfyd.fleet) is left out.
 std::vector<ContainerSummary> read_containers(const json::value& list);
 
-// What a container gets of the computer, so that no two have the same.
+// What a container gets of the computer, so that no two have the same (docker_place.hpp).
 struct ContainerPlace {
     std::vector<std::string> gpus{};
     int port = 0;
 };
-// Code::out_of_stock: everything is given out.
-Result<ContainerPlace> choose_place(
-    const DockerOptions& options,
-    const MachineOrder& order,
-    const std::vector<ContainerSummary>& others,
-    int port_before  // given out last
-);
-// How many more machines with so many GPUs each there is room for; -1: nobody knows.
-int count_free(
-    const DockerOptions& options, int gpus_each, const std::vector<ContainerSummary>& others
-);
 
 // The body of POST /containers/create.
 json::object make_container(

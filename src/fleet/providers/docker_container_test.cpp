@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fleet/providers/docker_place.hpp"
+
 namespace comfyd::fleet {
 namespace {
 

@@ -7,6 +7,7 @@
 #include "base/json.hpp"
 #include "base/on_executor.hpp"
 #include "comfy/members.hpp"
+#include "fleet/providers/docker_place.hpp"
 #include "fleet/providers/machine_names.hpp"
 #include "net/http.hpp"
 
@@ -98,6 +99,8 @@ Machine Docker::to_machine_of(const std::string& name, const Making& making) con
 
 Task<Result<std::vector<Machine>>> Docker::list(std::string fleet) {
     COMFYD_ON(executor_);
+    // What is made while the engine is asked may be in neither answer.
+    const std::map<std::string, Making> before = making_;
     auto there =
         co_await containers({{"label", json::array{std::string(label::kFleet) + "=" + fleet}}});
     if (!there) {
@@ -118,7 +121,9 @@ Task<Result<std::vector<Machine>>> Docker::list(std::string fleet) {
             options_, container, inspected ? &*inspected : nullptr, making_.contains(container.name)
         ));
     }
-    for (const auto& [name, making] : making_) {
+    std::map<std::string, Making> under_way = making_;
+    under_way.insert(before.begin(), before.end());
+    for (const auto& [name, making] : under_way) {
         if (making.fleet == fleet && !making.is_withdrawn && !seen.contains(name)) {
             machines.push_back(to_machine_of(name, making));
         }

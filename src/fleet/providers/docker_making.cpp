@@ -7,6 +7,7 @@
 #include "base/on_executor.hpp"
 #include "comfy/members.hpp"
 #include "fleet/providers/docker_machines.hpp"
+#include "fleet/providers/docker_place.hpp"
 #include "fleet/providers/docker_pull.hpp"
 #include "fleet/providers/foreign_words.hpp"
 #include "fleet/providers/machine_names.hpp"

@@ -376,26 +376,55 @@ TEST_P(DockerContainers, EndsInTheMiddleOfAPull) {
     engine().api("DELETE", std::string("/images/") + ContainerEngine::kRemoteImage + "?force=1");
 }
 
-TEST_P(DockerContainers, AnEngineThatDiesComesBack) {
-    ContainerEngine own(Kind::docker);
+TEST_P(DockerContainers, InANetworkTheyAreFoundByName) {
     close();
-    options_.socket = own.socket();
+    options_.network = "comfy-net";
     open();
+    engine().api("POST", "/networks/create", R"({"Name":"comfy-net"})");
+    ASSERT_TRUE(create(order("1")));
+    EXPECT_EQ(find("comfyd-f-1").url, "http://comfyd-f-1:18188");
+    // From outside of it there is no name, but an address.
+    const json::object about = inspect("comfyd-f-1");
+    const std::string address(
+        about.at("NetworkSettings").at("Networks").at("comfy-net").at("IPAddress").as_string()
+    );
+    EXPECT_TRUE(wait_until([&] {
+        return !engine().get("http://" + address + ":18188/healthz").empty();
+    }));
+    EXPECT_TRUE(loop_.run(provider_->remove("comfyd-f-1")));
+    engine().api("DELETE", "/networks/comfy-net");
+    // A network that there is not.
+    const auto lost = create(order("2"));
+    ASSERT_FALSE(lost);
+    EXPECT_THAT(lost.error().message, HasSubstr("comfy-net"));
+    EXPECT_TRUE(list().empty());
+}
+
+// Its containers live on, and the next dockerd ends them before it answers.
+TEST_P(DockerContainers, AnEngineThatDiesComesBack) {
     std::atomic<int> changes = 0;
     boost::asio::post(loop_.executor(), [&] { provider_->on_change([&] { ++changes; }); });
     ASSERT_TRUE(create(order("1")));
-    own.kill();
-    const auto gone = loop_.run(provider_->list("f"));
-    ASSERT_FALSE(gone);
-    EXPECT_EQ(gone.error().code, Code::connection_failed);
-    EXPECT_THAT(gone.error().message, HasSubstr("is Docker or podman running"));
-    EXPECT_EQ(create(order("2")).error().code, Code::connection_failed);
-    own.start();
-    EXPECT_EQ(find("comfyd-f-1").state, State::failed) << "it died with the engine here";
-    EXPECT_EQ(list().size(), 1u);
+    const std::string born = json::serialize(inspect("comfyd-f-1").at("Id"));
+    engine().crash();
+    // Nobody takes that for an empty list. Whether it was asked to end or killed depends on how
+    // much time it got.
+    EXPECT_TRUE(wait_until([&] {
+        const auto listed = loop_.run(provider_->list("f"));
+        if (!listed) {
+            EXPECT_EQ(listed.error().code, Code::connection_failed);
+            EXPECT_THAT(listed.error().message, HasSubstr("is Docker or podman running"));
+            return false;
+        }
+        EXPECT_EQ(listed->size(), 1u);
+        const State state = listed->empty() ? State::gone : listed->front().state;
+        return state == State::stopped || state == State::failed;
+    }));
+    EXPECT_EQ(json::serialize(inspect("comfyd-f-1").at("Id")), born);
     EXPECT_TRUE(loop_.run(provider_->start("comfyd-f-1")));
+    EXPECT_EQ(find("comfyd-f-1").state, State::running);
     const int before = changes;
-    own.api("DELETE", "/containers/comfyd-f-1?force=1");
+    engine().api("POST", "/containers/comfyd-f-1/kill");
     EXPECT_TRUE(wait_until([&] { return changes > before; })) << "events are heard again";
 }
 

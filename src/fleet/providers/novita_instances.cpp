@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "comfy/members.hpp"
 #include "fleet/providers/foreign_words.hpp"
+#include "fleet/providers/json_elements.hpp"
 #include "fleet/providers/machine_names.hpp"
 
 namespace comfyd::fleet {
@@ -114,8 +115,7 @@ std::optional<std::string> url_of(
     const NovitaOptions& options, const json::object& instance, const std::string& id
 ) {
     std::int64_t port = 0;
-    const json::array* ports = comfy::array_of(instance, "ports");
-    for (const json::value& entry : ports != nullptr ? *ports : json::array()) {
+    for (const json::value& entry : elements_of(instance, "ports")) {
         const json::object* one = entry.if_object();
         if (one != nullptr && comfy::text_of(*one, "protocol") == "http" && port == 0) {
             port = comfy::integer_of(*one, "port");
@@ -155,9 +155,9 @@ std::vector<Offer> read_products(const json::value& products, const OfferWish& w
         std::size_t place;
     };
     std::vector<Ranked> found;
-    const json::array* all =
-        products.is_object() ? comfy::array_of(products.get_object(), "data") : nullptr;
-    for (const json::value& entry : all != nullptr ? *all : json::array()) {
+    const json::object none;
+    const json::object& body = products.is_object() ? products.get_object() : none;
+    for (const json::value& entry : elements_of(body, "data")) {
         const json::object* product = entry.if_object();
         if (product == nullptr) {
             continue;

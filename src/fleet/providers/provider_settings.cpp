@@ -224,7 +224,6 @@ Result<NovitaOptions> read_novita(const std::string& name, const ProviderWords& 
     words.text("url", options.url);
     words.text("agent_url", options.agent_url);
     words.text("product_id", options.product);
-    words.find("timeout_s");  // of a start, which the pool has
     words.list("regions", options.regions);
     words.text("registry", options.registry);
     words.text("volume", options.volume);

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "comfy/members.hpp"
 #include "fleet/providers/foreign_words.hpp"
+#include "fleet/providers/json_elements.hpp"
 #include "fleet/providers/machine_names.hpp"
 
 namespace comfyd::fleet {
@@ -29,8 +30,7 @@ std::optional<std::string> level_of(const json::object& gpu, const std::string& 
     if (region.empty()) {
         return comfy::text_of(gpu, "availability");
     }
-    const json::array* centers = comfy::array_of(gpu, "dataCenters");
-    for (const json::value& entry : centers != nullptr ? *centers : json::array()) {
+    for (const json::value& entry : elements_of(gpu, "dataCenters")) {
         const json::object* center = entry.if_object();
         if (center != nullptr && comfy::text_of(*center, "id") == region) {
             return comfy::text_of(*center, "availability");
@@ -71,9 +71,9 @@ std::vector<RankedOffer> read_catalog(
     const json::value& catalog, const OfferWish& wish, const std::string& cloud
 ) {
     std::vector<RankedOffer> offers;
-    const json::array* gpus =
-        catalog.is_object() ? comfy::array_of(catalog.get_object(), "gpus") : nullptr;
-    for (const json::value& entry : gpus != nullptr ? *gpus : json::array()) {
+    const json::object none;
+    const json::object& body = catalog.is_object() ? catalog.get_object() : none;
+    for (const json::value& entry : elements_of(body, "gpus")) {
         const json::object* gpu = entry.if_object();
         if (gpu == nullptr) {
             continue;

@@ -1,0 +1,23 @@
+// Which GPUs and which port of the computer the next container gets. Internal to the provider
+// `docker`. Pure.
+#pragma once
+
+#include <vector>
+
+#include "fleet/providers/docker_container.hpp"
+
+namespace comfyd::fleet {
+
+// Code::out_of_stock: everything is given out.
+Result<ContainerPlace> choose_place(
+    const DockerOptions& options,
+    const MachineOrder& order,
+    const std::vector<ContainerSummary>& others,
+    int port_before  // given out last
+);
+// How many more machines with so many GPUs each there is room for; -1: nobody knows.
+int count_free(
+    const DockerOptions& options, int gpus_each, const std::vector<ContainerSummary>& others
+);
+
+}  // namespace comfyd::fleet
