@@ -9,6 +9,7 @@
 #include "base/on_executor.hpp"
 #include "base/stall_watch.hpp"
 #include "fleet/comfy_worker.hpp"
+#include "fleet/coming_worker.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -353,12 +354,41 @@ std::vector<std::shared_ptr<jobs::Worker>> Fleet::workers() const {
     for (const Member& member : members_) {
         all.push_back(member.worker);
     }
+    for (const auto& [id, worker] : coming_) {
+        if (!by_id_.contains(id)) {
+            all.push_back(worker);
+        }
+    }
     return all;
 }
 
 std::shared_ptr<jobs::Worker> Fleet::find(const std::string& id) const {
-    const auto found = by_id_.find(id);
-    return found == by_id_.end() ? nullptr : found->second;
+    if (const auto found = by_id_.find(id); found != by_id_.end()) {
+        return found->second;
+    }
+    const auto coming = coming_.find(id);
+    return coming == coming_.end() ? nullptr : coming->second;
+}
+
+void Fleet::set_coming(std::vector<jobs::WorkerInfo> coming) {
+    COMFYD_ON(core_);
+    auto before = std::exchange(coming_, {});
+    for (jobs::WorkerInfo& info : coming) {
+        const std::string id = info.id;
+        if (auto known = before.extract(id)) {
+            known.mapped()->tell(std::move(info));
+            coming_.insert(std::move(known));
+            continue;
+        }
+        const auto classes = remembered_.find(info.pool);
+        coming_[id] = std::make_shared<ComingWorker>(
+            std::move(info), classes == remembered_.end() ? nullptr : classes->second
+        );
+        changed(id);
+    }
+    for (const auto& [id, worker] : before) {
+        changed(id);
+    }
 }
 
 void Fleet::on_change(OnChange callback) {

@@ -25,6 +25,7 @@
 namespace comfyd::fleet {
 
 class ComfyWorker;
+class ComingWorker;
 
 // An io thread that workers are driven on.
 struct Lane {
@@ -79,6 +80,10 @@ public:
     // may be minutes old, and do not tell of files in subfolders. A tenant may ask a few times a
     // second; beyond that the answer is no.
     Task<bool> has_input(std::string tenant, std::string name);
+
+    // Those that are on their way, in place of those of before: they are shown, and get nothing.
+    // One that has the id of a worker is left out.
+    void set_coming(std::vector<jobs::WorkerInfo> coming);
 
     // From now on the catalogue remembers what workers of the pool could last run while it has
     // none. `known`: from before; null: nothing is.
@@ -141,6 +146,7 @@ private:
     bool started_ = false;
     std::vector<Member> members_;
     std::unordered_map<std::string, std::shared_ptr<ComfyWorker>> by_id_;
+    std::map<std::string, std::shared_ptr<ComingWorker>> coming_;
     std::size_t added_ = 0;          // since the start
     std::uint64_t ends_before_ = 0;  // of engines that were removed
     Signal runs_changed_;

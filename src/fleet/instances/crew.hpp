@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/task.hpp"
+#include "fleet/instances/instance.hpp"
 #include "fleet/options.hpp"
 
 namespace comfyd::fleet {
@@ -45,6 +47,9 @@ public:
     virtual Task<Result<>> dismiss(std::string worker, Millis patience) = 0;
     // It gets nothing more, and stays.
     virtual void drain(const std::string& worker) = 0;
+    // All that are kept, whenever one of them may have changed: those that are not workers yet are
+    // shown as such.
+    virtual void show(const std::vector<Instance>& instances) { static_cast<void>(instances); }
     // Jobs that it runs.
     virtual std::size_t jobs(const std::string& worker) const = 0;
 };

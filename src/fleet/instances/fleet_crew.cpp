@@ -48,10 +48,11 @@ Examination not_yet(std::string why) {
 
 net::ClientRequest status_request(const WorkerConfig& worker) {
     constexpr std::string_view kUnix = "unix:";
+    constexpr std::string_view kCalls = "worker://";  // it has no address, and called us
     net::ClientRequest request;
     std::string base = worker.url;
-    if (base.starts_with(kUnix)) {
-        request.socket = base.substr(kUnix.size());
+    if (base.starts_with(kUnix) || base.starts_with(kCalls)) {
+        request.socket = base.starts_with(kUnix) ? base.substr(kUnix.size()) : base;
         base = "http://localhost";
     }
     while (base.ends_with('/')) {
@@ -202,6 +203,29 @@ Result<> FleetCrew::employ(WorkerConfig worker) {
 
 Task<Result<>> FleetCrew::dismiss(std::string worker, Millis patience) {
     return fleet_.remove(std::move(worker), patience);
+}
+
+void FleetCrew::show(const std::vector<Instance>& instances) {
+    std::vector<jobs::WorkerInfo> coming;
+    for (const Instance& instance : instances) {
+        const bool is_coming = instance.state < InstanceState::ready;
+        const bool has_failed = instance.state == InstanceState::removing && instance.has_failed;
+        if (!is_coming && !has_failed) {
+            continue;
+        }
+        jobs::WorkerInfo info;
+        info.id = instance.worker();
+        info.url = instance.url;
+        info.status = is_coming ? jobs::WorkerStatus::starting : jobs::WorkerStatus::down;
+        info.gpu = instance.offer.gpu;
+        info.vram_total = instance.offer.gpu_memory_bytes;
+        info.last_error = has_failed ? instance.reason : std::string();
+        info.created_at = instance.when(InstanceState::requested).value_or(Time());
+        info.last_active_at = info.created_at;
+        info.pool = instance.pool;
+        coming.push_back(std::move(info));
+    }
+    fleet_.set_coming(std::move(coming));
 }
 
 void FleetCrew::drain(const std::string& worker) {

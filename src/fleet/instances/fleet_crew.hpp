@@ -21,6 +21,7 @@ public:
     Result<> employ(WorkerConfig worker) override;
     Task<Result<>> dismiss(std::string worker, Millis patience) override;
     void drain(const std::string& worker) override;
+    void show(const std::vector<Instance>& instances) override;
     std::size_t jobs(const std::string& worker) const override;
 
 private:

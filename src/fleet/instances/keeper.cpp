@@ -114,6 +114,7 @@ Task<> Keeper::run() {
         if (may_act() && !must_read_) {
             act();
         }
+        p_.crew.show(instances());
         co_await changed_.wait_for(is_settled() ? p_.times.idle_tick : p_.times.tick);
         const bool stop = co_await is_cancelled();
         if (stop) {

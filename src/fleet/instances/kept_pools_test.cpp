@@ -195,6 +195,30 @@ TEST_F(KeptPoolsTest, AMachineIsStartedWarmedUpAndServes) {
     EXPECT_EQ(wait(kept_->keeper().logs("nobody", 7)).error().code, Code::not_found);
 }
 
+TEST_F(KeptPoolsTest, OneThatIsOnItsWayIsShownAndGetsNothing) {
+    comfy_ =
+        std::make_unique<support::ComfyDouble>(double_thread_.context(), support::DoubleOptions{});
+    comfy_->start();
+    rack_ = std::make_shared<Rack>(comfy_->url());
+    comfy_->stop();
+    open();
+    ASSERT_TRUE(support::wait_until([&] {
+        return on_core([&] { return fleet_->workers().size() == 1; });
+    }));
+    const auto coming = on_core([&] { return fleet_->workers().front(); });
+    EXPECT_EQ(on_core([&] { return coming->info().status; }), jobs::WorkerStatus::starting);
+    EXPECT_FALSE(on_core([&] { return coming->available(); }));
+    const std::string id = on_core([&] { return coming->id(); });
+    EXPECT_EQ(on_core([&] { return fleet_->find(id); }), coming);
+    comfy_->start();
+    ASSERT_TRUE(is_worker(id)) << "then it is the worker of that name";
+    EXPECT_EQ(on_core([&] { return fleet_->workers().size(); }), 1U);
+    on_core([&] { rack_->machines.begin()->second.state = Machine::State::failed; });
+    EXPECT_TRUE(support::wait_until([&] {
+        return on_core([&] { return fleet_->find(id) == nullptr; });
+    }));
+}
+
 TEST_F(KeptPoolsTest, APoolChangesItsSizeWhileItServes) {
     open();
     ASSERT_TRUE(has_ready(1));
