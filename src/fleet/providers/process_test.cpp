@@ -697,6 +697,8 @@ TEST_F(Processes, WhatComfyUiWritesInTheAgentsPlaceIsNotBelieved) {
     const support::TempDir others;
     others.write("precious", "x");
     fs::create_directory_symlink(others.path(), path(id, "work/link"));
+    fs::create_directories(path(id, "work/locked/inner"));
+    fs::permissions(path(id, "work/locked"), fs::perms::none);
     fs::remove(path(id, "work/comfyui.log"));
     fs::create_symlink("/etc/passwd", path(id, "work/comfyui.log"));
     EXPECT_THAT(await(provider_->logs(id, 100)).value(), Not(HasSubstr("root:")));
