@@ -57,9 +57,9 @@ struct Nvml::Functions {
     int (*device)(unsigned, void**) = nullptr;
     int (*uuid)(void*, char*, unsigned) = nullptr;
     int (*name)(void*, char*, unsigned) = nullptr;
-    int (*memory)(void*, MemoryInfo*) = nullptr;
-    int (*processes)(void*, unsigned*, ProcessInfo*) = nullptr;  // nullptr: an old driver
-    const char* (*error)(int) = nullptr;                         // likewise
+    int (*memory)(void*, void*) = nullptr;                // a MemoryInfo
+    int (*processes)(void*, unsigned*, void*) = nullptr;  // ProcessInfos; nullptr: an old driver
+    const char* (*error)(int) = nullptr;                  // likewise
 
     bool load(void* handle) {
         find(handle, "nvmlErrorString", error);

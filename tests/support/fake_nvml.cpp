@@ -3,6 +3,7 @@
 // make it fail or exaggerate, "hang FILE" makes it wait until the file is there.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -131,19 +132,19 @@ int nvmlDeviceGetUUID(void* handle, char* into, unsigned size) {
 int nvmlDeviceGetName(void* handle, char* into, unsigned size) {
     return copy(device(handle).name, into, size);
 }
-int nvmlDeviceGetMemoryInfo(void* handle, Memory* memory) {
+int nvmlDeviceGetMemoryInfo(void* handle, void* memory) {
     const Device& of = device(handle);
-    *memory = {of.total, of.free, of.total - of.free};
+    *static_cast<Memory*>(memory) = {of.total, of.free, of.total - of.free};
     return of.total == 0 ? 3 : 0;
 }
-int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, Process* into) {
+int nvmlDeviceGetComputeRunningProcesses_v3(void* handle, unsigned* count, void* into) {
     const auto& processes = device(handle).processes;
     const unsigned room = *count;
     *count = static_cast<unsigned>(processes.size());
     if (room < *count) {
         return 7;
     }
-    std::copy(processes.begin(), processes.end(), into);
+    std::copy(processes.begin(), processes.end(), static_cast<Process*>(into));
     return 0;
 }
 }

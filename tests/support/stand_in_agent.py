@@ -99,19 +99,16 @@ def main():
         sys.exit("no room for ComfyUI")
     if "silent" in MANNERS:
         signal.pause()
-    ends = threading.Event()
-    if "deaf" in MANNERS:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    else:
-        signal.signal(signal.SIGTERM, lambda *_: ends.set())
     write("children.json", children())
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # it is waited for below
     with open("/proc/self/stat") as stat:
         started = int(stat.read().rsplit(") ", 1)[1].split()[19])
     write("worker.json", {"pid": os.getpid(), "started": started, "listen": option("--listen"),
                           "instance": os.environ["COMFYD_INSTANCE"]})
     server = Server(option("--listen"))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    ends.wait()
+    while signal.sigwait([signal.SIGTERM]) and "deaf" in MANNERS:
+        pass
     os.remove(os.path.join(FOLDER, "worker.json"))
 
 

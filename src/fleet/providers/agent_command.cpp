@@ -105,6 +105,7 @@ ChildCommand agent_command(
     if (!options.python.empty()) {
         add({"--python", options.python});
     }
+    add(options.agent_arguments);
     add({"--", "--extra-model-paths-config", folder / "work" / "nodes.yaml"});
     if (record.hides_gpus) {
         add({"--cpu"});

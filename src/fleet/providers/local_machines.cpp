@@ -15,6 +15,7 @@
 #include "base/sandbox.hpp"
 #include "fleet/providers/agent_command.hpp"
 #include "fleet/providers/log_tail.hpp"
+#include "fleet/providers/machine_folder.hpp"
 #include "fleet/providers/node_pack.hpp"
 
 namespace comfyd::fleet {
@@ -24,25 +25,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMachinesMax = 1'000;
 constexpr Millis kKillTime{10'000};
-
-tl::unexpected<Error> file_error(const fs::path& path, const std::error_code& error) {
-    return fail(storage_code(error.value()), path.string() + ": " + error.message());
-}
-
-// For us alone.
-Result<> make_folder(const fs::path& folder) {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (!error) {
-        fs::permissions(folder, fs::perms::owner_all, error);
-    }
-    return error ? Result<>(file_error(folder, error)) : Result<>();
-}
-
-void remove_folder(const fs::path& folder) {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-}
 
 ProcessOptions completed(ProcessOptions options) {
     options.folder = fs::absolute(options.folder).lexically_normal();
@@ -157,11 +139,11 @@ Result<ProcessRecord> LocalMachines::write_down(const MachineOrder& order) {
     auto done = places_.reserve(record, order.offer.id, all);
     // The record last: where there is one, there is a machine with all that it needs.
     const fs::path folder = options_.folder / order.name;
-    done = done ? make_folder(folder) : std::move(done);
+    done = done ? make_private_folder(folder) : std::move(done);
     done = done ? write_secrets(folder, order.secrets) : std::move(done);
     done = done ? write_record(folder, record) : std::move(done);
     if (!done) {
-        remove_folder(folder);
+        drop_folder(folder);
         return fail(std::move(done.error()));
     }
     return record;
@@ -179,7 +161,7 @@ Result<std::optional<ProcessRecord>> LocalMachines::reserve(const MachineOrder& 
         if (there->agent.pid != 0 || agent_of(*there).pid != 0) {
             return std::nullopt;
         }
-        remove_folder(options_.folder / order.name);
+        drop_folder(options_.folder / order.name);
     }
     auto record = write_down(order);
     if (!record) {
@@ -192,7 +174,7 @@ Result<std::optional<ProcessRecord>> LocalMachines::reserve(const MachineOrder& 
 Result<> LocalMachines::furnish(const ProcessRecord& record) const {
     const fs::path work = options_.folder / record.name / "work";
     const fs::path kept = options_.folder / ".packs";
-    auto done = make_folder(work);
+    auto done = make_private_folder(work);
     done = done ? write_node_pack(work / "nodes" / "comfyd") : std::move(done);
     done = done ? lay_out_packs(options_.packs, options_.pack_rules, kept, work / "nodes")
                 : std::move(done);
@@ -209,7 +191,7 @@ Result<> LocalMachines::begin(const ProcessRecord& record, Result<> furnished) {
     }
     auto begun = furnished ? spawn(record) : std::move(furnished);
     if (!begun) {
-        remove_folder(options_.folder / record.name);
+        drop_folder(options_.folder / record.name);
     }
     return begun;
 }
@@ -402,27 +384,13 @@ Result<> LocalMachines::forget(const std::string& id) {
     if (!is_machine_name(id)) {
         return {};
     }
-    const Lock lock(mutex_);
     const fs::path folder = options_.folder / id;
-    std::error_code error;
+    Lock lock(mutex_);
     if (in_making_.contains(id)) {
-        fs::remove(folder / "machine.json", error);  // begin() sees it, and removes the rest
-        return error ? Result<>(file_error(folder, error)) : Result<>();
+        return remove_record(folder);  // begin() sees that, and removes the rest
     }
-    // The record last: as long as anything is there, somebody sees it and can try again. Links are
-    // removed and not followed.
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-        std::error_code failed;
-        if (entry->path().filename() != "machine.json") {
-            fs::remove_all(entry->path(), failed);
-        }
-        if (failed) {
-            return file_error(entry->path(), failed);
-        }
-    }
-    fs::remove_all(folder, error);
-    return error ? Result<>(file_error(folder, error)) : Result<>();
+    lock.unlock();  // there may be much in it
+    return remove_machine_folder(folder);
 }
 
 }  // namespace comfyd::fleet

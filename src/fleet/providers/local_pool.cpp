@@ -168,6 +168,28 @@ Result<> add_packs(const LocalSettings& settings, ProcessOptions& options) {
     return {};
 }
 
+// What is not there could not be confined to.
+Result<> add_walls(const LocalSettings& settings, std::vector<std::string>& arguments) {
+    if (!settings.sandbox.empty()) {
+        arguments.insert(arguments.end(), {"--sandbox", settings.sandbox});
+    }
+    const auto add = [&arguments](
+                         const char* name, const char* flag, const std::vector<std::string>& paths
+                     ) -> Result<> {
+        for (const std::string& path : paths) {
+            std::error_code error;
+            const fs::path found = fs::canonical(path, error);
+            if (error) {
+                return wrong(name, "names '" + path + "', which is not there");
+            }
+            arguments.insert(arguments.end(), {flag, found.string()});
+        }
+        return {};
+    };
+    auto added = add("readable", "--read", settings.readable);
+    return added ? add("writable", "--write", settings.writable) : std::move(added);
+}
+
 // How many places the GPUs have when nobody is there.
 Result<int> count_places(const LocalSettings& settings, LocalPool& pool) {
     const GpuReading reading = GpuReader(pool.provider.gpus).look();
@@ -221,6 +243,9 @@ Result<LocalPool> local_pool(
         return fail(std::move(good.error()));
     }
     if (auto added = add_packs(settings, provider); !added) {
+        return fail(std::move(added.error()));
+    }
+    if (auto added = add_walls(settings, provider.agent_arguments); !added) {
         return fail(std::move(added.error()));
     }
     provider.folder = folder;

@@ -25,13 +25,16 @@ struct LocalSettings {
     int port_last = 8'288;
     int recycle_jobs = 0;    // a ComfyUI is begun anew after so many; 0: never; likewise the next
     int recycle_ram_mb = 0;  // with so much memory of the computer
+    std::string sandbox{};   // how ComfyUI is confined; empty: as the agent does it
+    std::vector<std::string> readable{};  // beside its own, where it is
+    std::vector<std::string> writable{};
     std::vector<std::string> packs{};  // "https://…@COMMIT" or a folder
     std::vector<std::string> packs_allowed{};
 };
 
 // From texts by name, lists separated by commas: dir, python, arguments, gpus, per_gpu,
-// gpu_memory_mb, ports ("8188-8288"), recycle_jobs, recycle_ram_mb, packs, packs_allowed.
-// Code::config_invalid names the one that is wrong.
+// gpu_memory_mb, ports ("8188-8288"), recycle_jobs, recycle_ram_mb, sandbox, readable, writable,
+// packs, packs_allowed. Code::config_invalid names the one that is wrong.
 Result<LocalSettings> read_local_settings(const std::map<std::string, std::string>& texts);
 
 struct LocalPool {

@@ -128,6 +128,26 @@ TEST_F(LocalPools, TheRealPythonUnderstandsWhatItIsAsked) {
         << made.error().message;
 }
 
+TEST_F(LocalPools, WallsAreTheAgents) {
+    EXPECT_THAT(pool().value().provider.agent_arguments, IsEmpty());
+    settings_.sandbox = "basic";
+    settings_.readable = {folder_ / "ComfyUI/comfy/../comfy"};
+    settings_.writable = {folder_.path()};
+    EXPECT_THAT(
+        pool().value().provider.agent_arguments,
+        ElementsAre(
+            "--sandbox",
+            "basic",
+            "--read",
+            folder_ / "ComfyUI/comfy",
+            "--write",
+            folder_.path().string()
+        )
+    );
+    settings_.readable = {"/no/such/folder"};
+    EXPECT_THAT(refusal(), HasSubstr("'comfyui.readable' names '/no/such/folder'"));
+}
+
 TEST_F(LocalPools, PacksAreCheckedAtStart) {
     const std::string commit(40, 'a');
     settings_.packs = {"https://example.com/a/pack@" + commit, folder_ / "own"};
@@ -177,6 +197,8 @@ TEST(LocalSettings, WhatIsWrongIsNamed) {
         EXPECT_THAT(message("ports", ports), HasSubstr("as 8188-8288")) << ports;
     }
     EXPECT_EQ(message("ports", "9000"), "");
+    EXPECT_THAT(message("sandbox", "none"), HasSubstr("minimal, basic or strict"));
+    EXPECT_EQ(message("sandbox", "strict"), "");
     EXPECT_THAT(message("pergpu", "1"), HasSubstr("is no setting; there are"));
 }
 

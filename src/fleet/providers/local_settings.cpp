@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/sandbox.hpp"
 #include "base/text.hpp"
 #include "fleet/providers/local_pool.hpp"
 
@@ -55,6 +56,17 @@ Result<> read_ports(const std::string& text, LocalSettings& settings) {
     return {};
 }
 
+Result<> read_sandbox(const std::string& text, LocalSettings& settings) {
+    for (const SandboxLevel level :
+         {SandboxLevel::minimal, SandboxLevel::basic, SandboxLevel::strict}) {
+        if (text == to_string(level)) {
+            settings.sandbox = text;
+            return {};
+        }
+    }
+    return wrong("sandbox", "must be minimal, basic or strict, not '" + text + "'");
+}
+
 using Read = std::function<Result<>(const std::string& text, LocalSettings& settings)>;
 
 Read text_into(std::string LocalSettings::* member) {
@@ -95,6 +107,9 @@ std::map<std::string, Read> readers() {
         {"recycle_jobs", number_into("recycle_jobs", &LocalSettings::recycle_jobs, 0, kMany)},
         {"recycle_ram_mb",
          number_into("recycle_ram_mb", &LocalSettings::recycle_ram_mb, 0, 10 * kMany)},
+        {"sandbox", read_sandbox},
+        {"readable", list_into(&LocalSettings::readable)},
+        {"writable", list_into(&LocalSettings::writable)},
         {"packs", list_into(&LocalSettings::packs)},
         {"packs_allowed", list_into(&LocalSettings::packs_allowed)},
     };

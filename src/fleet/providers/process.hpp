@@ -29,6 +29,7 @@ struct ProcessOptions {
 
     std::filesystem::path comfyui{};               // the folder of its main.py
     std::string python{};                          // empty: as the agent finds it
+    std::vector<std::string> agent_arguments{};    // further ones of every agent
     std::vector<std::string> comfyui_arguments{};  // of every ComfyUI
     // Of every agent; a template's comes after it.
     std::map<std::string, std::string> environment{};
@@ -50,7 +51,8 @@ struct ProcessOptions {
     // Where control groups are made for them, as far as that is allowed (base/cgroup.hpp).
     std::filesystem::path cgroups = kCgroupTree;
 
-    Millis grace{15'000};                      // from SIGTERM to SIGKILL
+    // From SIGTERM to SIGKILL; an agent has 30 s for what runs.
+    Millis grace{35'000};
     std::uint64_t log_bytes_max = 10'000'000;  // of an agent's; there are two files
 };
 

@@ -243,6 +243,7 @@ std::string ask(const std::string& socket, const std::string& head) {
 TEST_F(Processes, AnAgentIsStartedWithAllThatItNeeds) {
     ::setenv("COMFYD_SECRET_OF_THE_GATEWAY", "x", 1);
     options_.comfyui_arguments = {"--fast"};
+    options_.agent_arguments = {"--sandbox", "basic"};
     options_.environment = {{"OF_ALL", "1"}, {"OF_THE_TEMPLATE", "1"}};
     auto order = order_of("i1");
     order.made_from.command = {"--preview-method", "auto"};
@@ -283,6 +284,8 @@ TEST_F(Processes, AnAgentIsStartedWithAllThatItNeeds) {
             std::to_string(record(*id).comfyui_port),
             "--python",
             "/opt/venv/bin/python",
+            "--sandbox",
+            "basic",
             "--",
             "--extra-model-paths-config",
             path(*id, "work/nodes.yaml").string(),
@@ -697,6 +700,8 @@ TEST_F(Processes, WhatComfyUiWritesInTheAgentsPlaceIsNotBelieved) {
     const support::TempDir others;
     others.write("precious", "x");
     fs::create_directory_symlink(others.path(), path(id, "work/link"));
+    fs::create_directories(path(id, "work/locked/inner"));
+    fs::permissions(path(id, "work/locked"), fs::perms::none);
     fs::remove(path(id, "work/comfyui.log"));
     fs::create_symlink("/etc/passwd", path(id, "work/comfyui.log"));
     EXPECT_THAT(await(provider_->logs(id, 100)).value(), Not(HasSubstr("root:")));
