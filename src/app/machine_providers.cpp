@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "app/config/settings.hpp"
+#include "fleet/providers/local_pool.hpp"
+#include "fleet/providers/provider_settings.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -13,43 +15,60 @@ using Made = Result<std::shared_ptr<fleet::MachineProvider>>;
 
 struct Kind {
     std::string_view name;
-    // nullptr: not in this build.
     Made (*make)(const ProviderSetting& setting, const MachineProviderParts& parts);
 };
 
+Made make_process(const ProviderSetting& setting, const MachineProviderParts& parts) {
+    auto settings = fleet::read_local_settings(setting.options);
+    if (!settings) {
+        return fail(std::move(settings.error()));
+    }
+    auto local = fleet::local_pool(*settings, parts.data / "machines" / setting.name);
+    if (!local) {
+        return fail(std::move(local.error()));
+    }
+    local->provider.name = setting.name;
+    return Made(fleet::make_process_provider(parts.core, std::move(local->provider)));
+}
+
+// `read`: its options out of the words of the configuration.
+template <auto read, auto make_provider>
+Made make_remote(const ProviderSetting& setting, const MachineProviderParts& parts) {
+    auto options = read(setting.name, setting.options);
+    if (!options) {
+        return fail(std::move(options.error()));
+    }
+    auto made = make_provider(parts.core, std::move(*options), parts.clock);
+    if (!made) {
+        return fail(std::move(made.error()));
+    }
+    return Made(std::move(*made));
+}
+
 constexpr std::array kKinds{
-    Kind{"process", nullptr},
-    Kind{"docker", nullptr},
-    Kind{"novita", nullptr},
-    Kind{"runpod", nullptr},
+    Kind{"process", make_process},
+    Kind{"docker", make_remote<fleet::read_docker, fleet::make_docker>},
+    Kind{"novita", make_remote<fleet::read_novita, fleet::make_novita>},
+    Kind{"runpod", make_remote<fleet::read_runpod, fleet::make_runpod>},
+    Kind{"kubernetes", make_remote<fleet::read_kubernetes, fleet::make_kubernetes>},
 };
 
 Made make(const ProviderSetting& setting, const MachineProviderParts& parts) {
     const auto kind = std::ranges::find(kKinds, setting.kind, &Kind::name);
-    if (kind != kKinds.end() && kind->make != nullptr) {
+    if (kind != kKinds.end()) {
         return kind->make(setting, parts);
     }
     std::string known;
-    for (const std::string& name : machine_provider_kinds()) {
-        known += (known.empty() ? "" : ", ") + name;
+    for (const Kind& there : kKinds) {
+        known += (known.empty() ? "" : ", ") + std::string(there.name);
     }
     return invalid(
         "the provider '" + setting.name + "' is of the kind '" + setting.kind +
-        "', which this comfyd does not have; it has: " + (known.empty() ? "none" : known)
+        "', which comfyd does not have; it has: " + known
     );
 }
 
 }  // namespace
-
-std::vector<std::string> machine_provider_kinds() {
-    std::vector<std::string> names;
-    for (const Kind& kind : kKinds) {
-        if (kind.make != nullptr) {
-            names.emplace_back(kind.name);
-        }
-    }
-    return names;
-}
 
 Result<fleet::MachineProviders> make_machine_providers(const MachineProviderParts& parts) {
     fleet::MachineProviders providers;

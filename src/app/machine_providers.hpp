@@ -22,7 +22,4 @@ struct MachineProviderParts {
 // All that are named. Code::config_invalid: a kind that there is not, or settings that it refuses.
 Result<fleet::MachineProviders> make_machine_providers(const MachineProviderParts& parts);
 
-// The kinds of this build.
-std::vector<std::string> machine_provider_kinds();
-
 }  // namespace comfyd::app

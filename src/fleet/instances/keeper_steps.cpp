@@ -118,7 +118,9 @@ Task<> Keeper::request(Step step) {
 Task<> Keeper::create(Step step) {
     const Instance instance = *find(step.instance);
     const PoolSettings pool = *pool_of(instance);
-    const auto offer = co_await choose(step, pool.offers.at(step.offer));
+    OfferWish wish = pool.offers.at(step.offer);
+    wish.gpus_each = pool.made_from.gpus;
+    const auto offer = co_await choose(step, wish);
     if (!offer) {
         co_return;
     }
