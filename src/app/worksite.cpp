@@ -34,14 +34,15 @@ Result<std::unique_ptr<Worksite>> Worksite::make(const Parts& parts) {
         return fail(std::move(key.error()));
     }
     site->folders_ = {std::move(*key), asks_who(parts.config)};
-    const auto identities = worker_identities(parts.config);
+    auto identities = worker_identities(parts.config);
     if (!identities) {
-        return fail(identities.error());
+        return fail(std::move(identities.error()));
     }
-    for (const auto& client : site->clients_) {
-        if (auto identified = client->identify(*identities); !identified) {
-            return fail(std::move(identified.error()));
-        }
+    site->certificates_ = std::make_unique<WorkerCertificates>(
+        parts.io.contexts().back()->get_executor(), site->lanes(), std::move(*identities)
+    );
+    if (auto used = site->certificates_->use(); !used) {
+        return fail(std::move(used.error()));
     }
     if (!is_clustered(parts.config)) {
         site->own_hub_ = std::make_unique<events::LocalHub>(parts.core);
@@ -72,16 +73,20 @@ Result<> Worksite::set_service(jobs::Service& service) {
     return {};
 }
 
-Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate) {
-    const std::string domain = mandate ? mandate->domain : "main";
+std::vector<fleet::Lane> Worksite::lanes() {
     std::vector<fleet::Lane> lanes;
     for (std::size_t i = 0; i < clients_.size(); ++i) {
         lanes.push_back({p_.io.contexts()[i]->get_executor(), *clients_[i]});
     }
+    return lanes;
+}
+
+Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate) {
+    const std::string domain = mandate ? mandate->domain : "main";
     return Office::make(
         {p_.core,
          p_.clock,
-         std::move(lanes),
+         lanes(),
          p_.assets,
          p_.pool,
          classes_,
@@ -96,6 +101,7 @@ Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate)
 }
 
 Task<Result<>> Worksite::open(Learned& learned) {
+    co_await certificates_->start();
     if (!node_) {
         auto opened = co_await office_->open(p_.ledger);
         co_return opened;
@@ -128,6 +134,7 @@ Task<> Worksite::resign() {
 }
 
 Task<> Worksite::close() {
+    co_await certificates_->stop();
     if (node_) {
         co_await node_->stop();
     } else {
