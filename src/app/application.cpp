@@ -52,6 +52,7 @@
 #include "base/pool.hpp"
 #include "base/sealing.hpp"
 #include "base/stall_watch.hpp"
+#include "base/steady_clock.hpp"
 #include "base/wait_for.hpp"
 #include "bulk/keeper.hpp"
 #include "jobs/service.hpp"
@@ -280,6 +281,7 @@ private:
         }
         site_ = std::move(*site);
         jobs::ServiceOptions options = service_options(config_);
+        options.pace = &SteadyClock::of_process();
         options.outputs_kept = outputs_kept_in(*assets_);
         options.permit = [this](std::string tenant, std::string tier) {
             return limiting_->quotas().may_submit(std::move(tenant), std::move(tier));

@@ -1,5 +1,7 @@
 #include "app/cluster_gauges.hpp"
 
+#include "app/breakers.hpp"
+
 namespace comfyd::app {
 namespace {
 
@@ -52,6 +54,9 @@ void collect(const ClusterReadings& readings, observe::Metrics::Gauges& gauges) 
             seconds(*readings.clock_ahead));
     }
     set("comfyd_cluster_bus_up", "1: other nodes are reached over Redis.", readings.bus_is_up);
+    if (readings.bus_breaker) {
+        show_breaker("redis:events", *readings.bus_breaker, gauges);
+    }
     set("comfyd_cluster_bus_sent", "Messages to other nodes.", readings.bus.sent);
     set("comfyd_cluster_bus_received", "Messages from other nodes.", readings.bus.received);
     set("comfyd_cluster_bus_dropped", "Messages that could not be sent.", readings.bus.dropped);

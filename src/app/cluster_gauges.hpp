@@ -22,6 +22,7 @@ struct ClusterReadings {
     std::vector<Domain> domains{};  // empty: it is no node
     std::optional<Millis> clock_ahead{};
     bool bus_is_up = false;
+    std::optional<CircuitBreaker::State> bus_breaker{};  // nullopt: there is no Redis
     cluster::BusCounts bus{};
 };
 

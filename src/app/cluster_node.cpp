@@ -197,6 +197,7 @@ Task<ClusterReadings> ClusterNode::readings() {
         }
         readings.clock_ahead = roll_call_.clock_ahead();
         readings.bus_is_up = bus_->is_up();
+        readings.bus_breaker = bus_->breaker();
         readings.bus = bus_->counts();
         return readings;
     });

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "app/breakers.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 
@@ -22,8 +23,9 @@ Task<Readings> take_readings(Measured parts) {
     auto stores = co_await parts.ledger.waiting();
     readings.stores = stores.value_or(assets::BlobRecords::Waiting{});
     for (const assets::BreakerStore* store : parts.stores) {
-        readings.breakers[store->name()] = store->state();
+        readings.stores_elsewhere[store->name()] = store->state();
     }
+    readings.senders = co_await parts.notifier.breakers();
     readings.taken_at = parts.clock.now();
     readings.ledger = parts.ledger.storage_stats();
     readings.notified = parts.notifier.counters();
@@ -165,7 +167,12 @@ void collect(const Readings& readings, observe::Metrics::Gauges& gauges) {
         "Contents that are to be removed from a store.",
         stores.removals);
 
-    for (const auto& [store, state] : readings.breakers) {
+    show_breaker("ledger", readings.ledger.breaker, gauges);
+    for (const auto& [sender, state] : readings.senders) {
+        show_breaker(sender, state, gauges);
+    }
+    for (const auto& [store, state] : readings.stores_elsewhere) {
+        show_breaker("store:" + store, state, gauges);
         gauges.set(
             "comfyd_store_breaker_state",
             "How a store elsewhere is asked: 0 closed, 1 open (it rests), 2 half-open (it is "

@@ -23,7 +23,8 @@ struct Readings {
     notify::Outbox::Counts outbox;
     notify::NotifierCounters notified;
     assets::BlobRecords::Waiting stores;
-    std::map<std::string, CircuitBreaker::State> breakers;  // of stores, by name
+    std::map<std::string, CircuitBreaker::State> stores_elsewhere;
+    std::map<std::string, CircuitBreaker::State> senders;  // of mail and short messages
     net::ServerCounters server;
     std::uint64_t engine_ends = 0;
     Time taken_at{};

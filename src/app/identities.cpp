@@ -4,6 +4,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "app/breakers.hpp"
 #include "app/config/part_options.hpp"
 #include "base/log.hpp"
 
@@ -25,8 +26,7 @@ Identities::Identities(const Parts& parts)
             p_.executor,
             auth::jwt::IssuerKeys::Options{
                 config.jwt_issuer, config.jwt_jwks_url, config.jwt_ca_file
-            },
-            p_.clock
+            }
         );
     }
     if (takes_tokens(config)) {
@@ -57,11 +57,9 @@ void Identities::make_login() {
     auto options = code_flow_options(config);
     const bool is_same = issuer_ && config.login_issuer == config.jwt_issuer;
     if (!is_same) {
-        login_issuer_.emplace(
-            p_.executor,
-            auth::jwt::IssuerKeys::Options{config.login_issuer, "", options.ca_file},
-            p_.clock
-        );
+        auth::jwt::IssuerKeys::Options keys{config.login_issuer, "", options.ca_file};
+        keys.name = "login";
+        login_issuer_.emplace(p_.executor, std::move(keys));
     }
     provider_.emplace(
         p_.executor, std::move(options), is_same ? *issuer_ : *login_issuer_, p_.sessions, p_.clock
@@ -131,6 +129,11 @@ void Identities::collect(observe::Metrics::Gauges& gauges) const {
         {},
         static_cast<double>(directory->keys().size())
     );
+    for (const auto* issuer : {&issuer_, &login_issuer_}) {
+        if (*issuer) {
+            show_breaker((*issuer)->itself(), gauges);
+        }
+    }
     if (issuer_) {
         const auto counts = issuer_->counts();
         gauges.set(

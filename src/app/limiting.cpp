@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/breakers.hpp"
 #include "base/log.hpp"
 
 namespace comfyd::app {
@@ -160,6 +161,7 @@ void Limiting::collect(observe::Metrics::Gauges& gauges) const {
         "1 while nothing new is taken in because the disk is nearly full.",
         is_disk_full_ ? 1 : 0);
     if (shared_) {
+        show_breaker("redis:limits", shared_->breaker(), gauges);
         set("comfyd_limits_alone",
             "Requests whose rate this node judged alone because Redis was away, since start.",
             static_cast<double>(rates.alone));

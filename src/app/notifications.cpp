@@ -6,6 +6,7 @@
 #include "api/dialects/runpod/runpod.hpp"
 #include "app/config/part_options.hpp"
 #include "base/log.hpp"
+#include "base/steady_clock.hpp"
 #include "notify/channels.hpp"
 
 namespace comfyd::app {
@@ -32,7 +33,9 @@ std::unique_ptr<notify::Notifier> make_notifier(
     channels.webhook.find_endpoint = [&endpoints](notify::EndpointId id) {
         return endpoints.find(id);
     };
+    channels.pace = &SteadyClock::of_process();
     notify::NotifierOptions options = notifier_options(config);
+    options.pace = &SteadyClock::of_process();
     options.disable_endpoint = [&endpoints](notify::EndpointId id, std::string why) {
         return endpoints.disable(id, std::move(why));
     };

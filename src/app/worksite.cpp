@@ -41,14 +41,15 @@ Result<std::unique_ptr<Worksite>> Worksite::make(const Parts& parts) {
         return fail(std::move(key.error()));
     }
     site->folders_ = {std::move(*key), asks_who(parts.config)};
-    const auto identities = worker_identities(parts.config);
+    auto identities = worker_identities(parts.config);
     if (!identities) {
-        return fail(identities.error());
+        return fail(std::move(identities.error()));
     }
-    for (const auto& client : site->clients_) {
-        if (auto identified = client->identify(*identities); !identified) {
-            return fail(std::move(identified.error()));
-        }
+    site->certificates_ = std::make_unique<WorkerCertificates>(
+        parts.io.contexts().back()->get_executor(), site->lanes(), std::move(*identities)
+    );
+    if (auto used = site->certificates_->use(); !used) {
+        return fail(std::move(used.error()));
     }
     if (!is_clustered(parts.config)) {
         site->own_hub_ = std::make_unique<events::LocalHub>(parts.core);
@@ -92,16 +93,20 @@ std::shared_ptr<const workflow::Catalogue> Worksite::last_known_classes() const 
                       );
 }
 
-Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate) {
-    const std::string domain = mandate ? mandate->domain : kOwnDomain;
+std::vector<fleet::Lane> Worksite::lanes() {
     std::vector<fleet::Lane> lanes;
     for (std::size_t i = 0; i < clients_.size(); ++i) {
         lanes.push_back({p_.io.contexts()[i]->get_executor(), *clients_[i]});
     }
+    return lanes;
+}
+
+Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate) {
+    const std::string domain = mandate ? mandate->domain : kOwnDomain;
     return Office::make(
         {p_.core,
          p_.clock,
-         std::move(lanes),
+         lanes(),
          p_.assets,
          p_.pool,
          classes_,
@@ -125,6 +130,7 @@ std::vector<std::shared_ptr<Office>> Worksite::offices() const {
 }
 
 Task<Result<>> Worksite::open(Learned& learned) {
+    co_await certificates_->start();
     if (!node_) {
         if (board_) {
             board_->start(classes_);
@@ -165,6 +171,7 @@ Task<> Worksite::resign() {
 }
 
 Task<> Worksite::close() {
+    co_await certificates_->stop();
     if (node_) {
         co_await node_->stop();
     } else {

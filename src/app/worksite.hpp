@@ -12,6 +12,7 @@
 #include "app/learned.hpp"
 #include "app/machines.hpp"
 #include "app/office.hpp"
+#include "app/worker_certificates.hpp"
 #include "events/hub.hpp"
 #include "net/io_threads.hpp"
 
@@ -56,6 +57,7 @@ public:
 
 private:
     explicit Worksite(const Parts& parts);
+    std::vector<fleet::Lane> lanes();
     Result<std::unique_ptr<Office>> make_office(fleet::MandatePtr mandate);
     Task<Result<>> prepare_lead(Learned& learned);
     std::shared_ptr<const workflow::Catalogue> last_known_classes() const;
@@ -63,6 +65,7 @@ private:
     Parts p_;
     fleet::TenantFolders folders_;
     std::vector<std::unique_ptr<net::Client>> clients_;  // one for each io thread
+    std::unique_ptr<WorkerCertificates> certificates_;
     fleet::ClassCache classes_;
     fleet::NodeCosts node_costs_;
     jobs::Service* service_ = nullptr;

@@ -1,6 +1,5 @@
 #include "assets/breaker_store.hpp"
 
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -8,77 +7,40 @@
 
 namespace comfyd::assets {
 
-class BreakerStore::Pass {
-public:
-    Pass(BreakerStore& store, bool is_try) : store_(&store), is_try_(is_try) {}
-    Pass(Pass&& other) noexcept
-        : store_(other.store_), is_try_(std::exchange(other.is_try_, false)) {}
-    Pass& operator=(Pass&&) = delete;
-    ~Pass() {
-        if (is_try_) {
-            store_->end_try();
-        }
-    }
-
-private:
-    BreakerStore* store_;
-    bool is_try_;
-};
-
 BreakerStore::BreakerStore(
-    std::string name, std::unique_ptr<BlobStore> store, Clock& clock, CircuitBreaker::Limits limits
+    std::string name,
+    std::unique_ptr<BlobStore> store,
+    const Clock& clock,
+    CircuitBreaker::Limits limits
 )
-    : name_(std::move(name)), store_(std::move(store)), clock_(clock), breaker_(limits) {}
+    : name_(std::move(name)), store_(std::move(store)), itself_("store:" + name_, limits, clock) {}
 
-CircuitBreaker::State BreakerStore::state() const {
-    const Lock lock(mutex_);
-    return breaker_.state(clock_.now());
-}
-
-Result<BreakerStore::Pass> BreakerStore::admit() {
-    const Lock lock(mutex_);
-    const auto state = breaker_.state(clock_.now());
-    if (state == CircuitBreaker::State::open || is_tried_) {
-        return fail(
-            Code::storage_unavailable,
-            "the store '" + name_ +
-                "' did not answer several times in a row and is left alone for a "
-                "while; try again later"
-        );
+void BreakerStore::note(std::optional<Code> refusal) {
+    if (refusal == Code::cancelled) {
+        return;  // it says nothing of the store
     }
-    is_tried_ = state == CircuitBreaker::State::half_open;
-    return Pass(*this, is_tried_);
-}
-
-void BreakerStore::settle(bool is_away) {
-    const Lock lock(mutex_);
-    const double jitter = static_cast<double>(std::hash<std::string>()(name_) % 1'000) / 1'000.0;
-    const bool was_closed = breaker_.state(clock_.now()) == CircuitBreaker::State::closed;
-    if (!is_away) {
-        breaker_.succeeded();
-        if (!was_closed) {
-            log::info("a store answers again", {{"store", name_}});
+    if (refusal == Code::storage_unavailable) {
+        if (itself_.failed()) {
+            log::warning("a store is away and left alone for a while", {{"store", name_}});
         }
-    } else if (breaker_.failed(clock_.now(), jitter) && was_closed) {
-        log::warning("a store is away and left alone for a while", {{"store", name_}});
+    } else if (itself_.succeeded()) {
+        log::info("a store answers again", {{"store", name_}});
     }
-}
-
-void BreakerStore::end_try() {
-    const Lock lock(mutex_);
-    is_tried_ = false;
 }
 
 template <class T>
 Task<Result<T>> BreakerStore::ask(Task<Result<T>> call) {
-    const auto pass = admit();
+    const auto pass = itself_.admit();
     if (!pass) {
-        co_return fail(pass.error());
+        co_return fail(
+            Code::storage_unavailable,
+            "the store '" + name_ +
+                "' did not answer several times in a row and is left alone for a while; try again "
+                "later"
+        );
     }
     auto answer = co_await std::move(call);
-    if (answer || answer.error().code != Code::cancelled) {
-        settle(!answer && answer.error().code == Code::storage_unavailable);
-    }
+    note(answer ? std::nullopt : std::optional(answer.error().code));
     co_return answer;
 }
 

@@ -7,11 +7,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "assets/blob_store.hpp"
-#include "base/circuit_breaker.hpp"
-#include "base/mutex.hpp"
+#include "base/dependency.hpp"
 
 namespace comfyd::assets {
 
@@ -26,12 +26,12 @@ public:
     BreakerStore(
         std::string name,
         std::unique_ptr<BlobStore> store,
-        Clock& clock,
+        const Clock& clock = SteadyClock::of_process(),
         CircuitBreaker::Limits limits = kLimits
     );
 
     const std::string& name() const { return name_; }
-    CircuitBreaker::State state() const COMFYD_EXCLUDES(mutex_);
+    CircuitBreaker::State state() const { return itself_.state(); }
 
     Result<> open() override { return store_->open(); }
     Task<Result<std::string>> put(std::string key, Source source) override;
@@ -44,22 +44,14 @@ public:
     Task<Result<>> remove_unfinished(Time before) override;
 
 private:
-    // Whoever holds it may ask the store. One that tries it lets nobody else do so meanwhile.
-    class Pass;
-
     // `call` begins only when it is let through.
     template <class T>
     Task<Result<T>> ask(Task<Result<T>> call);
-    Result<Pass> admit() COMFYD_EXCLUDES(mutex_);
-    void settle(bool is_away) COMFYD_EXCLUDES(mutex_);
-    void end_try() COMFYD_EXCLUDES(mutex_);
+    void note(std::optional<Code> refusal);
 
     const std::string name_;
     const std::unique_ptr<BlobStore> store_;
-    Clock& clock_;
-    mutable Mutex mutex_;
-    CircuitBreaker breaker_ COMFYD_GUARDED_BY(mutex_);
-    bool is_tried_ COMFYD_GUARDED_BY(mutex_) = false;
+    Dependency itself_;
 };
 
 }  // namespace comfyd::assets

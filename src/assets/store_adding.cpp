@@ -7,12 +7,12 @@
 #include "assets/guarded.hpp"
 #include "assets/store_impl.hpp"
 #include "base/assert.hpp"
+#include "net/safe_content.hpp"
 
 namespace comfyd::assets {
 namespace {
 
 constexpr std::size_t kFilePathBytesMax = 4096;
-constexpr std::size_t kContentTypeBytesMax = 255;
 constexpr std::size_t kTagsMax = 64;
 constexpr std::size_t kTagBytesMax = 256;
 
@@ -22,20 +22,16 @@ bool has_control_characters(std::string_view text) {
     });
 }
 
-Result<> check(const NewAsset& asset) {
+// A type that is none counts as not given. It may come from anybody: a client's form, a worker.
+Result<> check(NewAsset& asset) {
     if (asset.file_path.size() > kFilePathBytesMax || has_control_characters(asset.file_path)) {
         return fail(
             Code::invalid_argument,
             "file_path: at most 4096 bytes without control characters are allowed"
         );
     }
-    // It is sent back as a header.
-    if (asset.content_type.size() > kContentTypeBytesMax ||
-        has_control_characters(asset.content_type)) {
-        return fail(
-            Code::invalid_argument,
-            "content_type: at most 255 bytes without control characters are allowed"
-        );
+    if (!net::is_media_type(asset.content_type)) {
+        asset.content_type.clear();
     }
     const bool has_long_tag =
         std::any_of(asset.tags.begin(), asset.tags.end(), [](const auto& tag) {

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "base/circuit_breaker.hpp"
 #include "base/id.hpp"
 #include "base/task.hpp"
 
@@ -53,6 +55,8 @@ public:
     virtual bool is_up() const = 0;
     // Why it is down, for a person; empty when it is up.
     virtual std::string problem() const = 0;
+    // Of the server that carries messages; nullopt: there is none.
+    virtual std::optional<CircuitBreaker::State> breaker() const { return std::nullopt; }
     virtual BusCounts counts() const = 0;
 };
 

@@ -133,6 +133,12 @@ std::string RedisBus::problem() const {
     return problem_;
 }
 
+// Of its two connections the one that is worse off.
+std::optional<CircuitBreaker::State> RedisBus::breaker() const {
+    const auto out = client_.breaker();
+    return out == CircuitBreaker::State::closed ? subscriber_.breaker() : out;
+}
+
 BusCounts RedisBus::counts() const {
     return {sent_, received_, dropped_, losses_};
 }

@@ -33,6 +33,7 @@ public:
     void tell_all(std::string message) override;
     bool is_up() const override { return is_up_; }
     std::string problem() const override;
+    std::optional<CircuitBreaker::State> breaker() const override;
     BusCounts counts() const override;
 
 private:

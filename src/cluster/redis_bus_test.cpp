@@ -208,6 +208,18 @@ TEST(RedisBus, ComesBackAfterAKill) {
     EXPECT_EQ(one.bus.counts().losses, 1U);
 }
 
+TEST(RedisBus, ItsBreakerIsOpenWhileTheServerIsGone) {
+    Redis redis;
+    Node node(redis.url());
+    ASSERT_TRUE(node.comes_up());
+    EXPECT_EQ(node.bus.breaker(), CircuitBreaker::State::closed);
+    redis.kill();
+    ASSERT_TRUE(wait_until([&] { return node.bus.breaker() == CircuitBreaker::State::open; }));
+    redis.start();
+    ASSERT_TRUE(node.comes_up());
+    EXPECT_EQ(node.bus.breaker(), CircuitBreaker::State::closed);
+}
+
 TEST(RedisBus, IsNotHarmedByAFlush) {
     const Redis redis;
     Node one(redis.url());

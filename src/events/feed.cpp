@@ -128,15 +128,22 @@ Feed::Batch Feed::empty() {
 void Feed::wake_at(std::size_t count) {
     COMFYD_ON(executor_);
     std::function<void()> awake;
+    bool must_wake = false;
     {
         const Lock lock(mutex_);
         if (count <= 1 && wake_at_ > 1) {
             awake = awake_;
         }
         wake_at_ = count;
+        // Of what came before it was woken for so few.
+        const bool is_enough = waiting_.notices.size() >= count || (waiting_.has_gap && count <= 1);
+        must_wake = is_enough && !std::exchange(is_woken_, true);
     }
     if (awake) {
         awake();
+    }
+    if (must_wake) {
+        wake();
     }
 }
 

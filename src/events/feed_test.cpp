@@ -121,6 +121,32 @@ TEST_F(FeedTest, OneForWhomNobodyWaitsIsWokenForManyAtOnce) {
     context_.run();
 }
 
+// Something comes between the last look and the moment from which each is told at once.
+TEST_F(FeedTest, OneThatWantsEachFromNowOnIsWokenForWhatWaits) {
+    const auto feed = make(100);
+    int calls = 0;
+    feed->on_told([&calls] { ++calls; });
+    feed->wake_at(64);
+    feed->push(change(job_, 1));
+    context_.poll();
+    EXPECT_EQ(calls, 0);
+    feed->wake_at(1);
+    context_.restart();
+    context_.poll();
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(feed->take().notices.size(), 1U);
+    feed->wake_at(1);
+    context_.restart();
+    context_.poll();
+    EXPECT_EQ(calls, 1) << "nothing waits";
+    feed->wake_at(64);
+    feed->tell_gap();
+    feed->wake_at(1);
+    context_.restart();
+    context_.poll();
+    EXPECT_EQ(calls, 2) << "nor is a gap forgotten";
+}
+
 TEST_F(FeedTest, OneSaysWhenItHasSomebodyToTell) {
     const auto feed = make(100);
     int awoken = 0;

@@ -47,8 +47,9 @@ struct ComfyLink {
     bool shares_gpu = false;
     bool is_engine = false;         // our own: it knows tenants and has no GPU
     std::uint64_t known_epoch = 0;  // that its fence has heard of since it came up; 0: none
-    std::function<void()> look_at_machine{};  // its memory is in use now
-    std::uint64_t socket = 0;                 // which WebSocket there is, counted from 1; 0: none
+    std::function<void()> look_at_machine{};                  // its memory is in use now
+    std::chrono::steady_clock::time_point socket_heard_at{};  // anything at all
+    std::uint64_t socket = 0;  // which WebSocket there is, counted from 1; 0: none
 };
 
 // Tells the worker's fence of the mandate's epoch. False: it has none, or there is no mandate.
@@ -148,6 +149,7 @@ private:
     // Looks until it is certain; Code::worker_lost when the worker cannot be reached.
     Task<Result<Place>> locate();
     Task<Result<>> follow();
+    Task<> hear_the_rest();
     Ticks::time_point next_look() const;
     Result<> judge(Place place);
     // Counts a failed look; set when the worker is to be given up.

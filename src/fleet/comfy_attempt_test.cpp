@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "fleet/test_support.hpp"
 #include "support/fault_proxy.hpp"
 
@@ -551,6 +553,21 @@ TEST_F(ComfyAttemptTest, PreviewsArePassedOn) {
         wait(fleet_->stop());
         on_core([&] { fleet_.reset(); });
     }
+}
+
+// As on a machine under load: the history has the end long before the socket has brought all that
+// was said until then.
+TEST_F(ComfyAttemptTest, MessagesThatAreFarBehindAreWaitedFor) {
+    options_.settle = Millis(1'000);
+    wants_messages_ = true;
+    start({.message_pause = Millis(200)});
+    auto made = begin(assignment(kPicture));
+    const auto result = end(*made);
+    ASSERT_TRUE(result) << result.error().message;
+    const auto said = made->recorder.said();
+    EXPECT_EQ(std::ranges::count(said, "execution_start"), 1);
+    EXPECT_EQ(std::ranges::count(said, "executed"), 1) << testing::PrintToString(said);
+    EXPECT_EQ(std::ranges::count(said, "execution_success"), 1) << testing::PrintToString(said);
 }
 
 TEST_F(ComfyAttemptTest, ABrokenWorkflowIsRefusedHere) {

@@ -160,11 +160,33 @@ Task<Result<>> ComfyAttempt::follow() {
             co_return fail(std::move(*lost));
         }
     }
-    // Found by a look: the last messages may still be on their way, and listeners want them all.
-    if (!at_end && seen_message_ && !end_marked_ && !ending_at_) {
-        co_await wake_.wait_for(options_.settle);
+    if (!at_end) {
+        co_await hear_the_rest();
     }
     co_return Result<>();
+}
+
+// Found by a look: the last messages may still be on their way, and listeners want them all. The
+// worker has sent them before; as long as its socket has something to tell, of whichever prompt,
+// they may be behind it. One that was sent under another id is told nothing of.
+Task<> ComfyAttempt::hear_the_rest() {
+    constexpr int kSettlesMax = 10;
+    const auto found_at = Ticks::now();
+    look_now_ = false;  // set when the socket is lost
+    bool goes_on = seen_message_ || !reattached_;
+    while (goes_on && !end_marked_ && !ending_at_ && !look_now_) {
+        const auto quiet_since =
+            seen_message_ ? std::max(found_at, link_.socket_heard_at) : link_.socket_heard_at;
+        const auto until =
+            std::min(quiet_since + options_.settle, found_at + kSettlesMax * options_.settle);
+        const auto now = Ticks::now();
+        if (now >= until) {
+            break;
+        }
+        co_await wake_.wait_for(std::chrono::ceil<Millis>(until - now));
+        const bool stop = co_await is_cancelled();
+        goes_on = !stop;
+    }
 }
 
 // When to look, unless something happens before: soon after a sign of the end, at times otherwise.

@@ -298,6 +298,7 @@ Task<> ComfyMachine::keep_socket() {
         if (connected) {
             events_ = std::move(*connected);
             link_.socket = ++sockets_made_;
+            link_.socket_heard_at = Ticks::now();
             socket_changed_.notify();
             co_await read_socket();
             link_.socket = 0;
@@ -326,6 +327,7 @@ Task<> ComfyMachine::read_socket() {
             log::debug("WebSocket ended", {{"worker", id_}, {"error", message.error().message}});
             co_return;
         }
+        link_.socket_heard_at = Ticks::now();
         dispatch(*message);
     }
 }

@@ -31,6 +31,17 @@ class Recorder final : public jobs::AttemptListener {
 public:
     // Before the attempt; called on the core thread.
     std::function<void()> at_first_progress;
+    bool wants_messages = false;
+
+    bool wants_worker_messages() const override { return wants_messages; }
+    void on_worker_message(jobs::WorkerMessage said) override {
+        const std::lock_guard lock(mutex_);
+        said_.push_back(std::move(said.type));
+    }
+    std::vector<std::string> said() const {
+        const std::lock_guard lock(mutex_);
+        return said_;
+    }
 
     void on_progress(const jobs::Progress& progress) override {
         if (auto call = std::exchange(at_first_progress, nullptr)) {
@@ -80,6 +91,7 @@ private:
     mutable std::mutex mutex_;
     std::vector<jobs::Progress> progress_;
     std::vector<std::pair<std::string, std::string>> previews_;
+    std::vector<std::string> said_;  // types of messages
     std::vector<jobs::Output> outputs_;
     std::optional<jobs::Usage> usage_;
     std::optional<jobs::AttemptResult> kept_;
@@ -230,6 +242,7 @@ protected:
     ) {
         auto run = std::make_unique<Run>(core_.executor());
         run->recorder.at_first_progress = std::move(at_first_progress);
+        run->recorder.wants_messages = wants_messages_;
         run->assignment = assignment;
         on_core([&] {
             run->group.spawn("run", attempt(*run, fleet_->find(worker), std::move(assignment)));
@@ -287,6 +300,7 @@ protected:
     NodeCosts node_costs_;
     assets::Store* store_;
     FleetOptions options_;
+    bool wants_messages_ = false;  // of runs that are begun
     std::unique_ptr<support::ComfyDouble> comfy_;
     std::unique_ptr<net::Client> http_;
     std::unique_ptr<Fleet> fleet_;

@@ -32,7 +32,7 @@ Dispatcher::Dispatcher(
       fleet_(parts.fleet),
       tasks_(core_),
       publisher_(parts.hub),
-      alarms_(core_, clock_),
+      alarms_(core_, clock_, parts.pace != nullptr ? *parts.pace : parts.clock),
       table_(parts.backlog),
       placement_(clock_, table_, parts.predictor, options),
       scheduler_(placement_.scheduler()),

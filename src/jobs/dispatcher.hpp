@@ -56,6 +56,7 @@ public:
         Backlog& backlog;
         SharedLedger* shared = nullptr;  // with other nodes; nullptr: with none
         std::string domain = "main";
+        const Clock* pace = nullptr;  // that nobody sets; nullptr: `clock` is such
     };
     Dispatcher(const Parts& parts, scheduler::Options options, const FailurePolicy& failures = {});
     ~Dispatcher();

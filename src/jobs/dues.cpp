@@ -14,7 +14,7 @@ void Dues::ring(const JobId& id, Time now) {
         if (attempt && attempt->begun) {
             attempt->stop.stop(Code::deadline_exceeded);
         } else {
-            tasks_.spawn("expiry", expire_now(id));
+            tasks_.spawn("expiry", expire_now(id, now));
         }
         return;
     }
@@ -42,18 +42,18 @@ Task<> Dues::requeue_now(JobId id) {
     }
 }
 
-Task<> Dues::expire_now(JobId id) {
+// `due`: the clock may be behind it, where it was set back.
+Task<> Dues::expire_now(JobId id, Time due) {
     auto changed = co_await changes_.make(
         id,
-        [this](const Job& job, std::uint64_t sequence) -> Result<Change> {
-            const Time now = clock_.now();
+        [this, due](const Job& job, std::uint64_t sequence) -> Result<Change> {
             if (job.state == State::running) {
                 return fail(Code::conflict, "the job is on a worker already");
             }
-            if (!job.deadline || *job.deadline > now) {
+            if (!job.deadline || *job.deadline > due) {
                 return fail(Code::conflict, "the job was brought back without a deadline");
             }
-            return expire(job, sequence, now);
+            return expire(job, sequence, clock_.now());
         }
     );
     if (!changed && table_.contains(id)) {

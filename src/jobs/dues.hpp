@@ -40,7 +40,7 @@ public:
 
 private:
     Task<> requeue_now(JobId id);
-    Task<> expire_now(JobId id);
+    Task<> expire_now(JobId id, Time due);
 
     Clock& clock_;
     const JobTable& table_;

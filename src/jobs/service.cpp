@@ -43,7 +43,16 @@ Service::Impl::Impl(
 Task<Result<>> Service::Impl::lead(std::string domain, LedWith with) {
     auto made = std::make_unique<Dispatcher>(
         Dispatcher::Parts{
-            core_, clock_, with.ledger, with.fleet, hub_, predictor_, backlog_, with.shared, domain
+            core_,
+            clock_,
+            with.ledger,
+            with.fleet,
+            hub_,
+            predictor_,
+            backlog_,
+            with.shared,
+            domain,
+            options_.pace
         },
         options_.scheduling,
         options_.failures

@@ -49,6 +49,7 @@ struct ServiceOptions {
     FinishOutputs finish_outputs{};  // none: they stay as the worker made them
     FailurePolicy failures{};
     std::map<std::string, std::string, std::less<>> domains{};  // of pools; those not named: main
+    const Clock* pace = nullptr;  // that nobody sets; nullptr: the service's is such. Outlives it
 };
 
 // A job and what only the running process knows of it.

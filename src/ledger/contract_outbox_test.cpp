@@ -70,6 +70,26 @@ TEST_P(OutboxContract, OneJobsDeliveriesGoOutInOrder) {
     EXPECT_THAT(due(), IsEmpty());
 }
 
+TEST_P(OutboxContract, WhatWaitsIsHastenedWhenTheClockWasSetBack) {
+    constexpr Millis kBack{300'000};
+    accept_with({"execution.queued"});
+    const auto first = due();
+    ASSERT_EQ(first.size(), 1U);
+    const Time later = clock_.now() + Millis(3'600'000);
+    await_value(outbox().retry_at(first[0], later, "connection refused"));
+    complete(start(accept_with({"execution.queued", "execution.completed"})));
+    clock_.advance(-kBack);
+    EXPECT_THAT(due(), IsEmpty()) << "it is of the future";
+    await_value(outbox().hasten(clock_.now(), kBack));
+    const auto found = due();
+    ASSERT_EQ(found.size(), 1U);
+    await_value(outbox().delivered(found[0], clock_.now()));
+    const auto behind = due();
+    ASSERT_EQ(behind.size(), 1U) << "what came behind it, too";
+    await_value(outbox().delivered(behind[0], clock_.now()));
+    EXPECT_EQ(await_value(outbox().next_due()), later - kBack);
+}
+
 TEST_P(OutboxContract, AFailedAttemptHoldsBackItsOwnJobOnly) {
     const auto slow = start(accept_with({"execution.queued", "execution.started"}));
     const auto first = due();

@@ -211,6 +211,23 @@ TEST_F(PostgresCopy, SecretsOfClientsAreSealedOnTheWay) {
     EXPECT_FALSE(copy_ledger(path_, url_, "", clock_, [](auto, auto) {}));
 }
 
+// Whoever was logged in logs in again (docs/cluster.md).
+TEST_F(PostgresCopy, SessionsOfBrowsersStayBehind) {
+    auth::SessionRecord session;
+    session.id = std::string(64, 'a');
+    session.tenant = "local";
+    session.owner = "jo";
+    session.used_at = clock_.now();
+    session.ends_at = clock_.now() + std::chrono::hours(8);
+    {
+        const auto from = get(open_storage("sqlite:" + path_.string(), {}, clock_));
+        await_value(from->save_session(session, 10));
+    }
+    get(copy());
+    const auto after = open_copy();
+    EXPECT_FALSE(await_value(after->find_session(session.kind, session.id)));
+}
+
 TEST_F(PostgresCopy, ATargetThatHasSomethingIsRefused) {
     get(copy());
     const auto again = copy();

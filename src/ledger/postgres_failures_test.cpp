@@ -128,8 +128,10 @@ TEST_F(PostgresFailures, WritesWaitForAServerThatIsGoneButNotForEver) {
     EXPECT_EQ(await_code(ledger->counts(std::nullopt)), Code::storage_unavailable);
     ASSERT_FALSE(ledger->healthy());
     EXPECT_EQ(ledger->healthy().error().code, Code::storage_unavailable);
+    EXPECT_NE(ledger->storage_stats().breaker, CircuitBreaker::State::closed);
     server_.start();
     EXPECT_TRUE(wait_until([&] { return ledger->healthy().has_value(); })) << "by itself";
+    EXPECT_EQ(ledger->storage_stats().breaker, CircuitBreaker::State::closed);
     EXPECT_TRUE(await_value(ledger->accept(make())).created);
     EXPECT_EQ(await_value(ledger->counts(std::nullopt)).of(jobs::State::queued), 2U);
 }
@@ -146,6 +148,39 @@ TEST_F(PostgresFailures, AServerThatDoesNotAnswerIsAskedAnew) {
     proxy.inflict(support::FaultProxy::Fault::swallow_answers);
     EXPECT_TRUE(await_value(ledger->accept(make())).created);
     EXPECT_EQ(count("SELECT count(*) FROM jobs"), 2);
+}
+
+// It takes connections and says nothing: each attempt takes its whole time, and many ask.
+TEST_F(PostgresFailures, ReadsDoNotQueueUpForAServerThatDoesNotAnswer) {
+    support::FaultProxy proxy(static_cast<std::uint16_t>(server_.port()));
+    PostgresLedger::Options options;
+    options.url = over(proxy);
+    options.connect_timeout = Millis(300);
+    options.answer_timeout = Millis(300);
+    options.readers = 1;
+    const auto ledger = get(PostgresLedger::open(options, clock_));
+    proxy.inflict_on_all(support::FaultProxy::Fault::swallow_both);
+    const std::size_t before = proxy.accepted_connections();
+    constexpr int kReads = 200;
+    boost::asio::io_context& io = make_io();
+    int refused = 0;
+    for (int i = 0; i < kReads; ++i) {
+        boost::asio::co_spawn(
+            io,
+            ledger->counts(std::nullopt),
+            [&](std::exception_ptr, const Result<jobs::StateCounts>& outcome) {
+                EXPECT_FALSE(outcome);
+                refused += outcome ? 0 : 1;
+            }
+        );
+    }
+    io.run();
+    EXPECT_EQ(refused, kReads);
+    EXPECT_LT(proxy.accepted_connections() - before, 20U) << "one attempt is for all who wait";
+    EXPECT_NE(ledger->storage_stats().breaker, CircuitBreaker::State::closed);
+    proxy.heal();
+    EXPECT_TRUE(wait_until([&] { return await(ledger->counts(std::nullopt)).has_value(); }));
+    EXPECT_EQ(ledger->storage_stats().breaker, CircuitBreaker::State::closed);
 }
 
 TEST_F(PostgresFailures, AServerThatSaysNonsenseIsAskedAnew) {

@@ -307,6 +307,9 @@ Task<Result<int>> PostgresLedger::give_up_waiting(
 ) {
     return impl_->writer.write(GiveUpWaiting(std::move(endpoint), now, why, limit));
 }
+Task<Result<>> PostgresLedger::hasten(Time now, Millis by) {
+    return impl_->writer.write(HastenDeliveries(now, by));
+}
 Task<Result<notify::DeliveryPage>> PostgresLedger::list_deliveries(notify::DeliveryQuery query) {
     auto statements = postgres::list_deliveries(query);
     return impl_->ask(

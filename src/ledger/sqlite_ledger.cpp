@@ -536,6 +536,10 @@ Task<Result<int>> SqliteLedger::give_up_waiting(
     );
 }
 
+Task<Result<>> SqliteLedger::hasten(Time now, Millis by) {
+    return impl_->writer.write(HastenDeliveries{now, by}, false);
+}
+
 Task<Result<notify::DeliveryPage>> SqliteLedger::list_deliveries(notify::DeliveryQuery query) {
     return impl_->read([query = std::move(query)](Database& db) {
         return sqlite::list_deliveries(db, query);

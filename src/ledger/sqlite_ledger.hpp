@@ -148,6 +148,7 @@ public:
     Task<Result<>> give_up(notify::Delivery delivery, Time now, std::string error) override;
     Task<Result<int>> give_up_waiting(std::string endpoint, Time now, std::string why, int limit)
         override;
+    Task<Result<>> hasten(Time now, Millis by) override;
     Task<Result<notify::Outbox::Counts>> counts() override;
 
     Task<Result<notify::DeliveryPage>> list_deliveries(notify::DeliveryQuery query) override;

@@ -390,10 +390,12 @@ TEST_P(FaultTest, HealthComesBackWithoutAnybodyWriting) {
     fault.where = fault.result;
     EXPECT_EQ(accept_code(), fault.expected);
     EXPECT_FALSE(ledger_->healthy());
+    EXPECT_NE(ledger_->storage_stats().breaker, CircuitBreaker::State::closed);
     fault.where = SQLITE_OK;
     while (!ledger_->healthy()) {
         std::this_thread::yield();
     }
+    EXPECT_EQ(ledger_->storage_stats().breaker, CircuitBreaker::State::closed);
 }
 
 TEST_F(SqliteTest, AnotherProgramsLockIsAnErrorThatPasses) {

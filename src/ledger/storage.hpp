@@ -17,6 +17,7 @@
 #include "assets/store.hpp"
 #include "auth/identity_store.hpp"
 #include "auth/session_store.hpp"
+#include "base/circuit_breaker.hpp"
 #include "base/error.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
@@ -60,6 +61,9 @@ struct StorageStats {
     std::uint64_t wal_bytes = 0;
     std::uint64_t checkpoints = 0;
     Latency latency;
+    // Open while the latest write failed; half-open while one finds out whether that has passed.
+    // Writes are not refused because of it: each is tried, for as long as its storage promises.
+    CircuitBreaker::State breaker = CircuitBreaker::State::closed;
 };
 
 // An executor that waits for no disk: what is read there is read on the pool.

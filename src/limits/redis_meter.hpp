@@ -29,6 +29,7 @@ public:
     Task<std::optional<Weighed>> take(std::string tenant, std::vector<Bucket> buckets, double cost)
         override;
     bool is_up() const { return is_up_; }
+    CircuitBreaker::State breaker() const { return client_.breaker(); }
 
 private:
     using Words = std::vector<std::string>;

@@ -85,7 +85,9 @@ public:
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    // Before the first request. Code::config_invalid says which file cannot be used.
+    // Before the first request, or on its executor: in place of those before, for connections that
+    // are opened from then on. Code::config_invalid says which file cannot be used; nothing has
+    // changed then.
     Result<> identify(const std::vector<ClientIdentity>& identities);
 
     // Any HTTP status is a success here. Redirects are not followed. A request on a pooled

@@ -325,6 +325,7 @@ Result<std::unique_ptr<asio::ssl::context>> Connector::make_context(
 }
 
 Result<> Connector::identify(const std::vector<ClientIdentity>& identities) {
+    std::map<std::string, Identity> known;
     for (const ClientIdentity& identity : identities) {
         const auto url = Url::parse(identity.url);
         if (!url) {
@@ -348,8 +349,10 @@ Result<> Connector::identify(const std::vector<ClientIdentity>& identities) {
                     "' cannot be used: " + reason_of(error)
             );
         }
-        identities_[origin_name(*url)] = {std::move(*context), identity.server_name};
+        known[origin_name(*url)] = {std::move(*context), identity.server_name};
     }
+    // Connections that are open hold on to what they began with.
+    identities_ = std::move(known);
     return {};
 }
 

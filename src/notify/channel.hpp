@@ -72,6 +72,12 @@ public:
     virtual std::size_t together_max(const Target& target) const;
     // Of each what came of it. By default one after the other.
     virtual Task<std::vector<Outcome>> deliver_together(std::vector<Message> messages);
+    // Servers of the operator's by which it tells others; none where it goes to them itself.
+    struct Server {
+        std::string lane;        // of what goes by it; or what its lanes begin with, before a colon
+        bool is_paused = false;  // it wants nothing of us
+    };
+    virtual std::vector<Server> servers() const { return {}; }
     // Lets go of connections that nothing uses. It may be used again.
     virtual void close() = 0;
 };

@@ -17,9 +17,11 @@ struct ChannelOptions {
     std::map<std::string, mail::MailOptions> mail{};  // by the names of the operator's channels
     mail::MailContent mail_content{};
     std::map<std::string, sms::SmsOptions> sms{};  // likewise
+    // By which they count what they may send and pause; nullptr: the same as they are made with.
+    const Clock* pace = nullptr;
 };
 
-// `executor` and `clock` outlive them.
+// `executor` and the clocks outlive them.
 Channels make_channels(Executor executor, Clock& clock, ChannelOptions options);
 
 }  // namespace comfyd::notify

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "notify/backoff.hpp"
 
 namespace comfyd::notify {
 namespace {
@@ -13,10 +12,17 @@ constexpr std::size_t kIdleLanesMax = 1024;
 
 }  // namespace
 
+Lanes::Lane& Lanes::lane(const std::string& name) {
+    const CircuitBreaker::Limits limits{
+        limits_.failures_before_rest, limits_.rest_first, limits_.rest_max
+    };
+    return lanes_.try_emplace(name, limits).first->second;
+}
+
 bool Lanes::add(Attempt attempt) {
     COMFYD_ASSERT(!contains(attempt.delivery.thread()));
     const std::string name = attempt.lane;
-    Lane& lane = lanes_[name];
+    Lane& lane = this->lane(name);
     if (lane.waiting.size() >= limits_.waiting_per_lane_max) {
         return false;
     }
@@ -37,7 +43,7 @@ std::optional<Attempt> Lanes::take(Time now) {
         Lane& lane = lanes_.at(name);
         lane.has_turn = false;
         // Others of it may have failed since it got its turn.
-        if (lane.rests_until > now || lane.in_flight >= places_of(lane)) {
+        if (lane.breaker.wait(now) > Millis(0) || lane.in_flight >= places_of(lane)) {
             give_turn(name, lane);
             continue;
         }
@@ -63,7 +69,7 @@ std::vector<Attempt> Lanes::take_along(const std::string& name, std::size_t coun
     if (lane.has_turn && lane.waiting.empty()) {
         lane.has_turn = false;
         std::erase(turns_, name);
-        resting_.erase({lane.rests_until, name});
+        resting_.erase({lane.rests_until.value_or(Time{}), name});
     }
     return along;
 }
@@ -74,11 +80,11 @@ void Lanes::left(const std::string& name, Ended how, Time now) {
     Lane& lane = found->second;
     --in_flight_;
     --lane.in_flight;
-    if (how == Ended::served && resting_.erase({lane.rests_until, name}) > 0) {
+    if (how == Ended::served && resting_.erase({lane.rests_until.value_or(Time{}), name}) > 0) {
         lane.has_turn = false;
     }
     note(lane, how, now);
-    if (lane.in_flight == 0 && lane.waiting.empty() && lane.failures == 0) {
+    if (lane.in_flight == 0 && lane.waiting.empty() && !lane.has_failed) {
         lanes_.erase(found);
         return;
     }
@@ -88,24 +94,22 @@ void Lanes::left(const std::string& name, Ended how, Time now) {
     }
 }
 
-void Lanes::note(Lane& lane, Ended how, Time now) const {
+void Lanes::note(Lane& lane, Ended how, Time now) {
     if (how == Ended::served) {
-        lane.failures = 0;
-        lane.rests = 0;
-        lane.rests_until = {};
+        lane.has_failed = false;
+        lane.breaker.succeeded();
+        lane.rests_until.reset();
     } else if (how == Ended::failed) {
-        ++lane.failures;
+        lane.has_failed = true;
         // Those that were under way together fail together: that is one rest.
-        if (lane.failures >= limits_.failures_before_rest && now >= lane.rests_until) {
-            lane.rests_until =
-                now + retry_wait(limits_.rest_first, limits_.rest_max, lane.rests, 1.0);
-            ++lane.rests;
+        if (lane.breaker.failed(now, 0)) {
+            lane.rests_until = now + lane.breaker.wait(now);
         }
     }
 }
 
 std::size_t Lanes::places_of(const Lane& lane) const {
-    return lane.failures >= limits_.failures_before_rest ? 1 : limits_.in_flight_per_lane_max;
+    return lane.rests_until ? 1 : limits_.in_flight_per_lane_max;
 }
 
 void Lanes::give_turn(const std::string& name, Lane& lane) {
@@ -113,8 +117,8 @@ void Lanes::give_turn(const std::string& name, Lane& lane) {
         return;
     }
     lane.has_turn = true;
-    if (lane.rests > 0) {
-        resting_.emplace(lane.rests_until, name);
+    if (lane.rests_until) {
+        resting_.emplace(*lane.rests_until, name);
     } else {
         turns_.push_back(name);
     }
@@ -124,7 +128,7 @@ void Lanes::give_turn(const std::string& name, Lane& lane) {
 void Lanes::drop_rested(Time now) {
     std::erase_if(lanes_, [now](const auto& entry) {
         const Lane& lane = entry.second;
-        return lane.in_flight == 0 && lane.waiting.empty() && lane.rests_until <= now;
+        return lane.in_flight == 0 && lane.waiting.empty() && lane.breaker.wait(now) <= Millis(0);
     });
 }
 
@@ -134,8 +138,22 @@ std::optional<Time> Lanes::next_rested() const {
 
 std::size_t Lanes::resting(Time now) const {
     return static_cast<std::size_t>(std::ranges::count_if(lanes_, [now](const auto& entry) {
-        return entry.second.rests_until > now;
+        return entry.second.breaker.state(now) == CircuitBreaker::State::open;
     }));
+}
+
+CircuitBreaker::State Lanes::breaker(const std::string& name, Time now) const {
+    using enum CircuitBreaker::State;
+    auto worst = closed;
+    for (auto at = lanes_.lower_bound(name); at != lanes_.end() && at->first.starts_with(name);
+         ++at) {
+        const bool is_its = at->first.size() == name.size() || at->first[name.size()] == ':';
+        const auto state = is_its ? at->second.breaker.state(now) : closed;
+        if (worst == closed || state == open) {
+            worst = state;
+        }
+    }
+    return worst;
 }
 
 }  // namespace comfyd::notify

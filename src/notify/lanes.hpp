@@ -1,9 +1,10 @@
 // Decides which delivery is attempted next: one lane per receiver, first come first served in it,
 // lanes in turn. So a receiver that is slow or dead fills its own lane and no other.
 //
-// A lane in which several attempts in a row failed rests: nothing is tried there for a while, then
-// one attempt, and the rest is longer each time until one succeeds. What waits in it loses no
-// attempt of its own by that.
+// Each lane has a circuit breaker: where several attempts in a row failed it rests, nothing is
+// tried there for a while, then one attempt, and the rest is longer each time until one succeeds.
+// What waits in it loses no attempt of its own by that. Times are those of a clock that nobody
+// sets.
 //
 // Plain state of one executor; no I/O. A thread (a job and a receiver) has at most one delivery in
 // here, from add() to done().
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/circuit_breaker.hpp"
 #include "notify/channel.hpp"
 #include "notify/outbox.hpp"
 #include "notify/progress_news.hpp"
@@ -64,17 +66,22 @@ public:
     // When the next lane in which something waits has rested; nullopt: none rests.
     std::optional<Time> next_rested() const;
     std::size_t resting(Time now) const;
+    // Of the lanes of that name, or with a name of their own after it and a colon: the one that is
+    // worst off.
+    CircuitBreaker::State breaker(const std::string& name, Time now) const;
 
 private:
     struct Lane {
-        std::deque<Attempt> waiting;
+        explicit Lane(CircuitBreaker::Limits limits) : breaker(limits) {}
+        std::deque<Attempt> waiting{};
         std::size_t in_flight = 0;
-        bool has_turn = false;  // is in turns_
-        int failures = 0;       // in a row
-        int rests = 0;          // likewise
-        Time rests_until{};
+        bool has_turn = false;    // is in turns_
+        bool has_failed = false;  // since the latest success
+        CircuitBreaker breaker;
+        std::optional<Time> rests_until{};  // set from its first rest to the next success
     };
-    void note(Lane& lane, Ended how, Time now) const;
+    Lane& lane(const std::string& name);
+    static void note(Lane& lane, Ended how, Time now);
     std::size_t places_of(const Lane& lane) const;
     void give_turn(const std::string& name, Lane& lane);
     void drop_rested(Time now);

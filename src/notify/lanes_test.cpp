@@ -140,6 +140,37 @@ TEST_F(RestingLanes, WhereAttemptsFailInARowOneIsTriedNowAndThen) {
     EXPECT_EQ(try_all(now + Millis(3'000), served), 2) << "as before";
 }
 
+// A server has one lane, or one for each of its recipients.
+TEST_F(RestingLanes, TellHowAServerIsDoing) {
+    using State = CircuitBreaker::State;
+    Lanes lanes{limits(10, 10, 100)};
+    const auto fail_all = [&](Time now, const std::string& lane) {
+        for (int i = 0; i < 3; ++i) {
+            ASSERT_TRUE(lanes.add(to(lane)));
+            const auto attempt = lanes.take(now);
+            ASSERT_TRUE(attempt);
+            lanes.left(attempt->lane, Lanes::Ended::failed, now);
+            lanes.done(attempt->delivery.thread());
+        }
+    };
+    EXPECT_EQ(lanes.breaker("mail:ops", kNow), State::closed);
+    fail_all(kNow, "mail:ops:a@example.com");
+    fail_all(kNow, "mail:opsextra");
+    EXPECT_EQ(lanes.breaker("mail:ops", kNow), State::open);
+    EXPECT_EQ(lanes.breaker("mail:opsextra", kNow), State::open);
+    EXPECT_EQ(lanes.breaker("mail:op", kNow), State::closed) << "that is another one";
+    EXPECT_EQ(lanes.breaker("sms:ops", kNow), State::closed);
+    const Time later = kNow + Millis(1'000);
+    EXPECT_EQ(lanes.breaker("mail:ops", later), State::half_open);
+    ASSERT_TRUE(lanes.add(to("mail:ops:a@example.com")));
+    const auto attempt = lanes.take(later);
+    ASSERT_TRUE(attempt);
+    lanes.left(attempt->lane, Lanes::Ended::served, later);
+    lanes.done(attempt->delivery.thread());
+    EXPECT_EQ(lanes.breaker("mail:ops", later), State::closed);
+    EXPECT_EQ(lanes.breaker("mail:opsextra", later), State::half_open);
+}
+
 TEST_F(RestingLanes, OthersGoOn) {
     while (try_all(kNow, Lanes::Ended::failed) > 0) {
     }

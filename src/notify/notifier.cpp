@@ -11,6 +11,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
+#include "base/clock_jumps.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
@@ -64,6 +65,7 @@ public:
     )
         : executor_(executor),
           clock_(clock),
+          pace_(options.pace != nullptr ? *options.pace : clock),
           outbox_(outbox),
           ledger_(ledger),
           channels_(std::move(channels)),
@@ -75,7 +77,7 @@ public:
     void start();
     void wake();
     void tell_progress(ProgressNews::News news) {
-        if (news_.put(std::move(news), clock_.now())) {
+        if (news_.put(std::move(news), pace_.now())) {
             wake();
         }
     }
@@ -89,6 +91,9 @@ public:
     }
     Task<Result<std::optional<Letter>>> show(Delivery delivery);
     Task<> stop();
+    Task<std::map<std::string, CircuitBreaker::State>> breakers() const {
+        return call_on(executor_, [this] { return breakers_now(); });
+    }
     NotifierCounters counters() const {
         NotifierCounters counters = recorder_.counters();
         counters.in_flight = in_flight_;
@@ -99,14 +104,16 @@ public:
 private:
     Task<> run();
     Task<Result<Millis>> look();
+    Task<Result<>> make_up_for_jumps();
     Task<Result<bool>> take_in_batch();
     Task<Result<>> take_in(Delivery delivery);
     Task<Result<>> take_in_freed();
     bool is_new(const Delivery& delivery) const;
     Task<> put_aside(Delivery delivery);
     void take_in_progress();
-    Millis next_look(std::optional<Time> next_due) const;
+    static Millis next_look(std::optional<Time> next_due, const Clock& clock);
     Channel& channel_to(const Target& target) const { return *channels_.at(target.index()); }
+    std::map<std::string, CircuitBreaker::State> breakers_now() const;
     void start_attempts();
     Task<> attempt(Attempt attempt);
     Task<> attempt_together(std::vector<Attempt> attempts);
@@ -122,6 +129,7 @@ private:
 
     Executor executor_;
     Clock& clock_;
+    const Clock& pace_;  // of all that is not stored
     Outbox& outbox_;
     jobs::Ledger& ledger_;
     const Channels channels_;
@@ -143,6 +151,8 @@ private:
     std::map<Thread, Delivery> held_;
     std::map<Thread, Delivery> freed_;
     std::chrono::steady_clock::time_point look_again_at_{};
+    ClockJumps jumps_{clock_, pace_};
+    Millis set_back_{0};  // the outbox has not been told yet
 };
 
 void Notifier::Impl::start() {
@@ -223,6 +233,10 @@ Task<Result<Millis>> Notifier::Impl::look() {
     if (begun < look_again_at_) {
         co_return std::chrono::ceil<Millis>(look_again_at_ - begun);
     }
+    auto made_up = co_await make_up_for_jumps();
+    if (!made_up) {
+        co_return fail(std::move(made_up.error()));
+    }
     bool has_more = true;
     while (has_more) {
         auto taken = co_await take_in_batch();
@@ -240,16 +254,34 @@ Task<Result<Millis>> Notifier::Impl::look() {
     }
     const auto looked = std::chrono::steady_clock::now();
     look_again_at_ = looked + (looked - begun) * kRestPerLook;
-    const Millis until_news = next_look(news_.next_due());
-    const Millis until_rested = next_look(lanes_->next_rested());
-    co_return std::min({next_look(*next), until_news, until_rested});
+    const Millis until_news = next_look(news_.next_due(), pace_);
+    const Millis until_rested = next_look(lanes_->next_rested(), pace_);
+    co_return std::min({next_look(*next, clock_), until_news, until_rested});
 }
 
-Millis Notifier::Impl::next_look(std::optional<Time> next_due) const {
+// What waits for a time of day would wait longer by as much.
+Task<Result<>> Notifier::Impl::make_up_for_jumps() {
+    set_back_ += std::max(Millis(0), -jumps_.look());
+    if (set_back_ == Millis(0)) {
+        co_return Result<>();
+    }
+    const Millis by = set_back_;
+    auto hastened = co_await outbox_.hasten(clock_.now(), by);
+    if (hastened) {
+        set_back_ -= by;
+        log::warning(
+            "the clock was set back; what is to be delivered does not wait for that",
+            {{"by_ms", by.count()}}
+        );
+    }
+    co_return hastened;
+}
+
+Millis Notifier::Impl::next_look(std::optional<Time> next_due, const Clock& clock) {
     if (!next_due) {
         return kLookAtLeastEvery;
     }
-    const Millis wait = *next_due - clock_.now();
+    const Millis wait = *next_due - clock.now();
     return wait <= Millis(0) ? kLookWhileBusy : std::min(wait, kLookAtLeastEvery);
 }
 
@@ -349,7 +381,7 @@ void Notifier::Impl::take_in_progress() {
     const auto is_busy = [this](const Thread& thread) {
         return lanes_->contains(thread) || freed_.contains(thread);
     };
-    for (auto& news : news_.take_due(clock_.now(), is_busy)) {
+    for (auto& news : news_.take_due(pace_.now(), is_busy)) {
         auto lane = channel_to(news->to.target).lane_of(news->to.target);
         if (!lane) {
             continue;  // the end of the job is given up with the reason
@@ -368,7 +400,7 @@ void Notifier::Impl::take_in_progress() {
 }
 
 void Notifier::Impl::start_attempts() {
-    while (auto next = lanes_->take(clock_.now())) {
+    while (auto next = lanes_->take(pace_.now())) {
         const std::size_t max = channel_to(next->target).together_max(next->target);
         std::vector<Attempt> along = lanes_->take_along(next->lane, max - 1);
         in_flight_ += 1 + along.size();
@@ -379,7 +411,19 @@ void Notifier::Impl::start_attempts() {
             group_->spawn("digest", attempt_together(std::move(along)));
         }
     }
-    resting_ = lanes_->resting(clock_.now());
+    resting_ = lanes_->resting(pace_.now());
+}
+
+std::map<std::string, CircuitBreaker::State> Notifier::Impl::breakers_now() const {
+    using enum CircuitBreaker::State;
+    std::map<std::string, CircuitBreaker::State> breakers;
+    for (const auto& channel : channels_) {
+        for (const Channel::Server& server : channel->servers()) {
+            const auto of_lanes = lanes_ ? lanes_->breaker(server.lane, pace_.now()) : closed;
+            breakers[server.lane] = server.is_paused ? open : of_lanes;
+        }
+    }
+    return breakers;
 }
 
 Task<> Notifier::Impl::attempt(Attempt attempt) {
@@ -421,10 +465,10 @@ Task<> Notifier::Impl::attempt_together(std::vector<Attempt> attempts) {
         co_return;
     }
     const Target target = messages.front().to;
-    const Time begun = clock_.now();
+    const Time begun = pace_.now();
     auto outcomes = co_await channel_to(target).deliver_together(std::move(messages));
     guard.ended = ended_by(outcomes.front());
-    const Millis took = clock_.now() - begun;
+    const Millis took = pace_.now() - begun;
     for (std::size_t i = 0; i < told.size(); ++i) {
         co_await record(*told[i], std::move(outcomes[i]), took);
     }
@@ -476,10 +520,10 @@ Task<> Notifier::Impl::tell_of_change(const Attempt& attempt) {
         left(attempt, Lanes::Ended::unknown);
         co_return;
     }
-    const Time begun = clock_.now();
+    const Time begun = pace_.now();
     auto outcome = co_await send(attempt, std::move(*message));
     const bool is_gone = outcome.is_gone;
-    co_await record(attempt, std::move(outcome), clock_.now() - begun);
+    co_await record(attempt, std::move(outcome), pace_.now() - begun);
     if (is_gone) {
         left(attempt, Lanes::Ended::unknown);
     }
@@ -552,7 +596,7 @@ Task<> Notifier::Impl::leave_alone(const Attempt& attempt, std::string why) {
 }
 
 void Notifier::Impl::left(const Attempt& attempt, Lanes::Ended ended) {
-    lanes_->left(attempt.lane, ended, clock_.now());
+    lanes_->left(attempt.lane, ended, pace_.now());
     --in_flight_;
     waker_->request();
 }
@@ -607,6 +651,9 @@ Task<> Notifier::stop() {
 }
 NotifierCounters Notifier::counters() const {
     return impl_->counters();
+}
+Task<std::map<std::string, CircuitBreaker::State>> Notifier::breakers() const {
+    return impl_->breakers();
 }
 
 }  // namespace comfyd::notify

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "base/circuit_breaker.hpp"
 #include "base/task.hpp"
 #include "jobs/ledger.hpp"
 #include "notify/channel.hpp"
@@ -30,6 +32,8 @@ struct NotifierOptions {
     int failures_before_rest = 5;
     Millis rest_max{60'000};
     DisableEndpoint disable_endpoint{};  // empty: there are no endpoints
+    // By which it waits for receivers that rest; nullptr: the same as it is made with. Outlives it.
+    const Clock* pace = nullptr;
 };
 
 struct NotifierCounters {
@@ -65,6 +69,8 @@ public:
     // On the executor: ends attempts in flight; they are repeated after the next start.
     Task<> stop();
     NotifierCounters counters() const;  // any thread
+    // Any thread: of the operator's servers, by the names of their lanes.
+    Task<std::map<std::string, CircuitBreaker::State>> breakers() const;
 
 private:
     class Impl;

@@ -66,6 +66,10 @@ public:
         std::string endpoint, Time now, std::string why, int limit
     ) = 0;
 
+    // The clock was set back by so much, to `now`: all that waits for a later time comes earlier by
+    // as much, what was due already is due now.
+    virtual Task<Result<>> hasten(Time now, Millis by) = 0;
+
     struct Counts {
         std::uint64_t pending = 0;
         std::uint64_t dead = 0;

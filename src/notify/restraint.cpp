@@ -4,7 +4,7 @@
 
 namespace comfyd::notify {
 
-Restraint::Restraint(Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
+Restraint::Restraint(const Clock& clock, Limits limits) : clock_(clock), limits_(limits) {}
 
 bool Restraint::pause(Millis time) {
     const bool is_new = !is_paused();

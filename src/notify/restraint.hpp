@@ -23,7 +23,7 @@ public:
         Rate of_recipient{};
     };
     // `clock` outlives it.
-    Restraint(Clock& clock, Limits limits);
+    Restraint(const Clock& clock, Limits limits);
 
     // Nullopt: it may be sent now, and is counted. Else: not before this time has passed.
     std::optional<Millis> take(const std::string& recipient);
@@ -39,7 +39,7 @@ private:
     };
     std::optional<Millis> wait_of(Account& account, const Rate& rate, Time now);
 
-    Clock& clock_;
+    const Clock& clock_;
     const Limits limits_;
     Account all_;
     LruMap<Account> recipients_{4096};

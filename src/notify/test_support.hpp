@@ -272,6 +272,18 @@ public:
         co_return count;
     }
 
+    Task<Result<>> hasten(Time now, Millis by) override {
+        const std::lock_guard lock(mutex_);
+        for (auto& [id, row] : rows_) {
+            for (Delivery& delivery : row.pending) {
+                if (delivery.next_attempt_at > now) {
+                    delivery.next_attempt_at = std::max(now, delivery.next_attempt_at - by);
+                }
+            }
+        }
+        co_return Result<>();
+    }
+
     // What notify has no use for.
     Task<Result<jobs::Accepted>> accept(jobs::NewJob) override { co_return broken(); }
     Task<Result<jobs::Accepted>> find_key(std::string, std::string) override { co_return broken(); }
@@ -413,6 +425,7 @@ protected:
     }
 
     ManualClock clock_;
+    ManualClock pace_;  // for those who have two
     net::test::Loop loop_;
     MemoryLedger ledger_;
     Receiver receiver_;

@@ -191,6 +191,27 @@ TEST_F(WebhooksTest, WaitsLongerAfterEveryFailure) {
     EXPECT_EQ(ledger_.wait_for(5)[4].kind, "delivered");
 }
 
+TEST_F(WebhooksTest, AClockThatIsSetBackDelaysNothing) {
+    constexpr Millis kBack{300'000};
+    options_.pace = &pace_;
+    start();
+    completed_job(receiver_.url("/"));
+    clock_.advance(-kBack);
+    webhooks_->wake();
+    EXPECT_EQ(ledger_.wait_for(1)[0].kind, "delivered") << "what is of the future by now";
+
+    receiver_.answer_next(503);
+    completed_job(receiver_.url("/"));
+    webhooks_->wake();
+    const auto failed = ledger_.wait_for(2)[1];
+    ASSERT_EQ(failed.kind, "retry");
+    const Millis wait = failed.at - clock_.now();
+    clock_.advance(-kBack);
+    pace_.advance(wait);
+    advance(wait);
+    EXPECT_EQ(ledger_.wait_for(3)[2].kind, "delivered") << "after its pause, and no later";
+}
+
 TEST_F(WebhooksTest, HonoursRetryAfterWithinReason) {
     net::Response busy;
     busy.status = 429;

@@ -10,10 +10,10 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 #include <tuple>
 #include <vector>
+
+#include "base/shared_mutex.hpp"
 
 namespace comfyd::observe {
 namespace {
@@ -26,12 +26,12 @@ public:
     template <class Lookup, class Make>
     Child& get(const Lookup& lookup, const Make& make) {
         {
-            const std::shared_lock lock(mutex_);
+            const ReadLock lock(mutex_);
             if (const auto found = children_.find(lookup); found != children_.end()) {
                 return *found->second;
             }
         }
-        const std::unique_lock lock(mutex_);
+        const WriteLock lock(mutex_);
         if (const auto found = children_.find(lookup); found != children_.end()) {
             return *found->second;
         }
@@ -41,8 +41,8 @@ public:
     }
 
 private:
-    std::shared_mutex mutex_;
-    std::map<Key, Child*, std::less<>> children_;
+    SharedMutex mutex_;
+    std::map<Key, Child*, std::less<>> children_ COMFYD_GUARDED_BY(mutex_);
 };
 
 prometheus::Histogram::BucketBoundaries request_buckets() {

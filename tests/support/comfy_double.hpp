@@ -26,6 +26,7 @@ struct DoubleOptions {
     std::uint16_t port = 0;
     std::string version = "0.33.0";  // "0.3.45" brings back the behaviours of that time
     Millis delay{0};                 // of a whole prompt, spread over its nodes and steps
+    Millis message_pause{0};         // before each message to a client
     Millis load{0};                  // further time for a checkpoint other than the last one
     bool cache = false;              // answer a prompt that was just run from the result cache
     bool previews = false;         // a preview frame per sampler step, also without preview_method

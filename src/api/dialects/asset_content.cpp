@@ -24,9 +24,8 @@ std::string caching_of(const Call& call, const Services& services) {
 
 net::Response make_head(const assets::Asset& asset, bool attachment, std::string caching) {
     net::Response head;
-    head.headers.set(
-        "Content-Type", asset.content_type.empty() ? "application/octet-stream" : asset.content_type
-    );
+    const std::string_view type = net::sent_type(asset.content_type);
+    head.headers.set("Content-Type", std::string(type));
     head.headers.set("ETag", etag_of(asset));
     head.headers.set("Accept-Ranges", "bytes");
     head.headers.set("Cache-Control", std::move(caching));
@@ -38,8 +37,7 @@ net::Response make_head(const assets::Asset& asset, bool attachment, std::string
             ? asset.id.to_string()
             : asset.file_path.substr(slash == std::string::npos ? 0 : slash + 1);
     head.headers.set(
-        "Content-Disposition",
-        content_disposition(name, attachment || net::is_active_type(asset.content_type))
+        "Content-Disposition", content_disposition(name, attachment || net::is_active_type(type))
     );
     return head;
 }

@@ -60,8 +60,7 @@ Result<WatchedStores> make_watched_stores(const Config& config, Clock& clock, Po
             stores.all.add(setting.name, std::move(*made));
             continue;
         }
-        auto watched =
-            std::make_unique<assets::BreakerStore>(setting.name, std::move(*made), clock);
+        auto watched = std::make_unique<assets::BreakerStore>(setting.name, std::move(*made));
         stores.elsewhere.push_back(watched.get());
         stores.all.add(setting.name, std::move(watched));
     }

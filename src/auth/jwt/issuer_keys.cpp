@@ -23,8 +23,11 @@ constexpr Millis kUsualLife = minutes(10);
 constexpr Millis kLifeMin = minutes(1);
 constexpr Millis kLifeMax = hours(24);
 constexpr hours kGoodWithoutFetch{24};
-constexpr Millis kFirstRetry{1'000};
-constexpr Millis kRetryMax = minutes(5);
+constexpr Millis kRetry{1'000};
+// Whoever has a new key waits no longer for it than without the breaker.
+constexpr CircuitBreaker::Limits kBreaker{
+    .failures = 5, .open_first = seconds(10), .open_max = kCoolDown
+};
 
 // "max-age" of Cache-Control.
 Millis life_of(const net::Headers& headers) {
@@ -48,10 +51,11 @@ Millis life_of(const net::Headers& headers) {
 
 }  // namespace
 
-IssuerKeys::IssuerKeys(Executor executor, Options options, Clock& clock)
+IssuerKeys::IssuerKeys(Executor executor, Options options, const Clock& clock)
     : executor_(executor),
       options_(std::move(options)),
       clock_(clock),
+      itself_(options_.name, kBreaker, clock),
       client_(executor, {.ca_file = options_.ca_file}),
       wanted_(executor),
       fetched_(executor) {}
@@ -96,7 +100,8 @@ Task<IssuedKeysPtr> IssuerKeys::newer() {
 
 Task<> IssuerKeys::wait_for_fetch() {
     COMFYD_ON(executor_);
-    const bool may_fetch = group_ && (!begun_at_ || clock_.now() >= *begun_at_ + kCoolDown);
+    const bool may_fetch = group_ && itself_.state() != CircuitBreaker::State::open &&
+                           (!begun_at_ || clock_.now() >= *begun_at_ + kCoolDown);
     if (!is_fetching_ && !may_fetch) {
         co_return;
     }
@@ -107,30 +112,41 @@ Task<> IssuerKeys::wait_for_fetch() {
 
 Task<> IssuerKeys::keep_up() {
     bool go_on = true;
-    Millis retry = kFirstRetry;
     while (go_on) {
         is_fetching_ = true;
         begun_at_ = clock_.now();
         auto life = co_await fetch();
         is_fetching_ = false;
+        note(life);
         fetched_.notify();
-        {
-            const Lock lock(mutex_);
-            ++counts_.fetches;
-            counts_.failures += life ? 0 : 1;
-        }
-        if (!life && life.error().code != Code::cancelled && retry == kFirstRetry) {
-            log::warning(
-                "the keys of the issuer of tokens cannot be had",
-                {{"issuer", options_.issuer}, {"error", life.error().message}}
-            );
-        }
-        const Millis pause = life ? *life * 8 / 10 : retry;
-        retry = life ? kFirstRetry : std::min(retry * 2, kRetryMax);
+        const Millis pause = life ? *life * 8 / 10 : std::max(kRetry, itself_.wait());
         const bool was_asked = co_await wanted_.wait_for(pause);
         static_cast<void>(was_asked);
         const bool is_over = co_await is_cancelled();
         go_on = !is_over;
+    }
+}
+
+void IssuerKeys::note(const Result<Millis>& fetched) {
+    if (!fetched && fetched.error().code == Code::cancelled) {
+        return;
+    }
+    {
+        const Lock lock(mutex_);
+        ++counts_.fetches;
+        counts_.failures += fetched ? 0 : 1;
+    }
+    const bool is_first = !std::exchange(is_failing_, !fetched) && !fetched;
+    if (fetched) {
+        itself_.succeeded();
+    } else {
+        itself_.failed();
+    }
+    if (is_first) {
+        log::warning(
+            "the keys of the issuer of tokens cannot be had",
+            {{"issuer", options_.issuer}, {"error", fetched.error().message}}
+        );
     }
 }
 

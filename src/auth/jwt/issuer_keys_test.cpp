@@ -113,6 +113,32 @@ TEST_F(IssuerTokens, OldKeysStayGoodForADayWhenTheIssuerIsAway) {
     EXPECT_TRUE(verify(first_.token(claims())));
 }
 
+// Whatever is asked of us meanwhile, and by how many.
+TEST_F(IssuerTokens, AnIssuerThatIsAwayIsLeftAlone) {
+    issuer_.put("/keys", "sorry", 503);
+    start();
+    // The cool-down is over each time; the breaker is what counts.
+    for (;;) {
+        EXPECT_FALSE(verify(first_.token(claims())));
+        if (keys_->itself().state() == CircuitBreaker::State::open) {
+            break;
+        }
+        clock_.advance(std::chrono::seconds(30));
+    }
+    const int asked = issuer_.asked("/keys");
+    EXPECT_EQ(asked, 5);
+    for (int i = 0; i < 50; ++i) {
+        EXPECT_EQ(verify(first_.token(claims())).error().code, Code::upstream_error);
+    }
+    EXPECT_EQ(issuer_.asked("/keys"), asked) << "requests do not ask it";
+
+    issuer_.put_keys({first_.jwk()});
+    clock_.advance(std::chrono::seconds(30));
+    EXPECT_EQ(keys_->itself().state(), CircuitBreaker::State::half_open);
+    EXPECT_TRUE(verify(first_.token(claims())));
+    EXPECT_EQ(keys_->itself().state(), CircuitBreaker::State::closed);
+}
+
 TEST_F(IssuerTokens, WithoutKeysNobodyIsRefusedForGood) {
     issuer_.put("/keys", "not there", 404);
     start();

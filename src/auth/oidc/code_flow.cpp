@@ -62,6 +62,13 @@ tl::unexpected<Error> not_begun_here() {
     );
 }
 
+Error rests() {
+    return Error(
+        Code::upstream_error,
+        "it did not answer several times in a row and is left alone for a while; try again later"
+    );
+}
+
 tl::unexpected<Error> unusable(const Error& error) {
     return fail(Code::upstream_error, "the login provider cannot be used now: " + error.message);
 }
@@ -96,7 +103,12 @@ Task<Result<json::object>> CodeFlow::provider() {
     if (provider_ && clock_.now() < asked_at_ + kProviderKept) {
         co_return *provider_;
     }
+    const auto pass = keys_.itself().admit();
+    if (!pass) {
+        co_return unusable(rests());
+    }
     auto about = co_await discover(client_, issuer());
+    note(about ? std::nullopt : std::optional(about.error().code));
     if (!about) {
         co_return unusable(about.error());
     }
@@ -110,6 +122,18 @@ Task<Result<json::object>> CodeFlow::provider() {
     provider_ = *about;
     asked_at_ = clock_.now();
     co_return std::move(*about);
+}
+
+// That it refuses somebody's code says nothing against it.
+void CodeFlow::note(std::optional<Code> failure) {
+    if (failure == Code::cancelled) {
+        return;
+    }
+    if (failure && failure != Code::protocol_error) {
+        keys_.itself().failed();
+    } else {
+        keys_.itself().succeeded();
+    }
 }
 
 Task<Result<CodeFlow::Begun>> CodeFlow::begin_there(std::string next) {
@@ -229,7 +253,12 @@ Task<Result<std::string>> CodeFlow::exchange(
     request.url = text_of(about, "token_endpoint");
     request.headers.set("Content-Type", "application/x-www-form-urlencoded");
     request.body = form(fields);
+    const auto pass = keys_.itself().admit();
+    if (!pass) {
+        co_return unusable(rests());
+    }
     auto answer = co_await ask(client_, std::move(request));
+    note(answer ? std::nullopt : std::optional(answer.error().code));
     if (!answer) {
         co_return unusable(answer.error());
     }

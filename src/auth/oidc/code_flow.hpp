@@ -63,6 +63,7 @@ public:
 
 private:
     Task<Result<json::object>> provider();
+    void note(std::optional<Code> failure);  // of what the provider was asked
     Task<Result<Begun>> begin_there(std::string next);
     Task<Result<Person>> finish_there(Answer answer, std::string secret);
     Task<Result<std::string>> exchange(

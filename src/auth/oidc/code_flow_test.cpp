@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 #include "auth/browser_token.hpp"
 #include "auth/digest.hpp"
 #include "auth/jwt/base64url.hpp"
@@ -112,6 +114,43 @@ protected:
     std::optional<jwt::IssuerKeys> keys_;
     std::optional<CodeFlow> flow_;
 };
+
+TEST_F(CodeFlowTest, AProviderThatIsAwayIsNotAskedForEveryLogin) {
+    const std::string path = "/.well-known/openid-configuration";
+    while (keys_->counts().fetches == 0) {
+        std::this_thread::yield();  // it asks the same
+    }
+    ASSERT_TRUE(loop_.run(flow_->begin("/")));
+    clock_.advance(std::chrono::minutes(11));
+    issuer_.put(path, "sorry", 503);
+    const int before = issuer_.asked(path);
+    for (int i = 0; i < 50; ++i) {
+        const auto refused = loop_.run(flow_->begin("/"));
+        ASSERT_FALSE(refused);
+        EXPECT_EQ(refused.error().code, Code::upstream_error);
+        EXPECT_THAT(refused.error().message, StartsWith("the login provider cannot be used now"));
+    }
+    EXPECT_EQ(issuer_.asked(path) - before, 5);
+    EXPECT_EQ(keys_->itself().state(), CircuitBreaker::State::open);
+
+    describe({});
+    clock_.advance(std::chrono::minutes(1));
+    begin();
+    EXPECT_EQ(keys_->itself().state(), CircuitBreaker::State::closed);
+}
+
+// Strangers could otherwise lock everybody out.
+TEST_F(CodeFlowTest, CodesThatItRefusesAreNoFaultOfTheProvider) {
+    for (int i = 0; i < 10; ++i) {
+        const auto begun = begin();
+        auto wrong = answer();
+        wrong.code = "made-up";
+        EXPECT_FALSE(finish(wrong, begun.secret));
+    }
+    EXPECT_EQ(keys_->itself().state(), CircuitBreaker::State::closed);
+    const auto begun = begin();
+    EXPECT_TRUE(finish(answer(), begun.secret));
+}
 
 TEST_F(CodeFlowTest, SomebodyLogsIn) {
     const auto begun = begin();

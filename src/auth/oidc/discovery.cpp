@@ -30,7 +30,8 @@ Task<Result<net::ClientResponse>> ask(net::Client& client, net::ClientRequest re
     auto answer = co_await client.send(std::move(request));
     if (answer && answer->status != 200) {
         co_return fail(
-            Code::upstream_error, "it answered with status " + std::to_string(answer->status)
+            answer->status >= 500 ? Code::upstream_error : Code::protocol_error,
+            "it answered with status " + std::to_string(answer->status)
         );
     }
     co_return answer;

@@ -14,7 +14,8 @@ namespace comfyd::auth::oidc {
 // By https, or from this machine.
 bool is_safe_address(std::string_view url);
 
-// With its limits of size and time. Code::upstream_error for other statuses than 200.
+// With its limits of size and time. Code::upstream_error for statuses from 500 on,
+// Code::protocol_error for others than 200: it is there, and refuses.
 Task<Result<net::ClientResponse>> ask(net::Client& client, net::ClientRequest request);
 Task<Result<net::ClientResponse>> get(net::Client& client, std::string url);
 

@@ -31,6 +31,7 @@ public:
     Task<> stop();
 
     bool is_up() const { return line_.is_open(); }
+    CircuitBreaker::State breaker() const { return line_.breaker(); }  // any thread
 
     // Code::connection_failed: the server is not there, or went away before it answered; the
     // command may have been carried out then. Code::queue_full: too much waits.

@@ -1,9 +1,7 @@
 #include "cluster/redis/line.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
-#include <random>
 #include <utility>
 
 #include "base/on_executor.hpp"
@@ -12,14 +10,6 @@ namespace comfyd::cluster::redis {
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 * 1024;
-
-// Nodes that lost the same server do not come back all at once.
-Millis spread(Millis pause) {
-    thread_local std::mt19937 random(std::random_device{}());
-    return Millis(
-        std::uniform_int_distribution<Millis::rep>(pause.count() / 2, pause.count())(random)
-    );
-}
 
 std::vector<std::string> authentication(const Url& url) {
     return url.user.empty() ? std::vector<std::string>{"AUTH", url.password}
@@ -75,7 +65,8 @@ Line::Line(Executor executor, Url url, Listener listener)
       url_(std::move(url)),
       listener_(std::move(listener)),
       dialer_(executor, {.tls = url_.tls, .ca_file = url_.ca_file}),
-      tasks_(executor) {}
+      tasks_(executor),
+      server_("redis", kPauses) {}
 Line::~Line() = default;
 
 void Line::start() {
@@ -107,28 +98,32 @@ void Line::drop(Error why) {
     }
 }
 
+CircuitBreaker::State Line::breaker() const {
+    return is_serving_ ? CircuitBreaker::State::closed : server_.state();
+}
+
 Task<> Line::keep() {
-    Millis pause = kPauseMin;
     for (;;) {
         auto session = co_await open();
         Error why = session ? Error() : std::move(session.error());
         if (session) {
             const auto opened_at = std::chrono::steady_clock::now();
             why = co_await serve(std::move(*session));
-            if (std::chrono::steady_clock::now() - opened_at > kPauseMax) {
-                pause = kPauseMin;
+            // One that drops us as soon as we are there is not back.
+            if (std::chrono::steady_clock::now() - opened_at > kPauses.open_max) {
+                server_.succeeded();
             }
         }
         const bool stop = co_await is_cancelled();
         if (stop) {
             co_return;
         }
+        server_.failed();
         listener_.failed(why);
-        const bool goes_on = co_await sleep_for(spread(pause));
+        const bool goes_on = co_await sleep_for(server_.wait());
         if (!goes_on) {
             co_return;
         }
-        pause = std::min(pause * 2, kPauseMax);
     }
 }
 
@@ -266,6 +261,7 @@ Task<Result<Address>> Line::ask_sentinel(Address sentinel, Deadline deadline) {
 
 Task<Error> Line::serve(SessionPtr session) {
     session_ = session;
+    is_serving_ = true;
     dropped_.reset();
     tasks_.spawn("redis writer", write(session));
     tasks_.spawn("redis ping", ping(session));
@@ -288,6 +284,7 @@ Task<Error> Line::serve(SessionPtr session) {
     session->is_over = true;
     session->changed.notify();
     session_ = nullptr;
+    is_serving_ = false;
     listener_.closed();
     if (dropped_) {
         co_return *std::exchange(dropped_, std::nullopt);

@@ -1,15 +1,18 @@
 // One connection to a Redis server that is kept: opened, made known by user and password, and
-// opened anew with growing pauses whenever it breaks. A server that is silent counts as gone.
+// opened anew whenever it breaks, after pauses of its circuit breaker. A server that is silent
+// counts as gone.
 //
 // Belongs to one executor: all members there, and the listener is called there.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/dependency.hpp"
 #include "base/task.hpp"
 #include "cluster/redis/reply.hpp"
 #include "cluster/redis/url.hpp"
@@ -23,8 +26,10 @@ public:
     static constexpr Millis kConnectTime{5'000};
     static constexpr Millis kPingEvery{1'500};
     static constexpr Millis kSilenceMax{4'000};
-    static constexpr Millis kPauseMin{50};
-    static constexpr Millis kPauseMax{2'000};
+    // Nobody waits for it meanwhile: the first failure counts, and the pauses are short.
+    static constexpr CircuitBreaker::Limits kPauses{
+        .failures = 1, .open_first = Millis(50), .open_max = Millis(2'000)
+    };
     static constexpr Millis kAskSentinelsEvery{5'000};
 
     struct Listener {
@@ -46,6 +51,8 @@ public:
     Task<> stop();
 
     bool is_open() const { return session_ != nullptr; }
+    // Of this connection, on any thread: closed while it is open.
+    CircuitBreaker::State breaker() const;
     // False when it is not open or too much waits; nothing is sent then.
     bool send(std::string_view bytes);
     // What the server says makes no sense, or makes the connection useless.
@@ -73,6 +80,8 @@ private:
     const Listener listener_;
     net::Dialer dialer_;
     TaskGroup tasks_;
+    Dependency server_;
+    std::atomic<bool> is_serving_ = false;
     SessionPtr session_;  // null: not open
     std::optional<Error> dropped_;
 };

@@ -28,6 +28,7 @@ public:
 
     // The server has confirmed every channel.
     bool is_up() const { return line_.is_open() && confirmed_ == channels_.size(); }
+    CircuitBreaker::State breaker() const { return line_.breaker(); }  // any thread
 
 private:
     void hear(Reply reply);

@@ -32,8 +32,7 @@ bool is_active(std::string_view name, std::string_view content_type) {
 std::string type_of(const FileName& name, const ShownFile& file) {
     constexpr std::string_view kAnything = "application/octet-stream";
     const std::string_view known = net::content_type_of(name.name);
-    return known == kAnything && !file.content_type.empty() ? file.content_type
-                                                            : std::string(known);
+    return std::string(known == kAnything ? net::sent_type(file.content_type) : known);
 }
 
 net::Response head_of(const Call& call, const FileName& name, const ShownFile& file) {

@@ -14,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
+#include "base/dependency.hpp"
 #include "base/hop.hpp"
 #include "base/mutex.hpp"
 #include "ledger/postgres/job_secrets.hpp"
@@ -39,13 +40,14 @@ public:
               io_.get_executor(),
               conninfo,
               {options.connect_timeout, options.answer_timeout},
-              options.readers
+              options.readers,
+              server_
           ),
           clock(of_now),
           secrets(options.secret),
           secret_texts(options.secret),
           telling(options.routing, secret_texts),
-          writer(io_.get_executor(), conninfo, options, of_now) {
+          writer(io_.get_executor(), conninfo, options, of_now, server_) {
         tasks_.spawn("ledger", writer.run());
         chores_.spawn("ledger partitions", tend_partitions());
         thread_ = std::thread([this] {
@@ -132,6 +134,10 @@ private:
     Guard guard_;
     TaskGroup tasks_;
     TaskGroup chores_;
+    // Rests are short: the writer looks for it all the time.
+    Dependency server_{
+        "ledger", {.failures = 1, .open_first = Millis(100), .open_max = Millis(1'000)}
+    };
     Readers readers_;
     std::thread thread_;
     Mutex mutex_;

@@ -29,7 +29,7 @@ constexpr char kEnd[] =
     "WITH ended AS (UPDATE outbox SET state = $4, attempts = attempts + 1, ended_at = $5, "
     "error = $6, log = $8 WHERE " COMFYD_THIS
     " AND sequence = $3 AND state = 0 RETURNING 1), "
-    "freed AS (UPDATE outbox SET next_attempt_at = created_at WHERE " COMFYD_THIS
+    "freed AS (UPDATE outbox SET next_attempt_at = least(created_at, $5) WHERE " COMFYD_THIS
     " AND sequence = (SELECT min(sequence) FROM outbox WHERE " COMFYD_THIS
     " AND sequence > $3 AND state = 0) AND EXISTS (SELECT 1 FROM ended)), "
     "counted AS (INSERT INTO counters (kind, tenant, state, slot, count) "
@@ -44,6 +44,9 @@ constexpr char kPostpone[] =
     "behind AS (UPDATE outbox SET next_attempt_at = $5 WHERE " COMFYD_THIS
     " AND sequence > $3 AND state = 0 AND EXISTS (SELECT 1 FROM moved)) "
     "SELECT 1 FROM outbox WHERE " COMFYD_THIS " AND sequence = $3";
+constexpr char kHasten[] =
+    "UPDATE outbox SET next_attempt_at = greatest($1, next_attempt_at - $2) "
+    "WHERE state = 0 AND next_attempt_at > $1";
 constexpr char kNextDue[] =
     "SELECT next_attempt_at FROM outbox p WHERE state = 0 AND " COMFYD_IS_FIRST
     " ORDER BY next_attempt_at LIMIT 1";
@@ -137,6 +140,11 @@ Statement PostponeDelivery::statement(const Circumstances&) const {
          delivery_.attempts,
          log_}
     };
+}
+
+bool HastenDeliveries::join(Batch& batch) {
+    batch.add({kHasten, {now_, by_.count()}});
+    return true;
 }
 
 Statement find_next_due() {

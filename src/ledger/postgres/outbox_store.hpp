@@ -85,6 +85,19 @@ private:
     bool is_attempt_;  // else it was not even tried
 };
 
+// Claims of other nodes end earlier by it as well: what they deliver now may be delivered twice.
+class HastenDeliveries final : public WriteOf<void> {
+public:
+    HastenDeliveries(Time now, Millis by) : now_(now), by_(by) {}
+    std::size_t bytes() const override { return 128; }
+    bool join(Batch& batch) override;
+    void conclude(const Batch&) override { outcome.emplace(); }
+
+private:
+    Time now_;
+    Millis by_;
+};
+
 Statement find_next_due();
 Statement count_deliveries();
 notify::Outbox::Counts read_delivery_counts(const Rows& rows);

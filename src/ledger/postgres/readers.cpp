@@ -8,9 +8,13 @@
 namespace comfyd::ledger::postgres {
 
 Readers::Readers(
-    Executor executor, std::string conninfo, Connection::Limits limits, std::size_t count
+    Executor executor,
+    std::string conninfo,
+    Connection::Limits limits,
+    std::size_t count,
+    Dependency& server
 )
-    : executor_(executor), conninfo_(std::move(conninfo)), limits_(limits) {
+    : executor_(executor), conninfo_(std::move(conninfo)), limits_(limits), server_(server) {
     for (std::size_t i = 0; i < count; ++i) {
         places_.push_back(std::make_unique<Place>(executor));
     }
@@ -29,23 +33,45 @@ Readers::Place& Readers::least_busy() {
     });
 }
 
+// Waits once for a server that is away, and no longer than it rests: who comes when it is nearly
+// back is served.
 Task<Result<std::shared_ptr<Connection>>> Readers::connection_of(Place& place) {
-    while (place.is_connecting) {
-        co_await place.connected.wait();
+    constexpr Millis kMoment{100};  // while somebody else finds out whether the server is back
+    for (bool has_waited = false;; has_waited = true) {
+        if (place.is_connecting) {
+            co_await place.connected.wait();
+        }
+        if (is_closed_) {
+            co_return fail(Code::shutting_down, "comfyd is stopping; send the request again later");
+        }
+        if (place.connection && !place.connection->is_broken()) {
+            co_return place.connection;
+        }
+        const auto pass = place.is_connecting ? std::nullopt : server_.admit();
+        if (pass) {
+            auto connected = co_await connect(place);
+            co_return connected;
+        }
+        if (has_waited) {
+            co_return fail(
+                Code::storage_unavailable,
+                "PostgreSQL cannot be reached and is left alone for a moment; try again later"
+            );
+        }
+        co_await sleep_for(std::max(kMoment, server_.wait()));
     }
-    if (is_closed_) {
-        co_return fail(Code::shutting_down, "comfyd is stopping; send the request again later");
-    }
-    if (place.connection && !place.connection->is_broken()) {
-        co_return place.connection;
-    }
+}
+
+Task<Result<std::shared_ptr<Connection>>> Readers::connect(Place& place) {
     place.is_connecting = true;
     auto opened = co_await open_reading(executor_, conninfo_, limits_);
     place.is_connecting = false;
     place.connected.notify();
     if (!opened) {
+        server_.failed();
         co_return fail(std::move(opened.error()));
     }
+    server_.succeeded();
     place.connection = std::move(*opened);
     co_return place.connection;
 }

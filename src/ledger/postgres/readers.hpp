@@ -1,4 +1,6 @@
-// Connections for reads: a handful, each of which answers many at once. One executor.
+// Connections for reads: a handful, each of which answers many at once. While the server is away a
+// read waits for it no longer than its breaker rests, and none is held up by those before it. One
+// executor.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/dependency.hpp"
 #include "base/task.hpp"
 #include "ledger/postgres/connection.hpp"
 
@@ -13,7 +16,14 @@ namespace comfyd::ledger::postgres {
 
 class Readers {
 public:
-    Readers(Executor executor, std::string conninfo, Connection::Limits limits, std::size_t count);
+    // `server` outlives it.
+    Readers(
+        Executor executor,
+        std::string conninfo,
+        Connection::Limits limits,
+        std::size_t count,
+        Dependency& server
+    );
 
     // Over the least busy connection. Tried once more where that one was broken.
     Task<Result<std::vector<Rows>>> read(Statements statements);
@@ -28,11 +38,13 @@ private:
         std::size_t waiting = 0;
     };
     Task<Result<std::shared_ptr<Connection>>> connection_of(Place& place);
+    Task<Result<std::shared_ptr<Connection>>> connect(Place& place);
     Place& least_busy();
 
     const Executor executor_;
     const std::string conninfo_;
     const Connection::Limits limits_;
+    Dependency& server_;
     bool is_closed_ = false;
     std::vector<std::unique_ptr<Place>> places_;
 };

@@ -22,12 +22,17 @@ Error shutting_down() {
 }  // namespace
 
 Writer::Writer(
-    Executor executor, std::string conninfo, const PostgresLedger::Options& options, Clock& clock
+    Executor executor,
+    std::string conninfo,
+    const PostgresLedger::Options& options,
+    Clock& clock,
+    Dependency& server
 )
     : executor_(executor),
       conninfo_(std::move(conninfo)),
       options_(options),
       clock_(clock),
+      server_(server),
       wake_(executor),
       hearing_(executor) {}
 
@@ -229,6 +234,7 @@ void Writer::expire(Operations& operations) {
 }
 
 void Writer::note_outcome(const std::optional<Error>& failure) {
+    failure ? server_.failed() : server_.succeeded();
     bool is_new_failure = false;
     bool is_recovered = false;
     {
@@ -268,6 +274,7 @@ StorageStats Writer::stats() const {
     const Lock lock(mutex_);
     StorageStats stats = stats_;
     stats.queue_depth = queue_.size();
+    stats.breaker = server_.state();
     return stats;
 }
 

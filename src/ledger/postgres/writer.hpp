@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/dependency.hpp"
 #include "base/error.hpp"
 #include "base/mutex.hpp"
 #include "base/task.hpp"
@@ -105,11 +106,14 @@ private:
 
 class Writer {
 public:
+    // The last two outlive it. It waits for a server that is away, whatever the breaker says, and
+    // is who finds out that it is back.
     Writer(
         Executor executor,
         std::string conninfo,
         const PostgresLedger::Options& options,
-        Clock& clock
+        Clock& clock,
+        Dependency& server
     );
 
     enum class Urgency { now, now_or_refused, behind };
@@ -167,6 +171,7 @@ private:
     const std::string conninfo_;
     const PostgresLedger::Options options_;
     Clock& clock_;
+    Dependency& server_;
 
     // Owned by the executor.
     std::unique_ptr<Connection> connection_;

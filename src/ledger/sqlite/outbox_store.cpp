@@ -12,7 +12,7 @@ namespace {
 constexpr char kInsert[] =
     "INSERT OR IGNORE INTO outbox (job, endpoint, sequence, tenant, event, state, attempts, "
     "created_at, next_attempt_at) VALUES (?1, ?2, ?3, ?4, ?5, "
-    "EXISTS (SELECT 1 FROM outbox WHERE job = ?1 AND endpoint = ?2 AND state < 2), 0, ?6, ?6)";
+    "EXISTS (SELECT 1 FROM outbox WHERE job = ?1 AND endpoint = ?2 AND state < 2), 0, ?6, ?7)";
 constexpr char kInsertTarget[] =
     "INSERT OR IGNORE INTO outbox_targets (job, endpoint, target) VALUES (?, ?, ?)";
 constexpr char kFindState[] =
@@ -32,6 +32,9 @@ constexpr char kGiveUp[] =
 constexpr char kPostpone[] =
     "UPDATE outbox SET attempts = attempts + ?, next_attempt_at = ?, error = ?, log = ? "
     "WHERE job = ? AND endpoint = ? AND sequence = ? AND state < 2";
+constexpr char kHasten[] =
+    "UPDATE outbox SET next_attempt_at = max(?1, next_attempt_at - ?2) "
+    "WHERE state < 2 AND next_attempt_at > ?1";
 constexpr char kDue[] =
     "SELECT o.job, o.endpoint, o.sequence, o.attempts, o.created_at, o.next_attempt_at, t.target, "
     "o.log FROM outbox o INDEXED BY outbox_due LEFT JOIN outbox_targets t ON t.job = o.job AND "
@@ -80,7 +83,15 @@ Result<> add_delivery(
 ) {
     session.counters.add(CounterChanges::Kind::outbox, "", kPending, 1);
     return Query(session.db, kInsert)
-        .bind(job.id, endpoint, event.sequence, job.tenant, static_cast<int>(event.type), event.at)
+        .bind(
+            job.id,
+            endpoint,
+            event.sequence,
+            job.tenant,
+            static_cast<int>(event.type),
+            event.at,
+            std::min(event.at, session.now)  // the clock may have been set back since
+        )
         .run();
 }
 
@@ -189,6 +200,10 @@ Result<int> GiveUpWaiting::operator()(Session& session) {
     session.counters.add(CounterChanges::Kind::outbox, "", kPending, -count);
     session.counters.add(CounterChanges::Kind::outbox, "", kDead, count);
     return count;
+}
+
+Result<> HastenDeliveries::operator()(Session& session) {
+    return Query(session.db, kHasten).bind(now, by.count()).run();
 }
 
 Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit) {

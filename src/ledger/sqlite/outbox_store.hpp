@@ -68,6 +68,15 @@ struct GiveUpWaiting {
     Result<int> operator()(Session& session);
 };
 
+struct HastenDeliveries {
+    using Value = void;
+    Time now;
+    Millis by;
+
+    std::size_t bytes() const { return 128; }
+    Result<> operator()(Session& session);
+};
+
 Result<std::vector<notify::Delivery>> find_due(Database& db, Time now, int limit);
 Result<std::optional<Time>> find_next_due(Database& db);
 Result<notify::Outbox::Counts> count_deliveries(Database& db);

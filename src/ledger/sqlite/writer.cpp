@@ -62,6 +62,10 @@ int keep_log_length(void* into, sqlite3*, const char*, int pages) {
 Writer::Writer(const SqliteLedger::Options& options, Clock& clock)
     : options_(options),
       clock_(clock),
+      disk_(
+          "ledger",
+          {.failures = 1, .open_first = options.probe_interval, .open_max = options.probe_interval}
+      ),
       log_room_(
           options.path.string() + "-wal", options.wal_bytes_soft + options.wal_bytes_soft / 2
       ) {}
@@ -267,6 +271,7 @@ Result<> Writer::try_commit(Batch& batch) {
 
 void Writer::note_outcome(const Batch& batch, const Result<>& outcome) {
     const auto now = std::chrono::steady_clock::now();
+    outcome ? disk_.succeeded() : disk_.failed();
     bool is_new_failure = false;
     bool is_recovered = false;
     {
@@ -350,6 +355,7 @@ StorageStats Writer::stats() const {
     const Lock lock(mutex_);
     StorageStats stats = stats_;
     stats.queue_depth = queue_.size();
+    stats.breaker = disk_.state();
     return stats;
 }
 

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/dependency.hpp"
 #include "base/error.hpp"
 #include "base/mutex.hpp"
 #include "base/task.hpp"
@@ -77,6 +78,7 @@ private:
 
     const SqliteLedger::Options options_;
     Clock& clock_;
+    Dependency disk_;
 
     // Owned by the thread once it runs.
     std::unique_ptr<Database> db_;

@@ -52,6 +52,7 @@ public:
     Sender(
         Executor executor,
         Clock& clock,
+        const Clock& pace,
         std::string name,
         MailOptions options,
         const MailContent& content
@@ -61,8 +62,9 @@ public:
           options_(std::move(options)),
           content_(content),
           client_(executor, clock, options_.smtp),
-          restraint_(clock, options_.limits) {}
+          restraint_(pace, options_.limits) {}
 
+    bool is_paused() const { return restraint_.is_paused(); }
     bool has_digest() const { return options_.digest > Millis(0); }
     Task<std::vector<Outcome>> send(std::vector<Message> messages);
     void close() { client_.close(); }
@@ -198,12 +200,16 @@ Outcome MailChannel::Sender::judge(Verdict verdict, bool is_digest) {
 }
 
 MailChannel::MailChannel(
-    Executor executor, Clock& clock, std::map<std::string, MailOptions> senders, MailContent content
+    Executor executor,
+    Clock& clock,
+    const Clock& pace,
+    std::map<std::string, MailOptions> senders,
+    MailContent content
 )
     : executor_(executor) {
     for (auto& [name, options] : senders) {
         senders_[name] =
-            std::make_unique<Sender>(executor, clock, name, std::move(options), content);
+            std::make_unique<Sender>(executor, clock, pace, name, std::move(options), content);
     }
 }
 
@@ -253,6 +259,14 @@ Task<std::vector<Outcome>> MailChannel::deliver_together(std::vector<Message> me
     }
     auto outcomes = co_await sender->send(std::move(messages));
     co_return outcomes;
+}
+
+std::vector<Channel::Server> MailChannel::servers() const {
+    std::vector<Server> servers;
+    for (const auto& [name, sender] : senders_) {
+        servers.push_back({"mail:" + name, sender->is_paused()});
+    }
+    return servers;
 }
 
 void MailChannel::close() {

@@ -36,10 +36,12 @@ struct MailContent {
 
 class MailChannel final : public Channel {
 public:
-    // By the names of the channels. `clock` outlives it.
+    // By the names of the channels. Both clocks outlive it: the time of day, and what limits and
+    // pauses are measured by.
     MailChannel(
         Executor executor,
         Clock& clock,
+        const Clock& pace,
         std::map<std::string, MailOptions> senders,
         MailContent content
     );
@@ -51,6 +53,7 @@ public:
     std::size_t together_max(const Target& target) const override;
     Task<Outcome> deliver(Message message) override;
     Task<std::vector<Outcome>> deliver_together(std::vector<Message> messages) override;
+    std::vector<Server> servers() const override;
     void close() override;
 
 private:

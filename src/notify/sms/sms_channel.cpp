@@ -44,13 +44,14 @@ std::string text_of(const Story& story) {
 // What one configured channel sends by.
 class SmsChannel::Sender {
 public:
-    Sender(Executor executor, Clock& clock, std::string name, SmsOptions options)
+    Sender(Executor executor, Clock& clock, const Clock& pace, std::string name, SmsOptions options)
         : clock_(clock),
           name_(std::move(name)),
           options_(std::move(options)),
           client_(executor, client_options(options_)),
-          restraint_(clock, options_.limits) {}
+          restraint_(pace, options_.limits) {}
 
+    bool is_paused() const { return restraint_.is_paused(); }
     Task<Outcome> send(Message message);
     void close() { client_.close_idle(); }
 
@@ -132,10 +133,12 @@ Outcome SmsChannel::Sender::judge_lost(const std::string& key, const std::string
     };
 }
 
-SmsChannel::SmsChannel(Executor executor, Clock& clock, std::map<std::string, SmsOptions> senders)
+SmsChannel::SmsChannel(
+    Executor executor, Clock& clock, const Clock& pace, std::map<std::string, SmsOptions> senders
+)
     : executor_(executor) {
     for (auto& [name, options] : senders) {
-        senders_[name] = std::make_unique<Sender>(executor, clock, name, std::move(options));
+        senders_[name] = std::make_unique<Sender>(executor, clock, pace, name, std::move(options));
     }
 }
 
@@ -166,6 +169,14 @@ Task<Outcome> SmsChannel::deliver(Message message) {
     }
     auto outcome = co_await found->second->send(std::move(message));
     co_return outcome;
+}
+
+std::vector<Channel::Server> SmsChannel::servers() const {
+    std::vector<Server> servers;
+    for (const auto& [name, sender] : senders_) {
+        servers.push_back({"sms:" + name, sender->is_paused()});
+    }
+    return servers;
 }
 
 void SmsChannel::close() {

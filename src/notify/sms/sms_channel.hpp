@@ -26,13 +26,20 @@ struct SmsOptions {
 
 class SmsChannel final : public Channel {
 public:
-    // By the names of the channels. `clock` outlives it.
-    SmsChannel(Executor executor, Clock& clock, std::map<std::string, SmsOptions> senders);
+    // By the names of the channels. Both clocks outlive it: the time of day, and what limits and
+    // pauses are measured by.
+    SmsChannel(
+        Executor executor,
+        Clock& clock,
+        const Clock& pace,
+        std::map<std::string, SmsOptions> senders
+    );
     ~SmsChannel() override;
 
     Result<std::string> lane_of(const Target& target) const override;
     RetryWish retry_wish(const Target& target) const override;
     Task<Outcome> deliver(Message message) override;
+    std::vector<Server> servers() const override;
     void close() override;
 
 private:

@@ -68,7 +68,7 @@ protected:
         options.limits = limits;
         std::map<std::string, SmsOptions> senders;
         senders["pager"] = std::move(options);
-        channel_.emplace(loop_.executor(), clock_, std::move(senders));
+        channel_.emplace(loop_.executor(), clock_, clock_, std::move(senders));
     }
     void open(Restraint::Limits limits = {}) { open(receiver_.url(""), limits); }
     ~SmsChannelTest() override {

@@ -15,7 +15,7 @@ Core::Core(Executor core_executor, DoubleOptions core_options)
       behaviour(options.version),
       catalogue(options.models, options.nodes_json, options.batch_pack),
       files(options.files_max),
-      hub(core_executor),
+      hub(core_executor, options.message_pause),
       faults(options.faults),
       wake(core_executor) {}
 

@@ -99,6 +99,9 @@ Task<> Hub::write_all(SocketPtr socket) {
         }
         auto message = std::move(socket->waiting.front());
         socket->waiting_bytes -= message.data.size();
+        if (pause_ > Millis(0)) {
+            co_await sleep_for(pause_);
+        }
         auto written = co_await socket->ws->write(std::move(message.data), message.binary);
         // Removed only now: push() must not wake a writer that is busy.
         socket->waiting.pop_front();

@@ -17,7 +17,7 @@ namespace comfyd::support {
 
 class Hub {
 public:
-    explicit Hub(Executor executor) : executor_(executor) {}
+    explicit Hub(Executor executor, Millis pause) : executor_(executor), pause_(pause) {}
 
     // What a new socket is told first, by its id.
     using Greeting = std::function<std::vector<std::string>(const std::string& client_id)>;
@@ -47,10 +47,11 @@ private:
     struct Socket;
     using SocketPtr = std::shared_ptr<Socket>;  // its reader, its writer and the table
     static void push(Socket& socket, std::string data, bool binary);
-    static Task<> write_all(SocketPtr socket);
+    Task<> write_all(SocketPtr socket);
     static Task<> read_all(SocketPtr socket, std::string features);
 
     Executor executor_;
+    const Millis pause_;  // before each message
     std::map<std::string, SocketPtr> sockets_;
     std::vector<std::weak_ptr<Socket>> open_;  // also those that lost their place in the table
 };

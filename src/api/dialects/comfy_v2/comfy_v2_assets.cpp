@@ -11,6 +11,7 @@
 #include "api/wrong_field.hpp"
 #include "assets/blake3.hpp"
 #include "net/multipart_receive.hpp"
+#include "net/safe_content.hpp"
 
 namespace comfyd::api::v2 {
 namespace {
@@ -19,7 +20,6 @@ constexpr std::size_t kFieldBytesMax = 16 * 1024;
 constexpr std::size_t kPathBytesMax = 1024;
 constexpr std::size_t kTagsMax = 32;
 constexpr std::size_t kTagBytesMax = 128;
-constexpr std::size_t kContentTypeBytesMax = 255;
 constexpr std::int64_t kExpiresInMin = 60;
 constexpr std::int64_t kExpiresInMax = 604'800;
 
@@ -127,8 +127,10 @@ public:
 
     Result<> end_part() override {
         if (field_ == "content_type") {
-            if (value_.size() > kContentTypeBytesMax || has_control_characters(value_)) {
-                return wrong("content_type", "'content_type' is not a media type");
+            if (!value_.empty() && !net::is_media_type(value_)) {
+                return wrong(
+                    "content_type", "'content_type' is not a media type, such as image/png"
+                );
             }
             asset_.content_type = std::move(value_);
         } else if (field_ == "file_path") {

@@ -162,6 +162,15 @@ TEST(ComfyV2Assets, RangesAndConditions) {
     EXPECT_EQ(head.headers.get("Content-Length"), "10");
 }
 
+TEST(ComfyV2Assets, ATypeMustBeOne) {
+    TestApi api;
+    for (const char* type : {"image/png,text/html", "html", "text/html, x", "a/b\r\nX: y"}) {
+        const auto refused = api.upload({field("content_type", type), file("<x>", "x")});
+        EXPECT_EQ(refused.status, 422) << type;
+        EXPECT_THAT(refused.body, testing::HasSubstr("'content_type' is not a media type"));
+    }
+}
+
 TEST(ComfyV2Assets, ActiveContentIsOnlyDownloaded) {
     TestApi api;
     for (const char* type :
