@@ -8,7 +8,7 @@
 
 #include "app/config/config.hpp"
 #include "app/machine_providers.hpp"
-#include "support/temp_dir.hpp"
+#include "base/scratch_folder.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -52,7 +52,8 @@ protected:
         return path.string();
     }
 
-    support::TempDir folder_;
+    Result<ScratchFolder> made_ = ScratchFolder::make();
+    ScratchFolder& folder_ = *made_;
 };
 
 TEST_F(FleetConfigTest, PoolsAndProvidersAreRead) {

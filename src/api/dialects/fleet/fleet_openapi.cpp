@@ -39,7 +39,7 @@ json::object fleet_schemas() {
             "state": {"type": "string", "enum": ["requested", "creating", "pulling", "starting", "warming", "ready", "draining", "parked", "removing", "gone", "failed"]},
             "provider": {"type": "string"}, "machine": {"type": "string"}, "url": {"type": "string"},
             "gpu_type": {"type": "string"}, "region": {"type": "string"}, "market": {"type": "string"},
-            "usd_per_hour": {"type": ["number", "null"]},
+            "usd_per_hour": {"type": "number", "nullable": true},
             "reason": {"type": "string", "description": "Why it is in its state."},
             "since": {"type": "object", "description": "When it came into each state.", "additionalProperties": {"type": "string", "format": "date-time"}}
         }},
@@ -68,7 +68,7 @@ json::object fleet_schemas() {
             "instance": {"type": "string"}, "text": {"type": "string"}
         }},
         "FleetPoolSize": {"type": "object", "required": ["size"], "additionalProperties": false, "properties": {
-            "size": {"type": ["integer", "null"], "minimum": 0, "maximum": 1000, "description": "null: as configured."}
+            "size": {"type": "integer", "nullable": true, "minimum": 0, "maximum": 1000, "description": "null: as configured."}
         }}
     })json");
 }
@@ -78,7 +78,7 @@ json::object gpu_schemas() {
         "Gpu": {"type": "object", "required": ["gpu_id", "gpu_type", "memory_gb"], "properties": {
             "gpu_id": {"type": "string"}, "gpu_type": {"type": "string"}, "memory_gb": {"type": "number"},
             "available_memory_gb": {"type": "number"}, "current_load": {"type": "number", "minimum": 0, "maximum": 1},
-            "allocated_to": {"type": ["string", "null"], "description": "A job of the caller that runs there."},
+            "allocated_to": {"type": "string", "nullable": true, "description": "A job of the caller that runs there."},
             "last_used": {"type": "string", "format": "date-time"}
         }},
         "GpuPool": {"type": "object", "required": ["total_gpus", "gpus"], "properties": {
