@@ -9,6 +9,7 @@
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
+#include "base/steady_clock.hpp"
 #include "fleet/comfy_batch.hpp"
 #include "jobs/cause.hpp"
 #include "jobs/give_back.hpp"
@@ -182,7 +183,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.gpu_id = config_.gpu;
     info.pool = config_.pool;
     info.model_memory_bytes = config_.model_memory_bytes;
-    info.breaker = breaker_.state(parts_.clock.now());
+    info.breaker = breaker_.state(SteadyClock::of_process().now());
     return info;
 }
 
@@ -340,7 +341,7 @@ void ComfyWorker::count(const Result<jobs::AttemptResult>& result) {
 }
 
 void ComfyWorker::count_fault(const Error& error) {
-    const Time now = parts_.clock.now();
+    const Time now = SteadyClock::of_process().now();
     const double jitter =
         static_cast<double>(std::hash<std::string>()(config_.id) % 1'000) / 1'000.0;
     if (jobs::cause_of(error) == jobs::Cause::cuda_fault) {

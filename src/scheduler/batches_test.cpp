@@ -172,6 +172,21 @@ TEST_F(BatchesTest, ABurstGathersAndALoneJobDoesNotWait) {
     EXPECT_TRUE(scheduler->next(at(2))) << "again a lone one";
 }
 
+TEST_F(BatchesTest, NobodyWaitsForATimeFromBeforeTheClockWasSetBack) {
+    make(8, Millis(15));
+    for (const char* id : {"a", "b", "c"}) {
+        scheduler->set_worker(merging_worker(id, "shared"));
+        scheduler->set_models(id, x->models);
+    }
+    add(1, at(0));
+    ASSERT_TRUE(scheduler->next(at(0)));
+    add(1, at(0.002));
+    EXPECT_FALSE(scheduler->next(at(0.002))) << "it gathers";
+    const auto decision = scheduler->next(at(-300));
+    ASSERT_TRUE(decision);
+    EXPECT_TRUE(decision->batched.empty());
+}
+
 TEST_F(BatchesTest, GatheringBeginsWhenTheyComeIntoTheQueue) {
     make(8, Millis(15));
     for (const char* id : {"a", "b"}) {

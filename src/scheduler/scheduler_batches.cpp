@@ -121,9 +121,11 @@ std::optional<Time> Scheduler::Impl::gathers_until(const Order::Head& head, Time
         static_cast<std::size_t>(profiles_.expected(profile, profiles_.usual_type()).batch_max);
     const std::size_t alike = order_.alike(profile, WaitClass::batch, enough).size();
     const bool others_wait = order_.size() > alike;
-    return now < arrivals.gathers_until && alike < enough && !others_wait
-               ? std::optional(arrivals.gathers_until)
-               : std::nullopt;
+    // One that is further away was set before the clock was set back.
+    const bool is_gathering =
+        now < arrivals.gathers_until && arrivals.gathers_until <= now + options_.gather;
+    return is_gathering && alike < enough && !others_wait ? std::optional(arrivals.gathers_until)
+                                                          : std::nullopt;
 }
 
 }  // namespace comfyd::scheduler

@@ -184,6 +184,7 @@ private:
     Time late_asked_at_{};
     std::optional<WaitClass> late_class_;  // as of then
     bool has_passed_over_ = false;         // in the latest match_in_turn()
+    Time asked_at_{};                      // by the latest next()
 };
 
 }  // namespace comfyd::scheduler

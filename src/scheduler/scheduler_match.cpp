@@ -60,7 +60,10 @@ std::array<WaitClass, kWaitClasses> Scheduler::Impl::class_order(Time now) {
 }
 
 std::optional<Decision> Scheduler::Impl::next(Time now) {
-    while (!wakes_.empty() && wakes_.begin()->at <= now) {
+    // All are asked again where the clock was set back: they wait for times of before.
+    const bool is_set_back = now < asked_at_;
+    asked_at_ = now;
+    while (!wakes_.empty() && (is_set_back || wakes_.begin()->at <= now)) {
         order_.unblock(wakes_.begin()->group);
         wake_of_.erase(wakes_.begin()->group);
         wakes_.erase(wakes_.begin());

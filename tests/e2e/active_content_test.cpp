@@ -64,8 +64,10 @@ TEST_P(ActiveContent, IsNotRunWhereAssetsAreSent) {
         for (const std::string& name : names_) {
             const std::string what = type + " as " + name;
             const Reply made = red_->upload("/api/v2/assets", {{"file", name, type, kPage}});
-            ASSERT_EQ(made.status, 201) << what << made.body;
-            const std::string link(made.json_at("/url").as_string());
+            // 200: the same bytes are there already.
+            ASSERT_TRUE(made.status == 201 || made.status == 200) << what << made.body;
+            std::string link(made.json_at("/url").as_string());
+            link.erase(0, comfyd_->url().size());
             const std::string id(made.json_at("/id").as_string());
             expect_harmless(red_->get(link), what);
             const Reply shown = red_->get("/api/v2/assets/" + id + "/content");

@@ -30,9 +30,9 @@ TEST(Breakers, AnIssuerOfTokensThatIsAwayIsNotAskedByRequests) {
     options.arguments = {
         "--no-engine",
         "--set",
-        "auth.jwt.issuer=" + issuer.url(),
+        "jwt.issuer=" + issuer.url(),
         "--set",
-        "auth.jwt.audience=comfyd",
+        "jwt.audience=comfyd",
     };
     options.environment = {{"COMFYD_AUTH_KEYS", "boss=" + key}, {"COMFYD_AUTH_OPERATORS", "boss"}};
     Comfyd comfyd(options);
