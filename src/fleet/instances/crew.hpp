@@ -50,6 +50,7 @@ public:
     // All that are kept, whenever one of them may have changed: those that are not workers yet are
     // shown as such.
     virtual void show(const std::vector<Instance>& instances) { static_cast<void>(instances); }
+    virtual bool answers(const std::string& worker) const = 0;
     // Jobs that it runs.
     virtual std::size_t jobs(const std::string& worker) const = 0;
 };

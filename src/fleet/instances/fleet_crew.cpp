@@ -232,6 +232,12 @@ void FleetCrew::drain(const std::string& worker) {
     static_cast<void>(fleet_.drain(worker));
 }
 
+bool FleetCrew::answers(const std::string& worker) const {
+    const auto found = fleet_.find(worker);
+    const auto status = found ? found->info().status : jobs::WorkerStatus::down;
+    return status != jobs::WorkerStatus::down && status != jobs::WorkerStatus::starting;
+}
+
 std::size_t FleetCrew::jobs(const std::string& worker) const {
     const auto found = fleet_.find(worker);
     return found ? found->running() : 0;

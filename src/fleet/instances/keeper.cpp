@@ -212,7 +212,19 @@ View Keeper::view() const {
     return view;
 }
 
+void Keeper::look_at_workers() {
+    for (const auto& [id, row] : rows_) {
+        Aside& aside = aside_[id];
+        if (!aside.is_employed || p_.crew.answers(row.worker())) {
+            aside.silent_since.reset();
+        } else if (!aside.silent_since) {
+            aside.silent_since = p_.clock.now();
+        }
+    }
+}
+
 void Keeper::act() {
+    look_at_workers();
     for (Step& step : plan(view())) {
         if (step.kind == Step::Kind::remove_stray) {
             if (!strays_.insert(step.provider + "/" + step.machine->id).second) {

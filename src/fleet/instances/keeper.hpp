@@ -88,6 +88,7 @@ private:
     Task<> read_pools();
     Task<> read_rows();
     void act();
+    void look_at_workers();
     View view() const;
     PoolGoal goal_of(const PoolSettings& pool) const;
     bool is_settled() const;

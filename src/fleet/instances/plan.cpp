@@ -267,6 +267,11 @@ private:
         if (machine != nullptr && machine->url && *machine->url != instance.url) {
             return leave(instance, true, "its address has changed");
         }
+        if (aside.silent_since && view_.now - *aside.silent_since >= kSilentMax) {
+            return leave(
+                instance, true, "its ComfyUI does not answer since " + minutes(kSilentMax)
+            );
+        }
         if (!aside.is_employed) {
             add(Kind::employ, instance);
         }

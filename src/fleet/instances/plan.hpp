@@ -26,6 +26,7 @@ inline constexpr Millis kUnclearMax =
     std::chrono::minutes(2);  // until a machine must have shown up
 inline constexpr Millis kStrayAge = std::chrono::minutes(5);
 inline constexpr Millis kRemoveAgain = std::chrono::minutes(1);
+inline constexpr Millis kSilentMax = std::chrono::minutes(5);  // of a worker on a machine that runs
 inline constexpr int kMissedMax = 2;  // listings in a row without a machine that was there
 
 // What there shall be of a pool.
@@ -54,8 +55,9 @@ struct Aside {
     int missed = 0;                    // listings in a row that did not show its machine
     std::optional<Time> removed_at{};  // its provider was told, and said yes
     Time rests_until{};
-    bool is_employed = false;  // it is a worker of the fleet
-    std::size_t jobs = 0;      // that it runs
+    bool is_employed = false;            // it is a worker of the fleet
+    std::optional<Time> silent_since{};  // as such it does not answer
+    std::size_t jobs = 0;                // that it runs
 };
 
 struct View {

@@ -201,6 +201,18 @@ TEST_F(PlanTest, AMachineThatIsTakenBackIsDrained) {
     EXPECT_TRUE(step()->machine->reclaimed_at);
 }
 
+TEST_F(PlanTest, AWorkerThatIsSilentForLongIsReplacedThoughItsMachineRuns) {
+    Instance& row = add(ready);
+    row.url = "http://there";
+    show(row, Machine::State::running).url = row.url;
+    view_.aside[row.id] = {.is_employed = true, .silent_since = view_.now};
+    view_.now += kSilentMax - Millis(1);
+    EXPECT_FALSE(step());
+    view_.now += Millis(1);
+    ASSERT_EQ(kind(), Kind::leave);
+    EXPECT_TRUE(step()->has_failed);
+}
+
 TEST_F(PlanTest, ARowEndsWhenAListingShowsItsMachineNoMore) {
     Instance& row = add(removing);
     view_.pools[0].size = 0;

@@ -120,9 +120,11 @@ public:
         co_return workers.erase(worker) == 1 ? Result<>() : fail(Code::not_found, "no such worker");
     }
     void drain(const std::string&) override {}
+    bool answers(const std::string& worker) const override { return !silent.contains(worker); }
     std::size_t jobs(const std::string& worker) const override { return worker.size() % 3; }
 
     std::set<std::string> workers;
+    std::set<std::string> silent;  // whose ComfyUI hangs
 
 private:
     Cloud& cloud_;
@@ -204,7 +206,7 @@ private:
     }
 
     void act() {
-        switch (chance_.below(6)) {
+        switch (chance_.below(7)) {
             case 0:
             case 1:
                 die();
@@ -220,6 +222,11 @@ private:
                 break;
             case 4:
                 resume();
+                break;
+            case 5:
+                if (!crew_->workers.empty() && chance_.one_in(2)) {
+                    crew_->silent.insert(*crew_->workers.begin());
+                }
                 break;
             default:
                 break;
@@ -256,6 +263,7 @@ private:
             );
             names.insert(row.name());
             cloud_.note(crew_->workers.contains(row.worker()), "a ready one is no worker");
+            cloud_.note(!crew_->silent.contains(row.worker()), "one that hangs was kept");
         }
         cloud_.note(
             static_cast<int>(names.size()) == size,

@@ -1,0 +1,32 @@
+#include "app/commands/fleet_command.hpp"
+
+#include <gmock/gmock.h>
+
+namespace comfyd::app {
+namespace {
+
+TEST(FleetCommand, PrintsPoolsMachinesAndEvents) {
+    const auto fleet = json::parse_object(R"({"fleet": "main", "pools": [
+        {"name": "gold", "size": 2, "ready": 1, "paused": true, "paused_why": "three failed",
+         "instances": [
+            {"id": "0123456789ab", "state": "ready", "provider": "cloud", "gpu_type": "RTX 4090",
+             "region": "eu", "reason": ""},
+            {"id": "ba9876543210", "state": "requested", "provider": "", "reason": "no stock"}]}],
+        "events": [{"at": "2026-11-18T12:00:00.000Z", "pool": "gold", "instance": "0123456789ab",
+                    "what": "ready", "why": ""}]})");
+    ASSERT_TRUE(fleet);
+    EXPECT_EQ(
+        print_fleet(*fleet),
+        "pool gold: 1 of 2 ready\n"
+        "  PAUSED: three failed\n"
+        "  0123456789ab  ready      cloud, RTX 4090, eu\n"
+        "  ba9876543210  requested  -                    no stock\n"
+        "\n"
+        "  2026-11-18T12:00:00.000Z  gold  0123456789ab  ready\n"
+    );
+    EXPECT_THAT(print_fleet({}), testing::HasSubstr("no pool"));
+    EXPECT_EQ(print_fleet_events({}), "");
+}
+
+}  // namespace
+}  // namespace comfyd::app
