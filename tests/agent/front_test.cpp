@@ -424,7 +424,8 @@ TEST(Agent, APortThatIsTakenIsLeftToWhoHasIt) {
     const auto url = other.wait_for_line("listening on http://127.0.0.1:");
     ASSERT_TRUE(url);
     AgentProcess agent({.arguments = {"--comfyui-port", *url}});
-    ASSERT_TRUE(agent.wait_for("ready"));
+    ASSERT_TRUE(agent.wait_for("ready"))
+        << agent.log() << read_file(agent.folder() + "/comfyui.log");
     EXPECT_NE(agent.comfyui_url(), "http://127.0.0.1:" + *url);
     EXPECT_EQ(agent.http().post_json("/prompt_sync", asked(small_picture())).status, 200);
     EXPECT_EQ(Http("http://127.0.0.1:" + *url).get("/history").json(), json::object());
