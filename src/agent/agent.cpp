@@ -252,15 +252,11 @@ private:
         comfyui_->look_often();
         tell();
         const Deadline deadline = Deadline::in(options_.grace);
-        Deadline quiet = Deadline::in(Millis(0));
-        bool go_on = options_.grace > Millis(0);
+        bool go_on = true;
         while (go_on && !deadline.has_passed()) {
-            const bool is_up = comfyui_->state() == ComfyUi::State::ready;
-            if (front_->busy() > 0 || (is_up && comfyui_->queued() > 0)) {
-                quiet = Deadline::in(options_.quiet);
-            } else if (quiet.has_passed()) {
-                go_on = false;
-            }
+            const bool is_done = front_->busy() == 0 && comfyui_->queued() == 0 &&
+                                 comfyui_->idle_for() >= options_.quiet;
+            go_on = !is_done;
             if (go_on) {
                 go_on = co_await sleep_for(kLookForWork);
             }

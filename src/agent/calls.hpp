@@ -18,14 +18,23 @@ inline constexpr std::string_view kInstanceHeader = "X-Comfyd-Instance";
 inline constexpr std::string_view kTokenHeader = "X-Comfyd-Worker-Token";
 inline constexpr std::string_view kSessionHeader = "X-Comfyd-Session";
 
-// Pings go out at half of it: often enough for every proxy, and a line that was cut without a word
-// is found to be.
+// Without a sign of life: the control call is over. Pings go out at half of it.
 inline constexpr std::chrono::seconds kSilenceMax{8};
+// A line's pings wait behind what it carries, which on a slow way out may be many seconds; often
+// enough for proxies that cut what is silent for 100 s.
+inline constexpr std::chrono::seconds kLineSilenceMax{80};
 
-inline net::WebSocketOptions call_options() {
+inline net::WebSocketOptions control_options() {
     net::WebSocketOptions options;
     options.message_bytes_max = 4 * 1024 * 1024;
     options.idle_timeout = kSilenceMax;
+    return options;
+}
+
+inline net::WebSocketOptions line_options() {
+    net::WebSocketOptions options;
+    options.message_bytes_max = 1024 * 1024;
+    options.idle_timeout = kLineSilenceMax;
     return options;
 }
 

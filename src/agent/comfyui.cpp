@@ -101,8 +101,8 @@ void ComfyUi::note_work(bool is_prompt) {
     queued_ += is_prompt ? 1 : 0;  // until it tells by itself
 }
 
-bool ComfyUi::is_idle() const {
-    return queued_ == 0 && Ticks::now() - worked_ >= options_.times.quiet;
+Millis ComfyUi::idle_for() const {
+    return queued_ > 0 ? Millis(0) : std::chrono::duration_cast<Millis>(Ticks::now() - worked_);
 }
 
 void ComfyUi::set(State state, std::string reason) {
@@ -167,6 +167,7 @@ Task<> ComfyUi::run_once() {
         end = co_await program_->wait();
         is_crash = !ended_for_good_;
         program_.reset();
+        queued_ = 0;
     } else {
         end = begun.error().message;
     }

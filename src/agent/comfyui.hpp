@@ -82,8 +82,10 @@ public:
     bool is_ours() const { return options_.address.empty(); }
     // For who waits for the end of what it runs.
     void look_often();
-    // No prompt, and nobody has asked for a result for a while.
-    bool is_idle() const;
+    // Since when it has no prompt and nobody has asked for a result.
+    Millis idle_for() const;
+    // For a while.
+    bool is_idle() const { return queued_ == 0 && idle_for() >= options_.times.quiet; }
 
 private:
     using Ticks = std::chrono::steady_clock;

@@ -60,7 +60,7 @@ Task<Result<std::unique_ptr<net::WebSocket>>> DialOut::connect(
 ) {
     std::string url = options_.gateway + std::string(route);
     url.replace(0, std::string_view("http").size(), "ws");
-    net::WebSocketOptions options = call_options();
+    net::WebSocketOptions options = route == kLineRoute ? line_options() : control_options();
     options.headers.set(kInstanceHeader, options_.instance);
     options.headers.set(kTokenHeader, options_.token);
     options.headers.set(kSessionHeader, std::move(session));
@@ -179,9 +179,9 @@ Task<> DialOut::carry(std::string session) {
         parked_.insert(line);
         co_await line->run();
         parked_.erase(line);
-    } else if (!socket) {
-        is_line_refused_ = true;
     }
+    // Not wanted: it is not offered again at once.
+    is_line_refused_ = is_line_refused_ || !socket || (is_unused && session == session_);
     unused_ -= is_unused ? 1 : 0;
     --lines_;
     lines_changed_.notify();

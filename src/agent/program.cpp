@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
@@ -21,6 +19,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/spawn_plan.hpp"
+#include "net/descriptor.hpp"
 
 namespace comfyd::agent {
 namespace {
@@ -47,9 +46,20 @@ tl::unexpected<Error> cannot_start(const ChildCommand& command, int error) {
     );
 }
 
-std::string read_proc(pid_t pid, const char* name) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
-    return std::string(std::istreambuf_iterator<char>(file), {});
+// Empty where the process is gone, also when it goes while it is read: a stream would throw then.
+std::string read_proc(pid_t pid, const std::string& name) {
+    constexpr std::size_t kBytesMax = 64 * 1024;
+    const net::Descriptor file(
+        ::open(("/proc/" + std::to_string(pid) + "/" + name).c_str(), O_RDONLY | O_CLOEXEC)
+    );
+    std::string text;
+    std::array<char, 4096> room{};
+    ssize_t count = file ? 1 : 0;
+    while (count > 0 && text.size() < kBytesMax) {
+        count = ::read(file.number(), room.data(), room.size());
+        text.append(room.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+    }
+    return count < 0 ? std::string() : text;
 }
 
 std::uint64_t number_in(std::string_view text) {
@@ -66,8 +76,7 @@ std::uint64_t memory_of_tree(pid_t pid, int depth) {
     const auto line = status.find("\nVmRSS:");
     std::uint64_t bytes =
         line == std::string::npos ? 0 : number_in(std::string_view(status).substr(line)) * 1024;
-    const std::string children =
-        read_proc(pid, ("task/" + std::to_string(pid) + "/children").c_str());
+    const std::string children = read_proc(pid, "task/" + std::to_string(pid) + "/children");
     std::string_view rest = children;
     while (!rest.empty() && depth < kTreeDepthMax) {
         const auto end = std::min(rest.find(' '), rest.size());

@@ -55,14 +55,16 @@ Result<std::string> Switchboard::identify(const net::Request& request) const {
 
 Task<> Switchboard::take_control(net::Exchange& exchange, std::string instance) {
     const std::string session = session_of(exchange.request());
-    auto socket = co_await exchange.upgrade(call_options());
+    // Before it is answered: the caller's lines follow upon the answer.
+    begin(instance, session);
+    auto socket = co_await exchange.upgrade(control_options());
     if (!socket) {
+        end(instance, session);
         if (!exchange.answered()) {
             co_await refuse(exchange, std::move(socket.error()));
         }
         co_return;
     }
-    begin(instance, session);
     log::info("a worker calls", {{"instance", instance}});
     bool go_on = true;
     while (go_on) {
@@ -87,7 +89,7 @@ Task<> Switchboard::take_control(net::Exchange& exchange, std::string instance) 
 
 Task<> Switchboard::take_line(net::Exchange& exchange, std::string instance) {
     const std::string session = session_of(exchange.request());
-    auto socket = co_await exchange.upgrade(call_options());
+    auto socket = co_await exchange.upgrade(line_options());
     if (!socket) {
         if (!exchange.answered()) {
             co_await refuse(exchange, std::move(socket.error()));
@@ -104,13 +106,18 @@ Task<> Switchboard::take_line(net::Exchange& exchange, std::string instance) {
 
 void Switchboard::begin(const std::string& instance, const std::string& session) {
     std::deque<Parked> old;
+    std::deque<Parked> used;
     {
         const Lock lock(mutex_);
         Caller& caller = callers_[instance];
         caller.session = session;
         std::swap(old, caller.lines);
+        std::swap(used, caller.used);
     }
     drop(std::move(old));
+    // Of the call that was lost: those on which something moves are alive, the others may be dead
+    // without a word. Whoever asks on one of those asks anew.
+    drop(std::move(used), kSilenceMax);
 }
 
 void Switchboard::end(const std::string& instance, const std::string& session) {
@@ -127,10 +134,11 @@ void Switchboard::end(const std::string& instance, const std::string& session) {
     drop(std::move(old));
 }
 
-void Switchboard::drop(std::deque<Parked> lines) {
+void Switchboard::drop(std::deque<Parked> lines, Millis silent_for) {
     for (const Parked& parked : lines) {
-        boost::asio::post(parked.executor, [weak = parked.line] {
-            if (const auto line = weak.lock()) {
+        boost::asio::post(parked.executor, [weak = parked.line, silent_for] {
+            const auto line = weak.lock();
+            if (line && line->silent_for() >= silent_for) {
                 line->abort();
             }
         });
@@ -190,8 +198,11 @@ std::optional<Switchboard::Parked> Switchboard::take(const std::string& instance
     if (found == callers_.end() || found->second.lines.empty()) {
         return std::nullopt;
     }
-    Parked taken = std::move(found->second.lines.front());
-    found->second.lines.pop_front();
+    Caller& caller = found->second;
+    Parked taken = std::move(caller.lines.front());
+    caller.lines.pop_front();
+    std::erase_if(caller.used, [](const Parked& one) { return one.line.expired(); });
+    caller.used.push_back(taken);
     return taken;
 }
 

@@ -59,6 +59,7 @@ private:
         std::chrono::steady_clock::time_point left{};
         json::object report{};
         std::deque<Parked> lines{};
+        std::deque<Parked> used{};
         std::vector<std::shared_ptr<Waiter>> waiters{};
     };
 
@@ -69,7 +70,7 @@ private:
     std::optional<Parked> take(const std::string& instance);
     // nullptr: it has not called for so long that it is not waited for.
     std::shared_ptr<Waiter> wait_at(const std::string& instance, Executor executor);
-    static void drop(std::deque<Parked> lines);
+    static void drop(std::deque<Parked> lines, Millis silent_for = Millis(0));
 
     const Tokens& tokens_;
     Heard heard_;

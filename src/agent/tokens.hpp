@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace comfyd::agent {
 
@@ -22,6 +23,16 @@ public:
 
 private:
     const std::map<std::string, std::string, std::less<>> tokens_;  // by instance
+};
+
+// Of several who know some each. Filled before anybody asks; what it has outlives it.
+class AllTokens final : public Tokens {
+public:
+    void add(const Tokens& tokens) { all_.push_back(&tokens); }
+    bool knows(std::string_view instance, std::string_view token) const override;
+
+private:
+    std::vector<const Tokens*> all_;
 };
 
 }  // namespace comfyd::agent

@@ -35,7 +35,7 @@ std::map<std::string, std::string> workers_of(const Config& config) {
 
 WorkerCalls::WorkerCalls(Executor core, const Config& config)
     : core_(core),
-      tokens_(tokens_of(config)),
+      named_(tokens_of(config)),
       workers_(workers_of(config)),
       switchboard_(std::make_shared<agent::Switchboard>(
           tokens_,
@@ -43,7 +43,9 @@ WorkerCalls::WorkerCalls(Executor core, const Config& config)
               hear(instance, report);
           }
       )),
-      tasks_(core) {}
+      tasks_(core) {
+    tokens_.add(named_);
+}
 
 WorkerCalls::~WorkerCalls() = default;
 
@@ -71,15 +73,13 @@ void WorkerCalls::hear(const std::string& instance, const json::object& report) 
 }
 
 Task<> WorkerCalls::set_draining(std::string instance, bool is_draining) {
-    const auto worker = workers_.find(instance);
-    if (worker == workers_.end()) {
-        co_return;
-    }
-    auto set = co_await machines_->set_draining(worker->second, is_draining);
+    const auto named = workers_.find(instance);
+    const std::string worker = named == workers_.end() ? instance : named->second;
+    auto set = co_await machines_->set_draining(worker, is_draining);
     if (!set) {
         log::warning(
             "a worker that stops may still get prompts",
-            {{"worker", worker->second}, {"reason", set.error().message}}
+            {{"worker", worker}, {"reason", set.error().message}}
         );
     }
 }

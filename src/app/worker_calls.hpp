@@ -1,5 +1,5 @@
-// The agents of configured workers that call by themselves (`url: worker://NAME`): who may, and
-// what is done with what they say. Owned by the application.
+// The agents of workers that call by themselves (`url: worker://NAME`): who may, and what is done
+// with what they say. Owned by the application.
 #pragma once
 
 #include <map>
@@ -19,6 +19,8 @@ public:
     WorkerCalls(Executor core, const Config& config);
     ~WorkerCalls();
 
+    // Of machines that the configuration does not name. Before serving; outlives it.
+    void add_tokens(const agent::Tokens& tokens) { tokens_.add(tokens); }
     // Of all clients that workers are asked with.
     std::shared_ptr<agent::Switchboard> switchboard() { return switchboard_; }
 
@@ -31,8 +33,9 @@ private:
     Task<> set_draining(std::string instance, bool is_draining);
 
     Executor core_;
-    agent::NamedTokens tokens_;
-    std::map<std::string, std::string> workers_;  // instance -> worker
+    agent::NamedTokens named_;
+    agent::AllTokens tokens_;
+    std::map<std::string, std::string> workers_;  // instance -> worker, where they differ
     std::shared_ptr<agent::Switchboard> switchboard_;
     // The rest on the core.
     Machines* machines_ = nullptr;

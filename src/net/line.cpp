@@ -55,6 +55,8 @@ public:
         return true;
     }
 
+    Millis silent_for() const { return std::chrono::duration_cast<Millis>(Ticks::now() - moved_); }
+
     Task<> run() {
         tasks_.spawn("line from the peer", take_from_peer());
         tasks_.spawn("line to the peer", give_to_peer());
@@ -78,6 +80,7 @@ private:
         while (go_on) {
             auto message = co_await socket_->read();
             go_on = message && has_end();
+            moved_ = Ticks::now();
             if (go_on && !message->data.empty()) {
                 error_code error;
                 co_await asio::async_write(
@@ -112,6 +115,7 @@ private:
             if (go_on) {
                 auto written = co_await socket_->write(room.substr(0, count), true);
                 go_on = written.has_value();
+                moved_ = Ticks::now();
             }
         }
         if (!over_) {
@@ -125,6 +129,7 @@ private:
     Socket end_;
     TaskGroup tasks_;
     Signal changed_;  // connected_ or over_
+    Ticks::time_point moved_ = Ticks::now();
     bool connected_ = false;
     bool over_ = false;
 };
@@ -142,6 +147,10 @@ Line::~Line() = default;
 
 bool Line::connect(Descriptor end) {
     return impl_->connect(std::move(end));
+}
+
+Millis Line::silent_for() const {
+    return impl_->silent_for();
 }
 
 Task<> Line::run() {

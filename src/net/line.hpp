@@ -28,6 +28,8 @@ public:
 
     // False: it has an end already, or is over.
     bool connect(Descriptor end);
+    // Since when nothing has come or gone.
+    Millis silent_for() const;
     // Returns when it is over. Once.
     Task<> run();
     void abort();

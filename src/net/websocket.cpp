@@ -30,7 +30,8 @@ void beast_close_socket(Stream& stream) {
 namespace {
 
 constexpr std::chrono::seconds kHandshakeTimeout{10};
-constexpr std::size_t kWriteBufferBytes = 16 * 1024;
+// Only clients have it, who must mask what they write: those of lines carry whole files.
+constexpr std::size_t kWriteBufferBytes = 64 * 1024;
 
 // At most what a close frame holds, cut between characters.
 std::string_view fit_reason(std::string_view reason) {

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "support/agent.hpp"
+#include "support/certificate.hpp"
 #include "support/comfyd.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/raw_socket.hpp"
@@ -200,6 +201,26 @@ TEST_F(AgentCalls, WhatALineMaySendIsUpToTheGateway) {
     line->send("HTTP/1.1 200 OK\r\n\r\n");
     EXPECT_TRUE(line->wait_end());
     expect_succeeded(gateway_->submit(text_to_image("y")));
+}
+
+TEST_F(AgentCalls, OverTlsOnlyToAGatewayThatItTrusts) {
+    const support::Certificate certificate = support::make_certificate(folder_);
+    const std::string config = folder_.write(
+        "tls.yaml",
+        "workers:\n  - url: worker://home\n    token: " + std::string(kToken) +
+            "\nfleet: {poll_ms: 100}\ntls: {certificate: " + certificate.certificate +
+            ", key: " + certificate.key + "}\n"
+    );
+    gateway_ = std::make_unique<Comfyd>(support::ComfydOptions{
+        .arguments = {"--no-engine", "--config", config}, .ca_file = certificate.certificate
+    });
+    call(gateway_->url());
+    EXPECT_TRUE(wait_until([&] {
+        return agent_->log().find("cannot be reached") != std::string::npos;
+    }));
+    agent_.reset();
+    call(gateway_->url(), {.arguments = {"--ca-file", certificate.certificate}});
+    expect_succeeded(gateway_->submit(text_to_image("x")));
 }
 
 TEST_F(AgentCalls, ManyAtOnceAndLargeOutputs) {

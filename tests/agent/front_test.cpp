@@ -387,6 +387,78 @@ TEST(Agent, RestartsComfyUiWhenItCrashesHangsOrIsTold) {
     EXPECT_EQ(agent.http().post_json("/prompt_sync", asked(small_picture())).status, 200);
 }
 
+class AgentSandbox : public testing::TestWithParam<const char*> {};
+
+// At every level it is reached, writes where it may, and does not see the agent's secrets.
+TEST_P(AgentSandbox, RunsComfyUi) {
+    const std::string support = [] {
+        Process check({.arguments = {COMFYD_BINARY, "sandbox", "check"}});
+        check.wait();
+        return check.output();
+    }();
+    const std::string level = GetParam();
+    const bool has_basic = support.find("level     minimal") == std::string::npos;
+    const bool has_strict = support.find("level     strict") != std::string::npos;
+    if ((level == "basic" && !has_basic) || (level == "strict" && !has_strict)) {
+        GTEST_SKIP() << "this system has no such sandbox: " << support;
+    }
+    const std::string build = std::filesystem::path(COMFY_DOUBLE).parent_path();
+    AgentProcess agent({.arguments = {"--sandbox", level, "--read", build}});
+    ASSERT_TRUE(agent.wait_for("ready"))
+        << agent.log() << read_file(agent.folder() + "/comfyui.log");
+    EXPECT_EQ(agent.http().post_json("/prompt_sync", asked(small_picture())).status, 200);
+    const pid_t comfyui = agent.comfyui_pid();
+    EXPECT_EQ(agent.process().stop(), 0);
+    EXPECT_FALSE(is_alive(comfyui));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Levels,
+    AgentSandbox,
+    testing::Values("minimal", "basic", "strict"),
+    [](const auto& entry) { return std::string(entry.param); }
+);
+
+TEST(Agent, APortThatIsTakenIsLeftToWhoHasIt) {
+    Process other({.arguments = {COMFY_DOUBLE}});
+    const auto url = other.wait_for_line("listening on http://127.0.0.1:");
+    ASSERT_TRUE(url);
+    AgentProcess agent({.arguments = {"--comfyui-port", *url}});
+    ASSERT_TRUE(agent.wait_for("ready"))
+        << agent.log() << read_file(agent.folder() + "/comfyui.log");
+    EXPECT_NE(agent.comfyui_url(), "http://127.0.0.1:" + *url);
+    EXPECT_EQ(agent.http().post_json("/prompt_sync", asked(small_picture())).status, 200);
+    EXPECT_EQ(Http("http://127.0.0.1:" + *url).get("/history").json(), json::object());
+}
+
+TEST(Agent, TellsOfItsModelFiles) {
+    AgentProcess agent;
+    EXPECT_EQ(agent.http().get("/worker/v1/files").json_at("/files"), json::array());
+    EXPECT_EQ(agent.http().get("/worker/v1/nothing").status, 404);
+}
+
+TEST(Agent, RequestsOfOtherFormsReachNoOtherServer) {
+    AgentProcess agent;
+    ASSERT_TRUE(agent.wait_for("ready"));
+    for (const char* target : {"http://127.0.0.1:1/x", "@127.0.0.1:1/x", "*", ".evil.example/"}) {
+        support::RawSocket socket(agent.url());
+        socket.send(
+            "GET " + std::string(target) + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+            support::kAgentToken + "\r\nConnection: close\r\n\r\n"
+        );
+        const std::string head = socket.read_until("\r\n");
+        EXPECT_THAT(head, HasSubstr(" 4")) << target;
+    }
+    // Lengths that do not agree are not handed on.
+    support::RawSocket smuggler(agent.url());
+    smuggler.send(
+        std::string("POST /prompt HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ") +
+        support::kAgentToken +
+        "\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+    );
+    EXPECT_THAT(smuggler.read_until("\r\n"), HasSubstr(" 400"));
+}
+
 TEST(Agent, OneFolderIsForOneAgent) {
     AgentProcess agent;
     Process second(ProcessOptions{

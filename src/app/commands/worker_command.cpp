@@ -13,6 +13,7 @@
 
 #include "agent/agent.hpp"
 #include "agent/log_output.hpp"
+#include "agent/own_memory.hpp"
 #include "app/commands/cli.hpp"
 #include "app/commands/stop_signals.hpp"
 #include "base/log.hpp"
@@ -216,6 +217,7 @@ int run_worker(const WorkerFlags& flags) {
     std::printf("listening on %s\n", (*agent)->url().c_str());
     std::fflush(stdout);
     tell_service_manager("READY=1");
+    agent::give_back_code();
     stop_signals.wait();
     tell_service_manager("STOPPING=1");
     log::info("stopping");

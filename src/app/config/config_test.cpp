@@ -355,6 +355,26 @@ TEST(Config, WorkersComeAsStringsMapsOrFlags) {
     EXPECT_FALSE(load("workers:\n  - http://gpu1:8188\n  - http://gpu1:8188\n"));
 }
 
+TEST(Config, WorkersThatCallByThemselvesHaveATokenThatIsNotShown) {
+    const std::string token = "0123456789abcdef";
+    const auto config = load("workers:\n  - url: worker://home\n    token: " + token + "\n");
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->workers[0].id, "home");
+    EXPECT_EQ(config->workers[0].token, token);
+    EXPECT_EQ(show_config(*config).find(token), std::string::npos);
+    EXPECT_TRUE(load("workers:\n  - url: http://gpu\n    token: " + token + "\n"));
+    for (const char* wrong :
+         {"workers:\n  - worker://home\n",
+          "workers:\n  - url: worker://home\n    token: short\n",
+          "workers:\n  - url: worker://home\n    token: \"0123456789abc def\"\n",
+          "workers:\n  - url: worker://a b\n    token: 0123456789abcdef\n",
+          "workers:\n  - url: worker://\n    token: 0123456789abcdef\n"}) {
+        const auto refused = load(wrong);
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_EQ(refused.error().message.find("0123456789abc"), std::string::npos);
+    }
+}
+
 TEST(Config, ListeningBeyondLoopbackNeedsKeys) {
     auto config = load("listen: 0.0.0.0:8080\n");
     ASSERT_TRUE(config);
