@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/disk.hpp"
+#include "base/find_program.hpp"
 #include "base/json.hpp"
 #include "net/descriptor.hpp"
 
@@ -85,24 +86,6 @@ bool is_usual(std::string_view name) {
 
 tl::unexpected<Error> wrong(std::string message) {
     return fail(Code::config_invalid, std::move(message));
-}
-
-// The path of a program that is named as a shell would.
-std::string find_program(const std::string& name) {
-    if (name.find('/') != std::string::npos) {
-        return ::access(name.c_str(), X_OK) == 0 ? fs::absolute(name).string() : std::string();
-    }
-    const char* path = std::getenv("PATH");
-    std::string_view rest = path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
-    while (!rest.empty()) {
-        const auto end = std::min(rest.find(':'), rest.size());
-        const fs::path candidate = fs::path(rest.substr(0, end)) / name;
-        if (candidate.is_absolute() && ::access(candidate.c_str(), X_OK) == 0) {
-            return candidate;
-        }
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    return {};
 }
 
 // A link in ComfyUI's own folder would show the pack to every other instance, too; ComfyUI takes
@@ -226,7 +209,7 @@ Result<> prepare(const CommandOptions& options) {
 Result<ChildCommand> comfyui_command(
     const CommandOptions& options, std::uint16_t port, const SandboxSupport& support
 ) {
-    const std::string python = find_program(options.python);
+    const std::string python = fs::absolute(find_program(options.python)).string();
     if (python.empty()) {
         return wrong("'" + options.python + "' is no program that can be run");
     }

@@ -27,7 +27,7 @@ Status::Status(Parts parts, std::string instance, std::filesystem::path folder)
     : p_(parts),
       instance_(std::move(instance)),
       folder_(std::move(folder)),
-      gpus_(visible_devices()) {}
+      visible_(visible_devices()) {}
 
 std::string_view Status::state() const {
     const bool is_failed = p_.comfyui.state() == ComfyUi::State::failed;
@@ -44,7 +44,7 @@ Task<json::object> Status::read() {
         made.disk_free = error ? 0 : space.available;
         made.ram = memory_of(pid);
         if (reads_gpus) {
-            made.gpus = gpus_.read();
+            made.gpus = only_visible(gpus_.look().gpus, visible_);
         }
         return made;
     });

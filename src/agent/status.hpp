@@ -43,7 +43,8 @@ private:
     Parts p_;
     std::string instance_;
     std::filesystem::path folder_;
-    GpuMeter gpus_;  // used on the pool, one call at a time
+    const std::string visible_;  // CUDA_VISIBLE_DEVICES
+    GpuReader gpus_;             // used on the pool, one call at a time
     bool is_reading_ = false;
     json::array known_gpus_;
     bool is_draining_ = false;
