@@ -209,10 +209,11 @@ Result<> prepare(const CommandOptions& options) {
 Result<ChildCommand> comfyui_command(
     const CommandOptions& options, std::uint16_t port, const SandboxSupport& support
 ) {
-    const std::string python = fs::absolute(find_program(options.python)).string();
-    if (python.empty()) {
+    const std::string found = find_program(options.python);
+    if (found.empty()) {
         return wrong("'" + options.python + "' is no program that can be run");
     }
+    const std::string python = fs::absolute(found);
     ChildCommand command;
     command.name = "ComfyUI";
     command.program = python;
