@@ -11,7 +11,8 @@ using Millis = std::chrono::milliseconds;
 using Fault = FaultProxy::Fault;
 
 constexpr int kWorkers = 4;
-// What is due at a time of day is late by as much when the clock goes back.
+// What is stored while the clock is ahead is late by as much where comfyd is killed before it goes
+// back.
 constexpr int kJumpS = 30;
 
 // Of a worker that lies, floods and breaks, each for a few prompts. The last ones are over with a
