@@ -165,9 +165,12 @@ std::vector<Gpu> GpuMeter::read() {
     if (library_) {
         gpus = library_->read();
     } else if (has_program_) {
-        gpus =
-            parse_smi(output_of("nvidia-smi --query-gpu=index,uuid,name,memory.total,memory.used "
-                                "--format=csv,noheader,nounits 2>/dev/null"));
+        // A driver that is stuck holds it for ever; and what is secret is not its business.
+        constexpr const char* kCommand =
+            "timeout 10 env -u COMFYD_WORKER_TOKEN nvidia-smi "
+            "--query-gpu=index,uuid,name,memory.total,memory.used "
+            "--format=csv,noheader,nounits 2>/dev/null";
+        gpus = parse_smi(output_of(kCommand));
         has_program_ = !gpus.empty();
     }
     return only_visible(std::move(gpus), visible_);
