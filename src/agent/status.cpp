@@ -83,8 +83,8 @@ Task<json::array> Status::devices_of_comfyui() {
     if (stats && !stats->device.empty() && stats->device != "cpu") {
         Gpu gpu;
         gpu.name = stats->device;
-        gpu.memory_total = stats->vram_total;
-        gpu.memory_free = stats->vram_free;
+        gpu.memory_total_bytes = stats->vram_total;
+        gpu.memory_free_bytes = stats->vram_free;
         devices.push_back(to_json(gpu));
     }
     co_return devices;
