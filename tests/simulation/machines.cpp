@@ -43,6 +43,7 @@ void Machines::begin(Machine& machine, const std::string& prompt_id, std::set<Jo
         {Code::output_unavailable},
         {Code::worker_rejected},
         {Code::storage_full},
+        {.code = Code::worker_unavailable, .gives_back = true},
     };
     const Time now = clock.now();
     for (const Machine& other : all) {

@@ -23,6 +23,7 @@ struct Ending {
     Code code = Code::internal;
     std::optional<jobs::Cause> cause{};  // nullopt: as the code says
     bool breaks_machine = false;         // it answers from then on, and runs nothing more
+    bool gives_back = false;             // nothing is wrong with the job; the worker leaves
 };
 
 struct Prompt {

@@ -1,6 +1,7 @@
 #include "simulation/rules.hpp"
 
 #include "jobs/cause.hpp"
+#include "jobs/give_back.hpp"
 #include "simulation/journal.hpp"
 
 namespace comfyd::simulation {
@@ -60,6 +61,10 @@ void Rules::on_committed(const jobs::Job& before, const jobs::Change& change) {
     if (change.event.type == EventType::retrying &&
         jobs::info(jobs::cause_of(*after.failure)).takes_worker_down) {
         known.taken_down.insert(after.worker);
+    }
+    if (after.failure && after.failure->details.contains(jobs::kGivenBack) &&
+        (after.state == State::failed || after.attempt >= after.max_attempts)) {
+        break_one(name_of(after.id) + " has lost an attempt that was given back");
     }
     if (is_terminal(after.state)) {
         check_end(change);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "jobs/give_back.hpp"
+
 namespace comfyd::simulation {
 namespace {
 
@@ -158,6 +160,9 @@ Task<Result<jobs::AttemptResult>> Worker::run(
         json::object details;
         if (ending.cause) {
             details[jobs::kCauseKey] = to_string(*ending.cause);
+        }
+        if (ending.gives_back) {
+            details[jobs::kGivenBack] = true;
         }
         co_return fail(ending.code, "the machine says so", std::move(details));
     }
