@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
         return serve_file(exchange, file, bytes);
     });
     net::IoThread gateway_thread("gateway");
-    const agent::NamedTokens tokens({{"bench", kToken}});
+    const agent::TokenBook tokens({{"bench", kToken}});
     const auto switchboard = std::make_shared<agent::Switchboard>(tokens);
     net::Server gateway({&gateway_thread.context()}, {}, [&](net::Exchange& exchange) {
         return take_call(exchange, *switchboard);

@@ -54,7 +54,9 @@ bool is_foreign_page(const net::Request& request) {
     const auto scheme = origin.find("://");
     const std::string_view from =
         scheme == std::string_view::npos ? origin : origin.substr(scheme + 3);
-    return request.headers.get("Sec-Fetch-Site") == "cross-site" ||
+    // Without a token it listens on loopback alone; a site's own name may lead there, too.
+    return !net::HostRules::loopback().allows(request.headers.get("Host")) ||
+           request.headers.get("Sec-Fetch-Site") == "cross-site" ||
            (!origin.empty() && from != request.headers.get("Host"));
 }
 

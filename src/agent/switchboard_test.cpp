@@ -18,20 +18,20 @@ namespace {
 using support::Http;
 using support::wait_until;
 
-TEST(Tokens, AreGoodForOneNameAlone) {
-    const NamedTokens some({{"a", "token-a"}, {"b", "token-b"}, {"none", ""}});
-    const NamedTokens others({{"c", "token-c"}});
-    AllTokens all;
-    EXPECT_FALSE(all.knows("a", "token-a"));
-    all.add(some);
-    all.add(others);
-    EXPECT_TRUE(all.knows("a", "token-a"));
-    EXPECT_TRUE(all.knows("c", "token-c"));
+TEST(Tokens, AreGoodForOneNameAloneAndDieWithIt) {
+    TokenBook book({{"a", "token-a"}, {"b", "token-b"}, {"none", ""}});
+    EXPECT_TRUE(book.knows("a", "token-a"));
     for (const auto& [instance, token] : std::vector<std::pair<const char*, const char*>>{
-             {"a", "token-b"}, {"a", ""}, {"", ""}, {"none", ""}, {"d", "token-a"}, {"c", "token-a"}
+             {"a", "token-b"}, {"a", ""}, {"", ""}, {"none", ""}, {"c", "token-a"}
          }) {
-        EXPECT_FALSE(all.knows(instance, token)) << instance << token;
+        EXPECT_FALSE(book.knows(instance, token)) << instance << token;
     }
+    book.set("c", "token-c");
+    EXPECT_TRUE(book.knows("c", "token-c"));
+    book.set("c", "token-d");
+    EXPECT_FALSE(book.knows("c", "token-c"));
+    book.remove("c");
+    EXPECT_FALSE(book.knows("c", "token-d"));
 }
 
 class SwitchboardTest : public testing::Test {
@@ -77,7 +77,7 @@ protected:
         );
     }
 
-    const NamedTokens tokens_{{{"gpu", "token"}}};
+    TokenBook tokens_{{{"gpu", "token"}}};
     Switchboard switchboard_{tokens_};
     net::IoThreads threads_{2};
     net::IoThread client_thread_{"client"};
@@ -135,6 +135,17 @@ TEST_F(SwitchboardTest, LinesGoWithTheirCall) {
     EXPECT_TRUE(line->wait_end());
     EXPECT_TRUE(wait_until([&] { return !switchboard_.report_of("gpu"); }));
     EXPECT_EQ(switchboard_.parked("gpu"), 0U);
+}
+
+TEST_F(SwitchboardTest, ATokenThatIsTakenBackEndsTheCall) {
+    const auto control = call(kControlRoute, "s");
+    const auto line = call(kLineRoute, "s");
+    ASSERT_TRUE(wait_until([&] { return switchboard_.parked("gpu") == 1; }));
+    tokens_.remove("gpu");
+    control->send("{}");
+    EXPECT_TRUE(control->wait_end());
+    EXPECT_TRUE(line->wait_end());
+    EXPECT_FALSE(call(kControlRoute, "s")->connected());
 }
 
 TEST_F(SwitchboardTest, NoMoreLinesThanThereMayBe) {

@@ -1,25 +1,26 @@
 #include "agent/tokens.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/crypto.hpp"
 
 namespace comfyd::agent {
 
-NamedTokens::NamedTokens(std::map<std::string, std::string> tokens)
-    : tokens_(tokens.begin(), tokens.end()) {}
-
-bool NamedTokens::knows(std::string_view instance, std::string_view token) const {
+bool TokenBook::knows(std::string_view instance, std::string_view token) const {
+    const Lock lock(mutex_);
     const auto found = tokens_.find(instance);
     return found != tokens_.end() && !found->second.empty() &&
            equal_constant_time(found->second, token);
 }
 
-bool AllTokens::knows(std::string_view instance, std::string_view token) const {
-    return std::ranges::any_of(all_, [&](const Tokens* tokens) {
-        return tokens->knows(instance, token);
-    });
+void TokenBook::set(const std::string& instance, std::string token) {
+    const Lock lock(mutex_);
+    tokens_[instance] = std::move(token);
+}
+
+void TokenBook::remove(const std::string& instance) {
+    const Lock lock(mutex_);
+    tokens_.erase(instance);
 }
 
 }  // namespace comfyd::agent

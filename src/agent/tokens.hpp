@@ -1,10 +1,13 @@
-// The port of who may call as which instance. Any thread.
+// The port of who may call as which instance, and the book of those that this process knows: the
+// workers that the configuration names, and machines from their order to their end. Any thread.
 #pragma once
 
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
+
+#include "base/mutex.hpp"
 
 namespace comfyd::agent {
 
@@ -15,24 +18,21 @@ public:
     virtual bool knows(std::string_view instance, std::string_view token) const = 0;
 };
 
-// Of the workers that the configuration names.
-class NamedTokens final : public Tokens {
+class TokenBook final : public Tokens {
 public:
-    explicit NamedTokens(std::map<std::string, std::string> tokens);
+    using Entries = std::map<std::string, std::string, std::less<>>;  // by instance
+
+    explicit TokenBook(Entries tokens = {}) : tokens_(std::move(tokens)) {}
+
     bool knows(std::string_view instance, std::string_view token) const override;
+    // An instance has one: a new one takes the place of the old.
+    void set(const std::string& instance, std::string token);
+    // It dies with its instance: who still calls with it is cut off at the next report.
+    void remove(const std::string& instance);
 
 private:
-    const std::map<std::string, std::string, std::less<>> tokens_;  // by instance
-};
-
-// Of several who know some each. Filled before anybody asks; what it has outlives it.
-class AllTokens final : public Tokens {
-public:
-    void add(const Tokens& tokens) { all_.push_back(&tokens); }
-    bool knows(std::string_view instance, std::string_view token) const override;
-
-private:
-    std::vector<const Tokens*> all_;
+    mutable Mutex mutex_;
+    Entries tokens_ COMFYD_GUARDED_BY(mutex_);
 };
 
 }  // namespace comfyd::agent

@@ -11,8 +11,8 @@
 namespace comfyd::app {
 namespace {
 
-std::map<std::string, std::string> tokens_of(const Config& config) {
-    std::map<std::string, std::string> tokens;
+agent::TokenBook::Entries tokens_of(const Config& config) {
+    agent::TokenBook::Entries tokens;
     for (const WorkerSetting& worker : config.workers) {
         if (auto name = net::line_name(worker.url)) {
             tokens[*name] = worker.token;
@@ -35,7 +35,7 @@ std::map<std::string, std::string> workers_of(const Config& config) {
 
 WorkerCalls::WorkerCalls(Executor core, const Config& config)
     : core_(core),
-      named_(tokens_of(config)),
+      tokens_(tokens_of(config)),
       workers_(workers_of(config)),
       switchboard_(std::make_shared<agent::Switchboard>(
           tokens_,
@@ -43,9 +43,7 @@ WorkerCalls::WorkerCalls(Executor core, const Config& config)
               hear(instance, report);
           }
       )),
-      tasks_(core) {
-    tokens_.add(named_);
-}
+      tasks_(core) {}
 
 WorkerCalls::~WorkerCalls() = default;
 

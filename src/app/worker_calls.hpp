@@ -19,8 +19,8 @@ public:
     WorkerCalls(Executor core, const Config& config);
     ~WorkerCalls();
 
-    // Of machines that the configuration does not name. Before serving; outlives it.
-    void add_tokens(const agent::Tokens& tokens) { tokens_.add(tokens); }
+    // Of those that the configuration names, for a start.
+    agent::TokenBook& tokens() { return tokens_; }
     // Of all clients that workers are asked with.
     std::shared_ptr<agent::Switchboard> switchboard() { return switchboard_; }
 
@@ -33,8 +33,7 @@ private:
     Task<> set_draining(std::string instance, bool is_draining);
 
     Executor core_;
-    agent::NamedTokens named_;
-    agent::AllTokens tokens_;
+    agent::TokenBook tokens_;
     std::map<std::string, std::string> workers_;  // instance -> worker, where they differ
     std::shared_ptr<agent::Switchboard> switchboard_;
     // The rest on the core.

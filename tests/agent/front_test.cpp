@@ -127,6 +127,10 @@ TEST(Agent, IsNotOpenToTheWorldByMistake) {
     net::Headers foreign;
     foreign.set("Origin", "https://evil.example");
     EXPECT_EQ(local.http().get("/queue", foreign).status, 403);
+    support::RawSocket rebound(local.url());  // a name of its own that leads to 127.0.0.1
+    rebound.send("GET /queue HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n\r\n"
+    );
+    EXPECT_THAT(rebound.read_until("\r\n"), HasSubstr(" 403"));
     EXPECT_EQ(local.http().get("/queue").status, 200);
 }
 
