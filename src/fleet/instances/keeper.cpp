@@ -170,6 +170,9 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool) const {
     goal.name = pool.name;
     goal.size = pool.size;
     goal.offers = pool.offers;
+    if (const auto found = requesting_.find(pool.name); found != requesting_.end()) {
+        goal.pending = found->second;
+    }
     goal.start_max = pool.start_max;
     goal.rests_until = pools_rest_.until(pool.name);
     if (const auto found = records_.find(pool.name); found != records_.end()) {
@@ -232,6 +235,7 @@ void Keeper::act() {
             }
         } else if (step.kind == Step::Kind::request) {
             step.instance = p_.new_id();
+            ++requesting_[step.pool];
             aside_[step.instance].is_busy = true;
         } else {
             aside_[step.instance].is_busy = true;

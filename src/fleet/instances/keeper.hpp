@@ -143,8 +143,9 @@ private:
     std::map<std::string, Instance> rows_;  // open ones of our domain
     std::map<std::string, Aside> aside_;
     std::map<std::string, Listing> listings_;
-    std::set<std::string> strays_;  // being removed, by provider and id
-    Rests offers_;                  // by pool and place
+    std::map<std::string, int> requesting_;  // by pool
+    std::set<std::string> strays_;           // being removed, by provider and id
+    Rests offers_;                           // by pool and place
     Rests providers_;
     Rests pools_rest_;  // after failed starts
     Rests lists_;       // of providers that do not list

@@ -43,9 +43,13 @@ std::string describe(const Offer& offer, const std::string& provider) {
 
 Task<> Keeper::perform(Step step) {
     const std::string id = step.instance;
+    const std::string requested_in = step.kind == Step::Kind::request ? step.pool : "";
     const std::string stray =
         step.kind == Step::Kind::remove_stray ? step.provider + "/" + step.machine->id : "";
     co_await take(std::move(step));
+    if (!requested_in.empty()) {
+        --requesting_[requested_in];
+    }
     if (!stray.empty()) {
         strays_.erase(stray);
     } else if (rows_.contains(id)) {

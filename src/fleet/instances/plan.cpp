@@ -98,7 +98,7 @@ private:
         }
         const int missing = pool.size - static_cast<int>(wanted.size());
         const bool may_start = !pool.is_paused && pool.rests_until <= view_.now;
-        for (int i = 0; i < missing && may_start; ++i) {
+        for (int i = pool.pending; i < missing && may_start; ++i) {
             Step& step = steps_.emplace_back();
             step.kind = Kind::request;
             step.pool = pool.name;

@@ -33,6 +33,7 @@ inline constexpr int kMissedMax = 2;  // listings in a row without a machine tha
 struct PoolGoal {
     std::string name;
     int size = 0;
+    int pending = 0;  // instances that are being written down
     std::vector<OfferWish> offers{};
     bool is_paused = false;  // nothing is started
     Time rests_until{};      // likewise, until then
