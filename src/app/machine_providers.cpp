@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/config/settings.hpp"
-#include "fleet/providers/local_pool.hpp"
+#include "app/local_comfyui.hpp"
 #include "fleet/providers/provider_settings.hpp"
 
 namespace comfyd::app {
@@ -19,15 +19,15 @@ struct Kind {
 };
 
 Made make_process(const ProviderSetting& setting, const MachineProviderParts& parts) {
-    auto settings = fleet::read_local_settings(setting.options);
-    if (!settings) {
-        return fail(std::move(settings.error()));
-    }
-    auto local = fleet::local_pool(*settings, parts.data / "machines" / setting.name);
+    auto local = local_pool_of(setting.options, parts.data);
     if (!local) {
         return fail(std::move(local.error()));
     }
     local->provider.name = setting.name;
+    // Each has a folder of its own: what lies there is what it has.
+    if (setting.name != kLocalProvider) {
+        local->provider.folder = parts.data / ("machines-" + setting.name);
+    }
     return Made(fleet::make_process_provider(parts.core, std::move(local->provider)));
 }
 

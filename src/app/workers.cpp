@@ -3,55 +3,11 @@
 #include <utility>
 
 #include "app/config/part_options.hpp"
-#include "app/config/settings.hpp"
 #include "app/engine_process.hpp"
 #include "app/machine_providers.hpp"
-#include "fleet/providers/local_pool.hpp"
 
 namespace comfyd::app {
 namespace {
-
-constexpr const char* kLocalProvider = "comfyui";
-
-bool has_local_comfyui(const Config& config, const std::string& domain) {
-    return config.comfyui.contains("dir") && domain_of(config, kLocalPool) == domain;
-}
-
-// `comfyui.dir`: a pool of processes that fill the GPUs of this computer.
-Result<> add_local(const Config& config, const KeptParts& parts, fleet::KeptPools::Parts& kept) {
-    if (is_clustered(config)) {
-        return invalid(
-            "'comfyui.dir' starts ComfyUI beside one comfyd alone: where several nodes share a "
-            "ledger, whoever leads could not reach it; name workers or 'pools' instead"
-        );
-    }
-    for (const fleet::PoolSettings& pool : config.fleet.pools) {
-        if (pool.name == kLocalPool) {
-            return invalid(
-                "the ComfyUI of 'comfyui.dir' is the pool '" + pool.name +
-                "', which 'pools' has as well: give that one another name"
-            );
-        }
-    }
-    auto settings = fleet::read_local_settings(config.comfyui);
-    if (!settings) {
-        return fail(std::move(settings.error()));
-    }
-    auto local = fleet::local_pool(*settings, std::filesystem::path(config.data) / "machines");
-    if (!local) {
-        return fail(std::move(local.error()));
-    }
-    local->provider.name = kLocalProvider;
-    kept.providers[kLocalProvider] =
-        fleet::make_process_provider(parts.core, std::move(local->provider));
-    fleet::PoolSettings pool;
-    pool.name = kLocalPool;
-    pool.size = local->size;
-    pool.gpu_second_usd = config.gpu_second_usd;
-    pool.offers.push_back({.provider = kLocalProvider, .gpus = {}});
-    kept.pools.push_back(std::move(pool));
-    return {};
-}
 
 Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
     const Config& config, const KeptParts& parts, const std::string& domain
@@ -81,11 +37,6 @@ Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
             kept.pools.push_back(std::move(pool));
         }
     }
-    if (has_local_comfyui(config, domain)) {
-        if (auto added = add_local(config, parts, kept); !added) {
-            return fail(std::move(added.error()));
-        }
-    }
     return std::make_unique<fleet::KeptPools>(std::move(kept));
 }
 
@@ -102,7 +53,7 @@ Result<WorkerSources> make_worker_providers(
         }
     }
     sources.providers.push_back(std::make_unique<fleet::ConfiguredWorkers>(std::move(named)));
-    if (!config.fleet.providers.empty() || has_local_comfyui(config, domain)) {
+    if (!config.fleet.providers.empty()) {
         auto kept = make_kept_pools(config, parts, domain);
         if (!kept) {
             return fail(std::move(kept.error()));

@@ -33,6 +33,7 @@
 #include "app/commands/worker_command.hpp"
 #include "app/config/config.hpp"
 #include "app/config/edit_distance.hpp"
+#include "app/local_comfyui.hpp"
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "base/service_manager.hpp"
@@ -154,6 +155,9 @@ int serve(const ServeFlags& flags) {
     }
     if (auto checked = check_config(*config); !checked) {
         return complain(checked.error());
+    }
+    if (auto added = add_local_comfyui(*config); !added) {
+        return complain(added.error());
     }
     log::configure(config->log_level, config->log_format);
     log::hide_foreign_text(config->log_redact_prompts);

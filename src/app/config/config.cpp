@@ -343,9 +343,6 @@ std::set<std::string> pools_of(const Config& config) {
     for (const fleet::PoolSettings& pool : config.fleet.pools) {
         pools.insert(pool.name);
     }
-    if (config.comfyui.contains("dir")) {
-        pools.insert(kLocalPool);
-    }
     if (config.engine_enabled) {
         pools.insert(config.engine_pool);
     }

@@ -49,8 +49,6 @@ struct WorkerSetting {
     std::string tls_name{};  // in its certificate; empty: the host of its URL
 };
 
-inline constexpr const char* kLocalPool = "default";
-
 struct Config {
     std::string listen = "127.0.0.1:8080";
     std::string data = "./comfyd-data";
@@ -65,7 +63,7 @@ struct Config {
     int io_threads = 0;  // 0: one per core, at most 8
     std::vector<WorkerSetting> workers;
     // ComfyUI that we start on this computer, as fleet::read_local_settings() takes it; without
-    // "dir": none. It is the pool kLocalPool.
+    // "dir": none.
     std::map<std::string, std::string> comfyui{};
     // Those that are neither named here nor made at run time share GPUs evenly and have no limits.
     std::vector<auth::Tenant> tenants;
