@@ -21,14 +21,14 @@ if [ ! -d tests/npm/node_modules ] || [ tests/npm/package-lock.json -nt tests/np
 fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
-# Many tests wait most of the time: two more run than there are cores, and beside them the fuzzers are built and run.
+# Many tests wait most of the time: four more run than there are cores, and beside them the fuzzers are built and run.
 if [ "$preset" = release ]; then
     mkdir -p build/fuzz
     setsid nice -n 10 scripts/fuzz.sh --inputs 40000 >build/fuzz/test.log 2>&1 &
     fuzz=$!
     trap 'kill -- -$fuzz 2>/dev/null || true' EXIT
 fi
-ctest --test-dir "build/$preset" --output-on-failure --parallel "$(($(nproc) + 2))" --timeout 600
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$(($(nproc) + 4))" --timeout 600
 if [ "$preset" = release ]; then
     echo "waiting for the fuzzers, which began with the tests (build/fuzz/test.log)"
     failed=0

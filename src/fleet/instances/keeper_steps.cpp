@@ -188,6 +188,7 @@ Task<> Keeper::order(Instance instance, const PoolSettings& pool, const Step& st
         instance.machine = std::move(*machine);
         instance.revision += 1;
         co_await save(std::move(instance));
+        list_now_.at(step.provider)->notify();  // what nobody was looking for is there now
     } else if (is_clear_no(machine.error().code)) {
         co_await refuse(step, std::move(machine.error()), true);
     } else if (machine.error().code != Code::cancelled) {
