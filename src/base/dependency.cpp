@@ -53,11 +53,12 @@ bool Dependency::failed() {
 std::optional<Dependency::Pass> Dependency::admit() {
     const Lock lock(mutex_);
     const auto state = breaker_.state(clock_.now());
-    if (state == CircuitBreaker::State::open || is_tried_) {
+    const bool is_try = state == CircuitBreaker::State::half_open;
+    if (state == CircuitBreaker::State::open || (is_try && is_tried_)) {
         return std::nullopt;
     }
-    is_tried_ = state == CircuitBreaker::State::half_open;
-    return Pass(*this, is_tried_);
+    is_tried_ = is_tried_ || is_try;
+    return Pass(*this, is_try);
 }
 
 void Dependency::end_try() {
