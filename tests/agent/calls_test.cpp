@@ -80,7 +80,7 @@ TEST_F(AgentCalls, JobsRunOnAMachineThatNobodyCanReach) {
     for (int i = 0; i < 5; ++i) {
         expect_succeeded(gateway_->submit(text_to_image("job " + std::to_string(i))));
     }
-    EXPECT_EQ(starts(), 5U);
+    EXPECT_EQ(starts(), 5U) << gateway_->log() << agent_->log();
     EXPECT_THAT(agent_->log() + gateway_->log(), testing::Not(HasSubstr(kToken)));
 }
 

@@ -2,6 +2,7 @@
 // main.py is the double.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -54,9 +55,16 @@ protected:
                  "--set",
                  "comfyui.gpus=any",
                  "--set",
-                 "comfyui.per_gpu=" + std::to_string(processes)},
+                 "comfyui.per_gpu=" + std::to_string(processes),
+                 "--set",
+                 "comfyui.ports=" + ports()},
             .environment = {{"PYTHONPATH", folder_ / "modules"}},
         });
+    }
+    // Of this process alone: those of the double can be shared, and other tests run beside it.
+    static std::string ports() {
+        const int first = 10'000 + ::getpid() % 1'000 * 20;
+        return std::to_string(first) + "-" + std::to_string(first + 19);
     }
     Reply resize(int size) {
         net::ClientRequest request;

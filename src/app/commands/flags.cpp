@@ -318,7 +318,7 @@ void add_worker_flags(CLI::App& command, WorkerFlags& flags) {
         .add_option(
             "--comfyui-port",
             flags.comfyui_port,
-            "Of ComfyUI, on loopback (default 8188); another one where it is taken"
+            "Of ComfyUI, on loopback (default: one that is free); another one where it is taken"
         )
         ->type_name("N");
     command.add_option("--node-pack", flags.node_pack, "A pack of nodes to install for it")

@@ -16,7 +16,7 @@ struct WorkerFlags {
     std::string folder = "comfyd-worker";
     std::string comfyui{};
     std::string python = "python3";
-    std::uint16_t comfyui_port = 8188;
+    std::uint16_t comfyui_port = 0;  // 0: one that is free
     std::string node_pack{};
     std::string sandbox = "minimal";
     std::vector<std::string> readable{};
