@@ -32,9 +32,10 @@ protected:
         for (const ProcessMark& process : find_family(family())) {
             send_signal(process, SIGKILL);
         }
-        for (const pid_t pid : started_) {
-            EXPECT_TRUE(wait_until([pid] { return !find_process(pid); }));
-            forget_daemon(pid);
+        for (const ProcessMark& daemon : started_) {
+            send_signal(daemon, SIGKILL);  // one that has just begun carries no mark yet
+            EXPECT_TRUE(wait_until([&daemon] { return !find_process(daemon.pid); }));
+            forget_daemon(daemon.pid);
         }
     }
 
@@ -47,7 +48,7 @@ protected:
             {folder_.path(), folder_.path() / "log"}
         );
         EXPECT_TRUE(mark) << mark.error().message;
-        started_.push_back(mark->pid);
+        started_.push_back(*mark);
         return *mark;
     }
     ProcessFamily family(ProcessMark leader = {}) const {
@@ -69,7 +70,7 @@ protected:
     }
 
     support::TempDir folder_;
-    std::vector<pid_t> started_;
+    std::vector<ProcessMark> started_;
 };
 
 TEST_F(Daemons, LeadASessionInTheirFolderAndWriteToTheirLog) {
