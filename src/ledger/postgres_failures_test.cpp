@@ -236,6 +236,7 @@ TEST_F(PostgresFailures, ANodeThatStopsInTheMiddleOfATransactionHoldsUpNobody) {
     proxy.inflict_after(
         support::FaultProxy::Way::to_server, "stops here", support::FaultProxy::Fault::hold_requests
     );
+    proxy.refuse(true);  // a node that is stopped does not connect anew either
     std::optional<Result<jobs::Accepted>> said;
     boost::asio::io_context& io = make_io();
     boost::asio::co_spawn(
@@ -250,6 +251,7 @@ TEST_F(PostgresFailures, ANodeThatStopsInTheMiddleOfATransactionHoldsUpNobody) {
     const auto made = make_new(spec, clock_.now());
     EXPECT_TRUE(await_value(other->accept(made)).created);
     EXPECT_TRUE(other->healthy());
+    proxy.refuse(false);
     proxy.release();
     io.run();
     EXPECT_EQ(get(std::move(*said)).existing->id, made.change.job.id);
