@@ -30,6 +30,7 @@ def arguments():
     parser.add_argument("--at-least", type=float, default=0, metavar="FACTOR",
                         help="end with status 1 where packing and merging bring less")
     parser.add_argument("--json", metavar="FILE", help="write the results there too")
+    parser.add_argument("comfyui_arguments", nargs="*", metavar="-- ARGUMENT", help="arguments for ComfyUI")
     options = parser.parse_args()
     options.text_encoders, options.vae = [], None
     options.steps, options.sampler = 20, "euler"
@@ -53,6 +54,8 @@ class Comfyd:
         settings = [f"comfyui.per_gpu={per_gpu}", f"scheduler.merge_max={merge}"]
         if options.python:
             settings.append(f"comfyui.python={options.python}")
+        if options.comfyui_arguments:
+            settings.append("comfyui.arguments=" + ",".join(options.comfyui_arguments))
         self.log = os.path.join(self.folder.name, "comfyd.log")
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
