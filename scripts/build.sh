@@ -13,6 +13,9 @@ if [ ! -f "$folder/build.ninja" ]; then
     echo "configuring $folder"
     cmake --preset "$preset" -DCMAKE_CXX_COMPILER="$compiler" ${COMFYD_CMAKE_FLAGS:-} >"$folder/configure.log" ||
         { cat "$folder/configure.log" >&2; exit 1; }
+elif grep -qs 'COMFYD_UNITY:BOOL=ON' "$folder/CMakeCache.txt"; then
+    # Which files can be compiled together depends on what is in them.
+    cmake "$folder" >"$folder/configure.log" || { cat "$folder/configure.log" >&2; exit 1; }
 fi
 
 # ninja's own estimate of the time that is left came with 1.12; Debian 12 has 1.11.

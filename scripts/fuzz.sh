@@ -10,7 +10,7 @@ case "${1:-}" in
     *) how=() much=(-max_total_time="${1:-60}") few=("${much[@]}") keep=1 ;;
 esac
 scripts/setup.sh build test
-scripts/build.sh fuzz fuzz
+COMFYD_CMAKE_FLAGS="-DCOMFYD_UNITY=ON ${COMFYD_CMAKE_FLAGS:-}" scripts/build.sh fuzz fuzz
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=0}
 run() { # NAME [SEED_FOLDER…]
     local name=$1

@@ -9,7 +9,7 @@ scripts/setup.sh build test
 if grep -qs 'COMFYD_TESTS:BOOL=OFF' "build/$preset/CMakeCache.txt"; then
     rm -f "build/$preset/CMakeCache.txt" "build/$preset/build.ninja"
 fi
-scripts/build.sh "$preset"
+COMFYD_CMAKE_FLAGS="-DCOMFYD_UNITY=ON ${COMFYD_CMAKE_FLAGS:-}" scripts/build.sh "$preset"
 if [ ! -d tests/npm/node_modules ] || [ tests/npm/package-lock.json -nt tests/npm/node_modules/.package-lock.json ]; then
     if ! (cd tests/npm && npm ci --no-audit --no-fund --loglevel=error); then
         echo "make test: npm could not fetch the clients of tests/npm (its own words are above)." >&2

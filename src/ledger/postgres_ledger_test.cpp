@@ -265,7 +265,7 @@ TEST_F(PostgresMigrations, NodesThatStartAtOnceMakeTheTablesOnce) {
         node.join();
     }
     for (const auto& outcome : outcomes) {
-        EXPECT_TRUE(outcome);
+        EXPECT_TRUE(outcome) << outcome.error().message;
     }
     EXPECT_EQ(version(), "3");
 }

@@ -57,13 +57,14 @@ Result<> check_owner(PGconn* connection) {
                 "; make one for comfyd with CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0"
         );
     }
-    const auto known = execute(connection, kHasVersions, "look for the tables");
-    if (!known) {
-        return fail(known.error());
-    }
+    // In this order: another node may make both meanwhile, and makes the versions first.
     const auto others = execute(connection, kHasTables, "look for the tables");
     if (!others) {
         return fail(others.error());
+    }
+    const auto known = execute(connection, kHasVersions, "look for the tables");
+    if (!known) {
+        return fail(known.error());
     }
     if (text(*known) == "f" && text(*others) == "t") {
         return fail(
