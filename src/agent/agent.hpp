@@ -28,7 +28,10 @@ struct AgentOptions {
     // From a stop to the end, for prompts that run and for whoever fetches their results.
     Millis grace{30'000};
     Millis quiet{2'000};         // so long nobody has asked for anything before that
-    Millis lonely_max{900'000};  // without a gateway and without work: it ends itself
+    // Without a gateway and without work: it ends itself. Of one that nobody is to call and that
+    // calls nobody, only where it is rented.
+    Millis lonely_max{900'000};
+    bool is_rented = false;
     // Called once, on the agent's thread, when it has been lonely for so long.
     std::function<void()> lonely{};
 };

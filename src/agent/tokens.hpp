@@ -1,5 +1,5 @@
-// The port of who may call as which instance, and the book of those that this process knows: the
-// workers that the configuration names, and machines from their order to their end. Any thread.
+// The port of who may call as which instance, and the book of those whose workers this process
+// leads: such as the configuration names, and machines from their order to their end. Any thread.
 #pragma once
 
 #include <map>

@@ -357,6 +357,14 @@ void add_worker_flags(CLI::App& command, WorkerFlags& flags) {
         )
         ->check(CLI::Range(2, 86'400))
         ->type_name("N");
+    command
+        .add_option(
+            "--lonely-s",
+            flags.lonely_s,
+            "Without a gateway and with nothing to do for so long it ends (default 900)"
+        )
+        ->check(CLI::Range(1, 31'536'000))
+        ->type_name("N");
     command.add_option("--ca-file", flags.ca_file, "Whom to trust as the gateway, too (PEM)")
         ->type_name("FILE");
     command.add_option("arguments", flags.arguments, "Further arguments of ComfyUI, after --")

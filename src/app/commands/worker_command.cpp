@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "agent/agent.hpp"
+#include "agent/give_back.hpp"
 #include "agent/log_output.hpp"
 #include "agent/own_memory.hpp"
 #include "app/commands/cli.hpp"
@@ -147,6 +149,8 @@ Result<agent::AgentOptions> to_options(const WorkerFlags& flags) {
     options.folder = flags.folder;
     options.ca_file = flags.ca_file;
     options.grace = std::chrono::seconds(flags.grace_s);
+    options.lonely_max = std::chrono::seconds(flags.lonely_s);
+    options.is_rented = !variable("COMFYD_FLEET").empty();  // by the comfyd that ordered it
     options.front.token = variable("COMFYD_WORKER_TOKEN");
     options.front.requests_max = flags.requests_max;
     constexpr std::size_t kTokenBytesMin = 16;
@@ -172,6 +176,23 @@ Result<agent::AgentOptions> to_options(const WorkerFlags& flags) {
         );
     }
     return options;
+}
+
+// The last deed: what it costs, nobody knows of any more.
+void give_machine_back(const std::string& ca_file) {
+    const auto rented = agent::find_rented([](const char* name) { return variable(name); });
+    if (!rented) {
+        return;
+    }
+    log::warning("the machine is given back", {{"to", rented->service}});
+    log::flush();
+    const auto given = agent::give_back(*rented, ca_file);
+    if (!given) {
+        log::error(
+            "the machine could not be given back: it still costs",
+            {{"to", rented->service}, {"reason", given.error().message}}
+        );
+    }
 }
 
 }  // namespace
@@ -208,7 +229,11 @@ int run_worker(const WorkerFlags& flags) {
     const agent::LogOutput output(*target, options->folder / "worker.log");
     log::configure(*level, log::Format::automatic);
     net::raise_open_files_limit();
-    options->lonely = [] { ::kill(::getpid(), SIGTERM); };
+    std::atomic<bool> is_lonely = false;
+    options->lonely = [&is_lonely] {
+        is_lonely = true;
+        ::kill(::getpid(), SIGTERM);
+    };
     auto agent = agent::Agent::start(std::move(*options));
     if (!agent) {
         log::flush();
@@ -222,6 +247,9 @@ int run_worker(const WorkerFlags& flags) {
     tell_service_manager("STOPPING=1");
     log::info("stopping");
     (*agent)->stop();
+    if (is_lonely) {
+        give_machine_back(flags.ca_file);
+    }
     log::flush();
     return kExitOk;
 }

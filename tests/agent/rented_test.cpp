@@ -1,0 +1,283 @@
+// Machines that comfyd rents and cannot reach: the real binary orders Pods of an API server that is
+// a double, what runs in them is the real agent, and that calls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "agent/calls.hpp"
+#include "fleet/providers/kubernetes_test_support.hpp"
+#include "support/agent.hpp"
+#include "support/comfyd.hpp"
+
+namespace comfyd {
+namespace {
+
+using fleet::test::ApiServer;
+using support::AgentProcess;
+using support::Comfyd;
+using support::text_to_image;
+using support::wait_until;
+using testing::HasSubstr;
+
+constexpr const char* kPublicUrl = "https://comfyd.example.com";
+constexpr std::chrono::seconds kLong{120};
+
+std::map<std::string, std::string> environment_of(const json::object& pod) {
+    std::map<std::string, std::string> variables;
+    const json::value& container = pod.at("spec").at("containers").as_array().at(0);
+    for (const json::value& variable : container.at("env").as_array()) {
+        variables[std::string(variable.at("name").as_string())] =
+            std::string(variable.at("value").as_string());
+    }
+    return variables;
+}
+
+// Runs the agent of each Pod, and ends it with its Pod unless it is told that nobody does.
+class Kubelet {
+public:
+    struct Pod {
+        std::map<std::string, std::string> environment;
+        std::shared_ptr<AgentProcess> agent;
+    };
+
+    Kubelet(ApiServer& api, std::string gateway, std::string journal)
+        : api_(api), gateway_(std::move(gateway)), journal_(std::move(journal)), thread_([this] {
+              while (!is_ending_) {
+                  look();
+                  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+              }
+          }) {}
+    ~Kubelet() {
+        is_ending_ = true;
+        thread_.join();
+    }
+
+    // All that there ever were, by instance.
+    std::map<std::string, Pod> pods() const {
+        const std::lock_guard lock(mutex_);
+        return pods_;
+    }
+    // Pods that are deleted go on running: their node is out of reach.
+    void lose_nodes() { has_lost_nodes_ = true; }
+
+private:
+    void look() {
+        const auto there = api_.pods();
+        std::set<std::string> instances;
+        for (const auto& [name, pod] : there) {
+            const auto environment = environment_of(pod);
+            const std::string& instance = environment.at("COMFYD_INSTANCE");
+            instances.insert(instance);
+            if (!pods().contains(instance)) {
+                auto agent = run(environment);
+                const std::lock_guard lock(mutex_);
+                pods_[instance] = {environment, std::move(agent)};
+                api_.set_status(name, {{"phase", "Running"}, {"podIP", "10.1.2.3"}});
+            }
+        }
+        for (const auto& [instance, pod] : pods()) {
+            if (!instances.contains(instance) && !has_lost_nodes_) {
+                const std::lock_guard lock(mutex_);
+                pods_[instance].agent.reset();
+            }
+        }
+    }
+    std::shared_ptr<AgentProcess> run(std::map<std::string, std::string> environment) const {
+        support::AgentOptions options;
+        options.token = environment.at("COMFYD_WORKER_TOKEN");
+        environment["COMFYD_GATEWAY"] = gateway_;  // what its public name stands for
+        options.environment = std::move(environment);
+        options.double_arguments = "--journal " + journal_;
+        options.has_port = false;
+        return std::make_shared<AgentProcess>(std::move(options));
+    }
+
+    ApiServer& api_;
+    const std::string gateway_;
+    const std::string journal_;
+    mutable std::mutex mutex_;
+    std::map<std::string, Pod> pods_;
+    std::atomic<bool> has_lost_nodes_ = false;
+    std::atomic<bool> is_ending_ = false;
+    std::thread thread_;
+};
+
+class RentedMachines : public testing::Test {
+protected:
+    RentedMachines() {
+        const std::string kubeconfig = folder_.write(
+            "kubeconfig",
+            "current-context: c\n"
+            "clusters: [{name: k, cluster: {server: '" +
+                api_.url() +
+                "'}}]\n"
+                "users: [{name: u, user: {token: token-1}}]\n"
+                "contexts: [{name: c, context: {cluster: k, user: u, namespace: ns}}]\n"
+        );
+        const std::string config = folder_.write(
+            "comfyd.yaml",
+            "public_url: " + std::string(kPublicUrl) +
+                "\n"
+                "fleet: {poll_ms: 100}\n"
+                "providers: {k: {kind: kubernetes, dials_in: true, kubeconfig: '" +
+                kubeconfig +
+                "'}}\n"
+                "pools: [{name: default, size: 2, drain_max_s: 20,\n"
+                "         template: {image: 'comfyui:1'}, offers: [{provider: k}]}]\n"
+        );
+        comfyd_ = std::make_unique<Comfyd>(
+            support::ComfydOptions{.arguments = {"--no-engine", "--config", config}}
+        );
+        kubelet_ = std::make_unique<Kubelet>(api_, comfyd_->url(), journal());
+    }
+
+    std::string journal() const { return folder_ / "journal"; }
+    std::size_t starts() const {
+        const std::string text = support::read_file(journal());
+        std::size_t count = 0;
+        for (auto at = text.find("start"); at != std::string::npos;
+             at = text.find("start", at + 1)) {
+            ++count;
+        }
+        return count;
+    }
+    // By state.
+    std::map<std::string, std::set<std::string>> instances() {
+        std::map<std::string, std::set<std::string>> found;
+        const json::value fleet = comfyd_->http().get("/admin/v1/fleet").json();
+        for (const json::value& pool : fleet.at("pools").as_array()) {
+            for (const json::value& instance : pool.at("instances").as_array()) {
+                found[std::string(instance.at("state").as_string())].insert(
+                    std::string(instance.at("id").as_string())
+                );
+            }
+        }
+        return found;
+    }
+    bool becomes_ready(std::size_t count) {
+        return wait_until(
+            [&] {
+                const auto all = instances();
+                return count == 0 ? all.empty()
+                                  : all.size() == 1 && all.contains("ready") &&
+                                        all.at("ready").size() == count;
+            },
+            kLong
+        );
+    }
+    void resize(int size) {
+        const json::object body{{"size", size}};
+        net::Headers headers;
+        headers.set("Content-Type", "application/json");
+        const auto done = comfyd_->http().put(
+            "/admin/v1/fleet/pools/default", json::serialize(body), std::move(headers)
+        );
+        EXPECT_EQ(done.status, 200) << done.body;
+    }
+    std::string token_of(const std::string& instance) const {
+        return kubelet_->pods().at(instance).environment.at("COMFYD_WORKER_TOKEN");
+    }
+    std::unique_ptr<support::WsStream> call(
+        std::string_view route, const std::string& instance, const std::string& token
+    ) {
+        net::Headers headers;
+        headers.set(agent::kInstanceHeader, instance);
+        headers.set(agent::kTokenHeader, token);
+        headers.set(agent::kSessionHeader, "a-stranger");
+        return comfyd_->http().ws(std::string(route), headers);
+    }
+    void expect_succeeded(const std::string& id) {
+        const json::value job = comfyd_->wait_finished(id, kLong);
+        EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();
+    }
+
+    ApiServer api_;
+    support::TempDir folder_;
+    std::unique_ptr<Comfyd> comfyd_;
+    std::unique_ptr<Kubelet> kubelet_;
+};
+
+TEST_F(RentedMachines, CallRunJobsAndMayCallNoMoreOnceTheyAreGone) {
+    ASSERT_TRUE(becomes_ready(2)) << comfyd_->log();
+    std::vector<std::string> ids;
+    for (int i = 0; i < 6; ++i) {
+        ids.push_back(comfyd_->submit(text_to_image("job " + std::to_string(i))));
+    }
+    for (const std::string& id : ids) {
+        expect_succeeded(id);
+    }
+    EXPECT_EQ(starts(), 6U);
+    const auto before = instances().at("ready");
+    for (const std::string& instance : before) {
+        EXPECT_EQ(kubelet_->pods().at(instance).environment.at("COMFYD_GATEWAY"), kPublicUrl);
+    }
+
+    // Each token is one instance's alone.
+    const std::string first = *before.begin();
+    const std::string second = *before.rbegin();
+    for (const std::string_view route : {agent::kControlRoute, agent::kLineRoute}) {
+        EXPECT_FALSE(call(route, first, token_of(second))->connected());
+        EXPECT_FALSE(call(route, second, token_of(first))->connected());
+        EXPECT_FALSE(call(route, "0123456789ab", token_of(first))->connected());
+        EXPECT_FALSE(call(route, first, "")->connected());
+    }
+
+    // One that goes on after its end is cut off, and let in no more.
+    kubelet_->lose_nodes();
+    resize(1);
+    ASSERT_TRUE(becomes_ready(1)) << comfyd_->log();
+    const std::string stays = *instances().at("ready").begin();
+    const std::string gone = stays == first ? second : first;
+    const auto lost = kubelet_->pods().at(gone).agent;
+    EXPECT_TRUE(wait_until([&] { return lost->log().find("401") != std::string::npos; }))
+        << lost->log();
+    EXPECT_FALSE(call(agent::kControlRoute, gone, token_of(gone))->connected());
+    EXPECT_FALSE(call(agent::kLineRoute, gone, token_of(gone))->connected());
+    EXPECT_FALSE(call(agent::kControlRoute, stays, token_of(gone))->connected());
+    expect_succeeded(comfyd_->submit(text_to_image("on the other")));
+    resize(0);
+    EXPECT_TRUE(becomes_ready(0)) << comfyd_->log();
+    EXPECT_TRUE(api_.pods().empty());
+    for (const std::string& instance : before) {
+        EXPECT_THAT(comfyd_->log(), testing::Not(HasSubstr(token_of(instance))));
+    }
+}
+
+TEST_F(RentedMachines, AreKnownAgainAfterARestartAndTheirPromptsGoOn) {
+    ASSERT_TRUE(becomes_ready(2)) << comfyd_->log();
+    const auto before = instances();
+    const std::string id = comfyd_->submit(text_to_image("slow", "slow=4000"));
+    ASSERT_TRUE(wait_until([&] { return starts() == 1; }));
+    comfyd_->restart();
+    expect_succeeded(id);
+    EXPECT_EQ(starts(), 1U) << "the prompt ran twice";
+    EXPECT_EQ(instances(), before);
+    EXPECT_EQ(kubelet_->pods().size(), 2U) << "others were ordered";
+}
+
+TEST_F(RentedMachines, AreLetInFromTheirOrderOn) {
+    resize(0);
+    ASSERT_TRUE(becomes_ready(0)) << comfyd_->log();
+    kubelet_.reset();  // nothing runs in what is ordered from now on
+    resize(1);
+    ASSERT_TRUE(wait_until([&] { return !api_.pods().empty(); }, kLong));
+    const auto environment = environment_of(api_.pods().begin()->second);
+    const std::string instance = environment.at("COMFYD_INSTANCE");
+    const std::string token = environment.at("COMFYD_WORKER_TOKEN");
+    ASSERT_TRUE(instances().contains("creating"));
+    EXPECT_TRUE(call(agent::kControlRoute, instance, token)->connected());
+    comfyd_->restart();
+    const auto control = call(agent::kControlRoute, instance, token);
+    EXPECT_TRUE(control->connected());
+    resize(0);
+    EXPECT_TRUE(control->wait_end(kLong));
+    EXPECT_FALSE(call(agent::kControlRoute, instance, token)->connected());
+}
+
+}  // namespace
+}  // namespace comfyd
