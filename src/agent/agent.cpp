@@ -172,11 +172,11 @@ private:
             Front::Parts{thread_.executor(), http_, pool_, clock_, *comfyui_, *status_},
             options_.front
         );
-        if (options_.gateway.empty()) {
+        if (options_.gateways.empty()) {
             return;
         }
         DialOptions dial;
-        dial.gateway = options_.gateway;
+        dial.gateways = options_.gateways;
         dial.instance = options_.instance;
         dial.token = options_.front.token;
         dial_out_ = std::make_unique<DialOut>(

@@ -43,11 +43,9 @@ Task<Result<>> ask(net::Client& http, const Rented& rented) {
         co_return fail(std::move(answer.error()));
     }
     const bool is_given_back = answer->status / 100 == 2 || answer->status == 404;
-    co_return is_given_back ? Result<>()
-                            : fail(
-                                  Code::upstream_error,
-                                  rented.service + " answers " + std::to_string(answer->status)
-                              );
+    co_return is_given_back
+        ? Result<>()
+        : fail(Code::upstream_error, rented.service + " answers " + std::to_string(answer->status));
 }
 
 Task<Result<>> ask_until_done(net::Client& http, const Rented& rented, Millis pause) {

@@ -20,16 +20,14 @@ std::optional<Rented> rented(const std::map<std::string, std::string>& variables
 }
 
 std::optional<Rented> pod(const CloudDouble& cloud, const std::string& id, const char* key) {
-    return rented(
-        {{"COMFYD_API_URL", cloud.url()}, {"RUNPOD_POD_ID", id}, {"RUNPOD_API_KEY", key}}
+    return rented({{"COMFYD_API_URL", cloud.url()}, {"RUNPOD_POD_ID", id}, {"RUNPOD_API_KEY", key}}
     );
 }
 
 TEST(GiveBack, OfMachinesThatWereOrderedAndHaveAKeyOfTheirOwn) {
     const std::string url = "https://api.example.com/v2/";
-    const auto found = rented(
-        {{"COMFYD_API_URL", url}, {"RUNPOD_POD_ID", "a/b"}, {"RUNPOD_API_KEY", "key"}}
-    );
+    const auto found =
+        rented({{"COMFYD_API_URL", url}, {"RUNPOD_POD_ID", "a/b"}, {"RUNPOD_API_KEY", "key"}});
     ASSERT_TRUE(found);
     EXPECT_EQ(found->url, "https://api.example.com/v2/pods/a%2Fb");
     EXPECT_FALSE(rented({{"RUNPOD_POD_ID", "p"}, {"RUNPOD_API_KEY", "key"}})) << "somebody's own";
@@ -37,9 +35,9 @@ TEST(GiveBack, OfMachinesThatWereOrderedAndHaveAKeyOfTheirOwn) {
     EXPECT_FALSE(rented({{"COMFYD_API_URL", url}, {"RUNPOD_API_KEY", "key"}}));
     EXPECT_FALSE(rented({{"COMFYD_API_URL", url}}));
     for (const char* wrong : {"http://api.example.com", "nonsense", "ftp://x", "https://"}) {
-        EXPECT_FALSE(rented(
-            {{"COMFYD_API_URL", wrong}, {"CONTAINER_ID", "7"}, {"CONTAINER_API_KEY", "key"}}
-        )) << wrong;
+        EXPECT_FALSE(
+            rented({{"COMFYD_API_URL", wrong}, {"CONTAINER_ID", "7"}, {"CONTAINER_API_KEY", "key"}})
+        ) << wrong;
     }
 }
 

@@ -47,6 +47,9 @@ Switchboard::~Switchboard() = default;
 Result<std::string> Switchboard::identify(const net::Request& request) const {
     std::string instance(request.headers.get(kInstanceHeader));
     const bool is_known = tokens_.knows(instance, request.headers.get(kTokenHeader));
+    if (!is_known && tokens_.may_be_elsewhere(instance)) {
+        return fail(Code::lead_lost, "this node leads no worker of that name: ask another one");
+    }
     if (!is_known || session_of(request).empty()) {
         return fail(Code::unauthorized, "no worker of that name has this token");
     }

@@ -32,7 +32,8 @@ public:
     explicit Switchboard(const Tokens& tokens, Heard heard = {});
     ~Switchboard() override;
 
-    // Whose call it is. Code::unauthorized: nobody's who is known here.
+    // Whose call it is. Code::unauthorized: nobody's who is known here; Code::lead_lost: another
+    // node may know him.
     Result<std::string> identify(const net::Request& request) const;
     // Both answer the exchange, and return when the call is over. REQUIRES: identify() named it.
     Task<> take_control(net::Exchange& exchange, std::string instance);
@@ -80,8 +81,7 @@ private:
     void hear(const std::string& instance, const std::string& session, json::object report);
     std::optional<Parked> take(const std::string& instance);
     // Its call, where it is this one.
-    Caller* find(const std::string& instance, const std::string& session)
-        COMFYD_REQUIRES(mutex_);
+    Caller* find(const std::string& instance, const std::string& session) COMFYD_REQUIRES(mutex_);
     static void wake(const Waiters& waiters);
     // nullptr: it has not called for so long that it is not waited for.
     std::shared_ptr<Waiter> wait_at(const std::string& instance, Executor executor);

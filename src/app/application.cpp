@@ -97,7 +97,7 @@ public:
           pool_(4),
           media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)),
           helpers_(media_helpers(config_)),
-          worker_calls_(core_.executor()),
+          worker_calls_(core_.executor(), is_clustered(config_)),
           routing_(routes_of(config_.notify)) {}
 
     ~Impl() { stop(); }

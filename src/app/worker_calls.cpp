@@ -7,8 +7,9 @@
 
 namespace comfyd::app {
 
-WorkerCalls::WorkerCalls(Executor core)
+WorkerCalls::WorkerCalls(Executor core, bool is_one_of_several)
     : core_(core),
+      tokens_({}, is_one_of_several),
       switchboard_(std::make_shared<agent::Switchboard>(
           tokens_,
           [this](const std::string& instance, const json::object& report) {

@@ -15,7 +15,8 @@ namespace comfyd::app {
 
 class WorkerCalls final : public fleet::Callers {
 public:
-    explicit WorkerCalls(Executor core);
+    // One of several nodes knows only those whose workers it leads.
+    WorkerCalls(Executor core, bool is_one_of_several);
     ~WorkerCalls() override;
 
     // Of all clients that workers are asked with.
@@ -25,9 +26,8 @@ public:
     void start(Machines& machines) { machines_ = &machines; }
     void stop() { machines_ = nullptr; }
 
-    void admit(
-        const std::string& instance, const std::string& worker, const std::string& token
-    ) override;
+    void admit(const std::string& instance, const std::string& worker, const std::string& token)
+        override;
     void dismiss(const std::string& instance) override;
 
 private:

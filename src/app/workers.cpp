@@ -53,7 +53,9 @@ Result<WorkerSources> make_worker_providers(
             named.push_back(worker_config(config, worker));
         }
     }
-    sources.providers.push_back(std::make_unique<fleet::ConfiguredWorkers>(std::move(named), &parts.callers));
+    sources.providers.push_back(
+        std::make_unique<fleet::ConfiguredWorkers>(std::move(named), &parts.callers)
+    );
     if (!config.fleet.providers.empty()) {
         auto kept = make_kept_pools(config, parts, domain);
         if (!kept) {

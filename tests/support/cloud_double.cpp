@@ -412,7 +412,9 @@ CloudAnswer NovitaDouble::answer(const Question& question) {
     }
     const auto found = records_.find(question.id);
     if (found == records_.end()) {
-        return as_json({{"code", 400}, {"reason", "RESOURCE_NOT_FOUND"}, {"message", "not found"}}, 400);
+        return as_json(
+            {{"code", 400}, {"reason", "RESOURCE_NOT_FOUND"}, {"message", "not found"}}, 400
+        );
     }
     json::object& record = found->second;
     if (name == "remove") {

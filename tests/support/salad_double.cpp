@@ -49,7 +49,8 @@ CloudAnswer SaladDouble::refuse(int status, const std::string& words) const {
         return {status, "<!DOCTYPE html><html><body>" + words + "</body></html>"};
     }
     return as_json(
-        {{"type", "about:blank"}, {"title", "Refused"}, {"status", status}, {"detail", words}}, status
+        {{"type", "about:blank"}, {"title", "Refused"}, {"status", status}, {"detail", words}},
+        status
     );
 }
 

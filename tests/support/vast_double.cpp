@@ -25,14 +25,16 @@ constexpr std::array kVastAsks{
     VastAsk{5006, "RTX 3060", 12'288, 0.06, 0.03, "Poland, PL"},
 };
 
-const json::value* filter(const json::object& filters, std::string_view name, std::string_view how) {
+const json::value* filter(
+    const json::object& filters, std::string_view name, std::string_view how
+) {
     const json::value* found = json::find(filters, name);
     return found != nullptr ? json::find(found->as_object(), how) : nullptr;
 }
 
 bool is_among(const json::value* list, std::string_view word) {
-    return list == nullptr || std::ranges::find(list->as_array(), json::value(word)) !=
-                                  list->as_array().end();
+    return list == nullptr ||
+           std::ranges::find(list->as_array(), json::value(word)) != list->as_array().end();
 }
 
 json::object refusal(std::string_view error, const std::string& message) {

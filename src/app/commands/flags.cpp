@@ -375,7 +375,7 @@ void add_worker_flags(CLI::App& command, WorkerFlags& flags) {
         "the "
         "gateway\n"
         "  COMFYD_GATEWAY          URL of comfyd, which is then called: no port needs to be open "
-        "here\n"
+        "here; of several nodes, separated by commas\n"
         "  COMFYD_INSTANCE         its name there\n"
         "  SERVER_HOST SERVER_PORT COMFYUI_SERVER_ADDRESS\n"
         "  DEFAULT_TIMEOUT         seconds that /prompt_sync waits (300)\n"

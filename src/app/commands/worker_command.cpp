@@ -20,6 +20,7 @@
 #include "app/commands/stop_signals.hpp"
 #include "base/log.hpp"
 #include "base/service_manager.hpp"
+#include "base/text.hpp"
 #include "net/lines.hpp"
 #include "net/open_files.hpp"
 
@@ -117,17 +118,27 @@ Result<> read_comfyui(const WorkerFlags& flags, agent::AgentOptions& options) {
 }
 
 Result<> read_gateway(agent::AgentOptions& into) {
-    into.gateway = variable("COMFYD_GATEWAY");
+    const std::string gateways = variable("COMFYD_GATEWAY");
+    for (std::string_view rest = gateways; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(','), rest.size());
+        into.gateways.emplace_back(trim(rest.substr(0, end)));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
     into.instance = variable("COMFYD_INSTANCE", "worker");
     if (!net::line_name("worker://" + into.instance)) {
         return wrong("COMFYD_INSTANCE must be a name of letters, digits, '.', '_' and '-'");
     }
-    if (into.gateway.empty()) {
-        return {};
+    for (const std::string& gateway : into.gateways) {
+        const auto url = net::Url::parse(gateway);
+        if (!url || (url->scheme != "http" && url->scheme != "https")) {
+            return wrong(
+                "COMFYD_GATEWAY must look like https://comfyd.example.com; several nodes of one "
+                "are separated by commas"
+            );
+        }
     }
-    const auto url = net::Url::parse(into.gateway);
-    if (!url || (url->scheme != "http" && url->scheme != "https")) {
-        return wrong("COMFYD_GATEWAY must look like https://comfyd.example.com");
+    if (into.gateways.empty()) {
+        return {};
     }
     if (into.front.token.empty() || variable("COMFYD_INSTANCE").empty()) {
         return wrong(

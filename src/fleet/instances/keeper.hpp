@@ -146,7 +146,7 @@ private:
     Parts p_;
     std::map<std::string, PoolSettings> pools_;
     std::map<std::string, PoolRecord> records_;
-    std::map<std::string, Instance> rows_;  // open ones of our domain
+    std::map<std::string, Instance> rows_;       // open ones of our domain
     std::map<std::string, std::string> let_in_;  // instances that may call, and their tokens
     std::map<std::string, Aside> aside_;
     std::map<std::string, Listing> listings_;

@@ -26,7 +26,9 @@ public:
           options_(std::move(options)),
           clock_(clock),
           organization_("/organizations/" + net::percent_encode(options_.organization)),
-          groups_(organization_ + "/projects/" + net::percent_encode(options_.project) + "/containers"),
+          groups_(
+              organization_ + "/projects/" + net::percent_encode(options_.project) + "/containers"
+          ),
           api_(
               executor,
               {.service = "Salad",
@@ -139,8 +141,9 @@ Task<Result<std::string>> Salad::create(MachineOrder order) {
     }
     if (there->size() + 1 >= kGroupsMax) {
         co_return fail(
-            Code::out_of_stock, "Salad: the project '" + options_.project + "' is full: it has " +
-                                    std::to_string(there->size()) + " container groups"
+            Code::out_of_stock,
+            "Salad: the project '" + options_.project + "' is full: it has " +
+                std::to_string(there->size()) + " container groups"
         );
     }
     auto made = co_await api_.call(
@@ -218,9 +221,8 @@ Result<> check_salad(const SaladOptions& options) {
         return fail(Code::config_invalid, "provider '" + options.name + "': " + std::move(what));
     };
     const auto is_name = [](const std::string& text) {
-        return !text.empty() && text.find_first_not_of(
-                                    "abcdefghijklmnopqrstuvwxyz0123456789-"
-                                ) == std::string::npos;
+        return !text.empty() &&
+               text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
     };
     if (options.key.empty()) {
         return wrong("key is missing");

@@ -70,8 +70,8 @@ json::object make_resources(const SaladOptions& options, const MachineTemplate& 
          made_from.cpus_max > 0 ? static_cast<std::int64_t>(std::ceil(made_from.cpus_max))
                                 : options.cpus},
         {"memory", std::max<std::uint64_t>(megabytes, 1024)},
-        {"storage_amount",
-         (made_from.disk_gb > 0 ? made_from.disk_gb : options.disk_gb) * kDiskUnit},
+        {"storage_amount", (made_from.disk_gb > 0 ? made_from.disk_gb : options.disk_gb) * kDiskUnit
+        },
     };
 }
 
@@ -200,8 +200,7 @@ Result<json::object> make_group(const SaladOptions& options, const MachineOrder&
         {"image_caching", true},
     };
     if (!made_from.command.empty()) {
-        container["command"] =
-            json::array(made_from.command.begin(), made_from.command.end());
+        container["command"] = json::array(made_from.command.begin(), made_from.command.end());
     }
     if (!made_from.registry_user.empty()) {
         container["registry_authentication"] = {

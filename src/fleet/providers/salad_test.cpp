@@ -41,7 +41,8 @@ protected:
 TEST_F(SaladTest, OffersWhatThereIsFirst) {
     EXPECT_THAT(gpus({.provider = ""}), ElementsAre("RTX 4090", "RTX 5090", "RTX 3060"));
     EXPECT_THAT(
-        gpus({.provider = "", .gpus = {"RTX 5090", "RTX 4090"}}), ElementsAre("RTX 4090", "RTX 5090")
+        gpus({.provider = "", .gpus = {"RTX 5090", "RTX 4090"}}),
+        ElementsAre("RTX 4090", "RTX 5090")
     ) << "the other is not to be had";
     EXPECT_THAT(
         gpus({.provider = "", .gpus = {}, .usd_per_hour_max = 0.1}), ElementsAre("RTX 3060")
@@ -75,7 +76,8 @@ TEST_F(SaladTest, LivesFromCreateToRemoveAsAGroupOfOne) {
     EXPECT_FALSE(body.contains("networking")) << "nothing is opened";
     const json::object& container = body.at("container").as_object();
     EXPECT_EQ(
-        json::serialize(container.at("command")), R"(["comfyd","worker","--comfyui","/opt/Comfy UI"])"
+        json::serialize(container.at("command")),
+        R"(["comfyd","worker","--comfyui","/opt/Comfy UI"])"
     );
     EXPECT_EQ(container.at("environment_variables").at("COMFYD_WORKER_TOKEN"), "worker-token-1");
     EXPECT_EQ(
@@ -119,9 +121,7 @@ TEST_F(SaladTest, AllThatCanBeSetIsInItsDocument) {
     EXPECT_EQ(json::serialize(body.at("country_codes")), R"(["us","de"])");
     EXPECT_EQ(body.at("container").at("resources").at("cpu"), 3);
     EXPECT_EQ(body.at("container").at("resources").at("memory"), 1024) << "it gives no less";
-    EXPECT_EQ(
-        body.at("container").at("registry_authentication").at("basic").at("username"), "me"
-    );
+    EXPECT_EQ(body.at("container").at("registry_authentication").at("basic").at("username"), "me");
     order = make_order("2", best());
     order.offer.region = "FR";
     ASSERT_TRUE(create(order));
@@ -213,7 +213,9 @@ TEST_F(SaladTest, OrdersThatCannotBeAreNotSent) {
     };
     EXPECT_THAT(refused([](auto& order) { order.made_from.gpus = 0; }), HasSubstr("GPU"));
     EXPECT_THAT(refused([](auto& order) { order.offer.id = ""; }), HasSubstr("kinds"));
-    EXPECT_THAT(refused([](auto& order) { order.secrets.erase("COMFYD_GATEWAY"); }), HasSubstr("call"));
+    EXPECT_THAT(
+        refused([](auto& order) { order.secrets.erase("COMFYD_GATEWAY"); }), HasSubstr("call")
+    );
     EXPECT_THAT(
         refused([](auto& order) { order.made_from.environment["LONG"] = std::string(1001, 'x'); }),
         HasSubstr("LONG")
@@ -222,7 +224,9 @@ TEST_F(SaladTest, OrdersThatCannotBeAreNotSent) {
         refused([](auto& order) { order.made_from.environment["LINES"] = "a\nb"; }),
         HasSubstr("LINES")
     );
-    EXPECT_THAT(refused([](auto& order) { order.made_from.command = {"a", ""}; }), HasSubstr("command"));
+    EXPECT_THAT(
+        refused([](auto& order) { order.made_from.command = {"a", ""}; }), HasSubstr("command")
+    );
     EXPECT_THAT(
         refused([](auto& order) { order.made_from.command.assign(101, "x"); }), HasSubstr("command")
     );
@@ -244,7 +248,9 @@ TEST(SaladGroups, AnswersOfAnyKindAreSurvived) {
     }
     const auto odd = read_gpu_classes(
         {},
-        *json::parse(R"({"items":[{"id":"x","name":"X (1e99 GB","prices":[{"priority":"high","price":1}]}]})"),
+        *json::parse(
+            R"({"items":[{"id":"x","name":"X (1e99 GB","prices":[{"priority":"high","price":1}]}]})"
+        ),
         {.provider = ""}
     );
     ASSERT_EQ(odd.size(), 1U);
@@ -252,7 +258,8 @@ TEST(SaladGroups, AnswersOfAnyKindAreSurvived) {
     EXPECT_EQ(read_availability({}, *json::parse(R"({"available_gpu_high":-5})")), 0);
     EXPECT_FALSE(read_group(*json::parse("7")));
     EXPECT_FALSE(read_group(*json::parse(R"({"name":7})")));
-    const auto group = read_group(*json::parse(R"({"name":"a","current_state":{"status":"dreaming"}})"));
+    const auto group =
+        read_group(*json::parse(R"({"name":"a","current_state":{"status":"dreaming"}})"));
     ASSERT_TRUE(group);
     EXPECT_EQ(group->state, State::failed);
     EXPECT_EQ(group->reason, "Salad calls it dreaming");

@@ -82,14 +82,16 @@ std::string id_in(const json::object& in, std::string_view key) {
 Result<std::string> login_of(const MachineTemplate& made_from) {
     const std::size_t slash = made_from.image.find('/');
     const std::string first = made_from.image.substr(0, slash);
-    const bool is_host = slash != std::string::npos && first.find_first_of(".:") != std::string::npos;
+    const bool is_host =
+        slash != std::string::npos && first.find_first_of(".:") != std::string::npos;
     const std::string& user = made_from.registry_user;
     const std::string& password = made_from.registry_password;
     constexpr std::string_view kQuoting = " \t\r\n'\"\\";
     if ((user + password).find_first_of(kQuoting) != std::string::npos || password.empty()) {
         return fail(
             Code::invalid_argument,
-            "Vast takes a login to a registry as one line: neither its user nor its password may be "
+            "Vast takes a login to a registry as one line: neither its user nor its password may "
+            "be "
             "empty, or have spaces, quotes or backslashes"
         );
     }

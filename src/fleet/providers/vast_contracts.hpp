@@ -34,8 +34,8 @@ struct VastOrder {
 // For PUT /asks/{ask}/. Code::invalid_argument.
 Result<VastOrder> make_contract(const VastOptions& options, const MachineOrder& order);
 
-// One of GET /instances/. Nullopt: it has no id. `now`: for a spot machine that was outbid, of which
-// nothing is told before.
+// One of GET /instances/. Nullopt: it has no id. `now`: for a spot machine that was outbid, of
+// which nothing is told before.
 std::optional<Machine> read_contract(
     const VastOptions& options, const json::value& contract, Time now
 );

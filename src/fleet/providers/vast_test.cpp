@@ -51,9 +51,7 @@ TEST_F(VastTest, OffersTheCheapestOfTheFirstKindThatThereIs) {
     EXPECT_THAT(ids({.provider = "", .gpus = {"H200", "A100", "RTX 4090"}}), ElementsAre("5004"))
         << "kinds in the order of the wish";
     EXPECT_THAT(ids({.provider = "", .gpus = {"H100"}}), ElementsAre("5003"));
-    EXPECT_THAT(
-        ids({.provider = "", .gpus = {"RTX 4090"}, .region = "SE"}), ElementsAre("5001")
-    );
+    EXPECT_THAT(ids({.provider = "", .gpus = {"RTX 4090"}, .region = "SE"}), ElementsAre("5001"));
     EXPECT_THAT(
         ids({.provider = "", .gpus = {"RTX 4090"}, .usd_per_hour_max = 0.35}), ElementsAre("5002")
     );
@@ -75,10 +73,8 @@ TEST_F(VastTest, SpotMachinesAreBidFor) {
     EXPECT_EQ(cloud_.last_create()->at("price"), 0.198);
     EXPECT_EQ(cloud_.last_create()->at("cancel_unavail"), true);
     EXPECT_THAT(
-        ids({.provider = "",
-             .gpus = {"RTX 4090"},
-             .market = Market::spot,
-             .usd_per_hour_max = 0.2}),
+        ids({.provider = "", .gpus = {"RTX 4090"}, .market = Market::spot, .usd_per_hour_max = 0.2}
+        ),
         ElementsAre()
     ) << "what the bid comes to is what counts";
     expect_nothing_wrong();
@@ -93,7 +89,9 @@ TEST_F(VastTest, LivesFromCreateToRemoveAndCallsByItself) {
     ASSERT_TRUE(id) << id.error().message;
     const json::object body = *cloud_.last_create();
     EXPECT_EQ(body.at("label"), "comfyd-f-1");
-    EXPECT_EQ(json::serialize(body.at("args")), R"(["comfyd","worker","--comfyui","/opt/Comfy UI"])");
+    EXPECT_EQ(
+        json::serialize(body.at("args")), R"(["comfyd","worker","--comfyui","/opt/Comfy UI"])"
+    );
     EXPECT_EQ(body.at("env").at("COMFYD_WORKER_TOKEN"), "worker-token-1");
     EXPECT_FALSE(body.at("env").as_object().contains("-p 18188:18188")) << "nothing is opened";
     EXPECT_EQ(body.at("disk"), 50);
@@ -320,7 +318,8 @@ TEST(VastContracts, AnswersOfAnyKindAreSurvived) {
     }
     EXPECT_FALSE(read_contract({}, *json::parse("[]"), Time()));
     EXPECT_FALSE(read_contract({}, *json::parse(R"({"id":"7"})"), Time()));
-    const auto odd = read_contract({}, *json::parse(R"({"id":7,"label":[],"actual_status":7})"), Time());
+    const auto odd =
+        read_contract({}, *json::parse(R"({"id":7,"label":[],"actual_status":7})"), Time());
     ASSERT_TRUE(odd);
     EXPECT_EQ(odd->name, "");
     VastOptions called;
