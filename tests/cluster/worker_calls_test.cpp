@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "agent/calls.hpp"
+#include "cluster/balancer.hpp"
 #include "cluster/cluster.hpp"
 #include "support/agent.hpp"
 #include "support/kubelet.hpp"
@@ -93,6 +94,23 @@ TEST_F(WorkerCalls, GoToTheNodeThatLeadsAndMoveWithTheLead) {
 
     expect_to_survive([](Comfyd& node) { node.kill(); });
     expect_to_survive([](Comfyd& node) { node.stop(); });
+}
+
+TEST_F(WorkerCalls, FindItBehindABalancer) {
+    start("workers:\n  - {url: \"worker://home\", token: " + std::string(kAgentToken) + "}\n");
+    const Balancer balancer({cluster_->node(0).url(), cluster_->node(1).url()});
+    AgentOptions options;
+    options.environment = {{"COMFYD_GATEWAY", balancer.url()}, {"COMFYD_INSTANCE", "home"}};
+    options.double_arguments = "--journal " + journal();
+    options.has_port = false;
+    AgentProcess agent(std::move(options));
+    ASSERT_TRUE(cluster_->wait_ready()) << agent.log() << cluster_->logs();
+    for (std::size_t i = 0; i < 6; ++i) {
+        Comfyd& node = cluster_->node(i % 2);
+        expect_succeeded(node, node.submit(text_to_image("job " + std::to_string(i))));
+    }
+    EXPECT_EQ(starts(), 6U);
+    expect_to_survive([](Comfyd& node) { node.kill(); });
 }
 
 TEST_F(WorkerCalls, ARentedMachineIsKnownToWhoLeadsNext) {
