@@ -2,6 +2,7 @@
 // a double, what runs in them is the real agent, and that calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@ namespace comfyd {
 namespace {
 
 using fleet::test::ApiServer;
+using support::AgentProcess;
 using support::Comfyd;
 using support::Kubelet;
 using support::text_to_image;
@@ -166,6 +168,27 @@ TEST_F(RentedMachines, AreKnownAgainAfterARestartAndTheirPromptsGoOn) {
     EXPECT_EQ(starts(), 1U) << "the prompt ran twice";
     EXPECT_EQ(instances(), before);
     EXPECT_EQ(kubelet_->pods().size(), 2U) << "others were ordered";
+}
+
+TEST_F(RentedMachines, OneThatIsToldToStopGetsNothingMore) {
+    ASSERT_TRUE(becomes_ready(2)) << comfyd_->log();
+    std::vector<std::string> ids;
+    for (const char* text : {"one", "two"}) {
+        ids.push_back(comfyd_->submit(text_to_image(text, "slow=4000")));
+    }
+    ASSERT_TRUE(wait_until([&] { return starts() == 2; })) << comfyd_->log();
+    const auto pods = kubelet_->pods();
+    AgentProcess& stops = *pods.begin()->second.agent;
+    stops.process().kill(SIGTERM);
+    EXPECT_TRUE(wait_until([&] {
+        return comfyd_->http().get("/admin/v1/workers").body.find("drain") != std::string::npos;
+    })) << comfyd_->http().get("/admin/v1/workers").body;
+    ids.push_back(comfyd_->submit(text_to_image("on the other")));
+    for (const std::string& id : ids) {
+        expect_succeeded(id);
+    }
+    EXPECT_EQ(starts(), 3U);
+    EXPECT_EQ(stops.process().wait(std::chrono::seconds(60)), 0);
 }
 
 TEST_F(RentedMachines, AreLetInFromTheirOrderOn) {
