@@ -1,11 +1,17 @@
 // bench-tunnel [BYTES [ROUNDS]]: bytes per second from an agent's ComfyUI to a client, directly and
 // over a line that the agent has opened. All of it is on this machine: what is compared is the work
-// of the processors, which a wire hides up to its own width.
+// of the processors, which a wire hides up to its own width. Beside it what of that work is the
+// programs' own (user time: of the agent, and of client, gateway and ComfyUI together).
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,7 +83,37 @@ Task<double> download(net::Client& client, std::string url, std::string socket) 
     co_return static_cast<double>(bytes) / took.count() / 1e6;
 }
 
-double median(std::vector<double> values) {
+// Seconds in user mode, of this process and of another.
+double own_work() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_utime.tv_sec) +
+           static_cast<double>(usage.ru_utime.tv_usec) / 1e6;
+}
+double work_of(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+    std::stringstream text;
+    text << file.rdbuf();
+    std::istringstream rest(text.str().substr(text.str().rfind(')') + 1));
+    std::string word;
+    constexpr int kUserTime = 12;  // fields after the name
+    for (int field = 0; field < kUserTime; ++field) {
+        rest >> word;
+    }
+    return std::stod(word) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+struct Round {
+    double rate;    // MB/s
+    double agent;   // seconds
+    double others;  // likewise
+};
+
+double median(const std::vector<Round>& rounds, double Round::* what) {
+    std::vector<double> values;
+    for (const Round& round : rounds) {
+        values.push_back(round.*what);
+    }
     std::ranges::sort(values);
     return values[values.size() / 2];
 }
@@ -126,27 +162,42 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "the agent does not call: %s\n", agent.errors().c_str());
         return 1;
     }
-    std::vector<double> direct;
-    std::vector<double> tunnel;
+    std::vector<Round> direct;
+    std::vector<Round> tunnel;
     const auto measure = [&](std::string url, std::string socket) {
-        return boost::asio::co_spawn(
-                   client_thread.executor(),
-                   download(client, std::move(url), std::move(socket)),
-                   boost::asio::use_future
+        const double agent_before = work_of(agent.pid());
+        const double others_before = own_work();
+        Round round{};
+        round.rate = boost::asio::co_spawn(
+                         client_thread.executor(),
+                         download(client, std::move(url), std::move(socket)),
+                         boost::asio::use_future
         )
-            .get();
+                         .get();
+        round.agent = work_of(agent.pid()) - agent_before;
+        round.others = own_work() - others_before;
+        return round;
     };
     for (int round = 0; round < rounds; ++round) {
         direct.push_back(measure(*direct_url + "/view", ""));
         tunnel.push_back(measure("http://localhost/view", "worker://bench"));
-        std::printf("direct %7.0f MB/s   tunnel %7.0f MB/s\n", direct.back(), tunnel.back());
+        std::printf(
+            "direct %7.0f MB/s   tunnel %7.0f MB/s\n", direct.back().rate, tunnel.back().rate
+        );
         std::fflush(stdout);
     }
     std::printf(
         "median: direct %.0f MB/s, tunnel %.0f MB/s, %.0f %%\n",
-        median(direct),
-        median(tunnel),
-        100 * median(tunnel) / median(direct)
+        median(direct, &Round::rate),
+        median(tunnel, &Round::rate),
+        100 * median(tunnel, &Round::rate) / median(direct, &Round::rate)
+    );
+    std::printf(
+        "median user time: direct %.2f + %.2f s, tunnel %.2f + %.2f s (agent + others)\n",
+        median(direct, &Round::agent),
+        median(direct, &Round::others),
+        median(tunnel, &Round::agent),
+        median(tunnel, &Round::others)
     );
     agent.stop();
     gateway.stop(Millis(100));

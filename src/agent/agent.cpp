@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <system_error>
@@ -171,11 +172,11 @@ private:
             Front::Parts{thread_.executor(), http_, pool_, clock_, *comfyui_, *status_},
             options_.front
         );
-        if (options_.gateway.empty()) {
+        if (options_.gateways.empty()) {
             return;
         }
         DialOptions dial;
-        dial.gateway = options_.gateway;
+        dial.gateways = options_.gateways;
         dial.instance = options_.instance;
         dial.token = options_.front.token;
         dial_out_ = std::make_unique<DialOut>(
@@ -193,6 +194,8 @@ private:
         }
         if (dial_out_) {
             dial_out_->start(tasks_);
+        }
+        if (dial_out_ || options_.is_rented) {
             tasks_.spawn("watch for loneliness", watch_loneliness());
         }
     }
@@ -236,7 +239,7 @@ private:
             const Millis look =
                 std::min<Millis>(options_.lonely_max / 10 + Millis(1), Millis(5'000));
             go_on = co_await sleep_for(look);
-            const bool is_lonely = Ticks::now() - dial_out_->heard() > options_.lonely_max;
+            const bool is_lonely = Ticks::now() - heard() > options_.lonely_max;
             if (go_on && is_lonely && comfyui_->is_idle() && front_->busy() == 0) {
                 log::warning("no gateway for too long and nothing to do: the agent ends itself");
                 if (options_.lonely) {
@@ -245,6 +248,11 @@ private:
                 go_on = false;
             }
         }
+    }
+
+    // When a gateway was last there: one that we call, or one that asks us.
+    Ticks::time_point heard() const {
+        return dial_out_ ? std::max(dial_out_->heard(), front_->asked()) : front_->asked();
     }
 
     Task<> drain() {

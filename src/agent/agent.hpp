@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/comfyui.hpp"
 #include "agent/comfyui_command.hpp"
@@ -23,12 +24,15 @@ struct AgentOptions {
     ComfyUiOptions comfyui{};  // of which `command` and the paths are made from the next
     CommandOptions command{};
     FrontOptions front{};
-    std::string gateway{};  // empty: it calls nobody
-    std::string ca_file{};  // for the gateway's certificate, beside the system's
+    std::vector<std::string> gateways{};  // nodes of one; empty: it calls nobody
+    std::string ca_file{};                // for the gateway's certificate, beside the system's
     // From a stop to the end, for prompts that run and for whoever fetches their results.
     Millis grace{30'000};
-    Millis quiet{2'000};         // so long nobody has asked for anything before that
-    Millis lonely_max{900'000};  // without a gateway and without work: it ends itself
+    Millis quiet{2'000};  // so long nobody has asked for anything before that
+    // Without a gateway and without work: it ends itself. Of one that nobody is to call and that
+    // calls nobody, only where it is rented.
+    Millis lonely_max{900'000};
+    bool is_rented = false;
     // Called once, on the agent's thread, when it has been lonely for so long.
     std::function<void()> lonely{};
 };

@@ -19,7 +19,7 @@ AgentOptions lonely_options(const support::TempDir& folder, std::atomic<int>& lo
     options.comfyui.address = "127.0.0.1:1";
     options.comfyui.times.quiet = Millis(0);
     options.front.token = "0123456789abcdef";
-    options.gateway = "http://127.0.0.1:1";
+    options.gateways = {"http://127.0.0.1:1"};
     options.instance = "home";
     options.grace = Millis(0);
     options.lonely_max = Millis(200);

@@ -4,6 +4,9 @@
 // one for control, on which it reports what it is and does, and some lines that wait ("parked"),
 // each of which carries one connection backwards (net/line.hpp). All of one call have the same
 // session: lines of an earlier one are no more, and those are not mixed with the new.
+//
+// Of several nodes behind one address, or named one by one, only the one that leads the worker
+// takes its calls: the others answer 503 (`lead_lost`), and the agent goes on to the next.
 #pragma once
 
 #include <string_view>

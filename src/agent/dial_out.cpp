@@ -15,6 +15,8 @@ using Ticks = std::chrono::steady_clock;
 
 constexpr Millis kConnect{10'000};
 constexpr Millis kLineRetry{500};
+constexpr Millis kLineElsewhere{100};
+constexpr int kElsewhere = 503;
 
 std::string random_text() {
     std::array<unsigned char, 16> bytes{};
@@ -29,6 +31,12 @@ Millis jittered(Millis pause) {
     return pause / 2 + pause * chance / 512;
 }
 
+// It was a node that does not lead us; one that stops says the same.
+bool is_elsewhere(const Error& error) {
+    const json::value* status = json::find(error.details, "status");
+    return status != nullptr && *status == kElsewhere;
+}
+
 }  // namespace
 
 DialOut::DialOut(Parts parts, DialOptions options)
@@ -37,8 +45,10 @@ DialOut::DialOut(Parts parts, DialOptions options)
       heard_(Ticks::now()),
       news_(p_.executor),
       lines_changed_(p_.executor) {
-    while (options_.gateway.ends_with('/')) {
-        options_.gateway.pop_back();
+    for (std::string& gateway : options_.gateways) {
+        while (gateway.ends_with('/')) {
+            gateway.pop_back();
+        }
     }
 }
 
@@ -58,7 +68,7 @@ Ticks::time_point DialOut::heard() const {
 Task<Result<std::unique_ptr<net::WebSocket>>> DialOut::connect(
     std::string_view route, std::string session
 ) {
-    std::string url = options_.gateway + std::string(route);
+    std::string url = gateway() + std::string(route);
     url.replace(0, std::string_view("http").size(), "ws");
     net::WebSocketOptions options = route == kLineRoute ? line_options() : control_options();
     options.headers.set(kInstanceHeader, options_.instance);
@@ -69,26 +79,43 @@ Task<Result<std::unique_ptr<net::WebSocket>>> DialOut::connect(
 
 Task<> DialOut::call() {
     Millis pause = options_.retry_min;
+    std::size_t tried = 0;  // nodes, since the last that took the call
     bool go_on = true;
     while (go_on) {
-        const bool was_up = co_await call_once();
-        pause = was_up ? options_.retry_min : std::min(pause * 2, options_.retry_max);
+        const Called called = co_await call_once();
+        if (called == Called::was_up) {
+            pause = options_.retry_min;
+            tried = 0;
+        } else {
+            at_ = (at_ + 1) % options_.gateways.size();
+            ++tried;
+            const bool has_asked_all = tried % options_.gateways.size() == 0;
+            const Millis most =
+                called == Called::elsewhere ? options_.retry_elsewhere_max : options_.retry_max;
+            pause = has_asked_all ? std::min(pause * 2, most) : pause;
+            if (!has_asked_all) {
+                const bool cancelled = co_await is_cancelled();
+                go_on = !cancelled;
+                continue;
+            }
+        }
         go_on = co_await sleep_for(jittered(pause));
     }
 }
 
-// True: it was up for a while.
-Task<bool> DialOut::call_once() {
+Task<DialOut::Called> DialOut::call_once() {
     const std::string session = random_text();
     auto socket = co_await connect(kControlRoute, session);
     if (!socket) {
         if (socket.error().message != last_failure_) {
             last_failure_ = socket.error().message;
-            log::warning("the gateway cannot be reached", {{"reason", last_failure_}});
+            log::warning(
+                "the gateway cannot be reached", {{"gateway", gateway()}, {"reason", last_failure_}}
+            );
         }
-        co_return false;
+        co_return is_elsewhere(socket.error()) ? Called::elsewhere : Called::failed;
     }
-    log::info("the gateway is called", {{"gateway", options_.gateway}});
+    log::info("the gateway is called", {{"gateway", gateway()}});
     last_failure_.clear();
     session_ = session;
     lines_changed_.notify();
@@ -102,7 +129,7 @@ Task<bool> DialOut::call_once() {
     for (const auto& line : std::exchange(parked_, {})) {
         line->abort();
     }
-    co_return true;
+    co_return Called::was_up;
 }
 
 Task<> DialOut::report(net::WebSocket& socket) {
@@ -144,15 +171,14 @@ Task<> DialOut::keep_lines() {
     TaskGroup lines(p_.executor);
     bool go_on = true;
     while (go_on) {
-        while (!session_.empty() && !is_line_refused_ && unused_ < options_.parked &&
+        while (!session_.empty() && lines_rest_ == Millis(0) && unused_ < options_.parked &&
                lines_ < options_.lines_max) {
             ++lines_;
             ++unused_;
             lines.spawn("line to the gateway", carry(session_));
         }
-        if (is_line_refused_) {
-            is_line_refused_ = false;
-            go_on = co_await sleep_for(jittered(kLineRetry));
+        if (lines_rest_ > Millis(0)) {
+            go_on = co_await sleep_for(jittered(std::exchange(lines_rest_, Millis(0))));
         } else {
             go_on = co_await lines_changed_.wait();
         }
@@ -181,7 +207,11 @@ Task<> DialOut::carry(std::string session) {
         parked_.erase(line);
     }
     // Not wanted: it is not offered again at once.
-    is_line_refused_ = is_line_refused_ || !socket || (is_unused && session == session_);
+    if (!socket && is_elsewhere(socket.error())) {
+        lines_rest_ = std::max(lines_rest_, kLineElsewhere);
+    } else if (!socket || (is_unused && session == session_)) {
+        lines_rest_ = kLineRetry;
+    }
     unused_ -= is_unused ? 1 : 0;
     --lines_;
     lines_changed_.notify();

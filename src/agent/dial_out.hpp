@@ -1,6 +1,6 @@
 // The agent's calls to its gateway (agent/calls.hpp): keeps the control WebSocket up and some lines
 // parked, and parks a new one for each that is used. What runs on a line goes on when the control
-// call is lost, and the other way round.
+// call is lost, and the other way round. Of several nodes it looks for the one that takes its call.
 //
 // One executor: call it only there.
 #pragma once
@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "agent/status.hpp"
 #include "base/task.hpp"
@@ -20,7 +21,7 @@
 namespace comfyd::agent {
 
 struct DialOptions {
-    std::string gateway;  // http(s)://host[:port][/prefix]
+    std::vector<std::string> gateways;  // nodes of one: http(s)://host[:port][/prefix]
     std::string instance;
     std::string token;
     std::size_t parked = 4;
@@ -28,6 +29,7 @@ struct DialOptions {
     Millis report{5'000};
     Millis retry_min{250};  // doubles
     Millis retry_max{4'000};
+    Millis retry_elsewhere_max{1'000};  // of nodes that know of another: who leads may be changing
 };
 
 class DialOut {
@@ -47,8 +49,11 @@ public:
     std::chrono::steady_clock::time_point heard() const;
 
 private:
+    enum class Called { was_up, elsewhere, failed };
+
     Task<> call();
-    Task<bool> call_once();
+    Task<Called> call_once();
+    const std::string& gateway() const { return options_.gateways[at_]; }
     Task<> report(net::WebSocket& socket);
     Task<> listen(net::WebSocket& socket);
     Task<> keep_lines();
@@ -61,9 +66,10 @@ private:
     DialOptions options_;
     std::string session_;  // of the call that is up; empty: none is
     std::chrono::steady_clock::time_point heard_;
-    std::size_t lines_ = 0;   // all, also those that are being opened
-    std::size_t unused_ = 0;  // of them parked, or being opened
-    bool is_line_refused_ = false;
+    std::size_t lines_ = 0;                        // all, also those that are being opened
+    std::size_t unused_ = 0;                       // of them parked, or being opened
+    Millis lines_rest_{0};                         // before the next is opened; 0: none was refused
+    std::size_t at_ = 0;                           // of the gateway that is called
     std::set<std::shared_ptr<net::Line>> parked_;  // of session_
     std::string last_failure_;
     Signal news_;  // to be reported

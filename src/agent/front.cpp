@@ -119,7 +119,7 @@ Task<> Front::handle(net::Exchange& exchange) {
         if (response.status == 401) {
             response.headers.set("WWW-Authenticate", "Bearer");
         }
-    } else if (requests_ >= options_.requests_max) {
+    } else if (asked_ = std::chrono::steady_clock::now(); requests_ >= options_.requests_max) {
         response = refuse(Error(
             Code::worker_unavailable,
             "too many requests at once: at most " + std::to_string(options_.requests_max),

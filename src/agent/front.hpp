@@ -12,6 +12,7 @@
 // One executor: that of all connections of its server.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -50,6 +51,8 @@ public:
     Task<> handle(net::Exchange& exchange);
     // Requests that are being answered; WebSockets do not count.
     std::size_t busy() const { return requests_; }
+    // When somebody who may use it last asked for something.
+    std::chrono::steady_clock::time_point asked() const { return asked_; }
 
 private:
     Task<net::Response> answer(net::Exchange& exchange, std::string path);
@@ -64,6 +67,7 @@ private:
     FrontOptions options_;
     net::Headers cors_;
     Forwarder forwarder_;
+    std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
     std::size_t requests_ = 0;
     std::size_t sockets_ = 0;
 };

@@ -47,6 +47,9 @@ Switchboard::~Switchboard() = default;
 Result<std::string> Switchboard::identify(const net::Request& request) const {
     std::string instance(request.headers.get(kInstanceHeader));
     const bool is_known = tokens_.knows(instance, request.headers.get(kTokenHeader));
+    if (!is_known && tokens_.may_be_elsewhere(instance)) {
+        return fail(Code::lead_lost, "this node leads no worker of that name: ask another one");
+    }
     if (!is_known || session_of(request).empty()) {
         return fail(Code::unauthorized, "no worker of that name has this token");
     }
@@ -57,18 +60,23 @@ Task<> Switchboard::take_control(net::Exchange& exchange, std::string instance) 
     const std::string session = session_of(exchange.request());
     // Before it is answered: the caller's lines follow upon the answer.
     begin(instance, session);
-    auto socket = co_await exchange.upgrade(control_options());
-    if (!socket) {
+    auto upgraded = co_await exchange.upgrade(control_options());
+    if (!upgraded) {
         end(instance, session);
         if (!exchange.answered()) {
-            co_await refuse(exchange, std::move(socket.error()));
+            co_await refuse(exchange, std::move(upgraded.error()));
         }
         co_return;
     }
-    log::info("a worker calls", {{"instance", instance}});
-    bool go_on = true;
+    const std::shared_ptr<net::WebSocket> socket = std::move(*upgraded);
+    // Known from here on to who cuts it; what was taken back before that is seen now.
+    bool go_on = connect(instance, session, {exchange.executor(), socket}) &&
+                 identify(exchange.request()).has_value();
+    if (go_on) {
+        log::info("a worker calls", {{"instance", instance}});
+    }
     while (go_on) {
-        auto message = co_await (*socket)->read();
+        auto message = co_await socket->read();
         go_on = message.has_value();
         if (go_on) {
             auto report = json::parse_object(message->data);
@@ -120,15 +128,31 @@ void Switchboard::begin(const std::string& instance, const std::string& session)
     drop(std::move(used), kSilenceMax);
 }
 
+Switchboard::Caller* Switchboard::find(const std::string& instance, const std::string& session) {
+    const auto found = callers_.find(instance);
+    const bool is_it = found != callers_.end() && found->second.session == session;
+    return is_it ? &found->second : nullptr;
+}
+
+bool Switchboard::connect(
+    const std::string& instance, const std::string& session, Control control
+) {
+    const Lock lock(mutex_);
+    Caller* caller = find(instance, session);
+    if (caller != nullptr) {
+        caller->control = std::move(control);
+    }
+    return caller != nullptr;
+}
+
 void Switchboard::end(const std::string& instance, const std::string& session) {
     std::deque<Parked> old;
     {
         const Lock lock(mutex_);
-        Caller& caller = callers_[instance];
-        if (caller.session == session) {
-            caller.session.clear();
-            caller.left = std::chrono::steady_clock::now();
-            std::swap(old, caller.lines);
+        if (Caller* caller = find(instance, session)) {
+            caller->session.clear();
+            caller->left = std::chrono::steady_clock::now();
+            std::swap(old, caller->lines);
         }
     }
     drop(std::move(old));
@@ -145,22 +169,52 @@ void Switchboard::drop(std::deque<Parked> lines, Millis silent_for) {
     }
 }
 
-bool Switchboard::park(const std::string& instance, const std::string& session, Parked parked) {
-    std::vector<std::shared_ptr<Waiter>> waiters;
-    {
-        const Lock lock(mutex_);
-        Caller& caller = callers_[instance];
-        std::erase_if(caller.lines, [](const Parked& one) { return one.line.expired(); });
-        if (caller.session != session || caller.lines.size() >= kLinesMax) {
-            return false;
-        }
-        caller.lines.push_back(std::move(parked));
-        std::swap(waiters, caller.waiters);
-    }
+void Switchboard::wake(const Waiters& waiters) {
     for (const auto& waiter : waiters) {
         boost::asio::post(waiter->executor, [waiter] { waiter->woken.notify(); });
     }
+}
+
+bool Switchboard::park(const std::string& instance, const std::string& session, Parked parked) {
+    Waiters waiters;
+    {
+        const Lock lock(mutex_);
+        Caller* caller = find(instance, session);
+        if (caller == nullptr) {
+            return false;
+        }
+        std::erase_if(caller->lines, [](const Parked& one) { return one.line.expired(); });
+        if (caller->lines.size() >= kLinesMax) {
+            return false;
+        }
+        caller->lines.push_back(std::move(parked));
+        std::swap(waiters, caller->waiters);
+    }
+    wake(waiters);
     return true;
+}
+
+void Switchboard::cut(const std::string& instance) {
+    Caller cut;
+    {
+        const Lock lock(mutex_);
+        const auto found = callers_.find(instance);
+        if (found == callers_.end()) {
+            return;
+        }
+        cut = std::move(found->second);
+        callers_.erase(found);
+    }
+    if (cut.control) {
+        boost::asio::post(cut.control->executor, [weak = cut.control->socket] {
+            if (const auto control = weak.lock()) {
+                control->abort();
+            }
+        });
+    }
+    drop(std::move(cut.lines));
+    drop(std::move(cut.used));
+    wake(cut.waiters);
 }
 
 void Switchboard::hear(
@@ -168,11 +222,11 @@ void Switchboard::hear(
 ) {
     {
         const Lock lock(mutex_);
-        Caller& caller = callers_[instance];
-        if (caller.session != session) {
+        Caller* caller = find(instance, session);
+        if (caller == nullptr) {
             return;
         }
-        caller.report = report;
+        caller->report = report;
     }
     if (heard_) {
         heard_(instance, report);

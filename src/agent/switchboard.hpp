@@ -32,11 +32,15 @@ public:
     explicit Switchboard(const Tokens& tokens, Heard heard = {});
     ~Switchboard() override;
 
-    // Whose call it is. Code::unauthorized: nobody's who is known here.
+    // Whose call it is. Code::unauthorized: nobody's who is known here; Code::lead_lost: another
+    // node may know him.
     Result<std::string> identify(const net::Request& request) const;
     // Both answer the exchange, and return when the call is over. REQUIRES: identify() named it.
     Task<> take_control(net::Exchange& exchange, std::string instance);
     Task<> take_line(net::Exchange& exchange, std::string instance);
+
+    // Its token counts no more: everything of its call ends now, also what is in use.
+    void cut(const std::string& instance);
 
     Task<Result<net::Descriptor>> open(std::string instance, Deadline deadline) override;
 
@@ -54,20 +58,31 @@ private:
         Executor executor;
         Signal woken;
     };
+    struct Control {
+        Executor executor;
+        std::weak_ptr<net::WebSocket> socket;
+    };
+    using Waiters = std::vector<std::shared_ptr<Waiter>>;
     struct Caller {
         std::string session;  // empty: it calls no more
+        std::optional<Control> control{};
         std::chrono::steady_clock::time_point left{};
         json::object report{};
         std::deque<Parked> lines{};
         std::deque<Parked> used{};
-        std::vector<std::shared_ptr<Waiter>> waiters{};
+        Waiters waiters{};
     };
 
     void begin(const std::string& instance, const std::string& session);
+    // False: it was cut, or another call of the instance has begun.
+    bool connect(const std::string& instance, const std::string& session, Control control);
     void end(const std::string& instance, const std::string& session);
     bool park(const std::string& instance, const std::string& session, Parked parked);
     void hear(const std::string& instance, const std::string& session, json::object report);
     std::optional<Parked> take(const std::string& instance);
+    // Its call, where it is this one.
+    Caller* find(const std::string& instance, const std::string& session) COMFYD_REQUIRES(mutex_);
+    static void wake(const Waiters& waiters);
     // nullptr: it has not called for so long that it is not waited for.
     std::shared_ptr<Waiter> wait_at(const std::string& instance, Executor executor);
     static void drop(std::deque<Parked> lines, Millis silent_for = Millis(0));

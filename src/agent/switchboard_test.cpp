@@ -148,6 +148,33 @@ TEST_F(SwitchboardTest, ATokenThatIsTakenBackEndsTheCall) {
     EXPECT_FALSE(call(kControlRoute, "s")->connected());
 }
 
+TEST_F(SwitchboardTest, OneThatIsCutOffLosesAllAtOnce) {
+    const auto control = call(kControlRoute, "s");
+    const auto used = call(kLineRoute, "s");
+    auto end = open(std::chrono::minutes(5)).get();
+    ASSERT_TRUE(end) << end.error().message;
+    const auto parked = call(kLineRoute, "s");
+    ASSERT_TRUE(wait_until([&] { return switchboard_.parked("gpu") == 1; }));
+    tokens_.remove("gpu");
+    switchboard_.cut("gpu");
+    EXPECT_TRUE(control->wait_end());
+    EXPECT_TRUE(used->wait_end());
+    EXPECT_TRUE(parked->wait_end());
+    EXPECT_FALSE(switchboard_.report_of("gpu"));
+    EXPECT_EQ(switchboard_.parked("gpu"), 0U);
+    switchboard_.cut("gpu");  // and nothing, where nobody calls
+    switchboard_.cut("nobody");
+}
+
+TEST_F(SwitchboardTest, WhoWaitsForALineIsToldThatNoneWillCome) {
+    const auto control = call(kControlRoute, "s");
+    ASSERT_TRUE(wait_until([&] { return switchboard_.report_of("gpu").has_value(); }));
+    auto waiting = open(std::chrono::hours(1));
+    EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+    switchboard_.cut("gpu");
+    EXPECT_EQ(waiting.get().error().code, Code::connection_failed);
+}
+
 TEST_F(SwitchboardTest, NoMoreLinesThanThereMayBe) {
     const auto control = call(kControlRoute, "s");
     ASSERT_TRUE(wait_until([&] { return switchboard_.report_of("gpu").has_value(); }));

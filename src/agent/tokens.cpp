@@ -13,6 +13,11 @@ bool TokenBook::knows(std::string_view instance, std::string_view token) const {
            equal_constant_time(found->second, token);
 }
 
+bool TokenBook::may_be_elsewhere(std::string_view instance) const {
+    const Lock lock(mutex_);
+    return is_one_of_several_ && !instance.empty() && !tokens_.contains(instance);
+}
+
 void TokenBook::set(const std::string& instance, std::string token) {
     const Lock lock(mutex_);
     tokens_[instance] = std::move(token);

@@ -97,7 +97,7 @@ public:
           pool_(4),
           media_(std::clamp(std::thread::hardware_concurrency() / 2, 1U, 4U)),
           helpers_(media_helpers(config_)),
-          worker_calls_(core_.executor(), config_),
+          worker_calls_(core_.executor(), is_clustered(config_)),
           routing_(routes_of(config_.notify)) {}
 
     ~Impl() { stop(); }
@@ -274,7 +274,8 @@ private:
              *assets_,
              pool_,
              config_,
-             worker_calls_.switchboard()}
+             worker_calls_.switchboard(),
+             worker_calls_}
         );
         if (!site) {
             return fail(std::move(site.error()));
@@ -550,7 +551,7 @@ private:
     }
 
     Task<bool> bring_down(Millis grace) {
-        co_await worker_calls_.stop();
+        worker_calls_.stop();
         co_await site_->resign();
         co_await service_->stop(grace);
         co_await learned_->stop();

@@ -19,6 +19,7 @@ public:
     Task<bool> has_input(std::string tenant, std::string name) override;
     // What another node leads is drained soon, not at once.
     Task<Result<>> set_draining(std::string worker, bool draining) override;
+    void hear_stopping(const std::string& worker, bool is_stopping) override;
     Task<std::uint64_t> engine_ends() override;
 
 private:

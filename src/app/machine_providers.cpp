@@ -50,6 +50,8 @@ constexpr std::array kKinds{
     Kind{"docker", make_remote<fleet::read_docker, fleet::make_docker>},
     Kind{"novita", make_remote<fleet::read_novita, fleet::make_novita>},
     Kind{"runpod", make_remote<fleet::read_runpod, fleet::make_runpod>},
+    Kind{"vast", make_remote<fleet::read_vast, fleet::make_vast>},
+    Kind{"salad", make_remote<fleet::read_salad, fleet::make_salad>},
     Kind{"kubernetes", make_remote<fleet::read_kubernetes, fleet::make_kubernetes>},
 };
 

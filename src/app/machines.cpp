@@ -26,6 +26,10 @@ Task<Result<>> OwnMachines::set_draining(std::string worker, bool draining) {
     return await_on(core_, office_.set_draining(std::move(worker), draining));
 }
 
+void OwnMachines::hear_stopping(const std::string& worker, bool is_stopping) {
+    office_.hear_stopping(worker, is_stopping);
+}
+
 Task<std::uint64_t> OwnMachines::engine_ends() {
     return call_on(core_, [this] { return fleet_.engine_ends(); });
 }

@@ -30,6 +30,9 @@ public:
     virtual Task<bool> has_input(std::string tenant, std::string name) = 0;
     // A draining worker ends what it runs and gets nothing more. Code::not_found, Code::conflict.
     virtual Task<Result<>> set_draining(std::string worker, bool draining) = 0;
+    // Its agent said so (app/office.hpp); nothing where this process does not lead it. Core
+    // executor only.
+    virtual void hear_stopping(const std::string& worker, bool is_stopping) = 0;
     // Ends of engines' processes since the start.
     virtual Task<std::uint64_t> engine_ends() = 0;
 };
@@ -46,6 +49,7 @@ public:
     ) override;
     Task<bool> has_input(std::string tenant, std::string name) override;
     Task<Result<>> set_draining(std::string worker, bool draining) override;
+    void hear_stopping(const std::string& worker, bool is_stopping) override;
     Task<std::uint64_t> engine_ends() override;
 
 private:

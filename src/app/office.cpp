@@ -47,6 +47,7 @@ Result<std::unique_ptr<Office>> Office::make(
         parts.lanes.front(),
         parts.pool,
         parts.instances,
+        parts.callers,
         parts.mandate,
     };
     auto sources = make_worker_providers(config, kept, office->domain_);
@@ -132,6 +133,14 @@ Task<Result<>> Office::set_draining(std::string worker, bool draining) {
     auto written =
         co_await parts_.notebook.write_note(drains_note(domain_), json::serialize(wanted));
     co_return written;
+}
+
+void Office::hear_stopping(const std::string& worker, bool is_stopping) {
+    if (is_stopping) {
+        static_cast<void>(fleet_->drain(worker));
+    } else if (!draining_.contains(worker)) {
+        static_cast<void>(fleet_->resume(worker));
+    }
 }
 
 Task<> Office::close(Millis grace) {

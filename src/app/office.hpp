@@ -33,6 +33,7 @@ public:
         jobs::Service& jobs;
         jobs::Notebook& notebook;
         fleet::InstanceStore& instances;
+        fleet::Callers& callers;
         // What workers could run when they were last led.
         std::function<std::shared_ptr<const workflow::Catalogue>()> last_known;
         fleet::MandatePtr mandate{};  // null: nobody else leads
@@ -56,6 +57,9 @@ public:
     // whoever leads it next. Code::not_found, Code::conflict; storage_*: it drains now, but may not
     // after a restart.
     Task<Result<>> set_draining(std::string worker, bool draining);
+
+    // Its agent says that its machine stops, or that it goes on: for as long as it says so.
+    void hear_stopping(const std::string& worker, bool is_stopping);
 
     fleet::Fleet& fleet() { return *fleet_; }
     // nullptr: there are no machines that it could start.

@@ -28,6 +28,7 @@ Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
         .domain = domain,
         .pools = {},
         .gateway = config.public_url,
+        .callers = &parts.callers,
         .mandate = parts.mandate,
     };
     for (fleet::PoolSettings pool : config.fleet.pools) {
@@ -52,7 +53,9 @@ Result<WorkerSources> make_worker_providers(
             named.push_back(worker_config(config, worker));
         }
     }
-    sources.providers.push_back(std::make_unique<fleet::ConfiguredWorkers>(std::move(named)));
+    sources.providers.push_back(
+        std::make_unique<fleet::ConfiguredWorkers>(std::move(named), &parts.callers)
+    );
     if (!config.fleet.providers.empty()) {
         auto kept = make_kept_pools(config, parts, domain);
         if (!kept) {

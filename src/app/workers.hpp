@@ -19,6 +19,7 @@ struct KeptParts {
     fleet::Lane lane;
     Pool& pool;
     fleet::InstanceStore& store;
+    fleet::Callers& callers;
     fleet::MandatePtr mandate{};  // null: nobody else leads
 };
 

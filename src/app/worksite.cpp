@@ -114,6 +114,7 @@ Result<std::unique_ptr<Office>> Worksite::make_office(fleet::MandatePtr mandate)
          *service_,
          p_.ledger,
          p_.ledger,
+         p_.callers,
          [this] { return last_known_classes(); },
          std::move(mandate)},
         p_.config,

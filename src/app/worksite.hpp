@@ -31,6 +31,7 @@ public:
         Pool& pool;
         const Config& config;
         std::shared_ptr<net::Lines> lines;  // to workers that call by themselves
+        fleet::Callers& callers;            // who lets those in
     };
     // Before anything runs, like the next. Code::config_invalid, Code::storage_unavailable.
     static Result<std::unique_ptr<Worksite>> make(const Parts& parts);

@@ -1,6 +1,9 @@
 #include "fleet/provider.hpp"
 
+#include <utility>
+
 #include "fleet/fleet.hpp"
+#include "net/lines.hpp"
 
 namespace comfyd::fleet {
 
@@ -17,7 +20,21 @@ Result<> ConfiguredWorkers::begin(Fleet& fleet) {
     return {};
 }
 
+Task<> ConfiguredWorkers::recall() {
+    for (const WorkerConfig& worker : workers_) {
+        const auto name = net::line_name(worker.url);
+        if (name && callers_ != nullptr) {
+            callers_->admit(*name, worker.id, worker.token);
+            let_in_.push_back(*name);
+        }
+    }
+    co_return;
+}
+
 Task<> ConfiguredWorkers::end() {
+    for (const std::string& name : std::exchange(let_in_, {})) {
+        callers_->dismiss(name);
+    }
     co_return;
 }
 

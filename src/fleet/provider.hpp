@@ -3,9 +3,11 @@
 // time from begin() to end().
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/task.hpp"
+#include "fleet/callers.hpp"
 #include "fleet/options.hpp"
 
 namespace comfyd::fleet {
@@ -27,16 +29,22 @@ public:
     virtual Task<> end() = 0;
 };
 
-// Servers that the operator named: there from the beginning to the end.
+// Servers that the operator named: there from the beginning to the end. Those that call
+// (`worker://NAME`) are let in for as long.
 class ConfiguredWorkers final : public WorkerProvider {
 public:
-    explicit ConfiguredWorkers(std::vector<WorkerConfig> workers) : workers_(std::move(workers)) {}
+    // `callers` outlives it; null: nobody can call.
+    explicit ConfiguredWorkers(std::vector<WorkerConfig> workers, Callers* callers = nullptr)
+        : workers_(std::move(workers)), callers_(callers) {}
 
     Result<> begin(Fleet& fleet) override;
+    Task<> recall() override;
     Task<> end() override;
 
 private:
     std::vector<WorkerConfig> workers_;
+    Callers* callers_;
+    std::vector<std::string> let_in_;
 };
 
 // Engines of our own, as many as the operator wants.

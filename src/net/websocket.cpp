@@ -259,7 +259,9 @@ Task<Result<std::unique_ptr<WebSocket>>> open_websocket(
     if (error == websocket::error::upgrade_declined) {
         co_return fail(
             Code::protocol_error,
-            "the server declined the WebSocket with status " + std::to_string(response.result_int())
+            "the server declined the WebSocket with status " +
+                std::to_string(response.result_int()),
+            {{"status", response.result_int()}}
         );
     }
     if (error == beast::error::timeout) {

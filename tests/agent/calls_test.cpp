@@ -146,6 +146,23 @@ TEST_F(AgentCalls, OneThatStopsSaysSoAndGetsNothingMore) {
     expect_succeeded(waiting);
 }
 
+// That it stops holds for as long as it says so: it is no wish of an operator's.
+TEST_F(AgentCalls, OneThatStoppedServesAgainAlsoWhereTheGatewayWasStartedAnewMeanwhile) {
+    call(gateway_->url(), {.arguments = {"--grace-s", "20"}});
+    const std::string running = gateway_->submit(text_to_image("slow", "slow=2000"));
+    ASSERT_TRUE(wait_until([&] { return starts() == 1; }));
+    agent_->process().kill(SIGTERM);
+    ASSERT_TRUE(wait_until([&] {
+        return gateway_->http().get("/admin/v1/workers").body.find("drain") != std::string::npos;
+    }));
+    expect_succeeded(running);
+    EXPECT_EQ(agent_->process().wait(std::chrono::seconds(60)), 0);
+    const std::string waiting = gateway_->submit(text_to_image("waits"));
+    gateway_->restart();
+    agent_->start();
+    expect_succeeded(waiting);
+}
+
 TEST_F(AgentCalls, ForeignAndStaleTokensAreRefused) {
     const auto try_as =
         [&](std::string_view route, const std::string& instance, const std::string& token) {

@@ -5,33 +5,9 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "support/cloud_records.hpp"
 
 namespace comfyd::support {
-namespace {
-
-bool count_down(int& left) {
-    return left > 0 && left-- > 0;
-}
-
-std::string text_of(const json::object& in, std::string_view name) {
-    const auto found = json::find_string(in, name);
-    return found && *found ? **found : std::string();
-}
-
-// A step of a machine's life.
-void step(json::value& status, std::initializer_list<std::string_view> steps) {
-    const auto at = std::ranges::find(steps, view(status.as_string()));
-    if (at != steps.end() && std::next(at) != steps.end()) {
-        status = *std::next(at);
-    }
-}
-
-CloudAnswer ok(const json::object& body, int status = 200) {
-    return {status, json::serialize(body)};
-}
-
-}  // namespace
-
 CloudDouble::CloudDouble(const std::string& contract_file) : contract_(contract_file) {}
 
 CloudDouble::~CloudDouble() = default;
@@ -64,16 +40,28 @@ std::vector<std::string> CloudDouble::machines() const {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> names;
     for (const auto& [id, record] : records_) {
-        names.push_back(text_of(record, "name"));
+        names.push_back(name_of(record));
     }
     return names;
 }
 
 std::string CloudDouble::add(const std::string& name) {
     const std::lock_guard lock(mutex_);
-    std::string id = "m" + std::to_string(++made_);
+    std::string id = next_id(name);
     records_[id] = make_record(id, {{"name", name}});
     return id;
+}
+
+bool CloudDouble::is_known(const net::Request& request) const {
+    return request.headers.get("Authorization") == std::string("Bearer ") + kKey;
+}
+
+std::string CloudDouble::name_of(const json::object& record) const {
+    return text_in(record, "name");
+}
+
+std::string CloudDouble::next_id(const std::string&) {
+    return "m" + std::to_string(++made_);
 }
 
 void CloudDouble::change(const std::string& id, std::function<void(json::object& record)> change) {
@@ -124,7 +112,12 @@ std::pair<net::Response, bool> CloudDouble::respond(
         return {finish(refuse(404, "no such path")), false};
     }
     ++asked_[match->route->name];
-    if (request.headers.get("Authorization") != std::string("Bearer ") + kKey) {
+    // What is for everybody must not be shown the key.
+    const json::value* is_open = json::find(match->route->about, "open");
+    if (is_open != nullptr && is_known(request)) {
+        wrong_.push_back("the key was shown to " + match->route->name);
+    }
+    if (is_open == nullptr && !is_known(request)) {
         return {finish(refuse(401, "invalid api key")), false};
     }
     if (count_down(faults_.pages)) {
@@ -132,12 +125,16 @@ std::pair<net::Response, bool> CloudDouble::respond(
         page.headers.set("Content-Type", "text/html");
         return {std::move(page), false};
     }
-    if (count_down(faults_.too_many)) {
+    const bool is_create = match->route->name == "create";
+    if (count_down(faults_.too_many) || (is_create && count_down(faults_.too_many_creates))) {
         net::Response busy = finish(refuse(429, "too many requests"));
-        busy.headers.set("Retry-After", std::to_string(faults_.retry_after_s));
+        if (faults_.retry_after_s >= 0) {
+            busy.headers.set("Retry-After", std::to_string(faults_.retry_after_s));
+        }
         return {std::move(busy), false};
     }
-    if (count_down(faults_.errors)) {
+    const bool is_removal = match->route->name == "remove";
+    if (count_down(faults_.errors) || (is_removal && count_down(faults_.errors_to_remove))) {
         return {finish(refuse(500, "internal error")), false};
     }
     std::vector<std::string> wrong = contract_.check_query(*match->route, request.query);
@@ -185,7 +182,7 @@ RunPodDouble::RunPodDouble() : CloudDouble(PROVIDER_CONTRACTS "/runpod.json") {
 }
 
 CloudAnswer RunPodDouble::refuse(int status, const std::string& words) const {
-    return ok({{"title", "Refused"}, {"status", status}, {"detail", words}}, status);
+    return as_json({{"title", "Refused"}, {"status", status}, {"detail", words}}, status);
 }
 
 CloudAnswer RunPodDouble::no_stock() const {
@@ -248,7 +245,7 @@ CloudAnswer RunPodDouble::answer(const Question& question) {
                      json::array{{{"id", "US-KS-2"}, {"name", "Kansas"}, {"availability", level}}}},
                 };
             };
-        return ok(
+        return as_json(
             {{"gpus",
               json::array{
                   gpu("NVIDIA A40", "A40", 48, 0.40, "NONE"),
@@ -264,12 +261,12 @@ CloudAnswer RunPodDouble::answer(const Question& question) {
             advance(record);
             pods.push_back(record);
         }
-        return ok({{"pods", pods}});
+        return as_json({{"pods", pods}});
     }
     if (name == "create") {
         const std::string id = "pod" + std::to_string(++made_);
         records_[id] = make_record(id, question.body);
-        return ok(records_[id], 201);
+        return as_json(records_[id], 201);
     }
     const auto found = records_.find(question.id);
     if (found == records_.end()) {
@@ -289,8 +286,8 @@ CloudAnswer RunPodDouble::answer(const Question& question) {
         };
     }
     if (name == "action") {
-        const std::string action = text_of(question.body, "action");
-        const std::string status = text_of(record, "status");
+        const std::string action = text_in(question.body, "action");
+        const std::string status = text_in(record, "status");
         if ((action == "stop") == (status == "EXITED")) {
             return refuse(409, "the pod is " + status);
         }
@@ -298,7 +295,7 @@ CloudAnswer RunPodDouble::answer(const Question& question) {
     } else {
         advance(record);
     }
-    return ok(record);
+    return as_json(record);
 }
 
 // Novita.
@@ -310,9 +307,9 @@ NovitaDouble::NovitaDouble() : CloudDouble(PROVIDER_CONTRACTS "/novita.json") {
 CloudAnswer NovitaDouble::refuse(int status, const std::string& words) const {
     switch (form_++ % 4) {
         case 0:
-            return ok({{"message", words}}, status);
+            return as_json({{"message", words}}, status);
         case 1:
-            return ok(
+            return as_json(
                 {{"code", status},
                  {"reason", "REFUSED"},
                  {"message", words},
@@ -320,14 +317,14 @@ CloudAnswer NovitaDouble::refuse(int status, const std::string& words) const {
                 status
             );
         case 2:
-            return ok({{"error", words}}, status);
+            return as_json({{"error", words}}, status);
         default:
-            return ok({{"error", {{"message", words}}}}, status);
+            return as_json({{"error", {{"message", words}}}}, status);
     }
 }
 
 CloudAnswer NovitaDouble::no_stock() const {
-    return ok(
+    return as_json(
         {{"code", 400}, {"reason", "INSUFFICIENT_RESOURCE"}, {"message", "no resource"}}, 400
     );
 }
@@ -336,11 +333,11 @@ json::object NovitaDouble::make_record(const std::string& id, const json::object
     const json::value* ports = json::find(body, "ports");
     return {
         {"id", id},
-        {"name", text_of(body, "name")},
+        {"name", text_in(body, "name")},
         {"status", {{"status", "pending"}, {"error", ""}, {"message", ""}}},
         {"created_at", 1'763'183'456},
         {"region", "US-CA-06 (California)"},
-        {"product_id", text_of(body, "product_id")},
+        {"product_id", text_in(body, "product_id")},
         {"billing", {{"mode", "postpaid"}}},
         {"ports", ports != nullptr ? *ports : json::array{{{"port", 18188}, {"protocol", "http"}}}},
     };
@@ -374,7 +371,7 @@ CloudAnswer NovitaDouble::answer(const Question& question) {
                  {{"precision", 5}, {"postpaid", {{"final_price", price}}}, {"spot", spot}}},
             };
         };
-        return ok(
+        return as_json(
             {{"data",
               json::array{
                   product("p-4090", "RTX 4090 24GB", 24, 7, 35000, {{"final_price", 18000}}),
@@ -384,7 +381,7 @@ CloudAnswer NovitaDouble::answer(const Question& question) {
         );
     }
     if (name == "regions") {
-        return ok({{"data", json::array{{{"id", "us-ca-6"}}}}});
+        return as_json({{"data", json::array{{{"id", "us-ca-6"}}}}});
     }
     if (name == "list") {
         const std::size_t at = question.query.find("cursor=");
@@ -406,28 +403,30 @@ CloudAnswer NovitaDouble::answer(const Question& question) {
         if (data.size() == kPageSize) {
             page["next_cursor"] = next;
         }
-        return ok(page);
+        return as_json(page);
     }
     if (name == "create") {
         const std::string id = "i" + std::to_string(1000 + ++made_);
         records_[id] = make_record(id, question.body);
-        return ok({{"id", id}});
+        return as_json({{"id", id}});
     }
     const auto found = records_.find(question.id);
     if (found == records_.end()) {
-        return ok({{"code", 400}, {"reason", "RESOURCE_NOT_FOUND"}, {"message", "not found"}}, 400);
+        return as_json(
+            {{"code", 400}, {"reason", "RESOURCE_NOT_FOUND"}, {"message", "not found"}}, 400
+        );
     }
     json::object& record = found->second;
     if (name == "remove") {
         records_.erase(found);
-        return ok({});
+        return as_json({});
     }
     if (name == "start" || name == "stop") {
         record["status"].as_object()["status"] = name == "start" ? "toStart" : "toStop";
-        return ok({});
+        return as_json({});
     }
     advance(record);
-    return ok(record);
+    return as_json(record);
 }
 
 }  // namespace comfyd::support

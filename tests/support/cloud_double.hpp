@@ -25,11 +25,14 @@ namespace comfyd::support {
 struct CloudFaults {
     int pages = 0;              // a page of HTML, with 200
     int errors = 0;             // 500, and nothing was done
+    int errors_to_remove = 0;   // the same, of removals
     int errors_after = 0;       // of creates: done, and 500
     int lost_after = 0;         // of creates: done, and the answer breaks off
     int too_many = 0;           // 429
-    int retry_after_s = 0;      // that it says then
+    int too_many_creates = 0;   // the same, of creates
+    int retry_after_s = 0;      // that it says then; -1: it says nothing
     int out_of_stock = 0;       // of creates: listed, but gone meanwhile
+    int half_made = 0;          // of creates: refused, and one is there that is stopped and costs
     bool is_broke = false;      // the account is empty
     bool starts_never = false;  // machines stay where they are
     bool echoes = false;        // refusals repeat what was asked
@@ -66,6 +69,12 @@ protected:
         std::string query;
         json::object body;
     };
+
+    // Who shows the key, in the way of this service.
+    virtual bool is_known(const net::Request& request) const;
+    virtual std::string name_of(const json::object& record) const;
+    // Of the next machine, which shall have that name.
+    virtual std::string next_id(const std::string& name);
 
     explicit CloudDouble(const std::string& contract_file);
     void start();  // by the last constructor
@@ -126,6 +135,46 @@ private:
     CloudAnswer no_stock() const override;
 
     mutable int form_ = 0;  // of the next refusal: there are four
+};
+
+// Offers that make one machine each, labels in place of names, and refusals as JSON or as plain
+// text.
+class VastDouble final : public CloudDouble {
+public:
+    VastDouble();
+    ~VastDouble() override { stop(); }
+
+    static constexpr std::size_t kPageSize = 2;
+
+private:
+    CloudAnswer answer(const Question& question) override;
+    json::object make_record(const std::string& id, const json::object& body) override;
+    void advance(json::object& record) override;
+    CloudAnswer refuse(int status, const std::string& words) const override;
+    CloudAnswer no_stock() const override;
+    std::string name_of(const json::object& record) const override;
+    std::string next_id(const std::string& name) override;
+    CloudAnswer search(const json::object& filters) const;
+    CloudAnswer rent(const Question& question);
+    CloudAnswer list(const std::string& query);
+
+    std::map<std::string, int> looks_;  // at each machine's log
+};
+
+// Groups of containers, known by their names; of the organization "o" and its project "p".
+class SaladDouble final : public CloudDouble {
+public:
+    SaladDouble();
+    ~SaladDouble() override { stop(); }
+
+private:
+    CloudAnswer answer(const Question& question) override;
+    json::object make_record(const std::string& id, const json::object& body) override;
+    void advance(json::object& record) override;
+    CloudAnswer refuse(int status, const std::string& words) const override;
+    CloudAnswer no_stock() const override;
+    bool is_known(const net::Request& request) const override;
+    std::string next_id(const std::string& name) override { return name; }
 };
 
 }  // namespace comfyd::support

@@ -1,6 +1,7 @@
 #include "support/contract.hpp"
 
 #include <algorithm>
+#include <regex>
 #include <stdexcept>
 
 #include "base/text.hpp"
@@ -153,6 +154,17 @@ void Contract::check(
     if (value.is_string()) {
         if (shape.contains("minLength") && value.get_string().empty()) {
             say("it is empty");
+        }
+        const json::value* most = json::find(shape, "maxLength");
+        if (most != nullptr && value.get_string().size() > most->to_number<std::size_t>()) {
+            say("it is too long");
+        }
+        const json::value* pattern = json::find(shape, "pattern");
+        if (pattern != nullptr &&
+            !std::regex_match(
+                std::string(value.get_string()), std::regex(std::string(pattern->as_string()))
+            )) {
+            say("it is not of the form " + std::string(pattern->as_string()));
         }
         if (shape.contains("form") && !is_port(view(value.get_string()))) {
             say("it must look like 8188/http");

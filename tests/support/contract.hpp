@@ -2,9 +2,9 @@
 // and answers are of the right shape. Pure.
 //
 // Shapes are a small part of JSON Schema: type, required, properties, items, enum, minimum,
-// minLength, maxItems, maxProperties. Members that are not named are refused, unless a shape is
-// "open"; "values" is the shape of all members of an object that is a map; {"$": "pod"} stands for
-// a shape of the file's table.
+// minLength, maxLength, pattern, maxItems, maxProperties. Members that are not named are refused,
+// unless a shape is "open"; "values" is the shape of all members of an object that is a map; {"$":
+// "pod"} stands for a shape of the file's table.
 #pragma once
 
 #include <map>

@@ -357,6 +357,14 @@ void add_worker_flags(CLI::App& command, WorkerFlags& flags) {
         )
         ->check(CLI::Range(2, 86'400))
         ->type_name("N");
+    command
+        .add_option(
+            "--lonely-s",
+            flags.lonely_s,
+            "Without a gateway and with nothing to do for so long it ends (default 900)"
+        )
+        ->check(CLI::Range(1, 31'536'000))
+        ->type_name("N");
     command.add_option("--ca-file", flags.ca_file, "Whom to trust as the gateway, too (PEM)")
         ->type_name("FILE");
     command.add_option("arguments", flags.arguments, "Further arguments of ComfyUI, after --")
@@ -367,7 +375,7 @@ void add_worker_flags(CLI::App& command, WorkerFlags& flags) {
         "the "
         "gateway\n"
         "  COMFYD_GATEWAY          URL of comfyd, which is then called: no port needs to be open "
-        "here\n"
+        "here; of several nodes, separated by commas\n"
         "  COMFYD_INSTANCE         its name there\n"
         "  SERVER_HOST SERVER_PORT COMFYUI_SERVER_ADDRESS\n"
         "  DEFAULT_TIMEOUT         seconds that /prompt_sync waits (300)\n"

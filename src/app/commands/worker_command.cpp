@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -12,12 +13,14 @@
 #include <optional>
 
 #include "agent/agent.hpp"
+#include "agent/give_back.hpp"
 #include "agent/log_output.hpp"
 #include "agent/own_memory.hpp"
 #include "app/commands/cli.hpp"
 #include "app/commands/stop_signals.hpp"
 #include "base/log.hpp"
 #include "base/service_manager.hpp"
+#include "base/text.hpp"
 #include "net/lines.hpp"
 #include "net/open_files.hpp"
 
@@ -115,17 +118,27 @@ Result<> read_comfyui(const WorkerFlags& flags, agent::AgentOptions& options) {
 }
 
 Result<> read_gateway(agent::AgentOptions& into) {
-    into.gateway = variable("COMFYD_GATEWAY");
+    const std::string gateways = variable("COMFYD_GATEWAY");
+    for (std::string_view rest = gateways; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(','), rest.size());
+        into.gateways.emplace_back(trim(rest.substr(0, end)));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
     into.instance = variable("COMFYD_INSTANCE", "worker");
     if (!net::line_name("worker://" + into.instance)) {
         return wrong("COMFYD_INSTANCE must be a name of letters, digits, '.', '_' and '-'");
     }
-    if (into.gateway.empty()) {
-        return {};
+    for (const std::string& gateway : into.gateways) {
+        const auto url = net::Url::parse(gateway);
+        if (!url || (url->scheme != "http" && url->scheme != "https")) {
+            return wrong(
+                "COMFYD_GATEWAY must look like https://comfyd.example.com; several nodes of one "
+                "are separated by commas"
+            );
+        }
     }
-    const auto url = net::Url::parse(into.gateway);
-    if (!url || (url->scheme != "http" && url->scheme != "https")) {
-        return wrong("COMFYD_GATEWAY must look like https://comfyd.example.com");
+    if (into.gateways.empty()) {
+        return {};
     }
     if (into.front.token.empty() || variable("COMFYD_INSTANCE").empty()) {
         return wrong(
@@ -147,6 +160,8 @@ Result<agent::AgentOptions> to_options(const WorkerFlags& flags) {
     options.folder = flags.folder;
     options.ca_file = flags.ca_file;
     options.grace = std::chrono::seconds(flags.grace_s);
+    options.lonely_max = std::chrono::seconds(flags.lonely_s);
+    options.is_rented = !variable("COMFYD_FLEET").empty();  // by the comfyd that ordered it
     options.front.token = variable("COMFYD_WORKER_TOKEN");
     options.front.requests_max = flags.requests_max;
     constexpr std::size_t kTokenBytesMin = 16;
@@ -172,6 +187,23 @@ Result<agent::AgentOptions> to_options(const WorkerFlags& flags) {
         );
     }
     return options;
+}
+
+// The last deed: what it costs, nobody knows of any more.
+void give_machine_back(const std::string& ca_file) {
+    const auto rented = agent::find_rented([](const char* name) { return variable(name); });
+    if (!rented) {
+        return;
+    }
+    log::warning("the machine is given back", {{"to", rented->service}});
+    log::flush();
+    const auto given = agent::give_back(*rented, ca_file);
+    if (!given) {
+        log::error(
+            "the machine could not be given back: it still costs",
+            {{"to", rented->service}, {"reason", given.error().message}}
+        );
+    }
 }
 
 }  // namespace
@@ -208,7 +240,11 @@ int run_worker(const WorkerFlags& flags) {
     const agent::LogOutput output(*target, options->folder / "worker.log");
     log::configure(*level, log::Format::automatic);
     net::raise_open_files_limit();
-    options->lonely = [] { ::kill(::getpid(), SIGTERM); };
+    std::atomic<bool> is_lonely = false;
+    options->lonely = [&is_lonely] {
+        is_lonely = true;
+        ::kill(::getpid(), SIGTERM);
+    };
     auto agent = agent::Agent::start(std::move(*options));
     if (!agent) {
         log::flush();
@@ -222,6 +258,9 @@ int run_worker(const WorkerFlags& flags) {
     tell_service_manager("STOPPING=1");
     log::info("stopping");
     (*agent)->stop();
+    if (is_lonely) {
+        give_machine_back(flags.ca_file);
+    }
     log::flush();
     return kExitOk;
 }

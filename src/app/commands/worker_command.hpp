@@ -25,6 +25,7 @@ struct WorkerFlags {
     std::size_t requests_max = 128;
     int grace_s = 30;
     int hang_s = 60;
+    int lonely_s = 900;
     std::string ca_file{};
     std::vector<std::string> arguments{};  // of ComfyUI
 };

@@ -82,6 +82,9 @@ Task<> Keeper::stop() {
     while (tasks_.size() > 0) {
         co_await tasks_.join();
     }
+    for (const auto& [id, token] : std::exchange(let_in_, {})) {
+        p_.callers->dismiss(id);  // whoever leads next lets it in
+    }
 }
 
 std::vector<Instance> Keeper::instances() const {
@@ -157,6 +160,39 @@ Task<> Keeper::read_rows() {
         }
     }
     rows_ = std::move(read);
+    let_all_in();
+}
+
+void Keeper::let_in(const std::string& id) {
+    const Instance* row = find(id);
+    const MachineProvider* of = row == nullptr ? nullptr : provider(row->provider);
+    const std::string token = of != nullptr && of->traits().dials_in ? row->token : std::string();
+    const auto before = let_in_.find(id);
+    const std::string old = before == let_in_.end() ? std::string() : before->second;
+    if (p_.callers == nullptr || token == old) {
+        return;
+    }
+    if (!old.empty()) {
+        let_in_.erase(before);
+        p_.callers->dismiss(id);
+    }
+    if (!token.empty()) {
+        let_in_[id] = token;
+        p_.callers->admit(id, row->worker(), token);
+    }
+}
+
+void Keeper::let_all_in() {
+    std::set<std::string> ids;
+    for (const auto& [id, token] : let_in_) {
+        ids.insert(id);
+    }
+    for (const auto& [id, row] : rows_) {
+        ids.insert(id);
+    }
+    for (const std::string& id : ids) {
+        let_in(id);
+    }
 }
 
 bool Keeper::is_settled() const {

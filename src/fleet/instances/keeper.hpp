@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/task.hpp"
+#include "fleet/callers.hpp"
 #include "fleet/instances/crew.hpp"
 #include "fleet/instances/plan.hpp"
 #include "fleet/instances/pool_settings.hpp"
@@ -57,7 +58,8 @@ public:
         std::string fleet;
         std::string domain = "main";
         std::vector<PoolSettings> pools;
-        std::string gateway{};  // whom machines call that have no address
+        std::string gateway{};       // whom machines call that have no address
+        Callers* callers = nullptr;  // who lets those in; null: nobody can call
         // Under which it writes, and whether it still may; empty: it is nobody else's to lead.
         std::optional<jobs::Term> term{};
         std::function<bool()> may_act{};
@@ -131,6 +133,10 @@ private:
     Task<> count_failed_start(Instance instance);
     Task<> count_start(Instance instance);
 
+    // Lets in who may call by what the rows say now, and nobody else.
+    void let_in(const std::string& id);
+    void let_all_in();
+
     bool may_act() const { return !is_over_ && (!p_.may_act || p_.may_act()); }
     Instance* find(const std::string& id);
     const PoolSettings* pool_of(const Instance& instance) const;
@@ -140,7 +146,8 @@ private:
     Parts p_;
     std::map<std::string, PoolSettings> pools_;
     std::map<std::string, PoolRecord> records_;
-    std::map<std::string, Instance> rows_;  // open ones of our domain
+    std::map<std::string, Instance> rows_;       // open ones of our domain
+    std::map<std::string, std::string> let_in_;  // instances that may call, and their tokens
     std::map<std::string, Aside> aside_;
     std::map<std::string, Listing> listings_;
     std::map<std::string, int> requesting_;  // by pool

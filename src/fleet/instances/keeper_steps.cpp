@@ -500,6 +500,7 @@ Task<bool> Keeper::save(Instance instance, std::optional<FleetEvent> event) {
         } else {
             rows_.erase(id);
         }
+        let_in(id);
         co_return true;
     }
     must_read_ = true;  // it may be stored all the same

@@ -30,6 +30,7 @@ Result<> KeptPools::begin(Fleet& fleet) {
         .domain = p_.domain,
         .pools = p_.pools,
         .gateway = p_.gateway,
+        .callers = p_.callers,
         .chance = some_chance,
         .times = p_.times,
     };
@@ -47,11 +48,10 @@ Task<> KeptPools::recall() {
 
 void KeptPools::start() {
     keeper_->start();
-    is_started_ = true;
 }
 
 Task<> KeptPools::end() {
-    if (is_started_) {
+    if (keeper_) {
         co_await keeper_->stop();
     }
     for (const auto& [name, provider] : p_.providers) {

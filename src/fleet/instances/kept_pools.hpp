@@ -26,8 +26,9 @@ public:
         std::string fleet;
         std::string domain;
         std::vector<PoolSettings> pools;
-        std::string gateway{};  // whom machines call that have no address
-        MandatePtr mandate{};   // null: nobody else leads
+        std::string gateway{};       // whom machines call that have no address
+        Callers* callers = nullptr;  // who lets those in; null: nobody can call
+        MandatePtr mandate{};        // null: nobody else leads
         comfy::ClientTimeouts timeouts{};
         KeeperTimes times{};
     };
@@ -46,7 +47,6 @@ private:
     Parts p_;
     std::optional<FleetCrew> crew_;
     std::optional<Keeper> keeper_;
-    bool is_started_ = false;
 };
 
 }  // namespace comfyd::fleet

@@ -98,7 +98,11 @@ net::ClientRequest CloudApi::make_request(const CloudCall& call) const {
     request.response_bytes_max = options_.answer_bytes_max;
     request.headers.set("Accept", "application/json");
     if (const std::string token = key(); !token.empty()) {
-        request.headers.set("Authorization", "Bearer " + token);
+        if (options_.key_header.empty()) {
+            request.headers.set("Authorization", "Bearer " + token);
+        } else {
+            request.headers.set(options_.key_header, token);
+        }
     }
     if (call.body) {
         request.headers.set("Content-Type", "application/json");

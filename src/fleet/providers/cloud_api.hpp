@@ -1,4 +1,4 @@
-// Calls to a cloud's API: JSON over HTTPS with a bearer key. It waits when the service says so,
+// Calls to a cloud's API: JSON over HTTPS with a key. It waits when the service says so,
 // repeats what may be repeated, and survives answers that are not JSON. The key, and what a call
 // names as secret, appear in no error.
 //
@@ -33,6 +33,7 @@ struct CloudApiOptions {
     std::string url;      // that paths are added to
     std::string key{};
     std::function<std::string()> key_now{};  // in place of the key, where it changes
+    std::string key_header{};                // that the key goes in; empty: as a bearer's
     std::string ca_file{};                   // PEM, in addition to the system's
     Millis timeout{30'000};
     std::uint64_t answer_bytes_max = 16ULL * 1024 * 1024;

@@ -25,7 +25,9 @@ inline MachineOrder make_order(
     };
     order.made_from.image = "registry.example.com/comfyui:1";
     order.made_from.environment = {{"HF_TOKEN", "hf_very-secret"}};
-    order.secrets = {{"COMFYD_WORKER_TOKEN", "worker-token-1"}};
+    order.secrets = {
+        {"COMFYD_WORKER_TOKEN", "worker-token-1"}, {"COMFYD_GATEWAY", "https://comfyd.example.com"}
+    };
     order.offer = std::move(offer);
     return order;
 }
@@ -97,9 +99,9 @@ protected:
         expect_nothing_wrong();
     }
     void an_unclear_create_is_found_again() {
-        const Offer offer = best();
         for (const CloudFaults& faults :
              {CloudFaults{.errors_after = 1}, CloudFaults{.lost_after = 1}}) {
+            const Offer offer = best();
             cloud_.set(faults);
             const std::string instance = faults.errors_after > 0 ? "1" : "2";
             const int asked = cloud_.asked("create");

@@ -29,33 +29,49 @@ Ran run(std::map<std::string, std::string> environment) {
 TEST(CompareProviders, TellsWhatDiffersAndNoMore) {
     support::RunPodDouble runpod;
     support::NovitaDouble novita;
+    support::VastDouble vast;
+    support::SaladDouble salad;
     const std::string id = runpod.add("somebodys-pod");
     novita.add("somebodys-instance");
-    const std::map<std::string, std::string> both{
+    const std::string contract = vast.add("somebodys-contract");
+    salad.add("somebodys-group");
+    const std::map<std::string, std::string> all{
         {"RUNPOD_API_KEY", CloudDouble::kKey},
         {"RUNPOD_URL", runpod.url()},
         {"NOVITA_API_KEY", CloudDouble::kKey},
-        {"NOVITA_URL", novita.url()}
+        {"NOVITA_URL", novita.url()},
+        {"VAST_API_KEY", CloudDouble::kKey},
+        {"VAST_URL", vast.url()},
+        {"SALAD_API_KEY", CloudDouble::kKey},
+        {"SALAD_URL", salad.url()},
+        {"SALAD_ORGANIZATION", "o"},
+        {"SALAD_PROJECT", "p"}
     };
-    const Ran good = run(both);
+    const Ran good = run(all);
     EXPECT_EQ(good.status, 0) << good.said;
     EXPECT_THAT(good.said, HasSubstr("runpod /pods: as expected"));
     EXPECT_THAT(good.said, HasSubstr("novita /products: as expected"));
+    EXPECT_THAT(good.said, HasSubstr("vast /v1/instances/?limit=25: as expected"));
+    EXPECT_THAT(good.said, HasSubstr("vast /v0/bundles/: as expected"));
+    EXPECT_THAT(good.said, HasSubstr("salad /organizations/o/gpu-classes: as expected"));
+    EXPECT_THAT(good.said, HasSubstr("salad /organizations/o/projects/p/containers: as expected"));
 
     runpod.change(id, [](json::object& pod) {
         pod["status"] = "DREAMING";
         pod.erase("ports");
     });
     novita.set({.pages = 1});
-    const Ran bad = run(both);
+    vast.change(contract, [](json::object& record) { record.erase("label"); });
+    const Ran bad = run(all);
     EXPECT_EQ(bad.status, 1);
     EXPECT_THAT(bad.said, HasSubstr("$.pods[]: ports is missing"));
     EXPECT_THAT(bad.said, HasSubstr("$.pods[].status"));
     EXPECT_THAT(bad.said, HasSubstr("novita /products: is not JSON"));
-    EXPECT_THAT(bad.said, Not(HasSubstr("somebodys-pod"))) << "nothing of the account is shown";
+    EXPECT_THAT(bad.said, HasSubstr("$.instances[]: label is missing"));
+    EXPECT_THAT(bad.said, Not(HasSubstr("somebodys-"))) << "nothing of the account is shown";
     EXPECT_THAT(bad.said, Not(HasSubstr(CloudDouble::kKey)));
 
-    auto wrong_key = both;
+    auto wrong_key = all;
     wrong_key["RUNPOD_API_KEY"] = "another";
     EXPECT_THAT(run(wrong_key).said, HasSubstr("runpod /pods: answers 401"));
     EXPECT_EQ(run({}).status, 2);

@@ -51,6 +51,19 @@ public:
         }
         return found;
     }
+    std::map<std::string, json::object> pods() const {
+        const std::lock_guard lock(mutex_);
+        return pods_;
+    }
+    // One that there is changes.
+    void set_status(const std::string& name, const json::object& status) {
+        const std::lock_guard lock(mutex_);
+        if (const auto found = pods_.find(name); found != pods_.end()) {
+            json::object pod = found->second;
+            pod["status"] = status;
+            put_locked(name, std::move(pod));
+        }
+    }
     // A Pod changes, or comes.
     void put(const std::string& name, const std::string& fleet, const json::object& status) {
         const std::lock_guard lock(mutex_);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <tuple>
 
@@ -22,23 +21,10 @@ constexpr std::size_t kVariableBytesMax = 2048;
 constexpr std::size_t kCommandBytesMax = 2047;
 constexpr int kPrecisionMax = 12;
 
-// Version 1 writes numbers as texts: both are taken.
-std::optional<double> number_of(const json::object& in, std::string_view key) {
-    const auto number = comfy::maybe_number(in, key);
-    if (number) {
-        return std::isfinite(*number) ? number : std::nullopt;
-    }
-    const std::string text = comfy::text_of(in, key);
-    double read = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), read);
-    const bool is_whole = error == std::errc() && end == text.data() + text.size();
-    return is_whole && std::isfinite(read) ? std::optional(read) : std::nullopt;
-}
-
 std::optional<double> price_of(const json::object& pricing, std::string_view market) {
     const json::object* kind = comfy::object_of(pricing, market);
-    const auto price = kind != nullptr ? number_of(*kind, "final_price") : std::nullopt;
-    const double precision = number_of(pricing, "precision").value_or(0);
+    const auto price = kind != nullptr ? number_in(*kind, "final_price") : std::nullopt;
+    const double precision = number_in(pricing, "precision").value_or(0);
     const bool is_price = price && *price > 0 && precision >= 0 && precision <= kPrecisionMax;
     return is_price ? std::optional(*price / std::pow(10.0, std::floor(precision))) : std::nullopt;
 }
@@ -49,7 +35,7 @@ int available_of(const json::object& gpu, int gpus_each) {
     if (found != nullptr && found->is_bool()) {
         return found->get_bool() ? -1 : 0;
     }
-    const auto count = number_of(gpu, "available");
+    const auto count = number_in(gpu, "available");
     return count ? static_cast<int>(std::clamp(*count, 0.0, 1e6)) / std::max(1, gpus_each) : -1;
 }
 
@@ -102,8 +88,8 @@ Status status_of(const json::object& instance) {
 std::optional<Time> reclaimed_at(const json::object& instance, Time now) {
     std::string status = comfy::text_of(instance, "spot_status");
     status = status.empty() ? comfy::text_of(instance, "spotStatus") : status;
-    auto seconds = number_of(instance, "spot_reclaim_time");
-    seconds = seconds ? seconds : number_of(instance, "spotReclaimTime");
+    auto seconds = number_in(instance, "spot_reclaim_time");
+    seconds = seconds ? seconds : number_in(instance, "spotReclaimTime");
     if (seconds && *seconds > 0 && *seconds < 1e11) {
         return from_unix_ms(static_cast<std::int64_t>(*seconds) * 1000);
     }
@@ -187,7 +173,7 @@ std::vector<Offer> read_products(const json::value& products, const OfferWish& w
         const json::object* spec = comfy::object_of(*product, "resource_spec");
         const json::object* gpu = spec != nullptr ? comfy::object_of(*spec, "gpu") : nullptr;
         if (gpu != nullptr) {
-            const double memory_gb = std::clamp(number_of(*gpu, "memory_gb").value_or(0), 0.0, 1e5);
+            const double memory_gb = std::clamp(number_in(*gpu, "memory_gb").value_or(0), 0.0, 1e5);
             offer.gpu_memory_bytes = static_cast<std::uint64_t>(memory_gb * 1e9);
             offer.available = available_of(*gpu, wish.gpus_each);
         }
@@ -307,7 +293,7 @@ std::optional<Machine> read_instance(
         machine.state = State::failed;
         machine.reason = presentable(status.trouble);
     }
-    const auto created = number_of(*about, "created_at");
+    const auto created = number_in(*about, "created_at");
     if (created && *created > 0 && *created < 1e11) {
         machine.made_at = from_unix_ms(static_cast<std::int64_t>(*created) * 1000);
     }

@@ -91,6 +91,9 @@ public:
             into = static_cast<int>(*read);
         }
     }
+    void fraction(const std::string& key, double& into, double least, double most) {
+        into = number(key, least, most).value_or(into);
+    }
     void seconds(const std::string& key, std::chrono::seconds& into) {
         constexpr double kMost = 24 * 3600;
         if (const auto read = number(key, 0, kMost)) {
@@ -231,6 +234,38 @@ Result<NovitaOptions> read_novita(const std::string& name, const ProviderWords& 
     words.text("cuda_min", options.cuda_min);
     words.yes_or_no("can_park", options.can_park);
     words.integer("disk_gb", options.disk_gb, 10, 6144);
+    words.text("ca_file", options.ca_file);
+    return finished(words, std::move(options));
+}
+
+Result<VastOptions> read_vast(const std::string& name, const ProviderWords& settings) {
+    Words words(name, settings);
+    VastOptions options;
+    options.name = name;
+    words.text("key", options.key);
+    words.text("url", options.url);
+    words.yes_or_no("dials_in", options.dials_in);
+    words.integer("disk_gb", options.disk_gb, 8, 100'000);
+    words.fraction("reliability_min", options.reliability_min, 0, 1);
+    words.text("cuda_min", options.cuda_min);
+    words.fraction("bid_factor", options.bid_factor, 1, 10);
+    words.text("ca_file", options.ca_file);
+    return finished(words, std::move(options));
+}
+
+Result<SaladOptions> read_salad(const std::string& name, const ProviderWords& settings) {
+    Words words(name, settings);
+    SaladOptions options;
+    options.name = name;
+    words.text("key", options.key);
+    words.text("organization", options.organization);
+    words.text("project", options.project);
+    words.text("url", options.url);
+    words.text("priority", options.priority);
+    words.list("countries", options.countries);
+    words.integer("cpus", options.cpus, 1, 1024);
+    words.integer("memory_mb", options.memory_mb, 1024, 1'000'000);
+    words.integer("disk_gb", options.disk_gb, 1, 100'000);
     words.text("ca_file", options.ca_file);
     return finished(words, std::move(options));
 }

@@ -12,6 +12,8 @@
 #include "fleet/providers/kubernetes.hpp"
 #include "fleet/providers/novita.hpp"
 #include "fleet/providers/runpod.hpp"
+#include "fleet/providers/salad.hpp"
+#include "fleet/providers/vast.hpp"
 
 namespace comfyd::fleet {
 
@@ -20,6 +22,8 @@ using ProviderWords = std::map<std::string, std::string>;
 Result<DockerOptions> read_docker(const std::string& name, const ProviderWords& words);
 Result<RunPodOptions> read_runpod(const std::string& name, const ProviderWords& words);
 Result<NovitaOptions> read_novita(const std::string& name, const ProviderWords& words);
+Result<VastOptions> read_vast(const std::string& name, const ProviderWords& words);
+Result<SaladOptions> read_salad(const std::string& name, const ProviderWords& words);
 Result<KubernetesOptions> read_kubernetes(const std::string& name, const ProviderWords& words);
 
 }  // namespace comfyd::fleet

@@ -158,7 +158,8 @@ Result<json::object> make_pod(const RunPodOptions& options, const MachineOrder& 
     if (!open) {
         return fail(std::move(open.error()));
     }
-    const auto environment = environment_of(order);
+    auto environment = environment_of(order);
+    environment["COMFYD_API_URL"] = options.url;  // where an agent gives its pod back
     if (environment.size() > kVariablesMax) {
         return fail(
             Code::invalid_argument,

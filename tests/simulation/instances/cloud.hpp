@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/virtual_time.hpp"
+#include "fleet/callers.hpp"
 #include "fleet/instances/instance.hpp"
 #include "fleet/providers/machines.hpp"
 #include "simulation/chance.hpp"
@@ -102,12 +103,34 @@ struct Cloud {
     std::string wrong;
 };
 
+// Lets in machines that have no address.
+class Doorkeeper final : public fleet::Callers {
+public:
+    explicit Doorkeeper(Cloud& cloud) : cloud_(cloud) {}
+
+    void admit(const std::string& instance, const std::string& worker, const std::string& token)
+        override {
+        cloud_.note(worker == "gpu-" + instance && !token.empty(), "let in as somebody else");
+        cloud_.note(tokens.emplace(instance, token).second, "let in twice: " + instance);
+    }
+    void dismiss(const std::string& instance) override {
+        cloud_.note(tokens.erase(instance) == 1, "dismissed who was not let in: " + instance);
+    }
+
+    std::map<std::string, std::string> tokens;  // of those that may call, by instance
+
+private:
+    Cloud& cloud_;
+};
+
 class CloudProvider final : public fleet::MachineProvider {
 public:
-    CloudProvider(Cloud& cloud, std::string name) : cloud_(cloud), name_(std::move(name)) {}
+    // With `door` its machines have no address, and call.
+    CloudProvider(Cloud& cloud, std::string name, const Doorkeeper* door = nullptr)
+        : cloud_(cloud), name_(std::move(name)), door_(door) {}
 
     std::string_view name() const override { return name_; }
-    fleet::MachineTraits traits() const override { return {}; }
+    fleet::MachineTraits traits() const override { return {.dials_in = door_ != nullptr}; }
 
     Task<Result<std::vector<fleet::Offer>>> offers(fleet::OfferWish wish) override {
         const bool waited = co_await wait();
@@ -131,6 +154,14 @@ public:
     Task<Result<std::string>> create(fleet::MachineOrder order) override {
         cloud_.note(order.offer.id == "good", "too dear");
         cloud_.note(!cloud_.ordered.contains(order.name), "ordered twice: " + order.name);
+        if (door_ != nullptr) {
+            const auto token = door_->tokens.find(order.instance);
+            cloud_.note(
+                token != door_->tokens.end() &&
+                    token->second == order.secrets.at("COMFYD_WORKER_TOKEN"),
+                "ordered before it may call"
+            );
+        }
         const Code no = refusal();
         if (no != Code::internal) {
             const bool waited = co_await wait();
@@ -174,7 +205,7 @@ public:
             machine.state = thing.is_broken        ? State::failed
                             : thing.runs_at <= now ? State::running
                                                    : State::pulling;
-            if (machine.state == State::running) {
+            if (machine.state == State::running && door_ == nullptr) {
                 machine.url = "http://" + id;
             }
             if (thing.is_taken_back) {
@@ -229,6 +260,7 @@ private:
 
     Cloud& cloud_;
     const std::string name_;
+    const Doorkeeper* door_;
     std::function<void()> changed_;
 };
 

@@ -1,7 +1,8 @@
 // The keeper of the fleet's machines under virtual time: the real keeper and its plan over a cloud
 // with faults, a store that fails or says so though it wrote, and processes that die in the middle
-// of any step. Whatever happens, no instance has two machines, nothing of others is touched, and
-// when all heals a pool has its size and nothing is left behind.
+// of any step. Whatever happens, no instance has two machines, nothing of others is touched, a
+// machine without an address may call from its order to its end, and when all heals a pool has its
+// size and nothing is left behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,10 +86,11 @@ private:
 // Workers that are sometimes slow and sometimes not what was promised.
 class ScriptedCrew final : public fleet::Crew {
 public:
-    explicit ScriptedCrew(Cloud& cloud) : cloud_(cloud) {}
+    ScriptedCrew(Cloud& cloud, const Doorkeeper& door) : cloud_(cloud), door_(door) {}
 
-    Task<fleet::Examination> examine(fleet::WorkerConfig, fleet::Promise) override {
+    Task<fleet::Examination> examine(fleet::WorkerConfig worker, fleet::Promise) override {
         using Verdict = fleet::Examination::Verdict;
+        check_door(worker);
         const bool waited = co_await sleep_for(cloud_.chance.millis(1, 3'000));
         fleet::Examination found;
         found.verdict = !waited || cloud_.chance.one_in(3) ? Verdict::not_yet
@@ -96,7 +98,8 @@ public:
                                                            : Verdict::good;
         co_return found;
     }
-    Task<Result<>> warm_up(fleet::WorkerConfig, std::string, Millis) override {
+    Task<Result<>> warm_up(fleet::WorkerConfig worker, std::string, Millis) override {
+        check_door(worker);
         const bool waited = co_await sleep_for(cloud_.chance.millis(1, 20'000));
         if (!waited || cloud_.fails(6)) {
             const Code why = !waited           ? Code::cancelled
@@ -107,7 +110,7 @@ public:
         co_return Result<>();
     }
     Result<> employ(fleet::WorkerConfig worker) override {
-        cloud_.note(!worker.url.empty(), "a worker without an address");
+        check_door(worker);
         cloud_.note(workers.insert(worker.id).second, "employed twice");
         return {};
     }
@@ -127,7 +130,22 @@ public:
     std::set<std::string> silent;  // whose ComfyUI hangs
 
 private:
+    // It has an address, or may call.
+    void check_door(const fleet::WorkerConfig& worker) {
+        constexpr std::string_view kCalls = "worker://";
+        if (worker.url.starts_with(kCalls)) {
+            const auto token = door_.tokens.find(worker.url.substr(kCalls.size()));
+            cloud_.note(
+                token != door_.tokens.end() && token->second == worker.token,
+                "one that must call may not"
+            );
+        } else {
+            cloud_.note(worker.url.starts_with("http://"), "a worker without an address");
+        }
+    }
+
     Cloud& cloud_;
+    const Doorkeeper& door_;
 };
 
 class Schedule {
@@ -161,7 +179,7 @@ public:
 
 private:
     void start() {
-        crew_ = std::make_unique<ScriptedCrew>(cloud_);
+        crew_ = std::make_unique<ScriptedCrew>(cloud_, door_);
         fleet::Keeper::Parts parts{
             .core = io_.get_executor(),
             .clock = time_,
@@ -170,6 +188,7 @@ private:
             .providers = {},
             .fleet = "main",
             .pools = {pool_},
+            .callers = &door_,
             .chance = [this] { return chance_.below(1000) / 1000.0; },
             .new_id =
                 [this] {
@@ -177,10 +196,8 @@ private:
                     return std::string(12 - digits.size(), '0') + digits;
                 },
         };
-        for (const char* name : {"a", "b"}) {
-            parts.providers[name] =
-                std::make_shared<CloudProvider>(std::string(name) == "a" ? cloud_ : other_, name);
-        }
+        parts.providers["a"] = std::make_shared<CloudProvider>(cloud_, "a");
+        parts.providers["b"] = std::make_shared<CloudProvider>(other_, "b", &door_);
         keeper_ = std::make_unique<fleet::Keeper>(std::move(parts));
         bool is_back = false;
         boost::asio::co_spawn(io_, keeper_->recall(), [&is_back](std::exception_ptr) {
@@ -202,6 +219,7 @@ private:
             pass(Millis(0));
         }
         cloud_.note(has_ended, "the keeper does not end");
+        cloud_.note(door_.tokens.empty(), "one may call whom nobody keeps");
         keeper_.reset();
     }
 
@@ -256,7 +274,11 @@ private:
     void expect_size(int size) {
         pass(std::chrono::minutes(40));
         std::set<std::string> names;
+        std::map<std::string, std::string> callers;
         for (const fleet::Instance& row : now(stored_.open_instances("main"))) {
+            if (row.provider == "b") {
+                callers[row.id] = row.token;
+            }
             cloud_.note(
                 row.state == InstanceState::ready,
                 "an instance stays " + std::string(to_string(row.state)) + ": " + row.reason
@@ -270,6 +292,7 @@ private:
             "the pool has " + std::to_string(names.size()) + " of " + std::to_string(size)
         );
         cloud_.note(crew_->workers.size() == names.size(), "a worker is left");
+        cloud_.note(door_.tokens == callers, "others may call than those that must");
         std::vector<std::string> machines = cloud_.ours();
         std::ranges::copy(other_.ours(), std::back_inserter(machines));
         for (const std::string& machine : machines) {
@@ -311,6 +334,7 @@ private:
     VirtualTime time_;
     Cloud cloud_;
     Cloud other_{time_, chance_};
+    Doorkeeper door_{cloud_};
     fleet::MemoryInstances stored_;
     LateStore store_{stored_, cloud_};
     fleet::PoolSettings pool_;
