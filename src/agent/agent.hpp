@@ -11,6 +11,7 @@
 #include "agent/comfyui_command.hpp"
 #include "agent/dial_out.hpp"
 #include "agent/front.hpp"
+#include "agent/models.hpp"
 #include "base/error.hpp"
 #include "net/server.hpp"
 
@@ -23,8 +24,9 @@ struct AgentOptions {
     ComfyUiOptions comfyui{};  // of which `command` and the paths are made from the next
     CommandOptions command{};
     FrontOptions front{};
-    std::string gateway{};  // empty: it calls nobody
-    std::string ca_file{};  // for the gateway's certificate, beside the system's
+    ModelsOptions models{};  // of a ComfyUI of ours; its folder is made from `command`
+    std::string gateway{};   // empty: it calls nobody
+    std::string ca_file{};   // for the gateway's certificate, beside the system's
     // From a stop to the end, for prompts that run and for whoever fetches their results.
     Millis grace{30'000};
     Millis quiet{2'000};         // so long nobody has asked for anything before that

@@ -159,6 +159,17 @@ Task<> ModelFiles::look() {
     }
 }
 
+Task<> ModelFiles::note(std::string folder, std::string name, std::string sha256) {
+    co_await look();
+    for (ModelFile& file : files_) {
+        if (file.folder == folder && file.name == name && !sha256.empty()) {
+            hashes_[key_of(file)] = file.sha256 = sha256;
+            ++revision_;
+        }
+    }
+    co_await keep_cache();
+}
+
 Task<> ModelFiles::hash_next() {
     const auto next =
         std::ranges::find_if(files_, [](const ModelFile& file) { return file.sha256.empty(); });

@@ -48,6 +48,9 @@ public:
     ModelFiles(Pool& pool, ModelFilesOptions options, std::function<bool()> is_idle);
 
     void start(TaskGroup& group);
+    // A file is there now, and its hash is known without reading it; empty: it is not. It is in the
+    // list when this returns.
+    Task<> note(std::string folder, std::string name, std::string sha256);
     // How often the list has changed.
     std::uint64_t revision() const { return revision_; }
     // {"revision","files":[{"folder","name","size","sha256"}]}; null: not hashed yet.
