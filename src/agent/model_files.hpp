@@ -32,9 +32,6 @@ struct ModelFile {
 
 // Below `root`, whose folders are kinds of models; by name. At most `files_max`. Blocks.
 std::vector<ModelFile> list_models(const std::filesystem::path& root, std::size_t files_max);
-// In hex; empty: it cannot be read, or `stop` said so in the middle of it. Blocks.
-std::string hash_file(const std::filesystem::path& path, const std::function<bool()>& stop);
-
 struct ModelFilesOptions {
     std::filesystem::path root;   // ComfyUI's folder models
     std::filesystem::path cache;  // the file that keeps hashes

@@ -148,6 +148,9 @@ Task<> Models::end() {
 }
 
 Result<json::object> Models::ask(models::ModelWish wish) {
+    if (auto allowed = library_.check(wish); !allowed) {
+        return fail(std::move(allowed.error()));
+    }
     const auto found = items_.find(wish.path());
     if (found == items_.end()) {
         if (items_.size() >= models::kWishesMax) {

@@ -1,24 +1,22 @@
 #include "models/contents.hpp"
 
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
-#include "base/crypto.hpp"
 #include "base/disk.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "base/time.hpp"
+#include "models/contents_notes.hpp"
+#include "models/hash_file.hpp"
 #include "models/wish.hpp"
 
 namespace comfyd::models {
@@ -28,7 +26,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kIndexBytesMax = 64 * 1024 * 1024;
 constexpr std::int64_t kOldPartMs = std::int64_t{7} * 24 * 3600 * 1000;
-constexpr std::string_view kPart = ".part";
 
 std::int64_t now_ms() {
     return to_unix_ms(SystemClock().now());
@@ -36,81 +33,6 @@ std::int64_t now_ms() {
 
 std::int64_t to_ms(const timespec& time) {
     return static_cast<std::int64_t>(time.tv_sec) * 1000 + time.tv_nsec / 1'000'000;
-}
-
-// A member that is an object, made where there is none.
-json::object& section(json::object& index, std::string_view name) {
-    json::value& member = index[boost::json::string_view(name.data(), name.size())];
-    if (!member.is_object()) {
-        member = json::object();
-    }
-    return member.get_object();
-}
-
-const json::object* find_section(const json::object& index, std::string_view name) {
-    const json::value* member = json::find(index, name);
-    return member == nullptr ? nullptr : member->if_object();
-}
-
-const json::object* find_content(const json::object& index, const std::string& sha256) {
-    const json::object* contents = find_section(index, "contents");
-    return contents == nullptr ? nullptr : find_section(*contents, sha256);
-}
-
-std::vector<std::string> texts_of(const json::object* in, std::string_view name) {
-    std::vector<std::string> texts;
-    const json::value* list = in == nullptr ? nullptr : json::find(*in, name);
-    if (list != nullptr && list->is_array()) {
-        for (const json::value& item : list->get_array()) {
-            if (item.is_string()) {
-                texts.emplace_back(item.get_string());
-            }
-        }
-    }
-    return texts;
-}
-
-// Whether a program has it open or mapped: the kernel gives a lease on a file only to who is alone
-// with it. Where it gives none at all, nobody knows, and the file counts as in use.
-bool is_in_use(const fs::path& path) {
-    const net::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    // Who opens it just now waits until we have closed it, and we are told by a signal, which is to
-    // be one that ends nobody.
-    return !file || ::fcntl(file.number(), F_SETSIG, SIGURG) != 0 ||
-           ::fcntl(file.number(), F_SETLEASE, F_WRLCK) != 0;
-}
-
-bool leads_to(const fs::path& link, const fs::path& content) {
-    std::error_code error;
-    return fs::read_symlink(link, error) == content && !error;
-}
-
-Result<std::string> hash_of(const fs::path& path, const std::function<bool()>& stop) {
-    const net::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(
-        EVP_MD_CTX_new(), EVP_MD_CTX_free
-    );
-    if (!file || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) {
-        return disk_error(path, errno);
-    }
-    constexpr std::size_t kReadBytes = 1024 * 1024;
-    std::string room(kReadBytes, '\0');
-    ssize_t count = 1;
-    while (count > 0) {
-        if (stop()) {
-            return fail(Code::cancelled, "the reading of a model was given up");
-        }
-        count = ::read(file.number(), room.data(), room.size());
-        if (count > 0) {
-            EVP_DigestUpdate(context.get(), room.data(), static_cast<std::size_t>(count));
-        }
-    }
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned size = 0;
-    if (count < 0 || EVP_DigestFinal_ex(context.get(), digest.data(), &size) != 1) {
-        return disk_error(path, count < 0 ? errno : EIO);
-    }
-    return to_hex(digest.data(), size);
 }
 
 }  // namespace
@@ -322,132 +244,18 @@ Result<std::optional<Contents::Foreign>> Contents::find_foreign(
             return std::optional(std::move(found));
         }
     }
-    auto hash = hash_of(path, stop);
-    if (!hash) {
-        return fail(std::move(hash.error()));
+    found.sha256 = hash_file(path, stop);
+    if (found.sha256.empty()) {
+        return fail(
+            stop() ? Code::cancelled : Code::storage_unavailable,
+            "'" + folder + "/" + name + "' cannot be read"
+        );
     }
-    found.sha256 = *hash;
     auto held = lock();
     json::object index = read_index();
-    section(index, "foreign")[mark] = *hash;
+    section(index, "foreign")[mark] = found.sha256;
     static_cast<void>(write_index(index));  // it is read again then
     return std::optional(std::move(found));
-}
-
-std::vector<Contents::Entry> Contents::entries(const json::object& index) const {
-    std::vector<Entry> found;
-    std::error_code error;
-    for (fs::directory_iterator file(options_.folder, error), end; !error && file != end;
-         file.increment(error)) {
-        const std::string name = file->path().filename();
-        struct stat status{};
-        const bool is_part = name.ends_with(kPart);
-        if ((!is_part && !is_sha256(name)) || ::lstat(file->path().c_str(), &status) != 0 ||
-            !S_ISREG(status.st_mode)) {
-            continue;
-        }
-        Entry entry{name, static_cast<std::uint64_t>(status.st_size), 0, is_part};
-        const json::object* about = find_content(index, name);
-        const json::value* used = about == nullptr ? nullptr : json::find(*about, "used");
-        entry.used_ms = is_part ? to_ms(status.st_mtim) : to_ms(status.st_atim);
-        if (used != nullptr && used->is_int64()) {
-            entry.used_ms = std::max(entry.used_ms, used->get_int64());
-        }
-        found.push_back(std::move(entry));
-    }
-    return found;
-}
-
-bool Contents::is_pinned(const json::object& index, const std::string& sha256) const {
-    const auto links = texts_of(find_content(index, sha256), "links");
-    const json::object* pins = find_section(index, "pins");
-    if (pins == nullptr) {
-        return false;
-    }
-    for (const auto& [owner, paths] : *pins) {
-        for (const std::string& path : texts_of(pins, view(owner))) {
-            const bool leads =
-                std::ranges::find(links, path) != links.end() && leads_to(path, path_of(sha256));
-            if (leads) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-// Links first, so that there is never a dead one. False: somebody uses it.
-bool Contents::give_up(const Entry& entry, json::object& index) const {
-    const fs::path path = options_.folder / entry.file;
-    if (entry.is_part) {
-        const std::string key = entry.file.substr(0, entry.file.size() - kPart.size());
-        auto part = PartFile::open(options_.folder, key);
-        if (part) {
-            part->discard();
-        }
-        return part.has_value();
-    }
-    std::error_code ignored;
-    for (const std::string& link : texts_of(find_content(index, entry.file), "links")) {
-        if (leads_to(link, path)) {
-            fs::remove(link, ignored);
-        }
-    }
-    fs::remove(path, ignored);
-    section(index, "contents").erase(entry.file);
-    return true;
-}
-
-Result<> Contents::make_room(std::uint64_t bytes) {
-    auto held = lock();
-    if (!held) {
-        return fail(std::move(held.error()));
-    }
-    json::object index = read_index();
-    std::vector<Entry> all = entries(index);
-    std::uint64_t total = bytes;
-    for (const Entry& entry : all) {
-        total += entry.bytes;
-    }
-    std::error_code error;
-    const auto space = fs::space(options_.folder, error);
-    const std::uint64_t free = error ? bytes : space.available;
-    const std::uint64_t limit = options_.bytes_max;
-    const std::uint64_t over = limit != 0 && total > limit ? total - limit : 0;
-    const std::uint64_t needed = std::max(over, bytes > free ? bytes - free : 0);
-    if (needed == 0) {
-        return {};
-    }
-    std::erase_if(all, [&](const Entry& entry) {
-        return !entry.is_part &&
-               (is_pinned(index, entry.file) || is_in_use(options_.folder / entry.file));
-    });
-    std::ranges::sort(all, {}, &Entry::used_ms);
-    std::uint64_t possible = 0;
-    for (const Entry& entry : all) {
-        possible += entry.is_part ? 0 : entry.bytes;
-    }
-    std::uint64_t freed = 0;
-    // Nothing is given up where that would not be enough.
-    for (const Entry& entry : all) {
-        if (freed < needed && (entry.is_part || possible >= needed) && give_up(entry, index)) {
-            freed += entry.bytes;
-            log::info(
-                "a model was given up for another", {{"file", entry.file}, {"bytes", entry.bytes}}
-            );
-        }
-    }
-    static_cast<void>(write_index(index));
-    if (freed >= needed) {
-        return {};
-    }
-    return fail(
-        Code::storage_full,
-        "there is no room for " + std::to_string(bytes) + " bytes more of models: " +
-            (over > 0 ? "the cache may have " + std::to_string(limit) + " bytes"
-                      : "the disk has " + std::to_string(free) + " bytes left") +
-            ", and what is there is pinned or in use"
-    );
 }
 
 }  // namespace comfyd::models

@@ -1,12 +1,12 @@
 #include "models/fetch.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <utility>
 
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "models/answer_head.hpp"
 #include "models/source.hpp"
 
 namespace comfyd::models {
@@ -15,45 +15,6 @@ namespace {
 using Ticks = std::chrono::steady_clock;
 
 constexpr std::uint64_t kStepBytes = 1024 * 1024;  // that count as getting further
-
-// Of a Content-Range: "bytes 100-199/200".
-struct SentRange {
-    std::uint64_t first = 0;
-    std::uint64_t total = 0;
-};
-
-std::optional<std::uint64_t> number_in(std::string_view text) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_whole = error == std::errc() && end == text.data() + text.size();
-    return is_whole ? std::optional(number) : std::nullopt;
-}
-
-// nullopt: it is not all from there to the end of a file whose size is told.
-std::optional<SentRange> parse_content_range(std::string_view text) {
-    constexpr std::string_view kUnit = "bytes ";
-    const auto dash = text.find('-');
-    const auto slash = text.find('/');
-    if (!text.starts_with(kUnit) || dash == std::string_view::npos ||
-        slash == std::string_view::npos || slash < dash) {
-        return std::nullopt;
-    }
-    const auto first = number_in(text.substr(kUnit.size(), dash - kUnit.size()));
-    const auto last = number_in(text.substr(dash + 1, slash - dash - 1));
-    const auto total = number_in(text.substr(slash + 1));
-    if (!first || !last || !total || *total == 0 || *last != *total - 1 || *first > *last) {
-        return std::nullopt;
-    }
-    return SentRange{*first, *total};
-}
-
-// Weak ones do not say that the bytes are the same.
-std::string strong_etag(const net::Headers& headers) {
-    const std::string_view etag = headers.get("ETag");
-    constexpr std::size_t kBytesMax = 1'024;
-    const bool is_strong = etag.size() >= 2 && etag.size() <= kBytesMax && etag.front() == '"';
-    return is_strong ? std::string(etag) : std::string();
-}
 
 bool is_worth_a_try(const Error& error) {
     switch (error.code) {

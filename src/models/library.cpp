@@ -5,6 +5,7 @@
 
 #include "base/crypto.hpp"
 #include "base/log.hpp"
+#include "models/answer_head.hpp"
 
 namespace comfyd::models {
 namespace {
@@ -12,22 +13,6 @@ namespace {
 constexpr std::size_t kAnswerBytesMax = 4 * 1024 * 1024;
 constexpr std::size_t kWaitingMax = 4 * kWishesMax;
 constexpr Millis kLookForOther{500};  // whether another process is done
-
-// Of somebody's server, and not of what was asked of it.
-bool is_outage(const Error& error) {
-    const json::value* status = json::find(error.details, "status_code");
-    const bool is_ours = status != nullptr && status->is_int64() && status->get_int64() < 500;
-    switch (error.code) {
-        case Code::connection_failed:
-        case Code::request_timeout:
-        case Code::protocol_error:
-            return true;
-        case Code::upstream_error:
-            return !is_ours;
-        default:
-            return false;
-    }
-}
 
 }  // namespace
 
@@ -73,13 +58,20 @@ Task<> Library::end() {
     co_await tasks_.join();
 }
 
-Task<Result<Placed>> Library::place(ModelWish wish, std::shared_ptr<FetchProgress> seen) {
+Result<> Library::check(const ModelWish& wish) const {
     if (is_pickle(wish.name) && !options_.allows_pickles) {
-        co_return fail(
+        return fail(
             Code::forbidden,
-            "'" + wish.path() + "' is of a kind that runs code when it is loaded: " +
-                "COMFYD_MODELS_PICKLES=1 allows it"
+            "'" + wish.path() +
+                "' is of a kind that runs code when it is loaded: COMFYD_MODELS_PICKLES=1 allows it"
         );
+    }
+    return {};
+}
+
+Task<Result<Placed>> Library::place(ModelWish wish, std::shared_ptr<FetchProgress> seen) {
+    if (auto allowed = check(wish); !allowed) {
+        co_return fail(std::move(allowed.error()));
     }
     auto here = co_await find_here(wish);
     if (!here) {

@@ -59,11 +59,13 @@ public:
     // Before everything else. Blocks. Those of the disk.
     Result<> open();
 
+    // Whether it may be had at all. Code::forbidden: a pickle.
+    Result<> check(const ModelWish& wish) const;
     // The model is in ComfyUI's folder when this returns. A file that somebody else has put there
     // under its name is taken for it, where size and hash do not say otherwise. `seen` is told how
     // far its fetch is; it may be nullptr. Whoever gives up waiting does not stop a fetch that
     // others wait for, too: end() does.
-    // Code::forbidden (a pickle), Code::conflict, and those of sources, Fetcher and Contents.
+    // Those of check(), Code::conflict, and those of sources, Fetcher and Contents.
     Task<Result<Placed>> place(ModelWish wish, std::shared_ptr<FetchProgress> seen);
 
     // Ends all fetches; what has come stays for the next time.

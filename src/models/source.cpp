@@ -1,10 +1,10 @@
 #include "models/source.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "models/answer_head.hpp"
 #include "models/wish.hpp"
 
 namespace comfyd::models {
@@ -131,13 +131,6 @@ Result<Source> parse_url(std::string_view text) {
     return source;
 }
 
-std::optional<std::uint64_t> number_of(std::string_view text) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_whole = error == std::errc() && end == text.data() + text.size();
-    return is_whole ? std::optional(number) : std::nullopt;
-}
-
 // "\"abc\"" as in an ETag; empty: it is a weak one.
 std::string_view unquoted(std::string_view etag) {
     const bool is_quoted = etag.size() >= 2 && etag.front() == '"' && etag.back() == '"';
@@ -193,7 +186,7 @@ Result<Target> read_hugging_face(
     if (is_sha256(hash)) {  // of small files it is git's, of something else
         target.sha256 = hash;
     }
-    target.bytes = number_of(headers.get("X-Linked-Size"));
+    target.bytes = number_in(headers.get("X-Linked-Size"));
     return target;
 }
 
@@ -236,45 +229,6 @@ Result<Target> read_civitai(const Endpoints& at, const Source& source, std::stri
         }
     }
     return target;
-}
-
-Error refusal(const std::string& host, int status, const net::Headers& headers) {
-    Code code = Code::upstream_error;
-    std::string why = host + " answers " + std::to_string(status);
-    const std::string_view told = headers.get("X-Error-Code");
-    constexpr std::size_t kWordMax = 64;
-    const bool is_word =
-        !told.empty() && told.size() <= kWordMax && std::ranges::all_of(told, [](char c) {
-            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        });
-    if (is_word) {
-        why += " (" + std::string(told) + ")";
-    }
-    json::object details{{"status_code", status}};
-    switch (status) {
-        case 401:
-            code = Code::unauthorized;
-            why += ": it wants a token, or another one";
-            break;
-        case 403:
-            code = Code::forbidden;
-            why += ": its token may not have this file, or the link has run out";
-            break;
-        case 404:
-        case 410:
-            code = Code::not_found;
-            why += ": there is no such file";
-            break;
-        case 429:
-            code = Code::rate_limited;
-            break;
-        default:
-            break;
-    }
-    if (const auto seconds = number_of(headers.get("Retry-After"))) {
-        details["retry_after"] = *seconds;
-    }
-    return Error(code, std::move(why), std::move(details));
 }
 
 }  // namespace comfyd::models

@@ -54,8 +54,4 @@ std::string civitai_url(const Endpoints& at, const Source& source);
 // From the body of the answer to a GET of that.
 Result<Target> read_civitai(const Endpoints& at, const Source& source, std::string_view body);
 
-// Why a server gave no file. Code::unauthorized, Code::forbidden, Code::not_found,
-// Code::rate_limited, Code::upstream_error.
-Error refusal(const std::string& host, int status, const net::Headers& headers);
-
 }  // namespace comfyd::models

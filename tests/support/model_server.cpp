@@ -172,8 +172,10 @@ void ModelServer::answer(int socket) {
     if (is_cut) {
         body.resize(std::min(body.size(), *file.cut_after));
     }
-    if (file.stall_after) {
-        body.resize(std::min(body.size(), *file.stall_after));
+    std::string rest;
+    if (file.stall_after && !released_) {
+        rest = body.substr(std::min(body.size(), *file.stall_after));
+        body.resize(body.size() - rest.size());
     }
     constexpr std::size_t kStep = 64 * 1024;
     for (std::size_t at = 0; at < body.size(); at += kStep) {
@@ -190,12 +192,13 @@ void ModelServer::answer(int socket) {
     if (file.is_chunked && !is_cut && !file.stall_after) {
         send_all(socket, "0\r\n\r\n");
     }
-    while (file.stall_after && !stopping_) {  // until the client has had enough
+    while (!rest.empty() && !stopping_ && !released_) {  // until the client has had enough
         pollfd ready{socket, POLLIN, 0};
         if (::poll(&ready, 1, kLookMs) == 1 && ::recv(socket, &byte, 1, 0) <= 0) {
             return;
         }
     }
+    send_all(socket, rest);
 }
 
 std::string safetensors_file(std::size_t data_bytes, const std::string& tensor) {

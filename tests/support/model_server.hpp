@@ -44,6 +44,8 @@ public:
     ModelServer(const ModelServer&) = delete;
     ModelServer& operator=(const ModelServer&) = delete;
 
+    // Those who stall say the rest.
+    void release() { released_ = true; }
     // By path, without the query. In place of what was there.
     void serve(const std::string& path, ServedFile file);
     std::string url(std::string_view path = "") const;
@@ -58,6 +60,7 @@ private:
     int listener_;
     std::uint16_t port_ = 0;
     std::atomic<bool> stopping_{false};
+    std::atomic<bool> released_{false};
     mutable std::mutex mutex_;
     std::map<std::string, ServedFile> files_;            // guarded by mutex_
     std::vector<SeenRequest> seen_;                      // likewise

@@ -134,6 +134,15 @@ Result<agent::ModelsOptions> read_models_environment() {
     }
     library.contents.bytes_max = *gigabytes * kGigabyte;
     library.allows_pickles = *pickles == 1;
+    for (const models::ModelWish& wish : options.wishes) {
+        if (models::is_pickle(wish.name) && !library.allows_pickles) {
+            return not_right(
+                "COMFYD_MODELS",
+                "has '" + wish.path() +
+                    "', which runs code when it is loaded: COMFYD_MODELS_PICKLES=1 allows it"
+            );
+        }
+    }
     for (const std::string& word : words_of("COMFYD_MODELS_TRUSTED")) {
         auto host = host_of("COMFYD_MODELS_TRUSTED", word);
         if (!host) {
