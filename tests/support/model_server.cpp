@@ -135,6 +135,7 @@ void ModelServer::answer(int socket) {
     const auto range = is_wanted ? net::parse_range(request.headers.get("Range"), file.bytes.size())
                                  : Result<std::optional<net::ByteRange>>(std::nullopt);
     std::string body = file.bytes;
+    std::size_t first = 0;
     int status = file.status == 0 ? 200 : file.status;
     std::string answer;
     if (!file.etag.empty()) {
@@ -150,7 +151,8 @@ void ModelServer::answer(int socket) {
         answer += "Content-Range: bytes */" + std::to_string(file.bytes.size()) + "\r\n";
     } else if (file.status == 0 && *range && status == 200) {
         status = 206;
-        body = body.substr((*range)->first, (*range)->length);
+        first = (*range)->first;
+        body = body.substr(first, (*range)->length);
         answer += "Content-Range: bytes " + std::to_string((*range)->first) + "-" +
                   std::to_string((*range)->first + (*range)->length - 1) + "/" +
                   std::to_string(file.bytes.size()) + "\r\n";
@@ -174,7 +176,8 @@ void ModelServer::answer(int socket) {
     }
     std::string rest;
     if (file.stall_after && !released_) {
-        rest = body.substr(std::min(body.size(), *file.stall_after));
+        const std::size_t before = std::max(*file.stall_after, first) - first;
+        rest = body.substr(std::min(body.size(), before));
         body.resize(body.size() - rest.size());
     }
     constexpr std::size_t kStep = 64 * 1024;

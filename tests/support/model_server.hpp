@@ -24,11 +24,12 @@ struct ServedFile {
     bool takes_ranges = true;     // false: all of it, whatever was asked for
     bool heeds_if_range = true;   // false: a part of it, also of another version
     bool is_chunked = false;
-    bool has_length = true;                    // false: it ends where the connection does
-    std::int64_t length_lie = 0;               // added to Content-Length
-    std::optional<std::size_t> cut_after{};    // closes after so many bytes of a body,
-    int cuts = 1'000'000;                      // so often
-    std::optional<std::size_t> stall_after{};  // says nothing more after so many
+    bool has_length = true;                  // false: it ends where the connection does
+    std::int64_t length_lie = 0;             // added to Content-Length
+    std::optional<std::size_t> cut_after{};  // closes after so many bytes of a body,
+    int cuts = 1'000'000;                    // so often
+    // Says nothing more from that byte of the file on.
+    std::optional<std::size_t> stall_after{};
 };
 
 struct SeenRequest {
