@@ -44,6 +44,7 @@ at_once table "$PWD/examples"
 at_once url
 at_once jwt "$PWD/tests/data/tokens"
 at_once proxy_line
+at_once safetensors "$PWD/tests/data/safetensors"
 much=("${few[@]}") # each is a connection
 at_once websocket "$PWD/tests/data/fuzz/websocket"
 at_once request "$PWD/tests/data/fuzz/request"

@@ -71,6 +71,7 @@ public:
         : options_(std::move(options)),
           thread_("agent"),
           pool_(2),
+          models_pool_(2),
           http_(thread_.executor(), client_options(options_)),
           tasks_(thread_.executor()) {}
 
@@ -98,6 +99,11 @@ public:
             return told;
         }
         make_parts();
+        if (models_) {
+            if (auto opened = models_->open(); !opened) {
+                return opened;
+            }
+        }
         server_ = std::make_unique<net::Server>(
             std::vector{&thread_.context()},
             server_limits(),
@@ -137,6 +143,22 @@ public:
 private:
     Result<> prepare_comfyui() {
         options_.command.folder = options_.folder;
+        models::ContentsOptions& contents = options_.models.library.contents;
+        if (contents.folder.empty()) {
+            contents.folder = options_.folder / "models";
+        }
+        contents.models = options_.command.comfyui / "models";
+        contents.owner = options_.folder;
+        for (const models::ModelWish& wish : options_.models.wishes) {
+            contents.pinned.insert(wish.path());
+        }
+        std::error_code error;
+        fs::create_directories(contents.folder, error);
+        if (error) {
+            return disk_error(contents.folder, error.value());
+        }
+        // Its models are links to there.
+        options_.command.readable.push_back(fs::absolute(contents.folder));
         if (auto prepared = prepare(options_.command); !prepared) {
             return prepared;
         }
@@ -164,9 +186,22 @@ private:
                 },
                 [this] { return comfyui_->state() == ComfyUi::State::ready && comfyui_->is_idle(); }
             );
+            models_ = std::make_unique<Models>(
+                thread_.executor(),
+                models_pool_,
+                options_.models,
+                Models::Events{
+                    [this] { tell(); },
+                    [this](models::ModelWish wish, std::string sha256) {
+                        return files_->note(wish.folder, wish.name, std::move(sha256));
+                    }
+                }
+            );
         }
         status_ = std::make_unique<Status>(
-            Status::Parts{http_, pool_, *comfyui_, files_.get()}, options_.instance, options_.folder
+            Status::Parts{http_, pool_, *comfyui_, files_.get(), models_.get()},
+            options_.instance,
+            options_.folder
         );
         front_ = std::make_unique<Front>(
             Front::Parts{thread_.executor(), http_, pool_, clock_, *comfyui_, *status_},
@@ -188,7 +223,10 @@ private:
     }
 
     void begin() {
-        comfyui_->start(tasks_);
+        if (models_) {
+            models_->start(tasks_);
+        }
+        tasks_.spawn("the start of ComfyUI", start_comfyui());
         if (files_) {
             files_->start(tasks_);
         }
@@ -197,6 +235,17 @@ private:
         }
         if (dial_out_ || options_.is_rented) {
             tasks_.spawn("watch for loneliness", watch_loneliness());
+        }
+    }
+
+    Task<> start_comfyui() {
+        bool go_on = true;
+        if (models_) {
+            go_on = co_await models_->wait_for_required();
+        }
+        if (go_on && !status_->is_draining()) {
+            comfyui_->start(tasks_);
+            tell();
         }
     }
 
@@ -240,7 +289,8 @@ private:
                 std::min<Millis>(options_.lonely_max / 10 + Millis(1), Millis(5'000));
             go_on = co_await sleep_for(look);
             const bool is_lonely = Ticks::now() - heard() > options_.lonely_max;
-            if (go_on && is_lonely && comfyui_->is_idle() && front_->busy() == 0) {
+            const bool is_fetching = models_ && models_->is_missing();
+            if (go_on && is_lonely && !is_fetching && comfyui_->is_idle() && front_->busy() == 0) {
                 log::warning("no gateway for too long and nothing to do: the agent ends itself");
                 if (options_.lonely) {
                     options_.lonely();
@@ -273,6 +323,9 @@ private:
 
     Task<> end() {
         co_await comfyui_->stop();
+        if (models_) {
+            co_await models_->end();
+        }
         tasks_.cancel();
         co_await tasks_.join();
         http_.close_idle();
@@ -282,11 +335,13 @@ private:
     SystemClock clock_;
     net::Descriptor lock_;
     net::IoThread thread_;
-    Pool pool_;  // after the thread's context: its threads post to it until they are joined
+    Pool pool_;         // after the thread's context: its threads post to it until they are joined
+    Pool models_pool_;  // apart: who writes gigabytes holds up nobody
     net::Client http_;
     TaskGroup tasks_;
     std::unique_ptr<ComfyUi> comfyui_;
     std::unique_ptr<ModelFiles> files_;  // none: ComfyUI is somebody else's
+    std::unique_ptr<Models> models_;     // likewise
     std::unique_ptr<Status> status_;
     std::unique_ptr<Front> front_;
     std::unique_ptr<DialOut> dial_out_;  // none: it calls nobody

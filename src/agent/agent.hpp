@@ -12,6 +12,7 @@
 #include "agent/comfyui_command.hpp"
 #include "agent/dial_out.hpp"
 #include "agent/front.hpp"
+#include "agent/models.hpp"
 #include "base/error.hpp"
 #include "net/server.hpp"
 
@@ -26,6 +27,7 @@ struct AgentOptions {
     FrontOptions front{};
     std::vector<std::string> gateways{};  // nodes of one; empty: it calls nobody
     std::string ca_file{};                // for the gateway's certificate, beside the system's
+    ModelsOptions models{};               // of a ComfyUI of ours; its folder is made from `command`
     // From a stop to the end, for prompts that run and for whoever fetches their results.
     Millis grace{30'000};
     Millis quiet{2'000};  // so long nobody has asked for anything before that

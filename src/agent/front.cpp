@@ -15,6 +15,7 @@ namespace {
 namespace shapes = comfy::prompt_sync;
 
 constexpr int kBusyRetrySeconds = 1;
+constexpr std::uint64_t kWishBytesMax = 64 * 1024;
 constexpr std::string_view kRetryAfter = "retry_after";
 
 net::Response json_answer(int status, const json::object& body) {
@@ -178,6 +179,9 @@ Task<net::Response> Front::answer(net::Exchange& exchange, std::string path) {
         response = files == nullptr
                        ? refuse(Error(Code::not_found, "the files of this ComfyUI are not known"))
                        : json_answer(200, files->to_json());
+    } else if (path == "/worker/v1/models" &&
+               (method == net::Method::get || method == net::Method::post)) {
+        response = co_await models(exchange);
     } else if (method == net::Method::post && path == "/worker/v1/restart") {
         if (p_.comfyui.is_ours()) {
             p_.comfyui.restart("somebody asked for it");
@@ -220,6 +224,29 @@ Task<net::Response> Front::health() {
          {"queue_pending", queue->pending.size()},
          {"timestamp", now}}
     );
+}
+
+Task<net::Response> Front::models(net::Exchange& exchange) {
+    Models* models = p_.status.models();
+    if (models == nullptr) {
+        co_return refuse(Error(Code::not_found, "the files of this ComfyUI are not known"));
+    }
+    if (exchange.request().method == net::Method::get) {
+        co_return json_answer(200, models->to_json());
+    }
+    auto body = co_await exchange.read_body(kWishBytesMax);
+    if (!body) {
+        co_return refuse(std::move(body.error()));
+    }
+    const auto document = json::parse_object(*body);
+    auto wish =
+        document ? models::read_wish(*document) : Result<models::ModelWish>(fail(document.error()));
+    auto shown = wish ? models->ask(std::move(*wish)) : Result<json::object>(fail(wish.error()));
+    if (!shown) {
+        co_return refuse(std::move(shown.error()));
+    }
+    const bool is_ready = *json::find(*shown, "state") == "ready";
+    co_return json_answer(is_ready ? 200 : 202, *shown);
 }
 
 Task<net::Response> Front::prompt_sync(net::Exchange& exchange) {

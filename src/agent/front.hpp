@@ -6,6 +6,8 @@
 //   POST /prompt_sync        a prompt and its result in one request
 //   GET  /worker/v1/status   of the agent and its machine
 //   GET  /worker/v1/files    ComfyUI's models with size and, once read, hash
+//   GET  /worker/v1/models   those that were asked for, and how far each is
+//   POST /worker/v1/models   one more
 //   POST /worker/v1/restart  ComfyUI is killed with all that it started, and started anew
 //   *                        ComfyUI's own
 //
@@ -59,6 +61,7 @@ private:
     Task<> hand_on(net::Exchange& exchange);
     Task<net::Response> health();
     Task<net::Response> prompt_sync(net::Exchange& exchange);
+    Task<net::Response> models(net::Exchange& exchange);
     Result<> admit(const net::Request& request) const;
     net::Response refuse(Error error) const;
     Task<> send(net::Exchange& exchange, net::Response response) const;

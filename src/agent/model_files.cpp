@@ -1,9 +1,6 @@
 #include "agent/model_files.hpp"
 
-#include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,9 +12,8 @@
 
 #include <boost/asio/this_coro.hpp>
 
-#include "base/crypto.hpp"
 #include "base/disk.hpp"
-#include "net/descriptor.hpp"
+#include "models/hash_file.hpp"
 
 namespace comfyd::agent {
 namespace {
@@ -35,7 +31,6 @@ constexpr std::array<std::string_view, 9> kExtensions{
     ".pkl",
     ".gguf",
 };
-constexpr std::size_t kReadBytes = 1024 * 1024;
 constexpr std::uint64_t kCacheBytesMax = 16 * 1024 * 1024;
 constexpr int kDepthMax = 8;
 constexpr Millis kBetweenHashes{200};
@@ -98,33 +93,6 @@ std::vector<ModelFile> list_models(const fs::path& root, std::size_t files_max) 
     return files;
 }
 
-std::string hash_file(const fs::path& path, const std::function<bool()>& stop) {
-    const net::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(
-        EVP_MD_CTX_new(), EVP_MD_CTX_free
-    );
-    if (!file || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1) {
-        return {};
-    }
-    std::string room(kReadBytes, '\0');
-    ssize_t count = 1;
-    while (count > 0) {
-        if (stop()) {
-            return {};
-        }
-        count = ::read(file.number(), room.data(), room.size());
-        if (count > 0) {
-            EVP_DigestUpdate(context.get(), room.data(), static_cast<std::size_t>(count));
-        }
-    }
-    // What is read once is not worth the memory of the machine.
-    ::posix_fadvise(file.number(), 0, 0, POSIX_FADV_DONTNEED);
-    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-    unsigned size = 0;
-    const bool is_done = count == 0 && EVP_DigestFinal_ex(context.get(), digest.data(), &size) == 1;
-    return is_done ? to_hex(digest.data(), size) : std::string();
-}
-
 ModelFiles::ModelFiles(Pool& pool, ModelFilesOptions options, std::function<bool()> is_idle)
     : pool_(pool), options_(std::move(options)), is_idle_(std::move(is_idle)) {}
 
@@ -159,6 +127,17 @@ Task<> ModelFiles::look() {
     }
 }
 
+Task<> ModelFiles::note(std::string folder, std::string name, std::string sha256) {
+    co_await look();
+    for (ModelFile& file : files_) {
+        if (file.folder == folder && file.name == name && !sha256.empty()) {
+            hashes_[key_of(file)] = file.sha256 = sha256;
+            ++revision_;
+        }
+    }
+    co_await keep_cache();
+}
+
 Task<> ModelFiles::hash_next() {
     const auto next =
         std::ranges::find_if(files_, [](const ModelFile& file) { return file.sha256.empty(); });
@@ -173,7 +152,7 @@ Task<> ModelFiles::hash_next() {
     TaskGroup watching(own);
     watching.spawn("work during hashing", watch_for_work(stopped));
     std::string hash = co_await pool_.run([path, stopped] {
-        return hash_file(path, [&stopped] { return stopped->load(); });
+        return models::hash_file(path, [&stopped] { return stopped->load(); });
     });
     watching.cancel();
     co_await watching.join();

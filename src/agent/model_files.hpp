@@ -32,9 +32,6 @@ struct ModelFile {
 
 // Below `root`, whose folders are kinds of models; by name. At most `files_max`. Blocks.
 std::vector<ModelFile> list_models(const std::filesystem::path& root, std::size_t files_max);
-// In hex; empty: it cannot be read, or `stop` said so in the middle of it. Blocks.
-std::string hash_file(const std::filesystem::path& path, const std::function<bool()>& stop);
-
 struct ModelFilesOptions {
     std::filesystem::path root;   // ComfyUI's folder models
     std::filesystem::path cache;  // the file that keeps hashes
@@ -48,6 +45,9 @@ public:
     ModelFiles(Pool& pool, ModelFilesOptions options, std::function<bool()> is_idle);
 
     void start(TaskGroup& group);
+    // A file is there now, and its hash is known without reading it; empty: it is not. It is in the
+    // list when this returns.
+    Task<> note(std::string folder, std::string name, std::string sha256);
     // How often the list has changed.
     std::uint64_t revision() const { return revision_; }
     // {"revision","files":[{"folder","name","size","sha256"}]}; null: not hashed yet.

@@ -6,6 +6,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "base/crypto.hpp"
+#include "models/hash_file.hpp"
 #include "net/io_threads.hpp"
 #include "support/temp_dir.hpp"
 #include "support/wait.hpp"
@@ -43,9 +44,9 @@ TEST(ModelFiles, Hashes) {
     const std::string bytes(3'000'000, 'x');
     root.write("f", bytes);
     const auto go_on = [] { return false; };
-    EXPECT_EQ(hash_file(root / "f", go_on), to_hex(sha256(bytes)));
-    EXPECT_EQ(hash_file(root / "f", [] { return true; }), "");
-    EXPECT_EQ(hash_file(root / "none", go_on), "");
+    EXPECT_EQ(models::hash_file(root / "f", go_on), to_hex(sha256(bytes)));
+    EXPECT_EQ(models::hash_file(root / "f", [] { return true; }), "");
+    EXPECT_EQ(models::hash_file(root / "none", go_on), "");
 }
 
 class Watched {

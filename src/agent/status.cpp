@@ -30,8 +30,12 @@ Status::Status(Parts parts, std::string instance, std::filesystem::path folder)
       visible_(visible_devices()) {}
 
 std::string_view Status::state() const {
-    const bool is_failed = p_.comfyui.state() == ComfyUi::State::failed;
-    return is_draining_ && !is_failed ? "draining" : to_string(p_.comfyui.state());
+    const bool is_failed =
+        is_fetching() ? p_.models->is_failed() : p_.comfyui.state() == ComfyUi::State::failed;
+    if (is_failed) {
+        return "failed";
+    }
+    return is_draining_ ? "draining" : is_fetching() ? "fetching" : to_string(p_.comfyui.state());
 }
 
 Task<json::object> Status::read() {
@@ -62,7 +66,7 @@ Task<json::object> Status::read() {
     json::object shown;
     shown["instance"] = instance_;
     shown["state"] = state();
-    shown["reason"] = p_.comfyui.reason();
+    shown["reason"] = is_fetching() ? p_.models->reason() : p_.comfyui.reason();
     shown["comfyui"] = {
         {"pid", pid},
         {"restarts", p_.comfyui.restarts()},
@@ -73,6 +77,12 @@ Task<json::object> Status::read() {
     shown["ram_bytes"] = readings.ram;
     shown["disk_free_bytes"] = readings.disk_free;
     shown["gpus"] = known_gpus_;
+    if (p_.files != nullptr) {
+        shown["files_revision"] = p_.files->revision();
+    }
+    if (p_.models != nullptr) {
+        shown["models"] = p_.models->summary();
+    }
     co_return shown;
 }
 

@@ -9,6 +9,7 @@
 #include "agent/comfyui.hpp"
 #include "agent/gpus.hpp"
 #include "agent/model_files.hpp"
+#include "agent/models.hpp"
 #include "base/json.hpp"
 #include "base/pool.hpp"
 #include "base/task.hpp"
@@ -22,6 +23,7 @@ public:
         Pool& pool;
         const ComfyUi& comfyui;
         const ModelFiles* files = nullptr;  // none: its disk is not ours to read
+        Models* models = nullptr;           // likewise
     };
     Status(Parts parts, std::string instance, std::filesystem::path folder);
 
@@ -29,14 +31,18 @@ public:
     void set_draining() { is_draining_ = true; }
     bool is_draining() const { return is_draining_; }
 
-    // starting, ready, restarting, failed or draining.
+    // fetching, starting, ready, restarting, failed or draining.
     std::string_view state() const;
     const ModelFiles* files() const { return p_.files; }
+    Models* models() const { return p_.models; }
     // {"instance","state","reason","comfyui":{"pid","restarts","version","jobs"},"jobs",
-    //  "ram_bytes","ram_free_bytes","disk_free_bytes","gpus":[…]}
+    //  "ram_bytes","ram_free_bytes","disk_free_bytes","gpus":[…],"files_revision",
+    //  "models":{"wanted","ready","failed","bytes","total"}}
     Task<json::object> read();
 
 private:
+    // Models are missing that ComfyUI does not start without.
+    bool is_fetching() const { return p_.models != nullptr && p_.models->is_missing(); }
     // As ComfyUI tells them, where nothing else can.
     Task<json::array> devices_of_comfyui();
 

@@ -18,6 +18,7 @@
 #include "agent/own_memory.hpp"
 #include "app/commands/cli.hpp"
 #include "app/commands/stop_signals.hpp"
+#include "app/commands/worker_models.hpp"
 #include "base/log.hpp"
 #include "base/service_manager.hpp"
 #include "base/text.hpp"
@@ -179,6 +180,15 @@ Result<agent::AgentOptions> to_options(const WorkerFlags& flags) {
     if (auto read = read_gateway(options); !read) {
         return fail(std::move(read.error()));
     }
+    auto models = read_models_environment();
+    if (!models) {
+        return fail(std::move(models.error()));
+    }
+    if (flags.comfyui.empty() && !models->wishes.empty()) {
+        return wrong("COMFYD_MODELS is for a ComfyUI that this agent runs: name its --comfyui");
+    }
+    models->library.web.ca_file = flags.ca_file;
+    options.models = std::move(*models);
     if (options.front.token.empty() && !options.listen.is_loopback()) {
         return wrong(
             "whoever reaches " + options.listen.to_string() +

@@ -110,6 +110,48 @@ TEST_F(FleetConfigTest, PoolsAndProvidersAreRead) {
     EXPECT_THAT(shown, testing::Not(HasSubstr("sk_secret")));
 }
 
+TEST_F(FleetConfigTest, ModelsOfATemplateGoToItsMachines) {
+    const auto config = load(
+        "providers: {a: {kind: docker}}\n"
+        "pools:\n"
+        "  - name: x\n"
+        "    offers: [{provider: a}]\n"
+        "    template:\n"
+        "      env: {COMFYD_MODELS_PICKLES: 1, COMFYD_MODELS_TRUSTED: models.lan}\n"
+        "      models:\n"
+        "        - {folder: loras, name: a.safetensors, source: 'hf:o/r/a.safetensors'}\n"
+        "        - {folder: vae, name: b.pt, source: 'https://models.lan/b', bytes: 5,\n"
+        "           sha256: " +
+        std::string(64, '1') + ", required: false}\n"
+    );
+    ASSERT_TRUE(config) << config.error().message;
+    const auto& environment = config->fleet.pools[0].made_from.environment;
+    EXPECT_EQ(
+        environment.at("COMFYD_MODELS"),
+        R"([{"folder":"loras","name":"a.safetensors","source":"hf:o/r/a.safetensors"},)"
+        R"({"folder":"vae","name":"b.pt","source":"https://models.lan/b","bytes":5,"sha256":")" +
+            std::string(64, '1') + R"(","required":false}])"
+    );
+    EXPECT_EQ(environment.at("COMFYD_MODELS_TRUSTED"), "models.lan");
+    const auto refused = [&](const std::string& models) {
+        return pool_refusal("name: x, offers: [{provider: a}], template: {models: " + models + "}");
+    };
+    EXPECT_THAT(refused("a"), HasSubstr("'models'"));
+    EXPECT_THAT(refused("[a]"), HasSubstr("'models'"));
+    EXPECT_THAT(
+        refused("[{folder: ../x, name: a.safetensors, source: 'hf:o/r/a.safetensors'}]"),
+        HasSubstr("'folder'")
+    );
+    EXPECT_THAT(
+        refused("[{folder: x, name: a.ckpt, source: 'hf:o/r/a.ckpt'}]"),
+        HasSubstr("COMFYD_MODELS_PICKLES")
+    );
+    EXPECT_THAT(
+        refused("[{folder: x, name: a.safetensors, source: 'hf:o/r/a.sft', bytes: many}]"),
+        testing::Not(testing::IsEmpty())
+    );
+}
+
 TEST_F(FleetConfigTest, WrongValuesAreRefusedByName) {
     EXPECT_THAT(refusal("fleet: {name: Main}"), HasSubstr("'fleet.name'"));
     EXPECT_THAT(refusal("providers: [a]"), HasSubstr("'providers' must be a map"));

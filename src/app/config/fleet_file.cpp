@@ -13,6 +13,7 @@
 #include "app/config/settings.hpp"
 #include "app/config/yaml_members.hpp"
 #include "base/json.hpp"
+#include "models/wish.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kSecrets{"key", "token", "registry_password"};
 constexpr std::uintmax_t kWorkflowBytesMax = 4 * 1024 * 1024;
 constexpr std::uint64_t kMegabyte = 1'000'000;
+constexpr std::size_t kModelsBytesMax = 100'000;  // the system's limit for a variable is 128 KiB
 
 bool is_secret(std::string_view option) {
     return std::ranges::find(kSecrets, option) != kSecrets.end();
@@ -69,12 +71,56 @@ void read_environment(Members& members, fleet::MachineTemplate& made_from) {
     }
     for (const auto& entry : node) {
         const std::string name = entry.first.as<std::string>();
-        if (name.empty() || name.find_first_of("=\n") != std::string::npos ||
-            name.starts_with("COMFYD_")) {
+        const bool is_ours = name.starts_with("COMFYD_") && !name.starts_with("COMFYD_MODELS_");
+        if (name.empty() || name.find_first_of("=\n") != std::string::npos || is_ours) {
             members.complain("has 'env' with the name '" + name + "', which cannot be given");
         }
         made_from.environment[name] = entry.second.as<std::string>();
     }
+}
+
+// An agent is told of its models by its environment, wherever it is.
+void read_models(Members& members, fleet::MachineTemplate& made_from) {
+    const YAML::Node node = members.hidden("models");
+    if (!node) {
+        return;
+    }
+    json::array list;
+    for (const YAML::Node& item : node) {
+        json::object model;
+        for (const auto& member : item) {
+            const std::string name = member.first.as<std::string>();
+            if (name == "bytes") {
+                model[name] = member.second.as<std::int64_t>();
+            } else if (name == "required") {
+                model[name] = member.second.as<bool>();
+            } else {
+                model[name] = member.second.as<std::string>();
+            }
+        }
+        list.emplace_back(std::move(model));
+    }
+    const std::string text = json::serialize(list);
+    const auto wishes = models::read_wishes(text);
+    if (!wishes || !node.IsSequence() || text.size() > kModelsBytesMax) {
+        members.complain(
+            "has 'models': " +
+            (wishes ? "it must be a list that takes no more than 100 kB" : wishes.error().message)
+        );
+        return;
+    }
+    const auto pickles = made_from.environment.find("COMFYD_MODELS_PICKLES");
+    for (const models::ModelWish& wish : *wishes) {
+        if (models::is_pickle(wish.name) &&
+            (pickles == made_from.environment.end() || pickles->second != "1")) {
+            members.complain(
+                "has 'models' with '" + wish.path() +
+                "', which runs code when it is loaded: 'env' with COMFYD_MODELS_PICKLES: 1 allows "
+                "it"
+            );
+        }
+    }
+    made_from.environment["COMFYD_MODELS"] = text;
 }
 
 std::string read_workflow(Members& members) {
@@ -105,6 +151,7 @@ void read_template(const YAML::Node& node, fleet::PoolSettings& pool, Members& o
     made_from.image = members.text("image");
     made_from.command = words(members, "command");
     read_environment(members, made_from);
+    read_models(members, made_from);
     made_from.disk_gb = static_cast<int>(members.number("disk_gb", 0, 0, 100'000));
     made_from.memory_bytes_max =
         static_cast<std::uint64_t>(members.number("memory_mb", 0, 0, 100'000'000)) * kMegabyte;

@@ -64,6 +64,8 @@ std::vector<std::string> environment_of(
         }
     }
     variables["COMFYD_INSTANCE"] = record.instance;
+    // One cache for all agents of this computer, which their ComfyUIs may not write into.
+    variables.try_emplace("COMFYD_MODELS_CACHE", options.folder / "models");
     variables[kMachineVariable] = options.folder / record.name;
     if (!record.gpu.empty() || record.hides_gpus) {
         variables["CUDA_VISIBLE_DEVICES"] = record.gpu;

@@ -1,0 +1,106 @@
+// Models by their contents: brings each to the cache once, however many ask for it, and links it to
+// where ComfyUI looks for it. A server that failed several times is left alone for a while.
+//
+// One executor: call it only there; the disk is the pool's.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/dependency.hpp"
+#include "base/pool.hpp"
+#include "base/task.hpp"
+#include "base/turnstile.hpp"
+#include "models/contents.hpp"
+#include "models/fetch.hpp"
+#include "models/source.hpp"
+#include "models/web.hpp"
+#include "models/wish.hpp"
+
+namespace comfyd::models {
+
+struct LibraryOptions {
+    ContentsOptions contents{};
+    WebOptions web{};
+    FetchOptions fetch{};
+    Endpoints endpoints{};
+    bool allows_pickles = false;
+    std::size_t fetches_max = 3;  // at once
+    CircuitBreaker::Limits breaker{
+        .failures = 3,
+        .open_first = std::chrono::seconds(120),
+        .open_max = std::chrono::seconds(120)
+    };
+};
+
+struct Placed {
+    std::string sha256{};  // empty: a file that was there already, which nobody has read
+    std::uint64_t bytes = 0;
+    json::object about{};  // as Contents::about()
+};
+
+class Library {
+public:
+    // All outlive it.
+    Library(
+        Executor executor,
+        Pool& pool,
+        LibraryOptions options,
+        const Clock& clock = SteadyClock::of_process()
+    );
+    ~Library();
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+
+    // Before everything else. Blocks. Those of the disk.
+    Result<> open();
+
+    // Whether it may be had at all. Code::forbidden: a pickle.
+    Result<> check(const ModelWish& wish) const;
+    // The model is in ComfyUI's folder when this returns. A file that somebody else has put there
+    // under its name is taken for it, where size and hash do not say otherwise. `seen` is told how
+    // far its fetch is; it may be nullptr. Whoever gives up waiting does not stop a fetch that
+    // others wait for, too: end() does.
+    // Those of check(), Code::conflict, and those of sources, Fetcher and Contents.
+    Task<Result<Placed>> place(ModelWish wish, std::shared_ptr<FetchProgress> seen);
+
+    // Ends all fetches; what has come stays for the next time.
+    Task<> end();
+
+private:
+    struct Flight;
+
+    Task<Result<std::optional<Placed>>> find_here(ModelWish wish);
+    Task<Result<std::string>> bring(ModelWish wish, std::shared_ptr<FetchProgress> seen);
+    Task<> fly(std::string key, ModelWish wish);
+    Task<Result<std::string>> fetch(ModelWish wish, std::shared_ptr<Flight> flight);
+    Task<Result<Target>> resolve(Source source);
+    Task<Result<std::string>> fetch_content(
+        ModelWish wish, Target target, std::string key, std::shared_ptr<Flight> flight
+    );
+    Task<Result<PartFile>> open_part(std::string key);
+    Task<Result<>> make_room(std::uint64_t bytes);
+    Dependency& breaker_of(const Source& source);
+    static void judge(Dependency& server, const Error* failure);
+
+    Executor executor_;
+    Pool& pool_;
+    const LibraryOptions options_;
+    const Clock& clock_;
+    Contents contents_;
+    Web web_;
+    Fetcher fetcher_;
+    Turnstile gate_;
+    std::map<std::string, std::shared_ptr<Flight>> flights_;  // by source and what it must be
+    std::set<std::string> busy_;                              // contents that are being brought
+    Signal content_done_;
+    std::map<std::string, std::unique_ptr<Dependency>> servers_;
+    std::shared_ptr<std::atomic<bool>> ending_;
+    TaskGroup tasks_;
+};
+
+}  // namespace comfyd::models
