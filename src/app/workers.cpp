@@ -28,6 +28,7 @@ Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
         .domain = domain,
         .pools = {},
         .gateway = config.public_url,
+        .load = parts.load,
         .mandate = parts.mandate,
     };
     for (fleet::PoolSettings pool : config.fleet.pools) {

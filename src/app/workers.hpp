@@ -19,6 +19,7 @@ struct KeptParts {
     fleet::Lane lane;
     Pool& pool;
     fleet::InstanceStore& store;
+    fleet::KeptPools::LoadOf load{};
     fleet::MandatePtr mandate{};  // null: nobody else leads
 };
 

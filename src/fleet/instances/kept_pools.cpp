@@ -30,6 +30,7 @@ Result<> KeptPools::begin(Fleet& fleet) {
         .domain = p_.domain,
         .pools = p_.pools,
         .gateway = p_.gateway,
+        .load = p_.load,
         .chance = some_chance,
         .times = p_.times,
     };

@@ -15,6 +15,7 @@ namespace comfyd::fleet {
 
 class KeptPools final : public WorkerProvider {
 public:
+    using LoadOf = Keeper::LoadOf;
     // All references outlive it.
     struct Parts {
         Executor core;
@@ -27,6 +28,7 @@ public:
         std::string domain;
         std::vector<PoolSettings> pools;
         std::string gateway{};  // whom machines call that have no address
+        LoadOf load{};          // empty: as if nothing waited
         MandatePtr mandate{};   // null: nobody else leads
         comfy::ClientTimeouts timeouts{};
         KeeperTimes times{};
