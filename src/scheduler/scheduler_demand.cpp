@@ -1,6 +1,8 @@
 // What waits, by the machines that it wants, and what each worker does.
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <tuple>
 
 #include "scheduler/scheduler_impl.hpp"
 
@@ -29,9 +31,12 @@ std::vector<Demand> Scheduler::Impl::demands() const {
     for (auto& [machine, demand] : by_machine) {
         demands.push_back(std::move(demand));
     }
-    std::ranges::stable_sort(demands, [](const Demand& a, const Demand& b) {
-        return a.waiting.seconds != b.waiting.seconds ? a.waiting.seconds > b.waiting.seconds
-                                                      : a.waiting.jobs > b.waiting.jobs;
+    std::ranges::sort(demands, std::greater(), [](const Demand& demand) {
+        return std::tuple(
+            demand.waiting.seconds,
+            demand.waiting.jobs,
+            Requirement().on(demand.machine).encoded()  // so that ties have an order
+        );
     });
     return demands;
 }

@@ -44,9 +44,16 @@ std::optional<OfferWish> narrowed(const OfferWish& offer, const MachineWish& mac
         return (!machine.gpu.empty() && !is_gpu(machine.gpu, gpu)) ||
                memory_of(gpu) < machine.memory_bytes();
     });
-    std::ranges::stable_sort(part.gpus, {}, [&machine](const std::string& gpu) {
-        return misfit(gpu, memory_of(gpu), machine);
-    });
+    std::vector<std::pair<Misfit, std::size_t>> order;
+    for (const std::string& gpu : part.gpus) {
+        order.emplace_back(misfit(gpu, memory_of(gpu), machine), order.size());
+    }
+    std::ranges::sort(order);
+    std::vector<std::string> gpus;
+    for (const auto& [misfit, place] : order) {
+        gpus.push_back(part.gpus[place]);
+    }
+    part.gpus = std::move(gpus);
     return part.gpus.empty() ? std::nullopt : std::optional(std::move(part));
 }
 
