@@ -178,8 +178,7 @@ private:
             keep_given();
             place_own_files(graph_, files->own);
         }
-        const std::string pool(spec_.requirement.pool());
-        auto requirement = judge_need(graph_, *catalogue_, pool);
+        auto requirement = judge_need(graph_, *catalogue_, spec_.requirement.machine());
         if (!requirement) {
             co_return tl::unexpected(std::move(requirement.error()));
         }

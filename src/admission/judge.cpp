@@ -134,9 +134,9 @@ Decision<void> take_verdict(
 }
 
 Decision<Requirement> judge_need(
-    const json::object& graph, const workflow::Catalogue& catalogue, std::string_view pool
+    const json::object& graph, const workflow::Catalogue& catalogue, const MachineWish& machine
 ) {
-    auto requirement = workflow::find_requirement(graph, catalogue, pool);
+    auto requirement = workflow::find_requirement(graph, catalogue, machine);
     if (!requirement) {
         Refusal refusal;
         refusal.error = requirement.error().to_error();

@@ -38,7 +38,7 @@ Decision<void> take_verdict(
 
 // What the graph needs of a worker, as in jobs::Spec.
 Decision<Requirement> judge_need(
-    const json::object& graph, const workflow::Catalogue& catalogue, std::string_view pool
+    const json::object& graph, const workflow::Catalogue& catalogue, const MachineWish& machine
 );
 
 // `issues` holds at least one.

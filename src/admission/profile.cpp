@@ -158,7 +158,7 @@ scheduler::ProfilePtr make_profile(
         kept.catalogue = catalogue;
     }
     key.text() += may_be_merged ? '+' : '-';
-    key.text() += spec.requirement.pool();
+    key.text() += spec.requirement.machine_text();
     scheduler::ProfilePtr& profile = kept.profiles.use(key.text());
     if (!profile) {
         profile = make();

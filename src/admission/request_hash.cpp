@@ -31,6 +31,10 @@ std::string hash_all(const Submission& submission, json::object given) {
     if (const auto pool = spec.requirement.pool(); !pool.empty()) {
         all["pool"] = std::string(pool);
     }
+    if (const Requirement elsewhere = spec.requirement.in_pool("");
+        !elsewhere.machine_text().empty()) {
+        all["machine"] = std::string(elsewhere.machine_text());
+    }
     all["timeout_ms"] = spec.timeout.count();
     all["max_attempts"] = spec.max_attempts;
     all["extra_data"] = spec.extra_data;

@@ -50,6 +50,17 @@ Task<Result<>> name_contents(const Desk& desk, std::string tenant, json::object&
     co_return Result<>();
 }
 
+// Another kind of GPU computes other pictures, and what was asked for in one region is not to come
+// from another. How much memory there was shows in no picture.
+std::string place_of(const Requirement& requirement) {
+    const MachineWish machine = requirement.machine();
+    return machine.gpu.empty() && machine.region.empty()
+               ? machine.pool
+               : Requirement()
+                     .on({.pool = machine.pool, .gpu = machine.gpu, .region = machine.region})
+                     .encoded();
+}
+
 }  // namespace
 
 bool wants_reuse(const Rules& rules, const jobs::Spec& spec) {
@@ -76,7 +87,7 @@ Task<Result<ReuseKey>> find_reuse_key(
     if (!wishes.empty()) {
         options.generation += '\n' + json::serialize_canonical(wishes);
     }
-    options.pool = spec.requirement.pool();
+    options.pool = place_of(spec.requirement);
     json::object named;
     const bool has_files = has_references(workflow);
     if (has_files) {

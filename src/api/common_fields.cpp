@@ -106,17 +106,6 @@ Result<> decode_metadata(const json::object& body, jobs::Spec& spec) {
     return {};
 }
 
-// The body's before the header's.
-Result<std::string> member_or_header(
-    const Call& call, const json::object& from, std::string_view member, std::string_view header
-) {
-    auto given = json::find_string(from, member);
-    if (!given) {
-        return fail(std::move(given.error()));
-    }
-    return *given ? std::move(**given) : std::string(call.request.headers.get(header));
-}
-
 bool is_printable(std::string_view text) {
     return std::all_of(text.begin(), text.end(), [](unsigned char c) {
         return c >= 0x20 && c < 0x7F;
@@ -149,35 +138,6 @@ Result<> decode_turn(const Call& call, const json::object& from, jobs::Spec& spe
     spec.fairness_key = std::move(*key);
     spec.batch = !wait_class->empty();
     return {};
-}
-
-Result<std::string> decode_pool(
-    const Call& call, const Services& services, const json::object& from
-) {
-    auto given = member_or_header(call, from, "pool", "X-Comfyd-Pool");
-    if (!given) {
-        return fail(std::move(given.error()));
-    }
-    const auto own = services.rules.tenants->find(call.caller.tenant);
-    if (given->empty()) {
-        return own ? own->pool : std::string();
-    }
-    // Of pools that are not for the tenant it learns nothing.
-    const bool is_limited = own && !own->pools.empty();
-    const std::set<std::string>& known = is_limited ? own->pools : services.options.pools;
-    if (known.contains(*given)) {
-        return given;
-    }
-    std::string names;
-    for (const std::string& name : known) {
-        names += (names.empty() ? "" : ", ") + name;
-    }
-    return fail(
-        Code::invalid_argument,
-        "there is no pool '" + (is_printable(*given) ? given->substr(0, 64) : std::string("?")) +
-            "'; the pools are " + names,
-        {{"field", "pool"}, {"pools", json::array(known.begin(), known.end())}}
-    );
 }
 
 Result<> decode_output_config(const json::object& from, jobs::Spec& spec) {
@@ -238,11 +198,11 @@ Result<> decode_common(
     if (auto done = decode_turn(call, body, spec); !done) {
         return done;
     }
-    const auto pool = decode_pool(call, services, body);
-    if (!pool) {
-        return fail(pool.error());
+    const auto machine = decode_machine(call, services, body);
+    if (!machine) {
+        return fail(machine.error());
     }
-    spec.requirement = spec.requirement.in_pool(*pool);
+    spec.requirement = spec.requirement.on(*machine);
     if (auto done = decode_int(body, "max_attempts", 1, kMaxAttemptsMax, spec.max_attempts);
         !done) {
         return done;

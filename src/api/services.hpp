@@ -35,10 +35,11 @@ struct ApiOptions {
     std::uint64_t inline_bytes_max = 4 * 1024 * 1024;  // base64 of outputs in one answer; 0: none
     Millis heartbeat{15'000};                          // comment line on silent event streams
     std::size_t streams_max = 20'000;
-    bool metrics_are_open = false;           // else they are the operators'
-    bool has_frontend = false;               // "/" is the editor and not the landing page
-    std::set<std::string> pools{"default"};  // of all workers, also those that are down
-    std::uint64_t gpu_memory_mb = 0;         // of the largest GPU; 0: not known
+    bool metrics_are_open = false;            // else they are the operators'
+    bool has_frontend = false;                // "/" is the editor and not the landing page
+    std::set<std::string> pools{"default"};   // of all workers, also those that are down
+    std::map<std::string, int> pool_slots{};  // of one machine, where comfyd keeps them
+    std::uint64_t gpu_memory_mb = 0;          // of the largest GPU; 0: not known
 };
 
 struct Services : admission::Desk {

@@ -49,11 +49,22 @@ Result<> decode_common(
 // of decode_common(). Code::invalid_argument.
 Result<> decode_turn(const Call& call, const json::object& from, jobs::Spec& spec);
 
-// The pool whose workers alone may run the job: the member "pool", or where that is missing the
-// header X-Comfyd-Pool, or else the tenant's; empty: any. Part of decode_common(), which lets the
-// spec's requirement begin with it. Code::invalid_argument names those that there are.
-Result<std::string> decode_pool(
+// Which workers alone may run the job. The pool: the member "pool", or where that is missing the
+// header X-Comfyd-Pool, or else the tenant's. The region: the member "region", or the header
+// X-Comfyd-Region. The GPU: "gpu_requirements" {"gpu_type", "memory_gb"}, "gpu_memory_fraction".
+// Part of decode_common(), which lets the spec's requirement begin with it. Code::invalid_argument;
+// of a pool it names those that there are.
+inline constexpr std::array<std::string_view, 4> kMachineMembers{
+    "pool", "region", "gpu_requirements", "gpu_memory_fraction"
+};
+Result<MachineWish> decode_machine(
     const Call& call, const Services& services, const json::object& from
+);
+// As those members; empty ones are left out.
+json::object machine_members(const MachineWish& machine);
+// The text of a member, or where it is missing that of a header.
+Result<std::string> member_or_header(
+    const Call& call, const json::object& from, std::string_view member, std::string_view header
 );
 
 // The member "output_config": what is to be made of the outputs (jobs/output_wishes.hpp), kept as

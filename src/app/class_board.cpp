@@ -1,5 +1,6 @@
 #include "app/class_board.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/json.hpp"
@@ -38,6 +39,23 @@ std::optional<fleet::ClassCache::Told> told_in(const std::string& text) {
         return std::nullopt;
     }
     return fleet::ClassCache::Told{std::move(*info), member("described"), member("replacements")};
+}
+
+std::string text_in(const json::object& from, std::string_view key) {
+    return json::find_string(from, key).value_or(std::nullopt).value_or("");
+}
+
+std::vector<workflow::Catalogue::Prospect> prospects_in(const json::object& note) {
+    std::vector<workflow::Catalogue::Prospect> prospects;
+    const json::array* list = json::find_array(note, "prospects").value_or(nullptr);
+    for (const json::value& value : list == nullptr ? json::array() : *list) {
+        if (const json::object* one = value.if_object()) {
+            prospects.push_back(
+                {text_in(*one, "pool"), text_in(*one, "gpu"), text_in(*one, "region")}
+            );
+        }
+    }
+    return prospects;
 }
 
 }  // namespace
@@ -80,6 +98,7 @@ void ClassBoard::set_not_led(const std::string& domain) {
     const auto led = led_.extract(domain);
     if (led && has_told(led.mapped())) {
         not_led_[domain].workers = led.mapped().seen->workers();
+        not_led_[domain].prospects = led.mapped().seen->prospects();
     }
     update();
 }
@@ -97,18 +116,23 @@ bool ClassBoard::has_told(const Led& led) {
 
 void ClassBoard::update() {
     Entries all;
+    Prospects prospects;
+    const auto add = [&](const Entries& workers, const Prospects& may_come) {
+        all.insert(all.end(), workers.begin(), workers.end());
+        prospects.insert(prospects.end(), may_come.begin(), may_come.end());
+    };
     for (const auto& [domain, led] : led_) {
         if (has_told(led)) {
-            all.insert(all.end(), led.seen->workers().begin(), led.seen->workers().end());
+            add(led.seen->workers(), led.seen->prospects());
         }
     }
     for (const auto& [domain, other] : not_led_) {
         const auto led = led_.find(domain);
         if (led == led_.end() || !has_told(led->second)) {
-            all.insert(all.end(), other.workers.begin(), other.workers.end());
+            add(other.workers, other.prospects);
         }
     }
-    auto made = std::make_shared<workflow::Catalogue>(std::move(all));
+    auto made = std::make_shared<workflow::Catalogue>(std::move(all), std::move(prospects));
     const Lock lock(mutex_);
     catalogue_ = std::move(made);
 }
@@ -165,12 +189,26 @@ Task<> ClassBoard::write_workers(std::string domain) {
     for (const auto& entry : led->second.seen->workers()) {
         const auto name = cache_->name_of(*entry.classes);
         if (name) {
-            workers.emplace_back(
-                json::object{{"worker", entry.worker}, {"pool", entry.pool}, {"classes", *name}}
-            );
+            workers.emplace_back(json::object{
+                {"worker", entry.worker},
+                {"pool", entry.pool},
+                {"classes", *name},
+                {"gpu", entry.gpu},
+                {"region", entry.region},
+                {"gpu_memory", entry.gpu_memory_bytes},
+                {"is_memory", entry.is_memory},
+            });
         }
     }
-    const std::string text = json::serialize(json::object{{"workers", std::move(workers)}});
+    json::array prospects;
+    for (const auto& prospect : led->second.seen->prospects()) {
+        prospects.emplace_back(json::object{
+            {"pool", prospect.pool}, {"gpu", prospect.gpu}, {"region", prospect.region}
+        });
+    }
+    const std::string text = json::serialize(
+        json::object{{"workers", std::move(workers)}, {"prospects", std::move(prospects)}}
+    );
     if (text == led->second.written) {
         co_return;
     }
@@ -207,20 +245,28 @@ Task<> ClassBoard::read_workers(std::string domain) {
     Entries workers;
     for (const json::value& value : list == nullptr ? json::array() : *list) {
         const json::object* entry = value.if_object();
-        const auto text = [entry](std::string_view key) {
-            return json::find_string(*entry, key).value_or(std::nullopt).value_or("");
-        };
         if (entry == nullptr) {
             continue;
         }
-        auto classes = co_await read_classes(text("classes"));
+        auto classes = co_await read_classes(text_in(*entry, "classes"));
         if (!classes) {
             co_return;  // at the next look
         }
-        workers.push_back({text("worker"), std::move(classes), text("pool")});
+        const auto memory = json::find_int(*entry, "gpu_memory").value_or(std::nullopt);
+        workers.push_back(
+            {.worker = text_in(*entry, "worker"),
+             .classes = std::move(classes),
+             .pool = text_in(*entry, "pool"),
+             .gpu = text_in(*entry, "gpu"),
+             .region = text_in(*entry, "region"),
+             .gpu_memory_bytes =
+                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, memory.value_or(0))),
+             .is_memory =
+                 json::find_bool(*entry, "is_memory").value_or(std::nullopt).value_or(false)}
+        );
     }
     if (!led_.contains(domain)) {
-        not_led_[domain] = {std::move(**note), std::move(workers)};
+        not_led_[domain] = {std::move(**note), std::move(workers), prospects_in(*object)};
         update();
     }
 }

@@ -51,6 +51,7 @@ public:
 
 private:
     using Entries = std::vector<workflow::Catalogue::Entry>;
+    using Prospects = std::vector<workflow::Catalogue::Prospect>;
 
     Task<> write();
     Task<> write_documents();
@@ -71,6 +72,7 @@ private:
     struct NotLed {
         std::string read;  // its note
         Entries workers;
+        Prospects prospects;
     };
 
     Executor core_;

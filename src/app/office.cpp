@@ -14,6 +14,19 @@ std::string drains_note(const std::string& domain) {
     return "draining/" + domain;
 }
 
+fleet::Fleet::Prospects prospects_of(const fleet::PoolSettings& pool) {
+    fleet::Fleet::Prospects prospects;
+    for (const fleet::OfferWish& offer : pool.offers) {
+        for (const std::string& gpu : offer.gpus) {
+            prospects.push_back({pool.name, gpu, offer.region});
+        }
+        if (offer.gpus.empty()) {
+            prospects.push_back({pool.name, {}, offer.region});
+        }
+    }
+    return prospects;
+}
+
 }  // namespace
 
 Office::Office(const Parts& parts, std::string domain)
@@ -48,6 +61,7 @@ Result<std::unique_ptr<Office>> Office::make(
         parts.pool,
         parts.instances,
         parts.callers,
+        [jobs = &parts.jobs, led = office->domain_] { return jobs->load_here(led); },
         parts.mandate,
     };
     auto sources = make_worker_providers(config, kept, office->domain_);
@@ -75,7 +89,7 @@ void Office::remember_classes() {
         for (const auto& entry : before->workers()) {
             known = entry.pool == name ? entry.classes : known;
         }
-        fleet_->remember_classes(name, std::move(known));
+        fleet_->remember_pool(name, std::move(known), prospects_of(pool));
     }
 }
 

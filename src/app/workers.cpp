@@ -29,6 +29,7 @@ Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
         .pools = {},
         .gateway = config.public_url,
         .callers = &parts.callers,
+        .load = parts.load,
         .mandate = parts.mandate,
     };
     for (fleet::PoolSettings pool : config.fleet.pools) {

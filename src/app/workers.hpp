@@ -20,6 +20,7 @@ struct KeptParts {
     Pool& pool;
     fleet::InstanceStore& store;
     fleet::Callers& callers;
+    fleet::KeptPools::LoadOf load{};
     fleet::MandatePtr mandate{};  // null: nobody else leads
 };
 

@@ -35,7 +35,7 @@ json::object encode_spec(const jobs::Spec& spec) {
         {"metadata", spec.metadata},
         {"dialect_data", spec.dialect_data},
         {"workflow_id", spec.workflow_id},
-        {"pool", std::string(spec.requirement.pool())},
+        {"machine", std::string(spec.requirement.machine_text())},
         {"reuse", spec.reuse ? json::value(*spec.reuse) : json::value(nullptr)},
     };
 }
@@ -50,10 +50,11 @@ Result<jobs::Spec> decode_spec(json::object from) {
     const auto deadline = json::find_int(from, "deadline");
     const auto max_attempts = json::find_int(from, "max_attempts");
     const auto workflow_id = json::find_string(from, "workflow_id");
-    const auto pool = json::find_string(from, "pool");
+    const auto pool = json::find_string(from, "pool");  // of older ones
+    const auto machine = json::find_string(from, "machine");
     const auto reuse = json::find_bool(from, "reuse");
     if (!tenant || !*tenant || !dialect || !priority || !batch || !fairness_key || !timeout ||
-        !deadline || !max_attempts || !workflow_id || !pool || !reuse) {
+        !deadline || !max_attempts || !workflow_id || !pool || !machine || !reuse) {
         return fail(damaged());
     }
     jobs::Spec spec;
@@ -68,7 +69,8 @@ Result<jobs::Spec> decode_spec(json::object from) {
     }
     spec.max_attempts = static_cast<int>(max_attempts->value_or(jobs::kMaxAttemptsDefault));
     spec.workflow_id = workflow_id->value_or("");
-    spec.requirement = Requirement().in_pool(pool->value_or(""));
+    spec.requirement =
+        *machine ? Requirement::decode(**machine) : Requirement().in_pool(pool->value_or(""));
     spec.reuse = *reuse;
     spec.metadata = take_object(from, "metadata");
     spec.dialect_data = take_object(from, "dialect_data");

@@ -46,6 +46,21 @@ BOOST_DESCRIBE_STRUCT(
 
 }  // namespace comfyd::scheduler
 
+namespace comfyd {
+
+BOOST_DESCRIBE_STRUCT(MachineWish, (), (pool, gpu, region, memory_gb, memory_part))
+
+}  // namespace comfyd
+
+namespace comfyd::jobs {
+
+BOOST_DESCRIBE_ENUM(WorkerStatus, starting, idle, running, draining, down)
+BOOST_DESCRIBE_STRUCT(Load::Waiting, (), (machine, jobs, seconds, is_served))
+BOOST_DESCRIBE_STRUCT(Load::Use, (), (worker, pool, status, slots, jobs, seconds, wanted))
+BOOST_DESCRIBE_STRUCT(Load, (), (waiting, workers))
+
+}  // namespace comfyd::jobs
+
 namespace comfyd::cluster {
 namespace {
 
@@ -159,6 +174,15 @@ jobs::Waiting waiting_from_json(const json::object& from) {
     return waiting;
 }
 
+json::object to_json(const jobs::Load& load) {
+    return boost::json::value_from(load).as_object();
+}
+
+jobs::Load load_from_json(const json::object& from) {
+    auto load = boost::json::try_value_to<jobs::Load>(json::value(from));
+    return load ? std::move(*load) : jobs::Load{};
+}
+
 json::object to_json(const jobs::WorkerInfo& worker) {
     json::object to{
         {"id", worker.id},
@@ -178,6 +202,7 @@ json::object to_json(const jobs::WorkerInfo& worker) {
         {"model_memory_bytes", worker.model_memory_bytes},
         {"gpu_id", worker.gpu_id},
         {"pool", worker.pool},
+        {"region", worker.region},
         {"breaker", to_string(worker.breaker)},
     };
     if (worker.current_job) {
@@ -205,6 +230,7 @@ jobs::WorkerInfo worker_from_json(const json::object& from) {
     worker.model_memory_bytes = count_in(from, "model_memory_bytes");
     worker.gpu_id = text_in(from, "gpu_id");
     worker.pool = text_in(from, "pool");
+    worker.region = text_in(from, "region");
     worker.breaker = breaker_of(text_in(from, "breaker"));
     worker.current_job = id_in<JobTag>(from, "current_job");
     return worker;

@@ -20,6 +20,9 @@ json::object to_json(const jobs::Waiting& waiting);
 // What a node of another version tells of a queue may not be understood, and is left out.
 jobs::Waiting waiting_from_json(const json::object& from);
 
+json::object to_json(const jobs::Load& load);
+jobs::Load load_from_json(const json::object& from);
+
 json::object to_json(const jobs::WorkerInfo& worker);
 jobs::WorkerInfo worker_from_json(const json::object& from);
 

@@ -197,6 +197,15 @@ Task<Result<std::string>> OtherLeaders::read_output(
     co_return *bytes;
 }
 
+Task<std::optional<jobs::Load>> OtherLeaders::load(std::string domain) {
+    json::object details{{"domain", domain}};
+    auto answer = co_await await_on(
+        p_.core, ask_leader(std::move(domain), question::kLoad, std::move(details), kLookPatience)
+    );
+    co_return answer && answer->is_object() ? std::optional(load_from_json(answer->get_object()))
+                                            : std::nullopt;
+}
+
 Task<std::vector<jobs::WorkerInfo>> OtherLeaders::workers() {
     const auto answers = co_await await_on(p_.core, ask_all(question::kWorkers, {}));
     std::vector<jobs::WorkerInfo> workers;

@@ -50,6 +50,7 @@ public:
     Task<Result<std::string>> read_output(
         jobs::LedJob job, jobs::WorkerFile file, std::uint64_t bytes_max
     ) override;
+    Task<std::optional<jobs::Load>> load(std::string domain) override;
     Task<std::vector<jobs::WorkerInfo>> workers() override;
     Task<> free_idle_workers(bool models, bool results) override;
 

@@ -78,6 +78,14 @@ Task<Result<json::value>> answer_read_output(jobs::Leader& here, json::value det
     co_return json::value(json::object{{"bytes", to_base64(*bytes)}});
 }
 
+Task<Result<json::value>> answer_load(jobs::Leader& here, json::value details) {
+    auto load = co_await here.load(text_in(object_of(details), "domain"));
+    if (!load) {
+        co_return not_led();
+    }
+    co_return json::value(to_json(*load));
+}
+
 Task<Result<json::value>> answer_workers(jobs::Leader& here) {
     const auto workers = co_await here.workers();
     json::array list;
@@ -107,6 +115,9 @@ void answer_questions(Mail& mail, jobs::Leader& here) {
     });
     mail.on_question(question::kReadOutput, [&here](NodeId, json::value details) {
         return answer_read_output(here, std::move(details));
+    });
+    mail.on_question(question::kLoad, [&here](NodeId, json::value details) {
+        return answer_load(here, std::move(details));
     });
     mail.on_question(question::kWorkers, [&here](NodeId, json::value) {
         return answer_workers(here);

@@ -14,6 +14,7 @@ inline constexpr char kCancel[] = "cancel";
 inline constexpr char kLive[] = "live";
 inline constexpr char kExplain[] = "explain";
 inline constexpr char kReadOutput[] = "read_output";
+inline constexpr char kLoad[] = "load";
 inline constexpr char kWorkers[] = "workers";
 inline constexpr char kFreeMemory[] = "free_memory";
 

@@ -86,6 +86,8 @@ void ComfyWorker::take(MachineReport report) {
     COMFYD_ON(parts_.core);
     const bool has_other_classes = report.classes != known_.classes;
     const bool has_other_state = report.state != known_.state;
+    const bool has_other_gpu = report.stats.device != known_.stats.device ||
+                               report.stats.vram_total != known_.stats.vram_total;
     if (known_.is_quarantined && !report.is_quarantined) {
         breaker_.succeeded();
     }
@@ -93,7 +95,7 @@ void ComfyWorker::take(MachineReport report) {
     if (has_other_state && is_up()) {
         failed_in_a_row_ = 0;
     }
-    if (has_other_classes) {
+    if (has_other_classes || (has_other_gpu && known_.classes != nullptr)) {
         parts_.classes_changed();
     } else if (has_other_state) {
         parts_.changed();
@@ -159,14 +161,12 @@ jobs::WorkerInfo ComfyWorker::info() const {
         info.status = running() > 0 ? jobs::WorkerStatus::running : jobs::WorkerStatus::idle;
     }
     info.version = known_.stats.version;
-    info.gpu = known_.stats.device;
-    info.vram_total = known_.stats.vram_total;
-    info.vram_free = known_.stats.vram_free;
+    info.gpu = gpu_kind();
+    info.vram_total = gpu_memory();
+    info.vram_free = is_engine() ? 0 : known_.stats.vram_free;
     if (is_engine()) {
         info.url = "engine:";
         info.version = COMFYD_VERSION;
-        info.gpu = "cpu";
-        info.vram_total = info.vram_free = 0;
     }
     info.node_classes = known_.classes ? known_.classes->size() : 0;
     info.last_error = known_.last_error;
@@ -182,6 +182,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.slots = std::max(config_.slots, 1);
     info.gpu_id = config_.gpu;
     info.pool = config_.pool;
+    info.region = config_.region;
     info.model_memory_bytes = config_.model_memory_bytes;
     info.breaker = breaker_.state(SteadyClock::of_process().now());
     return info;
@@ -204,8 +205,23 @@ std::size_t ComfyWorker::running() const {
     return static_cast<std::size_t>(prompts + groups);
 }
 
+const std::string& ComfyWorker::gpu_kind() const {
+    static const std::string kNone = "cpu";
+    return is_engine()                   ? kNone
+           : known_.stats.device.empty() ? config_.gpu_kind
+                                         : known_.stats.device;
+}
+
+std::uint64_t ComfyWorker::gpu_memory() const {
+    return is_engine() ? 0 : known_.stats.vram_total;
+}
+
+MachineFacts ComfyWorker::facts() const {
+    return {config_.pool, gpu_kind(), config_.region, gpu_memory()};
+}
+
 bool ComfyWorker::can_run(const Requirement& requirement) const {
-    return known_.classes != nullptr && requirement.allows_pool(config_.pool) &&
+    return known_.classes != nullptr && requirement.allows(facts()) &&
            known_.classes->has_all(requirement) &&
            (is_engine() || !parts_.left_to_engine(requirement));
 }
@@ -214,7 +230,8 @@ std::string ComfyWorker::abilities() const {
     // Equal classes are one object, and those that a worker had before are kept as long as it has
     // them. What the engine takes over depends on whether there is one.
     return std::to_string(reinterpret_cast<std::uintptr_t>(known_.classes.get())) +
-           (!is_engine() && parts_.left_to_engine({}) ? "+engine" : "") + "/" + config_.pool;
+           (!is_engine() && parts_.left_to_engine({}) ? "+engine" : "") + "/" + config_.pool + "/" +
+           config_.region + "/" + gpu_kind() + "/" + std::to_string(gpu_memory());
 }
 
 double ComfyWorker::load() const {

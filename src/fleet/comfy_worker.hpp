@@ -59,6 +59,8 @@ public:
     bool is_quarantined() const { return known_.is_quarantined; }
     const std::string& pool() const { return config_.pool; }
     bool is_up() const { return known_.state == MachineReport::State::up; }
+    // Kept while it is down.
+    MachineFacts facts() const;
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes() const { return known_.classes; }
 
@@ -113,6 +115,8 @@ private:
         PromptId prompt_;
     };
 
+    const std::string& gpu_kind() const;
+    std::uint64_t gpu_memory() const;
     ComfyMachineParts machine_parts();
     // A call that the machine can post, with what it says.
     template <class... Said>

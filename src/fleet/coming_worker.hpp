@@ -25,11 +25,12 @@ public:
     bool available() const override { return false; }
     std::size_t running() const override { return 0; }
     bool can_run(const Requirement& requirement) const override {
-        return classes_ != nullptr && requirement.allows_pool(info_.pool) &&
+        return classes_ != nullptr && requirement.allows(info_.facts()) &&
                classes_->has_all(requirement);
     }
     std::string abilities() const override {
-        return std::to_string(reinterpret_cast<std::uintptr_t>(classes_.get())) + "/" + info_.pool;
+        return std::to_string(reinterpret_cast<std::uintptr_t>(classes_.get())) + "/" + info_.pool +
+               "/" + info_.region + "/" + info_.gpu + "/" + std::to_string(info_.vram_total);
     }
     Task<Result<jobs::AttemptResult>>
     run(jobs::Assignment, jobs::AttemptListener&, jobs::StopRequest&) override {

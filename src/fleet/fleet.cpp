@@ -413,11 +413,15 @@ void Fleet::changed(const std::string& worker) {
     });
 }
 
-void Fleet::remember_classes(
-    const std::string& pool, std::shared_ptr<const workflow::NodeClasses> known
+void Fleet::remember_pool(
+    const std::string& pool,
+    std::shared_ptr<const workflow::NodeClasses> known,
+    const Prospects& prospects
 ) {
     COMFYD_ON(core_);
     remembered_[pool] = std::move(known);
+    std::erase_if(prospects_, [&pool](const auto& prospect) { return prospect.pool == pool; });
+    prospects_.insert(prospects_.end(), prospects.begin(), prospects.end());
     update_catalogue();
 }
 
@@ -435,11 +439,21 @@ std::vector<workflow::Catalogue::Entry> Fleet::catalogue_entries() {
         if (const auto found = remembered_.find(pool); found != remembered_.end()) {
             found->second = classes;
         }
-        entries.push_back({member.worker->id(), std::move(classes), pool});
+        const MachineFacts facts = member.worker->facts();
+        entries.push_back(
+            {.worker = member.worker->id(),
+             .classes = std::move(classes),
+             .pool = pool,
+             .gpu = std::string(facts.gpu),
+             .region = std::string(facts.region),
+             .gpu_memory_bytes = facts.gpu_memory_bytes}
+        );
     }
     for (const auto& [pool, classes] : remembered_) {
         if (classes && !pools.contains(pool)) {
-            entries.push_back({"pool " + pool, classes, pool});
+            entries.push_back(
+                {.worker = "pool " + pool, .classes = classes, .pool = pool, .is_memory = true}
+            );
         }
     }
     return entries;
@@ -448,15 +462,11 @@ std::vector<workflow::Catalogue::Entry> Fleet::catalogue_entries() {
 void Fleet::update_catalogue() {
     const NowDoing doing("joining the workers' classes");
     auto entries = catalogue_entries();
-    const auto same = [](const auto& a, const auto& b) {
-        return a.worker == b.worker && a.classes == b.classes;
-    };
     const auto before = catalogue();
-    const auto& known = before->workers();
-    if (std::equal(known.begin(), known.end(), entries.begin(), entries.end(), same)) {
+    if (before->workers() == entries && before->prospects() == prospects_) {
         return;
     }
-    auto made = std::make_shared<const workflow::Catalogue>(std::move(entries));
+    auto made = std::make_shared<const workflow::Catalogue>(std::move(entries), prospects_);
     const Lock lock(catalogue_mutex_);
     catalogue_ = std::move(made);
 }

@@ -86,9 +86,12 @@ public:
     void set_coming(std::vector<jobs::WorkerInfo> coming);
 
     // From now on the catalogue remembers what workers of the pool could last run while it has
-    // none. `known`: from before; null: nothing is.
-    void remember_classes(
-        const std::string& pool, std::shared_ptr<const workflow::NodeClasses> known
+    // none, and knows which machines it may have. `known`: from before; null: nothing is.
+    using Prospects = std::vector<workflow::Catalogue::Prospect>;
+    void remember_pool(
+        const std::string& pool,
+        std::shared_ptr<const workflow::NodeClasses> known,
+        const Prospects& prospects
     );
 
     // What the workers can run, also those that are down for the moment. Any thread.
@@ -151,6 +154,7 @@ private:
     std::uint64_t ends_before_ = 0;  // of engines that were removed
     Signal runs_changed_;
     std::map<std::string, std::shared_ptr<const workflow::NodeClasses>> remembered_;  // by pool
+    Prospects prospects_;
     std::shared_ptr<Changes> changes_;
     std::chrono::steady_clock::time_point asking_since_{};
     std::map<std::string, int> asked_;  // by tenant, since then

@@ -48,7 +48,7 @@ TEST_F(FleetMembersTest, AWorkerThatWasRemovedIsGoneAndItsIdIsFree) {
 
 TEST_F(FleetMembersTest, OfAPoolThatIsKeptIsKnownWhatItCouldLastRun) {
     start();
-    on_core([&] { fleet_->remember_classes("default", nullptr); });
+    on_core([&] { fleet_->remember_pool("default", nullptr, {}); });
     ASSERT_EQ(fleet_->catalogue()->workers().size(), 1U);
     const auto classes = fleet_->catalogue()->workers().front().classes;
     ASSERT_TRUE(wait(fleet_->remove("gpu", kLong)));

@@ -34,6 +34,7 @@
 #include "jobs/job.hpp"
 #include "jobs/job_table.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/load.hpp"
 #include "jobs/newcomers.hpp"
 #include "jobs/placement.hpp"
 #include "jobs/publisher.hpp"
@@ -103,6 +104,8 @@ public:
 
     // Why a job waits; nullopt: it does not.
     std::optional<scheduler::Explanation> explain(const JobId& id) const;
+    // What waits, and what the workers do.
+    Load load() const;
     // Before recover(), and at any time after it. Without classifying, jobs keep the priority that
     // was asked for.
     void set_tenants(const std::map<std::string, TenantOptions>& tenants, bool classify);

@@ -129,8 +129,11 @@ struct WorkerInfo {
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
     std::string gpu_id;  // workers with the same one share a GPU; empty: it has its own
     std::string pool = "default";
+    std::string region{};
     // How it is trusted after it failed several times in a row (base/circuit_breaker.hpp).
     CircuitBreaker::State breaker = CircuitBreaker::State::closed;
+
+    MachineFacts facts() const { return {pool, gpu, region, vram_total}; }
 };
 
 class Worker {

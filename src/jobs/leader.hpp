@@ -13,6 +13,7 @@
 #include "jobs/fleet.hpp"
 #include "jobs/forecast.hpp"
 #include "jobs/job.hpp"
+#include "jobs/load.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace comfyd::jobs {
@@ -45,6 +46,7 @@ public:
     virtual Task<Result<std::string>> read_output(
         LedJob job, WorkerFile file, std::uint64_t bytes_max
     ) = 0;
+    virtual Task<std::optional<Load>> load(std::string domain) = 0;
     // Of all domains that it leads.
     virtual Task<std::vector<WorkerInfo>> workers() = 0;
     virtual Task<> free_idle_workers(bool models, bool results) = 0;

@@ -35,6 +35,10 @@ Task<std::optional<Waiting>> LeaderHere::explain(LedJob job) {
     });
 }
 
+Task<std::optional<Load>> LeaderHere::load(std::string domain) {
+    return ask(std::move(domain), [](const Dispatcher& dispatcher) { return dispatcher.load(); });
+}
+
 Task<Result<>> LeaderHere::cancel(LedJob job, Cancel how) {
     return await_on(core_, cancel_on_core(std::move(job), how));
 }

@@ -19,6 +19,7 @@ public:
     Task<std::optional<Waiting>> explain(LedJob job) override;
     Task<Result<std::string>> read_output(LedJob job, WorkerFile file, std::uint64_t bytes_max)
         override;
+    Task<std::optional<Load>> load(std::string domain) override;
     Task<std::vector<WorkerInfo>> workers() override;
     Task<> free_idle_workers(bool models, bool results) override;
 

@@ -71,6 +71,7 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
     state.gpu_type = info.gpu;
     state.gpu = info.gpu_id;
     state.vram_bytes = info.vram_total;
+    state.region = info.region;
     state.slots = info.slots;
     state.model_memory_bytes = info.model_memory_bytes;
     state.abilities = worker->abilities();
@@ -81,6 +82,7 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
         state.unavailable_why = why_unavailable(info);
     }
     std::string told = state.abilities + '\n' + state.gpu_type + '\n' + state.gpu + '\n' +
+                       state.region + '\n' +
                        std::to_string(state.vram_bytes) + '\n' + std::to_string(state.slots) +
                        (state.merges ? "\nm" : "\n") + (state.available ? "+" : "-") +
                        state.unavailable_why;

@@ -25,6 +25,7 @@
 #include "jobs/job.hpp"
 #include "jobs/leader.hpp"
 #include "jobs/ledger.hpp"
+#include "jobs/load.hpp"
 #include "jobs/reuse.hpp"
 #include "jobs/shared_ledger.hpp"
 #include "jobs/tenants.hpp"
@@ -173,6 +174,10 @@ public:
     Task<Result<Stats>> stats(StatsQuery query);
     Task<QueueCounts> queue_counts();
     Task<std::vector<WorkerInfo>> workers();
+    // Of the domain that the pool is in. Code::lead_lost.
+    Task<Result<Load>> load(std::string pool);
+    // Of a domain that this node leads; nullopt of others. Core executor only.
+    std::optional<Load> load_here(const std::string& domain) const;
 
     // What holds for tenants from now on: of those that are led and of those that will be. Core
     // executor only.

@@ -60,6 +60,7 @@ public:
     Task<> free_idle_workers(bool models, bool results);
     Task<QueueCounts> queue_counts();
     Task<std::vector<WorkerInfo>> workers();
+    Task<Result<Load>> load(std::string pool);
 
     Executor core_;
     Clock& clock_;
@@ -91,6 +92,7 @@ private:
     Task<Result<>> cancel(LedJob job, Cancel how);
     // An ended job is nobody's: any node brings it back, and its leader finds it.
     Task<Result<>> retry_for_leader(Job job);
+    std::string domain_of(std::string_view pool) const;
     // What is expected of the job, into the answer and the event that tells of its acceptance.
     Task<> add_outlook(NewJob& job, View& view);
     // nullopt: there are no outputs for it, `job` is as it was.

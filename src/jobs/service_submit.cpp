@@ -33,10 +33,7 @@ Task<Result<Submitted>> Service::Impl::submit(Spec spec) {
         auto replayed = co_await replay_instead(spec, permit.error());
         co_return replayed;
     }
-    if (const auto domain = options_.domains.find(spec.requirement.pool());
-        domain != options_.domains.end()) {
-        spec.domain = domain->second;
-    }
+    spec.domain = domain_of(spec.requirement.pool());
     const Time now = clock_.now();
     const JobId id = spec.id.value_or(JobId::make(now));
     NewJob job{make_job(id, spec, now), std::move(spec)};

@@ -4,8 +4,21 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/gpu_name.hpp"
 
 namespace comfyd::scheduler {
+namespace {
+
+// Of any pool: what a worker says to that is its own business.
+MachineFacts facts_of(const WorkerState& state) {
+    return {{}, state.gpu_type, state.region, state.vram_bytes};
+}
+
+std::uint64_t part_of(std::uint64_t bytes, double part) {
+    return static_cast<std::uint64_t>(static_cast<double>(bytes) * part);
+}
+
+}  // namespace
 
 Machines::Machines(ProfileTable& profiles) : profiles_(profiles) {}
 
@@ -17,12 +30,13 @@ std::optional<Index> Machines::find(const std::string& id) const {
 Index Machines::kind_index(const WorkerState& state, Index type) {
     std::string name = state.abilities.empty() ? "=" + state.id : "~" + state.abilities;
     name += '\0';
-    name += std::to_string(type) + "/" + std::to_string(state.vram_bytes);
+    name += std::to_string(type) + "/" + std::to_string(state.vram_bytes) + "/" + state.region;
     const auto [found, is_new] = kind_names_.emplace(name, static_cast<Index>(kinds_.size()));
     if (is_new) {
         kinds_.emplace_back();
         kinds_.back().type = type;
         kinds_.back().vram_bytes = state.vram_bytes;
+        kinds_.back().region = state.region;
     }
     if (state.abilities.empty()) {
         kinds_[found->second].can.clear();
@@ -203,23 +217,27 @@ void Machines::make_anchor(Index model) {
     }
 }
 
-bool Machines::can_run(Index kind_at, Index requirement) const {
+Machines::Can Machines::can(Index kind_at, Index requirement_at) const {
     Kind& kind = kinds_[kind_at];
     if (kind.members == 0) {
-        return false;
+        return Can::no;
     }
-    if (kind.can.size() <= requirement) {
-        kind.can.resize(requirement + 1, -1);
+    if (kind.can.size() <= requirement_at) {
+        kind.can.resize(requirement_at + 1, kUnknown);
     }
-    if (kind.can[requirement] < 0) {
+    if (kind.can[requirement_at] == kUnknown) {
+        const Requirement& requirement = profiles_.requirement(requirement_at);
         const auto member =
             std::find_if(machines_.begin(), machines_.end(), [kind_at](const Machine& machine) {
                 return machine.live && machine.kind == kind_at && machine.state.available;
             });
-        const auto& can = member->state.can_run;
-        kind.can[requirement] = !can || can(profiles_.requirement(requirement)) ? 1 : 0;
+        const auto& can_run = member->state.can_run;
+        const bool can = requirement.missing_of(facts_of(member->state)).empty() &&
+                         (!can_run || can_run(requirement));
+        const bool is_exact = is_exact_gpu(requirement.machine().gpu, member->state.gpu_type);
+        kind.can[requirement_at] = !can ? Can::no : is_exact ? Can::exact : Can::yes;
     }
-    return kind.can[requirement] > 0;
+    return static_cast<Can>(kind.can[requirement_at]);
 }
 
 bool Machines::can_run(const Machine& machine, Index profile) const {
@@ -228,8 +246,12 @@ bool Machines::can_run(const Machine& machine, Index profile) const {
 }
 
 bool Machines::is_large_enough(const Kind& kind, Index profile) const {
-    const auto needed = profiles_.expected(profile, kind.type).vram_bytes;
-    if (kind.vram_bytes == 0 || needed <= kind.vram_bytes) {
+    const double part = profiles_[profile].memory_part;
+    const auto is_enough = [&](const Kind& of) {
+        const auto needed = profiles_.expected(profile, of.type).vram_bytes;
+        return needed <= (part > 0 ? part_of(of.vram_bytes, part) : of.vram_bytes);
+    };
+    if (kind.vram_bytes == 0 || is_enough(kind)) {
         return true;
     }
     for (Index other = 0; other < kinds_.size(); ++other) {
@@ -237,8 +259,7 @@ bool Machines::is_large_enough(const Kind& kind, Index profile) const {
         if (rival.members == 0 || !can_run(other, profiles_[profile].requirement)) {
             continue;
         }
-        if (rival.vram_bytes == 0 || rival.vram_bytes > kind.vram_bytes ||
-            profiles_.expected(profile, rival.type).vram_bytes <= rival.vram_bytes) {
+        if (rival.vram_bytes == 0 || rival.vram_bytes > kind.vram_bytes || is_enough(rival)) {
             return false;
         }
     }
@@ -250,11 +271,19 @@ std::uint64_t Machines::vram_free(const Machine& machine) const {
     return machine.state.vram_bytes > used ? machine.state.vram_bytes - used : 0;
 }
 
+std::uint64_t Machines::claim(const Machine& machine, Index profile) const {
+    const ProfileTable::Entry& entry = profiles_[profile];
+    const std::uint64_t asked = entry.memory_part > 0
+                                    ? part_of(machine.state.vram_bytes, entry.memory_part)
+                                    : entry.memory_min;
+    return std::max(asked, profiles_.expected(profile, machine.type).vram_bytes);
+}
+
 bool Machines::fits_now(const Machine& machine, Index profile) const {
     if (machine.state.vram_bytes == 0 || gpus_[machine.gpu].used == 0) {
         return true;  // alone on its GPU: is_large_enough() has decided
     }
-    return profiles_.expected(profile, machine.type).vram_bytes <= vram_free(machine);
+    return claim(machine, profile) <= vram_free(machine);
 }
 
 bool Machines::has_model(const Machine& machine, Index model) const {

@@ -26,6 +26,9 @@ public:
     using BusyKey = std::pair<Time, Index>;
 
     static constexpr std::size_t kResultsKept = 4;
+    // Whether a kind of worker can run what has a requirement; exact: its GPU has the very name.
+    static constexpr signed char kUnknown = -1;
+    enum Can : signed char { no = 0, yes = 1, exact = 2 };
 
     struct Loaded {
         Index model = 0;
@@ -70,7 +73,8 @@ public:
         std::size_t members = 0;  // available ones
         double capacity = 0;      // of those: see capacity_of()
         std::set<FreeKey> free;
-        std::vector<signed char> can;  // by requirement: -1 not asked
+        std::string region;
+        std::vector<signed char> can;  // by requirement: kUnknown or a Can
     };
 
     explicit Machines(ProfileTable& profiles);
@@ -82,11 +86,14 @@ public:
     std::size_t count() const { return machines_.size(); }
     const std::vector<Kind>& kinds() const { return kinds_; }
 
-    bool can_run(Index kind, Index requirement) const;
+    Can can(Index kind, Index requirement) const;
+    bool can_run(Index kind, Index requirement) const { return can(kind, requirement) != Can::no; }
     bool can_run(const Machine& machine, Index profile) const;
     // The memory of one of this kind is enough, if nothing else runs on its GPU. When it is for
     // none that can run the profile, those with the most memory count as enough.
     bool is_large_enough(const Kind& kind, Index profile) const;
+    // What a run takes of its GPU's memory: as expected, or what its request asks for.
+    std::uint64_t claim(const Machine& machine, Index profile) const;
     // So is what the other jobs on its GPU leave.
     bool fits_now(const Machine& machine, Index profile) const;
     std::uint64_t vram_free(const Machine& machine) const;
@@ -124,6 +131,8 @@ public:
     double sharing(const Machine& machine) const;
     // Until it has room. A run that takes longer than expected is not at its end at once.
     double remaining_s(const Machine& machine, Time now) const;
+    // GPU time that its runs still take.
+    double left_s(const Machine& machine, Time now) const;
     // GPU time that each worker on this one's GPU has had, of any beginning.
     double served_s(const Machine& machine, Time now) const;
     // Of everything that runs.

@@ -143,13 +143,19 @@ double Machines::remaining_s(const Machine& machine, Time now) const {
     return first ? *first * static_cast<double>(gpu.busy) : 0;
 }
 
+double Machines::left_s(const Machine& machine, Time now) const {
+    double seconds = 0;
+    for (const Run& run : machine.runs) {
+        seconds += left_s(gpus_[machine.gpu], run, now);
+    }
+    return seconds;
+}
+
 Amount Machines::running(Time now) const {
     Amount amount;
     for (const Machine& machine : machines_) {
         amount.jobs += machine.runs.size();
-        for (const Run& run : machine.runs) {
-            amount.seconds += left_s(gpus_[machine.gpu], run, now);
-        }
+        amount.seconds += left_s(machine, now);
     }
     return amount;
 }

@@ -58,8 +58,16 @@ void Order::count(Lane& lane, int jobs) {
     Class& c = classes_[at(flow.wait_class)];
     Account& account = tenants_[flow.tenant].accounts[at(flow.wait_class)];
     Group& group = groups_[lane.group];
+    const Index requirement = profiles_[group.profile].requirement;
+    if (by_requirement_.size() <= requirement) {
+        by_requirement_.resize(requirement + 1);
+    }
     for (Amount* amount :
-         {&flow.waiting, &c.waiting, &account.waiting, &c.anchors[group.anchor]->waiting}) {
+         {&flow.waiting,
+          &c.waiting,
+          &account.waiting,
+          &c.anchors[group.anchor]->waiting,
+          &by_requirement_[requirement]}) {
         amount->jobs += static_cast<std::size_t>(jobs);
         amount->seconds = amount->jobs == 0 ? 0 : amount->seconds + jobs * lane.job_s;
     }

@@ -158,6 +158,8 @@ public:
 
     Amount waiting(WaitClass wait_class) const { return classes_[at(wait_class)].waiting; }
     Amount waiting(WaitClass wait_class, Index anchor) const;
+    // By requirement; those without an entry have nothing waiting.
+    const std::vector<Amount>& waiting_by_requirement() const { return by_requirement_; }
 
     struct Place {
         WaitClass wait_class = WaitClass::medium;
@@ -288,6 +290,7 @@ private:
     std::vector<Index> free_groups_;
     std::unordered_map<std::string, Index> group_names_;
     std::unordered_map<Index, std::vector<Index>> lanes_of_profile_;
+    std::vector<Amount> by_requirement_;
     std::vector<Flow> flows_;
     std::vector<Index> free_flows_;
     std::unordered_map<std::string, Index> flow_names_;

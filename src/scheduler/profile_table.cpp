@@ -76,7 +76,11 @@ Index ProfileTable::intern(const ProfilePtr& profile) {
     }
     Entry entry;
     entry.profile = profile;
-    entry.requirement = requirements_.intern(profile->requirement);
+    entry.requirement = requirements_.intern(profile->requirement.musts());
+    const MachineWish wish = profile->requirement.machine();
+    entry.memory_min = wish.memory_bytes();
+    entry.memory_part = wish.memory_part;
+    entry.is_for_gpu = !wish.gpu.empty() || wish.memory_gb > 0;
     for (const Model& model : profile->models) {
         const Index at = intern_model(model);
         entry.models.push_back(at);

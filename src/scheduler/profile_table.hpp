@@ -52,6 +52,9 @@ public:
         std::string content;  // by which it is found again
         Index requirement = 0;
         std::vector<Index> models;
+        std::uint64_t memory_min = 0;  // that the request asks for, and that its runs have
+        double memory_part = 0;        // of a GPU's memory, likewise
+        bool is_for_gpu = false;       // a GPU or its memory is asked for
         // The largest of its models, by which jobs and workers are brought together; 0: has none.
         Index anchor = 0;
         std::size_t uses = 0;

@@ -154,7 +154,10 @@ Machines::Run Scheduler::Impl::expected_run(
     Machines::Run run;
     run.job = job;
     run.seconds = jobs > 1 ? profiles_.batch_s(profile, type, jobs) : expected.run_s;
-    run.vram_bytes = expected.vram_bytes + (jobs - 1) * expected.batched_bytes;
+    run.vram_bytes = std::max(
+        machines_.claim(machines_[worker], profile),
+        expected.vram_bytes + (jobs - 1) * expected.batched_bytes
+    );
     return run;
 }
 
@@ -322,6 +325,12 @@ std::size_t Scheduler::running_count() const {
 }
 Amount Scheduler::waiting(WaitClass wait_class) const {
     return impl_->order_.waiting(wait_class);
+}
+std::vector<Demand> Scheduler::demands() const {
+    return impl_->demands();
+}
+WorkerUse Scheduler::use_of(const std::string& worker, Time now) const {
+    return impl_->use_of(worker, now);
 }
 std::uint64_t Scheduler::loads() const {
     return impl_->loads_;

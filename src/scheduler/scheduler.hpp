@@ -60,6 +60,7 @@ struct WorkerState {
     // Workers with the same non-empty name share the memory of one GPU.
     std::string gpu{};
     std::uint64_t vram_bytes = 0;  // of the GPU; 0: not known, then everything fits
+    std::string region{};          // where it stands, as a request may name it
     // Models that stay loaded beside those of its latest job, as far as they fit in here together.
     std::uint64_t model_memory_bytes = 0;
     int slots = 1;                  // jobs that it runs at a time
@@ -67,6 +68,7 @@ struct WorkerState {
     std::string unavailable_why{};  // in words: "is down: connection refused"
     bool merges = false;            // can run several jobs of one shape as one batch
     // Whether it has what Profile::requirement names. Asked once for each and kept. Empty: all.
+    // What a requirement says of GPU, memory and region is judged by what stands here.
     std::function<bool(const Requirement& requirement)> can_run{};
     // Workers with the same non-empty text answer can_run() alike; so does the worker itself as
     // long as the text stays. Empty: it answers for itself, and is asked again after set_worker().
@@ -136,6 +138,20 @@ struct Decision {
 struct Amount {
     std::size_t jobs = 0;
     double seconds = 0;
+};
+
+// What waits for machines of one kind.
+struct Demand {
+    MachineWish machine;
+    Amount waiting;
+    bool is_served = false;  // some worker could take it, now or when it is free
+};
+
+// What a worker does, for whoever thinks of giving it up.
+struct WorkerUse {
+    std::size_t jobs = 0;    // runs; jobs that share one are one
+    double seconds = 0;      // that they still take
+    std::size_t wanted = 0;  // waiting jobs that need a model which it has loaded
 };
 
 struct WorkerVerdict {
@@ -229,6 +245,9 @@ public:
     std::size_t size() const;           // waiting
     std::size_t running_count() const;  // placed and not finished
     Amount waiting(WaitClass wait_class) const;
+    // Of all that waits, the largest first; those of one kind of machine together.
+    std::vector<Demand> demands() const;
+    WorkerUse use_of(const std::string& worker, Time now) const;
     std::uint64_t loads() const;  // placements that had to load a model, since the start
     // 1 = next in the order of the whole queue. nullopt when it does not wait.
     std::optional<std::size_t> position(const JobId& job, Time now) const;

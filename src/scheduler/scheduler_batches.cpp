@@ -23,9 +23,11 @@ std::size_t Scheduler::Impl::batched_max(const Match& match) const {
     const ProfileTable::Expected& expected = profiles_.expected(match.profile, machine.type);
     auto limit = static_cast<std::size_t>(expected.batch_max - 1);
     if (machine.state.vram_bytes > 0 && expected.batched_bytes > 0) {
-        const std::uint64_t spare = match.numbers.vram_free > match.numbers.vram_needed
-                                        ? match.numbers.vram_free - match.numbers.vram_needed
-                                        : 0;
+        const std::uint64_t may_take = profiles_[match.profile].memory_part > 0
+                                           ? match.numbers.vram_needed
+                                           : match.numbers.vram_free;
+        const std::uint64_t spare =
+            may_take > expected.vram_bytes ? may_take - expected.vram_bytes : 0;
         limit = std::min(limit, static_cast<std::size_t>(spare / expected.batched_bytes));
     }
     return limit;

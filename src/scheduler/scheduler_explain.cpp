@@ -25,6 +25,18 @@ std::string gigabytes(std::uint64_t bytes) {
     return text;
 }
 
+std::string hundredths(double part) {
+    return std::to_string(std::lround(100 * part)) + " %";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) {
+        text += (text.empty() ? "" : ", ") + word;
+    }
+    return text;
+}
+
 std::string jobs(std::size_t count) {
     return std::to_string(count) + (count == 1 ? " job" : " jobs");
 }
@@ -232,15 +244,26 @@ WorkerVerdict Scheduler::Impl::judge_worker(
         return verdict;
     }
     if (!machines_.can_run(machine.kind, requirement)) {
-        verdict.reason = profiles_.requirement(requirement).pool().empty()
+        const auto missing = profiles_.requirement(requirement)
+                                 .missing_of(
+                                     {{},
+                                      machine.state.gpu_type,
+                                      machine.state.region,
+                                      machine.state.vram_bytes}
+                                 );
+        verdict.reason = !missing.empty() ? "lacks " + joined(missing)
+                         : profiles_.requirement(requirement).pool().empty()
                              ? "lacks a node class or a model that the workflow names"
                              : "is of another pool, or lacks a node class or a model that the "
                                "workflow names";
         return verdict;
     }
     if (!machines_.is_large_enough(machines_.kinds()[machine.kind], profile)) {
+        const double part = profiles_[profile].memory_part;
         verdict.reason = "its GPU has " + gigabytes(machine.state.vram_bytes) +
-                         ", the job needs about " + gigabytes(numbers.vram_needed);
+                         (part > 0 ? " of which the job may take " + hundredths(part) : "") +
+                         ", the job needs about " +
+                         gigabytes(profiles_.expected(profile, machine.type).vram_bytes);
         return verdict;
     }
     const bool fits = machines_.fits_now(machine, profile);

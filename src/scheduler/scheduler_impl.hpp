@@ -58,6 +58,8 @@ public:
     std::optional<std::size_t> position(const JobId& job, Time now);
     std::optional<double> expected_wait(const JobId& job, Time now);
     std::optional<Explanation> explain(const JobId& job, Time now);
+    std::vector<Demand> demands() const;
+    WorkerUse use_of(const std::string& worker, Time now) const;
 
     ProfileTable profiles_;
     Order order_;
@@ -113,6 +115,9 @@ private:
         std::optional<Index> with_results,
         Question& question,
         std::vector<Index>& workers
+    ) const;
+    void keep_tightest(
+        const Order::Group& group, Question& question, std::vector<Index>& workers
     ) const;
     std::optional<Index> worker_with_results(const Order::Head& head) const;
     // Set: the job waits for the worker.

@@ -1,5 +1,6 @@
 // What each worker would mean for a job, and which of them gets it.
 #include <algorithm>
+#include <limits>
 
 #include "scheduler/scheduler_impl.hpp"
 
@@ -38,7 +39,7 @@ Numbers Scheduler::Impl::numbers_of(const Machines::Machine& machine, Index prof
     numbers.load_s = machines_.load_s(machine, profile);
     numbers.run_s = expected.run_s * machines_.sharing(machine);
     numbers.finish_s = numbers.remaining_s + numbers.load_s + numbers.run_s;
-    numbers.vram_needed = expected.vram_bytes;
+    numbers.vram_needed = machines_.claim(machine, profile);
     numbers.vram_free = machines_.vram_free(machine);
     numbers.cached = machines_.cached(machine, profile);
     numbers.load =
@@ -100,6 +101,39 @@ void Scheduler::Impl::list_free(
             add(*worker);
         }
     }
+    if (profiles_[group.profile].is_for_gpu) {
+        keep_tightest(group, question, workers);
+    }
+}
+
+// Who asks for a GPU gets the one with that very name before others of its kind, and of those one
+// that is no larger than it must be: the large ones stay free for whoever needs them.
+void Scheduler::Impl::keep_tightest(
+    const Order::Group& group, Question& question, std::vector<Index>& workers
+) const {
+    constexpr double kAlike = 1.1;  // drivers keep some of the memory, not always as much
+    const Index requirement = profiles_[group.profile].requirement;
+    const auto is_exact = [&](Index worker) {
+        return machines_.can(machines_[worker].kind, requirement) == Machines::Can::exact;
+    };
+    const auto memory = [&](Index worker) {
+        return static_cast<double>(machines_[worker].state.vram_bytes);
+    };
+    const bool any_exact = std::ranges::any_of(workers, is_exact);
+    double least = std::numeric_limits<double>::infinity();
+    for (const Index worker : workers) {
+        least = !any_exact || is_exact(worker) ? std::min(least, memory(worker)) : least;
+    }
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+        if ((!any_exact || is_exact(workers[i])) && memory(workers[i]) <= kAlike * least) {
+            std::swap(workers[kept], workers[i]);
+            std::swap(question.candidates[kept], question.candidates[i]);
+            ++kept;
+        }
+    }
+    workers.resize(kept);
+    question.candidates.resize(kept);
 }
 
 // Where an equal job ran last, unless its models are gone from there.

@@ -124,7 +124,7 @@ TEST(Webhooks, AReceiverInPythonVerifiesEveryEvent) {
             return comfyd.http().get("/api/v1/workers/metrics").json_at("/idle_workers") ==
                    json::value(2);
         }));
-        execute(text_to_image("a warning"), {{"execution_config", {{"gpu_memory_fraction", 0.5}}}});
+        execute(text_to_image("a warning"), {{"execution_config", {{"batch_size", 2}}}});
         execute(text_to_image("failed", "node_error"));
         const std::string waits = execute(text_to_image("cancelled"));
         comfyd.http().post("/v2/workflows/execution/" + waits + "/cancel", "");
@@ -158,9 +158,7 @@ TEST(Webhooks, AReceiverInPythonVerifiesEveryEvent) {
         } else if (body.at("event") == "execution.progress") {
             EXPECT_TRUE(data.at("eta_seconds").is_int64()) << request.body;
         } else if (body.at("event") == "execution.warning") {
-            EXPECT_EQ(
-                data.at("warnings").at(0).at("field"), "execution_config.gpu_memory_fraction"
-            );
+            EXPECT_EQ(data.at("warnings").at(0).at("field"), "execution_config.batch_size");
         }
         EXPECT_FALSE(request.headers.get("X-Webhook-ID").empty());
         EXPECT_FALSE(request.headers.get("X-Webhook-Timestamp").empty());

@@ -44,17 +44,17 @@ std::vector<std::string> fields_of(const json::array& warnings) {
 TEST(UndoneWishes, EachIsNamed) {
     const auto all = *json::parse_object(R"({
         "output_config": {"format": "png", "quality": 95, "storage": {"provider": "s3"}},
-        "execution_config": {"batch_size": 4, "gpu_memory_fraction": 0.5, "gpu_requirements": {}},
-        "gpu_requirements": {"memory_gb": 8}})");
+        "execution_config": {"batch_size": 4, "gpu_memory_fraction": 0.5,
+                             "gpu_requirements": {"count": 2}},
+        "gpu_requirements": {"memory_gb": 8, "gpu_type": "L4", "driver": "570"}})");
     EXPECT_THAT(
         fields_of(execution::undone_wishes(all)),
         ElementsAre(
             "output_config.storage",
             "output_config.quality",
             "execution_config.batch_size",
-            "execution_config.gpu_memory_fraction",
-            "execution_config.gpu_requirements",
-            "gpu_requirements"
+            "gpu_requirements.driver",
+            "gpu_requirements.count"
         )
     );
     for (const char* nothing :
@@ -86,10 +86,11 @@ TEST(Accepted, WhatHasNoEffectIsToldInTheAnswerAndByAnEvent) {
         EXPECT_EQ(events[1].data.at("warnings"), answer.at("warnings"));
     }
     const auto task = api.post(
-        "/api/v1/tasks", R"({"gpu_requirements": {}, "payload": )" + std::string(kGraph) + "}"
+        "/api/v1/tasks",
+        R"({"gpu_requirements": {"cores": 1}, "payload": )" + std::string(kGraph) + "}"
     );
     EXPECT_THAT(
-        fields_of(parse(task.body).at("warnings").as_array()), ElementsAre("gpu_requirements")
+        fields_of(parse(task.body).at("warnings").as_array()), ElementsAre("gpu_requirements.cores")
     );
     EXPECT_FALSE(parse(api.post("/v2/workflows/execute", request("")).body).contains("warnings"));
 }

@@ -16,6 +16,8 @@ json::object encode_worker(const jobs::WorkerInfo& worker) {
         {"url", worker.url},
         {"status", to_string(worker.status)},
         {"version", worker.version},
+        {"pool", worker.pool},
+        {"region", worker.region},
         {"gpu", worker.gpu},
         {"vram_total", worker.vram_total},
         {"vram_free", worker.vram_free},

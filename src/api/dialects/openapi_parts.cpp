@@ -35,7 +35,8 @@ json::value parameter(std::string_view name) {
         {"name": "If-Match", "in": "header", "description": "The ETag that the workflow must have.", "schema": {"type": "string"}},
         {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255}},
         {"name": "X-Webhook-URL", "in": "header", "schema": {"type": "string", "format": "uri"}},
-        {"name": "X-Comfyd-Pool", "in": "header", "description": "As the option pool.", "schema": {"type": "string"}}
+        {"name": "X-Comfyd-Pool", "in": "header", "description": "As the option pool.", "schema": {"type": "string"}},
+        {"name": "X-Comfyd-Region", "in": "header", "description": "As the option region.", "schema": {"type": "string", "maxLength": 64}}
     ]})json")
                                         .at("all")
                                         .as_array();
@@ -123,6 +124,9 @@ json::object execution_options() {
         "class": {"type": "string", "enum": ["batch"], "description": "batch: best effort, after everything that is not. The other classes follow from priority."},
         "fairness_key": {"type": "string", "maxLength": 128, "description": "One of your own users or projects: they share your part of the GPUs evenly. Also as header X-Comfyd-Fairness-Key."},
         "pool": {"type": "string", "description": "Only workers of this pool may run it; without it the tenant's pool, or any worker. Also as header X-Comfyd-Pool."},
+        "region": {"type": "string", "maxLength": 64, "description": "Only workers that stand there may run it. Also as header X-Comfyd-Region."},
+        "gpu_requirements": {"type": "object", "description": "The GPU that it must run on.", "properties": {"gpu_type": {"type": "string", "maxLength": 64, "description": "A kind, such as RTX 4090."}, "memory_gb": {"type": "number", "minimum": 0, "maximum": 4096, "description": "At least; workers that share a GPU keep it for the job."}}},
+        "gpu_memory_fraction": {"type": "number", "minimum": 0, "maximum": 1, "description": "Of its GPU's memory, what the job may take beside others."},
         "reuse": {"type": "boolean", "description": "Answer with the outputs of an earlier job of yours that did the same, where there is one, and share one run with those that do the same now. Default: as set for the tenant."},
         "timeout": {"type": "number", "minimum": 1, "maximum": 604800, "default": 1800,
             "description": "Seconds that one attempt may run."},
@@ -142,6 +146,9 @@ json::object execution_options() {
                 "class": {"type": "string", "enum": ["batch"]},
                 "fairness_key": {"type": "string", "maxLength": 128},
                 "pool": {"type": "string"},
+                "region": {"type": "string", "maxLength": 64},
+                "gpu_requirements": {"type": "object", "properties": {"gpu_type": {"type": "string", "maxLength": 64}, "memory_gb": {"type": "number", "minimum": 0, "maximum": 4096}}},
+                "gpu_memory_fraction": {"type": "number", "minimum": 0, "maximum": 1},
                 "max_retries": {"type": "integer", "minimum": 0, "maximum": 9},
                 "deadline": {"type": "string", "format": "date-time"}
             }},

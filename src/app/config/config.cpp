@@ -421,6 +421,9 @@ std::string show_config(const Config& config) {
         if (!worker.gpu.empty()) {
             out += "    gpu: \"" + worker.gpu + "\"\n";
         }
+        if (!worker.region.empty()) {
+            out += "    region: \"" + worker.region + "\"\n";
+        }
         if (worker.slots != 1) {
             out += "    slots: " + std::to_string(worker.slots) + "\n";
         }
@@ -477,7 +480,8 @@ std::string describe_settings() {
     }
     out +=
         "  workers (COMFYD_WORKERS)\n      URLs of ComfyUI servers; in YAML also {id, url, token, "
-        "pool, gpu, slots, model_memory, gpu_second_usd, certificate, key, ca_file, tls_name}.\n";
+        "pool, region, gpu, slots, model_memory, gpu_second_usd, certificate, key, ca_file, "
+        "tls_name}.\n";
     out +=
         "  providers\n      In YAML a map of names, each {kind, …}: where machines can be had "
         "(docs/fleet.md).\n";

@@ -40,6 +40,7 @@ struct WorkerSetting {
     std::string gpu{};  // workers with the same name share one GPU; empty: it has its own
     int slots = 1;      // prompts at a time
     std::string pool = "default";
+    std::string region{};                  // where it stands, as requests name it
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
     std::string token{};  // of the agent in front of it (`comfyd worker`); empty: none
     // Mutual TLS; what is empty is as of all (fleet.certificate …).

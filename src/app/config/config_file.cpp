@@ -158,6 +158,8 @@ private:
                 worker.slots = member.second.as<int>();
             } else if (name == "pool") {
                 worker.pool = member.second.as<std::string>();
+            } else if (name == "region") {
+                worker.region = member.second.as<std::string>();
             } else if (name == "token") {
                 worker.token = member.second.as<std::string>();
             } else if (std::string* text = tls_member(worker, name)) {
@@ -170,8 +172,9 @@ private:
                 worker.model_memory_bytes = *bytes;
             } else {
                 return invalid(
-                    "a worker has 'url', 'id', 'token', 'pool', 'gpu', 'slots', 'model_memory', "
-                    "'gpu_second_usd', 'certificate', 'key', 'ca_file' and 'tls_name', not '" +
+                    "a worker has 'url', 'id', 'token', 'pool', 'region', 'gpu', 'slots', "
+                    "'model_memory', 'gpu_second_usd', 'certificate', 'key', 'ca_file' and "
+                    "'tls_name', not '" +
                     name + "'"
                 );
             }

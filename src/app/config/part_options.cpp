@@ -73,6 +73,7 @@ fleet::WorkerConfig worker_config(const Config& config, const WorkerSetting& wor
     made.gpu = worker.gpu;
     made.slots = worker.slots;
     made.pool = worker.pool;
+    made.region = worker.region;
     made.model_memory_bytes = worker.model_memory_bytes;
     made.token = worker.token;
     return made;
@@ -289,6 +290,9 @@ api::ApiOptions api_options(const Config& config) {
     options.metrics_are_open = config.metrics_open;
     options.has_frontend = !config.frontend_dir.empty();
     options.pools = pools_of(config);
+    for (const fleet::PoolSettings& pool : config.fleet.pools) {
+        options.pool_slots[pool.name] = pool.slots;
+    }
     options.gpu_memory_mb = static_cast<std::uint64_t>(config.gpu_memory_mb);
     return options;
 }

@@ -442,6 +442,12 @@ Result<> add_worker(Config& config, WorkerSetting worker) {
             " must be a name of at most 64 small letters, digits, '.', '_' and '-'"
         );
     }
+    if (!MachineWish::can_name(worker.region)) {
+        return invalid(
+            "'region' of the worker " + worker.url +
+            " may have at most 64 printable ASCII characters"
+        );
+    }
     if (auto checked = check_token(worker); !checked) {
         return checked;
     }

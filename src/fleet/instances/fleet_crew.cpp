@@ -223,6 +223,7 @@ void FleetCrew::show(const std::vector<Instance>& instances) {
         info.created_at = instance.when(InstanceState::requested).value_or(Time());
         info.last_active_at = info.created_at;
         info.pool = instance.pool;
+        info.region = instance.offer.region;
         coming.push_back(std::move(info));
     }
     fleet_.set_coming(std::move(coming));

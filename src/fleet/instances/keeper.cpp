@@ -11,10 +11,6 @@ namespace comfyd::fleet {
 
 using enum InstanceState;
 
-std::string offer_key(const std::string& pool, std::size_t place) {
-    return pool + "#" + std::to_string(place);
-}
-
 int size_of(const PoolSettings& pool, const PoolRecord& record) {
     return record.size && record.size_configured == pool.size ? *record.size : pool.size;
 }
@@ -201,8 +197,17 @@ bool Keeper::is_settled() const {
     });
 }
 
-PoolGoal Keeper::goal_of(const PoolSettings& pool) const {
+// What no worker is is wanted, of a pool that may have it. Jobs that name no pool are wanted
+// everywhere.
+PoolGoal Keeper::goal_of(const PoolSettings& pool, const jobs::Load& load) const {
     PoolGoal goal;
+    for (const jobs::Load::Waiting& waiting : load.waiting) {
+        const MachineWish& want = waiting.machine;
+        const bool is_ours = want.pool.empty() || want.pool == pool.name;
+        if (!waiting.is_served && is_ours && Requirement().on(want).is_particular()) {
+            goal.wants.push_back(want);
+        }
+    }
     goal.name = pool.name;
     goal.size = pool.size;
     goal.offers = pool.offers;
@@ -219,14 +224,23 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool) const {
     return goal;
 }
 
+jobs::Load Keeper::load_now() const {
+    return p_.load ? p_.load().value_or(jobs::Load()) : jobs::Load();
+}
+
 View Keeper::view() const {
     View view;
     view.now = p_.clock.now();
     view.fleet = p_.fleet;
+    const jobs::Load load = load_now();
     for (const auto& [name, pool] : pools_) {
-        view.pools.push_back(goal_of(pool));
+        const PoolGoal& goal = view.pools.emplace_back(goal_of(pool, load));
         for (std::size_t i = 0; i < pool.offers.size(); ++i) {
             view.offers_rest[{name, i}] = offers_.until(offer_key(name, i));
+            for (const MachineWish& want : goal.wants) {
+                const std::string key = offer_key(name, i, want);
+                view.wants_rest[key] = offers_.until(key);
+            }
         }
     }
     for (const auto& [id, row] : rows_) {
@@ -236,6 +250,9 @@ View Keeper::view() const {
     for (auto& [id, aside] : view.aside) {
         if (const auto row = rows_.find(id); row != rows_.end() && aside.is_employed) {
             aside.jobs = p_.crew.jobs(row->second.worker());
+            const auto use =
+                std::ranges::find(load.workers, row->second.worker(), &jobs::Load::Use::worker);
+            aside.wanted = use == load.workers.end() ? 0 : use->wanted;
         }
     }
     view.listings = listings_;
@@ -370,6 +387,8 @@ WorkerConfig Keeper::worker_of(const Instance& instance) const {
     worker.token = instance.token;
     worker.pool = instance.pool;
     worker.gpu = instance.gpu;
+    worker.gpu_kind = instance.offer.gpu;
+    worker.region = instance.offer.region;
     if (const PoolSettings* pool = pool_of(instance)) {
         worker.slots = pool->slots;
         worker.gpu_second_usd = pool->gpu_second_usd;

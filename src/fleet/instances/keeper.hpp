@@ -23,6 +23,7 @@
 #include "fleet/instances/pool_settings.hpp"
 #include "fleet/instances/rests.hpp"
 #include "fleet/instances/store.hpp"
+#include "jobs/load.hpp"
 
 namespace comfyd::fleet {
 
@@ -48,6 +49,8 @@ struct KeeperCounts {
 
 class Keeper {
 public:
+    // What waits and what the workers do; nullopt: nobody knows.
+    using LoadOf = std::function<std::optional<jobs::Load>()>;
     // All references outlive it.
     struct Parts {
         Executor core;
@@ -60,6 +63,7 @@ public:
         std::vector<PoolSettings> pools;
         std::string gateway{};       // whom machines call that have no address
         Callers* callers = nullptr;  // who lets those in; null: nobody can call
+        LoadOf load{};               // empty: as if nothing waited
         // Under which it writes, and whether it still may; empty: it is nobody else's to lead.
         std::optional<jobs::Term> term{};
         std::function<bool()> may_act{};
@@ -91,8 +95,9 @@ private:
     Task<> read_rows();
     void act();
     void look_at_workers();
+    jobs::Load load_now() const;
     View view() const;
-    PoolGoal goal_of(const PoolSettings& pool) const;
+    PoolGoal goal_of(const PoolSettings& pool, const jobs::Load& load) const;
     bool is_settled() const;
 
     Task<> watch(std::string provider);
@@ -104,7 +109,7 @@ private:
     Task<> take(Step step);
     Task<> request(Step step);
     Task<> create(Step step);
-    Task<std::optional<Offer>> choose(const Step& step, const OfferWish& wish);
+    Task<std::optional<Offer>> choose(const Step& step, OfferWish wish);
     Task<> order(Instance instance, const PoolSettings& pool, const Step& step);
     Task<> follow(Step step);
     Task<> examine(Step step);
@@ -168,8 +173,5 @@ private:
 
 // What a pool's size is, by its configuration and what was decided since.
 int size_of(const PoolSettings& pool, const PoolRecord& record);
-
-// "pool gpu, place 1"
-std::string offer_key(const std::string& pool, std::size_t place);
 
 }  // namespace comfyd::fleet

@@ -7,6 +7,7 @@
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
 #include "fleet/instances/keeper.hpp"
+#include "fleet/instances/wants.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -144,19 +145,26 @@ Task<> Keeper::create(Step step) {
 }
 
 // nullopt: none that would do, and it is written down who rests.
-Task<std::optional<Offer>> Keeper::choose(const Step& step, const OfferWish& wish) {
+Task<std::optional<Offer>> Keeper::choose(const Step& step, OfferWish wish) {
     MachineProvider* from = provider(step.provider);
+    wish = step.want ? narrowed(wish, *step.want).value_or(wish) : wish;
     auto offers = co_await from->offers(wish);
     if (!offers) {
         co_await refuse(step, std::move(offers.error()), false);
         co_return std::nullopt;
     }
-    const auto good = std::ranges::find_if(*offers, [&wish](const Offer& offer) {
+    std::vector<const Offer*> good;
+    for (const Offer& offer : *offers) {
         const bool is_cheap = !wish.usd_per_hour_max || !offer.usd_per_hour ||
                               *offer.usd_per_hour <= *wish.usd_per_hour_max;
-        return is_cheap && offer.available != 0;
-    });
-    if (good == offers->end()) {
+        if (is_cheap && offer.available != 0) {
+            good.push_back(&offer);
+        }
+    }
+    const Offer* best = step.want      ? tightest(good, *step.want)
+                        : good.empty() ? nullptr
+                                       : good.front();
+    if (best == nullptr) {
         const Error none(
             Code::out_of_stock,
             offers->empty() ? "it has nothing of the kind" : "all it has is taken or too dear"
@@ -164,7 +172,7 @@ Task<std::optional<Offer>> Keeper::choose(const Step& step, const OfferWish& wis
         co_await refuse(step, none, false);
         co_return std::nullopt;
     }
-    co_return *good;
+    co_return *best;
 }
 
 // The row says `creating` by now: whatever happens from here on, a listing tells what came of it.
@@ -183,7 +191,7 @@ Task<> Keeper::order(Instance instance, const PoolSettings& pool, const Step& st
     order.secrets["COMFYD_INSTANCE"] = instance.id;
     auto machine = co_await provider(step.provider)->create(std::move(order));
     if (machine) {
-        offers_.succeed(offer_key(step.pool, step.offer));
+        offers_.succeed(offer_key(step.pool, step.offer, step.want));
         providers_.succeed(step.provider);
         instance.machine = std::move(*machine);
         instance.revision += 1;
@@ -209,7 +217,7 @@ Task<> Keeper::refuse(const Step& step, Error error, bool is_ordered) {
         case Code::out_of_stock:
         case Code::not_found:
         case Code::invalid_argument:
-            offers_.fail(offer_key(step.pool, step.offer), now, p_.chance());
+            offers_.fail(offer_key(step.pool, step.offer, step.want), now, p_.chance());
             what = "out_of_stock";
             break;
         case Code::rate_limited: {

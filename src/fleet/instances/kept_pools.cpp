@@ -31,6 +31,7 @@ Result<> KeptPools::begin(Fleet& fleet) {
         .pools = p_.pools,
         .gateway = p_.gateway,
         .callers = p_.callers,
+        .load = p_.load,
         .chance = some_chance,
         .times = p_.times,
     };

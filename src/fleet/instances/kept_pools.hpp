@@ -15,6 +15,7 @@ namespace comfyd::fleet {
 
 class KeptPools final : public WorkerProvider {
 public:
+    using LoadOf = Keeper::LoadOf;
     // All references outlive it.
     struct Parts {
         Executor core;
@@ -28,6 +29,7 @@ public:
         std::vector<PoolSettings> pools;
         std::string gateway{};       // whom machines call that have no address
         Callers* callers = nullptr;  // who lets those in; null: nobody can call
+        LoadOf load{};               // empty: as if nothing waited
         MandatePtr mandate{};        // null: nobody else leads
         comfy::ClientTimeouts timeouts{};
         KeeperTimes times{};

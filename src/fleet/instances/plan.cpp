@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/text.hpp"
+#include "fleet/instances/wants.hpp"
+
 namespace comfyd::fleet {
 namespace {
 
@@ -48,6 +51,7 @@ public:
     std::vector<Step> run() {
         for (const PoolGoal& pool : view_.pools) {
             resize(pool);
+            find_wants(pool);
         }
         for (const Instance& instance : view_.instances) {
             const Aside& aside = aside_of(instance);
@@ -111,7 +115,11 @@ private:
         std::ranges::sort(wanted, {}, [this](const Instance* one) {
             const Time since = one->when(requested).value_or(Time());
             return std::tuple(
-                one->state, aside_of(*one).jobs, -since.time_since_epoch().count(), one->id
+                one->state,
+                aside_of(*one).jobs,
+                aside_of(*one).wanted,
+                -since.time_since_epoch().count(),
+                one->id
             );
         });
         for (int i = 0; i < -missing; ++i) {
@@ -176,17 +184,57 @@ private:
         if (goal.is_paused || goal.rests_until > view_.now) {
             return;
         }
-        for (std::size_t i = 0; i < goal.offers.size(); ++i) {
-            const auto offer = view_.offers_rest.find({goal.name, i});
-            const auto provider = view_.providers_rest.find(goal.offers[i].provider);
-            const bool rests =
-                (offer != view_.offers_rest.end() && offer->second > view_.now) ||
-                (provider != view_.providers_rest.end() && provider->second > view_.now);
-            if (!rests) {
-                Step& step = add(Kind::create, instance);
-                step.offer = i;
-                step.provider = goal.offers[i].provider;
+        std::vector<MachineWish>& wants = wants_[goal.name];
+        for (auto want = wants.begin(); want != wants.end(); ++want) {
+            for (const std::size_t place : places_for(goal.offers, *want)) {
+                if (is_to_be_had(goal, place, *want)) {
+                    create(instance, goal, place).want = *want;
+                    wants.erase(want);
+                    return;
+                }
+            }
+        }
+        for (std::size_t place = 0; place < goal.offers.size(); ++place) {
+            if (is_to_be_had(goal, place, {})) {
+                create(instance, goal, place);
                 return;
+            }
+        }
+    }
+
+    bool is_to_be_had(
+        const PoolGoal& goal, std::size_t place, const std::optional<MachineWish>& want
+    ) const {
+        const auto rests = [this](const auto& until, const auto& key) {
+            const auto found = until.find(key);
+            return found != until.end() && found->second > view_.now;
+        };
+        return !rests(view_.providers_rest, goal.offers[place].provider) &&
+               !(want ? rests(view_.wants_rest, offer_key(goal.name, place, want))
+                      : rests(view_.offers_rest, std::pair(goal.name, place)));
+    }
+
+    Step& create(const Instance& instance, const PoolGoal& goal, std::size_t place) {
+        Step& step = add(Kind::create, instance);
+        step.offer = place;
+        step.provider = goal.offers[place].provider;
+        return step;
+    }
+
+    // One that is on its way is enough until it is there. What those that are there are, the wants
+    // know already.
+    void find_wants(const PoolGoal& pool) {
+        for (const MachineWish& want : pool.wants) {
+            const bool is_coming =
+                std::ranges::any_of(view_.instances, [&](const Instance& instance) {
+                    const std::string& region = instance.offer.region;
+                    return instance.pool == pool.name && instance.state > requested &&
+                           instance.state < ready && why_unwanted(instance).empty() &&
+                           is_wanted(instance.offer, want) &&
+                           (want.region.empty() || lower(region) == lower(want.region));
+                });
+            if (!is_coming) {
+                wants_[pool.name].push_back(want);
             }
         }
     }
@@ -334,10 +382,18 @@ private:
     const View& view_;
     std::map<std::string, const PoolGoal*> goals_;
     std::set<std::string> too_many_;
+    std::map<std::string, std::vector<MachineWish>> wants_;  // by pool, still to be ordered
     std::vector<Step> steps_;
 };
 
 }  // namespace
+
+std::string offer_key(
+    const std::string& pool, std::size_t place, const std::optional<MachineWish>& want
+) {
+    std::string key = pool + "#" + std::to_string(place);
+    return want ? key + Requirement().on(*want).encoded() : key;
+}
 
 std::vector<Step> plan(const View& view) {
     return Planner(view).run();

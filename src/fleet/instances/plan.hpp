@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/requirement.hpp"
 #include "fleet/instances/instance.hpp"
 
 namespace comfyd::fleet {
@@ -35,6 +36,8 @@ struct PoolGoal {
     int size = 0;
     int pending = 0;  // instances that are being written down
     std::vector<OfferWish> offers{};
+    // Machines that waiting jobs ask for and no worker is, the most urgent first.
+    std::vector<MachineWish> wants{};
     bool is_paused = false;  // nothing is started
     Time rests_until{};      // likewise, until then
     Millis start_max = std::chrono::minutes(10);
@@ -59,6 +62,7 @@ struct Aside {
     bool is_employed = false;            // it is a worker of the fleet
     std::optional<Time> silent_since{};  // as such it does not answer
     std::size_t jobs = 0;                // that it runs
+    std::size_t wanted = 0;              // waiting jobs whose models it has loaded
 };
 
 struct View {
@@ -71,7 +75,8 @@ struct View {
     std::set<std::string> leaving{};            // instances that operators want gone
     std::map<std::string, Time> providers_rest{};
     std::map<std::pair<std::string, std::size_t>, Time> offers_rest{};  // by pool and place
-    std::set<std::string> dial_in{};  // providers whose machines have no address
+    std::map<std::string, Time> wants_rest{};  // of what is wanted of an offer, by offer_key()
+    std::set<std::string> dial_in{};           // providers whose machines have no address
 };
 
 struct Step {
@@ -94,6 +99,7 @@ struct Step {
     std::string instance{};
     std::string provider{};
     std::size_t offer = 0;
+    std::optional<MachineWish> want{};  // of the offer, such a machine alone
     std::optional<Machine> machine{};
     InstanceState to = InstanceState::requested;
     bool has_failed = false;
@@ -102,6 +108,11 @@ struct Step {
 
 // At most one for each instance.
 std::vector<Step> plan(const View& view);
+
+// "pool#1", and what is wanted of it where that is not all.
+std::string offer_key(
+    const std::string& pool, std::size_t place, const std::optional<MachineWish>& want = {}
+);
 
 // The machine of an instance as its provider's listing shows it; nullptr: not there.
 const Machine* find_machine(const Instance& instance, const Listing& listing);

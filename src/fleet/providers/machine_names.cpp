@@ -7,55 +7,6 @@
 #include "base/text.hpp"
 
 namespace comfyd::fleet {
-namespace {
-
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-bool is_word_character(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z');
-}
-
-// Who makes it, and how it is built in: not which GPU it is.
-bool is_beside_the_point(std::string_view word) {
-    constexpr std::array<std::string_view, 12> kWords = {
-        "nvidia",
-        "amd",
-        "geforce",
-        "tesla",
-        "gpu",
-        "pcie",
-        "sxm",
-        "sxm2",
-        "sxm4",
-        "sxm5",
-        "hbm2e",
-        "hbm3"
-    };
-    const std::string_view digits = word.substr(0, word.find_first_not_of("0123456789"));
-    const std::string_view rest = word.substr(digits.size());
-    const bool is_amount = !digits.empty() && (rest == "gb" || rest == "g" || rest == "x");
-    return is_amount || std::ranges::find(kWords, word) != kWords.end();
-}
-
-std::vector<std::string> telling_words(std::string_view name) {
-    std::vector<std::string> words;
-    std::string word;
-    for (const char c : lower(name) + " ") {
-        if (is_word_character(c)) {
-            word += c;
-        } else if (!word.empty()) {
-            if (!is_beside_the_point(word)) {
-                words.push_back(word);
-            }
-            word.clear();
-        }
-    }
-    return words;
-}
-
-}  // namespace
 
 bool is_of_fleet(std::string_view name, std::string_view fleet) {
     const std::string prefix = "comfyd-" + std::string(fleet) + "-";
@@ -65,11 +16,6 @@ bool is_of_fleet(std::string_view name, std::string_view fleet) {
     const std::string_view instance = name.substr(prefix.size());
     return !instance.empty() &&
            (instance.find('-') == std::string_view::npos || Uuid::parse(instance).has_value());
-}
-
-bool is_gpu(std::string_view wished, std::string_view name) {
-    const auto words = telling_words(wished);
-    return !words.empty() ? words == telling_words(name) : lower(wished) == lower(name);
 }
 
 std::optional<std::size_t> place_of_gpu(

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/gpu_name.hpp"
 #include "fleet/providers/machines.hpp"
 
 namespace comfyd::fleet {
@@ -14,11 +15,6 @@ namespace comfyd::fleet {
 // of the instance may not, unless it is a UUID: comfyd-a-b-1 is of the fleet "a-b" and never of
 // "a".
 bool is_of_fleet(std::string_view name, std::string_view fleet);
-
-// Whether a GPU that its provider calls `name` is what an operator calls `wished`. Case, maker and
-// what only says how it is built in do not matter: "RTX 4090" is "NVIDIA GeForce RTX 4090" and "RTX
-// 4090 24GB"; "A100" is "A100 SXM4 80GB"; but "L40" is not "L40S", nor "RTX 6000" "RTX 6000 Ada".
-bool is_gpu(std::string_view wished, std::string_view name);
 
 // The place of a GPU among those wished for, by any of its names; nullopt: it is none of them.
 // Where nothing is wished for everything is first.

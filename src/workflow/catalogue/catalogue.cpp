@@ -1,11 +1,14 @@
 #include "workflow/catalogue/catalogue.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <utility>
 
 #include "base/crypto.hpp"
+#include "base/gpu_name.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "workflow/catalogue/definition_pool.hpp"
@@ -137,7 +140,8 @@ struct Catalogue::Together {
     }
 };
 
-Catalogue::Catalogue(std::vector<Entry> workers) : workers_(std::move(workers)) {
+Catalogue::Catalogue(std::vector<Entry> workers, std::vector<Prospect> prospects)
+    : workers_(std::move(workers)), prospects_(std::move(prospects)) {
     std::vector<std::shared_ptr<const NodeClasses>> sources;
     std::set<const NodeClasses*> seen;
     for (const Entry& worker : workers_) {
@@ -242,11 +246,45 @@ Requirement Catalogue::requirement_of(const json::object& workflow) const {
     return Requirement::of(needs);
 }
 
+// Those whose memory nobody knows may have enough.
+bool Catalogue::Prospect::allows(const Requirement& requirement) const {
+    const MachineWish wish = requirement.machine();
+    const std::string& kind = gpu.empty() ? wish.gpu : gpu;
+    const int gigabytes = usual_gpu_memory_gb(kind);
+    const std::string& where = region.empty() ? wish.region : region;
+    return requirement.allows(
+        {pool,
+         kind,
+         where,
+         gigabytes == 0 ? std::numeric_limits<std::uint64_t>::max() : least_gpu_memory(gigabytes)}
+    );
+}
+
+// What its machines can run is not known where the pool never had one: then some worker must be
+// able to, whatever its machine is.
+bool Catalogue::may_run(const Prospect& prospect, const Requirement& requirement) const {
+    const bool is_known = has_pool(prospect.pool);
+    return prospect.allows(requirement) &&
+           std::ranges::any_of(workers_, [&](const Entry& worker) {
+               return (!is_known || worker.pool == prospect.pool) &&
+                      worker.classes->has_all(requirement);
+           });
+}
+
 bool Catalogue::can_run(const Requirement& requirement) const {
-    if (!requirement.pool().empty()) {
-        return std::ranges::any_of(workers_, [&](const Entry& worker) {
-            return worker.pool == requirement.pool() && worker.classes->has_all(requirement);
-        });
+    const bool is_particular = requirement.is_particular();
+    if (!requirement.pool().empty() || is_particular) {
+        return std::ranges::any_of(
+                   workers_,
+                   [&](const Entry& worker) {
+                       return !(is_particular && worker.is_memory) &&
+                              requirement.allows(worker.facts()) &&
+                              worker.classes->has_all(requirement);
+                   }
+               ) ||
+               (is_particular && std::ranges::any_of(prospects_, [&](const Prospect& prospect) {
+                    return may_run(prospect, requirement);
+                }));
     }
     return std::ranges::any_of(together_->sources, [&](const auto& classes) {
         return classes->has_all(requirement);
@@ -254,10 +292,18 @@ bool Catalogue::can_run(const Requirement& requirement) const {
 }
 
 std::vector<std::string> Catalogue::pools_for(const Requirement& requirement) const {
+    const Requirement anywhere = requirement.in_pool("");
+    const bool is_particular = anywhere.is_particular();
     std::set<std::string> pools;
     for (const Entry& worker : workers_) {
-        if (!pools.contains(worker.pool) && worker.classes->has_all(requirement)) {
+        const bool is_asked = pools.contains(worker.pool) || (is_particular && worker.is_memory);
+        if (!is_asked && anywhere.allows(worker.facts()) && worker.classes->has_all(requirement)) {
             pools.insert(worker.pool);
+        }
+    }
+    for (const Prospect& prospect : prospects_) {
+        if (is_particular && may_run(prospect, anywhere)) {
+            pools.insert(prospect.pool);
         }
     }
     return {pools.begin(), pools.end()};
@@ -274,6 +320,9 @@ std::optional<Catalogue::Nearest> Catalogue::nearest(const Requirement& requirem
             continue;
         }
         Nearest candidate{worker.worker, {}, {}, {}};
+        if (!worker.is_memory) {
+            candidate.missing = requirement.missing_of(worker.facts());
+        }
         requirement.each([&](std::string_view type, std::string_view input, std::string_view value
                          ) {
             if (worker.classes->has(type, input, value)) {
@@ -299,6 +348,41 @@ std::optional<Catalogue::Nearest> Catalogue::nearest(const Requirement& requirem
         }
     }
     return best;
+}
+
+json::array Catalogue::machines(const Requirement& requirement) const {
+    constexpr double kTenth = 1024.0 * 1024 * 1024 / 10;
+    json::array told;
+    const auto tell = [&](const json::object& machine) {
+        const bool is_new = std::ranges::find(told, json::value(machine)) == told.end();
+        if (is_new && told.size() < kMachinesTold) {
+            told.emplace_back(machine);
+        }
+    };
+    for (const Entry& worker : workers_) {
+        if (!worker.is_memory && requirement.allows_pool(worker.pool)) {
+            const double tenths = static_cast<double>(worker.gpu_memory_bytes) / kTenth;
+            tell(
+                {{"pool", worker.pool},
+                 {"gpu_type", worker.gpu},
+                 {"memory_gb", std::round(tenths) / 10},
+                 {"region", worker.region},
+                 {"is_offer", false}}
+            );
+        }
+    }
+    for (const Prospect& prospect : prospects_) {
+        if (requirement.allows_pool(prospect.pool)) {
+            tell(
+                {{"pool", prospect.pool},
+                 {"gpu_type", prospect.gpu},
+                 {"memory_gb", usual_gpu_memory_gb(prospect.gpu)},
+                 {"region", prospect.region},
+                 {"is_offer", true}}
+            );
+        }
+    }
+    return told;
 }
 
 }  // namespace comfyd::workflow

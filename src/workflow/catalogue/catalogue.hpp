@@ -40,7 +40,7 @@ public:
 
     // An empty input: the class alone.
     bool has(std::string_view class_type, std::string_view input, std::string_view value) const;
-    // A pool is not the business of classes.
+    // A pool and a machine are not the business of classes.
     bool has_all(const Requirement& requirement) const;
 
 private:
@@ -61,13 +61,31 @@ public:
         std::string worker;
         std::shared_ptr<const NodeClasses> classes;
         std::string pool{kDefaultPool};
+        std::string gpu{};
+        std::string region{};
+        std::uint64_t gpu_memory_bytes = 0;
+        // It stands for a pool that has no worker now: what its machines are is for prospects.
+        bool is_memory = false;
+
+        bool operator==(const Entry&) const = default;
+        MachineFacts facts() const { return {pool, gpu, region, gpu_memory_bytes}; }
     };
-    explicit Catalogue(std::vector<Entry> workers);
+    // Machines that a pool may have one day, whether it has some now or not.
+    struct Prospect {
+        std::string pool;
+        std::string gpu{};     // empty: any
+        std::string region{};  // likewise
+
+        bool operator==(const Prospect&) const = default;
+        bool allows(const Requirement& requirement) const;
+    };
+    explicit Catalogue(std::vector<Entry> workers, std::vector<Prospect> prospects = {});
 
     // False until the first worker said what it has: then only the syntax of a workflow can be
     // checked.
     bool knows_workers() const { return !workers_.empty(); }
     const std::vector<Entry>& workers() const { return workers_; }
+    const std::vector<Prospect>& prospects() const { return prospects_; }
 
     // The class as the workers that have it take it together: every choice that one of them
     // offers, required only what all require.
@@ -88,7 +106,7 @@ public:
     // What the nodes of a workflow need of a worker: their classes, and the choices that only some
     // of the workers with the class offer.
     Requirement requirement_of(const json::object& workflow) const;
-    // Some worker, of its pool where it names one, has it all.
+    // Some worker, of its pool where it names one, has it all; or may have, once it is there.
     bool can_run(const Requirement& requirement) const;
     // The pools that have a worker which could run it, were the pool not asked for; sorted.
     std::vector<std::string> pools_for(const Requirement& requirement) const;
@@ -101,12 +119,18 @@ public:
         json::array missing_files;                 // the others: {"class_type","input","value"}
     };
     std::optional<Nearest> nearest(const Requirement& requirement) const;
+    // The GPUs and regions that there are and may be, of the pool where one is named, each once; at
+    // most kMachinesTold: {"pool","gpu_type","memory_gb","region","is_offer"}.
+    static constexpr std::size_t kMachinesTold = 32;
+    json::array machines(const Requirement& requirement) const;
 
 private:
+    bool may_run(const Prospect& prospect, const Requirement& requirement) const;
     struct Together;
     const ClassNotes* notes_of(std::string_view class_type) const;
 
     std::vector<Entry> workers_;
+    std::vector<Prospect> prospects_;
     std::shared_ptr<Together> together_;
 };
 

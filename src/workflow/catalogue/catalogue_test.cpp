@@ -107,11 +107,11 @@ TEST(Catalogue, OnlyWorkersOfThePoolCount) {
     EXPECT_EQ(nearest->worker, "one");
     EXPECT_EQ(nearest->missing_files.at(0).at("value"), "b only");
     EXPECT_FALSE(fleet.nearest(wanted.in_pool("silver")));
-    const auto refused = check(workflow("b only"), fleet, "gold");
+    const auto refused = check(workflow("b only"), fleet, {.pool = "gold"});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::no_capable_worker);
     EXPECT_EQ(refused.error().details.at("other_pools"), json::value(json::array{"default"}));
-    EXPECT_EQ(check(workflow("b only"), fleet, "default")->requirement, wanted.in_pool("default"));
+    EXPECT_EQ(check(workflow("b only"), fleet, {.pool = "default"})->requirement, wanted.in_pool("default"));
     EXPECT_TRUE(check(workflow("b only"), fleet, "silver"));  // waits for a worker of it
 }
 

@@ -21,6 +21,9 @@ WorkerLack lack_of(const Catalogue& catalogue, const Requirement& requirement) {
     if (!lack.pool.empty()) {
         lack.other_pools = catalogue.pools_for(requirement);
     }
+    if (requirement.is_particular()) {
+        lack.machines = catalogue.machines(requirement);
+    }
     return lack;
 }
 
@@ -28,7 +31,9 @@ WorkerLack lack_of(const Catalogue& catalogue, const Requirement& requirement) {
 
 std::string WorkerLack::message() const {
     std::string text =
-        pool.empty() ? "every node class and every file exists on some worker, but no worker has "
+        pool.empty() && machines
+            ? "no worker has all that the request asks for, and none can be had"
+        : pool.empty() ? "every node class and every file exists on some worker, but no worker has "
                        "all of them"
         : nearest    ? "no worker of the pool '" + pool + "' has all that the workflow needs"
                      : "no worker of the pool '" + pool + "' has come up yet";
@@ -56,6 +61,9 @@ json::object WorkerLack::details() const {
     if (!pool.empty()) {
         made["pool"] = pool;
         made["other_pools"] = json::array(other_pools.begin(), other_pools.end());
+    }
+    if (machines) {
+        made["machines"] = *machines;
     }
     return made;
 }

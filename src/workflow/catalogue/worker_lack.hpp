@@ -17,11 +17,13 @@ struct WorkerLack {
     // nullopt: no worker of the pool has told what it has.
     std::optional<Catalogue::Nearest> nearest;
     std::vector<std::string> other_pools;  // that have a worker which could run it
+    // What there is, where the request says something of the machine (Catalogue::machines()).
+    std::optional<json::array> machines{};
 
     // A sentence without a full stop.
     std::string message() const;
-    // {"nearest_worker", "missing_there", "missing_files", "pool", "other_pools"}; the last two
-    // only where a pool was asked for.
+    // {"nearest_worker", "missing_there", "missing_files", "pool", "other_pools", "machines"}; the
+    // last three only where a pool or a machine was asked for.
     json::object details() const;
     // Code::no_capable_worker, in the form of check().
     Error to_error() const;

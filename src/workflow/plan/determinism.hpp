@@ -30,7 +30,9 @@ struct ReuseOptions {
     json::object extra_data{};               // of the prompt
     std::vector<std::string> never_nodes{};  // class names that vary; * as for SecurityPolicy
     std::string generation{};                // another one makes other keys of everything
-    std::string pool{};  // of workers; those of another may have other files under a name
+    // Of workers, and what else decides on which of them it runs: those of another pool may have
+    // other files under a name.
+    std::string pool{};
 };
 
 // Of the nodes that are `needed`; nullopt: all are known to give the same again.

@@ -57,9 +57,9 @@ std::vector<Issue> find_faults(
 }
 
 tl::expected<Requirement, WorkerLack> find_requirement(
-    const json::object& workflow, const Catalogue& catalogue, std::string_view pool
+    const json::object& workflow, const Catalogue& catalogue, const MachineWish& machine
 ) {
-    Requirement requirement = catalogue.requirement_of(workflow).in_pool(pool);
+    Requirement requirement = catalogue.requirement_of(workflow).on(machine);
     if (auto lack = find_lack(catalogue, requirement)) {
         return tl::unexpected(std::move(*lack));
     }
@@ -69,7 +69,7 @@ tl::expected<Requirement, WorkerLack> find_requirement(
 Result<Checked> check(
     const json::object& workflow,
     const Catalogue& catalogue,
-    std::string_view pool,
+    const MachineWish& machine,
     const std::vector<MissingFile>& missing
 ) {
     if (is_ui_format(workflow)) {
@@ -78,7 +78,7 @@ Result<Checked> check(
     if (const auto faults = find_faults(workflow, catalogue, missing); !faults.empty()) {
         return fail(issues_error(faults));
     }
-    auto requirement = find_requirement(workflow, catalogue, pool);
+    auto requirement = find_requirement(workflow, catalogue, machine);
     if (!requirement) {
         return fail(requirement.error().to_error());
     }

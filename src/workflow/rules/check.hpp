@@ -37,13 +37,14 @@ const json::object& unwrap(const json::object& workflow);
 // Code::workflow_format_ui, Code::invalid_workflow, Code::no_capable_worker (each class and each
 // chosen file exists somewhere, but no worker has them all; details also hold "nearest_worker",
 // "missing_there" and "missing_files").
-// With a pool only its workers count, and the requirement names it; a pool of which no worker is
-// known yet refuses nothing. "other_pools" holds those that could run it.
+// Only workers count that are such a machine, and those that may be there one day; the requirement
+// says so. A pool of which no worker is known yet refuses nothing. "other_pools" holds those that
+// could run it, "machines" what there is.
 // `missing`: inputs that are to be refused because the files that they choose do not exist.
 Result<Checked> check(
     const json::object& workflow,
     const Catalogue& catalogue,
-    std::string_view pool = {},
+    const MachineWish& machine = {},
     const std::vector<MissingFile>& missing = {}
 );
 
@@ -56,7 +57,7 @@ std::vector<Issue> find_faults(
 );
 // What the nodes need of a worker, where one has it all.
 tl::expected<Requirement, WorkerLack> find_requirement(
-    const json::object& workflow, const Catalogue& catalogue, std::string_view pool
+    const json::object& workflow, const Catalogue& catalogue, const MachineWish& machine
 );
 
 }  // namespace comfyd::workflow

@@ -23,7 +23,7 @@ struct ValidationOptions {
     SecurityPolicy security{};
     PlanOptions plan{};
     std::uint64_t gpu_memory_mb = 0;  // of the largest GPU; 0: not known
-    std::string pool{};               // whose workers alone count; empty: all
+    MachineWish machine{};            // only such workers count
     std::vector<MissingFile> missing_files{};
 };
 

@@ -131,7 +131,7 @@ std::vector<Issue> find_resource_issues(
     const ValidationOptions& options
 ) {
     std::vector<Issue> issues;
-    const Requirement requirement = catalogue.requirement_of(workflow).in_pool(options.pool);
+    const Requirement requirement = catalogue.requirement_of(workflow).on(options.machine);
     if (const auto lack = find_lack(catalogue, requirement)) {
         issues.push_back(about_workers(*lack, "NO_CAPABLE_WORKER"));
     } else if (const auto silent = find_silent_pool(catalogue, requirement)) {

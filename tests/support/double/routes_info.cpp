@@ -121,12 +121,14 @@ Response Routes::get_system_stats(Call&) {
         {"embedded_python", false},
         {"argv", json::array{"main.py"}},
     };
+    const std::int64_t total = core_.options.vram_total;
     const json::object device{
-        {"name", "cuda:0 Test Device : cudaMallocAsync"},
+        {"name", "cuda:0 " + core_.options.gpu + " : cudaMallocAsync"},
         {"type", "cuda"},
         {"index", 0},
-        {"vram_total", kMemory},
-        {"vram_free", tells_own ? kMemory - own - others : kFree},
+        {"vram_total", total},
+        {"vram_free",
+         tells_own ? total - own - others : std::max(total - (kMemory - kFree), total / 2)},
         {"torch_vram_total", tells_own ? own + kKept : 0},
         {"torch_vram_free", tells_own ? kKept : 0},
     };

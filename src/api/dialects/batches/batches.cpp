@@ -349,7 +349,7 @@ void add_batches(Router& router, const BatchTools& tools) {
     add(net::Method::post, "/v2/batches", batches::post, operation("createBatch", R"json({
         "summary": "Run one workflow with many sets of parameters",
         "description": "The sets are 'items', a file in a form (CSV, JSONL or a JSON array; the other members stand beside it as parts of their own), or a file that was uploaded before. All are stored before the answer, or none: what is wrong is told with its record and line.",
-        "parameters": ["Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool"],
+        "parameters": ["Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool", "X-Comfyd-Region"],
         "requestBody": {
             "required": true,
             "content": {

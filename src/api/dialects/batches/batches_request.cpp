@@ -19,11 +19,32 @@ constexpr std::string_view kDialect = "batches";
 constexpr std::size_t kNameBytesMax = 200;
 
 constexpr auto kMembers = std::to_array<std::string_view>({
-    "workflow",         "parameters",   "items",        "params",         "input_asset_id",
-    "format",           "name",         "priority",     "class",          "fairness_key",
-    "timeout",          "deadline",     "max_attempts", "pool",           "max_retries",
-    "metadata",         "callback_url", "webhook_url",  "webhook_config", "output_config",
-    "execution_config", "auto_fix",     "reuse",
+    "workflow",
+    "parameters",
+    "items",
+    "params",
+    "input_asset_id",
+    "format",
+    "name",
+    "priority",
+    "class",
+    "fairness_key",
+    "timeout",
+    "deadline",
+    "max_attempts",
+    "pool",
+    "max_retries",
+    "metadata",
+    "callback_url",
+    "webhook_url",
+    "webhook_config",
+    "output_config",
+    "execution_config",
+    "auto_fix",
+    "reuse",
+    "region",
+    "gpu_requirements",
+    "gpu_memory_fraction",
 });
 
 // A filter that names no event of batches would hear of nothing.

@@ -260,7 +260,7 @@ void add_openai(Router& router, const Tools& tools) {
         post_batch,
         openai_operation("createOpenAIBatch", R"json({
         "summary": "Run the requests of a file, as OpenAI's API has it",
-        "parameters": ["Idempotency-Key", "X-Comfyd-Pool"],
+        "parameters": ["Idempotency-Key", "X-Comfyd-Pool", "X-Comfyd-Region"],
         "requestBody": "OpenAIBatchRequest",
         "responses": {"200": ["The batch.", "OpenAIBatch"]}
     })json"));

@@ -155,9 +155,9 @@ Result<Order> decode_order(const Call& call, const Tools& tools, const json::obj
     if (!key) {
         return fail(std::move(key.error()));
     }
-    auto pool = decode_pool(call, tools.services, {});
-    if (!pool) {
-        return fail(std::move(pool.error()));
+    auto machine = decode_machine(call, tools.services, {});
+    if (!machine) {
+        return fail(std::move(machine.error()));
     }
     const auto metadata = json::find_object(body, "metadata");
     if (!metadata) {
@@ -179,7 +179,7 @@ Result<Order> decode_order(const Call& call, const Tools& tools, const json::obj
     keep_tier(call, spec);
     spec.dialect = kDialect;
     spec.fairness_key = "batch:" + bulk.id.to_string();
-    spec.requirement = Requirement().in_pool(*pool);
+    spec.requirement = Requirement().on(*machine);
     return order;
 }
 

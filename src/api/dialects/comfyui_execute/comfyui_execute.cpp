@@ -101,11 +101,6 @@ Result<> check_execution_config(const json::object& body) {
     if (*config == nullptr) {
         return {};
     }
-    if (auto done =
-            check_number(**config, "execution_config", "gpu_memory_fraction", {0, 1, false});
-        !done) {
-        return done;
-    }
     return check_number(**config, "execution_config", "batch_size", {1, kBatchSizeMax, true});
 }
 

@@ -58,7 +58,6 @@ TEST(ComfyuiExecuteRequest, RefusesWhatIsMissingOrOfAnotherType) {
              R"({"workflow": {}, "output_config": {"storage": "s3"}})",
              R"({"workflow": {}, "output_config": {"storage": {"bucket": 1}}})",
              R"({"workflow": {}, "execution_config": []})",
-             R"({"workflow": {}, "execution_config": {"gpu_memory_fraction": 1.5}})",
              R"({"workflow": {}, "execution_config": {"batch_size": 0}})",
              R"({"workflow": {}, "execution_config": {"max_retries": -1}})",
          }) {

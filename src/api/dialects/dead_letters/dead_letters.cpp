@@ -275,8 +275,10 @@ Task<Result<Submission>> decode_retry(Call& call, const Services& services) {
         co_return fail(inputs.error());
     }
     json::object parameters = *inputs == nullptr ? json::object() : **inputs;
-    if (!body->contains("pool") && !then->requirement.pool().empty()) {
-        (*body)["pool"] = then->requirement.pool();
+    for (const auto& member : machine_members(then->requirement.machine())) {
+        if (!body->contains(member.key())) {
+            (*body)[member.key()] = member.value();
+        }
     }
     jobs::Spec spec = again(*then, *job);
     if (auto done = decode_common(call, services, *body, spec); !done) {

@@ -26,7 +26,8 @@ constexpr std::string_view kOperations = R"json({
   "requestBody": {"content": {"application/json": {"schema": {"type": "object", "additionalProperties": true, "properties": {
     "inputs": {"type": "object", "additionalProperties": true, "description": "Values by \"node.input\", set in the workflow first."},
     "priority": {"type": "integer", "minimum": 1, "maximum": 10},
-    "pool": {"type": "string"},
+    "pool": {"type": "string"}, "region": {"type": "string", "maxLength": 64},
+    "gpu_requirements": {"type": "object", "properties": {"gpu_type": {"type": "string", "maxLength": 64}, "memory_gb": {"type": "number", "minimum": 0, "maximum": 4096}}},
     "timeout": {"type": "number", "minimum": 1, "maximum": 604800},
     "max_attempts": {"type": "integer", "minimum": 1, "maximum": 10}}}}}},
   "responses": {

@@ -137,14 +137,11 @@ Result<json::object> common_members(const json::object& body) {
             continue;
         }
         for (const std::string_view key :
-             {"timeout",
-              "priority",
-              "class",
-              "fairness_key",
-              "deadline",
-              "max_attempts",
-              "pool",
-              "reuse"}) {
+             {"timeout", "priority", "class", "fairness_key", "deadline", "max_attempts", "reuse"
+             }) {
+            copy_member(*from, key, common);
+        }
+        for (const std::string_view key : kMachineMembers) {
             copy_member(*from, key, common);
         }
         if (auto done = copy_max_retries(*from, common); !done) {

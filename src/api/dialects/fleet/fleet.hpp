@@ -1,5 +1,5 @@
 // Routes about machines: for operators the pools that comfyd keeps, with their instances, events
-// and logs; for everybody the GPUs that there are.
+// and logs; for everybody the GPUs that there are and what a pool's work wants.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,9 @@ void add_fleet(Router& router, FleetServices services);
 
 // GET /v2/gpus. `services` outlives the router.
 void add_gpus(Router& router, const Services& services);
+
+// GET /v2/pools/{name}/scale. `services` outlives the router.
+void add_scale(Router& router, const Services& services);
 
 // The answer of GET /v2/gpus; `shows` says whose jobs may be told. For tests.
 json::object encode_gpus(

@@ -73,6 +73,29 @@ json::object fleet_schemas() {
     })json");
 }
 
+json::object scale_schemas() {
+    return literal(R"json({
+        "PoolScale": {"type": "object", "required": ["pool", "machines", "waiting", "running"], "properties": {
+            "pool": {"type": "string"},
+            "machines": {"type": "integer", "description": "That the work wants; 0 when there is none."},
+            "waiting": {"type": "integer"}, "running": {"type": "integer", "description": "Jobs; those that share a run are one."},
+            "slots": {"type": "integer", "description": "Jobs at a time of one machine."},
+            "waiting_gpu_seconds": {"type": "number", "description": "Expected."},
+            "running_gpu_seconds": {"type": "number", "description": "Expected, of what is left."},
+            "within_seconds": {"type": "number"},
+            "unserved": {"type": "array", "description": "What waits for machines that no worker is.", "items": {"type": "object", "properties": {
+                "gpu_type": {"type": "string"}, "memory_gb": {"type": "number"}, "region": {"type": "string"}, "waiting": {"type": "integer"}
+            }}},
+            "workers": {"type": "array", "description": "Of the pool, the one that costs least to give up first.", "items": {"type": "object", "required": ["worker", "deletion_cost"], "properties": {
+                "worker": {"type": "string"}, "status": {"type": "string"}, "running": {"type": "integer"},
+                "running_gpu_seconds": {"type": "number"},
+                "models_wanted_by": {"type": "integer", "description": "Waiting jobs that need a model which it has loaded."},
+                "deletion_cost": {"type": "integer", "description": "As the annotation controller.kubernetes.io/pod-deletion-cost takes it."}
+            }}}
+        }}
+    })json");
+}
+
 json::object gpu_schemas() {
     return literal(R"json({
         "Gpu": {"type": "object", "required": ["gpu_id", "gpu_type", "memory_gb"], "properties": {

@@ -12,5 +12,6 @@ namespace comfyd::api {
 json::object fleet_operation(std::string_view id, std::string_view tag, std::string_view text);
 json::object fleet_schemas();
 json::object gpu_schemas();
+json::object scale_schemas();
 
 }  // namespace comfyd::api

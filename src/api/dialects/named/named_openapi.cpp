@@ -207,7 +207,7 @@ json::object operation_run() {
     return operation("runWorkflow", R"json({
         "summary": "Run a named workflow",
         "description": "As POST /v2/workflows/execute, with a stored workflow: the version asked for, else the one labelled production, else the latest. Names, types and limits of the parameters are checked first; details.parameters tells what is wrong with each.",
-        "parameters": ["version", "label", "wait", "Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool"],
+        "parameters": ["version", "label", "wait", "Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool", "X-Comfyd-Region"],
         "requestBody": {
             "required": false,
             "content": {"application/json": {"schema": {"allOf": [

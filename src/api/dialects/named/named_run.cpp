@@ -15,23 +15,11 @@ namespace {
 using workflows::kV2;
 
 constexpr auto kOptions = std::to_array<std::string_view>({
-    "params",
-    "input_params",
-    "priority",
-    "class",
-    "fairness_key",
-    "timeout",
-    "deadline",
-    "max_attempts",
-    "pool",
-    "max_retries",
-    "metadata",
-    "callback_url",
-    "webhook_url",
-    "webhook_config",
-    "output_config",
-    "execution_config",
-    "auto_fix",
+    "params",         "input_params",  "priority",         "class",
+    "fairness_key",   "timeout",       "deadline",         "max_attempts",
+    "pool",           "region",        "gpu_requirements", "gpu_memory_fraction",
+    "max_retries",    "metadata",      "callback_url",     "webhook_url",
+    "webhook_config", "output_config", "execution_config", "auto_fix",
     "reuse",
 });
 

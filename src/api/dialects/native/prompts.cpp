@@ -42,11 +42,11 @@ Order order_of(const workflow::PromptRequest& request, std::int64_t counted) {
 Result<> decode_options(
     const Call& call, const Services& services, const json::object& options, jobs::Spec& spec
 ) {
-    auto pool = decode_pool(call, services, options);
-    if (!pool) {
-        return fail(std::move(pool.error()));
+    auto machine = decode_machine(call, services, options);
+    if (!machine) {
+        return fail(std::move(machine.error()));
     }
-    spec.requirement = spec.requirement.in_pool(*pool);
+    spec.requirement = spec.requirement.on(*machine);
     if (auto turn = decode_turn(call, options, spec); !turn) {
         return turn;
     }

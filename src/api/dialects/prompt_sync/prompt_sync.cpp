@@ -56,12 +56,16 @@ struct Wish {
 
 // What a client may say of its turn among ComfyUI's own words too, where the body does not.
 json::object common_of(json::object common, const json::object& own) {
-    for (const char* name : {"pool", "fairness_key", "class", "reuse"}) {
+    const auto take = [&](std::string_view name) {
         const json::value* said = json::find(own, name);
         if (said != nullptr && json::find(common, name) == nullptr) {
             common[name] = *said;
         }
-    }
+    };
+    std::ranges::for_each(
+        std::to_array<std::string_view>({"fairness_key", "class", "reuse"}), take
+    );
+    std::ranges::for_each(kMachineMembers, take);
     return common;
 }
 

@@ -295,14 +295,18 @@ Result<Decoded> decode_request(json::object body) {
         decoded.common["output_config"] = *config;
     }
     const json::value* policy = json::find(body, "policy");
-    for (const std::string_view key : {"class", "fairness_key", "pool", "reuse"}) {
+    const auto take = [&](std::string_view key) {
         const json::value* given = policy == nullptr || !policy->is_object()
                                        ? nullptr
                                        : json::find(policy->get_object(), key);
         if (given != nullptr) {
             decoded.common[key] = *given;
         }
-    }
+    };
+    std::ranges::for_each(
+        std::to_array<std::string_view>({"class", "fairness_key", "reuse"}), take
+    );
+    std::ranges::for_each(kMachineMembers, take);
     const bool is_elsewhere = !decoded.submission.workflow_source.empty() || decoded.named ||
                               std::ranges::any_of(decoded.images, [](const InputImage& image) {
                                   return !image.source.empty();

@@ -198,6 +198,7 @@ json::object encode_worker(const jobs::WorkerInfo& worker, bool shows_job) {
     body["health_status"] = status == "idle" || status == "running";
     body["version"] = worker.version;
     body["pool"] = worker.pool;
+    body["region"] = worker.region;
     body["gpu"] = worker.gpu;
     body["vram_total"] = worker.vram_total;
     body["vram_free"] = worker.vram_free;

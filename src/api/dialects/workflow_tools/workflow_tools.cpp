@@ -27,7 +27,7 @@ struct Wish {
     bool check_urls = false;
     bool plan = false;
     bool converted = false;  // from the editor's format
-    std::string pool{};
+    MachineWish machine{};
     admission::NamedFiles files{};
     std::shared_ptr<const workflow::Catalogue> catalogue{};  // that it was read with
 };
@@ -52,11 +52,11 @@ Result<Wish> decode(
     const workflow::Catalogue& catalogue
 ) {
     Wish wish;
-    auto pool = decode_pool(call, services, body);
-    if (!pool) {
-        return fail(std::move(pool.error()));
+    auto machine = decode_machine(call, services, body);
+    if (!machine) {
+        return fail(std::move(machine.error()));
     }
-    wish.pool = std::move(*pool);
+    wish.machine = std::move(*machine);
     for (auto [name, member] :
          {std::pair("auto_fix", &Wish::auto_fix),
           std::pair("check_urls", &Wish::check_urls),
@@ -98,7 +98,7 @@ workflow::ValidationOptions validation_options(
     options.security = *services.rules.security_of(call.caller.tenant);
     options.plan = services.rules.plan;
     options.gpu_memory_mb = services.options.gpu_memory_mb;
-    options.pool = wish.pool;
+    options.machine = wish.machine;
     options.missing_files = wish.files.missing;
     return options;
 }
@@ -212,7 +212,7 @@ std::vector<Probed> addresses_of(const json::object& graph, const workflow::Cata
 // As a submission would be: the classes' own checks come last.
 Task<> add_own_checks(const Services& services, const Wish& wish, workflow::Validation& into) {
     const auto checked =
-        workflow::check(wish.graph, *wish.catalogue, wish.pool, wish.files.missing);
+        workflow::check(wish.graph, *wish.catalogue, wish.machine, wish.files.missing);
     if (!into.valid() || !checked) {
         co_return;
     }

@@ -44,7 +44,9 @@ json::object schemas() {
                 "plan": {"type": "boolean", "default": false,
                     "description": "Give the plan too (validate only)."},
                 "pool": {"type": "string",
-                    "description": "Only workers of this pool count. Where none of them can run it, details.other_pools names those that could."}
+                    "description": "Only workers of this pool count. Where none of them can run it, details.other_pools names those that could."},
+                "region": {"type": "string", "maxLength": 64, "description": "Only workers that stand there count."},
+                "gpu_requirements": {"type": "object", "description": "Only workers with such a GPU count.", "properties": {"gpu_type": {"type": "string", "maxLength": 64}, "memory_gb": {"type": "number", "minimum": 0, "maximum": 4096}}}
             }
         },
         "WorkflowFinding": {

@@ -41,7 +41,7 @@ json::object operation_execute(const Version& version) {
     return operation(version, "executeWorkflow", R"json({
         "summary": "Submit a workflow",
         "description": "Answers as soon as the execution is stored safely. With an Idempotency-Key the same request can be sent again: it answers with the same execution and the header Idempotency-Replayed. The same key with other content is refused. The body may also be a picture that ComfyUI saved, or a form with such a file; with a picture alone the options (priority, timeout, deadline, max_retries, callback_url, webhook_url, pool, auto_fix) stand in the query.",
-        "parameters": ["Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool", "wait"],
+        "parameters": ["Idempotency-Key", "X-Webhook-URL", "X-Comfyd-Pool", "X-Comfyd-Region", "wait"],
         "requestBody": {"workflow": "ExecutionRequest"},
         "responses": {
             "200": ["Ended, while the request waited.", "ExecutionResponse"],
