@@ -8,6 +8,7 @@
 #include <set>
 
 #include "support/comfyd.hpp"
+#include "support/model_server.hpp"
 
 namespace comfyd::support {
 namespace {
@@ -135,6 +136,44 @@ TEST_F(LocalComfyUi, GoesOnWithItsPromptWhileComfydIsKilled) {
     EXPECT_EQ(Comfyd::status_of(job), "succeeded") << json::serialize(job) << comfyd_->log();
     EXPECT_EQ(starts(), 1U) << "it was run once";
     EXPECT_EQ(machines(), before) << "by the process that was there";
+}
+
+TEST_F(LocalComfyUi, ModelsOfATemplateAreThereBeforeItsMachinesAreReady) {
+    ModelServer server;
+    const std::string file = safetensors_file(1'500'000);
+    server.serve("/a", {.bytes = file});
+    comfyd_ = std::make_unique<Comfyd>(ComfydOptions{
+        .arguments =
+            {"--no-engine",
+             "--config",
+             folder_.write(
+                 "comfyd.yaml",
+                 "providers:\n"
+                 "  local: {kind: process, dir: " +
+                     folder_ / "ComfyUI" + ", gpus: any, per_gpu: 2, ports: " + ports() +
+                     "}\n"
+                     "pools:\n"
+                     "  - name: default\n"
+                     "    size: 2\n"
+                     "    offers: [{provider: local}]\n"
+                     "    template:\n"
+                     "      env: {COMFYD_MODELS_TRUSTED: '" +
+                     server.host() +
+                     "'}\n"
+                     "      models:\n"
+                     "        - {folder: checkpoints, name: new/a.safetensors, source: '" +
+                     server.url("/a") + "'}\n"
+             )},
+        .environment = {{"PYTHONPATH", folder_ / "modules"}},
+    });
+    ASSERT_TRUE(wait_until([&] { return ready() == 2; }, kLong)) << comfyd_->log();
+    EXPECT_EQ(read_file(folder_ / "ComfyUI/models/checkpoints/new/a.safetensors"), file);
+    // Both have it, and one has fetched it; the other asked at most whether it is still the same.
+    std::size_t fetches = 0;
+    for (const SeenRequest& request : server.seen()) {
+        fetches += request.headers.contains("If-None-Match") ? 0 : 1;
+    }
+    EXPECT_EQ(fetches, 1U);
 }
 
 TEST_F(LocalComfyUi, AFolderThatIsNoneIsRefusedWithWhatToDo) {
