@@ -115,7 +115,7 @@ TEST(Catalogue, OnlyWorkersOfThePoolCount) {
         check(workflow("b only"), fleet, {.pool = "default"})->requirement,
         wanted.in_pool("default")
     );
-    EXPECT_TRUE(check(workflow("b only"), fleet, "silver"));  // waits for a worker of it
+    EXPECT_TRUE(check(workflow("b only"), fleet, {.pool = "silver"}));  // waits for a worker of it
 }
 
 constexpr std::uint64_t kGiB = 1024ULL * 1024 * 1024;
