@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "api/dialects/dialects.hpp"
+#include "api/dialects/fleet/fleet.hpp"
 
 namespace comfyd::api::test {
 
@@ -366,6 +367,7 @@ TestApi::TestApi(Arrangement setup)
     add_dead_letters(router, services);
     add_workflows(router, services);
     add_stats(router, services);
+    add_scale(router, services);
     add_comfyui_execute(router, services);
     add_tasks(router, services);
     add_runpod(router, services);

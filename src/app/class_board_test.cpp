@@ -82,6 +82,36 @@ TEST(ClassBoard, WhatALeadersWorkersCanRunIsKnownToTheOthers) {
     EXPECT_TRUE(other.run_until([&] { return other.knows("SaveImage"); }));
 }
 
+TEST(ClassBoard, MachinesAndWhatMayComeAreKnownToTheOthers) {
+    Notes notes;
+    Node leader(notes);
+    auto entry = leader.worker_with("SaveImage")->workers().front();
+    entry.gpu = "NVIDIA L40S";
+    entry.region = "eu";
+    entry.gpu_memory_bytes = 48'000'000'000;
+    auto memory = entry;
+    memory.worker = "pool cloud";
+    memory.pool = "cloud";
+    memory.is_memory = true;
+    const auto workers = std::make_shared<const Catalogue>(
+        std::vector<Catalogue::Entry>{entry, memory},
+        std::vector<Catalogue::Prospect>{{"cloud", "H200", "us"}}
+    );
+    leader.board.set_led("main", [workers] { return workers; });
+    EXPECT_TRUE(leader.run_until([&] { return notes.notes.contains("workers/main"); }));
+    Node other(notes);
+    ASSERT_TRUE(other.run_until([&] { return other.knows("SaveImage"); }));
+    const auto read = other.board.catalogue();
+    ASSERT_EQ(read->workers().size(), 2U);
+    EXPECT_EQ(read->workers()[0].facts().gpu, "NVIDIA L40S");
+    EXPECT_EQ(read->workers()[0].region, "eu");
+    EXPECT_EQ(read->workers()[0].gpu_memory_bytes, 48'000'000'000U);
+    EXPECT_TRUE(read->workers()[1].is_memory);
+    EXPECT_EQ(read->prospects(), workers->prospects());
+    EXPECT_TRUE(read->can_run(Requirement().on({.gpu = "H200", .region = "us"})));
+    EXPECT_FALSE(read->can_run(Requirement().on({.gpu = "H200", .region = "eu"})));
+}
+
 TEST(ClassBoard, WhatWasReadBeforeTheLeadBeganIsShared) {
     Notes notes;
     Node leader(notes);

@@ -82,10 +82,9 @@ void Placement::update(const std::shared_ptr<Worker>& worker) {
         state.unavailable_why = why_unavailable(info);
     }
     std::string told = state.abilities + '\n' + state.gpu_type + '\n' + state.gpu + '\n' +
-                       state.region + '\n' +
-                       std::to_string(state.vram_bytes) + '\n' + std::to_string(state.slots) +
-                       (state.merges ? "\nm" : "\n") + (state.available ? "+" : "-") +
-                       state.unavailable_why;
+                       state.region + '\n' + std::to_string(state.vram_bytes) + '\n' +
+                       std::to_string(state.slots) + (state.merges ? "\nm" : "\n") +
+                       (state.available ? "+" : "-") + state.unavailable_why;
     if (told == known.told && !state.abilities.empty()) {
         return;
     }

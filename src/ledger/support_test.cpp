@@ -250,7 +250,14 @@ jobs::Spec full_spec() {
     spec.idempotency_key = "key-1";
     spec.request_hash = "abc123";
     spec.node_count = 11;
-    spec.requirement = Requirement::decode("KSampler\nSaveImage");
+    spec.requirement = Requirement::decode("KSampler\nSaveImage")
+                           .on(
+                               {.pool = "gold",
+                                .gpu = "RTX 4090",
+                                .region = "eu",
+                                .memory_gb = 20.5,
+                                .memory_part = 0.5}
+                           );
     return spec;
 }
 

@@ -244,13 +244,11 @@ WorkerVerdict Scheduler::Impl::judge_worker(
         return verdict;
     }
     if (!machines_.can_run(machine.kind, requirement)) {
-        const auto missing = profiles_.requirement(requirement)
-                                 .missing_of(
-                                     {{},
-                                      machine.state.gpu_type,
-                                      machine.state.region,
-                                      machine.state.vram_bytes}
-                                 );
+        const auto missing =
+            profiles_.requirement(requirement)
+                .missing_of(
+                    {{}, machine.state.gpu_type, machine.state.region, machine.state.vram_bytes}
+                );
         verdict.reason = !missing.empty() ? "lacks " + joined(missing)
                          : profiles_.requirement(requirement).pool().empty()
                              ? "lacks a node class or a model that the workflow names"

@@ -116,9 +116,16 @@ private:
         Question& question,
         std::vector<Index>& workers
     ) const;
-    void keep_tightest(
-        const Order::Group& group, Question& question, std::vector<Index>& workers
-    ) const;
+    // The smaller the better a worker fits to what a request says of its GPU.
+    struct Misfit {
+        bool has_other_name = false;
+        std::uint64_t bytes = 0;
+        friend auto operator<=>(const Misfit&, const Misfit&) = default;
+    };
+    Misfit misfit(Index worker, Index profile) const;
+    bool is_as_tight(Index worker, Index other, Index profile) const;
+    void keep_tightest(Index profile, Question& question, std::vector<Index>& workers) const;
+    static void keep_only(Index worker, Question& question, std::vector<Index>& workers);
     std::optional<Index> worker_with_results(const Order::Head& head) const;
     // Set: the job waits for the worker.
     std::optional<Deferred> prefer_results(

@@ -1,6 +1,5 @@
 // What each worker would mean for a job, and which of them gets it.
 #include <algorithm>
-#include <limits>
 
 #include "scheduler/scheduler_impl.hpp"
 
@@ -102,31 +101,52 @@ void Scheduler::Impl::list_free(
         }
     }
     if (profiles_[group.profile].is_for_gpu) {
-        keep_tightest(group, question, workers);
+        keep_tightest(group.profile, question, workers);
     }
 }
 
 // Who asks for a GPU gets the one with that very name before others of its kind, and of those one
 // that is no larger than it must be: the large ones stay free for whoever needs them.
-void Scheduler::Impl::keep_tightest(
-    const Order::Group& group, Question& question, std::vector<Index>& workers
-) const {
+Scheduler::Impl::Misfit Scheduler::Impl::misfit(Index worker, Index profile) const {
+    const Machines::Machine& machine = machines_[worker];
+    const auto can = machines_.can(machine.kind, profiles_[profile].requirement);
+    return {can != Machines::Can::exact, machine.state.vram_bytes};
+}
+
+bool Scheduler::Impl::is_as_tight(Index worker, Index other, Index profile) const {
     constexpr double kAlike = 1.1;  // drivers keep some of the memory, not always as much
-    const Index requirement = profiles_[group.profile].requirement;
-    const auto is_exact = [&](Index worker) {
-        return machines_.can(machines_[worker].kind, requirement) == Machines::Can::exact;
-    };
-    const auto memory = [&](Index worker) {
-        return static_cast<double>(machines_[worker].state.vram_bytes);
-    };
-    const bool any_exact = std::ranges::any_of(workers, is_exact);
-    double least = std::numeric_limits<double>::infinity();
-    for (const Index worker : workers) {
-        least = !any_exact || is_exact(worker) ? std::min(least, memory(worker)) : least;
+    const Misfit here = misfit(worker, profile);
+    const Misfit there = misfit(other, profile);
+    return here.has_other_name < there.has_other_name ||
+           (here.has_other_name == there.has_other_name &&
+            static_cast<double>(here.bytes) <= kAlike * static_cast<double>(there.bytes));
+}
+
+// Where it is not listed nothing is left.
+void Scheduler::Impl::keep_only(Index worker, Question& question, std::vector<Index>& workers) {
+    const auto found = std::ranges::find(workers, worker);
+    const auto at = static_cast<std::size_t>(found - workers.begin());
+    const bool is_listed = found != workers.end();
+    if (is_listed) {
+        std::swap(workers.front(), workers[at]);
+        std::swap(question.candidates.front(), question.candidates[at]);
     }
+    workers.resize(is_listed ? 1 : 0);
+    question.candidates.resize(is_listed ? 1 : 0);
+}
+
+void Scheduler::Impl::keep_tightest(Index profile, Question& question, std::vector<Index>& workers)
+    const {
+    const auto tightest = std::ranges::min_element(workers, {}, [&](Index worker) {
+        return misfit(worker, profile);
+    });
+    if (tightest == workers.end()) {
+        return;
+    }
+    const Index best = *tightest;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < workers.size(); ++i) {
-        if ((!any_exact || is_exact(workers[i])) && memory(workers[i]) <= kAlike * least) {
+        if (is_as_tight(workers[i], best, profile)) {
             std::swap(workers[kept], workers[i]);
             std::swap(question.candidates[kept], question.candidates[i]);
             ++kept;
@@ -186,12 +206,14 @@ void Scheduler::Impl::list_busy(
     if (group.anchor == 0) {
         return;
     }
+    const bool is_for_gpu = profiles_[group.profile].is_for_gpu;
     const auto& busy = machines_.busy_with(group.anchor);
     question.warm_workers = busy.size() + machines_.free_with(group.anchor).size();
     int looked_at = 0;
     for (const auto& [ends, worker] : busy) {
         const Machines::Machine& machine = machines_[worker];
-        if (machines_.can_run(machine, group.profile) && !must_avoid(group, machine)) {
+        if (machines_.can_run(machine, group.profile) && !must_avoid(group, machine) &&
+            (!is_for_gpu || is_as_tight(worker, workers.front(), group.profile))) {
             workers.push_back(worker);
             question.candidates.push_back({numbers_of(machine, group.profile, now), true, false});
         }
@@ -214,8 +236,9 @@ Scheduler::Impl::Weighed Scheduler::Impl::weigh(
     Question question;
     std::vector<Index> workers;
     Weighed weighed;
-    const auto with_results = worker_with_results(head);
-    if (only_worker) {
+    auto with_results = worker_with_results(head);
+    const bool is_for_gpu = profiles_[group.profile].is_for_gpu;
+    if (only_worker && !is_for_gpu) {
         const Machines::Machine& machine = machines_[*only_worker];
         if (machines_.can_run(machine, group.profile) &&
             machines_.fits_now(machine, group.profile) && !must_avoid(group, machine)) {
@@ -223,11 +246,17 @@ Scheduler::Impl::Weighed Scheduler::Impl::weigh(
             question.candidates.push_back({numbers_of(machine, group.profile, now), false, false});
         }
     } else {
-        list_free(group, now, with_results, question, workers);
+        list_free(group, now, only_worker ? only_worker : with_results, question, workers);
+    }
+    if (only_worker && is_for_gpu) {
+        keep_only(*only_worker, question, workers);
     }
     question.has_models = group.anchor != 0;
     if (question.candidates.empty()) {
         return weighed;
+    }
+    if (is_for_gpu && with_results && !is_as_tight(*with_results, workers.front(), group.profile)) {
+        with_results.reset();
     }
     if (with_results) {
         const bool is_free_elsewhere =

@@ -330,7 +330,8 @@ TEST(Config, WorkersFormPools) {
 TEST(Config, WorkersComeAsStringsMapsOrFlags) {
     const auto config = load(
         "workers:\n  - http://gpu1:8188/\n  - id: big\n    url: https://gpu2\n"
-        "    gpu_second_usd: 0.0011\n    gpu: card0\n    slots: 2\n    model_memory: "
+        "    gpu_second_usd: 0.0011\n    gpu: card0\n    region: EU west\n    slots: 2\n    "
+        "model_memory: "
         "24GB\nscheduler:\n  policy: score\n"
     );
     ASSERT_TRUE(config) << config.error().message;
@@ -345,7 +346,12 @@ TEST(Config, WorkersComeAsStringsMapsOrFlags) {
     EXPECT_EQ(config->workers[1].slots, 2);
     EXPECT_EQ(config->workers[1].model_memory_bytes, 24'000'000'000U);
     EXPECT_EQ(config->workers[1].gpu, "card0");
-    EXPECT_NE(show_config(*config).find("gpu: \"card0\"\n    slots: 2"), std::string::npos);
+    EXPECT_EQ(config->workers[1].region, "EU west");
+    EXPECT_NE(
+        show_config(*config).find("gpu: \"card0\"\n    region: \"EU west\"\n    slots: 2"),
+        std::string::npos
+    );
+    EXPECT_FALSE(load("workers:\n  - url: http://gpu2:8188\n    region: \"a\\tb\"\n"));
     EXPECT_EQ(config->scheduler_policy, scheduler::PolicyName::score);
     const auto flagged = load(
         "workers:\n  - http://gpu1:8188\n", {}, {{"worker", "http://a:1"}, {"worker", "http://b:1"}}

@@ -180,6 +180,87 @@ TEST_F(PlanTest, OfTooManyTheOneGoesThatCostsLeast) {
     EXPECT_EQ(step()->instance, idle);
 }
 
+TEST_F(PlanTest, OfIdleOnesTheOneGoesWhoseModelsFewestJobsWant) {
+    const std::string wanted = add(ready, "m1").id;
+    const std::string forgotten = add(ready, "m2").id;
+    const std::string busy = add(ready, "m3").id;
+    view_.aside[wanted] = {.is_employed = true, .wanted = 7};
+    view_.aside[forgotten] = {.is_employed = true, .wanted = 1};
+    view_.aside[busy] = {.is_employed = true, .jobs = 1};
+    view_.pools[0].size = 2;
+    ASSERT_EQ(kind(), Kind::drain);
+    EXPECT_EQ(step()->instance, forgotten);
+}
+
+// An offer of each: the first in order gives what nobody asked for.
+class WantsTest : public PlanTest {
+protected:
+    WantsTest() {
+        view_.pools[0].offers = {
+            {.provider = "cloud", .gpus = {"L40S"}},
+            {.provider = "other", .gpus = {"RTX 4090", "H200"}, .region = "eu"},
+            {.provider = "any"},
+        };
+        view_.pools[0].size = 3;
+        for (int i = 0; i < 3; ++i) {
+            add(requested, "");
+        }
+    }
+    std::vector<std::pair<std::size_t, std::string>> orders() {
+        std::vector<std::pair<std::size_t, std::string>> made;
+        for (const Step& one : plan(view_)) {
+            EXPECT_EQ(one.kind, Kind::create);
+            made.emplace_back(one.offer, one.want ? one.want->gpu : "");
+        }
+        return made;
+    }
+    using Orders = std::vector<std::pair<std::size_t, std::string>>;
+};
+
+TEST_F(WantsTest, OffersThatGiveWhatWaitingJobsNeedAreTriedFirst) {
+    EXPECT_EQ(orders(), (Orders{{0, ""}, {0, ""}, {0, ""}}));
+    view_.pools[0].wants = {{.gpu = "H200"}, {.gpu = "RTX 4090", .region = "us"}};
+    EXPECT_EQ(orders(), (Orders{{1, "H200"}, {2, "RTX 4090"}, {0, ""}})) << "each once";
+    view_.pools[0].wants = {{.gpu = "NVIDIA H200", .region = "EU"}};
+    EXPECT_EQ(orders(), (Orders{{1, "NVIDIA H200"}, {0, ""}, {0, ""}}));
+    view_.pools[0].wants = {{.memory_gb = 100}};
+    EXPECT_EQ(plan(view_).at(0).offer, 1U) << "only an H200 has that";
+    view_.pools[0].wants = {{.memory_gb = 30}};
+    EXPECT_EQ(plan(view_).at(0).offer, 0U) << "an L40S is enough";
+}
+
+TEST_F(WantsTest, OneOnItsWayIsEnough) {
+    view_.pools[0].wants = {{.gpu = "H200"}};
+    Instance& first = view_.instances[0];
+    first.state = creating;
+    first.offer.gpu = "NVIDIA H200";
+    view_.aside[first.id].is_busy = true;
+    EXPECT_EQ(orders(), (Orders{{0, ""}, {0, ""}}));
+    first.offer.gpu = "NVIDIA L40S";
+    EXPECT_EQ(orders(), (Orders{{1, "H200"}, {0, ""}}));
+    view_.leaving = {first.id};
+    first.offer.gpu = "NVIDIA H200";
+    EXPECT_EQ(plan(view_).back().want->gpu, "H200") << "one that leaves is none";
+}
+
+TEST_F(WantsTest, WhatIsNotToBeHadNowHoldsUpNobody) {
+    view_.pools[0].wants = {{.gpu = "H200"}};
+    const auto rest = [this](std::size_t place) {
+        view_.wants_rest[offer_key("gpu", place, view_.pools[0].wants[0])] =
+            view_.now + seconds(30);
+    };
+    rest(1);
+    EXPECT_EQ(orders().at(0), std::pair(std::size_t{2}, std::string("H200"))) << "the next one";
+    rest(2);
+    EXPECT_EQ(orders(), (Orders{{0, ""}, {0, ""}, {0, ""}}));
+    view_.now += seconds(30);
+    EXPECT_EQ(orders().at(0).first, 1U);
+    view_.offers_rest[{"gpu", 1}] = view_.now + seconds(30);
+    EXPECT_EQ(orders().at(0).first, 1U) << "that it has no RTX 4090 says nothing";
+    view_.pools[0].wants = {{.gpu = "H200", .region = "us"}, {.gpu = "TPU"}};
+    EXPECT_EQ(orders(), (Orders{{2, "H200"}, {2, "TPU"}, {0, ""}}));
+}
+
 TEST_F(PlanTest, WhatAnOperatorWantsGoneIsReplaced) {
     const Instance& row = add(ready);
     view_.aside[row.id].is_employed = true;

@@ -264,8 +264,7 @@ bool Catalogue::Prospect::allows(const Requirement& requirement) const {
 // able to, whatever its machine is.
 bool Catalogue::may_run(const Prospect& prospect, const Requirement& requirement) const {
     const bool is_known = has_pool(prospect.pool);
-    return prospect.allows(requirement) &&
-           std::ranges::any_of(workers_, [&](const Entry& worker) {
+    return prospect.allows(requirement) && std::ranges::any_of(workers_, [&](const Entry& worker) {
                return (!is_known || worker.pool == prospect.pool) &&
                       worker.classes->has_all(requirement);
            });

@@ -111,8 +111,105 @@ TEST(Catalogue, OnlyWorkersOfThePoolCount) {
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::no_capable_worker);
     EXPECT_EQ(refused.error().details.at("other_pools"), json::value(json::array{"default"}));
-    EXPECT_EQ(check(workflow("b only"), fleet, {.pool = "default"})->requirement, wanted.in_pool("default"));
-    EXPECT_TRUE(check(workflow("b only"), fleet, "silver"));  // waits for a worker of it
+    EXPECT_EQ(
+        check(workflow("b only"), fleet, {.pool = "default"})->requirement,
+        wanted.in_pool("default")
+    );
+    EXPECT_TRUE(check(workflow("b only"), fleet, {.pool = "silver"}));  // waits for a worker of it
+}
+
+constexpr std::uint64_t kGiB = 1024ULL * 1024 * 1024;
+
+std::vector<Catalogue::Entry> two_cards() {
+    return {
+        {.worker = "one",
+         .classes = worker(R"(["both", "a only"])"),
+         .gpu = "NVIDIA GeForce RTX 4090",
+         .region = "eu",
+         .gpu_memory_bytes = 24 * kGiB},
+        {.worker = "two",
+         .classes = worker(R"(["both", "b only"])"),
+         .pool = "gold",
+         .gpu = "NVIDIA L40S",
+         .region = "us",
+         .gpu_memory_bytes = 45 * kGiB},
+    };
+}
+
+TEST(Catalogue, OnlyMachinesAsAskedForCount) {
+    const Catalogue fleet(two_cards());
+    const auto runs = [&fleet](const char* file, const MachineWish& wish) {
+        return fleet.can_run(fleet.requirement_of(workflow(file)).on(wish));
+    };
+    EXPECT_TRUE(runs("both", {.gpu = "RTX 4090"}));
+    EXPECT_TRUE(runs("both", {.region = "us", .memory_gb = 40, .memory_part = 0.5}));
+    EXPECT_FALSE(runs("b only", {.gpu = "RTX 4090"}));
+    EXPECT_FALSE(runs("both", {.gpu = "RTX 4090", .memory_gb = 40}));
+    EXPECT_FALSE(runs("both", {.pool = "gold", .gpu = "RTX 4090"}));
+    EXPECT_TRUE(runs("both", {.memory_part = 1}));
+    const auto refused =
+        check(workflow("both"), fleet, {.gpu = "H200", .region = "eu", .memory_gb = 48});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::no_capable_worker);
+    EXPECT_EQ(
+        refused.error().message,
+        "no worker has all that the request asks for, and none can be had; nearest is 'one', which "
+        "lacks the GPU 'H200' (it has 'NVIDIA GeForce RTX 4090'), 48 GB of GPU memory (it has 24 "
+        "GB)"
+    );
+    const json::array& machines = refused.error().details.at("machines").as_array();
+    ASSERT_EQ(machines.size(), 2U);
+    EXPECT_EQ(
+        machines[1],
+        json::value(
+            {{"pool", "gold"},
+             {"gpu_type", "NVIDIA L40S"},
+             {"memory_gb", 45.0},
+             {"region", "us"},
+             {"is_offer", false}}
+        )
+    );
+    EXPECT_TRUE(refused.error().details.at("missing_nodes").as_array().empty());
+    EXPECT_FALSE(refused.error().details.contains("other_pools"));
+    const auto elsewhere = check(workflow("both"), fleet, {.pool = "gold", .gpu = "RTX 4090"});
+    ASSERT_FALSE(elsewhere);
+    EXPECT_EQ(elsewhere.error().details.at("other_pools"), json::value(json::array{"default"}));
+    EXPECT_EQ(elsewhere.error().details.at("machines").as_array().size(), 1U) << "of the pool";
+}
+
+TEST(Catalogue, WhatAPoolMayHaveOneDayIsWaitedFor) {
+    auto entries = two_cards();
+    entries.push_back(
+        {.worker = "pool cloud",
+         .classes = worker(R"(["both"])"),
+         .pool = "cloud",
+         .is_memory = true}
+    );
+    const Catalogue fleet(
+        entries, {{"cloud", "H200", "eu"}, {"cloud", "A100 40GB", ""}, {"fresh", "", "asia"}}
+    );
+    const auto runs = [&fleet](const char* file, const MachineWish& wish) {
+        return fleet.can_run(fleet.requirement_of(workflow(file)).on(wish));
+    };
+    EXPECT_TRUE(runs("both", {.gpu = "NVIDIA H200", .memory_gb = 141}));
+    EXPECT_TRUE(runs("both", {.pool = "cloud", .gpu = "A100", .region = "mars"})) << "any region";
+    EXPECT_FALSE(runs("both", {.pool = "cloud", .gpu = "H200", .region = "us"}));
+    EXPECT_FALSE(runs("both", {.pool = "cloud", .gpu = "A100", .memory_gb = 80}));
+    EXPECT_FALSE(runs("both", {.pool = "cloud", .gpu = "RTX 4090"}));
+    EXPECT_FALSE(runs("b only", {.pool = "cloud", .gpu = "H200"})) << "its image has no such file";
+    EXPECT_TRUE(runs("b only", {.gpu = "B200", .region = "asia"}))
+        << "of its image nothing is known";
+    EXPECT_FALSE(runs("b only", {.gpu = "RTX 4090", .region = "asia", .memory_gb = 48}));
+    EXPECT_TRUE(runs("both", {.pool = "cloud"}));
+    EXPECT_EQ(
+        fleet.pools_for(fleet.requirement_of(workflow("both")).on({.pool = "gold", .gpu = "H200"})),
+        (std::vector<std::string>{"cloud", "fresh"})
+    );
+    const json::array machines = fleet.machines(Requirement().in_pool("cloud"));
+    ASSERT_EQ(machines.size(), 2U);
+    EXPECT_EQ(machines[0].at("gpu_type"), "H200");
+    EXPECT_EQ(machines[0].at("memory_gb"), 141);
+    EXPECT_EQ(machines[0].at("is_offer"), true);
 }
 
 TEST(Catalogue, ChoicesInsideDynamicInputsAreNeedsToo) {

@@ -34,9 +34,9 @@ std::string WorkerLack::message() const {
         pool.empty() && machines
             ? "no worker has all that the request asks for, and none can be had"
         : pool.empty() ? "every node class and every file exists on some worker, but no worker has "
-                       "all of them"
-        : nearest    ? "no worker of the pool '" + pool + "' has all that the workflow needs"
-                     : "no worker of the pool '" + pool + "' has come up yet";
+                         "all of them"
+        : nearest      ? "no worker of the pool '" + pool + "' has all that the workflow needs"
+                       : "no worker of the pool '" + pool + "' has come up yet";
     if (nearest) {
         text +=
             "; nearest is '" + nearest->worker + "', which lacks " + joined(nearest->missing, "");
