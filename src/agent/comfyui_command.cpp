@@ -91,7 +91,7 @@ tl::unexpected<Error> wrong(std::string message) {
 // A link in ComfyUI's own folder would show the pack to every other instance, too; ComfyUI takes
 // further folders of nodes from a file.
 Result<> install_pack(const CommandOptions& options) {
-    const fs::path nodes = options.folder / "custom_nodes";
+    const fs::path nodes = packs_of(options);
     std::error_code error;
     fs::create_directories(nodes, error);
     const fs::path link = nodes / fs::absolute(options.node_pack).filename();
@@ -162,6 +162,10 @@ std::vector<std::string> own_environment() {
     return lines;
 }
 
+fs::path packs_of(const CommandOptions& options) {
+    return options.folder / "custom_nodes";
+}
+
 Result<> prepare(const CommandOptions& options) {
     std::error_code error;
     if (!fs::is_regular_file(options.comfyui / "main.py", error)) {
@@ -190,19 +194,20 @@ Result<> prepare(const CommandOptions& options) {
             );
         }
     }
-    if (options.node_pack.empty()) {
-        return {};
-    }
-    if (!fs::is_directory(options.node_pack, error)) {
-        return wrong("--node-pack: '" + options.node_pack.string() + "' is no folder");
-    }
-    if (auto installed = install_pack(options); !installed) {
-        return installed;
+    // What an earlier agent had there is not of this one.
+    fs::remove_all(packs_of(options), error);
+    if (!options.node_pack.empty()) {
+        if (!fs::is_directory(options.node_pack, error)) {
+            return wrong("--node-pack: '" + options.node_pack.string() + "' is no folder");
+        }
+        if (auto installed = install_pack(options); !installed) {
+            return installed;
+        }
     }
     return write_file(
         extra_paths_of(options),
-        "comfyd:\n  custom_nodes: " +
-            json::serialize(json::value((options.folder / "custom_nodes").string())) + "\n"
+        "comfyd:\n  custom_nodes: " + json::serialize(json::value(packs_of(options).string())) +
+            "\n"
     );
 }
 
@@ -235,7 +240,7 @@ Result<ChildCommand> comfyui_command(
             "sqlite:///" + (options.folder / "user" / "comfyui.db").string()
         );
     }
-    if (!options.node_pack.empty()) {
+    if (!options.node_pack.empty() || options.has_packs) {
         command.arguments.emplace_back("--extra-model-paths-config");
         command.arguments.push_back(extra_paths_of(options));
     }

@@ -43,12 +43,17 @@ std::optional<fleet::ClassCache::Told> told_in(const std::string& text) {
 }  // namespace
 
 ClassBoard::ClassBoard(
-    Executor core, jobs::Notebook& notebook, Pool& pool, std::vector<std::string> domains
+    Executor core,
+    jobs::Notebook& notebook,
+    Pool& pool,
+    std::vector<std::string> domains,
+    std::map<std::string, std::string> software
 )
     : core_(core),
       notebook_(notebook),
       pool_(pool),
       domains_(std::move(domains)),
+      software_(std::move(software)),
       tasks_(core),
       catalogue_(std::make_shared<workflow::Catalogue>(Entries())) {}
 
@@ -71,14 +76,14 @@ Task<> ClassBoard::stop() {
 }
 
 void ClassBoard::set_led(const std::string& domain, Source source) {
-    led_[domain] = {std::move(source), nullptr, {}};
+    led_[domain] = {std::move(source), nullptr, false, {}};
     update();
 }
 
 void ClassBoard::set_not_led(const std::string& domain) {
     // Until its next leader says otherwise they are those that we had.
     const auto led = led_.extract(domain);
-    if (led && has_told(led.mapped())) {
+    if (led && led.mapped().has_told) {
         not_led_[domain].workers = led.mapped().seen->workers();
     }
     update();
@@ -89,22 +94,21 @@ std::shared_ptr<const workflow::Catalogue> ClassBoard::catalogue() const {
     return catalogue_;
 }
 
-// A leader is connected before its workers have said what they can run. Until then what its
-// predecessor wrote down holds, here and for the other nodes.
-bool ClassBoard::has_told(const Led& led) {
-    return led.seen && led.seen->knows_workers();
+bool ClassBoard::is_of_other_software(const workflow::Catalogue::Entry& entry) const {
+    const auto now = software_.find(entry.pool);
+    return !entry.software.empty() && now != software_.end() && entry.software != now->second;
 }
 
 void ClassBoard::update() {
     Entries all;
     for (const auto& [domain, led] : led_) {
-        if (has_told(led)) {
+        if (led.has_told) {
             all.insert(all.end(), led.seen->workers().begin(), led.seen->workers().end());
         }
     }
     for (const auto& [domain, other] : not_led_) {
         const auto led = led_.find(domain);
-        if (led == led_.end() || !has_told(led->second)) {
+        if (led == led_.end() || !led->second.has_told) {
             all.insert(all.end(), other.workers.begin(), other.workers.end());
         }
     }
@@ -121,6 +125,7 @@ Task<> ClassBoard::write() {
             auto now = led.source();
             changed = changed || now != led.seen;
             led.seen = std::move(now);
+            led.has_told = led.has_told || led.seen->knows_workers();
             domains.push_back(domain);
         }
         if (changed) {
@@ -158,16 +163,19 @@ Task<> ClassBoard::write_documents() {
 
 Task<> ClassBoard::write_workers(std::string domain) {
     const auto led = led_.find(domain);
-    if (led == led_.end() || !has_told(led->second)) {
+    if (led == led_.end() || !led->second.has_told) {
         co_return;
     }
     json::array workers;
     for (const auto& entry : led->second.seen->workers()) {
         const auto name = cache_->name_of(*entry.classes);
         if (name) {
-            workers.emplace_back(
-                json::object{{"worker", entry.worker}, {"pool", entry.pool}, {"classes", *name}}
-            );
+            workers.emplace_back(json::object{
+                {"worker", entry.worker},
+                {"pool", entry.pool},
+                {"software", entry.software},
+                {"classes", *name}
+            });
         }
     }
     const std::string text = json::serialize(json::object{{"workers", std::move(workers)}});
@@ -217,7 +225,12 @@ Task<> ClassBoard::read_workers(std::string domain) {
         if (!classes) {
             co_return;  // at the next look
         }
-        workers.push_back({text("worker"), std::move(classes), text("pool")});
+        Entries::value_type read{
+            text("worker"), std::move(classes), text("pool"), text("software")
+        };
+        if (!is_of_other_software(read)) {
+            workers.push_back(std::move(read));
+        }
     }
     if (!led_.contains(domain)) {
         not_led_[domain] = {std::move(**note), std::move(workers)};

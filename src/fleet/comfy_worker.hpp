@@ -58,6 +58,7 @@ public:
     bool is_engine() const { return config_.process != nullptr; }
     bool is_quarantined() const { return known_.is_quarantined; }
     const std::string& pool() const { return config_.pool; }
+    const std::string& software() const { return config_.software; }
     bool is_up() const { return known_.state == MachineReport::State::up; }
     // nullptr until it first told them; kept while it is down.
     std::shared_ptr<const workflow::NodeClasses> classes() const { return known_.classes; }

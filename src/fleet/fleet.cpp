@@ -382,7 +382,7 @@ void Fleet::set_coming(std::vector<jobs::WorkerInfo> coming) {
         }
         const auto classes = remembered_.find(info.pool);
         coming_[id] = std::make_shared<ComingWorker>(
-            std::move(info), classes == remembered_.end() ? nullptr : classes->second
+            std::move(info), classes == remembered_.end() ? nullptr : classes->second.classes
         );
         changed(id);
     }
@@ -414,10 +414,12 @@ void Fleet::changed(const std::string& worker) {
 }
 
 void Fleet::remember_classes(
-    const std::string& pool, std::shared_ptr<const workflow::NodeClasses> known
+    const std::string& pool,
+    std::string software,
+    std::shared_ptr<const workflow::NodeClasses> known
 ) {
     COMFYD_ON(core_);
-    remembered_[pool] = std::move(known);
+    remembered_[pool] = {std::move(software), std::move(known)};
     update_catalogue();
 }
 
@@ -432,14 +434,16 @@ std::vector<workflow::Catalogue::Entry> Fleet::catalogue_entries() {
         }
         const std::string& pool = member.worker->pool();
         pools.insert(pool);
-        if (const auto found = remembered_.find(pool); found != remembered_.end()) {
-            found->second = classes;
+        const std::string& software = member.worker->software();
+        const auto found = remembered_.find(pool);
+        if (found != remembered_.end() && found->second.software == software) {
+            found->second.classes = classes;
         }
-        entries.push_back({member.worker->id(), std::move(classes), pool});
+        entries.push_back({member.worker->id(), std::move(classes), pool, software});
     }
-    for (const auto& [pool, classes] : remembered_) {
-        if (classes && !pools.contains(pool)) {
-            entries.push_back({"pool " + pool, classes, pool});
+    for (const auto& [pool, known] : remembered_) {
+        if (known.classes && !pools.contains(pool)) {
+            entries.push_back({"pool " + pool, known.classes, pool, known.software});
         }
     }
     return entries;

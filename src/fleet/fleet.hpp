@@ -85,10 +85,12 @@ public:
     // One that has the id of a worker is left out.
     void set_coming(std::vector<jobs::WorkerInfo> coming);
 
-    // From now on the catalogue remembers what workers of the pool could last run while it has
-    // none. `known`: from before; null: nothing is.
+    // From now on the catalogue remembers what workers of the pool with this software could
+    // last run, while it has none. `known`: from before; null: nothing is.
     void remember_classes(
-        const std::string& pool, std::shared_ptr<const workflow::NodeClasses> known
+        const std::string& pool,
+        std::string software,
+        std::shared_ptr<const workflow::NodeClasses> known
     );
 
     // What the workers can run, also those that are down for the moment. Any thread.
@@ -150,7 +152,11 @@ private:
     std::size_t added_ = 0;          // since the start
     std::uint64_t ends_before_ = 0;  // of engines that were removed
     Signal runs_changed_;
-    std::map<std::string, std::shared_ptr<const workflow::NodeClasses>> remembered_;  // by pool
+    struct Remembered {
+        std::string software;
+        std::shared_ptr<const workflow::NodeClasses> classes;
+    };
+    std::map<std::string, Remembered> remembered_;  // by pool
     std::shared_ptr<Changes> changes_;
     std::chrono::steady_clock::time_point asking_since_{};
     std::map<std::string, int> asked_;  // by tenant, since then

@@ -64,6 +64,7 @@ std::vector<std::string> environment_of(
         }
     }
     variables["COMFYD_INSTANCE"] = record.instance;
+    variables["COMFYD_PACKS_FOLDER"] = packs_folder(options);
     variables[kMachineVariable] = options.folder / record.name;
     if (!record.gpu.empty() || record.hides_gpus) {
         variables["CUDA_VISIBLE_DEVICES"] = record.gpu;
@@ -76,6 +77,10 @@ std::vector<std::string> environment_of(
 }
 
 }  // namespace
+
+fs::path packs_folder(const ProcessOptions& options) {
+    return options.folder / ".packs";
+}
 
 bool has_room_for_socket(const fs::path& folder) {
     return socket_of(folder).native().size() < sizeof(sockaddr_un::sun_path);

@@ -61,6 +61,8 @@ public:
         std::string worker;
         std::shared_ptr<const NodeClasses> classes;
         std::string pool{kDefaultPool};
+        // Where comfyd made it: a mark of what is on it, the same for those that can run the same.
+        std::string software{};
     };
     explicit Catalogue(std::vector<Entry> workers);
 
