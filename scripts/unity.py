@@ -2,9 +2,10 @@
 """Writes files that each include several source files, which then compile in half of the time: what they have in common is
 read and instantiated once.   unity.py FOLDER MOST SOURCE…   prints what was written, one path a line.
 
-Two source files are put together only where no name that one of them keeps to itself (in an unnamed namespace, or as a
-macro) occurs in the other, or in a header of ours that only the other includes, in whatever sense: so nothing can clash,
-and nothing can be found that would not have been found. Headers come first, so that theirs do not find such names either.
+What a source file keeps to itself (in an unnamed namespace) has another name while it is included with others, by a macro:
+so many files may have an `execute`. A name for which that could change another meaning (a member or a header has it, too)
+stays as it is, and two files where it could then be mixed up are not put together. Nor are files with macros or conditions of
+their own, with functions in several versions or headers of C, or that use a whole namespace of ours. All headers come first, so that the macros do not reach them.
 The text is in the form that clang-format gives it: what belongs to a namespace begins at the first column."""
 import functools
 import pathlib
@@ -12,10 +13,17 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DECLARED = re.compile(r"(\w+)\s*(?:[({=;\[]|$)")
-WORD = re.compile(r"[A-Za-z_]\w*")
-# Macros of the test library, which stand where a declaration would.
-NO_NAMES = {"TEST", "TEST_F", "TEST_P", "INSTANTIATE_TEST_SUITE_P", "TYPED_TEST", "TYPED_TEST_SUITE", "public", "private", "return"}
+DECLARED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[({=;\[]|:(?!:)|$)")
+MENTIONED = re.compile(r"(\.|->|::|\b)([A-Za-z_]\w*)")
+NO_CODE = re.compile(r"//[^\n]*|^#include[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", re.M)
+HEADER = re.compile(r'^#include (?:"([^"]+\.hpp)"|(<[^>]+>))', re.M)
+# Names that may stand in two files if they mean the same: using declarations and names for namespaces.
+USED = re.compile(r"^(?:using [\w:]+;|namespace \w+ = [\w:]+;)", re.M)
+ALONE = re.compile(r"^using namespace (?!testing)|^#(?!include|pragma)|^COMFYD_\w+ |^extern \"C\"", re.M)
+TESTS = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|INSTANTIATE_TEST_SUITE_P|TYPED_TEST_SUITE)\(\s*(\w+),\s*(\w+)", re.M)
+NO_NAMES = set(
+    "TEST TEST_F TEST_P INSTANTIATE_TEST_SUITE_P TYPED_TEST TYPED_TEST_SUITE MATCHER MATCHER_P public private protected return "
+    "const void bool int float double char auto nullptr false true default delete override noexcept final static_assert template operator PrintTo tag_invoke".split())
 
 
 def own_names(text):
@@ -23,83 +31,101 @@ def own_names(text):
     for line in text.splitlines():
         if line.startswith("namespace {"):
             inside = True
-        elif line.startswith("}  // namespace") and line.rstrip() == "}  // namespace":
+        elif line.rstrip() == "}  // namespace":
             inside = False
-        elif line.startswith("#define"):
-            names.update(WORD.findall(line)[1:2])
-        elif line.startswith("using ") and "::" in line and "=" not in line:
-            continue  # twice is as good as once
-        elif line.startswith("namespace ") and "=" in line:
-            continue  # likewise
+        elif USED.match(line) or line.startswith("using namespace "):
+            continue
         elif line[:1].isalpha() and (inside or line.startswith(("static ", "constexpr ", "const ", "using "))):
-            names.update(DECLARED.findall(line.split("//")[0]))
+            names.update(DECLARED.findall(NO_CODE.sub("", line).replace(" final ", " "))[:1])
     return names - NO_NAMES
 
 
 @functools.cache
-def words_of(path):
-    return frozenset(WORD.findall(re.sub(r"//[^\n]*", "", path.read_text())))
+def offered(header):
+    """What a header declares outside of classes, at least."""
+    lines = (line for line in header.read_text().splitlines() if line[:1].isalpha())
+    return {name for line in lines for name in re.findall(r"[A-Za-z_]\w*", NO_CODE.sub("", line))}
 
 
 @functools.cache
-def included(path):
-    """The headers of ours that a file includes, by itself: folders are tried as the compiler is told to."""
-    found = set()
-    for header in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
-        for folder in (path.parent, ROOT / "src", ROOT / "tests"):
-            if (folder / header).exists():
-                found.add((folder / header).resolve())
-                break
-    return frozenset(found)
+def mentioned(path):
+    """The names that are looked up where they stand, and those that belong to something."""
+    free, members = set(), set()
+    for before, name in MENTIONED.findall(NO_CODE.sub("", path.read_text())):
+        (members if before else free).add(name)
+    return free, members
+
+
+@functools.cache
+def found_header(path, header):
+    """Folders are tried as the compiler is told to."""
+    places = (folder / header for folder in (path.parent, ROOT / "src", ROOT / "tests"))
+    return next((place.resolve() for place in places if place.exists()), None)
 
 
 def all_headers(path):
     seen, open_ones = set(), [path]
     while open_ones:
-        for header in included(open_ones.pop()) - seen:
-            seen.add(header)
-            open_ones.append(header)
+        file = open_ones.pop()
+        for ours, _ in HEADER.findall(file.read_text()):
+            header = found_header(file, ours) if ours else None
+            if header and header not in seen:
+                seen.add(header)
+                open_ones.append(header)
     return seen
 
 
 class Source:
     def __init__(self, file):
-        path = pathlib.Path(file).resolve()
-        self.file, self.names, self.words, self.headers = file, own_names(path.read_text()), words_of(path), all_headers(path)
+        self.file, self.path = file, pathlib.Path(file).resolve()
+        text = self.path.read_text()
+        self.headers = all_headers(self.path)
+        self.free, members = mentioned(self.path)
+        names = own_names(text)
+        fixed = members.union(*map(set, TESTS.findall(text)), *map(offered, self.headers))
+        self.renamed, self.kept = names - fixed, names & fixed
+        self.used = {line: re.findall(r"\w+", line)[1 if line.startswith("namespace") else -1] for line in USED.findall(text)}
+        self.stays_alone = bool(ALONE.search(text))
 
     def clashes(self, other):
-        return bool(self.names & other.words) or any(self.names & words_of(h) for h in other.headers - self.headers)
+        names = self.kept | {name for line, name in self.used.items() if line not in other.used}
+        return bool(names & other.free) or any(names & offered(h) for h in other.headers - self.headers)
 
 
 def grouped(sources, most):
     groups = []
     for source in map(Source, sources):
-        group = next((g for g in groups if len(g) < most and not any(source.clashes(o) or o.clashes(source) for o in g)), None)
+        open_ones = [] if source.stays_alone else [g for g in groups if len(g) < most and not g[0].stays_alone]
+        group = next((g for g in open_ones if not any(source.clashes(other) or other.clashes(source) for other in g)), None)
         if group is None:
             group = []
             groups.append(group)
         group.append(source)
-    return [[source.file for source in group] for group in groups]
+    return groups
 
 
-def write(path, files):
+def write(path, sources):
     headers = set()
-    for file in map(pathlib.Path, files):
-        for header in re.findall(r'^#include "([^"]+)"', file.read_text(), re.M):
-            beside = file.parent / header
-            headers.add(str(beside) if beside.exists() else header)
-    text = "".join(f'#include "{header}"\n' for header in sorted(headers)) + "".join(f'#include "{file}"\n' for file in files)
+    for source in sources:
+        for ours, theirs in HEADER.findall(source.path.read_text()):
+            headers.add(theirs or f'"{found_header(source.path, ours) or ours}"')
+    lines = [f"#include {header}" for header in sorted(headers)]
+    for number, source in enumerate(sources):
+        lines += [f"#define {name} {name}_{number}" for name in sorted(source.renamed)]
+        lines += [f'#include "{source.path}"']
+        lines += [f"#undef {name}" for name in sorted(source.renamed)]
+    text = "\n".join(lines) + "\n"
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
 
 
 def main():
-    folder, most, sources = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sorted(sys.argv[3:])
+    folder, most, files = pathlib.Path(sys.argv[1]), int(sys.argv[2]), sorted(sys.argv[3:])
     folder.mkdir(parents=True, exist_ok=True)
-    for number, files in enumerate(grouped(sources, most)):
-        path = folder / f"{number}.cpp" if len(files) > 1 else pathlib.Path(files[0])
-        if len(files) > 1:
-            write(path, files)
+    for number, sources in enumerate(grouped(files, most)):
+        path = folder / f"{number}.cpp" if len(sources) > 1 else sources[0].file
+        if len(sources) > 1:
+            write(path, sources)
         print(path)
 
 

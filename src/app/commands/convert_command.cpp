@@ -72,7 +72,7 @@ Result<> convert(const ConvertFlags& flags) {
 }  // namespace
 
 Result<json::object> load_workflow_file(const std::string& file) {
-    auto bytes = read_file(file);
+    auto bytes = read_given_file(file);
     if (!bytes) {
         return fail(std::move(bytes.error()));
     }

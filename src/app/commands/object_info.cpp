@@ -51,7 +51,7 @@ Result<std::string> ask_server(const ObjectInfoSource& source) {
 }  // namespace
 
 Result<json::value> load_object_info(const ObjectInfoSource& source) {
-    auto text = source.file.empty() ? ask_server(source) : read_file(source.file);
+    auto text = source.file.empty() ? ask_server(source) : read_given_file(source.file);
     if (!text) {
         return fail(std::move(text.error()));
     }

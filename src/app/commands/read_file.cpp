@@ -23,7 +23,7 @@ Result<std::string> read_bytes(std::istream& in, const std::string& name) {
 
 }  // namespace
 
-Result<std::string> read_file(const std::string& file) {
+Result<std::string> read_given_file(const std::string& file) {
     if (file == "-") {
         return read_bytes(std::cin, "standard input");
     }

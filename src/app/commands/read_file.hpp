@@ -8,6 +8,6 @@
 namespace comfyd::app {
 
 // "-" is standard input. Code::invalid_argument names the file; at most 512 MiB.
-Result<std::string> read_file(const std::string& file);
+Result<std::string> read_given_file(const std::string& file);
 
 }  // namespace comfyd::app

@@ -75,7 +75,7 @@ public:
 
 private:
     Task<Result<json::object>> begin() {
-        auto table = read_file(options_.table);
+        auto table = read_given_file(options_.table);
         if (!table) {
             co_return fail(std::move(table.error()));
         }
@@ -138,7 +138,7 @@ private:
     Result<std::string> take_key(const std::string& of) const {
         std::error_code error;
         fs::create_directories(folder_, error);
-        if (auto text = read_file((folder_ / kNote).string())) {
+        if (auto text = read_given_file((folder_ / kNote).string())) {
             const auto note = json::parse_object(*text);
             if (note && comfy::text_of(*note, "of") == of) {
                 return comfy::text_of(*note, "key");

@@ -15,7 +15,9 @@ Result<Image> cut(const Call& call, const Image& image, const Box& box) {
     return call.whole(ImageView(View(image).cut(box)));
 }
 
-Result<Image> pictures(const Call& call, const Image& image, std::size_t first, std::size_t count) {
+Result<Image> some_pictures(
+    const Call& call, const Image& image, std::size_t first, std::size_t count
+) {
     return call.whole(ImageView(View(image).pictures(first, count)));
 }
 

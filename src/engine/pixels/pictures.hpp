@@ -22,7 +22,9 @@ namespace comfyd::engine {
 Result<Image> cut(const Call& call, const Image& image, const Box& box);
 
 // REQUIRES: `first + count` is at most the batch.
-Result<Image> pictures(const Call& call, const Image& image, std::size_t first, std::size_t count);
+Result<Image> some_pictures(
+    const Call& call, const Image& image, std::size_t first, std::size_t count
+);
 
 // Every picture of every batch on its own, over the same pixels. REQUIRES: Images.
 std::vector<Image> single_pictures(const std::vector<Value>& batches);

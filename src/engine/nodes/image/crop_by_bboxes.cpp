@@ -173,7 +173,7 @@ Result<NodeResult> execute(Call& call) {
         if (!region) {
             return fail(region.error());
         }
-        auto crop = pictures(call, image, i, 1);
+        auto crop = some_pictures(call, image, i, 1);
         if (crop) {
             crop =
                 cropped(call, *crop, within(*region, image.shape(), call.place("padding")), target);

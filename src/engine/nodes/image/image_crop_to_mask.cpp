@@ -302,8 +302,8 @@ Result<NodeResult> execute(Call& call) {
     }
     std::vector<Image> out;
     for (std::size_t i = 0; i < shape.batch && masks; ++i) {
-        const auto picture = pictures(call, *images, i, 1);
-        const auto mask = pictures(call, *masks, mask_batch == 1 ? 0 : i, 1);
+        const auto picture = some_pictures(call, *images, i, 1);
+        const auto mask = some_pictures(call, *masks, mask_batch == 1 ? 0 : i, 1);
         if (!picture || !mask) {
             return fail((picture ? mask : picture).error());
         }

@@ -310,13 +310,13 @@ Result<Image> post_processed(const Call& call) {
     const ImageShape& b = reference.shape();
     const std::size_t frames = std::min(a.batch, b.batch);
     const Box common{0, 0, std::min(a.width, b.width), std::min(a.height, b.height)};
-    auto out = pictures(call, given, 0, frames);
+    auto out = some_pictures(call, given, 0, frames);
     if (out) {
         out = cut(call, *out, common);
     }
     const std::string_view method = call.text("color_correction_method");
     if (out && method != "none") {
-        auto style = pictures(call, reference, 0, frames);
+        auto style = some_pictures(call, reference, 0, frames);
         if (style && b.channels == 4) {
             style = with_channels(call, *style, 3);
         }

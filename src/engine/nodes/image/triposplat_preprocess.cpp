@@ -218,8 +218,8 @@ Result<NodeResult> execute(Call& call) {
     const std::int64_t size = std::max<std::int64_t>(16, call.place("size") / 16 * 16);
     std::vector<Image> out;
     for (std::size_t i = 0; i < shape.batch; ++i) {
-        const auto picture = pictures(call, *images, i, 1);
-        const auto mask = pictures(call, *masks, i % mask_batch, 1);
+        const auto picture = some_pictures(call, *images, i, 1);
+        const auto mask = some_pictures(call, *masks, i % mask_batch, 1);
         if (!picture || !mask) {
             return fail((picture ? mask : picture).error());
         }
