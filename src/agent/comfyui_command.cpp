@@ -91,7 +91,7 @@ tl::unexpected<Error> wrong(std::string message) {
 // A link in ComfyUI's own folder would show the pack to every other instance, too; ComfyUI takes
 // further folders of nodes from a file.
 Result<> install_pack(const CommandOptions& options) {
-    const fs::path nodes = packs_of(options);
+    const fs::path nodes = options.folder / "custom_nodes";
     std::error_code error;
     fs::create_directories(nodes, error);
     const fs::path link = nodes / fs::absolute(options.node_pack).filename();
@@ -163,7 +163,7 @@ std::vector<std::string> own_environment() {
 }
 
 fs::path packs_of(const CommandOptions& options) {
-    return options.folder / "custom_nodes";
+    return options.folder / "comfyd_nodes";
 }
 
 Result<> prepare(const CommandOptions& options) {
@@ -196,6 +196,7 @@ Result<> prepare(const CommandOptions& options) {
     }
     // What an earlier agent had there is not of this one.
     fs::remove_all(packs_of(options), error);
+    std::string folders;  // ComfyUI wants each to be there
     if (!options.node_pack.empty()) {
         if (!fs::is_directory(options.node_pack, error)) {
             return wrong("--node-pack: '" + options.node_pack.string() + "' is no folder");
@@ -203,12 +204,18 @@ Result<> prepare(const CommandOptions& options) {
         if (auto installed = install_pack(options); !installed) {
             return installed;
         }
+        folders = (options.folder / "custom_nodes").string() + "\n";
     }
-    return write_file(
-        extra_paths_of(options),
-        "comfyd:\n  custom_nodes: " + json::serialize(json::value(packs_of(options).string())) +
-            "\n"
-    );
+    if (options.has_packs) {
+        fs::create_directories(packs_of(options), error);
+        folders += packs_of(options).string() + "\n";
+    }
+    return folders.empty()
+               ? Result<>()
+               : write_file(
+                     extra_paths_of(options),
+                     "comfyd:\n  custom_nodes: " + json::serialize(json::value(folders)) + "\n"
+                 );
 }
 
 Result<ChildCommand> comfyui_command(

@@ -30,7 +30,7 @@ struct CommandOptions {
 // Code::storage_unavailable.
 Result<> prepare(const CommandOptions& options);
 
-// Where custom nodes lie that are for this ComfyUI alone.
+// Where the packs lie that this ComfyUI alone is to have. The agent's: what was there before goes.
 std::filesystem::path packs_of(const CommandOptions& options);
 
 // Code::config_invalid: the sandbox is not to be had.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
@@ -134,6 +135,7 @@ protected:
     }
 
     boost::asio::io_context io_{1};
+    boost::asio::executor_work_guard<Executor> open_{io_.get_executor()};
     ManualClock clock_;
     fleet::MemoryInstances store_;
     Notes notes_;

@@ -4,6 +4,7 @@
 #include "fleet/instances/store.hpp"
 #include "ledger/postgres_ledger.hpp"
 #include "ledger/test_support.hpp"
+#include "support/postgres.hpp"
 
 namespace comfyd::ledger::test {
 namespace {

@@ -53,9 +53,9 @@ TEST_F(TemplatePacks, AreThereBeforeComfyUiStarts) {
     bool is_there = false;
     for (const std::string& name : names) {
         const std::string work = comfyd_->data() + "/machines-desk/" + name + "/work/";
-        is_there = is_there || read_file(work + "custom_nodes/mine/__init__.py") ==
+        is_there = is_there || read_file(work + "comfyd_nodes/mine/__init__.py") ==
                                    "NODE_CLASS_MAPPINGS = {}\n";
-        EXPECT_FALSE(std::filesystem::exists(work + "custom_nodes/theirs"));
+        EXPECT_FALSE(std::filesystem::exists(work + "comfyd_nodes/theirs"));
     }
     EXPECT_TRUE(is_there);
 }
