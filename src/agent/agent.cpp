@@ -159,6 +159,7 @@ private:
         }
         // Its models are links to there.
         options_.command.readable.push_back(fs::absolute(contents.folder));
+        options_.command.has_packs = !options_.packs.empty();
         if (auto prepared = prepare(options_.command); !prepared) {
             return prepared;
         }
@@ -169,9 +170,33 @@ private:
         options_.comfyui.command = [command = options_.command, support](std::uint16_t port) {
             return comfyui_command(command, port, support);
         };
+        if (!options_.packs.empty()) {
+            options_.comfyui.furnish = [this](std::stop_token stop) {
+                return furnish(std::move(stop));
+            };
+        }
         // What is wrong with it is told now, not by a process that does not come up.
         const auto tried = options_.comfyui.command(options_.comfyui.port);
         return tried ? Result<>() : Result<>(fail(tried.error()));
+    }
+
+    // Whoever named the packs has looked whether they may be.
+    Task<Result<>> furnish(std::stop_token stop) {
+        PackRules rules;
+        rules.allows_all = true;
+        rules.comfyui = options_.command.comfyui;
+        rules.stop = std::move(stop);
+        const fs::path kept =
+            options_.packs_folder.empty() ? options_.folder / "packs" : options_.packs_folder;
+        auto done = co_await pool_.run([this, &rules, &kept] {
+            const fs::path into = packs_of(options_.command);
+            std::error_code ignored;
+            for (const NodePack& pack : options_.packs) {
+                fs::remove_all(into / pack_name(pack), ignored);  // of an attempt before
+            }
+            return lay_out_packs(options_.packs, rules, kept, into);
+        });
+        co_return done;
     }
 
     void make_parts() {

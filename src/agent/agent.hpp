@@ -13,6 +13,7 @@
 #include "agent/dial_out.hpp"
 #include "agent/front.hpp"
 #include "agent/models.hpp"
+#include "agent/packs.hpp"
 #include "base/error.hpp"
 #include "net/server.hpp"
 
@@ -24,6 +25,8 @@ struct AgentOptions {
     std::string instance = "worker";
     ComfyUiOptions comfyui{};  // of which `command` and the paths are made from the next
     CommandOptions command{};
+    std::vector<NodePack> packs{};         // that ComfyUI is to have
+    std::filesystem::path packs_folder{};  // where those stay that were fetched; empty: its own
     FrontOptions front{};
     std::vector<std::string> gateways{};  // nodes of one; empty: it calls nobody
     std::string ca_file{};                // for the gateway's certificate, beside the system's

@@ -69,6 +69,7 @@ void ComfyUi::start(TaskGroup& group) {
 
 Task<> ComfyUi::stop() {
     stopping_ = true;
+    furnishing_.request_stop();
     wake_.notify();
     if (program_) {
         program_->signal(SIGTERM);
@@ -126,7 +127,7 @@ void ComfyUi::end_program(std::string reason, bool is_crash) {
 }
 
 Task<> ComfyUi::run() {
-    bool go_on = true;
+    bool go_on = co_await furnish();
     while (go_on) {
         co_await run_once();
         const bool cancelled = co_await is_cancelled();
@@ -134,6 +135,32 @@ Task<> ComfyUi::run() {
     }
     running_ = false;
     wake_.notify();
+}
+
+// False: it was stopped before it had all.
+Task<bool> ComfyUi::furnish() {
+    bool is_done = !options_.furnish;
+    bool go_on = true;
+    while (!is_done && go_on) {
+        set(State::starting, "its node packs are being fetched");
+        auto done = co_await options_.furnish(furnishing_.get_token());
+        is_done = done.has_value();
+        if (!is_done && !stopping_) {
+            co_await rest_in_failure(std::move(done.error().message));
+        }
+        const bool cancelled = co_await is_cancelled();
+        go_on = !cancelled && !stopping_;
+    }
+    co_return go_on;
+}
+
+// Until somebody wants it to be tried again.
+Task<> ComfyUi::rest_in_failure(std::string reason) {
+    set(State::failed, std::move(reason));
+    bool go_on = true;
+    while (go_on && state_ == State::failed && !stopping_) {
+        go_on = co_await wake_.wait();
+    }
 }
 
 // One life of the process, and the pause after it.
@@ -190,11 +217,7 @@ Task<> ComfyUi::run_once() {
         co_await wake_.wait_for(pause);
         co_return;
     }
-    set(State::failed, reason + "; it ended " + std::to_string(crashes_.size()) + " times");
-    bool go_on = true;
-    while (go_on && state_ == State::failed && !stopping_) {
-        go_on = co_await wake_.wait();
-    }
+    co_await rest_in_failure(reason + "; it ended " + std::to_string(crashes_.size()) + " times");
 }
 
 // How long to wait before the next start.

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,8 @@ struct ComfyUiOptions {
     std::string address{};  // host:port of one that somebody else runs; empty: ours
     // What is run to have one on that port of loopback.
     std::function<Result<ChildCommand>(std::uint16_t port)> command{};
+    // Has what it needs before it is started for the first time; empty: all is there.
+    std::function<Task<Result<>>(std::stop_token stop)> furnish{};
     std::filesystem::path home{};         // where it begins
     std::filesystem::path log{};          // gets what it prints
     std::uint16_t port = 0;               // wanted; 0: any
@@ -91,7 +94,9 @@ private:
     using Ticks = std::chrono::steady_clock;
 
     Task<> run();
+    Task<bool> furnish();
     Task<> run_once();
+    Task<> rest_in_failure(std::string reason);
     Task<> watch();
     Task<> look();
     Task<Result<std::string>> ask(std::string target);
@@ -121,6 +126,7 @@ private:
     std::uint64_t life_ = 0;       // how many were started
     bool ended_for_good_ = false;  // it was us, and no crash
     std::string why_ended_;        // by us; empty: it ended by itself
+    std::stop_source furnishing_;
     bool stopping_ = false;
     bool running_ = false;
     bool looks_often_ = false;

@@ -162,6 +162,10 @@ std::vector<std::string> own_environment() {
     return lines;
 }
 
+fs::path packs_of(const CommandOptions& options) {
+    return options.folder / "comfyd_nodes";
+}
+
 Result<> prepare(const CommandOptions& options) {
     std::error_code error;
     if (!fs::is_regular_file(options.comfyui / "main.py", error)) {
@@ -190,20 +194,28 @@ Result<> prepare(const CommandOptions& options) {
             );
         }
     }
-    if (options.node_pack.empty()) {
-        return {};
+    // What an earlier agent had there is not of this one.
+    fs::remove_all(packs_of(options), error);
+    std::string folders;  // ComfyUI wants each to be there
+    if (!options.node_pack.empty()) {
+        if (!fs::is_directory(options.node_pack, error)) {
+            return wrong("--node-pack: '" + options.node_pack.string() + "' is no folder");
+        }
+        if (auto installed = install_pack(options); !installed) {
+            return installed;
+        }
+        folders = (options.folder / "custom_nodes").string() + "\n";
     }
-    if (!fs::is_directory(options.node_pack, error)) {
-        return wrong("--node-pack: '" + options.node_pack.string() + "' is no folder");
+    if (options.has_packs) {
+        fs::create_directories(packs_of(options), error);
+        folders += packs_of(options).string() + "\n";
     }
-    if (auto installed = install_pack(options); !installed) {
-        return installed;
-    }
-    return write_file(
-        extra_paths_of(options),
-        "comfyd:\n  custom_nodes: " +
-            json::serialize(json::value((options.folder / "custom_nodes").string())) + "\n"
-    );
+    return folders.empty()
+               ? Result<>()
+               : write_file(
+                     extra_paths_of(options),
+                     "comfyd:\n  custom_nodes: " + json::serialize(json::value(folders)) + "\n"
+                 );
 }
 
 Result<ChildCommand> comfyui_command(
@@ -235,7 +247,7 @@ Result<ChildCommand> comfyui_command(
             "sqlite:///" + (options.folder / "user" / "comfyui.db").string()
         );
     }
-    if (!options.node_pack.empty()) {
+    if (!options.node_pack.empty() || options.has_packs) {
         command.arguments.emplace_back("--extra-model-paths-config");
         command.arguments.push_back(extra_paths_of(options));
     }

@@ -18,6 +18,7 @@ struct CommandOptions {
     std::string python = "python3";
     std::filesystem::path folder;          // of this instance; all that ComfyUI writes is below it
     std::filesystem::path node_pack{};     // installed for it; empty: none
+    bool has_packs = false;                // others come into packs_of() before it starts
     std::vector<std::string> arguments{};  // further ones of ComfyUI's
     std::vector<std::string> environment{};  // names that it may see beside the usual ones
     SandboxLevel sandbox = SandboxLevel::minimal;
@@ -28,6 +29,9 @@ struct CommandOptions {
 // Makes the folders, and looks whether there is something to start. Code::config_invalid,
 // Code::storage_unavailable.
 Result<> prepare(const CommandOptions& options);
+
+// Where the packs lie that this ComfyUI alone is to have. The agent's: what was there before goes.
+std::filesystem::path packs_of(const CommandOptions& options);
 
 // Code::config_invalid: the sandbox is not to be had.
 Result<ChildCommand> comfyui_command(

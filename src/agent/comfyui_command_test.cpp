@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "agent/program.hpp"
 #include "net/descriptor.hpp"
 #include "support/temp_dir.hpp"
@@ -81,6 +83,32 @@ TEST(ComfyUiCommand, HasFoldersOfItsOwnAndListensOnLoopbackAlone) {
     );
     EXPECT_TRUE(std::filesystem::is_directory(folder / "one/output"));
     EXPECT_TRUE(std::filesystem::exists(folder / "one/custom_nodes/pack/__init__.py"));
+}
+
+TEST(ComfyUiCommand, PacksThatComeLaterHaveAFolderThatIsEmptyAtFirst) {
+    const support::TempDir folder;
+    folder.write("ComfyUI/main.py", "");
+    folder.write("ComfyUI/custom_nodes/theirs/__init__.py", "");
+    folder.write("ComfyUI/comfyd_nodes/of-before/__init__.py", "");
+    folder.write("pack/__init__.py", "");
+    CommandOptions options;
+    options.comfyui = folder / "ComfyUI";
+    options.python = "/bin/sh";
+    options.folder = folder / "ComfyUI";  // whoever has one for both loses nothing
+    options.node_pack = folder / "pack";
+    options.has_packs = true;
+    ASSERT_TRUE(prepare(options));
+    EXPECT_TRUE(std::filesystem::is_empty(packs_of(options)));
+    EXPECT_TRUE(std::filesystem::exists(folder / "ComfyUI/custom_nodes/theirs/__init__.py"));
+    const auto command = comfyui_command(options, 8200, {});
+    ASSERT_TRUE(command);
+    const auto flag = std::ranges::find(command->arguments, "--extra-model-paths-config");
+    ASSERT_NE(flag, command->arguments.end());
+    EXPECT_EQ(
+        support::read_file(*std::next(flag)),
+        "comfyd:\n  custom_nodes: \"" + (folder / "ComfyUI/custom_nodes") + "\\n" +
+            (folder / "ComfyUI/comfyd_nodes") + "\\n\"\n"
+    );
 }
 
 TEST(ComfyUiCommand, WhatCannotBeIsSaid) {

@@ -34,6 +34,20 @@ std::function<Result<ChildCommand>(std::uint16_t)> shell(std::string before) {
     };
 }
 
+Task<Result<>> furnish(int tries) {
+    if (tries == 1) {
+        co_return fail(Code::not_found, "no nodes at try 1");
+    }
+    co_return Result<>();
+}
+
+Task<Result<>> wait_for_stop(std::stop_token stop) {
+    while (!stop.stop_requested()) {
+        co_await sleep_for(Millis(5));
+    }
+    co_return fail(Code::cancelled, "stopped");
+}
+
 class ComfyUiTest : public testing::Test {
 protected:
     ComfyUiTest() {
@@ -215,6 +229,31 @@ TEST_F(ComfyUiTest, OneOfSomebodyElseIsOnlyWatched) {
     EXPECT_EQ(seen().state, State::starting);
     EXPECT_EQ(seen().pid, 0);
     EXPECT_EQ(seen().url, "http://127.0.0.1:1");
+}
+
+TEST_F(ComfyUiTest, IsStartedOnceItHasWhatItNeeds) {
+    int tries = 0;
+    options_.furnish = [&](std::stop_token) { return furnish(++tries); };
+    start("");
+    ASSERT_TRUE(wait_for(State::failed));
+    EXPECT_EQ(seen().reason, "no nodes at try 1");
+    EXPECT_EQ(seen().pid, 0);
+    on_thread(restart());
+    ASSERT_TRUE(wait_for(State::ready));
+    EXPECT_EQ(tries, 2);
+    on_thread(restart());
+    EXPECT_TRUE(wait_until([&] { return seen().restarts == 1; }));
+    ASSERT_TRUE(wait_for(State::ready));
+    EXPECT_EQ(tries, 2) << "it has them";
+}
+
+TEST_F(ComfyUiTest, AStopEndsTheWaitForWhatItNeeds) {
+    options_.furnish = [](std::stop_token stop) { return wait_for_stop(std::move(stop)); };
+    start("");
+    EXPECT_TRUE(wait_until([&] { return seen().reason == "its node packs are being fetched"; }));
+    EXPECT_EQ(seen().state, State::starting);
+    on_thread(end());
+    EXPECT_FALSE(comfyui_);
 }
 
 }  // namespace

@@ -84,16 +84,21 @@ Result<> check_headers(const jobs::Webhook& webhook, const std::string& field) {
     return {};
 }
 
-Result<> check_events(const jobs::Webhook& webhook, const std::string& field) {
+Result<> check_events(
+    const jobs::Webhook& webhook,
+    const std::string& field,
+    const std::vector<std::string>& more_events
+) {
+    std::vector<std::string> known(kWebhookEvents.begin(), kWebhookEvents.end());
+    known.insert(known.end(), more_events.begin(), more_events.end());
     for (const std::string& event : webhook.events) {
-        if (std::find(kWebhookEvents.begin(), kWebhookEvents.end(), event) ==
-            kWebhookEvents.end()) {
-            std::string known;
-            for (const std::string_view name : kWebhookEvents) {
-                known += (known.empty() ? "" : ", ") + std::string(name);
+        if (std::ranges::find(known, event) == known.end()) {
+            std::string names;
+            for (const std::string& name : known) {
+                names += (names.empty() ? "" : ", ") + name;
             }
             return wrong(
-                field, "'" + field + "' has '" + event.substr(0, 64) + "', but knows only " + known
+                field, "'" + field + "' has '" + event.substr(0, 64) + "', but knows only " + names
             );
         }
     }
@@ -109,7 +114,10 @@ jobs::Webhook plain_webhook(std::string url) {
 }  // namespace
 
 Result<> check_webhook(
-    const jobs::Webhook& webhook, const std::string& prefix, const Services& services
+    const jobs::Webhook& webhook,
+    const std::string& prefix,
+    const Services& services,
+    const std::vector<std::string>& more_events
 ) {
     if (auto url = check_url(prefix + "url", webhook.url, services); !url) {
         return url;
@@ -121,7 +129,7 @@ Result<> check_webhook(
                 " bytes, but may have at most " + std::to_string(kSecretBytesMax)
         );
     }
-    if (auto events = check_events(webhook, prefix + "events"); !events) {
+    if (auto events = check_events(webhook, prefix + "events", more_events); !events) {
         return events;
     }
     if (auto headers = check_headers(webhook, prefix + "headers"); !headers) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "api/router.hpp"
 #include "api/services.hpp"
@@ -12,10 +13,14 @@
 
 namespace comfyd::api {
 
-// Whether a webhook may be used; `prefix` stands before the names of its fields in what is said.
-// Code::invalid_argument, Code::address_refused.
+// Whether a webhook may be used; `prefix` stands before the names of its fields in what is said,
+// and `more_events` are known beside those of jobs and batches. Code::invalid_argument,
+// Code::address_refused.
 Result<> check_webhook(
-    const jobs::Webhook& webhook, const std::string& prefix, const Services& services
+    const jobs::Webhook& webhook,
+    const std::string& prefix,
+    const Services& services,
+    const std::vector<std::string>& more_events = {}
 );
 
 // Part of decode_common(). Code::invalid_argument, Code::address_refused.

@@ -1,7 +1,8 @@
 // What the routes of webhooks work with. Owned by app/application; outlives the server.
 #pragma once
 
-#include <functional>
+#include <string>
+#include <vector>
 
 #include "notify/deliveries.hpp"
 #include "notify/endpoint_book.hpp"
@@ -13,6 +14,8 @@ struct WebhookServices {
     notify::EndpointBook& endpoints;
     notify::Deliveries& deliveries;
     notify::Notifier& notifier;
+    // Beside those of jobs: what only operators hear of.
+    std::vector<std::string> operator_events{};
 };
 
 }  // namespace comfyd::api

@@ -28,6 +28,7 @@
 #include "app/data_folder.hpp"
 #include "app/desk.hpp"
 #include "app/engine_process.hpp"
+#include "app/fleet_announcements.hpp"
 #include "app/fleet_desk.hpp"
 #include "app/gauges.hpp"
 #include "app/identities.hpp"
@@ -427,7 +428,7 @@ private:
             services_->describe_cluster = [node] { return node->describe(); };
         }
         services_->webhooks = std::make_shared<const api::WebhookServices>(
-            api::WebhookServices{*endpoints_, *ledger_, *notifier_}
+            api::WebhookServices{*endpoints_, *ledger_, *notifier_, fleet_event_names()}
         );
         services_->options.sealing = sealing_;
         make_keeper();
@@ -498,6 +499,9 @@ private:
             messengers_of(*announcer_, *endpoints_),
             [this](const std::string& dialect) { metrics_.job_submitted(dialect); }
         };
+        fleet_news_ = make_fleet_news(
+            keeper_executor(), clock_, *ledger_, config_, *announcer_, *endpoints_, options.is_ours
+        );
         keeper_ = std::make_unique<bulk::Keeper>(std::move(tools), std::move(options));
         batch_tools_.reset(new api::BatchTools{
             *services_,
@@ -509,6 +513,7 @@ private:
 
     Task<> stop_keeper() {
         co_await keeper_->stop();
+        co_await fleet_news_->stop();
         announcer_->close();
     }
 
@@ -547,7 +552,10 @@ private:
                 certificate_watch_->start();
             }
         });
-        boost::asio::post(keeper_executor(), [this] { keeper_->start(); });
+        boost::asio::post(keeper_executor(), [this] {
+            keeper_->start();
+            fleet_news_->start();
+        });
         co_return Result<>();
     }
 
@@ -640,6 +648,7 @@ private:
     std::unique_ptr<api::Services> services_;
     std::unique_ptr<notify::WebhookChannel> announcer_;
     std::unique_ptr<bulk::Keeper> keeper_;
+    std::unique_ptr<FleetNews> fleet_news_;
     std::unique_ptr<api::BatchTools> batch_tools_;
     std::unique_ptr<api::Router> router_;
     std::shared_ptr<api::native::Board> board_;   // shared with the routes of its dialect

@@ -61,12 +61,17 @@ std::vector<workflow::Catalogue::Prospect> prospects_in(const json::object& note
 }  // namespace
 
 ClassBoard::ClassBoard(
-    Executor core, jobs::Notebook& notebook, Pool& pool, std::vector<std::string> domains
+    Executor core,
+    jobs::Notebook& notebook,
+    Pool& pool,
+    std::vector<std::string> domains,
+    std::map<std::string, std::string> software
 )
     : core_(core),
       notebook_(notebook),
       pool_(pool),
       domains_(std::move(domains)),
+      software_(std::move(software)),
       tasks_(core),
       catalogue_(std::make_shared<workflow::Catalogue>(Entries())) {}
 
@@ -89,14 +94,14 @@ Task<> ClassBoard::stop() {
 }
 
 void ClassBoard::set_led(const std::string& domain, Source source) {
-    led_[domain] = {std::move(source), nullptr, {}};
+    led_[domain] = {std::move(source), nullptr, false, {}};
     update();
 }
 
 void ClassBoard::set_not_led(const std::string& domain) {
     // Until its next leader says otherwise they are those that we had.
     const auto led = led_.extract(domain);
-    if (led && has_told(led.mapped())) {
+    if (led && led.mapped().has_told) {
         not_led_[domain].workers = led.mapped().seen->workers();
         not_led_[domain].prospects = led.mapped().seen->prospects();
     }
@@ -108,10 +113,9 @@ std::shared_ptr<const workflow::Catalogue> ClassBoard::catalogue() const {
     return catalogue_;
 }
 
-// A leader is connected before its workers have said what they can run. Until then what its
-// predecessor wrote down holds, here and for the other nodes.
-bool ClassBoard::has_told(const Led& led) {
-    return led.seen && led.seen->knows_workers();
+bool ClassBoard::is_of_other_software(const workflow::Catalogue::Entry& entry) const {
+    const auto now = software_.find(entry.pool);
+    return !entry.software.empty() && now != software_.end() && entry.software != now->second;
 }
 
 void ClassBoard::update() {
@@ -122,13 +126,13 @@ void ClassBoard::update() {
         prospects.insert(prospects.end(), may_come.begin(), may_come.end());
     };
     for (const auto& [domain, led] : led_) {
-        if (has_told(led)) {
+        if (led.has_told) {
             add(led.seen->workers(), led.seen->prospects());
         }
     }
     for (const auto& [domain, other] : not_led_) {
         const auto led = led_.find(domain);
-        if (led == led_.end() || !has_told(led->second)) {
+        if (led == led_.end() || !led->second.has_told) {
             add(other.workers, other.prospects);
         }
     }
@@ -145,6 +149,7 @@ Task<> ClassBoard::write() {
             auto now = led.source();
             changed = changed || now != led.seen;
             led.seen = std::move(now);
+            led.has_told = led.has_told || led.seen->knows_workers();
             domains.push_back(domain);
         }
         if (changed) {
@@ -182,7 +187,7 @@ Task<> ClassBoard::write_documents() {
 
 Task<> ClassBoard::write_workers(std::string domain) {
     const auto led = led_.find(domain);
-    if (led == led_.end() || !has_told(led->second)) {
+    if (led == led_.end() || !led->second.has_told) {
         co_return;
     }
     json::array workers;
@@ -197,6 +202,7 @@ Task<> ClassBoard::write_workers(std::string domain) {
                 {"region", entry.region},
                 {"gpu_memory", entry.gpu_memory_bytes},
                 {"is_memory", entry.is_memory},
+                {"software", entry.software},
             });
         }
     }
@@ -253,17 +259,20 @@ Task<> ClassBoard::read_workers(std::string domain) {
             co_return;  // at the next look
         }
         const auto memory = json::find_int(*entry, "gpu_memory").value_or(std::nullopt);
-        workers.push_back(
-            {.worker = text_in(*entry, "worker"),
-             .classes = std::move(classes),
-             .pool = text_in(*entry, "pool"),
-             .gpu = text_in(*entry, "gpu"),
-             .region = text_in(*entry, "region"),
-             .gpu_memory_bytes =
-                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, memory.value_or(0))),
-             .is_memory =
-                 json::find_bool(*entry, "is_memory").value_or(std::nullopt).value_or(false)}
-        );
+        Entries::value_type read{
+            .worker = text_in(*entry, "worker"),
+            .classes = std::move(classes),
+            .pool = text_in(*entry, "pool"),
+            .software = text_in(*entry, "software"),
+            .gpu = text_in(*entry, "gpu"),
+            .region = text_in(*entry, "region"),
+            .gpu_memory_bytes =
+                static_cast<std::uint64_t>(std::max<std::int64_t>(0, memory.value_or(0))),
+            .is_memory = json::find_bool(*entry, "is_memory").value_or(std::nullopt).value_or(false)
+        };
+        if (!is_of_other_software(read)) {
+            workers.push_back(std::move(read));
+        }
     }
     if (!led_.contains(domain)) {
         not_led_[domain] = {std::move(**note), std::move(workers), prospects_in(*object)};

@@ -26,9 +26,14 @@ public:
     static constexpr Millis kLookEvery{2'000};
     static constexpr Millis kWriteEvery{250};
 
-    // All outlive it.
+    // All outlive it. `software`: that machines of a pool are made with, as it is configured now;
+    // what others of the pool could run tells nothing of it.
     ClassBoard(
-        Executor core, jobs::Notebook& notebook, Pool& pool, std::vector<std::string> domains
+        Executor core,
+        jobs::Notebook& notebook,
+        Pool& pool,
+        std::vector<std::string> domains,
+        std::map<std::string, std::string> software = {}
     );
     ~ClassBoard();
 
@@ -61,12 +66,14 @@ private:
     Task<std::shared_ptr<const workflow::NodeClasses>> read_classes(std::string name);
     void update();
 
-    struct Led;
-    static bool has_told(const Led& led);
+    bool is_of_other_software(const workflow::Catalogue::Entry& entry) const;
 
     struct Led {
         Source source;
         std::shared_ptr<const workflow::Catalogue> seen;
+        // A leader is connected before its workers have said what they can run. Until then what
+        // its predecessor wrote down holds, here and for the other nodes.
+        bool has_told = false;
         std::string written;  // what stands in its note
     };
     struct NotLed {
@@ -79,6 +86,7 @@ private:
     jobs::Notebook& notebook_;
     Pool& pool_;  // documents are megabytes
     const std::vector<std::string> domains_;
+    const std::map<std::string, std::string> software_;  // by pool
     fleet::ClassCache* cache_ = nullptr;
     std::map<std::string, Led> led_;
     std::map<std::string, NotLed> not_led_;

@@ -30,7 +30,8 @@ public:
 
 // A node with its board, over notes that it shares with others.
 struct Node {
-    explicit Node(Notes& notes) : board(io.get_executor(), notes, pool, {"main"}) {
+    explicit Node(Notes& notes, std::map<std::string, std::string> software = {})
+        : board(io.get_executor(), notes, pool, {"main"}, std::move(software)) {
         board.start(cache);
     }
     ~Node() { wait(board.stop()); }
@@ -53,13 +54,15 @@ struct Node {
         return holds();
     }
     // A worker with this one class.
-    std::shared_ptr<const Catalogue> worker_with(const std::string& name) {
+    std::shared_ptr<const Catalogue> worker_with(
+        const std::string& name, const std::string& software = ""
+    ) {
         const std::string info = "{\"" + name +
                                  "\": {\"input\": {\"required\": {}}, \"output\": []" +
                                  ", \"name\": \"" + name + "\"}}";
         auto classes = wait(cache.read({info, {}, {}}));
         return std::make_shared<Catalogue>(
-            std::vector<Catalogue::Entry>{{"gpu", std::move(*classes), "default"}}
+            std::vector<Catalogue::Entry>{{"gpu", std::move(*classes), "default", software}}
         );
     }
     bool knows(const std::string& name) const { return board.catalogue()->find(name) != nullptr; }
@@ -143,6 +146,42 @@ TEST(ClassBoard, ANewLeadersWorkersThatHaveNotSpokenYetForgetNothing) {
     now = next.worker_with("LoadImage");
     EXPECT_TRUE(next.run_until([&] { return notes.notes != written && next.knows("LoadImage"); }));
     EXPECT_FALSE(next.knows("SaveImage"));
+}
+
+TEST(ClassBoard, WhatMachinesOfOtherSoftwareCouldRunTellsNothing) {
+    Notes notes;
+    {
+        Node before(notes, {{"default", "first"}});
+        const auto workers = before.worker_with("SaveImage", "first");
+        before.board.set_led("main", [workers] { return workers; });
+        ASSERT_TRUE(before.run_until([&] { return notes.notes.contains("workers/main"); }));
+    }
+    Node same(notes, {{"default", "first"}});
+    ASSERT_TRUE(same.run_until([&] { return same.knows("SaveImage"); }));
+    EXPECT_EQ(same.board.catalogue()->workers().front().software, "first");
+    Node other(notes, {{"default", "second"}, {"another", "first"}});
+    other.wait(other.board.recall());
+    EXPECT_FALSE(other.knows("SaveImage"));
+}
+
+TEST(ClassBoard, WorkersThatAreGoneAfterTheyToldAreNotThoseOfThePredecessor) {
+    Notes notes;
+    {
+        Node before(notes);
+        const auto workers = before.worker_with("SaveImage");
+        before.board.set_led("main", [workers] { return workers; });
+        ASSERT_TRUE(before.run_until([&] { return notes.notes.contains("workers/main"); }));
+    }
+    Node next(notes);
+    ASSERT_TRUE(next.run_until([&] { return next.knows("SaveImage"); }));
+    auto now = next.worker_with("LoadImage");
+    next.board.set_led("main", [&] { return now; });
+    ASSERT_TRUE(next.run_until([&] { return next.knows("LoadImage"); }));
+    now = std::make_shared<const Catalogue>(std::vector<Catalogue::Entry>());
+    EXPECT_TRUE(next.run_until([&] { return !next.board.catalogue()->knows_workers(); }));
+    EXPECT_TRUE(next.run_until([&] {
+        return notes.notes.at("workers/main").find("gpu") == std::string::npos;
+    }));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "app/workers.hpp"
 #include "base/hop.hpp"
 #include "base/log.hpp"
 #include "cluster/make_bus.hpp"
@@ -38,7 +39,7 @@ ClusterNode::ClusterNode(
       mail_(parts.core, *bus_),
       hub_(parts.core, mail_, parts.storage, *parts.storage.shared()),
       others_({parts.core, parts.storage, *parts.storage.shared(), *parts.storage.leases(), mail_}),
-      classes_(parts.core, parts.storage, parts.pool, domains_),
+      classes_(parts.core, parts.storage, parts.pool, domains_, software_of_pools(config)),
       roll_call_({parts.core, parts.clock, *parts.storage.nodes(), mail_.self(), [this] {
                       return about();
                   }}) {}

@@ -120,9 +120,26 @@ fleet::FleetEvent FleetDesk::event(std::string what, std::string why, std::strin
     return made;
 }
 
+// As they are stored; why one is not ready yet changes too often for that and is known to who keeps
+// it.
+Task<Result<std::vector<fleet::Instance>>> FleetDesk::open_instances() {
+    auto stored = co_await p_.store.open_instances(p_.config.fleet_name);
+    const Readings here = co_await readings();
+    for (const fleet::Instance& kept : here.instances) {
+        if (!stored) {
+            break;
+        }
+        const auto same = std::ranges::find(*stored, kept.id, &fleet::Instance::id);
+        if (same != stored->end() && same->revision == kept.revision) {
+            same->reason = kept.reason;
+        }
+    }
+    co_return stored;
+}
+
 Task<Result<json::object>> FleetDesk::show() {
     const std::string& name = p_.config.fleet_name;
-    auto instances = co_await p_.store.open_instances(name);
+    auto instances = co_await open_instances();
     if (!instances) {
         co_return fail(std::move(instances.error()));
     }
@@ -169,7 +186,7 @@ Task<Result<json::object>> FleetDesk::events(api::FleetServices::Events query) {
 }
 
 Task<Result<json::object>> FleetDesk::show_pool(std::string pool) {
-    auto instances = co_await p_.store.open_instances(p_.config.fleet_name);
+    auto instances = co_await open_instances();
     if (!instances) {
         co_return fail(std::move(instances.error()));
     }

@@ -5,6 +5,7 @@
 #include "api/dialects/execution/execution.hpp"
 #include "api/dialects/runpod/runpod.hpp"
 #include "app/config/part_options.hpp"
+#include "app/fleet_announcements.hpp"
 #include "base/log.hpp"
 #include "base/steady_clock.hpp"
 #include "notify/channels.hpp"
@@ -116,6 +117,37 @@ bulk::Messengers messengers_of(notify::WebhookChannel& announcer, notify::Endpoi
         return ids;
     };
     return messengers;
+}
+
+std::unique_ptr<FleetNews> make_fleet_news(
+    Executor executor,
+    const Clock& clock,
+    ledger::Storage& ledger,
+    const Config& config,
+    notify::WebhookChannel& announcer,
+    notify::EndpointBook& endpoints,
+    std::function<bool()> is_ours
+) {
+    const auto listeners = [&endpoints] {
+        auto all = endpoints.of_all();
+        std::erase_if(all, [](const notify::EndpointPtr& one) {
+            return one->disabled || !wants_fleet(one->webhook);
+        });
+        return all;
+    };
+    return std::make_unique<FleetNews>(
+        FleetNews::Parts{
+            executor,
+            clock,
+            ledger,
+            ledger,
+            config.fleet_name,
+            messengers_of(announcer, endpoints),
+            listeners,
+            std::move(is_ours)
+        },
+        keeper_options(config).tender.telling
+    );
 }
 
 }  // namespace comfyd::app

@@ -1,10 +1,12 @@
 // Whoever is told of jobs, and in which words: those of the API that the job came by.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "api/services.hpp"
 #include "app/config/config.hpp"
+#include "app/fleet_news.hpp"
 #include "bulk/telling.hpp"
 #include "jobs/service.hpp"
 #include "ledger/storage.hpp"
@@ -38,5 +40,16 @@ std::unique_ptr<notify::WebhookChannel> make_announcer(
 );
 // Its ways for the batches, which it and the endpoints outlive.
 bulk::Messengers messengers_of(notify::WebhookChannel& announcer, notify::EndpointBook& endpoints);
+
+// Whoever tells operators of the fleet, by the same way. All but the configuration outlive it.
+std::unique_ptr<FleetNews> make_fleet_news(
+    Executor executor,
+    const Clock& clock,
+    ledger::Storage& ledger,
+    const Config& config,
+    notify::WebhookChannel& announcer,
+    notify::EndpointBook& endpoints,
+    std::function<bool()> is_ours
+);
 
 }  // namespace comfyd::app

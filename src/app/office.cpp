@@ -78,7 +78,8 @@ Result<std::unique_ptr<Office>> Office::make(
     return office;
 }
 
-// Pools that have no worker yet are validated by what theirs could last run.
+// Pools that have no worker yet are validated by what those with the same software could last
+// run.
 void Office::remember_classes() {
     if (kept_ == nullptr) {
         return;
@@ -87,9 +88,10 @@ void Office::remember_classes() {
     for (const auto& [name, pool] : kept_->keeper().pools()) {
         std::shared_ptr<const workflow::NodeClasses> known;
         for (const auto& entry : before->workers()) {
-            known = entry.pool == name ? entry.classes : known;
+            const bool is_alike = entry.pool == name && entry.software == pool.software;
+            known = is_alike ? entry.classes : known;
         }
-        fleet_->remember_pool(name, std::move(known), prospects_of(pool));
+        fleet_->remember_pool(name, pool.software, std::move(known), prospects_of(pool));
     }
 }
 

@@ -14,7 +14,7 @@ namespace comfyd::app {
 namespace {
 
 // The child gives up after ten seconds of its own.
-constexpr FilterLimits kLimits{Millis(20'000), 1ULL << 30};
+const FilterLimits kLimits{Millis(20'000), 1ULL << 30};
 
 Result<std::string> make(std::vector<std::string> arguments, std::string_view input) {
     arguments.insert(arguments.begin(), {"picture", "--supervisor", std::to_string(::getpid())});

@@ -36,6 +36,7 @@ Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
         if (domain_of(config, pool.name) == domain) {
             pool.gpu_second_usd =
                 pool.gpu_second_usd > 0 ? pool.gpu_second_usd : config.gpu_second_usd;
+            pool.software = software_of(config.fleet, pool);
             kept.pools.push_back(std::move(pool));
         }
     }
@@ -43,6 +44,14 @@ Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
 }
 
 }  // namespace
+
+std::map<std::string, std::string> software_of_pools(const Config& config) {
+    std::map<std::string, std::string> software;
+    for (const fleet::PoolSettings& pool : config.fleet.pools) {
+        software[pool.name] = software_of(config.fleet, pool);
+    }
+    return software;
+}
 
 Result<WorkerSources> make_worker_providers(
     const Config& config, const KeptParts& parts, const std::string& domain

@@ -1,7 +1,9 @@
 // Where the workers of `comfyd serve` come from, as the configuration says.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "app/config/config.hpp"
@@ -34,5 +36,8 @@ struct WorkerSources {
 Result<WorkerSources> make_worker_providers(
     const Config& config, const KeptParts& parts, const std::string& domain
 );
+
+// Of the pools whose machines comfyd makes, by name.
+std::map<std::string, std::string> software_of_pools(const Config& config);
 
 }  // namespace comfyd::app

@@ -55,7 +55,11 @@ Result<std::unique_ptr<Worksite>> Worksite::make(const Parts& parts) {
         site->own_hub_ = std::make_unique<events::LocalHub>(parts.core);
         if (!parts.config.fleet.pools.empty()) {
             site->board_ = std::make_unique<ClassBoard>(
-                parts.core, parts.ledger, parts.pool, std::vector<std::string>{kOwnDomain}
+                parts.core,
+                parts.ledger,
+                parts.pool,
+                std::vector<std::string>{kOwnDomain},
+                software_of_pools(parts.config)
             );
         }
         return site;

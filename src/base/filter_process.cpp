@@ -59,7 +59,11 @@ public:
 
     Result<std::string> run() {
         const Deadline give_up = Deadline::in(limits_.time_max);
+        const std::stop_callback wake(limits_.stop, [this] { ::shutdown(socket_, SHUT_RDWR); });
         for (;;) {
+            if (limits_.stop.stop_requested()) {
+                return fail(Code::cancelled, name_ + " was stopped");
+            }
             if (give_up.has_passed()) {
                 return fail(
                     Code::execution_timeout,
@@ -82,7 +86,7 @@ public:
                 if (output_.size() > limits_.output_bytes_max) {
                     return fail(Code::payload_too_large, name_ + " made too much");
                 }
-                if (!goes_on) {
+                if (!goes_on && !limits_.stop.stop_requested()) {
                     return std::move(output_);
                 }
             }

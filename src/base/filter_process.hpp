@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -16,11 +17,13 @@ namespace comfyd {
 struct FilterLimits {
     Millis time_max;
     std::size_t output_bytes_max;
+    std::stop_token stop{};
 };
 
 // What the program wrote to its standard output, when it has ended with status 0. What it writes to
 // its standard error goes to ours. Code::worker_unavailable: it cannot be started.
-// Code::execution_timeout, Code::payload_too_large: it was ended at a limit. Code::worker_lost: it
+// Code::execution_timeout, Code::payload_too_large: it was ended at a limit. Code::cancelled: by
+// `stop`. Code::worker_lost: it
 // ended otherwise, and how.
 Result<std::string> run_filter(
     const ChildCommand& command, std::string_view input, const FilterLimits& limits

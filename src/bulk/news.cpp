@@ -66,7 +66,8 @@ Task<Result<notify::Announcement>> make_news(jobs::BulkStore& store, jobs::Bulk 
     const std::string event = end_event_of(bulk);
     const Time at = bulk.ended_at.value_or(bulk.created_at);
     notify::Announcement news;
-    news.about = bulk.id.uuid;
+    news.about = bulk.id.to_string();
+    news.id = "msg_" + news.about + "_" + std::to_string(to_unix_ms(at));
     news.event = event;
     news.at = at;
     news.source = "/v2/batches";

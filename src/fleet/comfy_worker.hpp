@@ -58,6 +58,7 @@ public:
     bool is_engine() const { return config_.process != nullptr; }
     bool is_quarantined() const { return known_.is_quarantined; }
     const std::string& pool() const { return config_.pool; }
+    const std::string& software() const { return config_.software; }
     bool is_up() const { return known_.state == MachineReport::State::up; }
     // Kept while it is down.
     MachineFacts facts() const;

@@ -382,7 +382,7 @@ void Fleet::set_coming(std::vector<jobs::WorkerInfo> coming) {
         }
         const auto classes = remembered_.find(info.pool);
         coming_[id] = std::make_shared<ComingWorker>(
-            std::move(info), classes == remembered_.end() ? nullptr : classes->second
+            std::move(info), classes == remembered_.end() ? nullptr : classes->second.classes
         );
         changed(id);
     }
@@ -415,11 +415,12 @@ void Fleet::changed(const std::string& worker) {
 
 void Fleet::remember_pool(
     const std::string& pool,
+    std::string software,
     std::shared_ptr<const workflow::NodeClasses> known,
     const Prospects& prospects
 ) {
     COMFYD_ON(core_);
-    remembered_[pool] = std::move(known);
+    remembered_[pool] = {std::move(software), std::move(known)};
     std::erase_if(prospects_, [&pool](const auto& prospect) { return prospect.pool == pool; });
     prospects_.insert(prospects_.end(), prospects.begin(), prospects.end());
     update_catalogue();
@@ -436,23 +437,30 @@ std::vector<workflow::Catalogue::Entry> Fleet::catalogue_entries() {
         }
         const std::string& pool = member.worker->pool();
         pools.insert(pool);
-        if (const auto found = remembered_.find(pool); found != remembered_.end()) {
-            found->second = classes;
+        const std::string& software = member.worker->software();
+        const auto found = remembered_.find(pool);
+        if (found != remembered_.end() && found->second.software == software) {
+            found->second.classes = classes;
         }
         const MachineFacts facts = member.worker->facts();
         entries.push_back(
             {.worker = member.worker->id(),
              .classes = std::move(classes),
              .pool = pool,
+             .software = software,
              .gpu = std::string(facts.gpu),
              .region = std::string(facts.region),
              .gpu_memory_bytes = facts.gpu_memory_bytes}
         );
     }
-    for (const auto& [pool, classes] : remembered_) {
-        if (classes && !pools.contains(pool)) {
+    for (const auto& [pool, known] : remembered_) {
+        if (known.classes && !pools.contains(pool)) {
             entries.push_back(
-                {.worker = "pool " + pool, .classes = classes, .pool = pool, .is_memory = true}
+                {.worker = "pool " + pool,
+                 .classes = known.classes,
+                 .pool = pool,
+                 .software = known.software,
+                 .is_memory = true}
             );
         }
     }

@@ -85,11 +85,13 @@ public:
     // One that has the id of a worker is left out.
     void set_coming(std::vector<jobs::WorkerInfo> coming);
 
-    // From now on the catalogue remembers what workers of the pool could last run while it has
-    // none, and knows which machines it may have. `known`: from before; null: nothing is.
+    // From now on the catalogue remembers what workers of the pool with this software could last
+    // run while it has none, and knows which machines it may have. `known`: from before; null:
+    // nothing is.
     using Prospects = std::vector<workflow::Catalogue::Prospect>;
     void remember_pool(
         const std::string& pool,
+        std::string software,
         std::shared_ptr<const workflow::NodeClasses> known,
         const Prospects& prospects
     );
@@ -153,7 +155,11 @@ private:
     std::size_t added_ = 0;          // since the start
     std::uint64_t ends_before_ = 0;  // of engines that were removed
     Signal runs_changed_;
-    std::map<std::string, std::shared_ptr<const workflow::NodeClasses>> remembered_;  // by pool
+    struct Remembered {
+        std::string software;
+        std::shared_ptr<const workflow::NodeClasses> classes;
+    };
+    std::map<std::string, Remembered> remembered_;  // by pool
     Prospects prospects_;
     std::shared_ptr<Changes> changes_;
     std::chrono::steady_clock::time_point asking_since_{};

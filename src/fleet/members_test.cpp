@@ -48,7 +48,7 @@ TEST_F(FleetMembersTest, AWorkerThatWasRemovedIsGoneAndItsIdIsFree) {
 
 TEST_F(FleetMembersTest, OfAPoolThatIsKeptIsKnownWhatItCouldLastRun) {
     start();
-    on_core([&] { fleet_->remember_pool("default", nullptr, {}); });
+    on_core([&] { fleet_->remember_pool("default", "", nullptr, {}); });
     ASSERT_EQ(fleet_->catalogue()->workers().size(), 1U);
     const auto classes = fleet_->catalogue()->workers().front().classes;
     ASSERT_TRUE(wait(fleet_->remove("gpu", kLong)));
@@ -60,6 +60,23 @@ TEST_F(FleetMembersTest, OfAPoolThatIsKeptIsKnownWhatItCouldLastRun) {
     ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
     ASSERT_EQ(fleet_->catalogue()->workers().size(), 1U);
     EXPECT_EQ(fleet_->catalogue()->workers().front().worker, "gpu");
+}
+
+TEST_F(FleetMembersTest, OfAPoolWhoseSoftwareIsAnotherNowNothingIsKnown) {
+    start();
+    const auto classes = fleet_->catalogue()->workers().front().classes;
+    on_core([&] { fleet_->remember_pool("default", "second", nullptr, {}); });
+    ASSERT_TRUE(wait(fleet_->remove("gpu", kLong)));
+    EXPECT_FALSE(fleet_->catalogue()->knows_workers()) << "it was made with another";
+    on_core([&] {
+        EXPECT_TRUE(fleet_->add_comfyui({.id = "gpu", .url = comfy_->url(), .software = "second"}));
+    });
+    ASSERT_TRUE(wait_for_status(jobs::WorkerStatus::idle));
+    EXPECT_EQ(fleet_->catalogue()->workers().front().software, "second");
+    ASSERT_TRUE(wait(fleet_->remove("gpu", kLong)));
+    ASSERT_EQ(fleet_->catalogue()->workers().size(), 1U);
+    EXPECT_EQ(fleet_->catalogue()->workers().front().classes, classes);
+    EXPECT_EQ(fleet_->catalogue()->workers().front().software, "second");
 }
 
 TEST_F(FleetMembersTest, WhatRunsOnAWorkerThatLeavesIsFinished) {

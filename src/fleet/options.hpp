@@ -78,6 +78,7 @@ struct WorkerConfig {
     std::string pool = "default";
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job
     std::string token{};                   // that the agent in front of it asks for; empty: none
+    std::string software{};                // a mark of what is on it; empty: comfyd did not make it
     // Of our own engine: the process that it is. It is ended when it does not end a prompt.
     std::shared_ptr<Supervisor> process{};
     // What it can run, known before it has told it.

@@ -4,6 +4,7 @@
 #include "fleet/instances/store.hpp"
 #include "ledger/postgres_ledger.hpp"
 #include "ledger/test_support.hpp"
+#include "support/postgres.hpp"
 
 namespace comfyd::ledger::test {
 namespace {
@@ -157,6 +158,35 @@ TEST_P(InstancesContract, EventsAreToldNewestFirstByPoolAndInstance) {
     EXPECT_THAT(told({.fleet = "", .before = two[1].number}), ElementsAre("two", "one"));
 }
 
+TEST_P(InstancesContract, EventsAreReadOnInTheOrderOfTheirPlaces) {
+    const auto after = [this](fleet::FleetEventPlace place, int limit) {
+        return await_value(instances().fleet_events_after("main", place, limit));
+    };
+    EXPECT_THAT(after({}, 10), IsEmpty());
+    ASSERT_FALSE(save(make("a"), event("one", "a")));
+    await_value(instances().note_fleet_event(event("two")));
+    FleetEvent foreign = event("never");
+    foreign.fleet = "other";
+    await_value(instances().note_fleet_event(foreign));
+    await_value(instances().note_fleet_event(event("three", "", "another pool")));
+    std::vector<std::string> read;
+    fleet::FleetEventPlace place;
+    for (auto page = after(place, 2); !page.empty(); page = after(place, 2)) {
+        EXPECT_LE(page.size(), 2U);
+        for (const FleetEvent& one : page) {
+            EXPECT_GT(one.place(), place);
+            place = one.place();
+            read.push_back(one.what);
+        }
+    }
+    EXPECT_THAT(read, ElementsAre("one", "two", "three"));
+    storage_->reopen();
+    EXPECT_THAT(after(place, 2), IsEmpty());
+    await_value(instances().note_fleet_event(event("four")));
+    ASSERT_THAT(after(place, 2), SizeIs(1));
+    EXPECT_THAT(after({UINT64_MAX, UINT64_MAX}, 2), IsEmpty());
+}
+
 TEST_P(InstancesContract, APoolsRecordIsReplacedByItsNextRevision) {
     PoolRecord record;
     record.fleet = "main";
@@ -209,6 +239,41 @@ TEST(InstancesOfALeader, AreWrittenUnderItsTermAlone) {
     ASSERT_THAT(found, SizeIs(1));
     EXPECT_EQ(found[0].revision, 1U);
     EXPECT_EQ(found[0].token, "xyzzy");
+}
+
+// Numbers are given before they are seen by others.
+TEST(EventsOfSeveralNodes, OneThatShowsUpLateIsReadAfterThoseThatWereRead) {
+    boost::asio::io_context io{1};
+    ManualClock clock;
+    PostgresLedger::Options options;
+    options.url = make_postgres_database();
+    const auto ledger = get(PostgresLedger::open(options, clock));
+    const auto read_on = [&](fleet::FleetEventPlace& place) {
+        std::vector<std::string> read;
+        for (const FleetEvent& one : await_value(ledger->fleet_events_after("main", place, 10))) {
+            place = one.place();
+            read.push_back(one.what);
+        }
+        return read;
+    };
+    FleetEvent event;
+    event.fleet = "main";
+    event.what = "first";
+    await_value(ledger->note_fleet_event(event));
+    fleet::FleetEventPlace place;
+    ASSERT_THAT(read_on(place), ElementsAre("first"));
+    support::PostgresSession slow(options.url);
+    slow.run("BEGIN");
+    slow.run(
+        "INSERT INTO fleet_events (fleet, pool, instance, about) "
+        "VALUES ('main', '', '', '{\"fleet\": \"main\", \"what\": \"slow\"}')"
+    );
+    event.what = "quick";
+    await_value(ledger->note_fleet_event(event));
+    EXPECT_THAT(read_on(place), IsEmpty()) << "one that stands before it may still come";
+    slow.run("COMMIT");
+    EXPECT_THAT(read_on(place), ElementsAre("slow", "quick"));
+    EXPECT_THAT(read_on(place), IsEmpty());
 }
 
 }  // namespace

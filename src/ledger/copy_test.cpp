@@ -211,6 +211,30 @@ TEST_F(PostgresCopy, SecretsOfClientsAreSealedOnTheWay) {
     EXPECT_FALSE(copy_ledger(path_, url_, "", clock_, [](auto, auto) {}));
 }
 
+// By their places it is known who has heard of which.
+TEST_F(PostgresCopy, EventsOfTheFleetKeepTheirPlaces) {
+    fleet::FleetEvent event;
+    event.fleet = "main";
+    fleet::FleetEventPlace heard;
+    {
+        const auto from = get(open_storage("sqlite:" + path_.string(), {}, clock_));
+        for (const char* what : {"one", "two", "three"}) {
+            event.what = what;
+            await_value(from->note_fleet_event(event));
+        }
+        heard = await_value(from->fleet_events_after("main", {}, 2)).at(1).place();
+    }
+    get(copy());
+    const auto after = open_copy();
+    event.what = "four";
+    await_value(after->note_fleet_event(event));
+    const auto unheard = await_value(after->fleet_events_after("main", heard, 10));
+    ASSERT_EQ(unheard.size(), 2U);
+    EXPECT_EQ(unheard[0].what, "three");
+    EXPECT_EQ(unheard[1].what, "four");
+    EXPECT_GT(unheard[1].number, unheard[0].number);
+}
+
 // Whoever was logged in logs in again (docs/cluster.md).
 TEST_F(PostgresCopy, SessionsOfBrowsersStayBehind) {
     auth::SessionRecord session;

@@ -199,6 +199,9 @@ public:
     Task<Result<>> note_fleet_event(fleet::FleetEvent event) override;
     Task<Result<std::vector<fleet::FleetEvent>>> fleet_events(fleet::FleetEventQuery query
     ) override;
+    Task<Result<std::vector<fleet::FleetEvent>>> fleet_events_after(
+        std::string fleet, fleet::FleetEventPlace after, int limit
+    ) override;
 
     std::unique_ptr<jobs::Ledger> under(jobs::Term term) override;
     Task<Result<jobs::ArrivalPage>> arrivals(

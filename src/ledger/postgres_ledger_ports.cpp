@@ -439,6 +439,13 @@ Task<Result<std::vector<fleet::FleetEvent>>> PostgresLedger::fleet_events(
         return rows.all(read_fleet_event);
     });
 }
+Task<Result<std::vector<fleet::FleetEvent>>> PostgresLedger::fleet_events_after(
+    std::string fleet, fleet::FleetEventPlace after, int limit
+) {
+    return impl_->ask_one(find_fleet_events_after(fleet, after, limit), [](const Rows& rows) {
+        return rows.all(read_fleet_event);
+    });
+}
 
 Task<Result<notify::Outbox::Counts>> PostgresLedger::counts() {
     return impl_->ask_one(

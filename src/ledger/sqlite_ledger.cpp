@@ -675,6 +675,14 @@ Task<Result<std::vector<fleet::FleetEvent>>> SqliteLedger::fleet_events(fleet::F
     });
 }
 
+Task<Result<std::vector<fleet::FleetEvent>>> SqliteLedger::fleet_events_after(
+    std::string fleet, fleet::FleetEventPlace after, int limit
+) {
+    return impl_->read([fleet = std::move(fleet), after, limit](Database& db) {
+        return find_fleet_events_after(db, fleet, after, limit);
+    });
+}
+
 Task<Result<notify::Outbox::Counts>> SqliteLedger::counts() {
     return impl_->read([](Database& db) { return count_deliveries(db); });
 }

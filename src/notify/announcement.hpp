@@ -1,16 +1,17 @@
-// What is told of something other than a change of one job: the end of a batch. Plain values.
+// What is told of something other than a change of one job: the end of a batch, a machine of the
+// fleet. Plain values.
 #pragma once
 
 #include <string>
 
-#include "base/id.hpp"
 #include "base/json.hpp"
 #include "base/time.hpp"
 
 namespace comfyd::notify {
 
 struct Announcement {
-    Uuid about;          // what it tells of
+    std::string id;      // of the message; the same each time, and no other's
+    std::string about;   // what it tells of
     std::string event;   // "batch.completed"
     Time at{};           // when that happened
     std::string source;  // "/v2/batches": where more is to be had

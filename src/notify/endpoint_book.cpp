@@ -122,6 +122,15 @@ std::vector<EndpointPtr> EndpointBook::of_tenant(const std::string& tenant) cons
     return found;
 }
 
+std::vector<EndpointPtr> EndpointBook::of_all() const {
+    std::vector<EndpointPtr> found;
+    const auto all = known();
+    for (const auto& [id, endpoint] : all->endpoints) {
+        found.push_back(endpoint);
+    }
+    return found;
+}
+
 Task<Result<EndpointPtr>> EndpointBook::save(Endpoint endpoint) {
     const bool is_new = endpoint.revision == 0;
     if (is_new && of_tenant(endpoint.tenant).size() >= kEndpointsPerTenantMax) {

@@ -35,6 +35,7 @@ public:
 
     EndpointPtr find(EndpointId id) const;                                // nullptr: there is none
     std::vector<EndpointPtr> of_tenant(const std::string& tenant) const;  // oldest first
+    std::vector<EndpointPtr> of_all() const;                              // likewise
 
     // Stores it as a change of what is known here, which knows it afterwards. Code::conflict when
     // another was faster, and for a new one above kEndpointsPerTenantMax.

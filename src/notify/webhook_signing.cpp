@@ -83,13 +83,7 @@ Envelope envelope_of(const jobs::Job& job, const jobs::Event& event) {
 }
 
 Envelope envelope_of(const Announcement& announcement) {
-    const std::string about = announcement.about.to_string();
-    return {
-        "msg_" + about + "_" + std::to_string(to_unix_ms(announcement.at)),
-        about,
-        announcement.event,
-        announcement.at
-    };
+    return {announcement.id, announcement.about, announcement.event, announcement.at};
 }
 
 net::Headers webhook_headers(

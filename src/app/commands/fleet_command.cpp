@@ -1,6 +1,7 @@
 #include "app/commands/fleet_command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include "app/commands/cli.hpp"
 #include "comfy/members.hpp"
 #include "net/http.hpp"
+#include "notify/story.hpp"
 
 namespace comfyd::app {
 namespace {
@@ -45,35 +47,72 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
     return out;
 }
 
-std::vector<std::string> instance_row(const json::object& instance) {
+double price_of(const json::object& instance) {
+    return json::find_number(instance, "usd_per_hour").value_or(std::nullopt).value_or(0);
+}
+
+std::string show_price(double usd_per_hour) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2f $/h", usd_per_hour);
+    return text.data();
+}
+
+// In its state.
+std::string show_age(const json::object& instance, Time now) {
+    const json::object* since = comfy::object_of(instance, "since");
+    const auto at = since == nullptr
+                        ? std::nullopt
+                        : parse_rfc3339(comfy::text_of(*since, comfy::text_of(instance, "state")));
+    return at ? notify::show_duration(
+                    std::chrono::floor<std::chrono::seconds>(std::max(now - *at, Millis(0)))
+                )
+              : "-";
+}
+
+std::vector<std::string> instance_row(const json::object& instance, Time now) {
     std::string where = comfy::text_of(instance, "provider");
     for (const char* part : {"gpu_type", "region"}) {
         const std::string text = comfy::text_of(instance, part);
         where += text.empty() ? "" : ", " + text;
     }
+    if (const double price = price_of(instance); price > 0) {
+        where += ", " + show_price(price);
+    }
     return {
         comfy::text_of(instance, "id"),
         comfy::text_of(instance, "state"),
+        show_age(instance, now),
         where.empty() ? "-" : where,
         comfy::text_of(instance, "reason"),
     };
 }
 
-std::string print_pool(const json::object& pool) {
+std::string print_pool(const json::object& pool, Time now) {
+    const std::string name = comfy::text_of(pool, "name");
     const bool is_paused = json::find_bool(pool, "paused").value_or(std::nullopt).value_or(false);
-    std::string out = "pool " + comfy::text_of(pool, "name") + ": " +
-                      std::to_string(comfy::integer_of(pool, "ready")) + " of " +
-                      std::to_string(comfy::integer_of(pool, "size")) + " ready\n";
-    if (is_paused) {
-        out += "  PAUSED: " + comfy::text_of(pool, "paused_why") + "\n";
-    }
-    std::vector<std::vector<std::string>> rows;
+    const auto failed_starts = comfy::integer_of(pool, "failed_starts");
+    std::vector<std::vector<std::string>> rows{{"INSTANCE", "STATE", "FOR", "WHERE", "WHY"}};
+    double price = 0;
     for (const json::value& instance : list_of(pool, "instances")) {
         if (instance.is_object()) {
-            rows.push_back(instance_row(instance.get_object()));
+            rows.push_back(instance_row(instance.get_object(), now));
+            price += price_of(instance.get_object());
         }
     }
-    return out + table(rows);
+    std::string out = "pool " + name + ": " + std::to_string(comfy::integer_of(pool, "ready")) +
+                      " of " + std::to_string(comfy::integer_of(pool, "size")) + " ready" +
+                      (price > 0 ? ", " + show_price(price) : "") + "\n";
+    if (is_paused) {
+        out += "  PAUSED: " + comfy::text_of(pool, "paused_why") +
+               "\n  mended? comfyd fleet resume " + name + "\n";
+    } else if (failed_starts > 0) {
+        out += "  the latest " + std::to_string(failed_starts) + " starts failed\n";
+    }
+    return out + (rows.size() > 1 ? table(rows) : "");
+}
+
+Time now() {
+    return SystemClock().now();
 }
 
 int complain(const std::string& message) {
@@ -95,7 +134,7 @@ int show(const FleetFlags& flags) {
         if (flags.watch && asked.answer) {
             std::fputs("\x1b[H\x1b[2J", stdout);  // from the top of an empty screen
         }
-        const int code = tell(flags, asked, asked.answer ? print_fleet(*asked.answer) : "");
+        const int code = tell(flags, asked, asked.answer ? print_fleet(*asked.answer, now()) : "");
         if (!flags.watch || code != kExitOk) {
             return code;
         }
@@ -116,19 +155,19 @@ int resize(const FleetFlags& flags, const std::string& path) {
         body["size"] = size;
     }
     const Asked asked = ask_server({flags.url, flags.key, path, "PUT", json::serialize(body)});
-    return tell(flags, asked, asked.answer ? print_pool(*asked.answer) : "");
+    return tell(flags, asked, asked.answer ? print_pool(*asked.answer, now()) : "");
 }
 
 }  // namespace
 
-std::string print_fleet(const json::object& fleet) {
+std::string print_fleet(const json::object& fleet, Time now) {
     const json::array& pools = list_of(fleet, "pools");
     if (pools.empty()) {
         return "no pool has machines that comfyd starts by itself\n";
     }
     std::string out;
     for (const json::value& pool : pools) {
-        out += pool.is_object() ? print_pool(pool.get_object()) : "";
+        out += pool.is_object() ? print_pool(pool.get_object(), now) : "";
     }
     const std::string events = print_fleet_events(fleet);
     return out + (events.empty() ? "" : "\n" + events);
@@ -175,7 +214,7 @@ int run_fleet(FleetFlags flags) {
     }
     if (flags.action == "resume") {
         const Asked asked = ask_server({flags.url, flags.key, path + "/resume", "POST", "{}"});
-        return tell(flags, asked, asked.answer ? print_pool(*asked.answer) : "");
+        return tell(flags, asked, asked.answer ? print_pool(*asked.answer, now()) : "");
     }
     if (flags.action == "remove") {
         return tell(

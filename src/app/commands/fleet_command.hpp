@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/json.hpp"
+#include "base/time.hpp"
 
 namespace CLI {
 class App;
@@ -26,7 +27,7 @@ void add_fleet_flags(CLI::App& command, FleetFlags& flags);
 int run_fleet(FleetFlags flags);  // an Exit code
 
 // Answers of the server in words, for tests.
-std::string print_fleet(const json::object& fleet);
+std::string print_fleet(const json::object& fleet, Time now);
 std::string print_fleet_events(const json::object& answer);
 
 }  // namespace comfyd::app

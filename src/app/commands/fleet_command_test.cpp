@@ -10,21 +10,25 @@ TEST(FleetCommand, PrintsPoolsMachinesAndEvents) {
         {"name": "gold", "size": 2, "ready": 1, "paused": true, "paused_why": "three failed",
          "instances": [
             {"id": "0123456789ab", "state": "ready", "provider": "cloud", "gpu_type": "RTX 4090",
-             "region": "eu", "reason": ""},
+             "region": "eu", "reason": "", "usd_per_hour": 0.35,
+             "since": {"requested": "2026-11-18T11:00:00.000Z", "ready": "2026-11-18T11:57:55.900Z"}},
             {"id": "ba9876543210", "state": "requested", "provider": "", "reason": "no stock"}]}],
         "events": [{"at": "2026-11-18T12:00:00.000Z", "pool": "gold", "instance": "0123456789ab",
                     "what": "ready", "why": ""}]})");
     ASSERT_TRUE(fleet);
+    const Time now = *parse_rfc3339("2026-11-18T12:00:00.000Z");
     EXPECT_EQ(
-        print_fleet(*fleet),
-        "pool gold: 1 of 2 ready\n"
+        print_fleet(*fleet, now),
+        "pool gold: 1 of 2 ready, 0.35 $/h\n"
         "  PAUSED: three failed\n"
-        "  0123456789ab  ready      cloud, RTX 4090, eu\n"
-        "  ba9876543210  requested  -                    no stock\n"
+        "  mended? comfyd fleet resume gold\n"
+        "  INSTANCE      STATE      FOR        WHERE                          WHY\n"
+        "  0123456789ab  ready      2 min 4 s  cloud, RTX 4090, eu, 0.35 $/h\n"
+        "  ba9876543210  requested  -          -                              no stock\n"
         "\n"
         "  2026-11-18T12:00:00.000Z  gold  0123456789ab  ready\n"
     );
-    EXPECT_THAT(print_fleet({}), testing::HasSubstr("no pool"));
+    EXPECT_THAT(print_fleet({}, now), testing::HasSubstr("no pool"));
     EXPECT_EQ(print_fleet_events({}), "");
 }
 

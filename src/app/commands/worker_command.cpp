@@ -100,6 +100,18 @@ Result<> read_comfyui(const WorkerFlags& flags, agent::AgentOptions& options) {
     if (!jobs || !megabytes) {
         return fail(jobs ? megabytes.error() : jobs.error());
     }
+    auto packs = agent::read_packs(variable("COMFYD_PACKS"));
+    auto checked = packs ? agent::check_packs(*packs, {.allows_all = true}) : Result<>();
+    if (!packs || !checked) {
+        return wrong("COMFYD_PACKS: " + (packs ? checked.error() : packs.error()).message);
+    }
+    if (!packs->empty() && !into.address.empty()) {
+        return wrong(
+            "COMFYD_PACKS is for a ComfyUI that the agent starts: name its folder by --comfyui"
+        );
+    }
+    options.packs = std::move(*packs);
+    options.packs_folder = variable("COMFYD_PACKS_FOLDER");
     into.recycle_jobs = *jobs;
     into.recycle_ram_bytes = *megabytes << 20;
     into.port = flags.comfyui_port;

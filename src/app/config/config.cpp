@@ -258,7 +258,7 @@ Result<> check_config(const Config& config) {
             config.fleet_name + "'"
         );
     }
-    if (auto checked = check_fleet(config.fleet); !checked) {
+    if (auto checked = check_fleet(config.fleet, config.packs_allowed); !checked) {
         return checked;
     }
     if (!is_pool_name(config.engine_pool)) {

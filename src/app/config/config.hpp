@@ -159,7 +159,8 @@ struct Config {
     int scheduler_merge_max = 8;
     scheduler::PolicyName scheduler_policy = scheduler::PolicyName::finish_time;
 
-    std::string fleet_name = "main";  // stands in the names of machines that it starts
+    std::vector<std::string> packs_allowed;  // custom nodes that templates of pools may name
+    std::string fleet_name = "main";         // stands in the names of machines that it starts
     FleetConfig fleet{};
     std::string fleet_certificate;  // that workers are shown; both or none
     std::string fleet_key;

@@ -47,8 +47,12 @@ Result<> read_pool(const YAML::Node& item, FleetConfig& config);
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Result<> read_fleet_variables(const Environment& environment, FleetConfig& config);
 
-// What must hold between them. Code::config_invalid.
-Result<> check_fleet(const FleetConfig& config);
+// What must hold between them; `packs_allowed`: of custom nodes. Code::config_invalid.
+Result<> check_fleet(const FleetConfig& config, const std::vector<std::string>& packs_allowed);
+
+// The same for pools whose machines can run the same: their template's image, command, variables
+// and packs, and the software of places where that is not an image.
+std::string software_of(const FleetConfig& config, const fleet::PoolSettings& pool);
 
 // As YAML, secrets masked.
 std::string show_fleet(const FleetConfig& config);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "app/config/config.hpp"
 #include "app/machine_providers.hpp"
@@ -258,6 +259,56 @@ TEST_F(FleetConfigTest, AKindThatThereIsNotIsRefusedByName) {
     EXPECT_EQ(made.error().code, Code::config_invalid);
     EXPECT_THAT(made.error().message, HasSubstr("'moon'"));
     EXPECT_THAT(made.error().message, HasSubstr("'far'"));
+}
+
+TEST_F(FleetConfigTest, PacksOfATemplateMustBeAllowed) {
+    const std::string at(40, 'a');
+    const auto with = [](const std::string& allowed, const std::string& packs) {
+        return "fleet: {packs_allowed: [" + allowed + "]}\nproviders: {a: {kind: docker}}\n" +
+               "pools:\n  - {name: x, offers: [{provider: a}], template: {packs: [" + packs +
+               "]}}\n";
+    };
+    const std::string url = "https://example.com/nodes/one@" + at;
+    const auto config = load(with(
+        "https://example.com/nodes/, /srv/",
+        url + ", /srv/two, \"image:" + "https://example.com/nodes/three@" + at + "\""
+    ));
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_THAT(config->fleet.pools[0].made_from.packs, SizeIs(3));
+    for (const std::string& pack : {url, "\"image:" + url + "\"", std::string("/srv/two")}) {
+        const std::string refused = refusal(with("https://example.org/", pack));
+        EXPECT_THAT(refused, HasSubstr("fleet.packs_allowed")) << pack;
+        EXPECT_THAT(refused, HasSubstr("the pool 'x'"));
+    }
+    EXPECT_THAT(
+        refusal(with("https://example.com/", "\"https://example.com/nodes/one@main\"")),
+        HasSubstr("40 digits")
+    );
+    EXPECT_THAT(refusal(with("/srv/", "/srv/a b")), HasSubstr("space"));
+    EXPECT_THAT(refusal(with("/srv/", "/srv/a, /srv/x/a")), HasSubstr("there already"));
+}
+
+TEST_F(FleetConfigTest, AnotherImageOrPackIsOtherSoftware) {
+    const auto software = [this](const std::string& more, const std::string& offer = "a") {
+        const auto config = load(
+            "fleet: {packs_allowed: [/srv/]}\nproviders: {a: {kind: docker}, b: {kind: process, "
+            "dir: /opt/ComfyUI}}\npools:\n  - {name: x, offers: [{provider: " +
+            offer + "}], template: {" + more + "}}\n"
+        );
+        EXPECT_TRUE(config) << config.error().message;
+        return config ? software_of(config->fleet, config->fleet.pools[0]) : "";
+    };
+    const std::string first = software("image: one");
+    EXPECT_EQ(software("image: one, disk_gb: 7, slots: 2"), first);
+    std::set<std::string> all{first};
+    for (const char* other :
+         {"image: two",
+          "image: one, packs: [/srv/a]",
+          "image: one, command: [x]",
+          "image: one, env: {A: b}"}) {
+        EXPECT_TRUE(all.insert(software(other)).second) << other;
+    }
+    EXPECT_TRUE(all.insert(software("image: one", "b")).second) << "it has its own";
 }
 
 }  // namespace

@@ -152,6 +152,7 @@ void read_template(const YAML::Node& node, fleet::PoolSettings& pool, Members& o
     made_from.command = words(members, "command");
     read_environment(members, made_from);
     read_models(members, made_from);
+    made_from.packs = words(members, "packs");
     made_from.disk_gb = static_cast<int>(members.number("disk_gb", 0, 0, 100'000));
     made_from.memory_bytes_max =
         static_cast<std::uint64_t>(members.number("memory_mb", 0, 0, 100'000'000)) * kMegabyte;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "agent/packs.hpp"
 #include "app/config/fleet_config.hpp"
 #include "app/config/settings.hpp"
 
@@ -61,6 +62,29 @@ void read_novita(Variables& variables, ProviderSetting& provider, fleet::PoolSet
     pool.start_max = std::chrono::seconds(variables.number("NOVITA_TIMEOUT", 1'800, 10, 86'400));
 }
 
+// Before anything is started for them.
+Result<> check_packs(
+    const fleet::PoolSettings& pool, const std::vector<std::string>& packs_allowed
+) {
+    const std::string where = "'packs' in the template of the pool '" + pool.name + "' ";
+    for (const std::string& pack : pool.made_from.packs) {
+        if (pack.empty() || pack.find_first_of(" \t\n") != std::string::npos) {
+            return invalid(where + "names '" + pack + "', which is empty or has a space in it");
+        }
+    }
+    const auto packs = agent::read_packs(agent::join_packs(pool.made_from.packs));
+    const auto checked = packs ? agent::check_packs(*packs, {.allowed = packs_allowed})
+                               : Result<>(fail(packs.error()));
+    if (checked) {
+        return {};
+    }
+    const bool is_forbidden = checked.error().code == Code::forbidden;
+    return invalid(
+        where + "cannot be used: " + checked.error().message +
+        (is_forbidden ? " (fleet.packs_allowed)" : "")
+    );
+}
+
 }  // namespace
 
 Result<> read_fleet_variables(const Environment& environment, FleetConfig& config) {
@@ -113,7 +137,7 @@ Result<> read_fleet_variables(const Environment& environment, FleetConfig& confi
     return {};
 }
 
-Result<> check_fleet(const FleetConfig& config) {
+Result<> check_fleet(const FleetConfig& config, const std::vector<std::string>& packs_allowed) {
     std::set<std::string> providers;
     for (const ProviderSetting& provider : config.providers) {
         if (provider.kind.empty()) {
@@ -125,6 +149,9 @@ Result<> check_fleet(const FleetConfig& config) {
     for (const fleet::PoolSettings& pool : config.pools) {
         if (!pools.insert(pool.name).second) {
             return invalid("there are two pools '" + pool.name + "'");
+        }
+        if (auto checked = check_packs(pool, packs_allowed); !checked) {
+            return checked;
         }
         for (const fleet::OfferWish& wish : pool.offers) {
             if (!providers.contains(wish.provider)) {

@@ -179,6 +179,12 @@ std::vector<Setting> running_settings() {
             "Stands in the names of machines that comfyd starts, so that it finds its own again.",
             &Config::fleet_name
         ),
+        words(
+            "fleet.packs_allowed",
+            "Packs of custom nodes that templates of pools may name: addresses and folders; one "
+            "that ends with / allows what lies below it.",
+            &Config::packs_allowed
+        ),
         text(
             "fleet.certificate",
             "PEM file with the certificate that workers are shown (mutual TLS); needs fleet.key.",

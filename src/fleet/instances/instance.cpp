@@ -130,6 +130,7 @@ json::object Instance::to_json() const {
         {"machine", machine},
         {"url", url},
         {"gpu", gpu},
+        {"software", software},
         {"reason", reason},
         {"has_failed", has_failed},
         {"refusals", refusals},
@@ -156,6 +157,7 @@ std::optional<Instance> Instance::from_json(const json::object& about) {
     instance.machine = text_of(about, "machine");
     instance.url = text_of(about, "url");
     instance.gpu = text_of(about, "gpu");
+    instance.software = text_of(about, "software");
     instance.reason = text_of(about, "reason");
     const json::value* has_failed = json::find(about, "has_failed");
     instance.has_failed = has_failed != nullptr && has_failed->is_bool() && has_failed->get_bool();

@@ -71,6 +71,7 @@ struct Instance {
     std::string machine{};       // the provider's id; empty: none is known
     std::string url{};           // of its agent; empty: not known yet
     std::string gpu{};           // that it told of; workers with the same one share it
+    std::string software{};      // a mark of what is on it
     std::string token{};         // a secret: who has it may use the agent
     std::string reason{};        // why it is in its state
     bool has_failed = false;     // it leaves because something went wrong: it ends as `failed`

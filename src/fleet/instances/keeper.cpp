@@ -359,9 +359,32 @@ Task<bool> Keeper::list(const std::string& provider) {
             aside.missed = is_there || next.begun <= aside.acted ? 0 : aside.missed + 1;
         }
     }
+    tell_progress(provider, next);
     listings_[provider] = std::move(next);
     lists_.succeed(provider);
     co_return true;
+}
+
+// What a machine says while it comes up is for whoever looks, and not worth a write.
+void Keeper::tell_progress(const std::string& provider, const Listing& seen) {
+    for (auto& [id, row] : rows_) {
+        const bool is_coming =
+            row.state == creating || row.state == pulling || row.state == starting;
+        const Machine* machine = nullptr;
+        if (is_coming && row.provider == provider) {
+            machine = find_machine(row, seen);
+        }
+        if (machine == nullptr || machine->state == Machine::State::running) {
+            continue;  // then its agent tells more
+        }
+        const std::string percent =
+            machine->percent ? std::to_string(*machine->percent) + " %" : "";
+        if (!machine->reason.empty() || !percent.empty()) {
+            row.reason = machine->reason.empty() || percent.empty()
+                             ? machine->reason + percent
+                             : machine->reason + ", " + percent;
+        }
+    }
 }
 
 Instance* Keeper::find(const std::string& id) {
@@ -389,6 +412,7 @@ WorkerConfig Keeper::worker_of(const Instance& instance) const {
     worker.gpu = instance.gpu;
     worker.gpu_kind = instance.offer.gpu;
     worker.region = instance.offer.region;
+    worker.software = instance.software;
     if (const PoolSettings* pool = pool_of(instance)) {
         worker.slots = pool->slots;
         worker.gpu_second_usd = pool->gpu_second_usd;

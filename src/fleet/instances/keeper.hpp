@@ -102,6 +102,7 @@ private:
 
     Task<> watch(std::string provider);
     Task<bool> list(const std::string& provider);
+    void tell_progress(const std::string& provider, const Listing& seen);
     Millis until_next_list(const std::string& provider, bool worked);
 
     // What the steps do; `perform` ends by letting the instance be looked at again.

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "agent/packs.hpp"
 #include "base/crypto.hpp"
 #include "base/foreign_text.hpp"
 #include "base/log.hpp"
@@ -135,6 +136,7 @@ Task<> Keeper::create(Step step) {
     next->provider = step.provider;
     next->offer = *offer;
     next->token = new_token();
+    next->software = pool.software;
     next->machine.clear();
     next->url.clear();
     auto told = event("creating", next->reason, *next);
@@ -189,6 +191,9 @@ Task<> Keeper::order(Instance instance, const PoolSettings& pool, const Step& st
     }
     order.secrets["COMFYD_WORKER_TOKEN"] = instance.token;
     order.secrets["COMFYD_INSTANCE"] = instance.id;
+    if (!pool.made_from.packs.empty()) {
+        order.secrets["COMFYD_PACKS"] = agent::join_packs(pool.made_from.packs);
+    }
     auto machine = co_await provider(step.provider)->create(std::move(order));
     if (machine) {
         offers_.succeed(offer_key(step.pool, step.offer, step.want));

@@ -98,6 +98,18 @@ public:
         }
         co_return found;
     }
+    Task<Result<std::vector<FleetEvent>>> fleet_events_after(
+        std::string fleet, FleetEventPlace after, int limit
+    ) override {
+        const Lock lock(mutex_);
+        std::vector<FleetEvent> found;
+        for (const FleetEvent& event : events_) {
+            if (event.fleet == fleet && event.place() > after && std::ssize(found) < limit) {
+                found.push_back(event);
+            }
+        }
+        co_return found;
+    }
 
 private:
     void note(std::optional<FleetEvent> event) COMFYD_REQUIRES(mutex_) {

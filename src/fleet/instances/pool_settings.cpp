@@ -24,6 +24,7 @@ std::string PoolSettings::mark() const {
         {"image", made_from.image},
         {"command", json::array(made_from.command.begin(), made_from.command.end())},
         {"environment", std::move(environment)},
+        {"packs", json::array(made_from.packs.begin(), made_from.packs.end())},
         {"disk_gb", made_from.disk_gb},
         {"memory", static_cast<std::int64_t>(made_from.memory_bytes_max)},
         {"cpus", made_from.cpus_max},

@@ -13,7 +13,10 @@ struct PoolSettings {
     std::string name;
     int size = 0;  // machines
     MachineTemplate made_from{};
-    std::vector<OfferWish> offers{};              // in the order in which they are tried
+    std::vector<OfferWish> offers{};  // in the order in which they are tried
+    // A mark of all that decides what its machines can run, those places among it that have
+    // software of their own.
+    std::string software{};
     std::string warm_up{};                        // a workflow in API form; empty: none
     int slots = 1;                                // prompts at once of each
     double gpu_second_usd = 0;                    // where the offer tells no price

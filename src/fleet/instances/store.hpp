@@ -6,6 +6,7 @@
 // may be called on any executor; a Task continues on the executor that awaited it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -35,8 +36,18 @@ struct PoolRecord {
     static PoolRecord from_json(const json::object& about);
 };
 
+// Where an event stands in the order in which events are read on: whoever has read one has read all
+// that stand before it, whichever nodes write.
+struct FleetEventPlace {
+    std::uint64_t turn = 0;
+    std::uint64_t number = 0;
+
+    friend auto operator<=>(const FleetEventPlace&, const FleetEventPlace&) = default;
+};
+
 struct FleetEvent {
-    std::uint64_t number = 0;  // given by the store; they rise
+    std::uint64_t number = 0;  // given by the store, like the next; they rise
+    std::uint64_t turn = 0;
     Time at{};
     std::string fleet;
     std::string what;  // "requested", "created", "ready", "draining", "gone", "failed", "paused", …
@@ -45,6 +56,7 @@ struct FleetEvent {
     std::string instance{};
     std::string provider{};
 
+    FleetEventPlace place() const { return {turn, number}; }
     json::object to_json() const;
     static FleetEvent from_json(const json::object& about);
 };
@@ -81,6 +93,10 @@ public:
     virtual Task<Result<>> note_fleet_event(FleetEvent event) = 0;
     // The newest first.
     virtual Task<Result<std::vector<FleetEvent>>> fleet_events(FleetEventQuery query) = 0;
+    // The next that are known for good, in the order of their places.
+    virtual Task<Result<std::vector<FleetEvent>>> fleet_events_after(
+        std::string fleet, FleetEventPlace after, int limit
+    ) = 0;
 };
 
 }  // namespace comfyd::fleet

@@ -66,6 +66,7 @@ std::vector<std::string> environment_of(
     variables["COMFYD_INSTANCE"] = record.instance;
     // One cache for all agents of this computer, which their ComfyUIs may not write into.
     variables.try_emplace("COMFYD_MODELS_CACHE", options.folder / "models");
+    variables["COMFYD_PACKS_FOLDER"] = packs_folder(options);
     variables[kMachineVariable] = options.folder / record.name;
     if (!record.gpu.empty() || record.hides_gpus) {
         variables["CUDA_VISIBLE_DEVICES"] = record.gpu;
@@ -78,6 +79,10 @@ std::vector<std::string> environment_of(
 }
 
 }  // namespace
+
+fs::path packs_folder(const ProcessOptions& options) {
+    return options.folder / ".packs";
+}
 
 bool has_room_for_socket(const fs::path& folder) {
     return socket_of(folder).native().size() < sizeof(sockaddr_un::sun_path);

@@ -19,6 +19,9 @@ std::string agent_address(const std::filesystem::path& folder, const ProcessReco
 // As whoever calls it writes it: "unix:/path", "http://127.0.0.1:8189".
 std::string agent_url(const std::filesystem::path& folder, const ProcessRecord& record);
 
+// Where packs of custom nodes stay that one of the agents fetched.
+std::filesystem::path packs_folder(const ProcessOptions& options);
+
 ChildCommand agent_command(
     const ProcessOptions& options,
     const ProcessRecord& record,

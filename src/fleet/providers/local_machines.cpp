@@ -173,10 +173,10 @@ Result<std::optional<ProcessRecord>> LocalMachines::reserve(const MachineOrder& 
 
 Result<> LocalMachines::furnish(const ProcessRecord& record) const {
     const fs::path work = options_.folder / record.name / "work";
-    const fs::path kept = options_.folder / ".packs";
+    const fs::path kept = packs_folder(options_);
     auto done = make_private_folder(work);
     done = done ? write_node_pack(work / "nodes" / "comfyd") : std::move(done);
-    done = done ? lay_out_packs(options_.packs, options_.pack_rules, kept, work / "nodes")
+    done = done ? agent::lay_out_packs(options_.packs, options_.pack_rules, kept, work / "nodes")
                 : std::move(done);
     // Relative to the file: so there is no path that would have to be quoted.
     return done ? write_file(work / "nodes.yaml", "comfyd:\n  custom_nodes: nodes\n")

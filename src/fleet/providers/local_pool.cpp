@@ -136,33 +136,17 @@ Result<std::vector<Gpu>> choose(const std::vector<std::string>& wanted, std::vec
     return chosen;
 }
 
-Result<NodePack> read_pack(const std::string& text) {
-    NodePack pack;
-    if (text.starts_with('/')) {
-        pack.folder = fs::path(text).lexically_normal();
-        return pack;
-    }
-    const auto at = text.rfind('@');
-    if (at == std::string::npos) {
-        return wrong(
-            "packs", "names '" + text + "', which is neither a folder nor https://…@COMMIT"
-        );
-    }
-    pack.url = text.substr(0, at);
-    pack.commit = text.substr(at + 1);
-    return pack;
-}
-
 Result<> add_packs(const LocalSettings& settings, ProcessOptions& options) {
     for (const std::string& text : settings.packs) {
-        auto pack = read_pack(text);
+        auto pack = agent::read_pack(text);
         if (!pack) {
-            return fail(std::move(pack.error()));
+            return wrong("packs", "cannot be used: " + pack.error().message);
         }
         options.packs.push_back(std::move(*pack));
     }
     options.pack_rules.allowed = settings.packs_allowed;
-    if (auto good = check_packs(options.packs, options.pack_rules); !good) {
+    options.pack_rules.comfyui = settings.dir;
+    if (auto good = agent::check_packs(options.packs, options.pack_rules); !good) {
         return wrong("packs", "cannot be used: " + good.error().message);
     }
     return {};

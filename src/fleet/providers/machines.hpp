@@ -56,6 +56,7 @@ struct MachineTemplate {
     double cpus_max = 0;
     int gpus = 1;     // of one machine; 0: none
     int per_gpu = 1;  // machines that may share one GPU, where its provider lets them
+    std::vector<std::string> packs{};  // as agent/packs.hpp reads them
     std::string registry_user{};
     std::string registry_password{};
 };

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "agent/packs.hpp"
 #include "base/cgroup.hpp"
 #include "base/gpus.hpp"
 #include "base/task.hpp"
 #include "fleet/providers/gpu_places.hpp"
 #include "fleet/providers/machines.hpp"
-#include "fleet/providers/packs.hpp"
 
 namespace comfyd::fleet {
 
@@ -33,8 +33,8 @@ struct ProcessOptions {
     std::vector<std::string> comfyui_arguments{};  // of every ComfyUI
     // Of every agent; a template's comes after it.
     std::map<std::string, std::string> environment{};
-    std::vector<NodePack> packs{};  // beside the operator's custom nodes and our own
-    PackRules pack_rules{};
+    std::vector<agent::NodePack> packs{};  // beside the operator's custom nodes and our own
+    agent::PackRules pack_rules{};
 
     GpuSources gpus{};
     std::vector<std::string> gpus_used{};  // their UUIDs; empty: all

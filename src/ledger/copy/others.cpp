@@ -419,15 +419,19 @@ Result<> copy_fleet_pools(Copy& copy) {
     );
 }
 
+// With their numbers, by which it is known what was told of them.
 Result<> copy_fleet_events(Copy& copy) {
     return copy.table(
         "fleet_events",
-        "SELECT fleet, pool, instance, about FROM fleet_events ORDER BY number",
-        "INSERT INTO fleet_events (fleet, pool, instance, about) "
-        "SELECT * FROM unnest($1, $2, $3, $4)",
-        {kText, kText, kText, kText},
+        "SELECT number, fleet, pool, instance, about FROM fleet_events ORDER BY number",
+        "WITH copied AS (INSERT INTO fleet_events (number, turn, fleet, pool, instance, about) "
+        "OVERRIDING SYSTEM VALUE SELECT n.number, '0', n.fleet, n.pool, n.instance, n.about "
+        "FROM unnest($1, $2, $3, $4, $5) AS n (number, fleet, pool, instance, about) "
+        "RETURNING number) "
+        "SELECT setval(pg_get_serial_sequence('fleet_events', 'number'), max(number)) FROM copied",
+        {kInteger, kText, kText, kText, kText},
         [](const Query& row, postgres::Table& into) {
-            into.add(row.string(0), row.string(1), row.string(2), row.string(3));
+            into.add(row.integer(0), row.string(1), row.string(2), row.string(3), row.string(4));
         }
     );
 }

@@ -45,12 +45,22 @@ constexpr char kNote[] =
 constexpr char kForgetEvents[] =
     "DELETE FROM fleet_events WHERE number <= (SELECT max(number) FROM fleet_events) - $1";
 constexpr char kEvents[] =
-    "SELECT number, about FROM fleet_events WHERE fleet = $1 AND number < $2 "
+    "SELECT number, about, turn FROM fleet_events WHERE fleet = $1 AND number < $2 "
     "AND ($3::text IS NULL OR pool = $3) AND ($4::text IS NULL OR instance = $4) "
     "ORDER BY number DESC LIMIT $5";
+// Numbers are given before a transaction is committed, so that a smaller one may show up later. No
+// transaction from before the oldest one that is under way will.
+constexpr char kEventsAfter[] =
+    "SELECT number, about, turn FROM fleet_events WHERE fleet = $1 "
+    "AND (turn, number) > ($2::text::xid8, $3) AND turn < pg_snapshot_xmin(pg_current_snapshot()) "
+    "ORDER BY turn, number LIMIT $4";
 
 std::optional<std::string> text_of(const std::optional<fleet::FleetEvent>& event) {
     return event ? std::optional(json::serialize(event->to_json())) : std::nullopt;
+}
+
+std::int64_t as_bound(std::uint64_t number) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(number, INT64_MAX));
 }
 
 void forget_old_events(Batch& batch) {
@@ -167,8 +177,15 @@ Result<fleet::PoolRecord> read_pool_record(const Row& row) {
 }
 
 Statement find_fleet_events(const fleet::FleetEventQuery& query) {
-    const auto before = static_cast<std::int64_t>(std::min<std::uint64_t>(query.before, INT64_MAX));
-    return {kEvents, {query.fleet, before, query.pool, query.instance, query.limit}};
+    return {
+        kEvents, {query.fleet, as_bound(query.before), query.pool, query.instance, query.limit}
+    };
+}
+
+Statement find_fleet_events_after(
+    const std::string& fleet, fleet::FleetEventPlace after, int limit
+) {
+    return {kEventsAfter, {fleet, std::to_string(after.turn), as_bound(after.number), limit}};
 }
 
 Result<fleet::FleetEvent> read_fleet_event(const Row& row) {
@@ -178,6 +195,7 @@ Result<fleet::FleetEvent> read_fleet_event(const Row& row) {
     }
     auto event = fleet::FleetEvent::from_json(*about);
     event.number = static_cast<std::uint64_t>(row.integer(0));
+    event.turn = static_cast<std::uint64_t>(row.integer(2));
     return event;
 }
 

@@ -61,6 +61,9 @@ Result<fleet::Instance> read_instance(const Row& row, const SecretTexts& texts);
 Statement find_pool_records(const std::string& fleet);
 Result<fleet::PoolRecord> read_pool_record(const Row& row);
 Statement find_fleet_events(const fleet::FleetEventQuery& query);
+Statement find_fleet_events_after(
+    const std::string& fleet, fleet::FleetEventPlace after, int limit
+);
 Result<fleet::FleetEvent> read_fleet_event(const Row& row);
 
 }  // namespace comfyd::ledger::postgres

@@ -468,6 +468,14 @@ CREATE TABLE fleet_events (
 );
 )sql";
 
+// Whoever reads events on does so in the order of the transactions that wrote them; those of before
+// keep the order of their numbers.
+constexpr std::string_view kEventTurns = R"sql(
+ALTER TABLE fleet_events ADD COLUMN turn xid8 NOT NULL DEFAULT '0';
+ALTER TABLE fleet_events ALTER COLUMN turn SET DEFAULT pg_current_xact_id();
+CREATE INDEX fleet_events_in_turn ON fleet_events (fleet, turn, number);
+)sql";
+
 constexpr Migration kMigrations[] = {
     {1, 1, kVersion1},
     {2, 1, kVersion2},
@@ -480,6 +488,7 @@ constexpr Migration kMigrations[] = {
     {9, 5, kStoredBytes},
     {10, 5, kSessions},
     {11, 5, kInstances},
+    {12, 5, kEventTurns},
 };
 
 }  // namespace

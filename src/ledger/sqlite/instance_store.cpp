@@ -31,6 +31,8 @@ constexpr char kForgetEvents[] =
 constexpr char kEvents[] =
     "SELECT number, about FROM fleet_events WHERE fleet = ?1 AND number < ?2 "
     "AND (?3 IS NULL OR pool = ?3) AND (?4 IS NULL OR instance = ?4) ORDER BY number DESC LIMIT ?5";
+constexpr char kEventsAfter[] =
+    "SELECT number, about FROM fleet_events WHERE number > ? AND fleet = ? ORDER BY number LIMIT ?";
 
 Result<std::uint64_t> stored_revision(Query& query) {
     const auto row = query.next();
@@ -68,6 +70,27 @@ Result<std::vector<fleet::Instance>> read_instances(Query& query) {
         return fail(std::move(read.error()));
     }
     return instances;
+}
+
+Result<std::vector<fleet::FleetEvent>> read_events(Query& rows) {
+    std::vector<fleet::FleetEvent> events;
+    auto read = each_row(rows, [&]() -> Result<> {
+        const auto about = decode_object(rows.text(1));
+        if (!about) {
+            return fail(damaged("event of the fleet"));
+        }
+        events.push_back(fleet::FleetEvent::from_json(*about));
+        events.back().number = static_cast<std::uint64_t>(rows.integer(0));
+        return {};
+    });
+    if (!read) {
+        return fail(std::move(read.error()));
+    }
+    return events;
+}
+
+std::int64_t as_bound(std::uint64_t number) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(number, INT64_MAX));
 }
 
 }  // namespace
@@ -150,23 +173,18 @@ Result<std::vector<fleet::PoolRecord>> find_pool_records(Database& db, const std
 Result<std::vector<fleet::FleetEvent>> find_fleet_events(
     Database& db, const fleet::FleetEventQuery& query
 ) {
-    std::vector<fleet::FleetEvent> events;
     Query rows(db, kEvents);
-    const auto before = static_cast<std::int64_t>(std::min<std::uint64_t>(query.before, INT64_MAX));
-    rows.bind(query.fleet, before, query.pool, query.instance, query.limit);
-    auto read = each_row(rows, [&]() -> Result<> {
-        const auto about = decode_object(rows.text(1));
-        if (!about) {
-            return fail(damaged("event of the fleet"));
-        }
-        events.push_back(fleet::FleetEvent::from_json(*about));
-        events.back().number = static_cast<std::uint64_t>(rows.integer(0));
-        return {};
-    });
-    if (!read) {
-        return fail(std::move(read.error()));
-    }
-    return events;
+    rows.bind(query.fleet, as_bound(query.before), query.pool, query.instance, query.limit);
+    return read_events(rows);
+}
+
+// One process writes them one after the other: their numbers are their order.
+Result<std::vector<fleet::FleetEvent>> find_fleet_events_after(
+    Database& db, const std::string& fleet, fleet::FleetEventPlace after, int limit
+) {
+    Query rows(db, kEventsAfter);
+    rows.bind(as_bound(after.number), fleet, limit);
+    return read_events(rows);
 }
 
 }  // namespace comfyd::ledger::sqlite

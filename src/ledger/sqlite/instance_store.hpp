@@ -42,5 +42,8 @@ Result<std::vector<fleet::PoolRecord>> find_pool_records(Database& db, const std
 Result<std::vector<fleet::FleetEvent>> find_fleet_events(
     Database& db, const fleet::FleetEventQuery& query
 );
+Result<std::vector<fleet::FleetEvent>> find_fleet_events_after(
+    Database& db, const std::string& fleet, fleet::FleetEventPlace after, int limit
+);
 
 }  // namespace comfyd::ledger::sqlite

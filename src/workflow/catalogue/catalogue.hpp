@@ -61,6 +61,8 @@ public:
         std::string worker;
         std::shared_ptr<const NodeClasses> classes;
         std::string pool{kDefaultPool};
+        // Where comfyd made it: a mark of what is on it, the same for those that can run the same.
+        std::string software{};
         std::string gpu{};
         std::string region{};
         std::uint64_t gpu_memory_bytes = 0;

@@ -28,6 +28,31 @@ Task<Result<EndpointPtr>> find_named(const Call& call, const Services& services)
     co_return found;
 }
 
+// What operators alone hear of is theirs: nobody else makes such an endpoint, turns it elsewhere,
+// learns its secret or ends it.
+Result<> check_is_theirs(const Endpoint& endpoint, const Call& call, const Services& services) {
+    const auto& events = endpoint.webhook.events;
+    const auto found = std::ranges::find_first_of(events, services.webhooks->operator_events);
+    if (found == events.end() || call.caller.may(auth::Scope::admin)) {
+        return {};
+    }
+    return fail(
+        Code::forbidden,
+        "an endpoint that hears of '" + *found + "' needs the scope 'admin'",
+        {{"field", "events"}}
+    );
+}
+
+// The endpoint that the path names, if the caller may change it.
+Task<Result<EndpointPtr>> find_theirs(const Call& call, const Services& services) {
+    auto found = co_await find_named(call, services);
+    auto checked = found ? check_is_theirs(**found, call, services) : Result<>();
+    if (!checked) {
+        co_return fail(std::move(checked.error()));
+    }
+    co_return found;
+}
+
 net::Response shown(int status, const Endpoint& endpoint, bool with_secret = false) {
     json::object body = encode_endpoint(endpoint);
     if (with_secret) {
@@ -64,6 +89,9 @@ Result<Endpoint> made_of(const json::object& members, const Call& call, const Se
         return fail(std::move(secret.error()));
     }
     made->webhook.secret = std::move(*secret);
+    if (auto checked = check_is_theirs(*made, call, services); !checked) {
+        return fail(std::move(checked.error()));
+    }
     return made;
 }
 
@@ -94,15 +122,23 @@ Task<> get(Call& call, const Services& services) {
     co_await answer(call, shown(200, **found));
 }
 
+Result<Endpoint> changed_by(
+    const Endpoint& before, const json::object& members, const Call& call, const Services& services
+) {
+    auto changed = changed_endpoint(before, members, services);
+    auto checked = changed ? check_is_theirs(*changed, call, services) : Result<>();
+    return checked ? std::move(changed) : fail(std::move(checked.error()));
+}
+
 Task<> change(Call& call, const Services& services) {
     auto members = co_await read_members(call);
     if (!members) {
         co_await refuse(call, services, std::move(members.error()));
         co_return;
     }
-    auto found = co_await find_named(call, services);
+    auto found = co_await find_theirs(call, services);
     auto changed =
-        found ? changed_endpoint(**found, *members, services) : fail(std::move(found.error()));
+        found ? changed_by(**found, *members, call, services) : fail(std::move(found.error()));
     if (!changed) {
         co_await refuse(call, services, std::move(changed.error()));
         co_return;
@@ -116,7 +152,7 @@ Task<> change(Call& call, const Services& services) {
 }
 
 Task<> remove(Call& call, const Services& services) {
-    auto found = co_await find_named(call, services);
+    auto found = co_await find_theirs(call, services);
     if (!found) {
         co_await refuse(call, services, std::move(found.error()));
         co_return;
@@ -161,7 +197,7 @@ Task<> rotate(Call& call, const Services& services) {
         co_await refuse(call, services, std::move(members.error()));
         co_return;
     }
-    auto found = co_await find_named(call, services);
+    auto found = co_await find_theirs(call, services);
     auto changed =
         found ? rotated(**found, *members, services.clock.now()) : fail(std::move(found.error()));
     if (!changed) {

@@ -115,7 +115,8 @@ Result<Endpoint> changed_endpoint(
     if (!webhook) {
         return fail(std::move(webhook.error()));
     }
-    if (auto checked = check_webhook(*webhook, "", services); !checked) {
+    auto checked = check_webhook(*webhook, "", services, services.webhooks->operator_events);
+    if (!checked) {
         return fail(std::move(checked.error()));
     }
     webhook->secret = std::move(endpoint.webhook.secret);

@@ -1,4 +1,4 @@
-#include "fleet/providers/git_fetch.hpp"
+#include "agent/git_fetch.hpp"
 
 #include <charconv>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 #include "base/find_program.hpp"
 #include "base/text.hpp"
 
-namespace comfyd::fleet {
+namespace comfyd::agent {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,7 +78,7 @@ public:
         auto said = run_filter(
             {"git", "/bin/sh", std::move(arguments), git_environment(repository_)},
             "",
-            {deadline_.left(), output_bytes_max}
+            {deadline_.left(), output_bytes_max, rules_.stop}
         );
         if (!said) {
             return said;
@@ -187,4 +187,4 @@ Result<> fetch_commit(const NodePack& pack, const PackRules& rules, const fs::pa
     return {};
 }
 
-}  // namespace comfyd::fleet
+}  // namespace comfyd::agent

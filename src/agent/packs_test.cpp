@@ -1,15 +1,17 @@
-#include "fleet/providers/packs.hpp"
+#include "agent/packs.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "base/filter_process.hpp"
 #include "base/text.hpp"
 #include "support/temp_dir.hpp"
+#include "support/wait.hpp"
 
-namespace comfyd::fleet {
+namespace comfyd::agent {
 namespace {
 
 using support::read_file;
@@ -237,5 +239,70 @@ TEST_F(Packs, OnlyWhatIsAllowedAndWellNamedIsTouched) {
     EXPECT_FALSE(check_packs({x, {.folder = "/srv/packs/x"}}, rules_));
 }
 
+TEST_F(Packs, OfOneInTheImageItIsSeenWhetherItIsThere) {
+    const std::string at(40, 'a');
+    rules_.comfyui = folder_.path() / "ComfyUI";
+    const auto pack = read_pack("image:https://example.com/Some-Nodes.git@" + at);
+    ASSERT_TRUE(pack);
+    EXPECT_TRUE(pack->is_in_image);
+    rules_.allowed.emplace_back("https://example.com/");
+    const auto missing = lay_out({*pack});
+    ASSERT_FALSE(missing);
+    EXPECT_EQ(missing.error().code, Code::not_found);
+    EXPECT_THAT(missing.error().message, HasSubstr("custom_nodes/Some-Nodes"));
+    folder_.write("ComfyUI/custom_nodes/Some-Nodes/__init__.py", "");
+    folder_.write("opt/mine/__init__.py", "");
+    EXPECT_TRUE(lay_out({*pack, *read_pack("image:" + (folder_ / "opt/mine"))}));
+    EXPECT_FALSE(lay_out({*read_pack("image:" + (folder_ / "opt/other"))}));
+    EXPECT_TRUE(!fs::exists(into_) || fs::is_empty(into_)) << "it is where it was";
+    rules_.allowed.clear();
+    EXPECT_EQ(lay_out({*pack}).error().code, Code::forbidden) << "it runs all the same";
+}
+
+TEST_F(Packs, AreReadAsTheyAreWritten) {
+    const std::string at(40, 'a');
+    const auto packs =
+        read_packs(join_packs({"https://example.com/x@" + at, "/srv/y", "image:/opt/z"}) + "  ");
+    ASSERT_TRUE(packs);
+    ASSERT_EQ(packs->size(), 3U);
+    EXPECT_EQ((*packs)[0].url, "https://example.com/x");
+    EXPECT_EQ((*packs)[0].commit, at);
+    EXPECT_EQ((*packs)[1].folder, "/srv/y");
+    EXPECT_FALSE((*packs)[1].is_in_image);
+    EXPECT_EQ((*packs)[2].folder, "/opt/z");
+    EXPECT_TRUE((*packs)[2].is_in_image);
+    EXPECT_TRUE(read_packs("")->empty());
+    for (const char* wrong : {"x", "https://example.com/x", "image:", "/a\nb", "/a\x01"}) {
+        EXPECT_FALSE(read_packs(wrong)) << wrong;
+    }
+    EXPECT_FALSE(read_packs("/" + std::string(kPacksBytesMax, 'x')));
+    std::vector<NodePack> many;
+    for (std::size_t i = 0; i <= kPacksMax; ++i) {
+        many.push_back({.folder = "/srv/" + std::to_string(i)});
+    }
+    EXPECT_FALSE(check_packs(many, {.allows_all = true}));
+    many.pop_back();
+    EXPECT_TRUE(check_packs(many, {.allows_all = true}));
+}
+
+TEST_F(Packs, AFetchIsStopped) {
+    const std::string begun = folder_ / "begun";
+    const std::string git =
+        folder_.write("slow", "#!/bin/sh\ntouch '" + begun + "'\nsleep 600 & wait\n");
+    ::chmod(git.c_str(), 0700);
+    rules_.git = git;
+    std::stop_source stop;
+    rules_.stop = stop.get_token();
+    const std::jthread stopping([&] {
+        support::wait_until([&] { return fs::exists(begun); });
+        stop.request_stop();
+    });
+    const auto done = lay_out({repository(first_)});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, Code::cancelled);
+    EXPECT_TRUE(fs::is_empty(kept_));
+    EXPECT_EQ(lay_out({{.folder = folder_.path() / "repo"}}).error().code, Code::cancelled);
+}
+
 }  // namespace
-}  // namespace comfyd::fleet
+}  // namespace comfyd::agent

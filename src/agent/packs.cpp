@@ -1,4 +1,4 @@
-#include "fleet/providers/packs.hpp"
+#include "agent/packs.hpp"
 
 #include <algorithm>
 #include <set>
@@ -6,18 +6,19 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/git_fetch.hpp"
 #include "base/crypto.hpp"
 #include "base/disk.hpp"
 #include "base/id.hpp"
 #include "base/text.hpp"
-#include "fleet/providers/git_fetch.hpp"
 
-namespace comfyd::fleet {
+namespace comfyd::agent {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr std::size_t kUrlBytesMax = 512;
+constexpr std::string_view kImage = "image:";
 // What comfyd itself puts there.
 constexpr std::string_view kOwnPack = "comfyd";
 
@@ -110,6 +111,9 @@ Result<> check_pack(const NodePack& pack, const PackRules& rules) {
             return good;
         }
     }
+    if (rules.allows_all) {
+        return {};
+    }
     if (!is_allowed(is_folder ? pack.folder.native() : pack.url, rules.allowed)) {
         return fail(Code::forbidden, what(pack) + " is not in the list of packs that are allowed");
     }
@@ -136,6 +140,9 @@ public:
 private:
     Result<> copy_entry(const fs::directory_entry& entry, const fs::path& to) {
         std::error_code error;
+        if (rules_.stop.stop_requested()) {
+            return fail(Code::cancelled, "it was stopped");
+        }
         const fs::file_status status = entry.symlink_status(error);
         if (fs::is_directory(status)) {
             return to.filename() == ".git" ? Result<>() : copy(entry.path(), to);
@@ -187,7 +194,87 @@ Result<fs::path> fetched(const NodePack& pack, const PackRules& rules, const fs:
     return kept / key;
 }
 
+Result<> look_into_image(const NodePack& pack, const PackRules& rules) {
+    const fs::path place =
+        pack.folder.empty() ? rules.comfyui / "custom_nodes" / pack_name(pack) : pack.folder;
+    std::error_code error;
+    return fs::is_directory(place, error)
+               ? Result<>()
+               : fail(
+                     Code::not_found, "it is not in the image: there is no '" + place.string() + "'"
+                 );
+}
+
+Result<> lay_out(
+    const NodePack& pack, const PackRules& rules, const fs::path& kept, const fs::path& into
+) {
+    if (pack.is_in_image) {
+        return look_into_image(pack, rules);
+    }
+    if (!pack.folder.empty()) {
+        return TreeCopy(rules).copy(pack.folder, into / pack_name(pack));
+    }
+    const auto got = fetched(pack, rules, kept);
+    return got ? TreeCopy(rules).copy(*got, into / pack_name(pack)) : fail(got.error());
+}
+
 }  // namespace
+
+Result<NodePack> read_pack(std::string_view text) {
+    NodePack pack;
+    pack.is_in_image = text.starts_with(kImage);
+    if (pack.is_in_image) {
+        text.remove_prefix(kImage.size());
+    }
+    const auto at = text.rfind('@');
+    const bool is_readable = std::ranges::none_of(text, [](char c) { return c >= 0 && c < ' '; });
+    if (is_readable && text.starts_with('/')) {
+        pack.folder = fs::path(text).lexically_normal();
+        return pack;
+    }
+    if (!is_readable || at == std::string_view::npos) {
+        return fail(
+            Code::invalid_argument,
+            "the node pack '" + std::string(text.substr(0, kUrlBytesMax)) +
+                "' is neither a folder nor https://…@COMMIT"
+        );
+    }
+    pack.url = text.substr(0, at);
+    pack.commit = text.substr(at + 1);
+    return pack;
+}
+
+Result<std::vector<NodePack>> read_packs(std::string_view words) {
+    std::vector<NodePack> packs;
+    if (words.size() > kPacksBytesMax) {
+        return fail(
+            Code::invalid_argument,
+            "node packs are named by more than " + std::to_string(kPacksBytesMax) + " bytes"
+        );
+    }
+    while (!words.empty()) {
+        const auto end = std::min(words.find(' '), words.size());
+        const std::string_view word = words.substr(0, end);
+        words.remove_prefix(std::min(end + 1, words.size()));
+        if (word.empty()) {
+            continue;
+        }
+        auto pack = read_pack(word);
+        if (!pack) {
+            return fail(std::move(pack.error()));
+        }
+        packs.push_back(std::move(*pack));
+    }
+    return packs;
+}
+
+std::string join_packs(const std::vector<std::string>& packs) {
+    std::string all;
+    for (const std::string& pack : packs) {
+        all += (all.empty() ? "" : " ") + pack;
+    }
+    return all;
+}
 
 std::string pack_name(const NodePack& pack) {
     const std::string from = pack.folder.empty() ? pack.url : pack.folder.string();
@@ -206,6 +293,11 @@ std::string pack_name(const NodePack& pack) {
 }
 
 Result<> check_packs(const std::vector<NodePack>& packs, const PackRules& rules) {
+    if (packs.size() > kPacksMax) {
+        return fail(
+            Code::invalid_argument, "there are more than " + std::to_string(kPacksMax) + " packs"
+        );
+    }
     std::set<std::string> names{std::string(kOwnPack)};
     for (const NodePack& pack : packs) {
         if (auto good = check_pack(pack, rules); !good) {
@@ -232,19 +324,11 @@ Result<> lay_out_packs(
         return good;
     }
     for (const NodePack& pack : packs) {
-        fs::path from = pack.folder;
-        if (from.empty()) {
-            auto got = fetched(pack, rules, kept);
-            if (!got) {
-                return fail(named(pack, std::move(got.error())));
-            }
-            from = std::move(*got);
-        }
-        if (auto copied = TreeCopy(rules).copy(from, into / pack_name(pack)); !copied) {
-            return fail(named(pack, std::move(copied.error())));
+        if (auto done = lay_out(pack, rules, kept, into); !done) {
+            return fail(named(pack, std::move(done.error())));
         }
     }
     return {};
 }
 
-}  // namespace comfyd::fleet
+}  // namespace comfyd::agent
