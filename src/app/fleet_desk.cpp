@@ -120,9 +120,25 @@ fleet::FleetEvent FleetDesk::event(std::string what, std::string why, std::strin
     return made;
 }
 
+// As they are stored. What one waits for changes by the second: its keeper knows it, if it is here.
+Task<Result<std::vector<fleet::Instance>>> FleetDesk::instances() {
+    auto stored = co_await p_.store.open_instances(p_.config.fleet_name);
+    if (!stored) {
+        co_return fail(std::move(stored.error()));
+    }
+    const auto kept = co_await readings();
+    for (const fleet::Instance& known : kept.instances) {
+        const auto found = std::ranges::find(*stored, known.id, &fleet::Instance::id);
+        if (found != stored->end() && found->revision == known.revision) {
+            found->reason = known.reason;
+        }
+    }
+    co_return stored;
+}
+
 Task<Result<json::object>> FleetDesk::show() {
     const std::string& name = p_.config.fleet_name;
-    auto instances = co_await p_.store.open_instances(name);
+    auto instances = co_await this->instances();
     if (!instances) {
         co_return fail(std::move(instances.error()));
     }
@@ -169,7 +185,7 @@ Task<Result<json::object>> FleetDesk::events(api::FleetServices::Events query) {
 }
 
 Task<Result<json::object>> FleetDesk::show_pool(std::string pool) {
-    auto instances = co_await p_.store.open_instances(p_.config.fleet_name);
+    auto instances = co_await this->instances();
     if (!instances) {
         co_return fail(std::move(instances.error()));
     }

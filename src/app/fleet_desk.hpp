@@ -39,6 +39,7 @@ public:
     Task<Readings> readings();
 
 private:
+    Task<Result<std::vector<fleet::Instance>>> instances();
     Task<Result<json::object>> show();
     Task<Result<json::object>> events(api::FleetServices::Events query);
     Task<Result<json::object>> resize(std::string pool, std::optional<int> size);

@@ -111,7 +111,7 @@ Task<> Keeper::run() {
         if (must_read_) {
             co_await read_rows();
         }
-        if (may_act() && !must_read_) {
+        if (may_act() && !must_read_ && store_rests_ <= p_.clock.now()) {
             act();
         }
         p_.crew.show(instances());
@@ -211,6 +211,9 @@ View Keeper::view() const {
         if (provider->traits().dials_in) {
             view.dial_in.insert(name);
         }
+        if (provider->traits().is_local) {
+            view.local.insert(name);
+        }
     }
     return view;
 }
@@ -228,7 +231,7 @@ void Keeper::look_at_workers() {
 
 void Keeper::act() {
     look_at_workers();
-    for (Step& step : plan(view())) {
+    for (Step& step : p_.plan(view())) {
         if (step.kind == Step::Kind::remove_stray) {
             if (!strays_.insert(step.provider + "/" + step.machine->id).second) {
                 continue;
@@ -274,6 +277,7 @@ Millis Keeper::until_next_list(const std::string& provider, bool worked) {
 Task<bool> Keeper::list(const std::string& provider) {
     Listing next;
     next.begun = ++moment_;
+    next.at = p_.clock.now();
     auto machines = co_await p_.providers.at(provider)->list(p_.fleet);
     if (!machines) {
         if (machines.error().code != Code::cancelled) {
@@ -299,16 +303,24 @@ Task<bool> Keeper::list(const std::string& provider) {
         next.first_seen[machine.id] =
             seen == before.first_seen.end() ? p_.clock.now() : seen->second;
     }
-    for (const auto& [id, row] : rows_) {
+    for (auto& [id, row] : rows_) {
         if (row.provider == provider) {
-            Aside& aside = aside_[id];
-            const bool is_there = find_machine(row, next) != nullptr;
-            aside.missed = is_there || next.begun <= aside.acted ? 0 : aside.missed + 1;
+            compare(row, next);
         }
     }
     listings_[provider] = std::move(next);
     lists_.succeed(provider);
     co_return true;
+}
+
+void Keeper::compare(Instance& row, const Listing& listing) {
+    Aside& aside = aside_[row.id];
+    const Machine* machine = find_machine(row, listing);
+    aside.was_listed = aside.was_listed || machine != nullptr;
+    aside.missed = machine != nullptr || listing.begun <= aside.acted ? 0 : aside.missed + 1;
+    if (machine != nullptr && row.state == pulling && machine->percent) {
+        row.reason = std::to_string(*machine->percent) + " %";
+    }
 }
 
 Instance* Keeper::find(const std::string& id) {

@@ -63,6 +63,7 @@ public:
         std::function<bool()> may_act{};
         std::function<double()> chance;  // from 0 to 1
         std::function<std::string()> new_id = new_instance_id;
+        std::function<std::vector<Step>(const View&)> plan = fleet::plan;  // a test's may differ
         KeeperTimes times{};
     };
     explicit Keeper(Parts parts);
@@ -90,11 +91,13 @@ private:
     void act();
     void look_at_workers();
     View view() const;
+    void note_deed(const Step& step);
     PoolGoal goal_of(const PoolSettings& pool) const;
     bool is_settled() const;
 
     Task<> watch(std::string provider);
     Task<bool> list(const std::string& provider);
+    void compare(Instance& row, const Listing& listing);
     Millis until_next_list(const std::string& provider, bool worked);
 
     // What the steps do; `perform` ends by letting the instance be looked at again.
@@ -152,6 +155,7 @@ private:
     Rests removals_;    // by instance
     std::uint64_t moment_ = 0;
     bool must_read_ = true;  // rows may be otherwise than we think
+    Time store_rests_{};     // until then: it took something not
     bool is_over_ = false;   // somebody else leads
     KeeperCounts counts_;
     Signal changed_;
