@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "support/container_fleet.hpp"
 
@@ -123,6 +123,23 @@ protected:
         kill_in("removing");
     }
 
+    struct Moment {
+        const char* state;
+        void (ContainersKilled::*kill)();
+    };
+    static std::vector<Moment> moments() {
+        return {
+            {"requested", &ContainersKilled::in_requested},
+            {"creating", &ContainersKilled::in_creating},
+            {"pulling", &ContainersKilled::in_pulling},
+            {"starting", &ContainersKilled::in_starting},
+            {"warming", &ContainersKilled::in_warming},
+            {"ready", &ContainersKilled::in_ready},
+            {"draining", &ContainersKilled::in_draining},
+            {"removing", &ContainersKilled::in_removing},
+        };
+    }
+
     void expect_all_is_well() {
         resize(1);
         fleet_.expect_jobs_done();
@@ -145,23 +162,9 @@ INSTANTIATE_TEST_SUITE_P(
 );
 
 TEST_P(ContainersKilled, ComfydAtEveryStep) {
-    struct Moment {
-        const char* state;
-        void (ContainersKilled::*kill)();
-    };
-    static constexpr std::array kMoments{
-        Moment{"requested", &ContainersKilled::in_requested},
-        Moment{"creating", &ContainersKilled::in_creating},
-        Moment{"pulling", &ContainersKilled::in_pulling},
-        Moment{"starting", &ContainersKilled::in_starting},
-        Moment{"warming", &ContainersKilled::in_warming},
-        Moment{"ready", &ContainersKilled::in_ready},
-        Moment{"draining", &ContainersKilled::in_draining},
-        Moment{"removing", &ContainersKilled::in_removing},
-    };
-    const unsigned kills = number_from("COMFYD_KILLS", kMoments.size());
+    const unsigned kills = number_from("COMFYD_KILLS", static_cast<unsigned>(moments().size()));
     for (unsigned i = 0; i < kills && !HasFatalFailure(); ++i) {
-        const Moment& moment = kMoments[i % kMoments.size()];
+        const Moment moment = moments()[i % moments().size()];
         SCOPED_TRACE("kill " + std::to_string(i + 1) + ", " + moment.state);
         fleet_.submit(20 + below(200));
         (this->*moment.kill)();

@@ -228,7 +228,7 @@ private:
     }
 
     void act() {
-        switch (chance_.below(7)) {
+        switch (chance_.below(9)) {
             case 0:
             case 1:
                 die();
@@ -244,6 +244,20 @@ private:
                 break;
             case 4:
                 resume();
+                break;
+            case 6:
+                change_pool([this](fleet::PoolRecord& record) {
+                    record.size = chance_.below(6);
+                    record.size_configured = pool_.size;
+                });
+                break;
+            case 7:
+                change_pool([this](fleet::PoolRecord& record) {
+                    auto rows = keeper_->instances();
+                    if (!rows.empty()) {
+                        record.leaving.insert(chance_.pick(rows).id);
+                    }
+                });
                 break;
             case 5:
                 if (!crew_->workers.empty() && chance_.one_in(2)) {
@@ -264,19 +278,28 @@ private:
     }
 
     // As an operator does it.
+    template <class Change>
+    void change_pool(Change change) {
+        const auto records = now(stored_.pool_records("main"));
+        fleet::PoolRecord record = records.empty() ? fleet::PoolRecord() : records.front();
+        record.fleet = "main";
+        record.name = pool_.name;
+        change(record);
+        record.revision += 1;
+        static_cast<void>(now(stored_.save_pool(record, std::nullopt)));
+        keeper_->look();
+    }
     void resume() {
-        for (fleet::PoolRecord record : now(stored_.pool_records("main"))) {
+        change_pool([](fleet::PoolRecord& record) {
             record.paused.clear();
             record.failed_starts = 0;
-            record.revision += 1;
-            static_cast<void>(now(stored_.save_pool(record, std::nullopt)));
-        }
-        keeper_->look();
+        });
     }
 
     void heal() {
         cloud_.is_healed = true;
         other_.is_healed = true;
+        change_pool([](fleet::PoolRecord& record) { record.size.reset(); });
         resume();
         pass(std::chrono::minutes(40));
         resume();
