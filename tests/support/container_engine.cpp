@@ -1,5 +1,7 @@
 #include "support/container_engine.hpp"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +26,12 @@ echo "a warning" >&2
 busybox httpd -p "$SERVER_HOST:$SERVER_PORT" -h /www
 while :; do busybox sleep 1 & wait $!; done
 )";
+
+constexpr const char* kComfyUi = R"(while [ "$1" != --port ]; do shift; done
+exec /programs/comfy-double --listen "127.0.0.1:$2" --journal /journal/lines
+)";
+constexpr const char* kComfyUiEntry =
+    R"("/programs/comfyd","worker","--comfyui","/ComfyUI","--python","/bin/sh","--folder","/worker")";
 
 // No limits that a computer without CAP_SYS_RESOURCE could not set, and no systemd.
 constexpr const char* kPodmanSettings = R"([containers]
@@ -66,7 +74,7 @@ ContainerEngine::ContainerEngine(Kind kind) : kind_(kind) {
         "start-docker",
         "cd " + folder_.path().string() +
             " && ip link set lo up || exit 1\n"
-            "docker-registry serve registry.yml >registry.log 2>&1 &\n"
+            "docker-registry serve registry.yml >registry.log 2>&1 & echo $! >registry.pid\n"
             "for start in 1 2 3 4 5; do dockerd --data-root $PWD/data --exec-root $PWD/exec "
             "-p $PWD/pid -H unix://" +
             socket() + " --storage-driver overlay2 >>engine.log 2>&1; rm -f pid; done\n"
@@ -76,13 +84,32 @@ ContainerEngine::ContainerEngine(Kind kind) : kind_(kind) {
         "cd " + folder_.path().string() +
             " && ip link set lo up || exit 1\nexport CONTAINERS_CONF=$PWD/containers.conf\n"
             "take() { podman --root $PWD/store --runroot $PWD/run import -q "
-            "--change \"ENTRYPOINT [\\\"$2\\\"]\" image.tar \"$1\" >>engine.log 2>&1 || exit 1; }\n"
-            "take " +
-            kImage + " /agent\ntake " + kBrokenImage +
-            " /www\n"
+            "--change \"ENTRYPOINT [$3]\" $1 \"$2\" >>engine.log 2>&1 || exit 1; }\n"
+            "take image.tar " +
+            kImage + " '\"/agent\"'\ntake image.tar " + kBrokenImage +
+            " '\"/www\"'\ntake comfyui.tar " + kComfyUiImage + " '" + kComfyUiEntry +
+            "'\n"
             "exec podman --root $PWD/store --runroot $PWD/run system service --time=0 unix://" +
             socket() + " >>engine.log 2>&1\n"
     );
+    make_agent_image();
+    make_comfyui_image();
+    start();
+    if (kind_ == Kind::docker) {
+        import_image("image.tar", "localhost/agent", R"("/agent")");
+        import_image("image.tar", "localhost/broken", R"("/www")");
+        import_image("comfyui.tar", "localhost/comfyui", kComfyUiEntry);
+        // Another content, or its layers would be here already.
+        folder_.write("root/more", "of it");
+        run({"tar", "-C", folder_ / "root", "-rf", folder_ / "image.tar", "more"});
+        import_image("image.tar", "127.0.0.1:5000/agent", R"("/agent")");
+        push_image("127.0.0.1:5000/agent");
+        import_image("comfyui.tar", "127.0.0.1:5000/comfyui", kComfyUiEntry);
+        push_image("127.0.0.1:5000/comfyui");
+    }
+}
+
+void ContainerEngine::make_agent_image() {
     folder_.write("root/agent", kAgent);
     folder_.write("root/www/healthz", "{\"status\":\"ok\"}");
     // More than a moment's worth of bytes, which do not shrink.
@@ -100,16 +127,18 @@ ContainerEngine::ContainerEngine(Kind kind) : kind_(kind) {
     run({"sh", "-c", "cp \"$(command -v busybox)\" " + (folder_ / "root/bin/busybox")});
     std::filesystem::create_symlink("busybox", folder_.path() / "root/bin/sh");
     run({"tar", "-C", folder_ / "root", "-cf", folder_ / "image.tar", "."});
-    start();
-    if (kind_ == Kind::docker) {
-        import_image("localhost/agent", "/agent");
-        import_image("localhost/broken", "/www");
-        // Another content, or its layers would be here already.
-        folder_.write("root/more", "of it");
-        run({"tar", "-C", folder_ / "root", "-rf", folder_ / "image.tar", "more"});
-        import_image("127.0.0.1:5000/agent", "/agent");
-        push_image();
+}
+
+void ContainerEngine::make_comfyui_image() {
+    const auto root = folder_.path() / "comfyui";
+    for (const char* place : {"usr", "programs", "journal", "tmp", "worker"}) {
+        std::filesystem::create_directories(root / place);
     }
+    for (const char* part : {"bin", "lib", "lib64"}) {
+        std::filesystem::create_symlink(std::string("usr/") + part, root / part);
+    }
+    folder_.write("comfyui/ComfyUI/main.py", kComfyUi);
+    run({"tar", "-C", root, "-cf", folder_ / "comfyui.tar", "."});
 }
 
 ContainerEngine::~ContainerEngine() {
@@ -158,8 +187,38 @@ void ContainerEngine::start() {
 }
 
 void ContainerEngine::crash() {
-    const std::string kill = "kill -9 \"$(cat " + (folder_ / "pid") + ")\"";
+    signal("pid", "KILL");
+}
+
+void ContainerEngine::freeze() {
+    // Podman is the first process of its own, which nobody in there can stop.
+    kind_ == Kind::podman ? void(::kill(std::stoi(init_pid_), SIGSTOP)) : signal("pid", "STOP");
+}
+
+void ContainerEngine::thaw() {
+    kind_ == Kind::podman ? void(::kill(std::stoi(init_pid_), SIGCONT)) : signal("pid", "CONT");
+}
+
+void ContainerEngine::signal(const std::string& pid_file, const std::string& name) const {
+    const std::string kill = "kill -" + name + " \"$(cat " + (folder_ / pid_file) + ")\"";
     run({"nsenter", "-t", init_pid_, "--pid", "--mount", "sh", "-c", kill});
+}
+
+ContainerEngine::Inside::Inside(const ContainerEngine& engine) {
+    const auto open = [](const std::string& path) {
+        return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    };
+    before_ = open("/proc/thread-self/ns/net");
+    const int inside = open("/proc/" + engine.init_pid_ + "/ns/net");
+    if (before_ < 0 || inside < 0 || ::setns(inside, CLONE_NEWNET) != 0) {
+        throw std::runtime_error("the engine's network cannot be entered");
+    }
+    ::close(inside);
+}
+
+ContainerEngine::Inside::~Inside() {
+    static_cast<void>(::setns(before_, CLONE_NEWNET));
+    ::close(before_);
 }
 
 std::string ContainerEngine::get(const std::string& url) const {
@@ -180,8 +239,13 @@ std::string ContainerEngine::api(
     return run(std::move(command), true);
 }
 
-void ContainerEngine::import_image(const std::string& repository, const std::string& entrypoint)
-    const {
+void ContainerEngine::import_image(
+    const std::string& archive, const std::string& repository, const std::string& entrypoint
+) const {
+    std::string encoded;
+    for (const char c : entrypoint) {
+        encoded += c == '"' ? "%22" : std::string(1, c);
+    }
     run(
         {"curl",
          "-sS",
@@ -193,13 +257,14 @@ void ContainerEngine::import_image(const std::string& repository, const std::str
          "-H",
          "Content-Type: application/x-tar",
          "--data-binary",
-         "@" + (folder_ / "image.tar"),
+         "@" + (folder_ / archive),
          "http://engine/images/create?fromSrc=-&tag=1&repo=" + repository +
-             "&changes=ENTRYPOINT%20%5B%22" + entrypoint + "%22%5D"}
+             "&changes=ENTRYPOINT%20%5B" + encoded + "%5D"}
     );
 }
 
-void ContainerEngine::push_image() const {
+// And away from here.
+void ContainerEngine::push_image(const std::string& repository) const {
     const std::string pushed = run(
         {"curl",
          "-sS",
@@ -210,12 +275,16 @@ void ContainerEngine::push_image() const {
          "POST",
          "-H",
          "X-Registry-Auth: e30=",
-         "http://engine/images/127.0.0.1:5000/agent/push?tag=1"}
+         "http://engine/images/" + repository + "/push?tag=1"}
     );
     if (pushed.find("\"error\"") != std::string::npos) {
         throw std::runtime_error("the image cannot be pushed: " + pushed);
     }
-    api("DELETE", "/images/127.0.0.1:5000/agent:1");
+    forget_image(repository + ":1");
+}
+
+void ContainerEngine::forget_image(const std::string& image) const {
+    api("DELETE", "/images/" + image + "?force=1");
 }
 
 }  // namespace comfyd::support

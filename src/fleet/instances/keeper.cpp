@@ -110,7 +110,7 @@ Task<> Keeper::run() {
         if (must_read_) {
             co_await read_rows();
         }
-        if (may_act() && !must_read_) {
+        if (may_act() && !must_read_ && store_rests_ <= p_.clock.now()) {
             act();
         }
         p_.crew.show(instances());
@@ -264,6 +264,9 @@ View Keeper::view() const {
         if (provider->traits().dials_in) {
             view.dial_in.insert(name);
         }
+        if (provider->traits().is_local) {
+            view.local.insert(name);
+        }
     }
     return view;
 }
@@ -281,7 +284,7 @@ void Keeper::look_at_workers() {
 
 void Keeper::act() {
     look_at_workers();
-    for (Step& step : plan(view())) {
+    for (Step& step : p_.plan(view())) {
         if (step.kind == Step::Kind::remove_stray) {
             if (!strays_.insert(step.provider + "/" + step.machine->id).second) {
                 continue;
@@ -327,6 +330,7 @@ Millis Keeper::until_next_list(const std::string& provider, bool worked) {
 Task<bool> Keeper::list(const std::string& provider) {
     Listing next;
     next.begun = ++moment_;
+    next.at = p_.clock.now();
     auto machines = co_await p_.providers.at(provider)->list(p_.fleet);
     if (!machines) {
         if (machines.error().code != Code::cancelled) {
@@ -354,9 +358,7 @@ Task<bool> Keeper::list(const std::string& provider) {
     }
     for (const auto& [id, row] : rows_) {
         if (row.provider == provider) {
-            Aside& aside = aside_[id];
-            const bool is_there = find_machine(row, next) != nullptr;
-            aside.missed = is_there || next.begun <= aside.acted ? 0 : aside.missed + 1;
+            compare(row, next);
         }
     }
     tell_progress(provider, next);
@@ -385,6 +387,14 @@ void Keeper::tell_progress(const std::string& provider, const Listing& seen) {
                              : machine->reason + ", " + percent;
         }
     }
+}
+
+void Keeper::compare(const Instance& row, const Listing& listing) {
+    Aside& aside = aside_[row.id];
+    const Machine* machine = find_machine(row, listing);
+    aside.was_listed = aside.was_listed || machine != nullptr;
+    aside.missed = machine != nullptr || listing.begun <= aside.acted ? 0 : aside.missed + 1;
+}
 }
 
 Instance* Keeper::find(const std::string& id) {

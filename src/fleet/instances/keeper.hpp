@@ -69,6 +69,7 @@ public:
         std::function<bool()> may_act{};
         std::function<double()> chance;  // from 0 to 1
         std::function<std::string()> new_id = new_instance_id;
+        std::function<std::vector<Step>(const View&)> plan = fleet::plan;  // a test's may differ
         KeeperTimes times{};
     };
     explicit Keeper(Parts parts);
@@ -97,12 +98,14 @@ private:
     void look_at_workers();
     jobs::Load load_now() const;
     View view() const;
+    void note_deed(const Step& step);
     PoolGoal goal_of(const PoolSettings& pool, const jobs::Load& load) const;
     bool is_settled() const;
 
     Task<> watch(std::string provider);
     Task<bool> list(const std::string& provider);
     void tell_progress(const std::string& provider, const Listing& seen);
+    void compare(const Instance& row, const Listing& listing);
     Millis until_next_list(const std::string& provider, bool worked);
 
     // What the steps do; `perform` ends by letting the instance be looked at again.
@@ -165,6 +168,7 @@ private:
     Rests removals_;    // by instance
     std::uint64_t moment_ = 0;
     bool must_read_ = true;  // rows may be otherwise than we think
+    Time store_rests_{};     // until then: it took something not
     bool is_over_ = false;   // somebody else leads
     KeeperCounts counts_;
     Signal changed_;

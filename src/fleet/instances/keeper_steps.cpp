@@ -43,22 +43,33 @@ std::string describe(const Offer& offer, const std::string& provider) {
 
 }  // namespace
 
+// From now on a listing from before says nothing.
+void Keeper::note_deed(const Step& step) {
+    Aside& aside = aside_[step.instance];
+    if (step.kind == Step::Kind::create) {
+        aside.ordered_at = p_.clock.now();
+        aside.was_listed = false;
+    } else if (step.kind != Step::Kind::remove) {
+        return;
+    }
+    aside.acted = ++moment_;
+    aside.missed = 0;
+}
+
 Task<> Keeper::perform(Step step) {
     const std::string id = step.instance;
     const std::string requested_in = step.kind == Step::Kind::request ? step.pool : "";
     const std::string stray =
         step.kind == Step::Kind::remove_stray ? step.provider + "/" + step.machine->id : "";
-    co_await take(std::move(step));
+    co_await take(step);
     if (!requested_in.empty()) {
         --requesting_[requested_in];
     }
     if (!stray.empty()) {
         strays_.erase(stray);
     } else if (rows_.contains(id)) {
-        Aside& aside = aside_[id];
-        aside.is_busy = false;
-        aside.acted = ++moment_;
-        aside.missed = 0;
+        aside_[id].is_busy = false;
+        note_deed(step);
     } else {
         aside_.erase(id);
         removals_.succeed(id);
@@ -270,6 +281,7 @@ Task<> Keeper::refuse(const Step& step, Error error, bool is_ordered) {
         next->token.clear();
         co_await save(std::move(*next), std::move(told));
     } else {
+        find(step.instance)->reason = error.message;
         co_await tell(std::move(told));
     }
 }
@@ -316,7 +328,7 @@ Task<> Keeper::examine(Step step) {
             find(step.instance)->reason = std::move(found.why);
             break;
         case Examination::Verdict::wrong:
-            step.has_failed = true;
+            step.has_failed = step.counts = true;
             step.why = std::move(found.why);
             co_await leave(std::move(step));
             break;
@@ -347,7 +359,7 @@ Task<> Keeper::warm_up(Step step) {
     const Code code = done.error().code;
     if (code == Code::worker_rejected || code == Code::node_execution_error ||
         code == Code::out_of_memory) {
-        step.has_failed = true;
+        step.has_failed = step.counts = true;
         step.why = "the warm-up failed: " + done.error().message;
         co_await leave(std::move(step));
     } else if (code != Code::cancelled) {
@@ -396,7 +408,6 @@ Task<> Keeper::drain(Step step) {
 
 Task<> Keeper::leave(Step step) {
     Instance instance = *find(step.instance);
-    const bool never_served = !instance.when(ready);
     const bool saved = co_await move(
         std::move(instance),
         removing,
@@ -407,7 +418,7 @@ Task<> Keeper::leave(Step step) {
     if (!saved) {
         co_return;
     }
-    if (step.has_failed && never_served) {
+    if (step.counts) {
         co_await count_failed_start(*find(step.instance));
     }
     if (aside_[step.instance].is_employed) {
@@ -459,16 +470,11 @@ Task<> Keeper::remove(Step step) {
 
 Task<> Keeper::end(Step step) {
     Instance instance = *find(step.instance);
-    const bool is_new_failure = step.has_failed && !instance.has_failed && !instance.when(ready);
     const InstanceState to = step.has_failed ? failed : gone;
     const bool saved =
         co_await move(instance, to, step.why, std::string(to_string(to)), step.has_failed);
     if (!saved) {
         co_return;
-    }
-    instance.reason = step.why;
-    if (is_new_failure) {
-        co_await count_failed_start(instance);
     }
     if (const auto record = records_.find(instance.pool);
         record != records_.end() && record->second.leaving.contains(instance.id)) {
@@ -517,6 +523,7 @@ Task<bool> Keeper::save(Instance instance, std::optional<FleetEvent> event) {
         co_return true;
     }
     must_read_ = true;  // it may be stored all the same
+    store_rests_ = p_.clock.now() + p_.times.tick;
     if (saved.error().code == Code::lead_lost) {
         is_over_ = true;
     } else if (saved.error().code != Code::cancelled) {

@@ -27,8 +27,10 @@ InstanceState reached(Machine::State state) {
 }
 
 bool has_ended(const Machine& machine) {
-    return machine.state == Machine::State::failed || machine.state == Machine::State::stopped ||
-           machine.state == Machine::State::stopping;
+    using State = Machine::State;
+    const State state = machine.state;
+    return state == State::made || state == State::failed || state == State::stopped ||
+           state == State::stopping;
 }
 
 std::string ending_of(const Machine& machine) {
@@ -85,7 +87,9 @@ private:
         return step;
     }
     void leave(const Instance& instance, bool has_failed, std::string why) {
-        add(Kind::leave, instance, std::move(why)).has_failed = has_failed;
+        Step& step = add(Kind::leave, instance, std::move(why));
+        step.has_failed = has_failed;
+        step.counts = has_failed && !instance.when(ready);
     }
     void end(const Instance& instance, bool has_failed, std::string why) {
         add(Kind::end, instance, std::move(why)).has_failed = has_failed;
@@ -150,6 +154,18 @@ private:
     // Since the provider was asked.
     Millis age(const Instance& instance) const {
         return view_.now - instance.when(creating).value_or(view_.now);
+    }
+    // A machine that a listing does not show may be there all the same: the order may have been
+    // under way when comfyd ended, and clouds list what they made only after a while.
+    bool may_show_up(const Instance& instance, const Aside& aside, const Listing& listing) const {
+        const bool is_local = view_.local.contains(instance.provider);
+        if (aside.was_listed || (is_local && !instance.machine.empty())) {
+            return false;
+        }
+        const Time ordered = std::max(
+            aside.ordered_at.value_or(Time()), instance.when(creating).value_or(listing.at)
+        );
+        return listing.at - ordered < (is_local ? kUnderWayMax : kUnclearMax);
     }
 
     void decide(const Instance& instance, const Aside& aside) {
@@ -258,7 +274,10 @@ private:
         }
         const Machine* machine = find_machine(instance, *listing);
         if (machine == nullptr) {
-            return bring_up_unseen(instance, aside);
+            return bring_up_unseen(instance, aside, *listing);
+        }
+        if (machine->state == Machine::State::made) {
+            return leave(instance, false, machine->reason);
         }
         if (has_ended(*machine)) {
             return leave(instance, true, ending_of(*machine));
@@ -283,15 +302,16 @@ private:
         return !instance.url.empty() || view_.dial_in.contains(instance.provider);
     }
 
-    // It may show up late; what shows up later than that is a stray.
-    void bring_up_unseen(const Instance& instance, const Aside& aside) {
-        if (age(instance) < kUnclearMax) {
+    // What shows up later than that is a stray. Of a template that never ran nothing is known.
+    void bring_up_unseen(const Instance& instance, const Aside& aside, const Listing& listing) {
+        if (may_show_up(instance, aside, listing)) {
             return;
         }
         if (instance.machine.empty()) {
             end(instance, true, "the provider gave no clear answer, and no machine came of it");
         } else if (aside.missed >= kMissedMax) {
             leave(instance, true, "its machine is gone");
+            steps_.back().counts = instance.state > pulling;
         }
     }
 
@@ -336,7 +356,7 @@ private:
         }
         const Machine* machine = find_machine(instance, *listing);
         if (machine == nullptr) {
-            if (!instance.machine.empty() || age(instance) >= kUnclearMax) {
+            if (!may_show_up(instance, aside, *listing)) {
                 end(instance, instance.has_failed, instance.reason);
             }
         } else if (instance.machine.empty()) {

@@ -1,13 +1,14 @@
 // What the keeper shall do now, given what there is and what there shall be. Pure: it asks nobody
 // and waits for nothing; the same view gives the same steps. What it must never do is here, and is
-// tried with thousands of schedules in keeper_simulation_test.cpp:
+// tried with thousands of schedules in tests/simulation/instances:
 //
 // - A provider is asked to create only for an instance that is `requested`, which is stored as
 //   `creating` first: so never twice without a clear no in between.
 // - What became of an instance is read from a listing that was begun after the latest deed for it.
+// - That a machine is not there is believed once it was seen and is not any more, or when it must
+//   have shown up by then: a row that has ended has no machine.
 // - A machine that no open instance knows is removed, once it is five minutes old; one whose name
-// is
-//   not of this fleet is not looked at.
+//   is not of this fleet is not looked at.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,9 @@
 namespace comfyd::fleet {
 
 inline constexpr Millis kUnclearMax =
-    std::chrono::minutes(2);  // until a machine must have shown up
+    std::chrono::minutes(2);  // from an order until its machine must have shown up
+// Likewise, where all that was made is listed at once: the order itself may still be under way.
+inline constexpr Millis kUnderWayMax = std::chrono::seconds(20);
 inline constexpr Millis kStrayAge = std::chrono::minutes(5);
 inline constexpr Millis kRemoveAgain = std::chrono::minutes(1);
 inline constexpr Millis kSilentMax = std::chrono::minutes(5);  // of a worker on a machine that runs
@@ -46,6 +49,7 @@ struct PoolGoal {
 // What a provider showed.
 struct Listing {
     std::uint64_t begun = 0;  // the moment at which it was asked for
+    Time at{};                // the same by the clock
     std::vector<Machine> machines{};
     // All open instances of the fleet, whoever keeps them, as they were stored after that.
     std::set<std::string> known{};
@@ -55,8 +59,10 @@ struct Listing {
 // What is known of an instance beside its row, and lost with the process.
 struct Aside {
     bool is_busy = false;              // something is being done for it
-    std::uint64_t acted = 0;           // the moment after the latest deed
-    int missed = 0;                    // listings in a row that did not show its machine
+    std::uint64_t acted = 0;           // the moment after its provider was told something
+    std::optional<Time> ordered_at{};  // its provider answered the order, or did not
+    bool was_listed = false;           // a listing showed its machine
+    int missed = 0;                    // listings in a row that did not
     std::optional<Time> removed_at{};  // its provider was told, and said yes
     Time rests_until{};
     bool is_employed = false;            // it is a worker of the fleet
@@ -77,6 +83,7 @@ struct View {
     std::map<std::pair<std::string, std::size_t>, Time> offers_rest{};  // by pool and place
     std::map<std::string, Time> wants_rest{};  // of what is wanted of an offer, by offer_key()
     std::set<std::string> dial_in{};           // providers whose machines have no address
+    std::set<std::string> local{};             // and those that list at once what was made
 };
 
 struct Step {
@@ -103,6 +110,7 @@ struct Step {
     std::optional<Machine> machine{};
     InstanceState to = InstanceState::requested;
     bool has_failed = false;
+    bool counts = false;  // it says something about the pool's template: a start of it failed
     std::string why{};
 };
 

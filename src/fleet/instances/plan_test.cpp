@@ -37,19 +37,23 @@ protected:
         view_.instances.push_back(std::move(instance));
         return view_.instances.back();
     }
+    Listing& list() {
+        Listing& listing = view_.listings["cloud"];
+        listing.begun = 10;
+        listing.at = view_.now;
+        return listing;
+    }
     Machine& show(const Instance& instance, Machine::State state, std::string id = "m1") {
         Machine machine;
         machine.id = std::move(id);
         machine.name = instance.name();
         machine.state = state;
         machine.made_at = view_.now;
-        Listing& listing = view_.listings["cloud"];
-        listing.begun = 10;
+        Listing& listing = list();
         listing.known.insert(instance.id);
         listing.machines.push_back(std::move(machine));
         return listing.machines.back();
     }
-    void show_nothing() { view_.listings["cloud"].begun = 10; }
 
     // The one thing to be done.
     std::optional<Step> step() {
@@ -101,11 +105,58 @@ TEST_F(PlanTest, TheNextOfferIsTriedWhileTheFirstRests) {
 TEST_F(PlanTest, WhatMayHaveBeenOrderedIsNeverOrderedAgain) {
     add(creating, "");
     EXPECT_FALSE(step()) << "nothing is known before a listing";
-    show_nothing();
+    list();
     EXPECT_FALSE(step()) << "it may show up late";
     view_.now += kUnclearMax;
+    EXPECT_FALSE(step()) << "nobody has looked since";
+    list();
     ASSERT_EQ(kind(), Kind::end);
     EXPECT_TRUE(step()->has_failed);
+    EXPECT_FALSE(step()->counts) << "nothing of the template ran";
+    // The order itself took as long as that.
+    view_.aside[view_.instances[0].id].ordered_at = view_.now;
+    EXPECT_FALSE(step());
+}
+
+TEST_F(PlanTest, WhatListsAtOnceIsNotWaitedForSoLong) {
+    view_.local = {"cloud"};
+    Instance& row = add(creating, "");
+    view_.now += kUnderWayMax - Millis(1);
+    list();
+    EXPECT_FALSE(step()) << "the order may be under way";
+    view_.now += Millis(1);
+    list();
+    EXPECT_EQ(kind(), Kind::end);
+    // Who knows its machine needs no time at all.
+    row.since[creating] = view_.now;
+    row.machine = "m1";
+    view_.aside[row.id].missed = kMissedMax;
+    ASSERT_EQ(kind(), Kind::leave);
+    EXPECT_FALSE(step()->counts);
+    row.state = starting;
+    EXPECT_TRUE(step()->counts) << "it ran, and is not there any more";
+}
+
+// Its provider may not know it yet, and have nothing to remove.
+TEST_F(PlanTest, ARowDoesNotEndBeforeItsMachineMustHaveShownUp) {
+    Instance& row = add(removing);
+    view_.pools[0].size = 0;
+    view_.aside[row.id].removed_at = view_.now;
+    list();
+    EXPECT_FALSE(step());
+    view_.aside[row.id].was_listed = true;
+    EXPECT_EQ(kind(), Kind::end);
+    view_.aside[row.id].was_listed = false;
+    view_.now += kUnclearMax;
+    list();
+    EXPECT_EQ(kind(), Kind::end);
+}
+
+TEST_F(PlanTest, AMachineThatNobodyStartedIsReplacedAndNobodyToBlame) {
+    show(add(creating), Machine::State::made).reason = "it was never started";
+    ASSERT_EQ(kind(), Kind::leave);
+    EXPECT_FALSE(step()->has_failed);
+    EXPECT_FALSE(step()->counts);
 }
 
 TEST_F(PlanTest, AMachineIsFoundAgainByItsName) {
@@ -121,7 +172,7 @@ TEST_F(PlanTest, AListingFromBeforeTheLatestDeedSaysNothing) {
     view_.aside[row.id].is_employed = true;
     view_.aside[row.id].missed = kMissedMax;
     view_.aside[row.id].acted = 11;
-    show_nothing();
+    list();
     EXPECT_FALSE(step());
     view_.listings["cloud"].begun = 12;
     EXPECT_EQ(kind(), Kind::leave);
@@ -162,6 +213,7 @@ TEST_F(PlanTest, WhoIsNotReadyInTimeIsRemoved) {
 TEST_F(PlanTest, AMachineThatFailedTakesItsInstanceAlong) {
     show(add(starting), Machine::State::failed).reason = "no such image";
     ASSERT_EQ(kind(), Kind::leave);
+    EXPECT_TRUE(step()->counts);
     EXPECT_THAT(step()->why, testing::HasSubstr("no such image"));
 }
 
@@ -299,6 +351,7 @@ TEST_F(PlanTest, ARowEndsWhenAListingShowsItsMachineNoMore) {
     view_.pools[0].size = 0;
     EXPECT_EQ(kind(), Kind::remove) << "nobody waits for a listing";
     view_.aside[row.id].removed_at = view_.now;
+    view_.aside[row.id].was_listed = true;
     show(row, Machine::State::stopping);
     EXPECT_FALSE(step());
     view_.now += kRemoveAgain;

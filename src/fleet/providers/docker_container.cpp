@@ -260,7 +260,7 @@ Machine to_machine(
         machine.state = State::stopping;
     } else if (state == "created" || state == "configured" || state == "initialized") {
         // Whoever made it has ended before it could start it: nobody will.
-        machine.state = is_being_made ? State::creating : State::failed;
+        machine.state = is_being_made ? State::creating : State::made;
         machine.reason = is_being_made ? "" : "it was made and never started";
     } else if (state == "dead") {
         machine.state = State::failed;

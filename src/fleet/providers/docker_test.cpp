@@ -184,7 +184,7 @@ TEST_P(Containers, ANameThatIsTakenIsAdoptedIfItIsOurs) {
         R"({"Image":"localhost/agent:1","HostConfig":{"NetworkMode":"host"},"Env":["SERVER_HOST=127.0.0.1","SERVER_PORT=18399"],
             "Labels":{"comfyd.fleet":"f","comfyd.instance":"2","comfyd.pool":"p","comfyd.port":"18399"}})"
     );
-    EXPECT_EQ(find("comfyd-f-2").state, State::failed);
+    EXPECT_EQ(find("comfyd-f-2").state, State::made);
     EXPECT_THAT(find("comfyd-f-2").reason, HasSubstr("never started"));
     EXPECT_TRUE(create(order("2")));
     EXPECT_EQ(find("comfyd-f-2").state, State::running);

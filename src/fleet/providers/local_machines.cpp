@@ -246,7 +246,9 @@ Machine LocalMachines::describe(const ProcessRecord& record) const {
     reap(known.agent);
     const auto facts = find_process(known.agent.pid);
     if (!facts || facts->mark != known.agent) {
-        machine.state = record.is_stopped ? State::stopped : State::failed;
+        machine.state = record.is_stopped       ? State::stopped
+                        : record.agent.pid == 0 ? State::made
+                                                : State::failed;
         const std::string words = last_line(folder / "agent.log");
         machine.reason = record.is_stopped       ? ""
                          : record.agent.pid == 0 ? "it was never started"

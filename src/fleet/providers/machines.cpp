@@ -13,6 +13,8 @@ std::string_view to_string(Machine::State state) {
             return "creating";
         case State::pulling:
             return "pulling";
+        case State::made:
+            return "made";
         case State::starting:
             return "starting";
         case State::running:

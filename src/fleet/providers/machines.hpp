@@ -75,7 +75,17 @@ struct MachineOrder {
 
 // A machine as its provider shows it.
 struct Machine {
-    enum class State { creating, pulling, starting, running, stopping, stopped, failed, gone };
+    enum class State {
+        creating,
+        pulling,
+        made,  // and never started: who made it ended before that
+        starting,
+        running,
+        stopping,
+        stopped,
+        failed,
+        gone,
+    };
 
     std::string id;    // the provider's
     std::string name;  // that it was ordered under
@@ -93,7 +103,8 @@ std::string_view to_string(Machine::State state);
 struct MachineTraits {
     bool can_park = false;      // stop() keeps its disk, and start() is quicker than create()
     bool bills_parked = false;  // which still costs
-    bool is_local = false;      // its machines share the life of this computer
+    // Its machines share the life of this computer, and are listed as soon as they are made.
+    bool is_local = false;
     bool dials_in = false;      // it has no address that could be called
 };
 

@@ -612,7 +612,7 @@ TEST_F(Processes, OneThatWasNeverStartedIsMadeAnew) {
     known.agent = {};
     known.comfyui_port = 1;
     ASSERT_TRUE(write_record(options_.folder / id, known));
-    EXPECT_EQ(find(id).state, State::failed);
+    EXPECT_EQ(find(id).state, State::made);
     EXPECT_EQ(find(id).reason, "it was never started");
     EXPECT_EQ(make("a"), id);
     EXPECT_NE(record(id).comfyui_port, 1);

@@ -4,6 +4,8 @@
 // notes what none of them may do.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -33,7 +35,8 @@ struct Cloud {
         bool is_there(Time now) const { return comes_at <= now && now < goes_at; }
     };
 
-    Cloud(VirtualTime& of, Chance& by) : time(of), chance(by) {
+    // `is_near`: it lists at once what it made, as this computer does.
+    Cloud(VirtualTime& of, Chance& by, bool is_near) : time(of), chance(by), local(is_near) {
         for (const char* name :
              {"comfyd-other-0123456789ab",
               "comfyd-main-b-0123456789ab",
@@ -64,6 +67,13 @@ struct Cloud {
             }
         }
         return names;
+    }
+    // It is there, or will be.
+    bool has_machine(const std::string& name) const {
+        return std::ranges::any_of(things, [&](const auto& entry) {
+            const Thing& thing = entry.second;
+            return thing.name == name && thing.goes_at > std::max(time.now(), thing.comes_at);
+        });
     }
     void check() {
         std::set<std::string> names;
@@ -96,7 +106,10 @@ struct Cloud {
 
     VirtualTime& time;
     Chance& chance;
+    const bool local;
     bool is_healed = false;
+    // Whether an instance is to keep this machine.
+    std::function<bool(const std::string& id)> is_wanted;
     std::map<std::string, Thing> things;  // by id
     std::set<std::string> ordered;        // names that were not clearly refused
     int made = 0;
@@ -130,7 +143,9 @@ public:
         : cloud_(cloud), name_(std::move(name)), door_(door) {}
 
     std::string_view name() const override { return name_; }
-    fleet::MachineTraits traits() const override { return {.dials_in = door_ != nullptr}; }
+    fleet::MachineTraits traits() const override {
+        return {.is_local = cloud_.local, .dials_in = door_ != nullptr};
+    }
 
     Task<Result<std::vector<fleet::Offer>>> offers(fleet::OfferWish wish) override {
         const bool waited = co_await wait();
@@ -170,12 +185,16 @@ public:
         cloud_.ordered.insert(order.name);
         std::string id;
         const bool is_made = !cloud_.fails(10);
+        const Millis takes = cloud_.chance.millis(1, 4'000);
         if (is_made) {
             id = "m" + std::to_string(++cloud_.made);
             Cloud::Thing thing;
             thing.name = order.name;
-            thing.comes_at = cloud_.time.now() + cloud_.chance.millis(0, 20'000);
-            thing.listed_at = thing.comes_at + cloud_.chance.millis(0, 30'000);
+            const bool is_late = !cloud_.local;
+            thing.comes_at =
+                cloud_.time.now() + (is_late ? cloud_.chance.millis(0, 20'000) : takes);
+            thing.listed_at =
+                thing.comes_at + (is_late ? cloud_.chance.millis(0, 30'000) : Millis(0));
             thing.runs_at = thing.comes_at + cloud_.chance.millis(0, 90'000);
             thing.is_broken = cloud_.fails(8);
             if (cloud_.fails(12)) {
@@ -183,7 +202,7 @@ public:
             }
             cloud_.things[id] = thing;
         }
-        const bool waited = co_await wait();
+        const bool waited = co_await sleep_for(takes);
         if (!waited || !is_made || cloud_.fails(6)) {
             co_return fail(waited ? Code::upstream_error : Code::cancelled, "500");
         }
@@ -231,6 +250,7 @@ public:
         const bool is_done = !cloud_.fails(5);
         if (found != cloud_.things.end()) {
             cloud_.note(!found->second.is_foreign, "another's is removed: " + found->second.name);
+            cloud_.note(!cloud_.is_wanted(id), "one that serves is removed: " + id);
             if (is_done && found->second.goes_at == Time::max()) {
                 found->second.goes_at = cloud_.time.now() + cloud_.chance.millis(0, 40'000);
             }
