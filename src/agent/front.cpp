@@ -189,6 +189,10 @@ Task<net::Response> Front::answer(net::Exchange& exchange, std::string path) {
         } else {
             response = refuse(Error(Code::conflict, "this ComfyUI is run by somebody else"));
         }
+    } else if (!path.starts_with("/worker/") && p_.status.is_fetching()) {
+        response = refuse(
+            Error(Code::worker_unavailable, "ComfyUI waits for its models: " + p_.status.reason())
+        );
     } else if (path.starts_with("/worker/")) {
         response = refuse(Error(Code::not_found, "there is nothing at " + path));
     }
@@ -208,7 +212,7 @@ Task<net::Response> Front::health() {
     const double now = static_cast<double>(to_unix_ms(p_.clock.now())) / 1000.0;
     auto queue = co_await client.queue();
     if (!queue) {
-        const std::string why = p_.comfyui.reason();
+        const std::string why = p_.status.reason();
         co_return json_answer(
             503,
             {{"status", "unhealthy"},
@@ -256,7 +260,7 @@ Task<net::Response> Front::prompt_sync(net::Exchange& exchange) {
     }
     if (p_.comfyui.state() != ComfyUi::State::ready) {
         co_return refuse(
-            Error(Code::worker_unavailable, "ComfyUI is not there: " + p_.comfyui.reason())
+            Error(Code::worker_unavailable, "ComfyUI is not there: " + p_.status.reason())
         );
     }
     comfy::Client client(p_.http, p_.pool, p_.comfyui.url(), {});

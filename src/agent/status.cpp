@@ -38,6 +38,10 @@ std::string_view Status::state() const {
     return is_draining_ ? "draining" : is_fetching() ? "fetching" : to_string(p_.comfyui.state());
 }
 
+std::string Status::reason() const {
+    return is_fetching() ? p_.models->reason() : p_.comfyui.reason();
+}
+
 Task<json::object> Status::read() {
     const pid_t pid = p_.comfyui.pid();
     const bool reads_gpus = !std::exchange(is_reading_, true);
@@ -66,7 +70,7 @@ Task<json::object> Status::read() {
     json::object shown;
     shown["instance"] = instance_;
     shown["state"] = state();
-    shown["reason"] = is_fetching() ? p_.models->reason() : p_.comfyui.reason();
+    shown["reason"] = reason();
     shown["comfyui"] = {
         {"pid", pid},
         {"restarts", p_.comfyui.restarts()},

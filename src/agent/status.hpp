@@ -33,6 +33,9 @@ public:
 
     // fetching, starting, ready, restarting, failed or draining.
     std::string_view state() const;
+    std::string reason() const;  // of a state that is not ready
+    // Models are missing that ComfyUI does not start without.
+    bool is_fetching() const { return p_.models != nullptr && p_.models->is_missing(); }
     const ModelFiles* files() const { return p_.files; }
     Models* models() const { return p_.models; }
     // {"instance","state","reason","comfyui":{"pid","restarts","version","jobs"},"jobs",
@@ -41,8 +44,6 @@ public:
     Task<json::object> read();
 
 private:
-    // Models are missing that ComfyUI does not start without.
-    bool is_fetching() const { return p_.models != nullptr && p_.models->is_missing(); }
     // As ComfyUI tells them, where nothing else can.
     Task<json::array> devices_of_comfyui();
 

@@ -1,6 +1,7 @@
 // Fetching from servers that do what they should not: whatever they do, nothing wrong gets a name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include "models/test_support.hpp"
 
@@ -212,6 +213,52 @@ TEST_F(FetchTest, AFileThatIsTooLargeForTheDiskIsNotBegun) {
     ASSERT_FALSE(placed);
     EXPECT_EQ(placed.error().code, Code::storage_full);
     EXPECT_THAT(cached(), IsEmpty());
+}
+
+// As large as it says, until it is unmounted.
+class SmallDisk {
+public:
+    SmallDisk(const test::fs::path& path, const std::string& size) : path_(path) {
+        test::fs::create_directories(path_);
+        is_there_ = ::mount("none", path_.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+    }
+    ~SmallDisk() {
+        if (is_there_) {
+            ::umount2(path_.c_str(), MNT_DETACH);
+        }
+    }
+    SmallDisk(const SmallDisk&) = delete;
+    SmallDisk& operator=(const SmallDisk&) = delete;
+    bool is_there() const { return is_there_; }
+
+private:
+    test::fs::path path_;
+    bool is_there_ = false;
+};
+
+TEST_F(FetchTest, ADiskThatIsFullInTheMiddleKeepsNothing) {
+    const SmallDisk disk(options_.contents.folder, "1m");
+    if (!disk.is_there()) {
+        GTEST_SKIP() << "a file system of its own needs root";
+    }
+    options_.fetch.piece_bytes = 64 * 1024;
+    const std::string large = safetensors_file(3'000'000);
+    // Its length is not told before: only the disk says no.
+    server_.serve("/a", {.bytes = large, .is_chunked = true});
+    auto placed = place(wish("a.safetensors", "/a"));
+    ASSERT_FALSE(placed);
+    EXPECT_EQ(placed.error().code, Code::storage_full);
+    EXPECT_THAT(cached(), IsEmpty());
+    server_.serve("/b", {.bytes = file_});
+    ASSERT_TRUE(place(wish("b.safetensors", "/b")));
+    // What is there makes room for what fits without it.
+    const std::string other = safetensors_file(800'000);
+    server_.serve("/c", {.bytes = other});
+    placed = place(wish("c.safetensors", "/c"));
+    ASSERT_TRUE(placed) << placed.error().message;
+    EXPECT_THAT(cached(), ElementsAre(hash_of(other)));
+    EXPECT_FALSE(test::fs::is_symlink(link("b.safetensors")));
+    close();  // before its disk goes
 }
 
 TEST_F(FetchTest, TokensStayWithTheirHost) {

@@ -117,8 +117,11 @@ TEST_F(AgentModels, ComfyUiStartsOnceThoseThatItNeedsAreThere) {
     EXPECT_EQ(status.at("models").at("wanted"), 3);
     EXPECT_EQ(status.at("models").at("ready"), 1);
     EXPECT_FALSE(has_begun(agent));
-    EXPECT_EQ(agent.http().get("/prompt").status, 503);
-    EXPECT_EQ(agent.http().get("/health").status, 503);
+    for (const char* path : {"/prompt", "/health"}) {
+        const Reply refused = agent.http().get(path);
+        EXPECT_EQ(refused.status, 503) << path;
+        EXPECT_THAT(refused.body, HasSubstr("1 of 2 models")) << path;
+    }
     EXPECT_FALSE(fs::exists(path_of(agent, "a.safetensors")));
     server_.release();
     ASSERT_TRUE(agent.wait_for("ready")) << agent.log();
