@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr FilterLimits kPlenty{Millis(60'000), 64 * 1024 * 1024};
+const FilterLimits kPlenty{Millis(60'000), 64 * 1024 * 1024};
 
 Result<std::string> run_shell(
     const std::string& script, std::string_view input = {}, FilterLimits limits = kPlenty

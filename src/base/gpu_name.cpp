@@ -36,7 +36,7 @@ bool is_beside_the_point(std::string_view word) {
 }
 
 struct Words {
-    std::vector<std::string> kind;
+    std::string kind;  // written together: "RTX 4090" is "RTX4090"
     std::vector<std::string> beside;
 };
 
@@ -47,8 +47,10 @@ Words words_of(std::string_view name) {
         if (is_word_character(c)) {
             word += c;
         } else if (!word.empty()) {
-            if (!is_maker(word)) {
-                (is_beside_the_point(word) ? words.beside : words.kind).push_back(word);
+            if (is_beside_the_point(word)) {
+                words.beside.push_back(word);
+            } else if (!is_maker(word)) {
+                words.kind += word;
             }
             word.clear();
         }
@@ -128,8 +130,8 @@ int told_gigabytes(const std::vector<std::string>& beside) {
 }  // namespace
 
 bool is_gpu(std::string_view wished, std::string_view name) {
-    const auto words = words_of(wished).kind;
-    return !words.empty() ? words == words_of(name).kind : lower(wished) == lower(name);
+    const std::string kind = words_of(wished).kind;
+    return !kind.empty() ? kind == words_of(name).kind : lower(wished) == lower(name);
 }
 
 bool is_exact_gpu(std::string_view wished, std::string_view name) {

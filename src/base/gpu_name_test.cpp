@@ -8,6 +8,8 @@ namespace {
 TEST(GpuName, WhatTellsThemApart) {
     EXPECT_TRUE(is_gpu("RTX 4090", "NVIDIA GeForce RTX 4090"));
     EXPECT_TRUE(is_gpu("rtx_4090", "RTX 4090 24GB"));
+    EXPECT_TRUE(is_gpu("RTX4090", "NVIDIA GeForce RTX 4090"));
+    EXPECT_FALSE(is_gpu("RTX4090", "NVIDIA GeForce RTX 4090 D"));
     EXPECT_TRUE(is_gpu("A100", "NVIDIA A100-SXM4-80GB"));
     EXPECT_TRUE(is_gpu("NVIDIA H100 80GB HBM3", "H100 SXM 80GB"));
     EXPECT_FALSE(is_gpu("L40", "L40S"));

@@ -1,5 +1,6 @@
 // What each worker would mean for a job, and which of them gets it.
 #include <algorithm>
+#include <limits>
 
 #include "scheduler/scheduler_impl.hpp"
 
@@ -11,6 +12,7 @@ constexpr int kLookedAt = 4;
 // A worker that has the results of a job is waited for within this part of what the job takes
 // elsewhere.
 constexpr double kSoon = 0.5;
+constexpr std::uint64_t kUnknownBytes = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
@@ -110,7 +112,8 @@ void Scheduler::Impl::list_free(
 Scheduler::Impl::Misfit Scheduler::Impl::misfit(Index worker, Index profile) const {
     const Machines::Machine& machine = machines_[worker];
     const auto can = machines_.can(machine.kind, profiles_[profile].requirement);
-    return {can != Machines::Can::exact, machine.state.vram_bytes};
+    const std::uint64_t bytes = machine.state.vram_bytes;
+    return {can != Machines::Can::exact, bytes > 0 ? bytes : kUnknownBytes};
 }
 
 bool Scheduler::Impl::is_as_tight(Index worker, Index other, Index profile) const {

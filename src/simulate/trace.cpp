@@ -80,7 +80,11 @@ private:
         profile.seconds = number(from, "seconds", 1);
         profile.images = number(from, "images", 1);
         made.shape = text(from, "shape", name);
-        made.requirement = Requirement::decode(text(from, "requirement", ""));
+        // The workers of the model stand nowhere.
+        const Requirement recorded = Requirement::decode(text(from, "requirement", ""));
+        MachineWish machine = recorded.machine();
+        machine.region.clear();
+        made.requirement = recorded.on(machine);
         made.work_units = number(from, "work_units", profile.seconds * 10);
         made.heuristic_seconds = number(from, "heuristic_seconds", profile.seconds);
         made.vram_bytes = static_cast<std::uint64_t>(number(from, "vram_bytes", 0));

@@ -301,6 +301,13 @@ int run_command_line(int argc, char** argv) {
         ->type_name("N");
     run_command->add_option("--pool", run_options.pool, "Only workers of this pool may run it")
         ->type_name("NAME");
+    run_command->add_option("--gpu", run_options.gpu, "Only on a GPU of this kind (\"RTX 4090\")")
+        ->type_name("KIND");
+    run_command
+        ->add_option("--gpu-memory", run_options.gpu_memory_gb, "Only on a GPU with so much memory")
+        ->type_name("GB");
+    run_command->add_option("--region", run_options.region, "Only on workers that stand there")
+        ->type_name("NAME");
     run_command->footer(
         "Exit code: 0 completed, 1 failed, 2 refused, 3 cancelled or expired, 4 server not "
         "reachable."

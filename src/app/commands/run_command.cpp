@@ -8,6 +8,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "api/dialects/named/named.hpp"
+#include "api/submission.hpp"
 #include "app/commands/cli.hpp"
 #include "app/commands/convert_command.hpp"
 #include "app/commands/progress_display.hpp"
@@ -110,7 +111,7 @@ private:
             co_return fail(std::move(workflow.error()));
         }
         json::object body{{"workflow", std::move(*workflow)}, {"priority", options_.priority}};
-        add_pool(body);
+        add_machine(body);
         auto submitted = co_await call("POST", "/api/v2/jobs", json::serialize(body));
         if (!submitted) {
             co_return fail(std::move(submitted.error()));
@@ -118,9 +119,15 @@ private:
         co_return comfy::text_of(*submitted, "id");
     }
 
-    void add_pool(json::object& body) const {
-        if (!options_.pool.empty()) {
-            body["pool"] = options_.pool;
+    void add_machine(json::object& body) const {
+        const MachineWish machine{
+            .pool = options_.pool,
+            .gpu = options_.gpu,
+            .region = options_.region,
+            .memory_gb = options_.gpu_memory_gb
+        };
+        for (auto& member : api::machine_members(machine)) {
+            body[member.key()] = std::move(member.value());
         }
     }
 
@@ -146,7 +153,7 @@ private:
             co_return fail(std::move(values.error()));
         }
         json::object body{{"params", std::move(*values)}, {"priority", options_.priority}};
-        add_pool(body);
+        add_machine(body);
         auto submitted = co_await call("POST", path + "/run" + query, json::serialize(body));
         if (!submitted) {
             co_return fail(std::move(submitted.error()));

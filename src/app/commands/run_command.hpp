@@ -13,8 +13,11 @@ struct RunOptions {
     std::string url;
     std::string key;
     int priority = 5;
-    std::string pool;     // empty: the tenant's
-    std::string table{};  // a file of parameter sets, one run for each; empty: one run
+    std::string pool;   // empty: the tenant's
+    std::string gpu{};  // a kind; empty: any
+    double gpu_memory_gb = 0;
+    std::string region{};  // empty: any
+    std::string table{};   // a file of parameter sets, one run for each; empty: one run
 };
 
 int run_workflow(RunOptions options);  // an Exit code

@@ -395,7 +395,6 @@ void Keeper::compare(const Instance& row, const Listing& listing) {
     aside.was_listed = aside.was_listed || machine != nullptr;
     aside.missed = machine != nullptr || listing.begun <= aside.acted ? 0 : aside.missed + 1;
 }
-}
 
 Instance* Keeper::find(const std::string& id) {
     const auto found = rows_.find(id);

@@ -199,6 +199,24 @@ public:
     }
 
 private:
+    // Jobs wait for machines that no worker is, others at each look.
+    std::optional<jobs::Load> load() {
+        jobs::Load load;
+        for (const char* region : {"", "eu", "us"}) {
+            if (chance_.below(4) == 0) {
+                jobs::Load::Waiting waiting;
+                waiting.machine = {
+                    .gpu = chance_.below(2) == 0 ? "H200" : "",
+                    .region = region,
+                    .memory_gb = 24.0 * static_cast<double>(chance_.below(3))
+                };
+                waiting.jobs = 1;
+                load.waiting.push_back(waiting);
+            }
+        }
+        return load;
+    }
+
     void start() {
         crew_ = std::make_unique<ScriptedCrew>(cloud_, door_);
         fleet::Keeper::Parts parts{
@@ -210,6 +228,7 @@ private:
             .fleet = "main",
             .pools = {pool_},
             .callers = &door_,
+            .load = [this] { return load(); },
             .chance = [this] { return chance_.below(1000) / 1000.0; },
             .new_id =
                 [this] {
