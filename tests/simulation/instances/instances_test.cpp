@@ -63,6 +63,11 @@ public:
     ) override {
         return late(stored_.fleet_events(std::move(query)));
     }
+    Task<Result<std::vector<fleet::FleetEvent>>> fleet_events_after(
+        std::string of, fleet::FleetEventPlace after, int limit
+    ) override {
+        return late(stored_.fleet_events_after(std::move(of), after, limit));
+    }
 
 private:
     Task<Result<>> save(
