@@ -105,7 +105,7 @@ struct MachineTraits {
     bool bills_parked = false;  // which still costs
     // Its machines share the life of this computer, and are listed as soon as they are made.
     bool is_local = false;
-    bool dials_in = false;      // it has no address that could be called
+    bool dials_in = false;  // it has no address that could be called
 };
 
 // Failures of all calls, beside those of a connection: out_of_stock (the next offer may have some),
