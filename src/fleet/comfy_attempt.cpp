@@ -36,6 +36,7 @@ ComfyAttempt::ComfyAttempt(
       mandate_(current(options_.mandate)),
       wake_(link.executor),
       gone_(link.executor),
+      sought_(assignment_.reattach),
       last_message_(Ticks::now()),
       last_look_(last_message_),
       silence_{last_message_, last_message_, 0},
@@ -88,6 +89,7 @@ Task<Result<jobs::AttemptResult>> ComfyAttempt::attempt() {
         if (!place) {
             co_return fail(std::move(place.error()));
         }
+        sought_ = false;
         reattached_ = accepted_ = sent_ = *place != Place::absent;
     }
     if (!accepted_ && prompt->empty()) {

@@ -212,6 +212,7 @@ private:
     std::vector<UiItem> sent_pictures_;        // results that came as messages, not as files
     std::size_t sent_pictures_bytes_ = 0;
 
+    bool sought_ = false;    // it may have been sent before, and no look for it has ended
     bool sent_ = false;      // the worker may have the prompt
     bool accepted_ = false;  // the worker has, or had, the prompt
     bool reattached_ = false;

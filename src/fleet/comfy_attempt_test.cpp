@@ -508,6 +508,23 @@ TEST_F(ComfyAttemptTest, ShutdownLeavesThePromptAndAReattachFindsItRunning) {
     EXPECT_EQ(executions(job.prompt), 1U) << "not run twice";
 }
 
+TEST_F(ComfyAttemptTest, AReattachThatIsStoppedWhileItLooksTakesThePromptBack) {
+    start();
+    auto job = assignment(picture_with("slow=600000"));
+    auto first = begin(job);
+    ASSERT_TRUE(support::wait_until([&] { return executions(job.prompt) == 1; }));
+    stop(*first, Code::shutting_down);
+    end(*first);
+    support::Faults faults;
+    faults.slow_http = 300;
+    comfy_->set_faults(faults);
+    job.reattach = true;
+    auto again = begin(job);
+    stop(*again, Code::cancelled);
+    EXPECT_EQ(end(*again).error().code, Code::cancelled);
+    EXPECT_EQ(comfy_->queue_remaining(), 0U) << "nobody would stop it any more";
+}
+
 TEST_F(ComfyAttemptTest, AReattachFindsAFinishedPrompt) {
     start();
     auto job = assignment(kPicture);

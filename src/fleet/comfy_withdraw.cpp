@@ -17,10 +17,10 @@ constexpr int kRefusalsGone = 3;
 // Takes the prompt off the worker and waits until it is gone, but no longer than cancel_grace,
 // whatever the worker does with our questions.
 Task<> ComfyAttempt::withdraw() {
-    if (!sent_) {
+    if (!sent_ && !sought_) {
         co_return;
     }
-    if (link_.is_engine && !accepted_ && !seen_message_) {
+    if (link_.is_engine && sent_ && !accepted_ && !seen_message_) {
         // It may be taken after any look for it, and then nobody would stop it.
         blockage_ = Blockage{"a submission to it was broken off", ""};
         co_return;

@@ -188,6 +188,15 @@ jobs::WorkerInfo ComfyWorker::info() const {
     return info;
 }
 
+std::shared_ptr<void> ComfyWorker::expect_attempt() {
+    COMFYD_ON(parts_.core);
+    ++expected_;
+    return {this, [](ComfyWorker* worker) {
+                --worker->expected_;
+                worker->parts_.changed();
+            }};
+}
+
 bool ComfyWorker::available() const {
     COMFYD_ON(parts_.core);
     const auto slots = static_cast<std::size_t>(config_.slots);
@@ -259,7 +268,8 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
     jobs::StopRequest& stop,
     OwnerOf owner_of
 ) {
-    if (gives_back_) {
+    // The prompt of one that is expected may be there, and must be taken back then.
+    if (gives_back_ && (!assignment.reattach || expected_ == 0)) {
         return refuse();
     }
     SlotLease lease(*this, assignment);
@@ -271,6 +281,9 @@ Task<Result<jobs::AttemptResult>> ComfyWorker::run_prompt(
         std::move(owner_of)
     );
     taken.order = order;
+    if (gives_back_) {
+        give_back();
+    }
     return run_leased(std::move(order), stop, std::move(lease));
 }
 

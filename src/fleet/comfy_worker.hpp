@@ -49,8 +49,8 @@ public:
     Task<> join();
     void set_draining(bool draining);
     bool is_draining() const { return draining_; }
-    // No attempt is here, and no group of jobs is about to begin one.
-    bool is_idle() const { return taken_.empty() && running() == 0; }
+    // No attempt is here or expected, and no group of jobs is about to begin one.
+    bool is_idle() const { return taken_.empty() && running() == 0 && expected_ == 0; }
     // From now on it refuses attempts, and those that its prompts are still of end with
     // Code::worker_unavailable, their prompts taken back: another worker may do them.
     void give_back();
@@ -74,6 +74,7 @@ public:
     // Attempts whose prompt it has not finished.
     std::size_t running() const override;
     std::string abilities() const override;
+    std::shared_ptr<void> expect_attempt() override;
     Task<Result<jobs::AttemptResult>> run(
         jobs::Assignment assignment, jobs::AttemptListener& listener, jobs::StopRequest& stop
     ) override;
@@ -157,6 +158,7 @@ private:
     MachineReport known_;
     bool draining_ = false;
     bool gives_back_ = false;
+    int expected_ = 0;  // attempts
     std::map<PromptId, Taken> taken_;
     std::vector<std::weak_ptr<ComfyBatch>> groups_;
     Time created_at_;

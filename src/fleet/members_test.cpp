@@ -113,6 +113,41 @@ TEST_F(FleetMembersTest, WhoIsOnTheWayToAWorkerThatLeftIsRefused) {
     EXPECT_TRUE(comfy_->accepted_prompts().empty());
 }
 
+TEST_F(FleetMembersTest, WhoIsExpectedFromBeforeARestartFindsItsWorker) {
+    start();
+    auto job = assignment(picture_with("slow=100"));
+    auto first = begin(job);
+    ASSERT_TRUE(support::wait_until([&] { return comfy_->queue_remaining() == 1; }));
+    stop(*first, Code::shutting_down);
+    EXPECT_EQ(end(*first).error().code, Code::shutting_down);
+    auto expected = on_core([&] { return fleet_->find("gpu")->expect_attempt(); });
+    auto leaving = remove("gpu", kLong);
+    EXPECT_EQ(leaving.wait_for(Millis(0)), std::future_status::timeout);
+    job.reattach = true;
+    auto again = begin(job);
+    on_core([&] { expected.reset(); });
+    EXPECT_TRUE(end(*again));
+    EXPECT_TRUE(leaving.get());
+    EXPECT_EQ(comfy_->executions().total, 1U);
+}
+
+TEST_F(FleetMembersTest, WhoIsExpectedAndComesTooLateTakesItsPromptBack) {
+    start();
+    auto job = assignment(picture_with("slow=600000"));
+    auto first = begin(job);
+    ASSERT_TRUE(support::wait_until([&] { return comfy_->queue_remaining() == 1; }));
+    stop(*first, Code::shutting_down);
+    EXPECT_EQ(end(*first).error().code, Code::shutting_down);
+    auto expected = on_core([&] { return fleet_->find("gpu")->expect_attempt(); });
+    auto leaving = remove("gpu", Millis(0));
+    job.reattach = true;
+    auto again = begin(job);
+    EXPECT_EQ(end(*again).error().code, Code::worker_unavailable);
+    on_core([&] { expected.reset(); });
+    EXPECT_TRUE(leaving.get());
+    EXPECT_EQ(comfy_->queue_remaining(), 0U) << "its prompt runs on";
+}
+
 TEST_F(FleetMembersTest, ARemovalThatIsCalledOffLeavesTheWorkerDraining) {
     start();
     auto run = begin_slow();

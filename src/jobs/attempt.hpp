@@ -100,8 +100,9 @@ public:
 
     const JobId id;
     const std::shared_ptr<Worker> worker;
-    Job job;                   // as the ledger has it; valid once `begun`
-    std::optional<Spec> spec;  // read from the ledger unless the job has just been accepted
+    std::shared_ptr<void> expected;  // by its worker, of one that began before a restart
+    Job job;                         // as the ledger has it; valid once `begun`
+    std::optional<Spec> spec;        // read from the ledger unless the job has just been accepted
     bool begun = false;
     scheduler::JobKeys keys;
     bool is_on_worker = false;         // its run() has been called

@@ -43,6 +43,7 @@ std::shared_ptr<Attempt> Attempts::reattach(
         // Those of a shared run count already, as one.
         p_.placement.scheduler().running(job.id, job.worker, attempt->keys, p_.clock.now());
         p_.placement.take_place(*attempt);
+        attempt->expected = attempt->worker->expect_attempt();
     }
     attempt->sequence = next_sequence_block(job.sequence);
     if (job.cancel_requested) {
@@ -96,6 +97,7 @@ Task<> Attempts::run(std::shared_ptr<Attempt> attempt, bool is_reattached) {
         attempt->is_ending = true;
         p_.placement.learn(*attempt, outcome);
     }
+    attempt->expected.reset();
     p_.placement.give_up_place(*attempt);
     p_.look_at_queue();
     co_await p_.end.conclude(attempt, std::move(outcome));

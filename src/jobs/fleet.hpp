@@ -150,6 +150,9 @@ public:
     // Empty: not known.
     virtual std::string abilities() const { return {}; }
 
+    // After a restart: until what is returned goes, an attempt is on its way to run() whose prompt
+    // its machine may have, and the worker stays. It outlives what is returned.
+    virtual std::shared_ptr<void> expect_attempt() { return nullptr; }
     // Runs one attempt to its end. available() counts it from the call on. Failures by code:
     // worker_lost and worker_unavailable (another worker may do it), out_of_memory,
     // node_execution_error (with the exception in the details), worker_rejected (the worker's

@@ -56,10 +56,10 @@ public:
     std::map<std::string, Runs> runs() const;
     // So many jobs have been begun.
     bool wait_begun(std::size_t count);
-    // All jobs succeed, each once.
-    void expect_jobs_done();
-    // And no execution was begun in vain.
-    void expect_nothing_run_twice();
+    // Those whose execution has begun and not ended.
+    std::set<std::string> running() const;
+    // All jobs succeed, each once but for those that ran where a machine was lost.
+    void expect_jobs_done(const std::set<std::string>& lost = {});
 
     std::set<std::string> containers() const;  // of ours, by name
     bool wait_no_containers();
@@ -72,6 +72,7 @@ private:
         std::string state;
     };
     void make_strangers();
+    std::string journal() const;
     std::string configuration() const;
     std::vector<json::object> all_containers() const;
     std::map<std::string, Stranger> strangers() const;  // by name
