@@ -73,6 +73,7 @@ void ClassBoard::start(fleet::ClassCache& cache) {
 Task<> ClassBoard::stop() {
     tasks_.cancel();
     co_await tasks_.join();
+    co_await write_once();  // what workers told last
 }
 
 void ClassBoard::set_led(const std::string& domain, Source source) {
@@ -119,23 +120,27 @@ void ClassBoard::update() {
 
 Task<> ClassBoard::write() {
     for (bool goes_on = true; goes_on;) {
-        bool changed = false;
-        std::vector<std::string> domains;
-        for (auto& [domain, led] : led_) {
-            auto now = led.source();
-            changed = changed || now != led.seen;
-            led.seen = std::move(now);
-            led.has_told = led.has_told || led.seen->knows_workers();
-            domains.push_back(domain);
-        }
-        if (changed) {
-            update();
-        }
-        co_await write_documents();
-        for (const std::string& domain : domains) {
-            co_await write_workers(domain);
-        }
+        co_await write_once();
         goes_on = co_await sleep_for(kWriteEvery);
+    }
+}
+
+Task<> ClassBoard::write_once() {
+    bool changed = false;
+    std::vector<std::string> domains;
+    for (auto& [domain, led] : led_) {
+        auto now = led.source();
+        changed = changed || now != led.seen;
+        led.seen = std::move(now);
+        led.has_told = led.has_told || led.seen->knows_workers();
+        domains.push_back(domain);
+    }
+    if (changed) {
+        update();
+    }
+    co_await write_documents();
+    for (const std::string& domain : domains) {
+        co_await write_workers(domain);
     }
 }
 

@@ -42,6 +42,7 @@ public:
 
     // `cache` outlives it, too.
     void start(fleet::ClassCache& cache);
+    // Writes down what is not yet. Sources still tell.
     Task<> stop();
     // Reads what was written down before, of domains that this node does not lead.
     Task<> recall();
@@ -58,6 +59,7 @@ private:
     using Entries = std::vector<workflow::Catalogue::Entry>;
 
     Task<> write();
+    Task<> write_once();
     Task<> write_documents();
     Task<> write_workers(std::string domain);
     Task<> look();

@@ -118,6 +118,18 @@ TEST(ClassBoard, ANewLeadersWorkersThatHaveNotSpokenYetForgetNothing) {
     EXPECT_FALSE(next.knows("SaveImage"));
 }
 
+TEST(ClassBoard, WhatWasToldJustBeforeTheEndIsWrittenDown) {
+    Notes notes;
+    {
+        Node leader(notes);
+        const auto workers = leader.worker_with("SaveImage");
+        leader.board.set_led("main", [workers] { return workers; });
+    }
+    Node next(notes);
+    next.wait(next.board.recall());
+    EXPECT_TRUE(next.knows("SaveImage"));
+}
+
 TEST(ClassBoard, WhatMachinesOfOtherSoftwareCouldRunTellsNothing) {
     Notes notes;
     {

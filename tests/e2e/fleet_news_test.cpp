@@ -132,7 +132,7 @@ TEST_F(FleetNews, OnlyWhoAdministersTheFleetHearsOfIt) {
         {{"workflow", small_picture()},
          {"webhook_config", {{"url", receiver_.url()}, {"events", {"fleet.*"}}}}}
     );
-    EXPECT_EQ(job.status, 400) << job.body;
+    EXPECT_EQ(job.status, 422) << job.body;
     EXPECT_TRUE(has_told("fleet.instance.ready"));
     EXPECT_EQ(told().size(), 1U);
 }

@@ -9,6 +9,8 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr int kRefused = 422;
+
 class PoolAtZero : public LocalComfyUi {
 protected:
     // The pool, with a template of its own.
@@ -61,10 +63,10 @@ protected:
     }
     void expect_judged() {
         const Reply unknown = submit(with_unknown_node());
-        EXPECT_EQ(unknown.status, 400) << unknown.body;
+        EXPECT_EQ(unknown.status, kRefused) << unknown.body;
         EXPECT_THAT(unknown.body, HasSubstr("OfNoPack"));
         const Reply model = submit(with_unknown_model());
-        EXPECT_EQ(model.status, 400) << model.body;
+        EXPECT_EQ(model.status, kRefused) << model.body;
         EXPECT_THAT(model.body, HasSubstr("nobody-has-this"));
     }
 };
@@ -73,7 +75,7 @@ TEST_F(PoolAtZero, IsJudgedByWhatItCouldLastRunUntilThatIsAnother) {
     start_with("first", 1);
     EXPECT_EQ(submit(with_unknown_node()).status, 201) << "nothing was known";
     ASSERT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << comfyd_->log();
-    ASSERT_TRUE(wait_until([&] { return submit(with_unknown_node()).status == 400; }, kLong));
+    ASSERT_TRUE(wait_until([&] { return submit(with_unknown_node()).status == kRefused; }, kLong));
     expect_judged();
     ASSERT_TRUE(is_empty()) << comfyd_->log();
     expect_judged();
@@ -93,9 +95,9 @@ TEST_F(PoolAtZero, IsJudgedByWhatItCouldLastRunUntilThatIsAnother) {
 TEST_F(PoolAtZero, WhatAnOlderMachineCanRunSaysNothingOfTheNext) {
     start_with("first", 1);
     ASSERT_TRUE(wait_until([&] { return ready() == 1; }, kLong)) << comfyd_->log();
-    ASSERT_TRUE(wait_until([&] { return submit(with_unknown_node()).status == 400; }, kLong));
+    ASSERT_TRUE(wait_until([&] { return submit(with_unknown_node()).status == kRefused; }, kLong));
     start_with("second", 1);
-    ASSERT_TRUE(wait_until([&] { return submit(with_unknown_node()).status == 400; }, kLong))
+    ASSERT_TRUE(wait_until([&] { return submit(with_unknown_node()).status == kRefused; }, kLong))
         << "it is there";
     ASSERT_TRUE(is_empty()) << comfyd_->log();
     EXPECT_TRUE(wait_until([&] { return submit(with_unknown_node()).status == 201; }, kLong));
