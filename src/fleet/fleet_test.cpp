@@ -42,7 +42,7 @@ TEST_F(FleetRoomTest, AWorkerComesUpWithItsFacts) {
         EXPECT_TRUE(worker->can_run(Requirement::decode("EmptyImage\nSaveImage").in_pool("default"))
         );
         EXPECT_FALSE(worker->can_run(Requirement::decode("EmptyImage\nSaveImage").in_pool("gold")));
-        EXPECT_THAT(worker->abilities(), testing::EndsWith("/default"));
+        EXPECT_THAT(worker->abilities(), testing::HasSubstr("/default/"));
         EXPECT_EQ(fleet_->find("other"), nullptr);
         EXPECT_EQ(fleet_->workers().size(), 1U);
     });

@@ -40,6 +40,8 @@ protected:
             "fleet.poll_ms=50",
             "--set",
             "fleet.lost_after_s=1",
+            "--set",
+            "retries.workers_lost_max=20",  // whoever loses its workers here is not to blame
             "--log-level",
             "warning"
         };

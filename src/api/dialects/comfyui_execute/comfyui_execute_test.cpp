@@ -30,7 +30,8 @@ TEST(ComfyuiExecuteRequest, DecodesEveryField) {
         R"({"1":{"class_type":"A"},"2":{"class_type":"B","inputs":{"images":["1",0]}}})"
     );
     EXPECT_EQ(text(submission.parameters), R"({"1.width":64,"prompt":"a cat"})");
-    EXPECT_EQ(decoded->common.size(), 3U);
+    EXPECT_EQ(decoded->common.size(), 4U);
+    EXPECT_EQ(decoded->common.at("gpu_memory_fraction"), 0.8);
     EXPECT_EQ(decoded->common.at("priority"), 9);
     EXPECT_EQ(decoded->common.at("timeout"), 300);
     EXPECT_EQ(decoded->common.at("output_config").at("storage").at("bucket"), "results");
