@@ -54,10 +54,11 @@ struct Listing {
 
 // What is known of an instance beside its row, and lost with the process.
 struct Aside {
-    bool is_busy = false;              // something is being done for it
-    std::uint64_t acted = 0;           // the moment after the latest deed
-    int missed = 0;                    // listings in a row that did not show its machine
-    std::optional<Time> removed_at{};  // its provider was told, and said yes
+    bool is_busy = false;               // something is being done for it
+    std::optional<MachineWish> want{};  // such a machine is being ordered for it, then
+    std::uint64_t acted = 0;            // the moment after the latest deed
+    int missed = 0;                     // listings in a row that did not show its machine
+    std::optional<Time> removed_at{};   // its provider was told, and said yes
     Time rests_until{};
     bool is_employed = false;            // it is a worker of the fleet
     std::optional<Time> silent_since{};  // as such it does not answer
