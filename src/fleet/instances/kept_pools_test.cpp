@@ -256,14 +256,13 @@ TEST_F(KeptPoolsTest, WhatWaitingJobsNeedIsOrdered) {
     const auto info = on_core([&] { return fleet_->find(id)->info(); });
     EXPECT_EQ(info.region, "us");
     EXPECT_EQ(info.machine, rows().front().name());
-    EXPECT_TRUE(on_core([&] {
-        return fleet_->find(id)->can_run(
-            Requirement().on({.gpu = "L40S", .region = "us", .memory_gb = 44})
-        );
+    const auto can_run = [&](const MachineWish& wish) {
+        return on_core([&] { return fleet_->find(id)->can_run(Requirement().on(wish)); });
+    };
+    EXPECT_TRUE(support::wait_until([&] {
+        return can_run({.gpu = "L40S", .region = "us", .memory_gb = 44});
     }));
-    EXPECT_FALSE(on_core([&] {
-        return fleet_->find(id)->can_run(Requirement().on({.region = "eu"}));
-    }));
+    EXPECT_FALSE(can_run({.region = "eu"}));
 }
 
 TEST_F(KeptPoolsTest, APoolChangesItsSizeWhileItServes) {
