@@ -203,6 +203,7 @@ json::object to_json(const jobs::WorkerInfo& worker) {
         {"gpu_id", worker.gpu_id},
         {"pool", worker.pool},
         {"region", worker.region},
+        {"machine", worker.machine},
         {"breaker", to_string(worker.breaker)},
     };
     if (worker.current_job) {
@@ -231,6 +232,7 @@ jobs::WorkerInfo worker_from_json(const json::object& from) {
     worker.gpu_id = text_in(from, "gpu_id");
     worker.pool = text_in(from, "pool");
     worker.region = text_in(from, "region");
+    worker.machine = text_in(from, "machine");
     worker.breaker = breaker_of(text_in(from, "breaker"));
     worker.current_job = id_in<JobTag>(from, "current_job");
     return worker;

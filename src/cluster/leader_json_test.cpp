@@ -38,10 +38,12 @@ TEST(LeaderJson, AWorkerKeepsItsRegion) {
     jobs::WorkerInfo worker;
     worker.id = "w";
     worker.region = "eu";
+    worker.machine = "comfyd-main-0123456789ab";
     worker.gpu = "NVIDIA L40S";
     worker.vram_total = 48'000'000'000;
     const jobs::WorkerInfo read = worker_from_json(to_json(worker));
     EXPECT_EQ(read.region, "eu");
+    EXPECT_EQ(read.machine, worker.machine);
     EXPECT_EQ(read.facts().gpu, "NVIDIA L40S");
     EXPECT_EQ(read.facts().gpu_memory_bytes, worker.vram_total);
 }

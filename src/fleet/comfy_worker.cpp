@@ -183,6 +183,7 @@ jobs::WorkerInfo ComfyWorker::info() const {
     info.gpu_id = config_.gpu;
     info.pool = config_.pool;
     info.region = config_.region;
+    info.machine = config_.machine;
     info.model_memory_bytes = config_.model_memory_bytes;
     info.breaker = breaker_.state(SteadyClock::of_process().now());
     return info;

@@ -74,6 +74,7 @@ struct WorkerConfig {
     double gpu_second_usd = 0;  // price of its time
     std::string gpu{};          // workers with the same name share one GPU; empty: it has its own
     std::string gpu_kind{};     // of its GPU, where ComfyUI does not name one
+    std::string machine{};      // its name, where comfyd started it
     std::string region{};       // where it stands, as requests may name it
     std::string pool = "default";
     std::uint64_t model_memory_bytes = 0;  // for models that stay beside those of the latest job

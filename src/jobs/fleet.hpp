@@ -130,6 +130,7 @@ struct WorkerInfo {
     std::string gpu_id;  // workers with the same one share a GPU; empty: it has its own
     std::string pool = "default";
     std::string region{};
+    std::string machine{};  // its name, where comfyd started it
     // How it is trusted after it failed several times in a row (base/circuit_breaker.hpp).
     CircuitBreaker::State breaker = CircuitBreaker::State::closed;
 

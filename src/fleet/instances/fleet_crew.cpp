@@ -224,6 +224,7 @@ void FleetCrew::show(const std::vector<Instance>& instances) {
         info.last_active_at = info.created_at;
         info.pool = instance.pool;
         info.region = instance.offer.region;
+        info.machine = instance.name();
         coming.push_back(std::move(info));
     }
     fleet_.set_coming(std::move(coming));

@@ -200,11 +200,14 @@ bool Keeper::is_settled() const {
 // What no worker is is wanted, of a pool that may have it. Jobs that name no pool are wanted
 // everywhere.
 PoolGoal Keeper::goal_of(const PoolSettings& pool, const jobs::Load& load) const {
+    constexpr std::size_t kWantsMax = 32;
     PoolGoal goal;
     for (const jobs::Load::Waiting& waiting : load.waiting) {
         const MachineWish& want = waiting.machine;
         const bool is_ours = want.pool.empty() || want.pool == pool.name;
-        if (!waiting.is_served && is_ours && Requirement().on(want).is_particular()) {
+        const bool is_one_more = goal.wants.size() < kWantsMax;
+        if (!waiting.is_served && is_ours && is_one_more &&
+            Requirement().on(want).is_particular()) {
             goal.wants.push_back(want);
         }
     }
@@ -295,6 +298,7 @@ void Keeper::act() {
             aside_[step.instance].is_busy = true;
         } else {
             aside_[step.instance].is_busy = true;
+            aside_[step.instance].want = step.want;
         }
         tasks_.spawn("keeping a machine", perform(std::move(step)));
     }
@@ -419,6 +423,7 @@ WorkerConfig Keeper::worker_of(const Instance& instance) const {
     worker.token = instance.token;
     worker.pool = instance.pool;
     worker.gpu = instance.gpu;
+    worker.machine = instance.name();
     worker.gpu_kind = instance.offer.gpu;
     worker.region = instance.offer.region;
     worker.software = instance.software;

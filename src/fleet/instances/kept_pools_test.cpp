@@ -21,7 +21,11 @@ public:
 
     std::string_view name() const override { return "rack"; }
     MachineTraits traits() const override { return {.is_local = true}; }
-    Task<Result<std::vector<Offer>>> offers(OfferWish) override {
+    Task<Result<std::vector<Offer>>> offers(OfferWish wish) override {
+        wishes.push_back(wish);
+        if (!stock.empty()) {
+            co_return stock;
+        }
         Offer offer;
         offer.id = "any";
         offer.gpu_memory_bytes = promised;
@@ -62,6 +66,8 @@ public:
 
     std::map<std::string, Machine> machines;
     std::vector<MachineOrder> orders;
+    std::vector<OfferWish> wishes;
+    std::vector<Offer> stock;  // what it has; empty: one of any kind
     std::optional<Code> refusal;
     std::uint64_t promised = 0;
 
@@ -100,6 +106,7 @@ protected:
                 .fleet = "main",
                 .domain = "main",
                 .pools = {settings_},
+                .load = [this] { return std::optional(load_); },
             };
             parts.times = {
                 .tick = Millis(10),
@@ -171,6 +178,7 @@ protected:
 
     PoolSettings settings_;
     MemoryInstances instances_;
+    jobs::Load load_;
     std::shared_ptr<Rack> rack_;
     std::unique_ptr<KeptPools> kept_;
 };
@@ -206,6 +214,7 @@ TEST_F(KeptPoolsTest, OneThatIsOnItsWayIsShownAndGetsNothing) {
         return on_core([&] { return fleet_->workers().size() == 1; });
     }));
     const auto coming = on_core([&] { return fleet_->workers().front(); });
+    EXPECT_THAT(on_core([&] { return coming->info().machine; }), HasSubstr("comfyd-main-"));
     EXPECT_EQ(on_core([&] { return coming->info().status; }), jobs::WorkerStatus::starting);
     EXPECT_FALSE(on_core([&] { return coming->available(); }));
     const std::string id = on_core([&] { return coming->id(); });
@@ -217,6 +226,43 @@ TEST_F(KeptPoolsTest, OneThatIsOnItsWayIsShownAndGetsNothing) {
     EXPECT_TRUE(support::wait_until([&] {
         return on_core([&] { return fleet_->find(id) == nullptr; });
     }));
+}
+
+// The cheapest that is enough, though the offer's first is another.
+TEST_F(KeptPoolsTest, WhatWaitingJobsNeedIsOrdered) {
+    constexpr std::uint64_t kGiB = 1024ULL * 1024 * 1024;
+    comfy_ = std::make_unique<support::ComfyDouble>(
+        double_thread_.context(),
+        support::DoubleOptions{.gpu = "NVIDIA L40S", .vram_total = 45LL * 1024 * 1024 * 1024}
+    );
+    comfy_->start();
+    rack_ = std::make_shared<Rack>(comfy_->url());
+    rack_->stock = {
+        {.id = "1", .gpu = "RTX 4090", .gpu_memory_bytes = 24 * kGiB, .region = "eu"},
+        {.id = "2", .gpu = "H200", .gpu_memory_bytes = 141 * kGiB, .region = "eu"},
+        {.id = "3", .gpu = "L40S", .gpu_memory_bytes = 48 * kGiB, .region = "eu"},
+        {.id = "4", .gpu = "L40S", .gpu_memory_bytes = 48 * kGiB, .region = "us"},
+    };
+    jobs::Load::Waiting waiting;
+    waiting.machine = {.region = "us", .memory_gb = 40};
+    waiting.jobs = 3;
+    load_.waiting = {waiting};
+    open();
+    ASSERT_TRUE(has_ready(1));
+    EXPECT_EQ(on_core([&] { return rack_->orders.front().offer.id; }), "4");
+    EXPECT_EQ(on_core([&] { return rack_->wishes.front().region; }), "us");
+    const std::string id = rows().front().worker();
+    ASSERT_TRUE(is_worker(id));
+    const auto info = on_core([&] { return fleet_->find(id)->info(); });
+    EXPECT_EQ(info.region, "us");
+    EXPECT_EQ(info.machine, rows().front().name());
+    const auto can_run = [&](const MachineWish& wish) {
+        return on_core([&] { return fleet_->find(id)->can_run(Requirement().on(wish)); });
+    };
+    EXPECT_TRUE(support::wait_until([&] {
+        return can_run({.gpu = "L40S", .region = "us", .memory_gb = 44});
+    }));
+    EXPECT_FALSE(can_run({.region = "eu"}));
 }
 
 TEST_F(KeptPoolsTest, APoolChangesItsSizeWhileItServes) {

@@ -244,6 +244,10 @@ private:
             const bool is_coming =
                 std::ranges::any_of(view_.instances, [&](const Instance& instance) {
                     const std::string& region = instance.offer.region;
+                    const Aside& aside = aside_of(instance);
+                    if (aside.is_busy && aside.want == want) {
+                        return true;
+                    }
                     return instance.pool == pool.name && instance.state > requested &&
                            instance.state < ready && why_unwanted(instance).empty() &&
                            is_wanted(instance.offer, want) &&

@@ -58,12 +58,13 @@ struct Listing {
 
 // What is known of an instance beside its row, and lost with the process.
 struct Aside {
-    bool is_busy = false;              // something is being done for it
-    std::uint64_t acted = 0;           // the moment after its provider was told something
-    std::optional<Time> ordered_at{};  // its provider answered the order, or did not
-    bool was_listed = false;           // a listing showed its machine
-    int missed = 0;                    // listings in a row that did not
-    std::optional<Time> removed_at{};  // its provider was told, and said yes
+    bool is_busy = false;               // something is being done for it
+    std::optional<MachineWish> want{};  // such a machine is being ordered for it, then
+    std::uint64_t acted = 0;            // the moment after its provider was told something
+    std::optional<Time> ordered_at{};   // its provider answered the order, or did not
+    bool was_listed = false;            // a listing showed its machine
+    int missed = 0;                     // listings in a row that did not
+    std::optional<Time> removed_at{};   // its provider was told, and said yes
     Time rests_until{};
     bool is_employed = false;            // it is a worker of the fleet
     std::optional<Time> silent_since{};  // as such it does not answer

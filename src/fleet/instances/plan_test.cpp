@@ -290,6 +290,11 @@ TEST_F(WantsTest, OneOnItsWayIsEnough) {
     EXPECT_EQ(orders(), (Orders{{0, ""}, {0, ""}}));
     first.offer.gpu = "NVIDIA L40S";
     EXPECT_EQ(orders(), (Orders{{1, "H200"}, {0, ""}}));
+    first.state = requested;
+    view_.aside[first.id].want = view_.pools[0].wants[0];
+    EXPECT_EQ(orders(), (Orders{{0, ""}, {0, ""}})) << "it is just being ordered";
+    first.state = creating;
+    view_.aside[first.id].want.reset();
     view_.leaving = {first.id};
     first.offer.gpu = "NVIDIA H200";
     EXPECT_EQ(plan(view_).back().want->gpu, "H200") << "one that leaves is none";

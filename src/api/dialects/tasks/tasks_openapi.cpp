@@ -257,7 +257,7 @@ json::object schemas() {
             "type": "object",
             "properties": {
                 "id": {"type": "string"},
-                "pod_name": {"type": "string"},
+                "pod_name": {"type": "string", "description": "The name of its machine, where comfyd started it; else its id."},
                 "status": {"type": "string", "enum": ["pending", "starting", "running", "idle", "stopped", "error"]},
                 "endpoint": {"type": "string"},
                 "port": {"type": "integer", "description": "0 for the worker inside the process."},

@@ -187,7 +187,7 @@ json::object encode_worker(const jobs::WorkerInfo& worker, bool shows_job) {
     const std::string_view status = worker_status(worker);
     json::object body;
     body["id"] = worker.id;
-    body["pod_name"] = worker.id;
+    body["pod_name"] = worker.machine.empty() ? worker.id : worker.machine;
     body["status"] = status;
     body["endpoint"] = worker.url;
     body["port"] = url ? url->port : 0;

@@ -149,6 +149,10 @@ TEST(TasksWorkers, ShowsAWorker) {
     EXPECT_EQ(body.at("current_task_id").as_string(), fixture::kJob.to_string());
     EXPECT_TRUE(body.at("health_status").as_bool());
     EXPECT_EQ(encode_worker(busy, false).at("current_task_id"), "");
+    EXPECT_EQ(body.at("pod_name"), "gpu-1");
+    busy.machine = "comfyd-main-0123456789ab";
+    EXPECT_EQ(encode_worker(busy, true).at("pod_name"), "comfyd-main-0123456789ab");
+    EXPECT_EQ(encode_worker(busy, true).at("id"), "gpu-1");
     auto embedded = worker(jobs::WorkerStatus::down);
     embedded.url = "engine:";
     EXPECT_EQ(encode_worker(embedded, true).at("port"), 0);

@@ -1,4 +1,6 @@
-// What waits for the workers of a pool, as its leader says.
+// A domain's load, as its dispatcher sees it and as it is asked for from anywhere.
+#include "jobs/load.hpp"
+
 #include "jobs/service_impl.hpp"
 
 namespace comfyd::jobs {
