@@ -112,7 +112,7 @@ TEST_F(MachineFields, ValuesThatCannotBeAreRefusedByName) {
     for (const char* number : {"-1", "4097", "1e999", "\"24\"", "true", "[]"}) {
         EXPECT_EQ(
             refused(R"("gpu_requirements": {"memory_gb": )" + std::string(number) + "}"),
-            std::string(number) == "1e999" ? "" : "gpu_requirements.memory_gb"
+            "gpu_requirements.memory_gb"
         );
     }
     EXPECT_EQ(refused(R"("gpu_requirements": {"gpu_type": 7})"), "gpu_requirements.gpu_type");

@@ -1,6 +1,7 @@
 #include "base/json.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include <boost/json/src.hpp>
 
@@ -75,6 +76,9 @@ Result<std::optional<std::int64_t>> find_int(const object& in, std::string_view 
     }
     if (found->is_int64()) {
         return found->get_int64();
+    }
+    if (found->is_uint64() && std::in_range<std::int64_t>(found->get_uint64())) {
+        return static_cast<std::int64_t>(found->get_uint64());
     }
     if (found->is_double()) {
         const double number = found->get_double();

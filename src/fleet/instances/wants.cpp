@@ -17,11 +17,25 @@ std::uint64_t memory_of(const std::string& gpu) {
     return gigabytes == 0 ? kUnknown : least_gpu_memory(gigabytes);
 }
 
-// Smaller is better: another name than the one that was wanted, then memory to spare.
-using Misfit = std::pair<bool, std::uint64_t>;
+// What an offer says of the GPU that is wanted.
+enum class Named { exactly, not_at_all, otherwise };
+
+// Smaller is better: the very name, then memory to spare.
+using Misfit = std::pair<Named, std::uint64_t>;
 
 Misfit misfit(const std::string& gpu, std::uint64_t memory, const MachineWish& machine) {
-    return {!machine.gpu.empty() && !is_exact_gpu(machine.gpu, gpu), memory};
+    const bool is_exact = machine.gpu.empty() || is_exact_gpu(machine.gpu, gpu);
+    return {is_exact ? Named::exactly : Named::otherwise, memory};
+}
+
+// Of an offer whose GPUs are the tightest first.
+Misfit misfit(const OfferWish& offer, const OfferWish& narrowed, const MachineWish& machine) {
+    const std::string gpu = narrowed.gpus.empty() ? std::string() : narrowed.gpus.front();
+    Misfit found = misfit(gpu, memory_of(gpu), machine);
+    if (offer.gpus.empty() && !machine.gpu.empty()) {
+        found.first = Named::not_at_all;
+    }
+    return found;
 }
 
 }  // namespace
@@ -44,6 +58,12 @@ std::optional<OfferWish> narrowed(const OfferWish& offer, const MachineWish& mac
         return (!machine.gpu.empty() && !is_gpu(machine.gpu, gpu)) ||
                memory_of(gpu) < machine.memory_bytes();
     });
+    if (part.gpus.empty()) {
+        return std::nullopt;
+    }
+    if (machine.gpu.empty() && machine.memory_gb == 0) {
+        return part;  // in the operator's order
+    }
     std::vector<std::pair<Misfit, std::size_t>> order;
     for (const std::string& gpu : part.gpus) {
         order.emplace_back(misfit(gpu, memory_of(gpu), machine), order.size());
@@ -54,7 +74,7 @@ std::optional<OfferWish> narrowed(const OfferWish& offer, const MachineWish& mac
         gpus.push_back(part.gpus[place]);
     }
     part.gpus = std::move(gpus);
-    return part.gpus.empty() ? std::nullopt : std::optional(std::move(part));
+    return part;
 }
 
 bool is_wanted(const Offer& offer, const MachineWish& machine) {
@@ -73,8 +93,7 @@ std::vector<std::size_t> places_for(
     std::vector<std::pair<Misfit, std::size_t>> found;
     for (std::size_t place = 0; place < offers.size(); ++place) {
         if (const auto part = narrowed(offers[place], machine)) {
-            const std::string gpu = part->gpus.empty() ? std::string() : part->gpus.front();
-            found.emplace_back(misfit(gpu, memory_of(gpu), machine), place);
+            found.emplace_back(misfit(offers[place], *part, machine), place);
         }
     }
     std::ranges::sort(found);

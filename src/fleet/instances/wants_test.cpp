@@ -41,8 +41,8 @@ TEST(Wants, PlacesByExactNameThenMemoryThenOrder) {
         {.provider = "d", .gpus = {"A100 SXM4 80GB"}},
     };
     EXPECT_THAT(places_for(offers, {.gpu = "A100"}), ElementsAre(1, 3, 4, 0));
-    EXPECT_THAT(places_for(offers, {.gpu = "A100 80GB"}), ElementsAre(0, 3, 4, 1))
-        << "which may be of any memory, and asks for the very name";
+    EXPECT_THAT(places_for(offers, {.gpu = "A100 80GB"}), ElementsAre(3, 4, 0, 1))
+        << "one that names no GPU asks for the very name, before one that has another";
     EXPECT_THAT(places_for(offers, {.memory_gb = 60}), ElementsAre(3, 4, 2, 0));
     EXPECT_THAT(places_for({}, {.memory_gb = 60}), IsEmpty());
 }

@@ -17,7 +17,8 @@ Load::Use use(
 }
 
 Load::Waiting waiting(MachineWish machine, std::size_t jobs, double seconds) {
-    return {std::move(machine), jobs, seconds, machine.gpu.empty()};
+    const bool is_served = machine.gpu.empty();
+    return {std::move(machine), jobs, seconds, is_served};
 }
 
 std::int64_t machines(const Load& load, const ScaleQuestion& question) {
