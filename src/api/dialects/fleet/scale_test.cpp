@@ -76,7 +76,8 @@ TEST(Scale, WorkersInTheOrderInWhichTheyAreBestGivenUp) {
     };
     std::vector<std::string> order;
     std::int64_t least = -1;
-    for (const json::value& worker : encode_scale(load, {.pool = "gpu"}).at("workers").as_array()) {
+    const json::object scale = encode_scale(load, {.pool = "gpu"});
+    for (const json::value& worker : scale.at("workers").as_array()) {
         order.emplace_back(worker.at("worker").as_string());
         EXPECT_GE(worker.at("deletion_cost").as_int64(), least);
         least = worker.at("deletion_cost").as_int64();
