@@ -173,11 +173,15 @@ Task<> ComfyUi::run_once() {
         );
     }
     auto command = options_.command(port_);
+    last_words_.forget();
     auto begun = command ? Program::start(
                                executor_,
                                *command,
                                options_.home,
-                               [this](std::string_view bytes) { log_->append(bytes); }
+                               [this](std::string_view bytes) {
+                                   log_->append(bytes);
+                                   last_words_.hear(bytes);
+                               }
                            )
                          : Result<std::unique_ptr<Program>>(fail(command.error()));
     std::string end;
@@ -207,6 +211,9 @@ Task<> ComfyUi::run_once() {
     if (!is_crash) {
         set(State::restarting, std::move(reason));
         co_return;
+    }
+    if (const std::string said = last_words_.said(); !said.empty()) {
+        reason += "; it said last: " + said;
     }
     const Millis pause = count_crash();
     log::warning(

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/last_words.hpp"
 #include "agent/log_file.hpp"
 #include "agent/program.hpp"
 #include "base/child_process.hpp"
@@ -111,6 +112,7 @@ private:
     const ComfyUiOptions options_;
     std::function<void()> changed_;
     std::optional<LogFile> log_;
+    LastWords last_words_;  // of this life
     std::unique_ptr<Program> program_;
     State state_ = State::starting;
     std::string reason_;

@@ -158,10 +158,14 @@ TEST_F(ComfyUiTest, OneThatCrashedIsStartedAgain) {
 }
 
 TEST_F(ComfyUiTest, FiveCrashesAreEnoughUntilSomebodyAsks) {
-    start("if [ -e " + (folder_ / "healed") + " ]; then :; else exit 3; fi");
+    start(
+        "if [ -e " + (folder_ / "healed") +
+        " ]; then :; else echo 'ImportError: no torch' >&2; exit 3; fi"
+    );
     ASSERT_TRUE(wait_for(State::failed));
     EXPECT_EQ(seen().restarts, 5U);
     EXPECT_NE(seen().reason.find("status 3"), std::string::npos) << seen().reason;
+    EXPECT_NE(seen().reason.find("ImportError: no torch"), std::string::npos) << seen().reason;
     folder_.write("healed", "");
     on_thread(restart());
     EXPECT_TRUE(wait_for(State::ready));

@@ -15,7 +15,7 @@ namespace comfyd::support {
 namespace {
 
 constexpr int kClients = 3;
-constexpr std::size_t kPeakMbMax = 700;  // large messages of four workers among it
+[[maybe_unused]] constexpr std::size_t kPeakMbMax = 700;  // large messages of four workers among it
 
 unsigned number_of(const char* variable, unsigned otherwise) {
     const char* given = std::getenv(variable);

@@ -1,0 +1,70 @@
+#include "agent/last_words.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace comfyd::agent {
+namespace {
+
+constexpr std::size_t kHeardMax = 8 * 1024;
+constexpr std::size_t kLinesMax = 3;
+constexpr std::size_t kLineBytesMax = 200;
+
+bool is_letter_or_digit(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// "module.SomeError: why", as the last line of a traceback.
+bool is_exception(std::string_view line) {
+    const std::string_view name = line.substr(0, line.find(':'));
+    return (name.ends_with("Error") || name.ends_with("Exception")) &&
+           std::ranges::all_of(name, [](char c) {
+               return is_letter_or_digit(c) || c == '_' || c == '.';
+           });
+}
+
+std::string presentable(std::string_view line) {
+    std::string made(line.substr(0, kLineBytesMax));
+    std::ranges::replace_if(made, [](char c) { return c < ' ' || c == '\x7f'; }, '?');
+    return made + (line.size() > kLineBytesMax ? "..." : "");
+}
+
+}  // namespace
+
+void LastWords::hear(std::string_view bytes) {
+    if (bytes.size() >= kHeardMax) {
+        heard_ = bytes.substr(bytes.size() - kHeardMax);
+        return;
+    }
+    heard_ += bytes;
+    if (heard_.size() > 2 * kHeardMax) {
+        heard_.erase(0, heard_.size() - kHeardMax);
+    }
+}
+
+std::string LastWords::said() const {
+    std::vector<std::string_view> lines;  // the last first
+    std::string_view rest = heard_;
+    while (!rest.empty()) {
+        const std::size_t end = rest.find_last_of("\r\n");
+        const std::string_view whole = end == std::string_view::npos ? rest : rest.substr(end + 1);
+        rest = rest.substr(0, rest.size() - whole.size() - (whole.size() < rest.size() ? 1 : 0));
+        const std::string_view line = trim(whole);
+        if (is_exception(line)) {
+            return presentable(line);
+        }
+        if (std::ranges::any_of(line, is_letter_or_digit)) {
+            lines.push_back(line);
+        }
+    }
+    std::string said;
+    for (std::size_t n = std::min(lines.size(), kLinesMax); n > 0; --n) {
+        said += (said.empty() ? "" : " / ") + presentable(lines[n - 1]);
+    }
+    return said;
+}
+
+}  // namespace comfyd::agent

@@ -1,0 +1,57 @@
+#include "agent/last_words.hpp"
+
+#include <gtest/gtest.h>
+
+namespace comfyd::agent {
+namespace {
+
+std::string said(std::string_view bytes) {
+    LastWords words;
+    words.hear(bytes);
+    return words.said();
+}
+
+TEST(LastWords, AreTheExceptionOfATraceback) {
+    EXPECT_EQ(
+        said("Checkpoint files will always be loaded safely.\n"
+             "Traceback (most recent call last):\n"
+             "  File \"main.py\", line 6, in <module>\n    import av\n"
+             "ImportError: libx.so: cannot open shared object file\n\n"),
+        "ImportError: libx.so: cannot open shared object file"
+    );
+    EXPECT_EQ(said("torch.OutOfMemoryError: CUDA\r\nbye\r\n"), "torch.OutOfMemoryError: CUDA");
+    EXPECT_EQ(said("KeyError"), "KeyError");
+}
+
+TEST(LastWords, AreTheLastLinesOtherwise) {
+    EXPECT_EQ(said(""), "");
+    EXPECT_EQ(said("\n \n\t\n*****\n"), "") << "nothing that can be read";
+    EXPECT_EQ(said("one"), "one");
+    EXPECT_EQ(said("one\ntwo\n\n***\nthree\nfour"), "two / three / four");
+    EXPECT_EQ(said("this is no Error: at all"), "this is no Error: at all");
+}
+
+TEST(LastWords, AreShortAndFitToBeShown) {
+    const std::string line(1'000, 'x');
+    EXPECT_EQ(said(line), std::string(200, 'x') + "...");
+    EXPECT_EQ(said("a\x1b[31mred\xff\x01"), "a?[31mred??");
+}
+
+TEST(LastWords, AreThoseOfAllItSaidHoweverItCame) {
+    LastWords words;
+    for (int i = 0; i < 100'000; ++i) {
+        words.hear("line " + std::to_string(i) + "\n");
+    }
+    EXPECT_EQ(words.said(), "line 99997 / line 99998 / line 99999");
+    for (const char c : std::string("ValueError: no")) {
+        words.hear({&c, 1});
+    }
+    EXPECT_EQ(words.said(), "ValueError: no");
+    words.hear("\n" + std::string(100'000, 'y'));
+    EXPECT_EQ(words.said(), std::string(200, 'y') + "...") << "of what is far back nothing is kept";
+    words.forget();
+    EXPECT_EQ(words.said(), "");
+}
+
+}  // namespace
+}  // namespace comfyd::agent
