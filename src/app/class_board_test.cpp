@@ -135,10 +135,10 @@ TEST(ClassBoard, ANewLeadersWorkersThatHaveNotSpokenYetForgetNothing) {
         ASSERT_TRUE(before.run_until([&] { return notes.notes.contains("workers/main"); }));
     }
     const auto written = notes.notes;
+    int asked = 0;  // until the board's end, too
+    auto now = std::make_shared<const Catalogue>(std::vector<Catalogue::Entry>());
     Node next(notes);
     ASSERT_TRUE(next.run_until([&] { return next.knows("SaveImage"); }));
-    int asked = 0;
-    auto now = std::make_shared<const Catalogue>(std::vector<Catalogue::Entry>());
     next.board.set_led("main", [&] { return ++asked, now; });
     EXPECT_TRUE(next.run_until([&] { return asked > 2; }));
     EXPECT_TRUE(next.knows("SaveImage"));

@@ -167,18 +167,19 @@ Task<Result<>> ComfyAttempt::follow() {
 }
 
 // Found by a look: the last messages may still be on their way, and listeners want them all. The
-// worker has sent them before; as long as its socket has something to tell, of whichever prompt,
-// they may be behind it. One that was sent under another id is told nothing of.
+// worker has sent them before, so of a run whose messages come, that of its end comes, too, however
+// long an overloaded machine is silent in between. Of others none may ever come: they are behind
+// what its socket still brings, of whichever prompt, or there are none.
 Task<> ComfyAttempt::hear_the_rest() {
     constexpr int kSettlesMax = 10;
     const auto found_at = Ticks::now();
     look_now_ = false;  // set when the socket is lost
     bool goes_on = seen_message_ || !reattached_;
     while (goes_on && !end_marked_ && !ending_at_ && !look_now_) {
-        const auto quiet_since =
-            seen_message_ ? std::max(found_at, link_.socket_heard_at) : link_.socket_heard_at;
-        const auto until =
-            std::min(quiet_since + options_.settle, found_at + kSettlesMax * options_.settle);
+        auto until = found_at + kSettlesMax * options_.settle;
+        if (!seen_message_) {
+            until = std::min(until, link_.socket_heard_at + options_.settle);
+        }
         const auto now = Ticks::now();
         if (now >= until) {
             break;
