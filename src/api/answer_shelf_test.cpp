@@ -103,7 +103,7 @@ TEST_P(KeptAnswers, HaveLinksToTheHostThatWasAsked) {
     const std::string path = run(ScriptedWorker::Script::succeed);
     const std::string port = std::to_string(api_.port);
     for (int round = 0; round < 2; ++round) {
-        for (const std::string host : {"localhost:" + port, "127.0.0.1:" + port}) {
+        for (const std::string& host : {"localhost:" + port, "127.0.0.1:" + port}) {
             const auto response = api_.get(path, header("Host", host));
             EXPECT_THAT(response.body, testing::HasSubstr("http://" + host + "/")) << round;
         }
