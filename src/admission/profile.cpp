@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/find_mark.hpp"
 #include "base/lru_map.hpp"
 #include "workflow/catalogue/models.hpp"
 #include "workflow/merge/merge.hpp"
@@ -46,8 +47,7 @@ private:
         if (value.is_string()) {
             names_models_ = names_models_ || workflow::is_model_input(name);
             const std::string_view text = value.get_string();
-            if (workflow::is_batchable(name, value, nullptr) &&
-                text.find("embedding:") == std::string_view::npos) {
+            if (workflow::is_batchable(name, value, nullptr) && !holds_mark(text, "embedding:")) {
                 return;
             }
         } else if (value.is_number() && (name == "seed" || name.ends_with("_seed"))) {

@@ -444,10 +444,14 @@ Task<> send(Call& call, net::Response response) {
 }
 
 net::Response json_response(int status, const json::value& body) {
+    return encoded_response(status, json::serialize(body));
+}
+
+net::Response encoded_response(int status, std::string body) {
     net::Response response;
     response.status = status;
     response.headers.set("Content-Type", "application/json");
-    response.body = json::serialize(body);
+    response.body = std::move(body);
     return response;
 }
 

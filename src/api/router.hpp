@@ -143,6 +143,8 @@ void add_wait(const Error& error, net::Response& response);
 // dialect.
 net::Response encode_error(const Error& error);
 net::Response json_response(int status, const json::value& body);
+// The same with what was encoded before.
+net::Response encoded_response(int status, std::string body);
 // Answers the call; a client that is gone needs no answer.
 Task<> send(Call& call, net::Response response);
 

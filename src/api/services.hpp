@@ -11,6 +11,7 @@
 #include <string>
 
 #include "admission/desk.hpp"
+#include "api/answer_shelf.hpp"
 #include "api/own_ids.hpp"
 #include "assets/links.hpp"
 #include "base/sealing.hpp"
@@ -55,6 +56,7 @@ struct Services : admission::Desk {
     std::shared_ptr<std::atomic<std::size_t>> streams =
         std::make_shared<std::atomic<std::size_t>>(0);
     std::shared_ptr<OwnIds> own_ids = std::make_shared<OwnIds>();
+    std::shared_ptr<AnswerShelf> answers = std::make_shared<AnswerShelf>();
     // The nodes that are one service, and who leads; empty: there is this one alone.
     std::function<Task<Result<json::object>>()> describe_cluster{};
     std::shared_ptr<const WebhookServices> webhooks{};  // for add_webhooks()

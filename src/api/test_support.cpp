@@ -120,7 +120,17 @@ Task<Result<std::vector<jobs::Event>>> MemoryLedger::events(JobId id, std::uint6
 }
 
 Task<Result<jobs::WebhookStatus>> MemoryLedger::webhook_status(JobId) {
-    co_return jobs::WebhookStatus{};
+    co_return jobs::WebhookStatus{webhooks_arrived, webhooks_arrived, false};
+}
+
+Task<Result<std::optional<jobs::Stamp>>> MemoryLedger::stamp(JobId id) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = jobs_.find(id);
+    if (found == jobs_.end() || !jobs::is_terminal(found->second.state)) {
+        co_return std::nullopt;
+    }
+    const jobs::Job& job = found->second;
+    co_return jobs::Stamp{job.tenant, job.revision, job.has_webhook && webhooks_arrived};
 }
 
 Task<Result<jobs::StateCounts>> MemoryLedger::counts(std::optional<std::string>) {

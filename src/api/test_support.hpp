@@ -43,11 +43,14 @@ public:
     Task<Result<jobs::Page>> list(jobs::ListQuery query) override;
     Task<Result<std::vector<jobs::Event>>> events(JobId id, std::uint64_t after) override;
     Task<Result<jobs::WebhookStatus>> webhook_status(JobId) override;
+    Task<Result<std::optional<jobs::Stamp>>> stamp(JobId id) override;
     Task<Result<jobs::StateCounts>> counts(std::optional<std::string>) override;
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId>, int) override;
     Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override;
     Task<Result<jobs::Purged>> purge(Time before, int limit) override;
     Task<Result<>> discard(JobId id) override;
+
+    std::atomic<bool> webhooks_arrived{false};  // all of them, or none
 
     jobs::Spec spec(const JobId& id);
     std::vector<jobs::Event> stored(const JobId& id);

@@ -18,6 +18,7 @@ public:
         Time expires_at;
     };
     Link sign(const AssetId& id, Time now) const;
+    Millis lifetime() const { return lifetime_; }
     bool verify(const AssetId& id, std::string_view expires, std::string_view signature, Time now)
         const;
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "base/json.hpp"
@@ -43,6 +45,21 @@ constexpr Plain make_plain(bool is_ascii) {
 
 constexpr Plain kPlain = make_plain(false);
 constexpr Plain kPlainAscii = make_plain(true);
+
+// Whether the eight bytes at `at` all stand for themselves: most texts are long and plain.
+bool are_plain(const char* at, bool is_ascii) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    constexpr std::uint64_t kTops = 0x8080808080808080;
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, at, sizeof bytes);
+    const auto any = [](std::uint64_t of, unsigned char is) {
+        const std::uint64_t zero_where = of ^ (kOnes * is);
+        return (zero_where - kOnes) & ~zero_where & kTops;
+    };
+    const std::uint64_t is_control = (bytes - kOnes * 0x20) & ~bytes & kTops;
+    const std::uint64_t is_beyond = is_ascii ? (bytes & kTops) | any(bytes, 0x7F) : 0;
+    return (is_control | any(bytes, '"') | any(bytes, '\\') | is_beyond) == 0;
+}
 
 // The character at `at` of UTF-8, which is moved behind it. What is no UTF-8 is U+FFFD, byte by
 // byte: file names and texts of workers need not be any.
@@ -89,6 +106,9 @@ void append_string(std::string& out, std::string_view text, bool is_ascii) {
     out += '"';
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t begin = at;
+        while (text.size() - at >= 8 && are_plain(text.data() + at, is_ascii)) {
+            at += 8;
+        }
         while (at < text.size() && plain[static_cast<unsigned char>(text[at])]) {
             ++at;
         }

@@ -139,6 +139,31 @@ TEST(JsonWrite, NumbersThatJsonHasNot) {
     EXPECT_EQ(parse("[1e999]")->at(0), value(infinity));
 }
 
+// Eight plain bytes are taken at a time; wherever another one stands, it is seen.
+TEST(JsonWrite, WhatMustBeEscapedIsSeenAnywhere) {
+    const auto inside = [](std::string text) { return text.substr(1, text.size() - 2); };
+    for (int byte = 0; byte < 256; ++byte) {
+        const std::string one(1, static_cast<char>(byte));
+        const value alone(one);
+        for (std::size_t size = 0; size < 20; ++size) {
+            for (std::size_t at = 0; at <= size; ++at) {
+                const std::string before(at, '~');
+                const std::string after(size - at, ' ');
+                const object whole{{"", before + one + after}};
+                const object expected{{"", one}};
+                const auto strip = [](std::string text) { return text.substr(5, text.size() - 7); };
+                ASSERT_EQ(
+                    inside(json::quoted(before + one + after)),
+                    before + inside(json::quoted(one)) + after
+                ) << byte;
+                ASSERT_EQ(
+                    strip(serialize_ascii(whole)), before + strip(serialize_ascii(expected)) + after
+                ) << byte;
+            }
+        }
+    }
+}
+
 TEST(JsonWrite, TextsThatAreNoUtf8AreAsciiAllTheSame) {
     const object texts{{"text", "a\xff\xc3(\xed\xa0\x80\xf0\x9f\x98\x80\xe2\x82"}};
     EXPECT_EQ(

@@ -8,6 +8,7 @@
 
 #include "comfy/frames.hpp"
 #include "comfy/members.hpp"
+#include "comfy/progress_state.hpp"
 
 namespace comfyd::comfy {
 namespace {
@@ -271,6 +272,11 @@ ExecutionError ExecutionError::from_json(const json::object& data) {
 }
 
 Message decode_text(std::string_view frame) {
+    if (frame.starts_with(R"({"type": "progress_state")")) {
+        if (auto state = read_progress_state(frame)) {
+            return std::move(*state);
+        }
+    }
     if (!is_frequent(frame)) {
         return decode_document(parse_python(frame));
     }

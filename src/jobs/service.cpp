@@ -377,6 +377,10 @@ Task<Result<View>> Service::get(std::string tenant, JobId id) {
     return impl_->get(std::move(tenant), id);
 }
 
+Task<Result<std::optional<Stamp>>> Service::stamp(JobId id) {
+    return impl_->ledger_.stamp(id);
+}
+
 Task<Result<Spec>> Service::spec(std::string tenant, JobId id) {
     auto found = co_await impl_->find(std::move(tenant), id);
     if (!found) {

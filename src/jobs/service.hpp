@@ -136,6 +136,8 @@ public:
         std::string tenant, std::string key, std::string request_hash
     );
     Task<Result<View>> get(std::string tenant, JobId id);
+    // Whether what was answered about an ended job still holds; nullopt: it must be read.
+    Task<Result<std::optional<Stamp>>> stamp(JobId id);
     Task<Result<Spec>> spec(std::string tenant, JobId id);
     // What was tried so far, the oldest first; nothing is read where there was no more than one
     // attempt that did not fail.

@@ -70,6 +70,18 @@ TEST_P(OutboxContract, OneJobsDeliveriesGoOutInOrder) {
     EXPECT_THAT(due(), IsEmpty());
 }
 
+TEST_P(OutboxContract, TheStampOfAJobTellsWhenAllHasArrived) {
+    const auto job = complete(start(accept_with({"execution.started", "execution.completed"})));
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_FALSE(await_value(ledger().stamp(job.id))->webhook_delivered);
+        await_value(outbox().delivered(due().at(0), clock_.now()));
+    }
+    EXPECT_TRUE(await_value(ledger().stamp(job.id))->webhook_delivered);
+    EXPECT_TRUE(await_value(ledger().webhook_status(job.id)).delivered);
+    const auto silent = complete(start(accept_with({"execution.failed"})));
+    EXPECT_FALSE(await_value(ledger().stamp(silent.id))->webhook_delivered) << "there was nothing";
+}
+
 TEST_P(OutboxContract, WhatWaitsIsHastenedWhenTheClockWasSetBack) {
     constexpr Millis kBack{300'000};
     accept_with({"execution.queued"});

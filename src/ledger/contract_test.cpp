@@ -218,6 +218,24 @@ TEST_P(JobContract, AStaleChangeWritesNothing) {
     }
 }
 
+TEST_P(JobContract, AnEndedJobHasAStampOfItsRevision) {
+    auto job = start(accept(simple_spec("acme")));
+    EXPECT_FALSE(await_value(ledger().stamp(job.id)));
+    EXPECT_FALSE(await_value(ledger().stamp(JobId::make(clock_.now()))));
+    job = commit(jobs::fail_job(job, jobs::Failure{}, job.sequence + 1, clock_.now()));
+    const auto stamp = await_value(ledger().stamp(job.id));
+    ASSERT_TRUE(stamp);
+    EXPECT_EQ(stamp->tenant, "acme");
+    EXPECT_EQ(stamp->revision, job.revision);
+    EXPECT_FALSE(stamp->webhook_delivered);
+    job = commit(jobs::revive(job, job.sequence + 1, clock_.now()));
+    EXPECT_FALSE(await_value(ledger().stamp(job.id)));
+    job = complete(start(job));
+    EXPECT_GT(await_value(ledger().stamp(job.id))->revision, stamp->revision);
+    await_value(ledger().discard(job.id));
+    EXPECT_FALSE(await_value(ledger().stamp(job.id)));
+}
+
 TEST_P(JobContract, EventsComeInOrderFromWhereOneAsks) {
     auto made = make_new(simple_spec(), clock_.now());
     await_value(ledger().accept(made));

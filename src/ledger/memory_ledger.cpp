@@ -188,6 +188,15 @@ Task<Result<std::vector<jobs::Event>>> MemoryLedger::events(JobId id, std::uint6
     co_return found;
 }
 
+Task<Result<std::optional<jobs::Stamp>>> MemoryLedger::stamp(JobId id) {
+    const auto found = entries_.find(id);
+    if (found == entries_.end() || !jobs::is_terminal(found->second.job.state)) {
+        co_return std::nullopt;
+    }
+    const jobs::Job& job = found->second.job;
+    co_return jobs::Stamp{job.tenant, job.revision};
+}
+
 Task<Result<jobs::WebhookStatus>> MemoryLedger::webhook_status(JobId id) {
     const auto found = entries_.find(id);
     co_return jobs::WebhookStatus{found != entries_.end() && found->second.tells};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/find_mark.hpp"
+
 namespace comfyd::ledger {
 namespace {
 
@@ -41,10 +43,10 @@ MentionedAssets mentioned_assets(std::string_view workflow) {
     // A slash may be escaped in JSON, so the name alone is looked for.
     const bool has_references = workflow.find("ASSET") != workflow.npos;
     MentionedAssets found;
-    if (has_references || workflow.find("asset:") != workflow.npos) {
+    if (has_references || holds_mark(workflow, "asset:")) {
         find_ids(workflow, found.ids);
     }
-    if (has_references || workflow.find(kHash) != workflow.npos) {
+    if (has_references || holds_mark(workflow, kHash)) {
         find_hashes(workflow, found.hashes);
     }
     return found;

@@ -84,6 +84,9 @@ Task<Result<jobs::WebhookStatus>> PostgresLedger::webhook_status(JobId id) {
         [](const Rows& rows) -> Result<jobs::WebhookStatus> { return read_webhook_status(rows); }
     );
 }
+Task<Result<std::optional<jobs::Stamp>>> PostgresLedger::stamp(JobId id) {
+    return impl_->ask_one(find_stamp(id), read_stamp);
+}
 Task<Result<jobs::StateCounts>> PostgresLedger::counts(std::optional<std::string> tenant) {
     return impl_->ask_one(count_jobs(tenant), [](const Rows& rows) -> Result<jobs::StateCounts> {
         return read_counts(rows);

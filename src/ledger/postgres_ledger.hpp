@@ -61,6 +61,7 @@ public:
     Task<Result<jobs::Page>> list(jobs::ListQuery query) override;
     Task<Result<std::vector<jobs::Event>>> events(JobId id, std::uint64_t after) override;
     Task<Result<jobs::WebhookStatus>> webhook_status(JobId id) override;
+    Task<Result<std::optional<jobs::Stamp>>> stamp(JobId id) override;
     Task<Result<jobs::StateCounts>> counts(std::optional<std::string> tenant) override;
     Task<Result<jobs::Stats>> stats(jobs::StatsQuery query) override;
     Task<Result<std::vector<jobs::Unfinished>>> unfinished(std::optional<JobId> after, int limit)

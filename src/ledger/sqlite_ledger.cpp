@@ -210,6 +210,10 @@ Task<Result<jobs::WebhookStatus>> SqliteLedger::webhook_status(JobId id) {
     return impl_->read([id](Database& db) { return find_webhook_status(db, id); });
 }
 
+Task<Result<std::optional<jobs::Stamp>>> SqliteLedger::stamp(JobId id) {
+    return impl_->read([id](Database& db) { return find_stamp(db, id); });
+}
+
 Task<Result<jobs::StateCounts>> SqliteLedger::counts(std::optional<std::string> tenant) {
     return impl_->read([tenant = std::move(tenant)](Database& db) { return count_jobs(db, tenant); }
     );

@@ -9,6 +9,9 @@
 namespace comfyd::net {
 namespace {
 
+// Of a request or an answer, with room for a few more.
+constexpr std::size_t kUsualFields = 12;
+
 int hex_value(char c) {
     if (c >= '0' && c <= '9') {
         return c - '0';
@@ -110,7 +113,7 @@ void Headers::set(std::string_view name, std::string value) {
     const auto matches = [&](const auto& field) { return equal_ignoring_case(field.first, name); };
     const auto first = std::find_if(fields_.begin(), fields_.end(), matches);
     if (first == fields_.end()) {
-        fields_.emplace_back(std::string(name), std::move(value));
+        add(name, std::move(value));
         return;
     }
     first->second = std::move(value);
@@ -118,6 +121,9 @@ void Headers::set(std::string_view name, std::string value) {
 }
 
 void Headers::add(std::string_view name, std::string value) {
+    if (fields_.empty()) {
+        fields_.reserve(kUsualFields);
+    }
     fields_.emplace_back(std::string(name), std::move(value));
 }
 

@@ -90,13 +90,11 @@ bool is_ours(std::string_view name) {
 
 // A line break in a value would let whoever chose that value write headers of their own.
 void append_field_text(std::string& out, std::string_view text) {
-    constexpr std::string_view kBreaks("\r\n\0", 3);
-    if (text.find_first_of(kBreaks) == std::string_view::npos) {
-        out += text;
-        return;
-    }
-    for (const char c : text) {
-        out += kBreaks.find(c) == std::string_view::npos ? c : ' ';
+    const std::size_t begin = out.size();
+    out += text;
+    for (std::size_t i = begin; i < out.size(); ++i) {
+        const char c = out[i];
+        out[i] = c == '\r' || c == '\n' || c == '\0' ? ' ' : c;
     }
 }
 

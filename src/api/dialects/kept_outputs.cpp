@@ -95,6 +95,13 @@ void add_keeping(json::object& body, const jobs::Output& output, std::optional<T
     }
 }
 
+bool has_passing_parts(const jobs::Job& job) {
+    return comes_in_answers(job) ||
+           std::ranges::any_of(job.outputs, [](const jobs::Output& output) {
+               return !output.store.empty();
+           });
+}
+
 Task<Result<>> complete_answer(
     const Services& services, jobs::Job job, json::object& body, json::value* outputs
 ) {

@@ -22,4 +22,8 @@ Task<Result<>> complete_answer(
     const Services& services, jobs::Job job, json::object& body, json::value* outputs
 );
 
+// Whether complete_answer() adds what may be otherwise the next time, though nothing about the job
+// has changed.
+bool has_passing_parts(const jobs::Job& job);
+
 }  // namespace comfyd::api

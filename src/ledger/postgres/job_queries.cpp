@@ -15,6 +15,11 @@ constexpr char kFindReusable[] =
     "SELECT " COMFYD_PG_JOB_COLUMNS " FROM jobs j" COMFYD_PG_JOB_JOINS
     "WHERE j.tenant = $1 AND j.reuse_key = $2 AND j.outcome = 3 AND j.reuse_key IS NOT NULL AND "
     "j.reused_from IS NULL ORDER BY j.id DESC LIMIT 1";
+constexpr char kFindStamp[] =
+    "SELECT j.tenant, j.revision, CASE WHEN j.webhook_events IS NULL THEN false ELSE "
+    "(SELECT coalesce(bool_and(o.state = 2), false) FROM outbox o "
+    "WHERE o.job = j.id AND o.endpoint = '') END FROM jobs j "
+    "WHERE j.id = $1 AND j.outcome IS NOT NULL";
 constexpr char kFindKey[] =
     "SELECT " COMFYD_PG_JOB_COLUMNS
     ", k.request_hash FROM idempotency_keys k JOIN jobs j ON j.id = k.job" COMFYD_PG_JOB_JOINS
@@ -61,6 +66,16 @@ Statement find_job(const JobId& id) {
 
 Result<std::optional<jobs::Job>> read_found_job(const Rows& rows) {
     return rows.first(read_job<Row>);
+}
+
+Statement find_stamp(const JobId& id) {
+    return {kFindStamp, {id}};
+}
+
+Result<std::optional<jobs::Stamp>> read_stamp(const Rows& rows) {
+    return rows.first([](const Row& row) -> Result<jobs::Stamp> {
+        return jobs::Stamp{row.string(0), static_cast<int>(row.integer(1)), row.integer(2) != 0};
+    });
 }
 
 Statement find_key(const std::string& tenant, const std::string& key, Time now) {

@@ -29,6 +29,10 @@ inline constexpr int kUnfinishedLimitMax = 10'000;
 Statement find_job(const JobId& id);
 Result<std::optional<jobs::Job>> read_found_job(const Rows& rows);
 
+// jobs::Ledger::stamp().
+Statement find_stamp(const JobId& id);
+Result<std::optional<jobs::Stamp>> read_stamp(const Rows& rows);
+
 // The job that holds the key, as jobs::Ledger::find_key() answers.
 Statement find_key(const std::string& tenant, const std::string& key, Time now);
 Result<jobs::Accepted> read_key_holder(const Rows& rows);

@@ -17,6 +17,10 @@ constexpr char kFindReusable[] =
     "SELECT " COMFYD_JOB_COLUMNS " FROM jobs j INDEXED BY jobs_reusable" COMFYD_JOB_JOINS
     "WHERE j.tenant = ? AND j.reuse_key = ? AND j.state = 3 AND j.reuse_key IS NOT NULL AND "
     "j.reused_from IS NULL ORDER BY j.id DESC LIMIT 1";
+constexpr char kFindStamp[] =
+    "SELECT j.tenant, j.revision, CASE WHEN j.webhook_events IS NULL THEN 0 ELSE "
+    "(SELECT coalesce(min(o.state = 2), 0) FROM outbox o WHERE o.job = j.id AND o.endpoint = '') "
+    "END FROM jobs j WHERE j.id = ? AND j.state >= 3";
 constexpr char kFindKey[] =
     "SELECT job, request_hash, created_at FROM idempotency_keys WHERE tenant = ? AND key = ?";
 constexpr char kFindSpec[] =
@@ -67,6 +71,14 @@ Result<std::optional<jobs::Job>> find_reusable_job(
     Query query(db, kFindReusable);
     query.bind(tenant, reuse_key);
     return first_row(query, read_job<Query>);
+}
+
+Result<std::optional<jobs::Stamp>> find_stamp(Database& db, const JobId& id) {
+    Query query(db, kFindStamp);
+    query.bind(id);
+    return first_row(query, [](const Query& row) -> Result<jobs::Stamp> {
+        return jobs::Stamp{row.string(0), static_cast<int>(row.integer(1)), row.integer(2) != 0};
+    });
 }
 
 Result<std::optional<jobs::Accepted>> find_by_key(

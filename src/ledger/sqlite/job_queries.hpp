@@ -20,6 +20,8 @@ inline constexpr int kListScanMax = 20'000;
 inline constexpr Millis kIdempotencyKeyLife = std::chrono::hours(24);
 
 Result<std::optional<jobs::Job>> find_job(Database& db, const JobId& id);
+// jobs::Ledger::stamp().
+Result<std::optional<jobs::Stamp>> find_stamp(Database& db, const JobId& id);
 // nullopt: the key is free, or its day is over.
 Result<std::optional<jobs::Accepted>> find_by_key(
     Database& db, const std::string& tenant, const std::string& key, Time now

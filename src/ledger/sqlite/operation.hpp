@@ -28,11 +28,13 @@ class AwaitedOperation final : public Operation {
 public:
     using Value = typename Work::Value;
 
-    AwaitedOperation(Executor executor, Work work, Handler handler)
-        : Operation(executor, work.bytes()), work_(std::move(work)), handler_(std::move(handler)) {}
+    AwaitedOperation(Executor executor, std::unique_ptr<Work> work, Handler handler)
+        : Operation(executor, work->bytes()),
+          work_(std::move(work)),
+          handler_(std::move(handler)) {}
 
     Result<> execute(Session& session) override {
-        outcome_.emplace(work_(session));
+        outcome_.emplace((*work_)(session));
         if (!*outcome_ && is_storage_failure(outcome_->error().code)) {
             return fail(outcome_->error());
         }
@@ -47,7 +49,7 @@ public:
     }
 
 private:
-    Work work_;
+    std::unique_ptr<Work> work_;
     Handler handler_;
     std::optional<Result<Value>> outcome_;
 };

@@ -115,8 +115,10 @@ Task<Result<typename Work::Value>> Writer::write_behind(Work work) {
 
 template <class Work>
 Task<Result<typename Work::Value>> Writer::await_write(Work work, Urgency urgency) {
+    // Asio hands on what is to be begun from frame to frame, and a job with its texts is large.
+    auto boxed = std::make_unique<Work>(std::move(work));
     return await_operation<typename Work::Value>(
-        [this, urgency, work = std::move(work)](Executor executor, auto handler) mutable {
+        [this, urgency, work = std::move(boxed)](Executor executor, auto handler) mutable {
             enqueue(
                 std::make_unique<AwaitedOperation<Work, decltype(handler)>>(
                     executor, std::move(work), std::move(handler)

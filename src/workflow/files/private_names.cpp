@@ -110,19 +110,20 @@ std::string private_folder(std::string_view secret, std::string_view tenant) {
     return std::string(kStart) + digits.substr(0, kFolderDigits);
 }
 
-// In any case: some file systems make no difference.
+// In any case: some file systems make no difference. Prompts are long, and few letters in them are
+// its last one.
 bool holds_private_name(std::string_view text) {
+    static_assert(kStart.ends_with('_') && kStart.find('_') == kStart.size() - 1);
     const auto same = [](char a, char b) { return lower(a) == b; };
-    for (auto at = text.begin();; ++at) {
-        at = std::search(at, text.end(), kStart.begin(), kStart.end(), same);
-        if (at == text.end()) {
-            return false;
-        }
-        const auto place = static_cast<std::size_t>(at - text.begin());
-        if (count_digits(text.substr(place + kStart.size())) >= kEarlierDigits) {
+    for (auto last = text.find('_', kStart.size() - 1); last != text.npos;
+         last = text.find('_', last + 1)) {
+        const std::string_view start = text.substr(last + 1 - kStart.size(), kStart.size());
+        if (std::ranges::equal(start, kStart, same) &&
+            count_digits(text.substr(last + 1)) >= kEarlierDigits) {
             return true;
         }
     }
+    return false;
 }
 
 std::optional<std::string> hash_in_private_name(std::string_view name) {

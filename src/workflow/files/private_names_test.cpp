@@ -36,10 +36,18 @@ TEST(PrivateNames, AreRecognisedWhereverTheyStand) {
           folder + "/x.png [output]",
           "../output/" + folder + "\\x.png",
           "comfyd_ comfyd_" + folder,
-          std::string("comfyd_0123456789abcdef.png")}) {
+          std::string("comfyd_0123456789abcdef.png"),
+          "_______ _comfyd_ comfy_" + std::string(1000, 'c') + folder}) {
         EXPECT_TRUE(holds_private_name(text)) << text;
     }
-    for (const char* text : {"", "comfyd_", "comfyd_batch", "comfyd_0123456789abcde.png", "cat"}) {
+    for (const char* text :
+         {"",
+          "_",
+          "omfyd_0123456789abcdef",
+          "comfyd_",
+          "comfyd_batch",
+          "comfyd_0123456789abcde.png",
+          "cat"}) {
         EXPECT_FALSE(holds_private_name(text)) << text;
     }
 }

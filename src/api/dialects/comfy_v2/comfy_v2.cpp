@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "api/answer_shelf.hpp"
 #include "api/dialects/comfy_v2/comfy_v2_parts.hpp"
 #include "api/dialects/comfy_v2/comfy_v2_shapes.hpp"
 #include "api/dialects/dialects.hpp"
@@ -142,37 +143,14 @@ Task<> post_job(Call& call, const Services& services) {
     static_cast<void>(sent);  // the job is safe, whether or not the client hears of it
 }
 
-enum class JobAction { get, cancel, retry };
-
-Task<Result<jobs::View>> act(const Call& call, const Services& services, JobAction action) {
-    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
-    if (!id) {
-        co_return fail(id.error());
-    }
-    const std::string& tenant = call.caller.tenant;
-    if (action == JobAction::cancel) {
-        auto cancelled = co_await services.jobs.cancel(tenant, *id);
-        co_return cancelled;
-    }
-    if (action == JobAction::retry) {
-        auto retried = co_await services.jobs.retry(tenant, *id);
-        co_return retried;
-    }
-    auto found = co_await services.jobs.get(tenant, *id);
-    co_return found;
-}
-
-Task<> show_job(Call& call, const Services& services, JobAction action) {
-    auto view = co_await act(call, services, action);
-    if (!view) {
-        co_await refuse(call, std::move(view.error()));
-        co_return;
-    }
-    json::object body = encode_job(*view, Scope{call.request, services});
-    auto attempts = co_await services.jobs.attempts(view->job);
+// With all that is to be looked up for it.
+Task<Result<json::object>> encode_whole(
+    const Call& call, const Services& services, jobs::View view
+) {
+    json::object body = encode_job(view, Scope{call.request, services});
+    auto attempts = co_await services.jobs.attempts(view.job);
     if (!attempts) {
-        co_await refuse(call, std::move(attempts.error()));
-        co_return;
+        co_return fail(std::move(attempts.error()));
     }
     json::array tried;
     for (const jobs::PastAttempt& attempt : *attempts) {
@@ -180,12 +158,66 @@ Task<> show_job(Call& call, const Services& services, JobAction action) {
     }
     body["attempts"] = std::move(tried);
     json::value* outputs = body.if_contains("outputs");
-    auto completed = co_await complete_answer(services, std::move(view->job), body, outputs);
+    auto completed = co_await complete_answer(services, std::move(view.job), body, outputs);
     if (!completed) {
-        co_await refuse(call, std::move(completed.error()));
+        co_return fail(std::move(completed.error()));
+    }
+    co_return body;
+}
+
+Task<> get_job(Call& call, const Services& services) {
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
+    if (!id) {
+        co_await refuse(call, id.error());
         co_return;
     }
-    co_await answer(call, 200, std::move(body));
+    KeptAnswer kept(call, services, *id, kDialect);
+    const auto earlier = co_await kept.find();
+    if (earlier) {
+        co_await send(call, encoded_response(200, earlier->body));
+        co_return;
+    }
+    auto view = co_await services.jobs.get(call.caller.tenant, *id);
+    if (!view) {
+        co_await refuse(call, std::move(view.error()));
+        co_return;
+    }
+    kept.made_of(view->job);
+    auto body = co_await encode_whole(call, services, std::move(*view));
+    if (!body) {
+        co_await refuse(call, std::move(body.error()));
+        co_return;
+    }
+    net::Response response = json_response(200, *body);
+    kept.keep(response.body);
+    co_await send(call, std::move(response));
+}
+
+using Action = Task<Result<jobs::View>> (jobs::Service::*)(std::string tenant, JobId id);
+
+// Does it to the job that the path names.
+Task<Result<jobs::View>> act(const Call& call, const Services& services, Action action) {
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
+    if (!id) {
+        co_return fail(id.error());
+    }
+    auto view = co_await (services.jobs.*action)(call.caller.tenant, *id);
+    co_return view;
+}
+
+// And answers with it.
+Task<> change_job(Call& call, const Services& services, Action action) {
+    auto view = co_await act(call, services, action);
+    if (!view) {
+        co_await refuse(call, std::move(view.error()));
+        co_return;
+    }
+    auto body = co_await encode_whole(call, services, std::move(*view));
+    if (!body) {
+        co_await refuse(call, std::move(body.error()));
+        co_return;
+    }
+    co_await answer(call, 200, std::move(*body));
 }
 
 tl::unexpected<Error> bad_query(std::string_view name, std::string message) {
@@ -341,7 +373,7 @@ Task<Result<Opening>> open_stream(const Call& call, const Services& services) {
     if (!since) {
         co_return fail(since.error());
     }
-    auto view = co_await act(call, services, JobAction::get);
+    auto view = co_await act(call, services, &jobs::Service::get);
     if (!view) {
         co_return fail(std::move(view.error()));
     }
@@ -438,8 +470,8 @@ void add_comfy_v2(Router& router, const Services& services) {
             v2::operation(operation_id),
         });
     };
-    const auto show = [&services](v2::JobAction action) {
-        return [&services, action](Call& call) { return v2::show_job(call, services, action); };
+    const auto change = [&services](v2::Action action) {
+        return [&services, action](Call& call) { return v2::change_job(call, services, action); };
     };
     add(Method::post, "/api/v2/jobs", "postJobs", [&services](Call& call) {
         return v2::post_job(call, services);
@@ -447,17 +479,19 @@ void add_comfy_v2(Router& router, const Services& services) {
     add(Method::get, "/api/v2/jobs", "listJobs", [&services](Call& call) {
         return v2::list_jobs(call, services);
     });
-    add(Method::get, "/api/v2/jobs/{id}", "getJob", show(v2::JobAction::get));
+    add(Method::get, "/api/v2/jobs/{id}", "getJob", [&services](Call& call) {
+        return v2::get_job(call, services);
+    });
     router.add(Route{
         .method = Method::post,
         .pattern = "/api/v2/jobs/{id}/cancel",
-        .handler = show(v2::JobAction::cancel),
+        .handler = change(&jobs::Service::cancel),
         .encode_error = v2::encode_error,
         .access = Access::jobs,
         .operation = v2::operation("cancelJob"),
         .weight = 0,
     });
-    add(Method::post, "/api/v2/jobs/{id}/retry", "retryJob", show(v2::JobAction::retry));
+    add(Method::post, "/api/v2/jobs/{id}/retry", "retryJob", change(&jobs::Service::retry));
     add(Method::get, "/api/v2/jobs/{id}/workflow", "getJobWorkflow", [&services](Call& call) {
         return v2::show_workflow(call, services);
     });

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/answer_shelf.hpp"
 #include "api/dialects/job_stream.hpp"
 #include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/or_null.hpp"
@@ -156,7 +157,10 @@ Task<> execute(Call& call, const Services& services) {
     co_await send(call, std::move(response));
 }
 
-Task<> answer(Call& call, const Services& services, Result<jobs::View> view) {
+// `kept`: is given what the answer is; null: nobody is.
+Task<> answer(
+    Call& call, const Services& services, Result<jobs::View> view, KeptAnswer* kept = nullptr
+) {
     if (!view) {
         co_await send(call, error_response(view.error()));
         co_return;
@@ -166,6 +170,9 @@ Task<> answer(Call& call, const Services& services, Result<jobs::View> view) {
         co_await send(call, error_response(shown.error()));
         co_return;
     }
+    if (kept != nullptr) {
+        kept->made_of(shown->view.job, shown->webhook_delivered);
+    }
     json::object body = encode_status(*shown, execution::links_of(call, services));
     auto completed = co_await complete_answer(
         services, std::move(shown->view.job), body, execution::outputs_in(body)
@@ -174,7 +181,11 @@ Task<> answer(Call& call, const Services& services, Result<jobs::View> view) {
         co_await send(call, error_response(completed.error()));
         co_return;
     }
-    co_await send(call, json_response(200, body));
+    net::Response response = json_response(200, body);
+    if (kept != nullptr) {
+        kept->keep(response.body);
+    }
+    co_await send(call, std::move(response));
 }
 
 using Action = Task<Result<jobs::View>> (jobs::Service::*)(std::string tenant, JobId id);
@@ -191,7 +202,19 @@ Task<> act(Call& call, const Services& services, Action action) {
 }
 
 Task<> get(Call& call, const Services& services) {
-    return act(call, services, &jobs::Service::get);
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
+    if (!id) {
+        co_await send(call, error_response(id.error()));
+        co_return;
+    }
+    KeptAnswer kept(call, services, *id, "comfyui-execute");
+    const auto earlier = co_await kept.find();
+    if (earlier) {
+        co_await send(call, encoded_response(200, earlier->body));
+        co_return;
+    }
+    auto view = co_await services.jobs.get(call.caller.tenant, *id);
+    co_await answer(call, services, std::move(view), &kept);
 }
 
 Task<> cancel(Call& call, const Services& services) {

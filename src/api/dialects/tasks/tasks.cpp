@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/answer_shelf.hpp"
 #include "api/dialects/job_stream.hpp"
 #include "api/dialects/kept_outputs.hpp"
 
@@ -86,11 +87,18 @@ Task<> get_task(Call& call, const Services& services) {
         co_await send(call, error_response(id.error()));
         co_return;
     }
+    KeptAnswer kept(call, services, *id, "tasks");
+    const auto earlier = co_await kept.find();
+    if (earlier) {
+        co_await send(call, encoded_response(200, earlier->body));
+        co_return;
+    }
     auto view = co_await services.jobs.get(call.caller.tenant, *id);
     if (!view) {
         co_await send(call, error_response(view.error()));
         co_return;
     }
+    kept.made_of(view->job);
     auto spec = co_await services.jobs.spec(call.caller.tenant, *id);
     if (!spec) {
         co_await send(call, error_response(spec.error()));
@@ -112,7 +120,9 @@ Task<> get_task(Call& call, const Services& services) {
         co_await send(call, error_response(completed.error()));
         co_return;
     }
-    co_await send(call, json_response(200, body));
+    net::Response response = json_response(200, body);
+    kept.keep(response.body);
+    co_await send(call, std::move(response));
 }
 
 using Change = Task<Result<jobs::View>> (jobs::Service::*)(std::string, JobId);

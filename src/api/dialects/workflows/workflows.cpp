@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "api/answer_shelf.hpp"
 #include "api/dialects/job_stream.hpp"
 #include "api/dialects/kept_outputs.hpp"
 #include "api/dialects/named/named.hpp"
@@ -38,8 +39,11 @@ struct Encoded {
     bool has_ended = false;
 };
 
-// The execution, with all that is to be looked up for it.
-Task<Result<Encoded>> encode(const Call& call, const Services& services, Result<jobs::View> view) {
+// The execution, with all that is to be looked up for it. `kept`: hears of what it is made; null:
+// nobody does.
+Task<Result<Encoded>> encode(
+    const Call& call, const Services& services, Result<jobs::View> view, KeptAnswer* kept = nullptr
+) {
     if (!view) {
         co_return fail(std::move(view.error()));
     }
@@ -49,6 +53,9 @@ Task<Result<Encoded>> encode(const Call& call, const Services& services, Result<
     }
     Encoded encoded{execution::encode_execution(*shown, execution::links_of(call, services))};
     encoded.has_ended = jobs::is_terminal(shown->view.job.state);
+    if (kept != nullptr) {
+        kept->made_of(shown->view.job, shown->webhook_delivered);
+    }
     auto completed = co_await complete_answer(
         services, std::move(shown->view.job), encoded.body, execution::outputs_in(encoded.body)
     );
@@ -110,7 +117,26 @@ Task<> act(
 }
 
 Task<> get(Call& call, const Services& services, const Version& version) {
-    return act(call, services, version, &jobs::Service::get, 200);
+    const auto id = co_await find_job_id(call, services, call.path_parameters.at(0));
+    if (!id) {
+        co_await refuse(call, services, version, id.error());
+        co_return;
+    }
+    KeptAnswer kept(call, services, *id, "workflows");
+    const auto earlier = co_await kept.find();
+    if (earlier) {
+        co_await send(call, version, encoded_response(200, earlier->body));
+        co_return;
+    }
+    auto view = co_await services.jobs.get(call.caller.tenant, *id);
+    auto encoded = co_await encode(call, services, std::move(view), &kept);
+    if (!encoded) {
+        co_await refuse(call, services, version, std::move(encoded.error()));
+        co_return;
+    }
+    net::Response response = json_response(200, encoded->body);
+    kept.keep(response.body);
+    co_await send(call, version, std::move(response));
 }
 
 Task<> cancel(Call& call, const Services& services, const Version& version) {
