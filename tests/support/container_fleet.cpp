@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -32,6 +33,11 @@ std::string name_of(const json::object& container) {
                      names->get_array()[0].is_string();
     const std::string name = has ? std::string(names->get_array()[0].get_string()) : "";
     return name.starts_with('/') ? name.substr(1) : name;
+}
+
+bool is_ours(const json::object& container) {
+    return label_of(container, "comfyd.fleet") == ContainerFleet::kName &&
+           name_of(container).starts_with("comfyd-");
 }
 
 }  // namespace
@@ -78,6 +84,9 @@ std::string ContainerFleet::configuration() const {
            "pools:\n"
            "  - name: default\n"
            "    size: 0\n"
+           "    parked: " +
+           std::to_string(options_.parked) +
+           "\n"
            "    template: {image: '" +
            options_.image + "', gpus: " + std::to_string(options_.gpus) +
            ", warm_up: " + (folder_ / "warm-up.json") + "}\n    offers: [{provider: here}]\n";
@@ -137,13 +146,18 @@ std::map<std::string, ContainerFleet::Stranger> ContainerFleet::strangers() cons
 std::set<std::string> ContainerFleet::containers() const {
     std::set<std::string> names;
     for (const json::object& container : all_containers()) {
-        const bool is_ours = label_of(container, "comfyd.fleet") == kName &&
-                             name_of(container).starts_with("comfyd-");
-        if (is_ours) {
+        if (is_ours(container)) {
             names.insert(name_of(container));
         }
     }
     return names;
+}
+
+std::size_t ContainerFleet::running_containers() const {
+    const auto all = all_containers();
+    return static_cast<std::size_t>(std::ranges::count_if(all, [](const json::object& container) {
+        return is_ours(container) && text_of(container, "State") == "running";
+    }));
 }
 
 bool ContainerFleet::wait_no_containers() {
@@ -187,10 +201,13 @@ bool ContainerFleet::wait_state(const std::string& state) {
     return wait_until([&] { return states().contains(state); }, kLong);
 }
 
-bool ContainerFleet::wait_settled(int size) {
+bool ContainerFleet::wait_settled(int size, int parked) {
     std::map<std::string, int> wanted;
     if (size > 0) {
         wanted["ready"] = size;
+    }
+    if (parked > 0) {
+        wanted["parked"] = parked;
     }
     return wait_until([&] { return states() == wanted; }, kLong);
 }

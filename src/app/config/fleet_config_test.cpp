@@ -70,6 +70,7 @@ TEST_F(FleetConfigTest, PoolsAndProvidersAreRead) {
         "pools:\n"
         "  - name: gold\n"
         "    size: 2\n"
+        "    parked: 3\n"
         "    start_max_s: 900\n"
         "    drain_max_s: 60\n"
         "    template: {image: img, command: [a, b c], env: {A: b}, disk_gb: 80, gpus: 2,\n"
@@ -91,6 +92,7 @@ TEST_F(FleetConfigTest, PoolsAndProvidersAreRead) {
     ASSERT_THAT(config->fleet.pools, SizeIs(1));
     const fleet::PoolSettings& pool = config->fleet.pools[0];
     EXPECT_EQ(pool.size, 2);
+    EXPECT_EQ(pool.parked, 3);
     EXPECT_EQ(pool.start_max, std::chrono::seconds(900));
     EXPECT_EQ(pool.drain_max, std::chrono::seconds(60));
     EXPECT_THAT(pool.made_from.command, ElementsAre("a", "b c"));
@@ -175,6 +177,9 @@ TEST_F(FleetConfigTest, WrongValuesAreRefusedByName) {
     );
     EXPECT_THAT(pool_refusal("name: x, size: -1, offers: [{provider: a}]"), HasSubstr("'size'"));
     EXPECT_THAT(pool_refusal("name: x, size: 1001, offers: [{provider: a}]"), HasSubstr("'size'"));
+    EXPECT_THAT(
+        pool_refusal("name: x, parked: -1, offers: [{provider: a}]"), HasSubstr("'parked'")
+    );
     EXPECT_THAT(pool_refusal("name: x, siez: 1, offers: [{provider: a}]"), HasSubstr("'siez'"));
     EXPECT_THAT(
         pool_refusal("name: x, offers: [{provider: a}], template: {images: y}"),
