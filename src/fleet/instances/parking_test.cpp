@@ -139,6 +139,8 @@ TEST_F(ParkingTest, WhatCannotBeStartedNowIsNotWaitedFor) {
     view_.pools[0].size = 1;
     machine_of(row).state = Machine::State::stopping;
     EXPECT_EQ(kind(), Kind::request);
+    row.since[parked] = view_.now;
+    EXPECT_FALSE(step()) << "it is back sooner than another would be there";
     machine_of(row).state = Machine::State::stopped;
     view_.providers_rest["cloud"] = view_.now + seconds(1);
     EXPECT_EQ(kind(), Kind::request);

@@ -176,21 +176,23 @@ private:
                                 std::to_string(pool.size);
         std::vector<MachineWish>& wants = wants_[pool.name];
         missing -= pool.pending;
-        for (const Instance* one : find_stopped(pool)) {
-            const auto want = std::ranges::find_if(wants, [one](const MachineWish& wish) {
-                return gives(one->offer, wish);
-            });
+        for (const auto& [is_stopped, since, one] : find_stopped(pool)) {
             if (missing <= 0) {
                 return;
             }
+            const auto want = std::ranges::find_if(wants, [&one](const MachineWish& wish) {
+                return gives(one->offer, wish);
+            });
             if (want != wants.end()) {
                 wants.erase(want);
             } else if (std::ssize(wants) >= missing) {
                 continue;
             }
-            add(Kind::wake, *one, why);
-            woken_.insert(one->id);
             --missing;
+            if (is_stopped) {
+                add(Kind::wake, *one, why);
+                woken_.insert(one->id);
+            }
         }
         for (int i = 0; i < missing; ++i) {
             Step& step = steps_.emplace_back();
@@ -200,25 +202,33 @@ private:
         }
     }
 
-    // Those that can be started now, the latest first: what they have on their disks is newest.
-    std::vector<const Instance*> find_stopped(const PoolGoal& pool) const {
-        std::vector<const Instance*> found;
+    struct Stopped {
+        bool is_stopped;  // or is about to be: it is back sooner than another would be there
+        Time since;
+        const Instance* instance;
+
+        auto operator<=>(const Stopped&) const = default;
+    };
+    // Those that can be started first, then the latest: what they have on their disks is newest.
+    std::vector<Stopped> find_stopped(const PoolGoal& pool) const {
+        std::vector<Stopped> found;
         for (const Instance& instance : view_.instances) {
             const Aside& aside = aside_of(instance);
             if (instance.pool != pool.name || instance.state != parked ||
-                !may_park_.contains(instance.id) || aside.is_busy ||
+                !may_park_.contains(instance.id) || aside.is_waking ||
                 aside.rests_until > view_.now || rests(view_.providers_rest, instance.provider)) {
                 continue;
             }
             const Listing* listing = fresh_listing(instance, aside);
             const Machine* machine = listing ? find_machine(instance, *listing) : nullptr;
-            if (machine != nullptr && machine->state == Machine::State::stopped) {
-                found.push_back(&instance);
+            const bool is_stopped =
+                !aside.is_busy && machine != nullptr && machine->state == Machine::State::stopped;
+            const Time since = instance.when(parked).value_or(Time());
+            if (is_stopped || view_.now - since < kTellAgain) {
+                found.push_back({is_stopped, since, &instance});
             }
         }
-        std::ranges::sort(found, std::greater(), [](const Instance* one) {
-            return std::pair(one->when(parked), one->id);
-        });
+        std::ranges::sort(found, std::greater());
         return found;
     }
 
