@@ -337,13 +337,20 @@ Millis Keeper::until_next_list(const std::string& provider, bool worked) {
     if (!worked) {
         return std::max(lists_.until(provider) - now, Millis(1'000));
     }
-    // A machine that may be taken back at any time is looked at more often.
-    const bool is_busy = std::ranges::any_of(rows_, [&](const auto& entry) {
-        const Instance& row = entry.second;
-        return row.provider == provider && row.state != requested &&
-               (!is_at_rest(row) || row.offer.market == Market::spot);
-    });
-    return is_busy ? p_.times.list_busy : p_.times.list_idle;
+    bool is_busy = false;
+    bool is_coming = false;
+    for (const auto& [id, row] : rows_) {
+        if (row.provider == provider && row.state != requested) {
+            // A machine that may be taken back at any time is looked at more often.
+            is_busy = is_busy || !is_at_rest(row) || row.offer.market == Market::spot;
+            is_coming = is_coming || row.state < ready;
+        }
+    }
+    // To ask this computer costs nothing, and jobs may wait for what comes.
+    const bool is_local = p_.providers.at(provider)->traits().is_local;
+    return is_coming && is_local ? p_.times.tick
+           : is_busy             ? p_.times.list_busy
+                                 : p_.times.list_idle;
 }
 
 // The ledger is read after the listing: whoever made a machine had written down why before.
