@@ -135,6 +135,31 @@ TEST_P(FleetOfContainers, ThoseThatAreStoppedAreStartedAgain) {
     fleet.expect_others_untouched();
 }
 
+// What an operator sets stays over restarts, until another size is configured; then that one
+// counts, and what was set before it never again.
+TEST_P(FleetOfContainers, TheLatestOfTwoSizesCounts) {
+    ContainerFleet fleet({.engine = GetParam()});
+    const auto restart = [&fleet] {
+        fleet.comfyd().kill();
+        fleet.comfyd().start();
+    };
+    EXPECT_THAT(fleet.cli({"fleet", "resize", "default", "1"}), HasSubstr("of 1 ready"));
+    ASSERT_TRUE(fleet.wait_settled(1)) << fleet.comfyd().log();
+    restart();
+    EXPECT_THAT(fleet.cli({"fleet"}), HasSubstr("of 1 ready"));
+    fleet.configure(2);
+    restart();
+    ASSERT_TRUE(fleet.wait_settled(2)) << fleet.cli({"fleet"});
+    fleet.configure(0);
+    restart();
+    ASSERT_TRUE(fleet.wait_settled(0)) << fleet.cli({"fleet"});
+    fleet.resize(1);
+    EXPECT_THAT(fleet.cli({"fleet"}), HasSubstr("of 1 ready"));
+    EXPECT_THAT(fleet.cli({"fleet", "resize", "default", "configured"}), HasSubstr("of 0 ready"));
+    EXPECT_TRUE(fleet.wait_settled(0));
+    EXPECT_TRUE(fleet.wait_no_containers());
+}
+
 TEST_P(FleetOfContainers, WithoutAGpuRuntimeItSaysWhy) {
     ContainerFleet fleet({.engine = GetParam(), .gpus = 1});
     fleet.submit(50);

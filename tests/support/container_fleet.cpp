@@ -53,7 +53,7 @@ ContainerFleet::ContainerFleet(ContainerFleetOptions options)
         .arguments =
             {"--no-engine",
              "--config",
-             folder_.write("comfyd.yaml", configuration()),
+             folder_.write("comfyd.yaml", configuration(0)),
              "--set",
              "fleet.poll_ms=50"},
     });
@@ -66,7 +66,7 @@ ContainerFleet::~ContainerFleet() {
     }
 }
 
-std::string ContainerFleet::configuration() const {
+std::string ContainerFleet::configuration(int size) const {
     const std::string network = options_.engine == Kind::podman ? "host" : "";
     return "fleet: {name: " + std::string(kName) +
            "}\n"
@@ -83,7 +83,9 @@ std::string ContainerFleet::configuration() const {
            "    stop_grace_s: 2\n"
            "pools:\n"
            "  - name: default\n"
-           "    size: 0\n"
+           "    size: " +
+           std::to_string(size) +
+           "\n"
            "    parked: " +
            std::to_string(options_.parked) +
            "\n"
@@ -181,6 +183,10 @@ void ContainerFleet::resize(int size) {
         "/admin/v1/fleet/pools/default", json::serialize(json::object{{"size", size}})
     );
     EXPECT_EQ(reply.status, 200) << reply.body;
+}
+
+void ContainerFleet::configure(int size) {
+    folder_.write("comfyd.yaml", configuration(size));
 }
 
 std::map<std::string, int> ContainerFleet::states() {

@@ -35,6 +35,8 @@ public:
     Comfyd& comfyd() { return *comfyd_; }
 
     void resize(int size);
+    // The size in the configuration, which comfyd reads when it is started.
+    void configure(int size);
     // Of the instances that are open, by the name of their states.
     std::map<std::string, int> states();
     // False at the deadline.
@@ -75,7 +77,7 @@ private:
     };
     void make_strangers();
     std::string journal() const;
-    std::string configuration() const;
+    std::string configuration(int size) const;
     std::vector<json::object> all_containers() const;
     std::map<std::string, Stranger> strangers() const;  // by name
 

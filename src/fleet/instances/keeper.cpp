@@ -108,6 +108,7 @@ Task<Result<std::string>> Keeper::logs(std::string instance, int lines) {
 Task<> Keeper::run() {
     while (!is_over_) {
         co_await read_pools();
+        co_await forget_old_sizes();
         if (must_read_) {
             co_await read_rows();
         }
@@ -132,6 +133,26 @@ Task<> Keeper::read_pools() {
     records_.clear();
     for (PoolRecord& record : *records) {
         records_[record.name] = std::move(record);
+    }
+}
+
+// Another size was configured since: what an operator set before it counts no more, also when the
+// configuration goes back.
+Task<> Keeper::forget_old_sizes() {
+    for (const auto& [name, settings] : pools_) {
+        const auto found = records_.find(name);
+        if (!may_act() || found == records_.end() || !found->second.size ||
+            found->second.size_configured == settings.size) {
+            continue;
+        }
+        const int configured = settings.size;
+        const ChangePool forget = [configured](PoolRecord& record) {
+            if (record.size_configured != configured) {
+                record.size.reset();
+            }
+            return std::optional<FleetEvent>();
+        };
+        co_await change_pool(name, forget);
     }
 }
 

@@ -93,6 +93,7 @@ public:
 private:
     Task<> run();
     Task<> read_pools();
+    Task<> forget_old_sizes();
     Task<> read_rows();
     void act();
     void look_at_workers();
