@@ -31,10 +31,27 @@ Millis jittered(Millis pause) {
     return pause / 2 + pause * chance / 512;
 }
 
+bool is_answered_with(const Error& error, int wanted) {
+    const json::value* status = json::find(error.details, "status");
+    return status != nullptr && *status == wanted;
+}
+
 // It was a node that does not lead us; one that stops says the same.
 bool is_elsewhere(const Error& error) {
-    const json::value* status = json::find(error.details, "status");
-    return status != nullptr && *status == kElsewhere;
+    return is_answered_with(error, kElsewhere);
+}
+
+std::string why_not(const Error& error) {
+    constexpr int kUnauthorized = 401;
+    constexpr int kNotFound = 404;
+    if (is_answered_with(error, kUnauthorized)) {
+        return "it has no worker of this name with this token (401): COMFYD_INSTANCE and "
+               "COMFYD_WORKER_TOKEN must be those of a worker://… in its list";
+    }
+    if (is_answered_with(error, kNotFound)) {
+        return "it is no comfyd that workers can call (404): is COMFYD_GATEWAY right?";
+    }
+    return error.message;
 }
 
 }  // namespace
@@ -107,10 +124,11 @@ Task<DialOut::Called> DialOut::call_once() {
     const std::string session = random_text();
     auto socket = co_await connect(kControlRoute, session);
     if (!socket) {
-        if (socket.error().message != last_failure_) {
-            last_failure_ = socket.error().message;
+        if (std::string why = why_not(socket.error()); why != last_failure_) {
+            last_failure_ = std::move(why);
             log::warning(
-                "the gateway cannot be reached", {{"gateway", gateway()}, {"reason", last_failure_}}
+                "the gateway does not take the call",
+                {{"gateway", gateway()}, {"instance", options_.instance}, {"reason", last_failure_}}
             );
         }
         co_return is_elsewhere(socket.error()) ? Called::elsewhere : Called::failed;

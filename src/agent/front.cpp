@@ -263,10 +263,9 @@ Task<net::Response> Front::prompt_sync(net::Exchange& exchange) {
             Error(Code::worker_unavailable, "ComfyUI is not there: " + p_.status.reason())
         );
     }
-    comfy::Client client(p_.http, p_.pool, p_.comfyui.url(), {});
     p_.comfyui.note_work(true);
     auto result = co_await run_prompt(
-        {client, p_.pool, p_.clock, options_.timeout_default},
+        {p_.http, p_.pool, p_.clock, p_.comfyui.url(), options_.timeout_default},
         std::move(*body),
         query_value(exchange.request(), "timeout")
     );

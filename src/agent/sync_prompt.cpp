@@ -20,6 +20,7 @@ using Outcome = tl::expected<T, Trouble>;
 // Between looks: short prompts are answered at once, long ones cost little.
 constexpr Millis kLookMin{20};
 constexpr Millis kLookMax{500};
+constexpr Millis kAnswerMin{2'000};  // that ComfyUI has for each
 constexpr int kMissesMax = 3;  // looks in a row that must agree before a prompt is called lost
 
 tl::unexpected<Trouble> trouble(Error error, std::string prompt_id = {}) {
@@ -78,6 +79,15 @@ Result<Wish> read_wish(const SyncPrompt& parts, const std::string& text, std::st
     return wish;
 }
 
+// A ComfyUI that hangs holds nobody up for much longer than they want to wait.
+comfy::ClientTimeouts patience_of(const shapes::Options& options) {
+    comfy::ClientTimeouts timeouts;
+    const Millis most = std::max(options.timeout, kAnswerMin);
+    timeouts.request = std::min(timeouts.request, most);
+    timeouts.submit = std::min(timeouts.submit, most);
+    return timeouts;
+}
+
 Task<> withdraw(comfy::Client& client, std::string prompt_id) {
     auto removed = co_await client.delete_queued(prompt_id);
     auto interrupted = co_await client.interrupt(std::move(prompt_id));
@@ -87,9 +97,8 @@ Task<> withdraw(comfy::Client& client, std::string prompt_id) {
 
 // How the prompt ended.
 Task<Outcome<comfy::HistoryEntry>> wait_for_end(
-    comfy::Client& client, std::string id, shapes::Options options
+    comfy::Client& client, std::string id, shapes::Options options, Deadline deadline
 ) {
-    const Deadline deadline = Deadline::in(options.timeout);
     Millis pause = kLookMin;
     int misses = 0;
     while (true) {
@@ -172,7 +181,7 @@ std::vector<NamedFile> pictures_in(const json::object& outputs) {
     return found;
 }
 
-Task<Result<json::object>> read_pictures(SyncPrompt parts, json::object outputs) {
+Task<Result<json::object>> read_pictures(comfy::Client& client, Pool& pool, json::object outputs) {
     json::object images;
     std::uint64_t total = 0;
     for (NamedFile& picture : pictures_in(outputs)) {
@@ -185,12 +194,11 @@ Task<Result<json::object>> read_pictures(SyncPrompt parts, json::object outputs)
             bytes += piece;
             return {};
         };
-        auto viewed = co_await parts.client.view(picture.file, take);
+        auto viewed = co_await client.view(picture.file, take);
         if (!viewed) {
             co_return fail(std::move(viewed.error()));
         }
-        auto text =
-            co_await parts.pool.run([bytes = std::move(bytes)] { return to_base64(bytes); });
+        auto text = co_await pool.run([bytes = std::move(bytes)] { return to_base64(bytes); });
         shapes::add_picture(
             images,
             picture.node,
@@ -216,7 +224,18 @@ Task<Outcome<json::object>> run_prompt(
     }
     const std::string id = wish->submission.prompt_id;
     const Time begun = parts.clock.now();
-    auto accepted = co_await parts.client.submit(std::move(wish->submission));
+    const Deadline deadline = Deadline::in(wish->options.timeout);
+    comfy::Client client(parts.http, parts.pool, parts.url, patience_of(wish->options));
+    auto accepted = co_await client.submit(std::move(wish->submission));
+    if (!accepted && accepted.error().code == Code::request_timeout && deadline.has_passed()) {
+        if (wish->options.cancel_on_timeout) {
+            co_await withdraw(client, id);  // it may have it all the same
+        }
+        const Error silent(
+            Code::request_timeout, "ComfyUI did not say in time whether it takes the prompt"
+        );
+        co_return trouble(silent, id);
+    }
     if (!accepted) {
         Trouble refused;
         refused.error = seen_from_here(std::move(accepted.error()));
@@ -225,7 +244,7 @@ Task<Outcome<json::object>> run_prompt(
         }
         co_return tl::unexpected<Trouble>(std::move(refused));
     }
-    auto entry = co_await wait_for_end(parts.client, id, wish->options);
+    auto entry = co_await wait_for_end(client, id, wish->options, deadline);
     if (!entry) {
         co_return tl::unexpected<Trouble>(std::move(entry.error()));
     }
@@ -235,7 +254,7 @@ Task<Outcome<json::object>> run_prompt(
     json::object result =
         shapes::encode_result(id, parts.clock.now() - begun, entry->outputs, accepted->node_errors);
     if (wish->options.return_base64) {
-        auto images = co_await read_pictures(parts, entry->outputs);
+        auto images = co_await read_pictures(client, parts.pool, entry->outputs);
         if (!images) {
             Trouble without;
             without.error = seen_from_here(std::move(images.error()));

@@ -17,9 +17,10 @@
 namespace comfyd::agent {
 
 struct SyncPrompt {
-    comfy::Client& client;  // outlives the call, like the next two
+    net::Client& http;  // outlives the call, like the next two
     Pool& pool;
     const Clock& clock;
+    std::string url;  // of ComfyUI
     Millis timeout_default;
 };
 

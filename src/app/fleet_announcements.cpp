@@ -22,6 +22,7 @@ constexpr std::array kNames{
     std::pair("ready", "fleet.instance.ready"),
     std::pair("let_go", "fleet.instance.let_go"),
     std::pair("draining", "fleet.instance.draining"),
+    std::pair("parked", "fleet.instance.parked"),
     std::pair("failing", "fleet.instance.failing"),
     std::pair("removing", "fleet.instance.removing"),
     std::pair("not_removed", "fleet.instance.not_removed"),

@@ -18,10 +18,24 @@ struct Kind {
     Made (*make)(const ProviderSetting& setting, const MachineProviderParts& parts);
 };
 
+// Its settings are those of `comfyui`, and are told of by their names there.
+Error as_written_for(const ProviderSetting& setting, Error error) {
+    constexpr std::string_view kThere = "'comfyui.";
+    if (setting.name == kLocalProvider) {
+        return error;
+    }
+    for (auto at = error.message.find(kThere); at != std::string::npos;
+         at = error.message.find(kThere, at)) {
+        error.message.replace(at, kThere.size(), "'");
+    }
+    error.message = "provider '" + setting.name + "': " + error.message;
+    return error;
+}
+
 Made make_process(const ProviderSetting& setting, const MachineProviderParts& parts) {
     auto local = local_pool_of(setting.options, parts.data);
     if (!local) {
-        return fail(std::move(local.error()));
+        return fail(as_written_for(setting, std::move(local.error())));
     }
     local->provider.name = setting.name;
     // Each has a folder of its own: what lies there is what it has.

@@ -192,8 +192,9 @@ TEST_F(AgentCalls, ForeignAndStaleTokensAreRefused) {
     EXPECT_TRUE(line->wait_end());
     // An agent with another token is told so and goes on trying; with the right one it is let in.
     call(gateway_->url(), {.token = "some-other-token-0123456789"});
-    EXPECT_TRUE(wait_until([&] { return agent_->log().find("401") != std::string::npos; }))
-        << agent_->log();
+    EXPECT_TRUE(wait_until([&] {
+        return agent_->log().find("COMFYD_WORKER_TOKEN must be") != std::string::npos;
+    })) << agent_->log();
     agent_.reset();
     call(gateway_->url());
     expect_succeeded(gateway_->submit(text_to_image("x")));

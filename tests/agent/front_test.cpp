@@ -309,6 +309,18 @@ TEST(Agent, PromptSyncSaysWhatWentWrong) {
     agent.http().post("/interrupt", "{}");
 }
 
+TEST(Agent, PromptSyncIsNotHeldUpByAComfyUiThatHangs) {
+    AgentProcess agent;
+    ASSERT_TRUE(agent.wait_for("ready"));
+    const int comfyui = agent.comfyui_pid();
+    ::kill(comfyui, SIGSTOP);
+    const Reply late = agent.http().post_json("/prompt_sync?timeout=0.3", asked(small_picture()));
+    ::kill(comfyui, SIGCONT);
+    EXPECT_EQ(late.status, 408) << late.body;
+    EXPECT_EQ(late.json_at("/status"), "timeout");
+    EXPECT_EQ(agent.http().post_json("/prompt_sync", asked(small_picture())).status, 200);
+}
+
 TEST(Agent, HealthInBothShapes) {
     AgentProcess agent;
     ASSERT_TRUE(agent.wait_for("ready"));

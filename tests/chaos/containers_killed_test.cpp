@@ -28,6 +28,7 @@ class ContainersKilled : public testing::TestWithParam<Kind> {
 protected:
     static constexpr int kSizeMax = 3;
     static constexpr int kLongJob = 1'500;
+    static constexpr int kLongerJob = 8'000;  // than a busy computer takes to look
 
     ContainersKilled()
         : seed_(number_from("COMFYD_CHAOS_SEED", std::random_device()())),
@@ -58,14 +59,14 @@ protected:
         resize(size_ + 1);
     }
     // All machines have a job that takes a while.
-    void keep_busy() {
+    void keep_busy(int milliseconds = kLongJob) {
         if (size_ == 0) {
             resize(1);
             ASSERT_TRUE(fleet_.wait_settled(1));
         }
         const std::size_t before = fleet_.submitted();
         for (int i = 0; i < size_; ++i) {
-            fleet_.submit(kLongJob);
+            fleet_.submit(milliseconds);
         }
         ASSERT_TRUE(fleet_.wait_begun(before + static_cast<std::size_t>(size_)));
     }
@@ -112,7 +113,7 @@ protected:
         fleet_.comfyd().kill();
     }
     void in_draining() {
-        keep_busy();
+        keep_busy(kLongerJob);
         resize(size_ - 1);
         kill_in("draining");
     }

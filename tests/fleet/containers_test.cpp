@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "support/container_fleet.hpp"
@@ -88,6 +89,75 @@ TEST_P(FleetOfContainers, GrowsWorksAndShrinksWhileJobsCome) {
     EXPECT_TRUE(fleet.wait_settled(0));
     EXPECT_TRUE(fleet.wait_no_containers());
     fleet.expect_others_untouched();
+}
+
+// Comfyd is killed while they are stopped, and while they are started again.
+TEST_P(FleetOfContainers, ThoseThatAreStoppedAreStartedAgain) {
+    ContainerFleet fleet({.engine = GetParam(), .parked = 2});
+    fleet.resize(3);
+    ASSERT_TRUE(fleet.wait_settled(3)) << fleet.comfyd().log();
+    for (int i = 0; i < 3; ++i) {
+        fleet.submit(500);
+    }
+    ASSERT_TRUE(fleet.wait_begun(3));
+    fleet.resize(0);
+    ASSERT_TRUE(fleet.wait_state("parked"));
+    fleet.comfyd().kill();
+    fleet.comfyd().start();
+    ASSERT_TRUE(fleet.wait_settled(0, 2)) << fleet.cli({"fleet"}) << fleet.comfyd().log();
+    const auto kept = fleet.containers();
+    EXPECT_EQ(kept.size(), 2U);
+    EXPECT_TRUE(wait_until([&] { return fleet.running_containers() == 0; }));
+    fleet.expect_jobs_done();
+
+    fleet.resize(1);
+    fleet.submit(50);
+    ASSERT_TRUE(fleet.wait_state("starting"));
+    fleet.comfyd().kill();
+    fleet.comfyd().start();
+    ASSERT_TRUE(fleet.wait_settled(1, 1)) << fleet.cli({"fleet"}) << fleet.comfyd().log();
+    EXPECT_EQ(fleet.containers(), kept) << "no other was made";
+    EXPECT_EQ(fleet.running_containers(), 1U);
+    fleet.expect_jobs_done();
+
+    fleet.resize(3);
+    ASSERT_TRUE(fleet.wait_settled(3)) << fleet.comfyd().log();
+    EXPECT_EQ(fleet.containers().size(), 3U) << "two of before, and one more";
+    EXPECT_TRUE(std::ranges::includes(fleet.containers(), kept));
+    fleet.resize(0);
+    ASSERT_TRUE(fleet.wait_settled(0, 2)) << fleet.cli({"fleet"});
+    EXPECT_THAT(fleet.cli({"fleet"}), HasSubstr("parked"));
+    for (const std::string& name : fleet.containers()) {
+        fleet.cli({"fleet", "remove", name.substr(name.rfind('-') + 1)});
+    }
+    EXPECT_TRUE(fleet.wait_settled(0));
+    EXPECT_TRUE(fleet.wait_no_containers());
+    fleet.expect_others_untouched();
+}
+
+// What an operator sets stays over restarts, until another size is configured; then that one
+// counts, and what was set before it never again.
+TEST_P(FleetOfContainers, TheLatestOfTwoSizesCounts) {
+    ContainerFleet fleet({.engine = GetParam()});
+    const auto restart = [&fleet] {
+        fleet.comfyd().kill();
+        fleet.comfyd().start();
+    };
+    EXPECT_THAT(fleet.cli({"fleet", "resize", "default", "1"}), HasSubstr("of 1 ready"));
+    ASSERT_TRUE(fleet.wait_settled(1)) << fleet.comfyd().log();
+    restart();
+    EXPECT_THAT(fleet.cli({"fleet"}), HasSubstr("of 1 ready"));
+    fleet.configure(2);
+    restart();
+    ASSERT_TRUE(fleet.wait_settled(2)) << fleet.cli({"fleet"});
+    fleet.configure(0);
+    restart();
+    ASSERT_TRUE(fleet.wait_settled(0)) << fleet.cli({"fleet"});
+    fleet.resize(1);
+    EXPECT_THAT(fleet.cli({"fleet"}), HasSubstr("of 1 ready"));
+    EXPECT_THAT(fleet.cli({"fleet", "resize", "default", "configured"}), HasSubstr("of 0 ready"));
+    EXPECT_TRUE(fleet.wait_settled(0));
+    EXPECT_TRUE(fleet.wait_no_containers());
 }
 
 TEST_P(FleetOfContainers, WithoutAGpuRuntimeItSaysWhy) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <utility>
 
@@ -34,6 +35,11 @@ std::string name_of(const json::object& container) {
     return name.starts_with('/') ? name.substr(1) : name;
 }
 
+bool is_ours(const json::object& container) {
+    return label_of(container, "comfyd.fleet") == ContainerFleet::kName &&
+           name_of(container).starts_with("comfyd-");
+}
+
 }  // namespace
 
 ContainerFleet::ContainerFleet(ContainerFleetOptions options)
@@ -47,7 +53,7 @@ ContainerFleet::ContainerFleet(ContainerFleetOptions options)
         .arguments =
             {"--no-engine",
              "--config",
-             folder_.write("comfyd.yaml", configuration()),
+             folder_.write("comfyd.yaml", configuration(0)),
              "--set",
              "fleet.poll_ms=50"},
     });
@@ -60,7 +66,7 @@ ContainerFleet::~ContainerFleet() {
     }
 }
 
-std::string ContainerFleet::configuration() const {
+std::string ContainerFleet::configuration(int size) const {
     const std::string network = options_.engine == Kind::podman ? "host" : "";
     return "fleet: {name: " + std::string(kName) +
            "}\n"
@@ -77,7 +83,12 @@ std::string ContainerFleet::configuration() const {
            "    stop_grace_s: 2\n"
            "pools:\n"
            "  - name: default\n"
-           "    size: 0\n"
+           "    size: " +
+           std::to_string(size) +
+           "\n"
+           "    parked: " +
+           std::to_string(options_.parked) +
+           "\n"
            "    template: {image: '" +
            options_.image + "', gpus: " + std::to_string(options_.gpus) +
            ", warm_up: " + (folder_ / "warm-up.json") + "}\n    offers: [{provider: here}]\n";
@@ -137,13 +148,18 @@ std::map<std::string, ContainerFleet::Stranger> ContainerFleet::strangers() cons
 std::set<std::string> ContainerFleet::containers() const {
     std::set<std::string> names;
     for (const json::object& container : all_containers()) {
-        const bool is_ours = label_of(container, "comfyd.fleet") == kName &&
-                             name_of(container).starts_with("comfyd-");
-        if (is_ours) {
+        if (is_ours(container)) {
             names.insert(name_of(container));
         }
     }
     return names;
+}
+
+std::size_t ContainerFleet::running_containers() const {
+    const auto all = all_containers();
+    return static_cast<std::size_t>(std::ranges::count_if(all, [](const json::object& container) {
+        return is_ours(container) && text_of(container, "State") == "running";
+    }));
 }
 
 bool ContainerFleet::wait_no_containers() {
@@ -169,6 +185,10 @@ void ContainerFleet::resize(int size) {
     EXPECT_EQ(reply.status, 200) << reply.body;
 }
 
+void ContainerFleet::configure(int size) {
+    folder_.write("comfyd.yaml", configuration(size));
+}
+
 std::map<std::string, int> ContainerFleet::states() {
     std::map<std::string, int> counts;
     const json::value fleet = comfyd_->http().get("/admin/v1/fleet").json();
@@ -187,10 +207,13 @@ bool ContainerFleet::wait_state(const std::string& state) {
     return wait_until([&] { return states().contains(state); }, kLong);
 }
 
-bool ContainerFleet::wait_settled(int size) {
+bool ContainerFleet::wait_settled(int size, int parked) {
     std::map<std::string, int> wanted;
     if (size > 0) {
         wanted["ready"] = size;
+    }
+    if (parked > 0) {
+        wanted["parked"] = parked;
     }
     return wait_until([&] { return states() == wanted; }, kLong);
 }

@@ -18,6 +18,7 @@ struct ContainerFleetOptions {
     ContainerEngine::Kind engine = ContainerEngine::Kind::docker;
     std::string image = ContainerEngine::kComfyUiImage;
     int gpus = 0;
+    int parked = 0;      // machines that may be stopped
     int warm_up_ms = 0;  // of the workflow that a machine begins with
 };
 
@@ -34,12 +35,14 @@ public:
     Comfyd& comfyd() { return *comfyd_; }
 
     void resize(int size);
+    // The size in the configuration, which comfyd reads when it is started.
+    void configure(int size);
     // Of the instances that are open, by the name of their states.
     std::map<std::string, int> states();
     // False at the deadline.
     bool wait_state(const std::string& state);
-    // So many are ready, and there is no other.
-    bool wait_settled(int size);
+    // So many are ready and so many stopped, and there is no other.
+    bool wait_settled(int size, int parked = 0);
     // What the command line says to these words.
     std::string cli(std::vector<std::string> words);
 
@@ -62,6 +65,7 @@ public:
     void expect_jobs_done(const std::set<std::string>& lost = {});
 
     std::set<std::string> containers() const;  // of ours, by name
+    std::size_t running_containers() const;
     bool wait_no_containers();
     // Containers of others are the same ones as at the beginning, and do what they did.
     void expect_others_untouched(bool engine_has_died = false);
@@ -73,7 +77,7 @@ private:
     };
     void make_strangers();
     std::string journal() const;
-    std::string configuration() const;
+    std::string configuration(int size) const;
     std::vector<json::object> all_containers() const;
     std::map<std::string, Stranger> strangers() const;  // by name
 

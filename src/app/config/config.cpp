@@ -486,7 +486,8 @@ std::string describe_settings() {
         "  providers\n      In YAML a map of names, each {kind, …}: where machines can be had "
         "(docs/fleet.md).\n";
     out +=
-        "  pools\n      In YAML {name, size, template, offers, start_max_s, drain_max_s}: machines "
+        "  pools\n      In YAML {name, size, parked, template, offers, start_max_s, drain_max_s}: "
+        "machines "
         "that comfyd starts, keeps and stops (docs/fleet.md).\n";
     out +=
         "  tenants\n      In YAML {name, tier, weight, running_max, gpu_seconds_per_day, reuse, "

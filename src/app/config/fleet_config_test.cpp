@@ -70,6 +70,7 @@ TEST_F(FleetConfigTest, PoolsAndProvidersAreRead) {
         "pools:\n"
         "  - name: gold\n"
         "    size: 2\n"
+        "    parked: 3\n"
         "    start_max_s: 900\n"
         "    drain_max_s: 60\n"
         "    template: {image: img, command: [a, b c], env: {A: b}, disk_gb: 80, gpus: 2,\n"
@@ -91,6 +92,7 @@ TEST_F(FleetConfigTest, PoolsAndProvidersAreRead) {
     ASSERT_THAT(config->fleet.pools, SizeIs(1));
     const fleet::PoolSettings& pool = config->fleet.pools[0];
     EXPECT_EQ(pool.size, 2);
+    EXPECT_EQ(pool.parked, 3);
     EXPECT_EQ(pool.start_max, std::chrono::seconds(900));
     EXPECT_EQ(pool.drain_max, std::chrono::seconds(60));
     EXPECT_THAT(pool.made_from.command, ElementsAre("a", "b c"));
@@ -118,6 +120,7 @@ TEST_F(FleetConfigTest, ModelsOfATemplateGoToItsMachines) {
         "  - name: x\n"
         "    offers: [{provider: a}]\n"
         "    template:\n"
+        "      image: i\n"
         "      env: {COMFYD_MODELS_PICKLES: 1, COMFYD_MODELS_TRUSTED: models.lan}\n"
         "      models:\n"
         "        - {folder: loras, name: a.safetensors, source: 'hf:o/r/a.safetensors'}\n"
@@ -166,6 +169,7 @@ TEST_F(FleetConfigTest, WrongValuesAreRefusedByName) {
     EXPECT_THAT(pool_refusal("name: x, offers: []"), HasSubstr("'offers'"));
     EXPECT_THAT(pool_refusal("name: x, offers: [{}]"), HasSubstr("'provider'"));
     EXPECT_THAT(pool_refusal("name: x, offers: [{provider: b}]"), HasSubstr("'b'"));
+    EXPECT_THAT(pool_refusal("name: x, offers: [{provider: a}]"), HasSubstr("'image'"));
     EXPECT_THAT(
         pool_refusal("name: x, offers: [{provider: a, market: cheap}]"), HasSubstr("'market'")
     );
@@ -175,6 +179,9 @@ TEST_F(FleetConfigTest, WrongValuesAreRefusedByName) {
     );
     EXPECT_THAT(pool_refusal("name: x, size: -1, offers: [{provider: a}]"), HasSubstr("'size'"));
     EXPECT_THAT(pool_refusal("name: x, size: 1001, offers: [{provider: a}]"), HasSubstr("'size'"));
+    EXPECT_THAT(
+        pool_refusal("name: x, parked: -1, offers: [{provider: a}]"), HasSubstr("'parked'")
+    );
     EXPECT_THAT(pool_refusal("name: x, siez: 1, offers: [{provider: a}]"), HasSubstr("'siez'"));
     EXPECT_THAT(
         pool_refusal("name: x, offers: [{provider: a}], template: {images: y}"),
@@ -189,7 +196,7 @@ TEST_F(FleetConfigTest, WrongValuesAreRefusedByName) {
         HasSubstr("COMFYD_X")
     );
     EXPECT_THAT(
-        refusal("providers: {a: {kind: docker}}\n"
+        refusal("providers: {a: {kind: process}}\n"
                 "pools: [{name: x, offers: [{provider: a}]}, {name: x, offers: [{provider: a}]}]\n"
         ),
         HasSubstr("two pools 'x'")
@@ -261,12 +268,24 @@ TEST_F(FleetConfigTest, AKindThatThereIsNotIsRefusedByName) {
     EXPECT_THAT(made.error().message, HasSubstr("'far'"));
 }
 
+TEST_F(FleetConfigTest, WhatIsWrongWithAProviderIsToldByItsName) {
+    const auto config = load("providers: {desk: {kind: process, dir: /no/such/folder}}\n");
+    ASSERT_TRUE(config) << config.error().message;
+    boost::asio::io_context io;
+    SystemClock clock;
+    Pool pool(1);
+    const auto made =
+        make_machine_providers({io.get_executor(), clock, pool, *config, folder_.path()});
+    ASSERT_FALSE(made);
+    EXPECT_THAT(made.error().message, HasSubstr("provider 'desk': 'dir' names '/no/such/folder'"));
+}
+
 TEST_F(FleetConfigTest, PacksOfATemplateMustBeAllowed) {
     const std::string at(40, 'a');
     const auto with = [](const std::string& allowed, const std::string& packs) {
         return "fleet: {packs_allowed: [" + allowed + "]}\nproviders: {a: {kind: docker}}\n" +
-               "pools:\n  - {name: x, offers: [{provider: a}], template: {packs: [" + packs +
-               "]}}\n";
+               "pools:\n  - {name: x, offers: [{provider: a}], template: {image: i, packs: [" +
+               packs + "]}}\n";
     };
     const std::string url = "https://example.com/nodes/one@" + at;
     const auto config = load(with(

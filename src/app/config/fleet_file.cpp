@@ -273,6 +273,7 @@ Result<> read_pool(const YAML::Node& item, FleetConfig& config) {
         members.complain("needs a name of small letters, digits, '.', '_' and '-'");
     }
     pool.size = static_cast<int>(members.number("size", 0, 0, kPoolSizeMax));
+    pool.parked = static_cast<int>(members.number("parked", 0, 0, kPoolSizeMax));
     pool.gpu_second_usd = price(members, "gpu_second_usd", 0);
     pool.start_max = std::chrono::seconds(members.number("start_max_s", 600, 10, 86'400));
     pool.drain_max = std::chrono::seconds(members.number("drain_max_s", 300, 0, 86'400));

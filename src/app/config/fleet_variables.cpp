@@ -2,6 +2,7 @@
 // providers and pools.
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <set>
 
 #include "agent/packs.hpp"
@@ -138,12 +139,12 @@ Result<> read_fleet_variables(const Environment& environment, FleetConfig& confi
 }
 
 Result<> check_fleet(const FleetConfig& config, const std::vector<std::string>& packs_allowed) {
-    std::set<std::string> providers;
+    std::map<std::string, std::string> kinds;  // by provider
     for (const ProviderSetting& provider : config.providers) {
         if (provider.kind.empty()) {
             return invalid("the provider '" + provider.name + "' needs 'kind'");
         }
-        providers.insert(provider.name);
+        kinds[provider.name] = provider.kind;
     }
     std::set<std::string> pools;
     for (const fleet::PoolSettings& pool : config.pools) {
@@ -154,10 +155,19 @@ Result<> check_fleet(const FleetConfig& config, const std::vector<std::string>& 
             return checked;
         }
         for (const fleet::OfferWish& wish : pool.offers) {
-            if (!providers.contains(wish.provider)) {
+            const auto kind = kinds.find(wish.provider);
+            if (kind == kinds.end()) {
                 return invalid(
                     "the pool '" + pool.name + "' has an offer of the provider '" + wish.provider +
                     "', which is not one of 'providers'"
+                );
+            }
+            if (kind->second != "process" && pool.made_from.image.empty()) {
+                return invalid(
+                    "the pool '" + pool.name +
+                    "' needs 'template' with 'image': what machines of "
+                    "the provider '" +
+                    wish.provider + "' are made from"
                 );
             }
         }

@@ -60,6 +60,11 @@ std::int64_t number_of(const json::object& about, std::string_view key, std::int
     return found != nullptr && found->is_int64() ? found->get_int64() : otherwise;
 }
 
+bool is_set(const json::object& about, std::string_view key) {
+    const json::value* found = json::find(about, key);
+    return found != nullptr && found->is_bool() && found->get_bool();
+}
+
 json::object describe(const Offer& offer) {
     json::object about{
         {"id", offer.id},
@@ -114,6 +119,10 @@ std::optional<Time> Instance::when(InstanceState reached) const {
     return found == since.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<Time> Instance::begun() const {
+    return when(is_woken() ? starting : creating);
+}
+
 json::object Instance::to_json() const {
     json::object times;
     for (const auto& [reached, at] : since) {
@@ -133,6 +142,7 @@ json::object Instance::to_json() const {
         {"software", software},
         {"reason", reason},
         {"has_failed", has_failed},
+        {"parks", parks},
         {"refusals", refusals},
         {"revision", static_cast<std::int64_t>(revision)},
         {"since", std::move(times)},
@@ -159,8 +169,8 @@ std::optional<Instance> Instance::from_json(const json::object& about) {
     instance.gpu = text_of(about, "gpu");
     instance.software = text_of(about, "software");
     instance.reason = text_of(about, "reason");
-    const json::value* has_failed = json::find(about, "has_failed");
-    instance.has_failed = has_failed != nullptr && has_failed->is_bool() && has_failed->get_bool();
+    instance.has_failed = is_set(about, "has_failed");
+    instance.parks = is_set(about, "parks");
     instance.refusals = static_cast<int>(number_of(about, "refusals", 0));
     instance.revision = static_cast<std::uint64_t>(number_of(about, "revision", 0));
     if (const auto times = json::find_object(about, "since"); times && *times != nullptr) {

@@ -3,8 +3,8 @@
 //
 //   requested ─▶ creating ─▶ pulling ─▶ starting ─▶ warming ─▶ ready ─▶ draining ─▶ removing ─▶
 //   gone
-//                                                                                       └────▶
-//                                                                                       failed
+//                                          ▲                               │            └────▶
+//                                          failed └─────────── parked ◀───────────┘
 //
 // `creating` is stored before the provider is asked: from then on there may be a machine, and only
 // a listing tells that there is none. A row ends once that is certain.
@@ -75,6 +75,7 @@ struct Instance {
     std::string token{};         // a secret: who has it may use the agent
     std::string reason{};        // why it is in its state
     bool has_failed = false;     // it leaves because something went wrong: it ends as `failed`
+    bool parks = false;          // it drains to be stopped, not to be removed
     int refusals = 0;            // by providers that were asked for it
     std::uint64_t revision = 0;  // counts what was stored; the store refuses a stale one
     std::map<InstanceState, Time> since{};  // when it last came into each state
@@ -84,6 +85,10 @@ struct Instance {
     // As the scheduler and the API know it.
     std::string worker() const { return pool + "-" + id; }
     std::optional<Time> when(InstanceState reached) const;
+    // It was stopped, and is brought up again.
+    bool is_woken() const { return state < InstanceState::ready && when(InstanceState::parked); }
+    // When it was last told to come up.
+    std::optional<Time> begun() const;
 
     // Without the token.
     json::object to_json() const;

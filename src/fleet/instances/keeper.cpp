@@ -31,6 +31,7 @@ Keeper::Keeper(Parts parts)
       pools_rest_({std::chrono::seconds(10), std::chrono::minutes(2)}),
       lists_({std::chrono::seconds(5), std::chrono::minutes(1)}),
       removals_({std::chrono::seconds(5), std::chrono::minutes(2)}),
+      switches_({std::chrono::seconds(5), std::chrono::minutes(2)}),
       changed_(p_.core),
       tasks_(p_.core) {
     for (PoolSettings& pool : p_.pools) {
@@ -107,6 +108,7 @@ Task<Result<std::string>> Keeper::logs(std::string instance, int lines) {
 Task<> Keeper::run() {
     while (!is_over_) {
         co_await read_pools();
+        co_await forget_old_sizes();
         if (must_read_) {
             co_await read_rows();
         }
@@ -131,6 +133,26 @@ Task<> Keeper::read_pools() {
     records_.clear();
     for (PoolRecord& record : *records) {
         records_[record.name] = std::move(record);
+    }
+}
+
+// Another size was configured since: what an operator set before it counts no more, also when the
+// configuration goes back.
+Task<> Keeper::forget_old_sizes() {
+    for (const auto& [name, settings] : pools_) {
+        const auto found = records_.find(name);
+        if (!may_act() || found == records_.end() || !found->second.size ||
+            found->second.size_configured == settings.size) {
+            continue;
+        }
+        const int configured = settings.size;
+        const ChangePool forget = [configured](PoolRecord& record) {
+            if (record.size_configured != configured) {
+                record.size.reset();
+            }
+            return std::optional<FleetEvent>();
+        };
+        co_await change_pool(name, forget);
     }
 }
 
@@ -192,9 +214,18 @@ void Keeper::let_all_in() {
 }
 
 bool Keeper::is_settled() const {
-    return !must_read_ && std::ranges::all_of(rows_, [](const auto& entry) {
-        return entry.second.state == ready;
+    return !must_read_ && std::ranges::all_of(rows_, [this](const auto& entry) {
+        return is_at_rest(entry.second);
     });
+}
+
+bool Keeper::is_at_rest(const Instance& row) const {
+    const auto listing = listings_.find(row.provider);
+    if (row.state != parked || listing == listings_.end()) {
+        return row.state == ready;
+    }
+    const Machine* machine = find_machine(row, listing->second);
+    return machine != nullptr && machine->state == Machine::State::stopped;
 }
 
 // What no worker is is wanted, of a pool that may have it. Jobs that name no pool are wanted
@@ -213,6 +244,8 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool, const jobs::Load& load) const
     }
     goal.name = pool.name;
     goal.size = pool.size;
+    goal.parked = pool.parked;
+    goal.software = pool.software;
     goal.offers = pool.offers;
     if (const auto found = requesting_.find(pool.name); found != requesting_.end()) {
         goal.pending = found->second;
@@ -270,6 +303,9 @@ View Keeper::view() const {
         if (provider->traits().is_local) {
             view.local.insert(name);
         }
+        if (provider->traits().can_park) {
+            view.parking.insert(name);
+        }
     }
     return view;
 }
@@ -299,6 +335,7 @@ void Keeper::act() {
         } else {
             aside_[step.instance].is_busy = true;
             aside_[step.instance].want = step.want;
+            aside_[step.instance].is_waking = step.kind == Step::Kind::wake;
         }
         tasks_.spawn("keeping a machine", perform(std::move(step)));
     }
@@ -321,13 +358,20 @@ Millis Keeper::until_next_list(const std::string& provider, bool worked) {
     if (!worked) {
         return std::max(lists_.until(provider) - now, Millis(1'000));
     }
-    // A machine that may be taken back at any time is looked at more often.
-    const bool is_busy = std::ranges::any_of(rows_, [&provider](const auto& entry) {
-        const Instance& row = entry.second;
-        return row.provider == provider && row.state != requested &&
-               (row.state != ready || row.offer.market == Market::spot);
-    });
-    return is_busy ? p_.times.list_busy : p_.times.list_idle;
+    bool is_busy = false;
+    bool is_coming = false;
+    for (const auto& [id, row] : rows_) {
+        if (row.provider == provider && row.state != requested) {
+            // A machine that may be taken back at any time is looked at more often.
+            is_busy = is_busy || !is_at_rest(row) || row.offer.market == Market::spot;
+            is_coming = is_coming || row.state < ready;
+        }
+    }
+    // To ask this computer costs nothing, and jobs may wait for what comes.
+    const bool is_local = p_.providers.at(provider)->traits().is_local;
+    return is_coming && is_local ? p_.times.tick
+           : is_busy             ? p_.times.list_busy
+                                 : p_.times.list_idle;
 }
 
 // The ledger is read after the listing: whoever made a machine had written down why before.

@@ -93,6 +93,7 @@ public:
 private:
     Task<> run();
     Task<> read_pools();
+    Task<> forget_old_sizes();
     Task<> read_rows();
     void act();
     void look_at_workers();
@@ -101,6 +102,8 @@ private:
     void note_deed(const Step& step);
     PoolGoal goal_of(const PoolSettings& pool, const jobs::Load& load) const;
     bool is_settled() const;
+    // Neither shall become of it, nor is it looked at often: it serves, or is stopped.
+    bool is_at_rest(const Instance& row) const;
 
     Task<> watch(std::string provider);
     Task<bool> list(const std::string& provider);
@@ -121,6 +124,8 @@ private:
     void employ(const Step& step);
     Task<> drain(Step step);
     Task<> leave(Step step);
+    Task<> park(Step step);
+    Task<> wake(Step step);
     Task<> remove(Step step);
     Task<> end(Step step);
     Task<> remove_stray(Step step);
@@ -137,6 +142,8 @@ private:
     FleetEvent event(std::string what, std::string why, const Instance& of) const;
     Task<> tell(FleetEvent event);
     Task<> refuse(const Step& step, Error error, bool is_ordered);
+    std::string rest_provider(const std::string& provider, const Error& error);
+    Task<> fail_switch(Step step, Error error);
     using ChangePool = std::function<std::optional<FleetEvent>(PoolRecord&)>;
     Task<> change_pool(std::string name, ChangePool change);
     Task<> count_failed_start(Instance instance);
@@ -165,7 +172,8 @@ private:
     Rests providers_;
     Rests pools_rest_;  // after failed starts
     Rests lists_;       // of providers that do not list
-    Rests removals_;    // by instance
+    Rests removals_;    // by instance, likewise the next
+    Rests switches_;    // between stopped and started
     std::uint64_t moment_ = 0;
     bool must_read_ = true;  // rows may be otherwise than we think
     Time store_rests_{};     // until then: it took something not

@@ -49,7 +49,8 @@ void Keeper::note_deed(const Step& step) {
     if (step.kind == Step::Kind::create) {
         aside.ordered_at = p_.clock.now();
         aside.was_listed = false;
-    } else if (step.kind != Step::Kind::remove) {
+    } else if (step.kind != Step::Kind::remove && step.kind != Step::Kind::park &&
+               step.kind != Step::Kind::wake) {
         return;
     }
     aside.acted = ++moment_;
@@ -68,11 +69,12 @@ Task<> Keeper::perform(Step step) {
     if (!stray.empty()) {
         strays_.erase(stray);
     } else if (rows_.contains(id)) {
-        aside_[id].is_busy = false;
+        aside_[id].is_busy = aside_[id].is_waking = false;
         note_deed(step);
     } else {
         aside_.erase(id);
         removals_.succeed(id);
+        switches_.succeed(id);
     }
     changed_.notify();
 }
@@ -106,6 +108,12 @@ Task<> Keeper::take(Step step) {
             break;
         case Step::Kind::leave:
             co_await leave(std::move(step));
+            break;
+        case Step::Kind::park:
+            co_await park(std::move(step));
+            break;
+        case Step::Kind::wake:
+            co_await wake(std::move(step));
             break;
         case Step::Kind::remove:
             co_await remove(std::move(step));
@@ -223,39 +231,42 @@ Task<> Keeper::order(Instance instance, const PoolSettings& pool, const Step& st
     }
 }
 
+// It is not asked for a while; the name of the event that tells of it.
+std::string Keeper::rest_provider(const std::string& provider, const Error& error) {
+    const Time now = p_.clock.now();
+    if (error.code == Code::rate_limited) {
+        const auto told = json::find_number(error.details, "retry_after");
+        constexpr double kOtherwise = 30;
+        constexpr double kMost = 3600;
+        const double seconds = told && *told ? std::clamp(**told, 1.0, kMost) : kOtherwise;
+        const double spread = 1 + p_.chance();
+        providers_.rest(
+            provider, now + Millis(static_cast<Millis::rep>((seconds + spread) * 1000))
+        );
+        return "refused";
+    }
+    if (error.code == Code::balance_empty || error.code == Code::unauthorized ||
+        error.code == Code::forbidden) {
+        providers_.rest(provider, now + kClosedFor);
+        return "provider_closed";
+    }
+    providers_.fail(provider, now, p_.chance());
+    return "refused";
+}
+
 // Somebody is not asked for a while; the instance waits for another offer.
 Task<> Keeper::refuse(const Step& step, Error error, bool is_ordered) {
     const Time now = p_.clock.now();
-    std::string what = "refused";
-    switch (error.code) {
-        case Code::cancelled:
-            co_return;
-        case Code::out_of_stock:
-        case Code::not_found:
-        case Code::invalid_argument:
-            offers_.fail(offer_key(step.pool, step.offer, step.want), now, p_.chance());
-            what = "out_of_stock";
-            break;
-        case Code::rate_limited: {
-            const auto told = json::find_number(error.details, "retry_after");
-            constexpr double kOtherwise = 30;
-            constexpr double kMost = 3600;
-            const double seconds = told && *told ? std::clamp(**told, 1.0, kMost) : kOtherwise;
-            const double spread = 1 + p_.chance();
-            providers_.rest(
-                step.provider, now + Millis(static_cast<Millis::rep>((seconds + spread) * 1000))
-            );
-            break;
-        }
-        case Code::balance_empty:
-        case Code::unauthorized:
-        case Code::forbidden:
-            providers_.rest(step.provider, now + kClosedFor);
-            what = "provider_closed";
-            break;
-        default:
-            providers_.fail(step.provider, now, p_.chance());
-            break;
+    std::string what;
+    if (error.code == Code::cancelled) {
+        co_return;
+    }
+    if (error.code == Code::out_of_stock || error.code == Code::not_found ||
+        error.code == Code::invalid_argument) {
+        offers_.fail(offer_key(step.pool, step.offer, step.want), now, p_.chance());
+        what = "out_of_stock";
+    } else {
+        what = rest_provider(step.provider, error);
     }
     Instance instance = *find(step.instance);
     instance.provider = step.provider;
@@ -344,7 +355,7 @@ Task<> Keeper::warm_up(Step step) {
     const PoolSettings pool = *pool_of(before);
     Result<> done;
     if (!pool.warm_up.empty()) {
-        const Millis used = p_.clock.now() - before.when(creating).value_or(p_.clock.now());
+        const Millis used = p_.clock.now() - before.begun().value_or(p_.clock.now());
         done = co_await p_.crew.warm_up(
             worker_of(before), pool.warm_up, std::max(pool.start_max - used, Millis(1'000))
         );
@@ -385,6 +396,7 @@ void Keeper::employ(const Step& step) {
 Task<> Keeper::drain(Step step) {
     Instance instance = *find(step.instance);
     if (instance.state == ready) {
+        instance.parks = step.to == parked;
         const bool saved = co_await move(std::move(instance), draining, step.why, "draining");
         if (!saved) {
             co_return;
@@ -403,7 +415,9 @@ Task<> Keeper::drain(Step step) {
         co_return;  // stopped, or somebody else does it: looked at again
     }
     aside_[step.instance].is_employed = false;
-    co_await move(*find(step.instance), removing, instance.reason, "removing");
+    aside_[step.instance].switched_at.reset();
+    const InstanceState to = instance.parks ? parked : removing;
+    co_await move(*find(step.instance), to, instance.reason, std::string(to_string(to)));
 }
 
 Task<> Keeper::leave(Step step) {
@@ -626,8 +640,9 @@ Task<> Keeper::count_start(Instance instance) {
     pools_rest_.succeed(instance.pool);
     std::optional<Time> before;
     std::optional<InstanceState> phase;
+    const Time woken = instance.when(parked).value_or(Time());
     for (const InstanceState state : {requested, creating, pulling, starting, warming, ready}) {
-        if (const auto at = instance.when(state)) {
+        if (const auto at = instance.when(state); at && *at >= woken) {
             if (phase && before) {
                 counts_.seconds_in[*phase] += std::chrono::duration<double>(*at - *before).count();
             }

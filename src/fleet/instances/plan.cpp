@@ -1,6 +1,8 @@
 #include "fleet/instances/plan.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <tuple>
 
 #include "base/text.hpp"
@@ -38,6 +40,12 @@ std::string ending_of(const Machine& machine) {
     return machine.reason.empty() ? what : what + ": " + machine.reason;
 }
 
+// Whoever waits for such a machine is served by it.
+bool gives(const Offer& offer, const MachineWish& want) {
+    return is_wanted(offer, want) &&
+           (want.region.empty() || lower(offer.region) == lower(want.region));
+}
+
 std::string minutes(Millis time) {
     return std::to_string(std::chrono::floor<std::chrono::minutes>(time).count()) + " min";
 }
@@ -52,8 +60,9 @@ public:
 
     std::vector<Step> run() {
         for (const PoolGoal& pool : view_.pools) {
-            resize(pool);
+            const int missing = resize(pool);
             find_wants(pool);
+            grow(pool, missing);
         }
         for (const Instance& instance : view_.instances) {
             const Aside& aside = aside_of(instance);
@@ -95,27 +104,21 @@ private:
         add(Kind::end, instance, std::move(why)).has_failed = has_failed;
     }
 
-    // Those of one too many that cost the least to give up go first.
-    void resize(const PoolGoal& pool) {
+    // How many are missing. Those of one too many that cost the least to give up go first.
+    int resize(const PoolGoal& pool) {
         std::vector<const Instance*> wanted;
+        int waking = 0;
         for (const Instance& instance : view_.instances) {
-            if (instance.pool == pool.name && is_wanted(instance.state) &&
-                !view_.leaving.contains(instance.id)) {
+            if (instance.pool != pool.name || view_.leaving.contains(instance.id)) {
+                continue;
+            }
+            if (is_wanted(instance.state)) {
                 wanted.push_back(&instance);
+            } else if (aside_of(instance).is_waking) {
+                ++waking;
             }
         }
-        const int missing = pool.size - static_cast<int>(wanted.size());
-        const bool may_start = !pool.is_paused && pool.rests_until <= view_.now;
-        for (int i = pool.pending; i < missing && may_start; ++i) {
-            Step& step = steps_.emplace_back();
-            step.kind = Kind::request;
-            step.pool = pool.name;
-            step.why = "the pool has " + std::to_string(wanted.size()) + " of " +
-                       std::to_string(pool.size);
-        }
-        if (missing >= 0) {
-            return;
-        }
+        const int missing = pool.size - static_cast<int>(wanted.size()) - waking;
         std::ranges::sort(wanted, {}, [this](const Instance* one) {
             const Time since = one->when(requested).value_or(Time());
             return std::tuple(
@@ -126,9 +129,107 @@ private:
                 one->id
             );
         });
-        for (int i = 0; i < -missing; ++i) {
-            too_many_.insert(wanted[static_cast<std::size_t>(i)]->id);
+        const auto superfluous = static_cast<std::size_t>(std::max(0, -missing));
+        wanted.resize(std::min(wanted.size(), superfluous));
+        for (const Instance* one : wanted) {
+            too_many_.insert(one->id);
         }
+        find_places_to_park(pool, wanted);
+        return missing;
+    }
+
+    // Who of the pool may be stopped rather than removed: those that are, first.
+    void find_places_to_park(
+        const PoolGoal& pool, const std::vector<const Instance*>& superfluous
+    ) {
+        std::vector<const Instance*> candidates;
+        for (const InstanceState state : {parked, draining}) {
+            for (const Instance& instance : view_.instances) {
+                if (instance.pool == pool.name && instance.state == state &&
+                    (state == parked || instance.parks)) {
+                    candidates.push_back(&instance);
+                }
+            }
+        }
+        std::ranges::copy_if(superfluous, std::back_inserter(candidates), [](const Instance* one) {
+            return one->state == ready;
+        });
+        int places = pool.parked;
+        for (const Instance* one : candidates) {
+            // A spot machine that is stopped is somebody else's as soon as they bid for it.
+            const bool can_park =
+                view_.parking.contains(one->provider) && one->offer.market == Market::on_demand &&
+                one->software == pool.software && !view_.leaving.contains(one->id);
+            if (can_park && places > 0) {
+                may_park_.insert(one->id);
+                --places;
+            }
+        }
+    }
+
+    // Those that are stopped before new ones, but where jobs ask for others.
+    void grow(const PoolGoal& pool, int missing) {
+        if (pool.is_paused || pool.rests_until > view_.now) {
+            return;
+        }
+        const std::string why = "the pool has " + std::to_string(pool.size - missing) + " of " +
+                                std::to_string(pool.size);
+        std::vector<MachineWish>& wants = wants_[pool.name];
+        missing -= pool.pending;
+        for (const auto& [is_stopped, since, one] : find_stopped(pool)) {
+            if (missing <= 0) {
+                return;
+            }
+            const auto want = std::ranges::find_if(wants, [&one](const MachineWish& wish) {
+                return gives(one->offer, wish);
+            });
+            if (want != wants.end()) {
+                wants.erase(want);
+            } else if (std::ssize(wants) >= missing) {
+                continue;
+            }
+            --missing;
+            if (is_stopped) {
+                add(Kind::wake, *one, why);
+                woken_.insert(one->id);
+            }
+        }
+        for (int i = 0; i < missing; ++i) {
+            Step& step = steps_.emplace_back();
+            step.kind = Kind::request;
+            step.pool = pool.name;
+            step.why = why;
+        }
+    }
+
+    struct Stopped {
+        bool is_stopped;  // or is about to be: it is back sooner than another would be there
+        Time since;
+        const Instance* instance;
+
+        auto operator<=>(const Stopped&) const = default;
+    };
+    // Those that can be started first, then the latest: what they have on their disks is newest.
+    std::vector<Stopped> find_stopped(const PoolGoal& pool) const {
+        std::vector<Stopped> found;
+        for (const Instance& instance : view_.instances) {
+            const Aside& aside = aside_of(instance);
+            if (instance.pool != pool.name || instance.state != parked ||
+                !may_park_.contains(instance.id) || aside.is_waking ||
+                aside.rests_until > view_.now || rests(view_.providers_rest, instance.provider)) {
+                continue;
+            }
+            const Listing* listing = fresh_listing(instance, aside);
+            const Machine* machine = listing ? find_machine(instance, *listing) : nullptr;
+            const bool is_stopped =
+                !aside.is_busy && machine != nullptr && machine->state == Machine::State::stopped;
+            const Time since = instance.when(parked).value_or(Time());
+            if (is_stopped || view_.now - since < kTellAgain) {
+                found.push_back({is_stopped, since, &instance});
+            }
+        }
+        std::ranges::sort(found, std::greater());
+        return found;
     }
 
     // Why it shall go; empty: it shall not.
@@ -153,7 +254,12 @@ private:
     }
     // Since the provider was asked.
     Millis age(const Instance& instance) const {
-        return view_.now - instance.when(creating).value_or(view_.now);
+        return view_.now - instance.begun().value_or(view_.now);
+    }
+    template <class Key>
+    bool rests(const std::map<Key, Time>& until, const Key& who) const {
+        const auto found = until.find(who);
+        return found != until.end() && found->second > view_.now;
     }
     // A machine that a listing does not show may be there all the same: the order may have been
     // under way when comfyd ended, and clouds list what they made only after a while.
@@ -183,7 +289,7 @@ private:
                 add(Kind::drain, instance, instance.reason);
                 return;
             case parked:
-                return leave(instance, false, "nothing is parked any more");
+                return keep_parked(instance, aside);
             case removing:
                 return see_off(instance, aside);
             case gone:
@@ -221,10 +327,6 @@ private:
     bool is_to_be_had(
         const PoolGoal& goal, std::size_t place, const std::optional<MachineWish>& want
     ) const {
-        const auto rests = [this](const auto& until, const auto& key) {
-            const auto found = until.find(key);
-            return found != until.end() && found->second > view_.now;
-        };
         return !rests(view_.providers_rest, goal.offers[place].provider) &&
                !(want ? rests(view_.wants_rest, offer_key(goal.name, place, want))
                       : rests(view_.offers_rest, std::pair(goal.name, place)));
@@ -243,15 +345,13 @@ private:
         for (const MachineWish& want : pool.wants) {
             const bool is_coming =
                 std::ranges::any_of(view_.instances, [&](const Instance& instance) {
-                    const std::string& region = instance.offer.region;
                     const Aside& aside = aside_of(instance);
                     if (aside.is_busy && aside.want == want) {
                         return true;
                     }
                     return instance.pool == pool.name && instance.state > requested &&
                            instance.state < ready && why_unwanted(instance).empty() &&
-                           is_wanted(instance.offer, want) &&
-                           (want.region.empty() || lower(region) == lower(want.region));
+                           gives(instance.offer, want);
                 });
             if (!is_coming) {
                 wants_[pool.name].push_back(want);
@@ -282,6 +382,9 @@ private:
         }
         if (machine->state == Machine::State::made) {
             return leave(instance, false, machine->reason);
+        }
+        if (instance.state == starting && instance.is_woken() && is_asleep(*machine)) {
+            return switch_to(Kind::wake, instance, aside, *machine);
         }
         if (has_ended(*machine)) {
             return leave(instance, true, ending_of(*machine));
@@ -321,7 +424,8 @@ private:
 
     void look_after(const Instance& instance, const Aside& aside) {
         if (const std::string why = why_unwanted(instance); !why.empty()) {
-            add(Kind::drain, instance, why);
+            const bool parks = too_many_.contains(instance.id) && may_park_.contains(instance.id);
+            add(Kind::drain, instance, why).to = parks ? parked : removing;
             return;
         }
         const Listing* listing = fresh_listing(instance, aside);
@@ -349,6 +453,52 @@ private:
         }
     }
 
+    // Its disk is kept, and it costs less or nothing meanwhile.
+    void keep_parked(const Instance& instance, const Aside& aside) {
+        if (woken_.contains(instance.id)) {
+            return;
+        }
+        if (const std::string why = why_unwanted(instance); !why.empty()) {
+            return leave(instance, false, why);
+        }
+        if (!may_park_.contains(instance.id)) {
+            return leave(instance, false, "the pool keeps fewer that are stopped, or other ones");
+        }
+        const Listing* listing = fresh_listing(instance, aside);
+        const Machine* machine = listing == nullptr ? nullptr : find_machine(instance, *listing);
+        if (machine == nullptr) {
+            if (listing != nullptr && aside.missed >= kMissedMax) {
+                leave(instance, true, "its machine is gone");
+            }
+            return;
+        }
+        if (machine->reclaimed_at || (has_ended(*machine) && !is_asleep(*machine))) {
+            return leave(instance, true, ending_of(*machine));
+        }
+        if (machine->state == Machine::State::stopped) {
+            return;
+        }
+        if (view_.now - instance.when(parked).value_or(view_.now) >= kStopMax) {
+            return leave(instance, true, "it did not stop within " + minutes(kStopMax));
+        }
+        switch_to(Kind::park, instance, aside, *machine);
+    }
+
+    static bool is_asleep(const Machine& machine) {
+        return machine.state == Machine::State::stopped ||
+               machine.state == Machine::State::stopping;
+    }
+
+    // Its provider is told, and told again where nothing comes of it.
+    void switch_to(
+        Kind kind, const Instance& instance, const Aside& aside, const Machine& machine
+    ) {
+        const bool is_told = aside.switched_at && view_.now - *aside.switched_at < kTellAgain;
+        if (!is_told && machine.state != Machine::State::stopping) {
+            add(kind, instance, instance.reason);
+        }
+    }
+
     void see_off(const Instance& instance, const Aside& aside) {
         if (!instance.machine.empty() && !aside.removed_at) {
             add(Kind::remove, instance);
@@ -367,7 +517,7 @@ private:
             Step& step = add(Kind::follow, instance, instance.reason);
             step.machine = *machine;
             step.to = removing;
-        } else if (view_.now - *aside.removed_at >= kRemoveAgain) {
+        } else if (view_.now - *aside.removed_at >= kTellAgain) {
             add(Kind::remove, instance);
         }
     }
@@ -406,6 +556,8 @@ private:
     const View& view_;
     std::map<std::string, const PoolGoal*> goals_;
     std::set<std::string> too_many_;
+    std::set<std::string> may_park_;
+    std::set<std::string> woken_;
     std::map<std::string, std::vector<MachineWish>> wants_;  // by pool, still to be ordered
     std::vector<Step> steps_;
 };

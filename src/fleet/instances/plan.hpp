@@ -29,15 +29,18 @@ inline constexpr Millis kUnclearMax =
 // Likewise, where all that was made is listed at once: the order itself may still be under way.
 inline constexpr Millis kUnderWayMax = std::chrono::seconds(20);
 inline constexpr Millis kStrayAge = std::chrono::minutes(5);
-inline constexpr Millis kRemoveAgain = std::chrono::minutes(1);
+inline constexpr Millis kTellAgain = std::chrono::minutes(1);  // what a provider agreed to
 inline constexpr Millis kSilentMax = std::chrono::minutes(5);  // of a worker on a machine that runs
 inline constexpr int kMissedMax = 2;  // listings in a row without a machine that was there
+inline constexpr Millis kStopMax = std::chrono::minutes(10);  // for one that shall be stopped
 
 // What there shall be of a pool.
 struct PoolGoal {
     std::string name;
     int size = 0;
-    int pending = 0;  // instances that are being written down
+    int pending = 0;         // instances that are being written down
+    int parked = 0;          // of those too many, so many are stopped and not removed
+    std::string software{};  // of machines that it starts now
     std::vector<OfferWish> offers{};
     // Machines that waiting jobs ask for and no worker is, the most urgent first.
     std::vector<MachineWish> wants{};
@@ -65,6 +68,8 @@ struct Aside {
     bool was_listed = false;            // a listing showed its machine
     int missed = 0;                     // listings in a row that did not
     std::optional<Time> removed_at{};   // its provider was told, and said yes
+    std::optional<Time> switched_at{};  // likewise, that it shall stop or start
+    bool is_waking = false;             // it is being started again, and counts for its pool
     Time rests_until{};
     bool is_employed = false;            // it is a worker of the fleet
     std::optional<Time> silent_since{};  // as such it does not answer
@@ -85,6 +90,7 @@ struct View {
     std::map<std::string, Time> wants_rest{};  // of what is wanted of an offer, by offer_key()
     std::set<std::string> dial_in{};           // providers whose machines have no address
     std::set<std::string> local{};             // and those that list at once what was made
+    std::set<std::string> parking{};           // and those where one that is stopped keeps its disk
 };
 
 struct Step {
@@ -97,6 +103,8 @@ struct Step {
         employ,        // makes it a worker of the fleet
         drain,         // lets it end its jobs
         leave,         // takes it out of the fleet at once
+        park,          // tells its provider to stop it
+        wake,          // and to start it again
         remove,        // tells its provider
         end,           // closes the row
         remove_stray,  // `machine`, which nobody knows

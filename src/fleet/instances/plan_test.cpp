@@ -1,8 +1,6 @@
-#include "fleet/instances/plan.hpp"
-
-#include <gmock/gmock.h>
-
 #include <algorithm>
+
+#include "fleet/instances/plan_fixture.hpp"
 
 namespace comfyd::fleet {
 namespace {
@@ -12,64 +10,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-using Kind = Step::Kind;
-
-class PlanTest : public testing::Test {
-protected:
-    PlanTest() {
-        view_.now = Time(Millis(1'700'000'000'000));
-        view_.fleet = "main";
-        PoolGoal pool;
-        pool.name = "gpu";
-        pool.size = 1;
-        pool.offers = {{"cloud", {}}, {"other", {}}};
-        view_.pools = {pool};
-    }
-
-    Instance& add(InstanceState state, std::string machine = "m1") {
-        Instance instance;
-        instance.id = "00000000000" + std::to_string(view_.instances.size());
-        instance.fleet = "main";
-        instance.pool = "gpu";
-        instance.state = state;
-        instance.provider = "cloud";
-        instance.machine = std::move(machine);
-        instance.since[requested] = instance.since[creating] = view_.now;
-        view_.instances.push_back(std::move(instance));
-        return view_.instances.back();
-    }
-    Listing& list() {
-        Listing& listing = view_.listings["cloud"];
-        listing.begun = 10;
-        listing.at = view_.now;
-        return listing;
-    }
-    Machine& show(const Instance& instance, Machine::State state, std::string id = "m1") {
-        Machine machine;
-        machine.id = std::move(id);
-        machine.name = instance.name();
-        machine.state = state;
-        machine.made_at = view_.now;
-        Listing& listing = list();
-        listing.known.insert(instance.id);
-        listing.machines.push_back(std::move(machine));
-        return listing.machines.back();
-    }
-
-    // The one thing to be done.
-    std::optional<Step> step() {
-        const auto steps = plan(view_);
-        EXPECT_THAT(steps, SizeIs(testing::Le(1)));
-        return steps.empty() ? std::nullopt : std::optional(steps.front());
-    }
-    std::optional<Kind> kind() {
-        const auto one = step();
-        return one ? std::optional(one->kind) : std::nullopt;
-    }
-
-    View view_;
-};
 
 TEST_F(PlanTest, ASmallPoolGrows) {
     view_.pools[0].size = 3;
@@ -363,7 +303,7 @@ TEST_F(PlanTest, ARowEndsWhenAListingShowsItsMachineNoMore) {
     view_.aside[row.id].was_listed = true;
     show(row, Machine::State::stopping);
     EXPECT_FALSE(step());
-    view_.now += kRemoveAgain;
+    view_.now += kTellAgain;
     EXPECT_EQ(kind(), Kind::remove) << "it was forgotten";
     view_.listings["cloud"].machines.clear();
     ASSERT_EQ(kind(), Kind::end);

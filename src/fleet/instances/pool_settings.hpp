@@ -11,7 +11,8 @@ namespace comfyd::fleet {
 
 struct PoolSettings {
     std::string name;
-    int size = 0;  // machines
+    int size = 0;    // machines
+    int parked = 0;  // of those too many, so many are stopped where their provider keeps the disk
     MachineTemplate made_from{};
     std::vector<OfferWish> offers{};  // in the order in which they are tried
     // A mark of all that decides what its machines can run, those places among it that have

@@ -27,11 +27,13 @@ struct Cloud {
         Time comes_at{};   // from then on it is there
         Time listed_at{};  // and shown
         Time runs_at{};
-        Time goes_at = Time::max();  // it is there no more
-        bool is_broken = false;      // it never runs
+        Time goes_at = Time::max();   // it is there no more
+        Time stops_at = Time::max();  // it is stopped from then on
+        bool is_broken = false;       // it never runs
         bool is_taken_back = false;
         bool is_foreign = false;
 
+        bool is_stopped(Time now) const { return stops_at <= now; }
         bool is_there(Time now) const { return comes_at <= now && now < goes_at; }
     };
 
@@ -144,7 +146,7 @@ public:
 
     std::string_view name() const override { return name_; }
     fleet::MachineTraits traits() const override {
-        return {.is_local = cloud_.local, .dials_in = door_ != nullptr};
+        return {.can_park = true, .is_local = cloud_.local, .dials_in = door_ != nullptr};
     }
 
     Task<Result<std::vector<fleet::Offer>>> offers(fleet::OfferWish wish) override {
@@ -221,9 +223,10 @@ public:
             machine.id = id;
             machine.name = thing.name;
             using State = fleet::Machine::State;
-            machine.state = thing.is_broken        ? State::failed
-                            : thing.runs_at <= now ? State::running
-                                                   : State::pulling;
+            machine.state = thing.is_broken         ? State::failed
+                            : thing.stops_at <= now ? State::stopped
+                            : thing.runs_at <= now  ? State::running
+                                                    : State::pulling;
             if (machine.state == State::running && door_ == nullptr) {
                 machine.url = "http://" + id;
             }
@@ -242,8 +245,41 @@ public:
         co_return machines;
     }
 
-    Task<Result<>> start(std::string) override { co_return Result<>(); }
-    Task<Result<>> stop(std::string) override { co_return Result<>(); }
+    Task<Result<>> start(std::string id) override {
+        const auto found = cloud_.things.find(id);
+        const Code no = cloud_.fails(8) ? Code::out_of_stock : refusal();
+        const bool is_done = no == Code::internal && !cloud_.fails(5);
+        if (found != cloud_.things.end() && is_done) {
+            Cloud::Thing& thing = found->second;
+            cloud_.note(!thing.is_foreign, "another's is started: " + thing.name);
+            thing.stops_at = Time::max();
+            thing.runs_at =
+                std::max(thing.runs_at, cloud_.time.now()) + cloud_.chance.millis(0, 20'000);
+        }
+        const bool waited = co_await wait();
+        if (waited && no != Code::internal) {
+            co_return fail(no, "no");
+        }
+        if (!waited || cloud_.fails(5)) {
+            co_return fail(waited ? Code::request_timeout : Code::cancelled, "no answer");
+        }
+        co_return Result<>();
+    }
+    Task<Result<>> stop(std::string id) override {
+        const auto found = cloud_.things.find(id);
+        if (found != cloud_.things.end() && !cloud_.fails(5)) {
+            Cloud::Thing& thing = found->second;
+            cloud_.note(!thing.is_foreign, "another's is stopped: " + thing.name);
+            cloud_.note(!cloud_.is_wanted(id), "one that serves is stopped: " + id);
+            thing.stops_at =
+                std::min(thing.stops_at, cloud_.time.now() + cloud_.chance.millis(0, 20'000));
+        }
+        const bool waited = co_await wait();
+        if (!waited || cloud_.fails(5)) {
+            co_return fail(waited ? Code::request_timeout : Code::cancelled, "no answer");
+        }
+        co_return Result<>();
+    }
 
     Task<Result<>> remove(std::string id) override {
         const auto found = cloud_.things.find(id);

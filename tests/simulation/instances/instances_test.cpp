@@ -180,6 +180,7 @@ public:
         other_.is_wanted = [this](const std::string& id) { return serves("b", id); };
         pool_.name = "gpu";
         pool_.size = chance_.below(5);
+        pool_.parked = chance_.one_in(2) ? 0 : 1 + chance_.below(3);
         pool_.warm_up = "{}";
         pool_.offers = {{"a", {}}, {"b", {}}};
         pool_.offers[0].usd_per_hour_max = 2;
@@ -197,6 +198,7 @@ public:
         heal();
         expect_size(pool_.size);
         pool_.size = 0;
+        pool_.parked = 0;
         die();
         start();
         expect_size(0);
@@ -319,6 +321,12 @@ private:
                });
     }
 
+    bool is_stopped(const fleet::Instance& row) const {
+        const auto& things = (row.provider == "a" ? cloud_ : other_).things;
+        const auto found = things.find(row.machine);
+        return found != things.end() && found->second.is_stopped(time_.now());
+    }
+
     // As an operator does it.
     template <class Change>
     void change_pool(Change change) {
@@ -351,24 +359,33 @@ private:
     void expect_size(int size) {
         pass(std::chrono::minutes(40));
         std::set<std::string> names;
+        int ready = 0;
+        int parked = 0;
         std::map<std::string, std::string> callers;
         for (const fleet::Instance& row : now(stored_.open_instances("main"))) {
             if (row.provider == "b") {
                 callers[row.id] = row.token;
             }
+            names.insert(row.name());
+            if (row.state == InstanceState::parked) {
+                cloud_.note(!crew_->workers.contains(row.worker()), "a parked one is a worker");
+                cloud_.note(is_stopped(row), "a parked one runs: " + row.name());
+                ++parked;
+                continue;
+            }
             cloud_.note(
                 row.state == InstanceState::ready,
                 "an instance stays " + std::string(to_string(row.state)) + ": " + row.reason
             );
-            names.insert(row.name());
+            ++ready;
             cloud_.note(crew_->workers.contains(row.worker()), "a ready one is no worker");
             cloud_.note(!crew_->silent.contains(row.worker()), "one that hangs was kept");
         }
         cloud_.note(
-            static_cast<int>(names.size()) == size,
-            "the pool has " + std::to_string(names.size()) + " of " + std::to_string(size)
+            ready == size, "the pool has " + std::to_string(ready) + " of " + std::to_string(size)
         );
-        cloud_.note(crew_->workers.size() == names.size(), "a worker is left");
+        cloud_.note(parked <= pool_.parked, "more are parked than may be");
+        cloud_.note(static_cast<int>(crew_->workers.size()) == ready, "a worker is left");
         cloud_.note(door_.tokens == callers, "others may call than those that must");
         std::vector<std::string> machines = cloud_.ours();
         std::ranges::copy(other_.ours(), std::back_inserter(machines));

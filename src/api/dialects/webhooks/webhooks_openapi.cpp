@@ -160,7 +160,7 @@ json::object schemas() {
                     "batch.completed", "batch.cancelled", "fleet.*", "fleet.instance.requested", "fleet.instance.creating",
                     "fleet.instance.unclear", "fleet.instance.adopted", "fleet.instance.pulling",
                     "fleet.instance.starting", "fleet.instance.warming", "fleet.instance.ready", "fleet.instance.let_go",
-                    "fleet.instance.draining", "fleet.instance.failing", "fleet.instance.removing",
+                    "fleet.instance.draining", "fleet.instance.parked", "fleet.instance.failing", "fleet.instance.removing",
                     "fleet.instance.not_removed", "fleet.instance.failed", "fleet.instance.removed", "fleet.stray.removed",
                     "fleet.pool.resized", "fleet.pool.paused", "fleet.pool.resumed", "fleet.provider.out_of_stock",
                     "fleet.provider.refused", "fleet.provider.closed"]}},
