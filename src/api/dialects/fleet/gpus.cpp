@@ -82,13 +82,13 @@ Task<> list_gpus(Call& call, const Services& services) {
 
 }  // namespace
 
-// Our own engine has none.
+// Our own engine has none, nor has a ComfyUI on a CPU.
 json::object encode_gpus(
     const std::vector<jobs::WorkerInfo>& workers, const std::function<bool(const JobId&)>& shows
 ) {
     std::map<std::string, Gpu> gpus;
     for (const jobs::WorkerInfo& worker : workers) {
-        if (worker.url != "engine:") {
+        if (worker.url != "engine:" && !worker.gpu.starts_with("cpu")) {
             gpus[worker.gpu_id.empty() ? worker.id : worker.gpu_id].add(worker);
         }
     }

@@ -20,15 +20,21 @@ jobs::WorkerInfo worker(std::string id, jobs::WorkerStatus status, std::string g
     return info;
 }
 
-TEST(Gpus, AreTheWorkersButForTheEngine) {
+TEST(Gpus, AreTheWorkersButForThoseOnACpu) {
     jobs::WorkerInfo engine = worker("engine", jobs::WorkerStatus::idle);
     engine.url = "engine:";
+    jobs::WorkerInfo slow = worker("slow", jobs::WorkerStatus::idle);
+    slow.gpu = "cpu";
     const JobId job = JobId::make(Time(Millis(1)));
     jobs::WorkerInfo busy = worker("b", jobs::WorkerStatus::running);
     busy.current_job = job;
     busy.slots = 2;
     const auto all = {
-        engine, worker("a", jobs::WorkerStatus::idle), busy, worker("c", jobs::WorkerStatus::down)
+        engine,
+        slow,
+        worker("a", jobs::WorkerStatus::idle),
+        busy,
+        worker("c", jobs::WorkerStatus::down),
     };
     const json::object pool = encode_gpus(all, [](const JobId&) { return true; });
     EXPECT_EQ(pool.at("total_gpus"), 3);
