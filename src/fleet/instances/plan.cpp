@@ -46,7 +46,10 @@ bool gives(const Offer& offer, const MachineWish& want) {
            (want.region.empty() || lower(offer.region) == lower(want.region));
 }
 
-std::string minutes(Millis time) {
+std::string span_of(Millis time) {
+    if (time < std::chrono::minutes(2)) {
+        return std::to_string(std::chrono::floor<std::chrono::seconds>(time).count()) + " s";
+    }
     return std::to_string(std::chrono::floor<std::chrono::minutes>(time).count()) + " min";
 }
 
@@ -367,7 +370,7 @@ private:
             return leave(
                 instance,
                 true,
-                "not ready within " + minutes(limit) + ", still " +
+                "not ready within " + span_of(limit) + ", still " +
                     std::string(to_string(instance.state)) +
                     (instance.reason.empty() ? "" : ": " + instance.reason)
             );
@@ -445,7 +448,7 @@ private:
         }
         if (aside.silent_since && view_.now - *aside.silent_since >= kSilentMax) {
             return leave(
-                instance, true, "its ComfyUI does not answer since " + minutes(kSilentMax)
+                instance, true, "its ComfyUI does not answer since " + span_of(kSilentMax)
             );
         }
         if (!aside.is_employed) {
@@ -479,7 +482,7 @@ private:
             return;
         }
         if (view_.now - instance.when(parked).value_or(view_.now) >= kStopMax) {
-            return leave(instance, true, "it did not stop within " + minutes(kStopMax));
+            return leave(instance, true, "it did not stop within " + span_of(kStopMax));
         }
         switch_to(Kind::park, instance, aside, *machine);
     }
