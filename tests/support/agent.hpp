@@ -23,8 +23,9 @@ struct AgentOptions {
     std::string double_arguments{};                    // words of the double
     std::string token = kAgentToken;                   // empty: none
     bool has_comfyui = true;                           // false: COMFYUI_SERVER_ADDRESS
-    bool has_port = true;               // false: it listens on a unix socket, where nobody looks
-    std::vector<std::string> runner{};  // words before the program, such as those of ip-netns(8)
+    bool has_port = true;                 // false: it listens on a unix socket, where nobody looks
+    std::string address = "127.0.0.1:0";  // of that port
+    std::vector<std::string> runner{};    // words before the program, such as those of ip-netns(8)
 };
 
 class AgentProcess {
@@ -54,7 +55,7 @@ public:
             {COMFYD_BINARY,
              "worker",
              "--listen",
-             options_.has_port ? "127.0.0.1:0" : socket,
+             options_.has_port ? options_.address : socket,
              "--folder",
              folder()}
         );

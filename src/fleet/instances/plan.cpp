@@ -1,11 +1,10 @@
 #include "fleet/instances/plan.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <iterator>
 #include <tuple>
 
 #include "base/text.hpp"
+#include "fleet/instances/parking.hpp"
 #include "fleet/instances/wants.hpp"
 
 namespace comfyd::fleet {
@@ -13,8 +12,6 @@ namespace {
 
 using enum InstanceState;
 using Kind = Step::Kind;
-
-const Aside kNothing{};
 
 // Where an instance is whose machine is in this state.
 InstanceState reached(Machine::State state) {
@@ -46,7 +43,10 @@ bool gives(const Offer& offer, const MachineWish& want) {
            (want.region.empty() || lower(offer.region) == lower(want.region));
 }
 
-std::string minutes(Millis time) {
+std::string span_of(Millis time) {
+    if (time < std::chrono::minutes(2)) {
+        return std::to_string(std::chrono::floor<std::chrono::seconds>(time).count()) + " s";
+    }
     return std::to_string(std::chrono::floor<std::chrono::minutes>(time).count()) + " min";
 }
 
@@ -78,8 +78,7 @@ public:
 
 private:
     const Aside& aside_of(const Instance& instance) const {
-        const auto found = view_.aside.find(instance.id);
-        return found == view_.aside.end() ? kNothing : found->second;
+        return fleet::aside_of(view_, instance);
     }
     const PoolGoal* goal_of(const Instance& instance) const {
         const auto found = goals_.find(instance.pool);
@@ -134,37 +133,8 @@ private:
         for (const Instance* one : wanted) {
             too_many_.insert(one->id);
         }
-        find_places_to_park(pool, wanted);
+        may_park_.merge(places_to_park(view_, pool, wanted));
         return missing;
-    }
-
-    // Who of the pool may be stopped rather than removed: those that are, first.
-    void find_places_to_park(
-        const PoolGoal& pool, const std::vector<const Instance*>& superfluous
-    ) {
-        std::vector<const Instance*> candidates;
-        for (const InstanceState state : {parked, draining}) {
-            for (const Instance& instance : view_.instances) {
-                if (instance.pool == pool.name && instance.state == state &&
-                    (state == parked || instance.parks)) {
-                    candidates.push_back(&instance);
-                }
-            }
-        }
-        std::ranges::copy_if(superfluous, std::back_inserter(candidates), [](const Instance* one) {
-            return one->state == ready;
-        });
-        int places = pool.parked;
-        for (const Instance* one : candidates) {
-            // A spot machine that is stopped is somebody else's as soon as they bid for it.
-            const bool can_park =
-                view_.parking.contains(one->provider) && one->offer.market == Market::on_demand &&
-                one->software == pool.software && !view_.leaving.contains(one->id);
-            if (can_park && places > 0) {
-                may_park_.insert(one->id);
-                --places;
-            }
-        }
     }
 
     // Those that are stopped before new ones, but where jobs ask for others.
@@ -176,7 +146,7 @@ private:
                                 std::to_string(pool.size);
         std::vector<MachineWish>& wants = wants_[pool.name];
         missing -= pool.pending;
-        for (const auto& [is_stopped, since, one] : find_stopped(pool)) {
+        for (const auto& [is_stopped, since, one] : find_stopped(view_, pool, may_park_)) {
             if (missing <= 0) {
                 return;
             }
@@ -202,36 +172,6 @@ private:
         }
     }
 
-    struct Stopped {
-        bool is_stopped;  // or is about to be: it is back sooner than another would be there
-        Time since;
-        const Instance* instance;
-
-        auto operator<=>(const Stopped&) const = default;
-    };
-    // Those that can be started first, then the latest: what they have on their disks is newest.
-    std::vector<Stopped> find_stopped(const PoolGoal& pool) const {
-        std::vector<Stopped> found;
-        for (const Instance& instance : view_.instances) {
-            const Aside& aside = aside_of(instance);
-            if (instance.pool != pool.name || instance.state != parked ||
-                !may_park_.contains(instance.id) || aside.is_waking ||
-                aside.rests_until > view_.now || rests(view_.providers_rest, instance.provider)) {
-                continue;
-            }
-            const Listing* listing = fresh_listing(instance, aside);
-            const Machine* machine = listing ? find_machine(instance, *listing) : nullptr;
-            const bool is_stopped =
-                !aside.is_busy && machine != nullptr && machine->state == Machine::State::stopped;
-            const Time since = instance.when(parked).value_or(Time());
-            if (is_stopped || view_.now - since < kTellAgain) {
-                found.push_back({is_stopped, since, &instance});
-            }
-        }
-        std::ranges::sort(found, std::greater());
-        return found;
-    }
-
     // Why it shall go; empty: it shall not.
     std::string why_unwanted(const Instance& instance) const {
         if (view_.leaving.contains(instance.id)) {
@@ -246,20 +186,9 @@ private:
         return {};
     }
 
-    // Nothing is concluded from a listing that may be older than what was done.
-    const Listing* fresh_listing(const Instance& instance, const Aside& aside) const {
-        const auto found = view_.listings.find(instance.provider);
-        return found != view_.listings.end() && found->second.begun > aside.acted ? &found->second
-                                                                                  : nullptr;
-    }
     // Since the provider was asked.
     Millis age(const Instance& instance) const {
         return view_.now - instance.begun().value_or(view_.now);
-    }
-    template <class Key>
-    bool rests(const std::map<Key, Time>& until, const Key& who) const {
-        const auto found = until.find(who);
-        return found != until.end() && found->second > view_.now;
     }
     // A machine that a listing does not show may be there all the same: the order may have been
     // under way when comfyd ended, and clouds list what they made only after a while.
@@ -327,9 +256,10 @@ private:
     bool is_to_be_had(
         const PoolGoal& goal, std::size_t place, const std::optional<MachineWish>& want
     ) const {
-        return !rests(view_.providers_rest, goal.offers[place].provider) &&
-               !(want ? rests(view_.wants_rest, offer_key(goal.name, place, want))
-                      : rests(view_.offers_rest, std::pair(goal.name, place)));
+        const Time now = view_.now;
+        return !rests(view_.providers_rest, goal.offers[place].provider, now) &&
+               !(want ? rests(view_.wants_rest, offer_key(goal.name, place, want), now)
+                      : rests(view_.offers_rest, std::pair(goal.name, place), now));
     }
 
     Step& create(const Instance& instance, const PoolGoal& goal, std::size_t place) {
@@ -367,12 +297,12 @@ private:
             return leave(
                 instance,
                 true,
-                "not ready within " + minutes(limit) + ", still " +
+                "not ready within " + span_of(limit) + ", still " +
                     std::string(to_string(instance.state)) +
                     (instance.reason.empty() ? "" : ": " + instance.reason)
             );
         }
-        const Listing* listing = fresh_listing(instance, aside);
+        const Listing* listing = fresh_listing(view_, instance);
         if (listing == nullptr) {
             return;
         }
@@ -428,7 +358,7 @@ private:
             add(Kind::drain, instance, why).to = parks ? parked : removing;
             return;
         }
-        const Listing* listing = fresh_listing(instance, aside);
+        const Listing* listing = fresh_listing(view_, instance);
         const Machine* machine = listing == nullptr ? nullptr : find_machine(instance, *listing);
         if (listing != nullptr && machine == nullptr && aside.missed >= kMissedMax) {
             return leave(instance, true, "its machine is gone");
@@ -445,7 +375,7 @@ private:
         }
         if (aside.silent_since && view_.now - *aside.silent_since >= kSilentMax) {
             return leave(
-                instance, true, "its ComfyUI does not answer since " + minutes(kSilentMax)
+                instance, true, "its ComfyUI does not answer since " + span_of(kSilentMax)
             );
         }
         if (!aside.is_employed) {
@@ -464,7 +394,7 @@ private:
         if (!may_park_.contains(instance.id)) {
             return leave(instance, false, "the pool keeps fewer that are stopped, or other ones");
         }
-        const Listing* listing = fresh_listing(instance, aside);
+        const Listing* listing = fresh_listing(view_, instance);
         const Machine* machine = listing == nullptr ? nullptr : find_machine(instance, *listing);
         if (machine == nullptr) {
             if (listing != nullptr && aside.missed >= kMissedMax) {
@@ -479,7 +409,7 @@ private:
             return;
         }
         if (view_.now - instance.when(parked).value_or(view_.now) >= kStopMax) {
-            return leave(instance, true, "it did not stop within " + minutes(kStopMax));
+            return leave(instance, true, "it did not stop within " + span_of(kStopMax));
         }
         switch_to(Kind::park, instance, aside, *machine);
     }
@@ -504,7 +434,7 @@ private:
             add(Kind::remove, instance);
             return;
         }
-        const Listing* listing = fresh_listing(instance, aside);
+        const Listing* listing = fresh_listing(view_, instance);
         if (listing == nullptr) {
             return;
         }
@@ -569,6 +499,19 @@ std::string offer_key(
 ) {
     std::string key = pool + "#" + std::to_string(place);
     return want ? key + Requirement().on(*want).encoded() : key;
+}
+
+const Aside& aside_of(const View& view, const Instance& instance) {
+    static const Aside kNothing;
+    const auto found = view.aside.find(instance.id);
+    return found == view.aside.end() ? kNothing : found->second;
+}
+
+const Listing* fresh_listing(const View& view, const Instance& instance) {
+    const auto found = view.listings.find(instance.provider);
+    const bool is_fresh =
+        found != view.listings.end() && found->second.begun > aside_of(view, instance).acted;
+    return is_fresh ? &found->second : nullptr;
 }
 
 std::vector<Step> plan(const View& view) {

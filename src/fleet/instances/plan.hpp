@@ -123,6 +123,16 @@ struct Step {
     std::string why{};
 };
 
+const Aside& aside_of(const View& view, const Instance& instance);
+// Nothing is concluded from a listing that may be older than what was done: nullptr.
+const Listing* fresh_listing(const View& view, const Instance& instance);
+
+template <class Key>
+bool rests(const std::map<Key, Time>& until, const Key& who, Time now) {
+    const auto found = until.find(who);
+    return found != until.end() && found->second > now;
+}
+
 // At most one for each instance.
 std::vector<Step> plan(const View& view);
 
