@@ -197,12 +197,7 @@ Task<Result<json::object>> FleetDesk::show_pool(std::string pool) {
     co_return encode(*settings_of(pool), *records, *instances);
 }
 
-Task<Result<json::object>> FleetDesk::change_pool(std::string pool, Change change) {
-    if (settings_of(pool) == nullptr) {
-        co_return fail(
-            Code::not_found, "there is no pool '" + pool.substr(0, 64) + "' that comfyd keeps"
-        );
-    }
+Task<Result<>> FleetDesk::try_change(std::string pool, Change change) {
     auto records = co_await p_.store.pool_records(p_.config.fleet_name);
     if (!records) {
         co_return fail(std::move(records.error()));
@@ -217,6 +212,21 @@ Task<Result<json::object>> FleetDesk::change_pool(std::string pool, Change chang
     auto told = change(record);
     record.revision += 1;
     auto saved = co_await p_.store.save_pool(std::move(record), std::move(told));
+    co_return saved;
+}
+
+Task<Result<json::object>> FleetDesk::change_pool(std::string pool, Change change) {
+    if (settings_of(pool) == nullptr) {
+        co_return fail(
+            Code::not_found, "there is no pool '" + pool.substr(0, 64) + "' that comfyd keeps"
+        );
+    }
+    constexpr int kTries = 10;  // the pool's keeper may write at the same time
+    Result<> saved;
+    for (int i = 0; i < kTries && (i == 0 || (!saved && saved.error().code == Code::conflict));
+         ++i) {
+        saved = co_await try_change(pool, change);
+    }
     if (!saved) {
         co_return fail(std::move(saved.error()));
     }

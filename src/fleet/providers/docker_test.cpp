@@ -254,15 +254,17 @@ TEST_P(Containers, AnImageThatIsNotThere) {
 }
 
 TEST_P(Containers, ChangesAreHeardOf) {
-    std::atomic<int> changes = 0;
-    boost::asio::post(loop_.executor(), [&] { provider_->on_change([&] { ++changes; }); });
+    const auto changes = std::make_shared<std::atomic<int>>(0);  // heard of until the provider ends
+    boost::asio::post(loop_.executor(), [this, changes] {
+        provider_->on_change([changes] { ++*changes; });
+    });
     ASSERT_TRUE(create(order("1")));
-    ASSERT_TRUE(wait_until([&] { return changes > 1; }));  // the first is our own
+    ASSERT_TRUE(wait_until([&] { return *changes > 1; }));  // the first is our own
     // What nobody of ours does.
     const auto hears = [&](const std::string& method, const std::string& path) {
-        const int before = changes;
+        const int before = *changes;
         engine().api(method, path);
-        return wait_until([&] { return changes > before; });
+        return wait_until([&] { return *changes > before; });
     };
     EXPECT_TRUE(hears("POST", "/containers/comfyd-f-1/kill"));
     EXPECT_EQ(find("comfyd-f-1").state, State::failed);
@@ -327,8 +329,10 @@ INSTANTIATE_TEST_SUITE_P(Real, DockerContainers, testing::Values(Kind::docker), 
 });
 
 TEST_P(DockerContainers, PullsAndTellsHowFarItIs) {
-    std::atomic<int> changes = 0;
-    boost::asio::post(loop_.executor(), [&] { provider_->on_change([&] { ++changes; }); });
+    const auto changes = std::make_shared<std::atomic<int>>(0);  // heard of until the provider ends
+    boost::asio::post(loop_.executor(), [this, changes] {
+        provider_->on_change([changes] { ++*changes; });
+    });
     auto wanted = order("1");
     wanted.made_from.image = ContainerEngine::kRemoteImage;
     const auto id = create(wanted);
@@ -344,7 +348,7 @@ TEST_P(DockerContainers, PullsAndTellsHowFarItIs) {
         EXPECT_NE(machine.state, State::failed) << machine.reason;
         return machine.state == State::running || machine.state == State::failed;
     }));
-    EXPECT_GT(changes, 2);
+    EXPECT_GT(*changes, 2);
     EXPECT_TRUE(loop_.run(provider_->remove(*id)));
     engine().api("DELETE", std::string("/images/") + ContainerEngine::kRemoteImage + "?force=1");
 }
@@ -402,8 +406,10 @@ TEST_P(DockerContainers, InANetworkTheyAreFoundByName) {
 
 // Its containers live on, and the next dockerd ends them before it answers.
 TEST_P(DockerContainers, AnEngineThatDiesComesBack) {
-    std::atomic<int> changes = 0;
-    boost::asio::post(loop_.executor(), [&] { provider_->on_change([&] { ++changes; }); });
+    const auto changes = std::make_shared<std::atomic<int>>(0);  // heard of until the provider ends
+    boost::asio::post(loop_.executor(), [this, changes] {
+        provider_->on_change([changes] { ++*changes; });
+    });
     ASSERT_TRUE(create(order("1")));
     const std::string born = json::serialize(inspect("comfyd-f-1").at("Id"));
     engine().crash();
