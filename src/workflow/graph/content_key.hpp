@@ -12,6 +12,8 @@ namespace comfyd::workflow {
 
 class ContentKey {
 public:
+    ContentKey() { text_.reserve(kUsualBytes); }
+
     void add_text(std::string_view text) {
         add_bytes(text.size());
         text_ += text;
@@ -29,6 +31,8 @@ private:
     void add_bytes(Number number) {
         text_.append(reinterpret_cast<const char*>(&number), sizeof number);
     }
+
+    static constexpr std::size_t kUsualBytes = 2 * 1024;
 
     std::string text_;
 };
