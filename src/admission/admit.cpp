@@ -160,7 +160,7 @@ private:
         if (!files) {
             co_return refuse(std::move(files.error()));
         }
-        auto verdict = judge_nodes(graph_, *catalogue_, submission_, files->missing);
+        auto verdict = judge_nodes(graph_, catalogue_, submission_, files->missing);
         if (!verdict) {
             co_return tl::unexpected(std::move(verdict.error()));
         }

@@ -1,6 +1,7 @@
 // Whether a workflow may run and can, by the rules of its manner. Pure; any thread.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,7 +23,7 @@ Decision<void> judge_security(
 // graph are coerced in place. The verdict is accepted; that of Manner::strict says nothing more.
 Decision<workflow::PromptVerdict> judge_nodes(
     json::object& graph,
-    const workflow::Catalogue& catalogue,
+    const std::shared_ptr<const workflow::Catalogue>& catalogue,
     const Submission& submission,
     const std::vector<workflow::MissingFile>& missing
 );

@@ -5,6 +5,7 @@
 #include "base/find_mark.hpp"
 #include "base/lru_map.hpp"
 #include "workflow/catalogue/models.hpp"
+#include "workflow/graph/content_key.hpp"
 #include "workflow/merge/merge.hpp"
 #include "workflow/plan/fingerprint.hpp"
 
@@ -20,14 +21,14 @@ class Key {
 public:
     explicit Key(const json::object& workflow) {
         for (const auto& node : workflow) {
-            add_text(node.key());
+            key_.add_text(node.key());
             const json::object* members = node.value().if_object();
             const json::value* inputs =
                 members == nullptr ? nullptr : json::find(*members, "inputs");
             const json::value* type =
                 members == nullptr ? nullptr : json::find(*members, "class_type");
             if (type != nullptr) {
-                add_value(*type);
+                key_.add_value(*type);
             }
             if (inputs == nullptr || !inputs->is_object()) {
                 continue;
@@ -39,11 +40,11 @@ public:
     }
 
     bool names_models() const { return names_models_; }
-    std::string& text() { return text_; }
+    std::string& text() { return key_.text(); }
 
 private:
     void add_input(std::string_view name, const json::value& value) {
-        add_text(name);
+        key_.add_text(name);
         if (value.is_string()) {
             names_models_ = names_models_ || workflow::is_model_input(name);
             const std::string_view text = value.get_string();
@@ -53,45 +54,10 @@ private:
         } else if (value.is_number() && (name == "seed" || name.ends_with("_seed"))) {
             return;
         }
-        add_value(value);
+        key_.add_value(value);
     }
 
-    void add_value(const json::value& value) {
-        text_ += static_cast<char>('0' + static_cast<int>(value.kind()));
-        switch (value.kind()) {
-            case boost::json::kind::string:
-                add_text(value.get_string());
-                break;
-            case boost::json::kind::int64:
-                add_bytes(value.get_int64());
-                break;
-            case boost::json::kind::uint64:
-                add_bytes(value.get_uint64());
-                break;
-            case boost::json::kind::double_:
-                add_bytes(value.get_double());
-                break;
-            case boost::json::kind::array:
-                add_bytes(value.get_array().size());
-                for (const json::value& item : value.get_array()) {
-                    add_value(item);
-                }
-                break;
-            default:
-                add_text(json::serialize(value));
-        }
-    }
-
-    void add_text(std::string_view text) {
-        add_bytes(text.size());
-        text_ += text;
-    }
-    template <class Number>
-    void add_bytes(Number number) {
-        text_.append(reinterpret_cast<const char*>(&number), sizeof number);
-    }
-
-    std::string text_;
+    workflow::ContentKey key_;
     bool names_models_ = false;
 };
 
