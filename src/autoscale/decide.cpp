@@ -175,10 +175,10 @@ private:
         if (pool_.budget) {
             numbers_.budget_left_usd = pool_.budget->left_usd();
             const double start_usd = price * numbers_.start_s / kSecondsPerHour;
-            if (pool_.budget->left_usd() <= 0) {
-                spend_on(numbers_.working);
-            } else if (pool_.budget->left_usd() < start_usd) {
-                spend_on(total());
+            const bool is_empty = pool_.budget->left_usd() <= 0;
+            numbers_.is_spent = is_empty || pool_.budget->left_usd() < start_usd;
+            if (numbers_.is_spent) {
+                spend_on(is_empty ? numbers_.working : total());
             }
         }
         if (pool_.usd_per_hour_max > 0 && price > 0) {

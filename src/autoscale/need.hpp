@@ -37,6 +37,7 @@ struct Numbers {
     int recent = 0;   // the most of the last idle_timeout
     int minimum = 0;
     std::optional<double> budget_left_usd{};
+    bool is_spent = false;  // not enough of it for one more start
 
     int total() const { return ready + coming; }
     json::object to_json() const;

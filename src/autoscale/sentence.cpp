@@ -48,8 +48,7 @@ std::string budget_of(const Decision& decision, const PoolView& pool) {
     const std::string whose = pool.budget_of.empty() ? "the pool" : pool.budget_of;
     const std::string what =
         decision.machines < decision.were ? ", idle ones go: " : ", no more are started: ";
-    const bool is_spent = pool.budget && (pool.budget->part() >= 1 || pool.usd_per_hour_max <= 0);
-    if (!is_spent) {
+    if (!decision.numbers.is_spent) {
         return what + whose + " may cost " + dollars(pool.usd_per_hour_max) + " an hour";
     }
     return what + "of the " + dollars(pool.budget->limit_usd) + " that " + whose +

@@ -64,10 +64,12 @@ void add_fleet_flags(CLI::App& command, FleetFlags& flags) {
             "action",
             flags.action,
             "show (pools and machines, the default), events (why each was started or stopped), "
-            "resize (a pool), resume (a pool that was paused), remove (a machine, once its jobs "
+            "decisions (how many machines scaled pools shall have, and why), resize (a pool), "
+            "resume (a pool that was paused), remove (a machine, once its jobs "
             "have ended), logs (of a machine)"
         )
-        ->check(CLI::IsMember({"show", "events", "resize", "resume", "remove", "logs"}))
+        ->check(CLI::IsMember({"show", "events", "decisions", "resize", "resume", "remove", "logs"})
+        )
         ->type_name("ACTION");
     command.add_option("what", flags.what, "A pool, or an instance")->type_name("NAME|ID");
     command.add_option("size", flags.size, "resize: how many machines, or \"configured\"")

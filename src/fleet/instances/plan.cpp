@@ -110,11 +110,17 @@ private:
             Step& step = steps_.emplace_back();
             step.kind = Kind::request;
             step.pool = pool.name;
-            step.why = "the pool has " + std::to_string(wanted.size()) + " of " +
-                       std::to_string(pool.size);
+            step.why = pool.is_scaled ? pool.why
+                                      : "the pool has " + std::to_string(wanted.size()) + " of " +
+                                            std::to_string(pool.size);
         }
         if (missing >= 0) {
             return;
+        }
+        if (pool.is_scaled) {
+            std::erase_if(wanted, [this](const Instance* one) {
+                return aside_of(*one).jobs > aside_of(*one).best_effort;
+            });
         }
         std::ranges::sort(wanted, {}, [this](const Instance* one) {
             const Time since = one->when(requested).value_or(Time());
@@ -126,8 +132,9 @@ private:
                 one->id
             );
         });
-        for (int i = 0; i < -missing; ++i) {
-            too_many_.insert(wanted[static_cast<std::size_t>(i)]->id);
+        wanted.resize(std::min(wanted.size(), static_cast<std::size_t>(-missing)));
+        for (const Instance* one : wanted) {
+            too_many_.insert(one->id);
         }
     }
 
@@ -140,7 +147,8 @@ private:
             return "there is no pool '" + instance.pool + "' any more";
         }
         if (too_many_.contains(instance.id)) {
-            return "the pool has more than its size";
+            const PoolGoal& goal = *goal_of(instance);
+            return goal.is_scaled ? goal.why : "the pool has more than its size";
         }
         return {};
     }
@@ -202,20 +210,34 @@ private:
         }
         std::vector<MachineWish>& wants = wants_[goal.name];
         for (auto want = wants.begin(); want != wants.end(); ++want) {
-            for (const std::size_t place : places_for(goal.offers, *want)) {
-                if (is_to_be_had(goal, place, *want)) {
+            const auto places = places_for(goal.offers, *want);
+            for (const std::size_t place : places) {
+                if (!waits_for_spot(instance, goal, place) && is_to_be_had(goal, place, *want)) {
                     create(instance, goal, place).want = *want;
                     wants.erase(want);
                     return;
                 }
             }
+            if (goal.is_scaled && !places.empty()) {
+                wants.erase(want);  // it is what this one was requested for, and no other will do
+                return;
+            }
         }
-        for (std::size_t place = 0; place < goal.offers.size(); ++place) {
-            if (is_to_be_had(goal, place, {})) {
+        for (std::size_t i = 0; i < goal.offers.size(); ++i) {
+            const std::size_t place = i < goal.order.size() ? goal.order[i] : i;
+            if (!waits_for_spot(instance, goal, place) && is_to_be_had(goal, place, {})) {
                 create(instance, goal, place);
                 return;
             }
         }
+    }
+
+    bool waits_for_spot(const Instance& instance, const PoolGoal& goal, std::size_t place) const {
+        const auto is_spot = [](const OfferWish& offer) { return offer.market == Market::spot; };
+        const Time since =
+            aside_of(instance).wanted_since.value_or(instance.when(requested).value_or(view_.now));
+        return goal.is_scaled && !is_spot(goal.offers[place]) &&
+               std::ranges::any_of(goal.offers, is_spot) && view_.now - since < goal.spot_wait;
     }
 
     bool is_to_be_had(
