@@ -77,7 +77,9 @@ std::string ContainerFleet::configuration() const {
            "    stop_grace_s: 2\n"
            "pools:\n"
            "  - name: default\n"
-           "    size: 0\n"
+           "    " +
+           options_.size +
+           "\n"
            "    template: {image: '" +
            options_.image + "', gpus: " + std::to_string(options_.gpus) +
            ", warm_up: " + (folder_ / "warm-up.json") + "}\n    offers: [{provider: here}]\n";

@@ -18,7 +18,8 @@ struct ContainerFleetOptions {
     ContainerEngine::Kind engine = ContainerEngine::Kind::docker;
     std::string image = ContainerEngine::kComfyUiImage;
     int gpus = 0;
-    int warm_up_ms = 0;  // of the workflow that a machine begins with
+    int warm_up_ms = 0;            // of the workflow that a machine begins with
+    std::string size = "size: 0";  // of the pool, or what scales it
 };
 
 class ContainerFleet {

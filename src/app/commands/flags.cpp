@@ -553,7 +553,7 @@ void add_source_flags(CLI::App& command, SimulateFlags& flags) {
         ->type_name("FILE");
     command
         .add_option(
-            "--record",
+            "--record,--from-ledger",
             flags.record,
             "Jobs that the server with this data folder was asked for; it may be running"
         )
@@ -584,8 +584,32 @@ void add_source_flags(CLI::App& command, SimulateFlags& flags) {
 
 }  // namespace
 
+void add_elastic_flags(CLI::App& command, ElasticFlags& flags) {
+    command.add_flag(
+        "--autoscale",
+        flags.is_wanted,
+        "Machines that are started and stopped by what waits, beside fixed fleets and the rules of "
+        "others; without jobs that are told, over made-up days"
+    );
+    command.add_option("--days", flags.days, "Of the made-up jobs (default 1)");
+    command.add_option("--min", flags.min, "Machines at least (default 0)");
+    command.add_option("--max", flags.max, "Machines at most (default 60)");
+    command.add_option("--spare", flags.spare, "Idle ones beside those that work (default 0)");
+    command.add_option(
+        "--idle-timeout", flags.idle_timeout_s, "Seconds that a machine idles (default 300)"
+    );
+    command.add_option("--start-seconds", flags.start_s, "How long a start takes (default 90)");
+    command.add_option(
+        "--spot-hours", flags.spot_hours, "Mean time until a machine is taken back (0: never)"
+    );
+    command.add_option(
+        "--usd-per-hour", flags.usd_per_hour, "Of a machine (default: of the first GPU of --fleet)"
+    );
+}
+
 void add_simulate_flags(CLI::App& command, SimulateFlags& flags) {
     add_source_flags(command, flags);
+    add_elastic_flags(command, flags.elastic);
     command.add_option("--fleet", flags.fleet, "The workers, as in 8xL40S,2xH200 (default 8xL40S)");
     command.add_option("--add", flags.add, "And the same again with these workers more");
     command.add_option("--gpus", flags.gpus, "Types of GPU (JSON): what is known of them, changed")
