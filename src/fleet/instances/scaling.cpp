@@ -67,6 +67,15 @@ bool is_work_of(
     return machine.pool == pool || (machine.pool.empty() && pool == rest);
 }
 
+FleetEvent event_of(const PoolSettings& pool, std::string what, std::string why, Time now) {
+    FleetEvent event;
+    event.at = now;
+    event.what = std::move(what);
+    event.why = std::move(why);
+    event.pool = pool.name;
+    return event;
+}
+
 json::object details_of(const autoscale::Decision& decision, bool is_dry_run) {
     json::object details{
         {"machines", decision.machines},
@@ -107,8 +116,9 @@ void Scaling::look(const Sight& sight) {
         const bool is_set = record != sight.records.end() && record->second.size &&
                             record->second.size_configured == pool.size;
         if (!is_set) {
-            tell(pool, view, kept, sight.now);
+            tell(pool, kept, sight.now);
         }
+        tell_budget(pool, view, kept, sight.now);
         kept.money.budget = view.budget;
     }
 }
@@ -305,51 +315,54 @@ void Scaling::add_budget(const PoolSettings& pool, const Sight& sight, autoscale
     }
 }
 
-void Scaling::tell(
-    const PoolSettings& pool, const autoscale::PoolView& view, Kept& kept, Time now
-) {
+// What cannot be is told again after a while.
+void Scaling::tell(const PoolSettings& pool, Kept& kept, Time now) {
     const autoscale::Decision& decision = *kept.latest;
-    const auto note = [&](const char* what, std::string why, json::object details) {
-        FleetEvent event;
-        event.at = now;
-        event.what = what;
-        event.why = std::move(why);
-        event.pool = pool.name;
-        event.details = std::move(details);
-        kept.events.push_back(std::move(event));
-    };
-    const std::optional<int> target =
-        decision.machines != decision.were ? std::optional(decision.machines) : std::nullopt;
-    if (target && target != kept.told) {
-        note("scaled", decision.sentence, details_of(decision, pool.is_dry_run));
-    }
-    kept.told = target;
     const bool is_stuck =
         decision.why == Why::most || decision.why == Why::budget || decision.why == Why::no_use;
+    const std::optional<int> target =
+        decision.machines != decision.were ? std::optional(decision.machines) : std::nullopt;
+    const bool is_new = target && target != kept.told;
     const bool was_told = kept.stuck == decision.why && now - kept.stuck_told_at < kStuckToldEvery;
-    if (is_stuck && !target && !was_told) {
+    const bool is_newly_stuck = is_stuck && !target && !was_told;
+    kept.told = target;
+    if (is_newly_stuck) {
         kept.stuck = decision.why;
         kept.stuck_told_at = now;
-        note("scaled", decision.sentence, details_of(decision, pool.is_dry_run));
     }
+    if (is_new || is_newly_stuck) {
+        kept.events.push_back(event_of(pool, "scaled", decision.sentence, now));
+        kept.events.back().details = details_of(decision, pool.is_dry_run);
+    }
+}
+
+void Scaling::tell_budget(
+    const PoolSettings& pool, const autoscale::PoolView& view, Kept& kept, Time now
+) {
     if (!view.budget || view.budget->part() < kWarnAt) {
         return;
     }
-    const bool is_spent = view.budget->part() >= 1;
-    const std::string key = view.budget_of + "/" + std::string(to_string(view.budget->span)) + "/" +
-                            to_rfc3339(view.budget->until) + (is_spent ? "/spent" : "/low");
-    if (key != kept.warned) {
-        kept.warned = key;
-        note(
-            is_spent ? "budget_spent" : "budget_low",
-            view.budget_of + " has spent " +
-                std::to_string(std::lround(view.budget->part() * 100)) + " % of what it may in a " +
-                std::string(to_string(view.budget->span)),
-            {{"limit_usd", view.budget->limit_usd},
-             {"spent_usd", view.budget->spent_usd},
-             {"until", to_rfc3339(view.budget->until)}}
-        );
+    const autoscale::Tightest& budget = *view.budget;
+    const bool is_spent = budget.part() >= 1;
+    const std::string span(to_string(budget.span));
+    const std::string which = view.budget_of + "/" + span + "/" + to_rfc3339(budget.until) +
+                              (is_spent ? "/spent" : "/low");
+    if (which == kept.warned) {
+        return;
     }
+    kept.warned = which;
+    const std::string percent = std::to_string(std::lround(budget.part() * 100));
+    kept.events.push_back(event_of(
+        pool,
+        is_spent ? "budget_spent" : "budget_low",
+        view.budget_of + " has spent " + percent + " % of what it may in a " + span,
+        now
+    ));
+    kept.events.back().details = {
+        {"limit_usd", budget.limit_usd},
+        {"spent_usd", budget.spent_usd},
+        {"until", to_rfc3339(budget.until)},
+    };
 }
 
 void Scaling::note_start(const PoolSettings& pool, const Instance& instance) {

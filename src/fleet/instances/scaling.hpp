@@ -82,7 +82,10 @@ private:
     void add_work(const PoolSettings& pool, const Sight& sight, autoscale::PoolView& view) const;
     void add_budget(const PoolSettings& pool, const Sight& sight, autoscale::PoolView& view) const;
     std::vector<const autoscale::Spending*> all_spent(const Sight& sight) const;
-    void tell(const PoolSettings& pool, const autoscale::PoolView& view, Kept& kept, Time now);
+    static void tell(const PoolSettings& pool, Kept& kept, Time now);
+    static void tell_budget(
+        const PoolSettings& pool, const autoscale::PoolView& view, Kept& kept, Time now
+    );
 
     const autoscale::Budget of_fleet_;
     std::map<std::string, Kept> kept_;                      // by pool
