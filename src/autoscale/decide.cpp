@@ -169,7 +169,8 @@ private:
         }
     }
 
-    // Where nothing is left, idle ones go, and those that work end what they do.
+    // Where nothing is left, idle ones go, and the others once they have ended what they do: with
+    // work in the queue none would ever idle.
     void pay() {
         const double price = next_price();
         if (pool_.budget) {
@@ -178,7 +179,8 @@ private:
             const bool is_empty = pool_.budget->left_usd() <= 0;
             numbers_.is_spent = is_empty || pool_.budget->left_usd() < start_usd;
             if (numbers_.is_spent) {
-                spend_on(is_empty ? numbers_.working : total());
+                spend_on(is_empty ? 0 : total());
+                made_.drains = is_empty;
             }
         }
         if (pool_.usd_per_hour_max > 0 && price > 0) {

@@ -45,6 +45,8 @@ struct Decision {
     Why why = Why::enough;
     std::string sentence{};  // for people
     Numbers numbers{};
+    // Also those that work are given up, once they have ended what they do.
+    bool drains = false;
     std::vector<std::size_t> offers{};  // places in the view, which to try first
 };
 

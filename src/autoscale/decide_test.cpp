@@ -269,18 +269,20 @@ TEST_F(Autoscale, SlotsAreCounted) {
     EXPECT_NEAR(decide_now().machines, alone / 4, 1);
 }
 
-TEST_F(Autoscale, WithoutMoneyNothingIsStartedAndIdleOnesGo) {
+TEST_F(Autoscale, WithoutMoneyNothingIsStartedAndAllGoOnceTheyAreDone) {
     have(3, 1, 0);
     pool_.machines.front().jobs = 1;
     wait(1'000, 4);
     pool_.budget = Tightest{Span::day, 20, 20, kStart + std::chrono::hours(1)};
     pool_.budget_of = "the fleet";
     const Decision decision = decide_now();
-    EXPECT_EQ(decision.machines, 1) << "the busy one";
+    EXPECT_EQ(decision.machines, 0);
+    EXPECT_TRUE(decision.drains) << "the busy one ends what it does";
     EXPECT_EQ(decision.why, Why::budget);
     EXPECT_EQ(
         decision.sentence,
-        "4 machines (1 on the way), idle ones go: of the 20.00 USD that the fleet may cost in a "
+        "4 machines (1 on the way), which end what they do and go: of the 20.00 USD that the fleet "
+        "may cost in a "
         "day, 20.00 USD are spent; it goes on at 2023-11-14T23:13:20.000Z"
     );
     pool_.budget->spent_usd = 10;

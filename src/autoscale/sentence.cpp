@@ -46,8 +46,8 @@ std::string target_of(const Numbers& numbers) {
 
 std::string budget_of(const Decision& decision, const PoolView& pool) {
     const std::string whose = pool.budget_of.empty() ? "the pool" : pool.budget_of;
-    const std::string what =
-        decision.machines < decision.were ? ", idle ones go: " : ", no more are started: ";
+    const std::string what = decision.machines < decision.were ? ", which end what they do and go: "
+                                                               : ", no more are started: ";
     if (!decision.numbers.is_spent) {
         return what + whose + " may cost " + dollars(pool.usd_per_hour_max) + " an hour";
     }

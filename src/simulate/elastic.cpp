@@ -30,8 +30,9 @@ struct Node {
     double ready_at = 0;
     double free_at = 0;  // while it works: its end
     double idle_since = 0;
-    double taken_at = 0;   // by its provider; 0: never
-    bool is_there = true;  // not stopped or taken
+    double taken_at = 0;     // by its provider; 0: never
+    bool is_let_go = false;  // it is taken because nobody wants it any more
+    bool is_there = true;    // not stopped or taken
     std::vector<std::uint32_t> jobs{};
 
     bool is_ready(double now) const { return ready_at <= now; }
@@ -102,9 +103,9 @@ private:
     void come() {
         while (next_ < jobs_.size() && jobs_[next_].at_s <= now_) {
             const ElasticJob& job = jobs_[next_];
-            queues_[static_cast<std::size_t>(job.wait_class)].push_back(
-                static_cast<std::uint32_t>(next_++)
-            );
+            const auto wait_class = static_cast<std::size_t>(job.wait_class);
+            queues_[wait_class].push_back(static_cast<std::uint32_t>(next_++));
+            queued_s_[wait_class] += job.seconds;
             arrived_s_ += job.wait_class == WaitClass::batch ? 0 : job.seconds;
         }
     }
@@ -132,9 +133,11 @@ private:
             if (node.taken_at == 0 || node.taken_at > now_) {
                 continue;
             }
-            outcome_.lost += 1;
+            outcome_.lost += node.is_let_go ? 0 : 1;
             for (auto job = node.jobs.rbegin(); job != node.jobs.rend(); ++job) {
-                queues_[static_cast<std::size_t>(jobs_[*job].wait_class)].push_front(*job);
+                const auto wait_class = static_cast<std::size_t>(jobs_[*job].wait_class);
+                queues_[wait_class].push_front(*job);
+                queued_s_[wait_class] += jobs_[*job].seconds;
                 outcome_.repeated += 1;
             }
             running_ -= node.jobs.size();
@@ -182,6 +185,7 @@ private:
         }
         double longest = 0;
         for (const std::uint32_t job : node.jobs) {
+            queued_s_[static_cast<std::size_t>(jobs_[job].wait_class)] -= jobs_[job].seconds;
             longest = std::max(longest, jobs_[job].seconds);
             if (outcome_.waits[job] < 0) {
                 outcome_.waits[job] = static_cast<float>(now_ - jobs_[job].at_s);
@@ -206,9 +210,7 @@ private:
                 autoscale::Work& work = pool.waiting.emplace_back();
                 work.wait_class = static_cast<WaitClass>(at);
                 work.jobs = queues_[at].size();
-                for (const std::uint32_t job : queues_[at]) {
-                    work.seconds += jobs_[job].seconds;
-                }
+                work.seconds = std::max(queued_s_[at], 0.0);
             }
         }
         for (const std::size_t at : live_) {
@@ -233,8 +235,9 @@ private:
         sight.queued = waiting();
         sight.running = running_;
         for (const auto& queue : queues_) {
-            for (const std::uint32_t job : queue) {
-                sight.oldest_wait_s = std::max(sight.oldest_wait_s, now_ - jobs_[job].at_s);
+            if (!queue.empty()) {
+                sight.oldest_wait_s =
+                    std::max(sight.oldest_wait_s, now_ - jobs_[queue.front()].at_s);
             }
         }
         const int wanted = std::max(rule_.machines(sight), 0);
@@ -288,7 +291,8 @@ private:
                 !node.jobs.empty() && std::ranges::all_of(node.jobs, [this](std::uint32_t job) {
                     return jobs_[job].wait_class == WaitClass::batch;
                 });
-            if ((node.jobs.empty() && has_idled) || (is_best_effort && rule_.idle_s() == 0)) {
+            if ((node.jobs.empty() && has_idled) || (is_best_effort && rule_.idle_s() == 0) ||
+                rule_.drains()) {
                 idle.push_back(at);
             }
         }
@@ -302,6 +306,7 @@ private:
                 stop(idle[i]);
             } else {
                 node.taken_at = node.free_at;  // once it has ended what it does
+                node.is_let_go = true;
             }
         }
         std::erase_if(live_, [this](std::size_t at) { return !nodes_[at].is_there; });
@@ -340,6 +345,7 @@ private:
     double now_ = 0;
     std::size_t next_ = 0;
     std::array<std::deque<std::uint32_t>, scheduler::kWaitClasses> queues_;
+    std::array<double, scheduler::kWaitClasses> queued_s_{};
     std::vector<Node> nodes_;
     std::vector<std::size_t> live_;
     std::size_t running_ = 0;

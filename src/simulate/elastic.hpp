@@ -52,6 +52,8 @@ public:
     // Of those that it wants less, only those that have idled for so long go.
     virtual double idle_s() const { return 0; }
     virtual int machines(const ElasticSight& sight) = 0;
+    // Whether at its latest look also those that work shall go, once they have ended their jobs.
+    virtual bool drains() const { return false; }
     virtual void machine_started(double seconds) { static_cast<void>(seconds); }
 };
 

@@ -36,8 +36,11 @@ public:
         looked_at_ = sight.now;
         pool.budget = autoscale::tightest(settings_.budget, {&memory_.spent}, sight.now);
         pool.usd_per_hour_max = settings_.budget.usd_per_hour;
-        return autoscale::decide(pool, memory_, sight.now).machines;
+        const autoscale::Decision decision = autoscale::decide(pool, memory_, sight.now);
+        drains_ = decision.drains;
+        return decision.machines;
     }
+    bool drains() const override { return drains_; }
     void machine_started(double seconds) override { memory_.starts.note("cloud", seconds); }
 
 private:
@@ -45,6 +48,7 @@ private:
     const std::string name_;
     autoscale::Memory memory_;
     std::optional<Time> looked_at_;
+    bool drains_ = false;
 };
 
 class Fixed final : public ElasticRule {

@@ -71,7 +71,7 @@ TEST_F(Autoscaled, TheFirstJobStartsAMachineABurstMoreAndTheQuietStopsThem) {
     for (std::size_t i = 0; i < kBurst; ++i) {
         jobs.push_back(submit("fox " + std::to_string(i), "slow=1500"));
     }
-    ASSERT_TRUE(wait_until([&] { return machines().size() > 1; }, kLong)) << comfyd_->log();
+    ASSERT_TRUE(wait_until([&] { return ready() > 1; }, kLong)) << comfyd_->log();
     // From here on comfyd is killed again and again, while its machines go on.
     comfyd_->restart();
     expect_done(jobs);

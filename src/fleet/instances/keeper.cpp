@@ -261,6 +261,7 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool, const jobs::Load& load) const
     if (!set && decision != nullptr) {
         goal.is_scaled = true;
         goal.why = decision->sentence;
+        goal.drains = decision->drains;
         goal.order = decision->offers;
         goal.spot_wait = pool.scaling->spot_wait;
     }

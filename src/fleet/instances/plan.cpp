@@ -117,7 +117,7 @@ private:
         if (missing >= 0) {
             return;
         }
-        if (pool.is_scaled) {
+        if (pool.is_scaled && !pool.drains) {
             std::erase_if(wanted, [this](const Instance* one) {
                 return aside_of(*one).jobs > aside_of(*one).best_effort;
             });

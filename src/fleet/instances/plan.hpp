@@ -48,6 +48,7 @@ struct PoolGoal {
     // ones only after a while.
     bool is_scaled = false;
     std::string why{};
+    bool drains = false;  // busy ones are, too, and end their jobs
     Millis spot_wait{0};
     bool is_paused = false;  // nothing is started
     Time rests_until{};      // likewise, until then

@@ -443,6 +443,8 @@ TEST_F(PlanTest, AScaledPoolGivesUpIdleMachinesAlone) {
         EXPECT_NE(step.instance, busy);
         EXPECT_EQ(step.why, "nothing waits");
     }
+    pool.drains = true;
+    EXPECT_THAT(plan(view_), SizeIs(3)) << "without money all end what they do and go";
 }
 
 TEST_F(PlanTest, AScaledPoolTriesTheCheapestOfferFirst) {
