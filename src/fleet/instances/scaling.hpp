@@ -87,7 +87,7 @@ private:
         const PoolSettings& pool, const autoscale::PoolView& view, Kept& kept, Time now
     );
 
-    const autoscale::Budget of_fleet_;
+    autoscale::Budget of_fleet_;
     std::map<std::string, Kept> kept_;                      // by pool
     std::map<std::string, autoscale::Spending> elsewhere_;  // of pools that others keep
 };
