@@ -441,6 +441,7 @@ private:
         api::add_fleet(*router_, fleet_desk_->services());
         api::add_gpus(*router_, *services_);
         api::add_scale(*router_, *services_);
+        api::add_forecast(*router_, *services_, fleet_desk_->services());
         api::add_identity(*router_, identities_->services());
         identities_->set_addresses(limiting_->addresses());
         api::add_login(*router_, identities_->login());

@@ -1,6 +1,7 @@
 #include "app/fleet_desk.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -47,6 +48,42 @@ json::object encode(const fleet::FleetEvent& event) {
     };
 }
 
+json::object encode(const std::string& pool, const autoscale::Decision& decision, bool is_dry_run) {
+    json::object encoded{
+        {"pool", pool},
+        {"machines", decision.machines},
+        {"were", decision.were},
+        {"because", to_string(decision.why)},
+        {"sentence", decision.sentence},
+        {"numbers", decision.numbers.to_json()},
+    };
+    if (is_dry_run) {
+        encoded["dry_run"] = true;
+    }
+    return encoded;
+}
+
+// As it was told when it was made.
+json::object encode_decision(const fleet::FleetEvent& event) {
+    json::object encoded = event.details;
+    encoded["number"] = event.number;
+    encoded["at"] = to_rfc3339(event.at);
+    encoded["pool"] = event.pool;
+    encoded["sentence"] = event.why;
+    return encoded;
+}
+
+json::object encode(const autoscale::History::Forecast& forecast, int slots) {
+    const auto rounded = [](double value) { return std::round(value * 1'000) / 1'000; };
+    return {
+        {"hour", to_rfc3339(forecast.hour)},
+        {"machines", rounded(forecast.machines / slots)},
+        {"days", forecast.days},
+        {"error", forecast.error ? json::value(rounded(*forecast.error)) : json::value(nullptr)},
+        {"trusted", forecast.is_trusted()},
+    };
+}
+
 json::array encode(const std::vector<fleet::FleetEvent>& events) {
     json::array listed;
     for (const fleet::FleetEvent& event : events) {
@@ -67,17 +104,21 @@ json::object encode(
     }
     json::array listed;
     int ready = 0;
+    int wanted = 0;
     for (const fleet::Instance& instance : instances) {
         if (instance.pool == pool.name) {
             listed.emplace_back(encode(instance));
             ready += instance.state == fleet::InstanceState::ready ? 1 : 0;
+            wanted += is_wanted(instance.state) ? 1 : 0;
         }
     }
+    const std::optional<int> set = fleet::set_size(pool, record);
     const bool is_paused = !record.paused.empty() && record.paused == pool.mark();
     return {
         {"name", pool.name},
-        {"size", fleet::size_of(pool, record)},
+        {"size", set.value_or(wanted)},
         {"size_configured", pool.size},
+        {"scaled", !set},
         {"ready", ready},
         {"failed_starts", record.failed_starts},
         {"paused", is_paused},
@@ -92,6 +133,10 @@ api::FleetServices FleetDesk::services() {
     api::FleetServices services;
     services.show = [this] { return show(); };
     services.events = [this](api::FleetServices::Events query) { return events(std::move(query)); };
+    services.decisions = [this](api::FleetServices::Events query) {
+        return decisions(std::move(query));
+    };
+    services.forecast = [this](std::string pool) { return forecast(std::move(pool)); };
     services.resize = [this](std::string pool, std::optional<int> size) {
         return resize(std::move(pool), size);
     };
@@ -183,6 +228,65 @@ Task<Result<json::object>> FleetDesk::events(api::FleetServices::Events query) {
         co_return fail(std::move(found.error()));
     }
     co_return json::object{{"events", encode(*found)}};
+}
+
+// They are among the events, which are read until there are enough.
+Task<Result<json::object>> FleetDesk::decisions(api::FleetServices::Events query) {
+    constexpr int kPage = 1'000;
+    fleet::FleetEventQuery asked;
+    asked.fleet = p_.config.fleet_name;
+    asked.pool = query.pool;
+    asked.before = query.before.value_or(UINT64_MAX);
+    asked.limit = kPage;
+    json::array before;
+    for (bool has_more = true; has_more && std::ssize(before) < query.limit;) {
+        auto page = co_await p_.store.fleet_events(asked);
+        if (!page) {
+            co_return fail(std::move(page.error()));
+        }
+        for (const fleet::FleetEvent& event : *page) {
+            asked.before = event.number;
+            if (event.what == "scaled" && std::ssize(before) < query.limit) {
+                before.emplace_back(encode_decision(event));
+            }
+        }
+        has_more = std::ssize(*page) == kPage;
+    }
+    const Readings here = co_await readings();
+    json::array now;
+    for (const auto& [pool, decision] : here.decisions) {
+        if (!query.pool || pool == *query.pool) {
+            const fleet::PoolSettings* settings = settings_of(pool);
+            now.emplace_back(encode(pool, decision, settings != nullptr && settings->is_dry_run));
+        }
+    }
+    co_return json::object{{"now", std::move(now)}, {"decisions", std::move(before)}};
+}
+
+Task<Result<json::object>> FleetDesk::forecast(std::string pool) {
+    constexpr int kHours = 24;
+    const fleet::PoolSettings* settings = settings_of(pool);
+    if (settings == nullptr) {
+        co_return fail(
+            Code::not_found, "there is no pool '" + pool.substr(0, 64) + "' that comfyd keeps"
+        );
+    }
+    auto records = co_await p_.store.pool_records(p_.config.fleet_name);
+    if (!records) {
+        co_return fail(std::move(records.error()));
+    }
+    const auto record = std::ranges::find(*records, pool, &fleet::PoolRecord::name);
+    json::array hours;
+    if (record != records->end()) {
+        const autoscale::History history = fleet::scaling_memory(*record).history;
+        const Time now = p_.clock.now();
+        for (int ahead = 0; ahead <= kHours; ++ahead) {
+            if (const auto made = history.forecast(now + std::chrono::hours(ahead))) {
+                hours.emplace_back(encode(*made, std::max(settings->slots, 1)));
+            }
+        }
+    }
+    co_return json::object{{"pool", std::move(pool)}, {"hours", std::move(hours)}};
 }
 
 Task<Result<json::object>> FleetDesk::show_pool(std::string pool) {
@@ -331,6 +435,12 @@ Task<FleetDesk::Readings> FleetDesk::readings() {
             if (fleet::Keeper* keeper = office->keeper()) {
                 std::ranges::move(keeper->instances(), std::back_inserter(readings.instances));
                 readings.counts.add(keeper->counts());
+                for (const auto& [pool, settings] : keeper->pools()) {
+                    if (const autoscale::Decision* made = keeper->scaling().decision(pool)) {
+                        readings.decisions[pool] = *made;
+                    }
+                }
+                readings.money.merge(keeper->scaling().money());
             }
         }
         return readings;
@@ -356,6 +466,36 @@ void collect(const FleetDesk::Readings& readings, observe::Metrics::Gauges& gaug
             "What starts took since this node began to lead, by phase.",
             {{"phase", std::string(to_string(phase))}},
             seconds
+        );
+    }
+    for (const auto& [pool, money] : readings.money) {
+        const auto of_pool = [&gauges, &pool](const char* name, const char* help, double value) {
+            gauges.set(name, help, {{"pool", pool}}, value);
+        };
+        of_pool(
+            "comfyd_pool_spent_usd",
+            "Paid for the pool's machines since this node began to lead.",
+            money.spent_usd
+        );
+        of_pool(
+            "comfyd_pool_idle_usd",
+            "Of that, for machines that were ready and did nothing.",
+            money.idle_usd
+        );
+        if (money.budget) {
+            of_pool(
+                "comfyd_pool_budget_left_usd",
+                "Left of the tightest budget, of the pool or the fleet.",
+                money.budget->left_usd()
+            );
+        }
+    }
+    for (const auto& [pool, decision] : readings.decisions) {
+        gauges.set(
+            "comfyd_pool_machines_wanted",
+            "Machines that a scaled pool shall have.",
+            {{"pool", pool}},
+            decision.machines
         );
     }
     const auto set = [&gauges](const char* name, const char* help, std::uint64_t value) {

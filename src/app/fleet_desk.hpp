@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,12 +36,16 @@ public:
     struct Readings {
         std::vector<fleet::Instance> instances{};
         fleet::KeeperCounts counts{};
+        std::map<std::string, fleet::Scaling::Money> money{};    // by pool
+        std::map<std::string, autoscale::Decision> decisions{};  // likewise
     };
     Task<Readings> readings();
 
 private:
     Task<Result<json::object>> show();
     Task<Result<json::object>> events(api::FleetServices::Events query);
+    Task<Result<json::object>> decisions(api::FleetServices::Events query);
+    Task<Result<json::object>> forecast(std::string pool);
     Task<Result<json::object>> resize(std::string pool, std::optional<int> size);
     Task<Result<json::object>> resume(std::string pool);
     Task<Result<json::object>> let_go(std::string instance);

@@ -27,6 +27,7 @@ Result<std::unique_ptr<fleet::KeptPools>> make_kept_pools(
         .fleet = config.fleet_name,
         .domain = domain,
         .pools = {},
+        .budget = config.fleet.budget,
         .gateway = config.public_url,
         .callers = &parts.callers,
         .load = parts.load,

@@ -370,6 +370,16 @@ std::shared_ptr<jobs::Worker> Fleet::find(const std::string& id) const {
     return coming == coming_.end() ? nullptr : coming->second;
 }
 
+std::vector<std::string> Fleet::hindrances(const std::string& pool) const {
+    std::vector<std::string> all;
+    for (const auto& [name, why] : hindrances_) {
+        if (pool.empty() || pool == name) {
+            all.push_back(why);
+        }
+    }
+    return all;
+}
+
 void Fleet::set_coming(std::vector<jobs::WorkerInfo> coming) {
     COMFYD_ON(core_);
     auto before = std::exchange(coming_, {});

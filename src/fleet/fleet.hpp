@@ -84,6 +84,8 @@ public:
     // Those that are on their way, in place of those of before: they are shown, and get nothing.
     // One that has the id of a worker is left out.
     void set_coming(std::vector<jobs::WorkerInfo> coming);
+    // Why there will be no more for now, by pool.
+    void set_hindrances(std::map<std::string, std::string> why) { hindrances_ = std::move(why); }
 
     // From now on the catalogue remembers what workers of the pool with this software could last
     // run while it has none, and knows which machines it may have. `known`: from before; null:
@@ -108,6 +110,7 @@ public:
     std::vector<std::shared_ptr<jobs::Worker>> workers() const override;
     std::shared_ptr<jobs::Worker> find(const std::string& id) const override;
     void on_change(OnChange callback) override;
+    std::vector<std::string> hindrances(const std::string& pool) const override;
 
 private:
     // Joins many changes into one round of callbacks. Shared with the posted call, which may come
@@ -152,6 +155,7 @@ private:
     std::vector<Member> members_;
     std::unordered_map<std::string, std::shared_ptr<ComfyWorker>> by_id_;
     std::map<std::string, std::shared_ptr<ComingWorker>> coming_;
+    std::map<std::string, std::string> hindrances_;
     std::size_t added_ = 0;          // since the start
     std::uint64_t ends_before_ = 0;  // of engines that were removed
     Signal runs_changed_;

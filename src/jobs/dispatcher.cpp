@@ -426,7 +426,14 @@ void Dispatcher::committed(const Change& change) {
 }
 
 std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const {
-    return scheduler_.explain(id, clock_.now());
+    auto explanation = scheduler_.explain(id, clock_.now());
+    if (explanation) {
+        const auto machine = scheduler_.keys_of(id).profile->requirement.machine();
+        for (std::string& why : fleet_.hindrances(machine.pool)) {
+            explanation->reasons.push_back(std::move(why));
+        }
+    }
+    return explanation;
 }
 
 Dispatcher::Live Dispatcher::outlook(const Job& job, scheduler::ProfilePtr profile) {

@@ -196,6 +196,12 @@ public:
     // their ids. Under the id of one that has left there may be another.
     using OnChange = std::function<void(const std::set<std::string>& workers)>;
     virtual void on_change(OnChange callback) = 0;
+    // Why no workers are added for jobs that ask for this pool, or for none, in words; none: they
+    // may be.
+    virtual std::vector<std::string> hindrances(const std::string& pool) const {
+        static_cast<void>(pool);
+        return {};
+    }
 };
 
 }  // namespace comfyd::jobs

@@ -40,6 +40,8 @@ Load Dispatcher::load() const {
              demand.is_served}
         );
     }
+    load.backlog = scheduler_.backlog();
+    load.arrived_s = scheduler_.arrived_s();
     for (const auto& worker : fleet_.workers()) {
         const WorkerInfo info = worker->info();
         if (info.url == "engine:") {
@@ -47,7 +49,14 @@ Load Dispatcher::load() const {
         }
         const scheduler::WorkerUse use = scheduler_.use_of(info.id, clock_.now());
         load.workers.push_back(
-            {info.id, info.pool, info.status, info.slots, use.jobs, use.seconds, use.wanted}
+            {info.id,
+             info.pool,
+             info.status,
+             info.slots,
+             use.jobs,
+             use.seconds,
+             use.wanted,
+             use.best_effort}
         );
     }
     return load;

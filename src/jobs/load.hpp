@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/requirement.hpp"
 #include "jobs/fleet.hpp"
+#include "scheduler/scheduler.hpp"
 
 namespace comfyd::jobs {
 
@@ -24,13 +26,18 @@ struct Load {
         std::string pool;
         WorkerStatus status = WorkerStatus::starting;
         int slots = 1;
-        std::size_t jobs = 0;    // at a time; those that share a run are one
-        double seconds = 0;      // of GPU time that they still take
-        std::size_t wanted = 0;  // waiting jobs that need a model which it has loaded
+        std::size_t jobs = 0;         // at a time; those that share a run are one
+        double seconds = 0;           // of GPU time that they still take
+        std::size_t wanted = 0;       // waiting jobs that need a model which it has loaded
+        std::size_t best_effort = 0;  // of its jobs; not told to other nodes
     };
 
     std::vector<Waiting> waiting;  // the most seconds first
     std::vector<Use> workers;
+    // What waits by class and model, and the seconds of all that ever came, by the pool that it
+    // asks for: for who decides where it is led. Not told to other nodes.
+    std::vector<scheduler::Backlog> backlog{};
+    std::map<std::string, double> arrived_s{};
 };
 
 }  // namespace comfyd::jobs

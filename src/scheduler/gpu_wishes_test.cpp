@@ -208,6 +208,40 @@ TEST_F(GpuWishes, DemandsAreTold) {
     EXPECT_EQ(scheduler_.use_of("nobody", at(1)).jobs, 0U);
 }
 
+TEST_F(GpuWishes, BacklogIsToldByClassAndModel) {
+    scheduler_.set_worker(with_gpu("small", "RTX 4090", 24));
+    std::uint64_t number = 100;
+    const auto add = [&](const MachineWish& machine, const char* model, int priority, bool batch) {
+        JobKeys made = keys(wishing(machine, model), at(0), priority);
+        made.batch = batch;
+        scheduler_.add(job_id(++number), made);
+    };
+    add({}, "m", 9, false);
+    add({}, "m", 9, false);
+    add({}, "m", 5, false);
+    add({.pool = "p"}, "n", 5, true);
+    add({.gpu = "H200"}, "m", 5, false);
+    std::map<std::string, Backlog> told;
+    for (const Backlog& kind : scheduler_.backlog()) {
+        told[kind.machine.gpu + kind.machine.pool + std::string(to_string(kind.wait_class))] = kind;
+    }
+    ASSERT_EQ(told.size(), 4U);
+    EXPECT_EQ(told["high"].waiting.jobs, 2U);
+    EXPECT_EQ(told["high"].model, "checkpoint/m");
+    EXPECT_GT(told["high"].load_s, 0);
+    EXPECT_TRUE(told["medium"].is_served);
+    EXPECT_FALSE(told["H200medium"].is_served);
+    EXPECT_EQ(told["pbatch"].waiting.jobs, 1U);
+    const auto arrived = scheduler_.arrived_s();
+    EXPECT_NEAR(arrived.at(""), 2 * told["high"].waiting.seconds, 0.1) << "four alike";
+    EXPECT_EQ(arrived.at("p"), 0) << "best effort does not count";
+    for (std::uint64_t job = 101; job <= number; ++job) {
+        scheduler_.remove(job_id(job));
+    }
+    EXPECT_TRUE(scheduler_.backlog().empty());
+    EXPECT_EQ(scheduler_.arrived_s(), arrived);
+}
+
 // Whatever comes: a job runs only where it may, GPUs are never overfilled, of several free ones the
 // tightest is taken, and all that some worker can run comes to run.
 TEST(GpuWishesProperties, HoldWhateverComes) {

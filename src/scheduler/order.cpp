@@ -61,15 +61,21 @@ void Order::count(Lane& lane, int jobs) {
     const Index requirement = profiles_[group.profile].requirement;
     if (by_requirement_.size() <= requirement) {
         by_requirement_.resize(requirement + 1);
+        arrived_s_.resize(requirement + 1);
     }
+    const auto kind = by_kind_.try_emplace({requirement, flow.wait_class, group.anchor}).first;
     for (Amount* amount :
          {&flow.waiting,
           &c.waiting,
           &account.waiting,
           &c.anchors[group.anchor]->waiting,
-          &by_requirement_[requirement]}) {
+          &by_requirement_[requirement],
+          &kind->second}) {
         amount->jobs += static_cast<std::size_t>(jobs);
         amount->seconds = amount->jobs == 0 ? 0 : amount->seconds + jobs * lane.job_s;
+    }
+    if (kind->second.jobs == 0) {
+        by_kind_.erase(kind);
     }
 }
 
@@ -105,6 +111,9 @@ void Order::add(const JobId& job, const JobKeys& keys) {
     recount(lane);
     lane.jobs->insert(JobTurn{order_of(keys.priority, wait_class, keys.queued_at), job});
     count(lane, 1);
+    if (wait_class != WaitClass::batch) {
+        arrived_s_[profiles_[groups_[lane.group].profile].requirement] += lane.job_s;
+    }
     if (lane.jobs->begin()->job == job) {
         lane.head = *lane.jobs->begin();
         Class& c = classes_[at(wait_class)];

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -161,6 +162,12 @@ public:
     // By requirement; those without an entry have nothing waiting.
     const std::vector<Amount>& waiting_by_requirement() const { return by_requirement_; }
 
+    // Jobs of one requirement, class and anchor.
+    using KindKey = std::tuple<Index, WaitClass, Index>;
+    const std::map<KindKey, Amount>& waiting_by_kind() const { return by_kind_; }
+    // Seconds of all that was ever added but for best effort, by requirement.
+    const std::vector<double>& arrived_s() const { return arrived_s_; }
+
     struct Place {
         WaitClass wait_class = WaitClass::medium;
         Index profile = 0;
@@ -291,6 +298,8 @@ private:
     std::unordered_map<std::string, Index> group_names_;
     std::unordered_map<Index, std::vector<Index>> lanes_of_profile_;
     std::vector<Amount> by_requirement_;
+    std::map<KindKey, Amount> by_kind_;  // without those of which nothing waits
+    std::vector<double> arrived_s_;
     std::vector<Flow> flows_;
     std::vector<Index> free_flows_;
     std::unordered_map<std::string, Index> flow_names_;

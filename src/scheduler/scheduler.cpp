@@ -329,6 +329,12 @@ Amount Scheduler::waiting(WaitClass wait_class) const {
 std::vector<Demand> Scheduler::demands() const {
     return impl_->demands();
 }
+std::vector<Backlog> Scheduler::backlog() const {
+    return impl_->backlog();
+}
+std::map<std::string, double> Scheduler::arrived_s() const {
+    return impl_->arrived_s();
+}
 WorkerUse Scheduler::use_of(const std::string& worker, Time now) const {
     return impl_->use_of(worker, now);
 }

@@ -147,11 +147,22 @@ struct Demand {
     bool is_served = false;  // some worker could take it, now or when it is free
 };
 
+// Of what waits, jobs that are alike to who decides how many machines there shall be.
+struct Backlog {
+    MachineWish machine;
+    WaitClass wait_class = WaitClass::medium;
+    std::string model{};  // the largest that they need; empty: none
+    double load_s = 0;    // that it takes to load
+    Amount waiting;
+    bool is_served = false;  // some worker could take it, now or when it is free
+};
+
 // What a worker does, for whoever thinks of giving it up.
 struct WorkerUse {
-    std::size_t jobs = 0;    // runs; jobs that share one are one
-    double seconds = 0;      // that they still take
-    std::size_t wanted = 0;  // waiting jobs that need a model which it has loaded
+    std::size_t jobs = 0;         // runs; jobs that share one are one
+    double seconds = 0;           // that they still take
+    std::size_t best_effort = 0;  // of the runs
+    std::size_t wanted = 0;       // waiting jobs that need a model which it has loaded
 };
 
 struct WorkerVerdict {
@@ -247,6 +258,11 @@ public:
     Amount waiting(WaitClass wait_class) const;
     // Of all that waits, the largest first; those of one kind of machine together.
     std::vector<Demand> demands() const;
+    // The same by class and model, in no order.
+    std::vector<Backlog> backlog() const;
+    // Expected seconds of all that was ever added but for best effort, by the pool that it asks
+    // for; they only grow.
+    std::map<std::string, double> arrived_s() const;
     WorkerUse use_of(const std::string& worker, Time now) const;
     std::uint64_t loads() const;  // placements that had to load a model, since the start
     // 1 = next in the order of the whole queue. nullopt when it does not wait.

@@ -41,6 +41,34 @@ std::vector<Demand> Scheduler::Impl::demands() const {
     return demands;
 }
 
+std::vector<Backlog> Scheduler::Impl::backlog() const {
+    std::vector<Backlog> backlog;
+    for (const auto& [key, waiting] : order_.waiting_by_kind()) {
+        const auto& [requirement, wait_class, anchor] = key;
+        Backlog& kind = backlog.emplace_back();
+        kind.machine = profiles_.requirement(requirement).machine();
+        kind.wait_class = wait_class;
+        if (anchor != 0) {
+            kind.model = profiles_.model(anchor).name;
+            kind.load_s = profiles_.load_s(anchor, profiles_.usual_type(), {});
+        }
+        kind.waiting = waiting;
+        for (Index at = 0; at < machines_.kinds().size() && !kind.is_served; ++at) {
+            kind.is_served = machines_.can_run(at, requirement);
+        }
+    }
+    return backlog;
+}
+
+std::map<std::string, double> Scheduler::Impl::arrived_s() const {
+    std::map<std::string, double> by_pool;
+    const std::vector<double>& arrived = order_.arrived_s();
+    for (Index at = 0; at < arrived.size(); ++at) {
+        by_pool[profiles_.requirement(at).machine().pool] += arrived[at];
+    }
+    return by_pool;
+}
+
 WorkerUse Scheduler::Impl::use_of(const std::string& id, Time now) const {
     WorkerUse use;
     const auto worker = machines_.find(id);
@@ -50,6 +78,11 @@ WorkerUse Scheduler::Impl::use_of(const std::string& id, Time now) const {
     const Machines::Machine& machine = machines_[*worker];
     use.jobs = machine.runs.size();
     use.seconds = machines_.left_s(machine, now);
+    for (const Machines::Run& run : machine.runs) {
+        const auto job = running_.find(run.job);
+        const bool is_known = job != running_.end();
+        use.best_effort += is_known && job->second.owner.wait_class == WaitClass::batch ? 1 : 0;
+    }
     for (const Machines::Loaded& loaded : machine.loaded) {
         for (const WaitClass wait_class : kInOrder) {
             use.wanted += order_.waiting(wait_class, loaded.model).jobs;

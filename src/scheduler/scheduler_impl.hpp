@@ -59,6 +59,8 @@ public:
     std::optional<double> expected_wait(const JobId& job, Time now);
     std::optional<Explanation> explain(const JobId& job, Time now);
     std::vector<Demand> demands() const;
+    std::vector<Backlog> backlog() const;
+    std::map<std::string, double> arrived_s() const;
     WorkerUse use_of(const std::string& worker, Time now) const;
 
     ProfileTable profiles_;

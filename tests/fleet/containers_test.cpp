@@ -37,6 +37,25 @@ std::string instance_in(const std::string& table, const std::string& word) {
     return table.substr(begin, table.find(' ', begin) - begin);
 }
 
+TEST_P(FleetOfContainers, IsScaledFromNothingByJobsAloneAndBack) {
+    ContainerFleet fleet(
+        {.engine = GetParam(), .scaling = "max: 3\n    idle_timeout: 5\n    up_cooldown: 0"}
+    );
+    EXPECT_TRUE(fleet.containers().empty());
+    fleet.submit(50);
+    ASSERT_TRUE(fleet.wait_state("ready")) << fleet.comfyd().log();
+    EXPECT_THAT(fleet.cli({"fleet", "decisions"}), HasSubstr("no machine is there"));
+    for (int i = 0; i < 40; ++i) {
+        fleet.submit(1'000);
+    }
+    fleet.comfyd().restart();
+    fleet.expect_jobs_done();
+    EXPECT_LE(fleet.containers().size(), 3U);
+    EXPECT_TRUE(fleet.wait_no_containers()) << fleet.cli({"fleet"});
+    EXPECT_THAT(fleet.cli({"fleet", "decisions"}), HasSubstr("were needed in the last 5 s"));
+    fleet.expect_others_untouched();
+}
+
 TEST_P(FleetOfContainers, GrowsWorksAndShrinksWhileJobsCome) {
     constexpr int kMachines = 5;
     ContainerFleet fleet({.engine = GetParam()});

@@ -83,9 +83,10 @@ std::string ContainerFleet::configuration(int size) const {
            "    stop_grace_s: 2\n"
            "pools:\n"
            "  - name: default\n"
-           "    size: " +
-           std::to_string(size) +
-           "\n"
+           "    " +
+           (options_.scaling.empty() ? "size: " + std::to_string(size) : options_.scaling) +
+           "
+           "
            "    parked: " +
            std::to_string(options_.parked) +
            "\n"

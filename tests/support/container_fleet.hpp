@@ -18,8 +18,9 @@ struct ContainerFleetOptions {
     ContainerEngine::Kind engine = ContainerEngine::Kind::docker;
     std::string image = ContainerEngine::kComfyUiImage;
     int gpus = 0;
-    int parked = 0;      // machines that may be stopped
-    int warm_up_ms = 0;  // of the workflow that a machine begins with
+    int parked = 0;            // machines that may be stopped
+    int warm_up_ms = 0;        // of the workflow that a machine begins with
+    std::string scaling = {};  // what scales the pool; empty: its size
 };
 
 class ContainerFleet {

@@ -64,10 +64,12 @@ void add_fleet_flags(CLI::App& command, FleetFlags& flags) {
             "action",
             flags.action,
             "show (pools and machines, the default), events (why each was started or stopped), "
-            "resize (a pool), resume (a pool that was paused), remove (a machine, once its jobs "
+            "decisions (how many machines scaled pools shall have, and why), resize (a pool), "
+            "resume (a pool that was paused), remove (a machine, once its jobs "
             "have ended), logs (of a machine)"
         )
-        ->check(CLI::IsMember({"show", "events", "resize", "resume", "remove", "logs"}))
+        ->check(CLI::IsMember({"show", "events", "decisions", "resize", "resume", "remove", "logs"})
+        )
         ->type_name("ACTION");
     command.add_option("what", flags.what, "A pool, or an instance")->type_name("NAME|ID");
     command.add_option("size", flags.size, "resize: how many machines, or \"configured\"")
@@ -551,7 +553,7 @@ void add_source_flags(CLI::App& command, SimulateFlags& flags) {
         ->type_name("FILE");
     command
         .add_option(
-            "--record",
+            "--record,--from-ledger",
             flags.record,
             "Jobs that the server with this data folder was asked for; it may be running"
         )
@@ -582,8 +584,32 @@ void add_source_flags(CLI::App& command, SimulateFlags& flags) {
 
 }  // namespace
 
+void add_elastic_flags(CLI::App& command, ElasticFlags& flags) {
+    command.add_flag(
+        "--autoscale",
+        flags.is_wanted,
+        "Machines that are started and stopped by what waits, beside fixed fleets and the rules of "
+        "others; without jobs that are told, over made-up days"
+    );
+    command.add_option("--days", flags.days, "Of the made-up jobs (default 1)");
+    command.add_option("--min", flags.min, "Machines at least (default 0)");
+    command.add_option("--max", flags.max, "Machines at most (default 60)");
+    command.add_option("--spare", flags.spare, "Idle ones beside those that work (default 0)");
+    command.add_option(
+        "--idle-timeout", flags.idle_timeout_s, "Seconds that a machine idles (default 300)"
+    );
+    command.add_option("--start-seconds", flags.start_s, "How long a start takes (default 90)");
+    command.add_option(
+        "--spot-hours", flags.spot_hours, "Mean time until a machine is taken back (0: never)"
+    );
+    command.add_option(
+        "--usd-per-hour", flags.usd_per_hour, "Of a machine (default: of the first GPU of --fleet)"
+    );
+}
+
 void add_simulate_flags(CLI::App& command, SimulateFlags& flags) {
     add_source_flags(command, flags);
+    add_elastic_flags(command, flags.elastic);
     command.add_option("--fleet", flags.fleet, "The workers, as in 8xL40S,2xH200 (default 8xL40S)");
     command.add_option("--add", flags.add, "And the same again with these workers more");
     command.add_option("--gpus", flags.gpus, "Types of GPU (JSON): what is known of them, changed")

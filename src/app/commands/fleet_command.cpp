@@ -191,6 +191,40 @@ std::string print_fleet_events(const json::object& answer) {
     return table(rows);
 }
 
+std::string print_fleet_decisions(const json::object& answer) {
+    const json::array& now = list_of(answer, "now");
+    const json::array& before = list_of(answer, "decisions");
+    if (now.empty() && before.empty()) {
+        return "no pool is scaled\n";
+    }
+    std::string out;
+    for (const json::value& item : now) {
+        if (item.is_object()) {
+            const json::object& decision = item.get_object();
+            const bool is_dry =
+                json::find_bool(decision, "dry_run").value_or(std::nullopt).value_or(false);
+            out += "pool " + comfy::text_of(decision, "pool") + ": " +
+                   std::to_string(comfy::integer_of(decision, "machines")) +
+                   (is_dry ? " (dry run)" : "") + "\n  " + comfy::text_of(decision, "sentence") +
+                   "\n";
+        }
+    }
+    std::vector<std::vector<std::string>> rows;
+    for (const json::value& item : before) {
+        if (item.is_object()) {
+            const json::object& decision = item.get_object();
+            rows.push_back(
+                {comfy::text_of(decision, "at"),
+                 comfy::text_of(decision, "pool"),
+                 std::to_string(comfy::integer_of(decision, "were")) + " -> " +
+                     std::to_string(comfy::integer_of(decision, "machines")),
+                 comfy::text_of(decision, "sentence")}
+            );
+        }
+    }
+    return out + (rows.empty() ? "" : "\n" + table(rows));
+}
+
 int run_fleet(FleetFlags flags) {
     const std::string base(kFleet);
     if (flags.action == "show") {
@@ -199,6 +233,10 @@ int run_fleet(FleetFlags flags) {
     if (flags.action == "events") {
         const Asked asked = ask_server({flags.url, flags.key, base + "/events"});
         return tell(flags, asked, asked.answer ? print_fleet_events(*asked.answer) : "");
+    }
+    if (flags.action == "decisions") {
+        const Asked asked = ask_server({flags.url, flags.key, base + "/decisions"});
+        return tell(flags, asked, asked.answer ? print_fleet_decisions(*asked.answer) : "");
     }
     const bool is_pool = flags.action == "resize" || flags.action == "resume";
     if (flags.what.empty()) {

@@ -13,7 +13,7 @@ class App;
 namespace comfyd::app {
 
 struct FleetFlags {
-    std::string action = "show";  // show, events, resize, resume, remove, logs
+    std::string action = "show";  // show, events, decisions, resize, resume, remove, logs
     std::string what{};           // of a pool or an instance
     std::string size{};           // resize: how many, or "configured"
     int lines = 200;              // logs
@@ -29,5 +29,6 @@ int run_fleet(FleetFlags flags);  // an Exit code
 // Answers of the server in words, for tests.
 std::string print_fleet(const json::object& fleet, Time now);
 std::string print_fleet_events(const json::object& answer);
+std::string print_fleet_decisions(const json::object& answer);
 
 }  // namespace comfyd::app

@@ -209,6 +209,32 @@ Result<> write_plots(
                               : write_file(flags.html, simulate::to_html(heading, trace, columns));
 }
 
+// Over what is told, or days that are made up for it.
+Result<std::string> simulate_elastic(
+    const SimulateFlags& flags, const simulate::GpuTable& table, const simulate::GpuType& type
+) {
+    simulate::ElasticSettings settings;
+    settings.seed = flags.made.seed;
+    settings.merge_max = flags.settings.merge_max;
+    settings.merge_cost = flags.settings.merge_cost;
+    const bool has_source = flags.synthetic || !flags.trace.empty() || !flags.record.empty();
+    if (!has_source) {
+        constexpr int kDaysMax = 31;
+        const int days = std::clamp(flags.elastic.days, 1, kDaysMax);
+        return elastic_text(
+            flags.elastic, simulate::make_elastic_day(flags.made.seed, days), type, settings
+        );
+    }
+    const auto trace = load_trace(flags, table);
+    if (!trace) {
+        return fail(trace.error());
+    }
+    if (trace->jobs.empty()) {
+        return std::string("There are no jobs in this time.\n");
+    }
+    return elastic_text(flags.elastic, elastic_jobs(*trace, type), type, settings);
+}
+
 }  // namespace
 
 Result<std::string> simulate_text(SimulateFlags flags, bool quiet) {
@@ -236,6 +262,9 @@ Result<std::string> simulate_text(SimulateFlags flags, bool quiet) {
         change_fleet(flags, *more);
         more->insert(more->begin(), fleet->begin(), fleet->end());
         fleets.emplace_back(" +" + flags.add, std::move(*more));
+    }
+    if (flags.elastic.is_wanted) {
+        return simulate_elastic(flags, *table, fleet->front());
     }
     const auto trace = load_trace(flags, *table);
     if (!trace) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/commands/simulate_elastic.hpp"
 #include "base/error.hpp"
 #include "simulate/simulator.hpp"
 #include "simulate/synthetic.hpp"
@@ -30,6 +31,7 @@ struct SimulateFlags {
     double load_mb_per_s = 0;     // of all types; 0: each its own
     double model_memory_gb = -1;  // likewise; below 0: each its own
     simulate::Settings settings{};
+    ElasticFlags elastic{};  // machines that are started and stopped, instead of a fleet
 
     std::string recorded_gpu = "L40S";  // of the workers that ran what is recorded
     double hours = 24;                  // back from now, of what is recorded

@@ -54,6 +54,19 @@ TEST_F(SimulateCommand, ComparesPoliciesAndFleets) {
     EXPECT_EQ(*simulate_text(flags_, true), *text) << "the same every time";
 }
 
+TEST_F(SimulateCommand, ScalingIsComparedWithFixedFleetsAndTheRulesOfOthers) {
+    flags_.elastic.is_wanted = true;
+    flags_.made.rate = 0.5;
+    const auto text = simulate_text(flags_, true);
+    ASSERT_TRUE(text) << text.error().message;
+    for (const char* part : {"200 jobs", "comfyd, idle 300 s", "fixed", "Knative", "KEDA", "%"}) {
+        EXPECT_THAT(*text, HasSubstr(part));
+    }
+    EXPECT_EQ(*simulate_text(flags_, true), *text) << "the same every time";
+    flags_.elastic.min = 100;
+    EXPECT_THAT(refusal(), HasSubstr("--min"));
+}
+
 TEST_F(SimulateCommand, ATraceThatWasWrittenGivesTheSameAnswer) {
     flags_.output = file("trace.jsonl");
     flags_.html = file("page.html");

@@ -29,10 +29,7 @@ struct ProviderSetting {
 struct FleetConfig {
     std::vector<ProviderSetting> providers{};
     std::vector<fleet::PoolSettings> pools{};
-    // Of seed programs that scaled by load; checked, and without an effect on pools of a fixed
-    // size.
-    int idle_timeout_s = 300;
-    int scale_up_cooldown_s = 60;
+    autoscale::Budget budget{};  // of all of them together
 };
 
 inline constexpr int kPoolSizeMax = 1'000;

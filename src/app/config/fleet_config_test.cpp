@@ -218,7 +218,8 @@ TEST_F(FleetConfigTest, VariablesOfOtherGatewaysMakeOnePool) {
     ASSERT_THAT(config->fleet.pools, SizeIs(1));
     const fleet::PoolSettings& pool = config->fleet.pools[0];
     EXPECT_EQ(pool.name, "default");
-    EXPECT_EQ(pool.size, 3);
+    ASSERT_TRUE(pool.scaling);
+    EXPECT_EQ(pool.scaling->min, 3);
     EXPECT_EQ(pool.made_from.image, "img");
     EXPECT_EQ(pool.made_from.gpus, 2);
     EXPECT_EQ(pool.made_from.disk_gb, 50);
@@ -230,9 +231,11 @@ TEST_F(FleetConfigTest, VariablesOfOtherGatewaysMakeOnePool) {
     const auto docker = load("", {{"WORKER_MANAGER", "docker"}, {"IMAGE", "img"}});
     ASSERT_TRUE(docker) << docker.error().message;
     EXPECT_EQ(docker->fleet.providers[0].options.at("ports"), "8188-8288");
-    EXPECT_EQ(docker->fleet.pools[0].size, 1);
-    EXPECT_EQ(docker->fleet.idle_timeout_s, 300);
-    EXPECT_EQ(docker->fleet.scale_up_cooldown_s, 60);
+    ASSERT_TRUE(docker->fleet.pools[0].scaling);
+    EXPECT_EQ(docker->fleet.pools[0].scaling->min, 1);
+    EXPECT_EQ(docker->fleet.pools[0].scaling->max, 10);
+    EXPECT_EQ(docker->fleet.pools[0].scaling->idle_timeout, std::chrono::seconds(300));
+    EXPECT_EQ(docker->fleet.pools[0].scaling->up_cooldown, std::chrono::seconds(60));
 
     EXPECT_TRUE(load("", {{"MIN_WORKERS", "nonsense"}})) << "nobody asks for a fleet";
 }
@@ -328,6 +331,78 @@ TEST_F(FleetConfigTest, AnotherImageOrPackIsOtherSoftware) {
         EXPECT_TRUE(all.insert(software(other)).second) << other;
     }
     EXPECT_TRUE(all.insert(software("image: one", "b")).second) << "it has its own";
+}
+
+std::string scaled_pool(const std::string& members) {
+    return "providers: {a: {kind: docker}}\npools:\n  - name: p\n    offers: [{provider: a}]\n   "
+           " " +
+           members + "\n";
+}
+
+TEST(FleetConfig, APoolWithoutASizeIsScaled) {
+    const auto plain = load(scaled_pool("template: {image: i}"));
+    ASSERT_TRUE(plain) << plain.error().message;
+    ASSERT_TRUE(plain->fleet.pools[0].scaling);
+    EXPECT_EQ(plain->fleet.pools[0].scaling->min, 0);
+    EXPECT_EQ(plain->fleet.pools[0].scaling->max, 10);
+    EXPECT_EQ(plain->fleet.pools[0].scaling->idle_timeout, std::chrono::seconds(300));
+    const auto full = load(
+        "fleet: {usd_per_day: 20}\n" +
+        scaled_pool("min: 1\n    max: 5\n    spare: 2\n    idle_timeout: 60\n    up_cooldown: 0\n"
+                    "    spot_wait: 9\n    forecast: false\n"
+                    "    schedule: [{days: 'mon-wed,sun', from: '08:00', to: '18:30', min: 3}]\n"
+                    "    budget: {usd_per_hour: 1.5, usd_per_month: 900}")
+    );
+    ASSERT_TRUE(full) << full.error().message;
+    EXPECT_EQ(full->fleet.budget.usd_per_day, 20);
+    const autoscale::Settings& scaling = *full->fleet.pools[0].scaling;
+    EXPECT_EQ(scaling.spare, 2);
+    EXPECT_EQ(scaling.spot_wait, std::chrono::seconds(9));
+    EXPECT_FALSE(scaling.uses_forecast);
+    ASSERT_THAT(scaling.schedule, SizeIs(1));
+    EXPECT_EQ(scaling.schedule[0].weekdays, 0b1000111U);
+    EXPECT_EQ(scaling.schedule[0].to_minute, 18 * 60 + 30);
+    EXPECT_EQ(scaling.budget.usd_per_month, 900);
+    const auto sized = load(scaled_pool("size: 2"));
+    ASSERT_TRUE(sized);
+    EXPECT_FALSE(sized->fleet.pools[0].scaling);
+    const auto dry = load(scaled_pool("size: 2\n    max: 4\n    dry_run: true"));
+    ASSERT_TRUE(dry) << dry.error().message;
+    EXPECT_TRUE(dry->fleet.pools[0].scaling && dry->fleet.pools[0].is_dry_run);
+}
+
+TEST(FleetConfig, WrongScalingIsRefusedByName) {
+    const std::vector<std::pair<std::string, std::string>> wrong{
+        {"size: 2\n    max: 4", "dry_run"},
+        {"size: 2\n    budget: {usd_per_day: 1}", "'budget'"},
+        {"dry_run: true", "'size'"},
+        {"dry_run: maybe", "'dry_run'"},
+        {"min: 5\n    max: 2", "'min'"},
+        {"min: -1", "'min'"},
+        {"max: 0", "'max'"},
+        {"max: many", "'max'"},
+        {"spare: 1.5", "'spare'"},
+        {"idle_timeout: 5m", "'idle_timeout'"},
+        {"up_cooldown: -1", "'up_cooldown'"},
+        {"spot_wait: x", "'spot_wait'"},
+        {"forecast: 1", "'forecast'"},
+        {"schedule: {days: mon}", "'schedule'"},
+        {"schedule: [mon]", "'schedule'"},
+        {"schedule: [{days: monday, min: 1}]", "'days'"},
+        {"schedule: [{from: '8', min: 1}]", "'from'"},
+        {"schedule: [{from: '08:60', min: 1}]", "'from'"},
+        {"schedule: [{to: '24:01', min: 1}]", "'from'"},
+        {"schedule: [{min: 11}]", "'min'"},
+        {"schedule: [{least: 1}]", "'least'"},
+        {"budget: 5", "'budget'"},
+        {"budget: {usd_per_day: -5}", "'usd_per_day'"},
+        {"budget: {usd_per_day: 1e999}", "'usd_per_day'"},
+        {"budget: {usd_per_week: 5}", "'usd_per_week'"},
+    };
+    for (const auto& [members, named] : wrong) {
+        EXPECT_THAT(refusal(scaled_pool(members), {}), HasSubstr(named)) << members;
+    }
+    EXPECT_THAT(refusal("fleet: {usd_per_day: -1}\n", {}), HasSubstr("fleet.usd_per_day"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "app/config/fleet_config.hpp"
+#include "app/config/scaling_file.hpp"
 #include "app/config/settings.hpp"
 #include "app/config/yaml_members.hpp"
 #include "base/json.hpp"
@@ -233,6 +234,24 @@ Result<> read_option(const std::string& name, const YAML::Node& value, ProviderS
     return {};
 }
 
+std::string show_size(const fleet::PoolSettings& pool) {
+    const auto line = [](const char* name, auto value) {
+        return "    " + std::string(name) + ": " + std::to_string(value) + "\n";
+    };
+    std::string out = !pool.scaling || pool.is_dry_run ? line("size", pool.size) : "";
+    if (pool.scaling) {
+        const auto in_seconds = [](Millis time) {
+            return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+        };
+        out += line("min", pool.scaling->min) + line("max", pool.scaling->max) +
+               line("spare", pool.scaling->spare) +
+               line("idle_timeout", in_seconds(pool.scaling->idle_timeout)) +
+               line("up_cooldown", in_seconds(pool.scaling->up_cooldown)) +
+               line("spot_wait", in_seconds(pool.scaling->spot_wait));
+    }
+    return out + (pool.is_dry_run ? "    dry_run: true\n" : "");
+}
+
 }  // namespace
 
 Result<> read_providers(const YAML::Node& map, FleetConfig& config) {
@@ -264,7 +283,7 @@ Result<> read_providers(const YAML::Node& map, FleetConfig& config) {
 
 Result<> read_pool(const YAML::Node& item, FleetConfig& config) {
     if (!item.IsMap()) {
-        return invalid("a pool is a map with 'name', 'template', 'size' and 'offers'");
+        return invalid("a pool is a map with 'name', 'template' and 'offers'");
     }
     Members members(item, "the pool '" + (item["name"] ? joined(item["name"]) : "") + "'");
     fleet::PoolSettings pool;
@@ -272,7 +291,7 @@ Result<> read_pool(const YAML::Node& item, FleetConfig& config) {
     if (!is_pool_name(pool.name)) {
         members.complain("needs a name of small letters, digits, '.', '_' and '-'");
     }
-    pool.size = static_cast<int>(members.number("size", 0, 0, kPoolSizeMax));
+    read_scaling(members, pool);
     pool.parked = static_cast<int>(members.number("parked", 0, 0, kPoolSizeMax));
     pool.gpu_second_usd = price(members, "gpu_second_usd", 0);
     pool.start_max = std::chrono::seconds(members.number("start_max_s", 600, 10, 86'400));
@@ -298,8 +317,8 @@ std::string show_fleet(const FleetConfig& config) {
     }
     out += config.pools.empty() ? "pools: []\n" : "pools:\n";
     for (const fleet::PoolSettings& pool : config.pools) {
-        out += "  - name: \"" + pool.name + "\"\n    size: " + std::to_string(pool.size) +
-               "\n    template:\n      image: \"" + pool.made_from.image + "\"\n    offers:\n";
+        out += "  - name: \"" + pool.name + "\"\n" + show_size(pool) +
+               "    template:\n      image: \"" + pool.made_from.image + "\"\n    offers:\n";
         for (const fleet::OfferWish& wish : pool.offers) {
             out += "      - provider: \"" + wish.provider + "\"\n        market: \"" +
                    std::string(to_string(wish.market)) + "\"\n";

@@ -63,6 +63,20 @@ void read_novita(Variables& variables, ProviderSetting& provider, fleet::PoolSet
     pool.start_max = std::chrono::seconds(variables.number("NOVITA_TIMEOUT", 1'800, 10, 86'400));
 }
 
+autoscale::Settings read_scaling(Variables& variables) {
+    autoscale::Settings scaling;
+    scaling.min = variables.number("MIN_WORKERS", 1, 0, kPoolSizeMax);
+    scaling.max =
+        variables.number("MAX_WORKERS", std::max(scaling.max, scaling.min), 1, kPoolSizeMax);
+    if (scaling.max < scaling.min) {
+        variables.complain("MAX_WORKERS is less than MIN_WORKERS");
+    }
+    scaling.idle_timeout = std::chrono::seconds(variables.number("IDLE_TIMEOUT", 300, 0, 86'400));
+    scaling.up_cooldown =
+        std::chrono::seconds(variables.number("SCALE_UP_COOLDOWN", 60, 0, 86'400));
+    return scaling;
+}
+
 // Before anything is started for them.
 Result<> check_packs(
     const fleet::PoolSettings& pool, const std::vector<std::string>& packs_allowed
@@ -99,13 +113,7 @@ Result<> read_fleet_variables(const Environment& environment, FleetConfig& confi
     fleet::PoolSettings pool;
     pool.name = "default";
     pool.made_from.image = variables.text("IMAGE");
-    pool.size = variables.number("MIN_WORKERS", 1, 0, kPoolSizeMax);
-    const int most = variables.number("MAX_WORKERS", std::max(10, pool.size), 1, kPoolSizeMax);
-    if (most < pool.size) {
-        variables.complain("MAX_WORKERS is less than MIN_WORKERS");
-    }
-    config.idle_timeout_s = variables.number("IDLE_TIMEOUT", 300, 0, 86'400);
-    config.scale_up_cooldown_s = variables.number("SCALE_UP_COOLDOWN", 60, 0, 86'400);
+    pool.scaling = read_scaling(variables);
     const int first = variables.number("PORT_RANGE_START", 8188, 1, 65'535);
     const int last = variables.number("PORT_RANGE_END", 8288, 1, 65'535);
     if (last < first) {

@@ -24,6 +24,8 @@ Setting words(std::string key, std::string help, std::vector<std::string> Config
 
 // The rows of serving_settings.cpp.
 std::vector<Setting> serving_settings();
+// What the fleet may cost: rows of scaling_file.cpp.
+std::vector<Setting> budget_settings();
 // The rows of tier_settings.cpp.
 std::vector<Setting> tier_settings();
 // The rows of token_settings.cpp.

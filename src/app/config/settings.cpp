@@ -380,6 +380,7 @@ const std::vector<Setting>& settings() {
     static const std::vector<Setting> table = [] {
         std::vector<Setting> rows = serving_settings();
         std::ranges::move(running_settings(), std::back_inserter(rows));
+        std::ranges::move(budget_settings(), std::back_inserter(rows));
         std::ranges::move(tier_settings(), std::back_inserter(rows));
         std::ranges::move(token_settings(), std::back_inserter(rows));
         std::ranges::move(login_settings(), std::back_inserter(rows));

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ public:
     // All that are kept, whenever one of them may have changed: those that are not workers yet are
     // shown as such.
     virtual void show(const std::vector<Instance>& instances) { static_cast<void>(instances); }
+    // Why no machine is started for jobs that wait, by pool, in place of what was said before.
+    virtual void hinder(std::map<std::string, std::string> why) { static_cast<void>(why); }
     virtual bool answers(const std::string& worker) const = 0;
     // Jobs that it runs.
     virtual std::size_t jobs(const std::string& worker) const = 0;

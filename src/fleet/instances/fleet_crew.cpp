@@ -230,6 +230,10 @@ void FleetCrew::show(const std::vector<Instance>& instances) {
     fleet_.set_coming(std::move(coming));
 }
 
+void FleetCrew::hinder(std::map<std::string, std::string> why) {
+    fleet_.set_hindrances(std::move(why));
+}
+
 void FleetCrew::drain(const std::string& worker) {
     static_cast<void>(fleet_.drain(worker));
 }

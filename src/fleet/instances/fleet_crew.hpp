@@ -22,6 +22,7 @@ public:
     Task<Result<>> dismiss(std::string worker, Millis patience) override;
     void drain(const std::string& worker) override;
     void show(const std::vector<Instance>& instances) override;
+    void hinder(std::map<std::string, std::string> why) override;
     bool answers(const std::string& worker) const override;
     std::size_t jobs(const std::string& worker) const override;
 

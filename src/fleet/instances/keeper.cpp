@@ -11,8 +11,10 @@ namespace comfyd::fleet {
 
 using enum InstanceState;
 
-int size_of(const PoolSettings& pool, const PoolRecord& record) {
-    return record.size && record.size_configured == pool.size ? *record.size : pool.size;
+std::optional<int> set_size(const PoolSettings& pool, const PoolRecord& record) {
+    const bool is_set = record.size && record.size_configured == pool.size;
+    const bool is_scaled = pool.scaling && !pool.is_dry_run;
+    return is_set ? record.size : is_scaled ? std::nullopt : std::optional(pool.size);
 }
 
 void KeeperCounts::add(const KeeperCounts& other) {
@@ -32,6 +34,7 @@ Keeper::Keeper(Parts parts)
       lists_({std::chrono::seconds(5), std::chrono::minutes(1)}),
       removals_({std::chrono::seconds(5), std::chrono::minutes(2)}),
       switches_({std::chrono::seconds(5), std::chrono::minutes(2)}),
+      scaling_(p_.budget),
       changed_(p_.core),
       tasks_(p_.core) {
     for (PoolSettings& pool : p_.pools) {
@@ -113,7 +116,9 @@ Task<> Keeper::run() {
             co_await read_rows();
         }
         if (may_act() && !must_read_ && store_rests_ <= p_.clock.now()) {
+            look_at_needs();
             act();
+            co_await store_scaling();
         }
         p_.crew.show(instances());
         co_await changed_.wait_for(is_settled() ? p_.times.idle_tick : p_.times.tick);
@@ -213,8 +218,34 @@ void Keeper::let_all_in() {
     }
 }
 
+void Keeper::look_at_needs() {
+    const jobs::Load load = load_now();
+    scaling_.look({p_.clock.now(), load, pools_, records_, rows_, requesting_});
+    p_.crew.hinder(scaling_.hindrances());
+}
+
+// What was spent, and why machines are started and stopped. What is not stored is told with the
+// next of it.
+Task<> Keeper::store_scaling() {
+    for (Scaling::Due& due : scaling_.take_due(p_.clock.now())) {
+        for (FleetEvent& told : due.events) {
+            told.fleet = p_.fleet;
+            log::info("scaling", {{"pool", told.pool}, {"what", told.what}, {"why", told.why}});
+            co_await tell(std::move(told));
+        }
+        const ChangePool note = [stored = scaling_.to_store(due.pool)](PoolRecord& record) {
+            record.scaling = stored;
+            return std::optional<FleetEvent>();
+        };
+        co_await change_pool(due.pool, note);
+    }
+}
+
 bool Keeper::is_settled() const {
-    return !must_read_ && std::ranges::all_of(rows_, [this](const auto& entry) {
+    const bool is_scaled = std::ranges::any_of(pools_, [](const auto& pool) {
+        return pool.second.scaling.has_value();
+    });
+    return !must_read_ && !is_scaled && std::ranges::all_of(rows_, [this](const auto& entry) {
         return is_at_rest(entry.second);
     });
 }
@@ -252,10 +283,20 @@ PoolGoal Keeper::goal_of(const PoolSettings& pool, const jobs::Load& load) const
     }
     goal.start_max = pool.start_max;
     goal.rests_until = pools_rest_.until(pool.name);
+    PoolRecord record;
     if (const auto found = records_.find(pool.name); found != records_.end()) {
-        const PoolRecord& record = found->second;
-        goal.size = size_of(pool, record);
-        goal.is_paused = !record.paused.empty() && record.paused == pool.mark();
+        record = found->second;
+    }
+    goal.is_paused = !record.paused.empty() && record.paused == pool.mark();
+    const std::optional<int> set = set_size(pool, record);
+    const autoscale::Decision* decision = scaling_.decision(pool.name);
+    goal.size = set.value_or(decision == nullptr ? 0 : decision->machines);
+    if (!set && decision != nullptr) {
+        goal.is_scaled = true;
+        goal.why = decision->sentence;
+        goal.drains = decision->drains;
+        goal.order = decision->offers;
+        goal.spot_wait = pool.scaling->spot_wait;
     }
     return goal;
 }
@@ -288,7 +329,11 @@ View Keeper::view() const {
             aside.jobs = p_.crew.jobs(row->second.worker());
             const auto use =
                 std::ranges::find(load.workers, row->second.worker(), &jobs::Load::Use::worker);
-            aside.wanted = use == load.workers.end() ? 0 : use->wanted;
+            if (use != load.workers.end()) {
+                aside.wanted = use->wanted;
+                aside.jobs = std::max(aside.jobs, use->jobs);
+                aside.best_effort = use->best_effort;
+            }
         }
     }
     view.listings = listings_;
@@ -332,6 +377,7 @@ void Keeper::act() {
             step.instance = p_.new_id();
             ++requesting_[step.pool];
             aside_[step.instance].is_busy = true;
+            aside_[step.instance].wanted_since = p_.clock.now();
         } else {
             aside_[step.instance].is_busy = true;
             aside_[step.instance].want = step.want;

@@ -22,6 +22,7 @@
 #include "fleet/instances/plan.hpp"
 #include "fleet/instances/pool_settings.hpp"
 #include "fleet/instances/rests.hpp"
+#include "fleet/instances/scaling.hpp"
 #include "fleet/instances/store.hpp"
 #include "jobs/load.hpp"
 
@@ -61,6 +62,7 @@ public:
         std::string fleet;
         std::string domain = "main";
         std::vector<PoolSettings> pools;
+        autoscale::Budget budget{};  // of the whole fleet
         std::string gateway{};       // whom machines call that have no address
         Callers* callers = nullptr;  // who lets those in; null: nobody can call
         LoadOf load{};               // empty: as if nothing waited
@@ -87,6 +89,7 @@ public:
     bool keeps(const std::string& instance) const { return rows_.contains(instance); }
     const std::map<std::string, PoolSettings>& pools() const { return pools_; }
     const KeeperCounts& counts() const { return counts_; }
+    const Scaling& scaling() const { return scaling_; }
     // The latest lines of its machine. Code::not_found.
     Task<Result<std::string>> logs(std::string instance, int lines);
 
@@ -95,6 +98,8 @@ private:
     Task<> read_pools();
     Task<> forget_old_sizes();
     Task<> read_rows();
+    void look_at_needs();
+    Task<> store_scaling();
     void act();
     void look_at_workers();
     jobs::Load load_now() const;
@@ -179,12 +184,13 @@ private:
     Time store_rests_{};     // until then: it took something not
     bool is_over_ = false;   // somebody else leads
     KeeperCounts counts_;
+    Scaling scaling_;
     Signal changed_;
     std::map<std::string, std::unique_ptr<Signal>> list_now_;
     TaskGroup tasks_;
 };
 
-// What a pool's size is, by its configuration and what was decided since.
-int size_of(const PoolSettings& pool, const PoolRecord& record);
+// What an operator or the configuration say of a pool's size; nullopt: it follows from what waits.
+std::optional<int> set_size(const PoolSettings& pool, const PoolRecord& record);
 
 }  // namespace comfyd::fleet

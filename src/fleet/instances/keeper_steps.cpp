@@ -637,6 +637,9 @@ Task<> Keeper::count_failed_start(Instance instance) {
 
 Task<> Keeper::count_start(Instance instance) {
     counts_.starts += 1;
+    if (const PoolSettings* pool = pool_of(instance)) {
+        scaling_.note_start(*pool, instance);
+    }
     pools_rest_.succeed(instance.pool);
     std::optional<Time> before;
     std::optional<InstanceState> phase;

@@ -29,6 +29,7 @@ Result<> KeptPools::begin(Fleet& fleet) {
         .fleet = p_.fleet,
         .domain = p_.domain,
         .pools = p_.pools,
+        .budget = p_.budget,
         .gateway = p_.gateway,
         .callers = p_.callers,
         .load = p_.load,

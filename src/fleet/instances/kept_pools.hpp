@@ -27,6 +27,7 @@ public:
         std::string fleet;
         std::string domain;
         std::vector<PoolSettings> pools;
+        autoscale::Budget budget{};
         std::string gateway{};       // whom machines call that have no address
         Callers* callers = nullptr;  // who lets those in; null: nobody can call
         LoadOf load{};               // empty: as if nothing waited

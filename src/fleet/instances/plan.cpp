@@ -118,6 +118,11 @@ private:
             }
         }
         const int missing = pool.size - static_cast<int>(wanted.size()) - waking;
+        if (pool.is_scaled && !pool.drains) {
+            std::erase_if(wanted, [this](const Instance* one) {
+                return aside_of(*one).jobs > aside_of(*one).best_effort;
+            });
+        }
         std::ranges::sort(wanted, {}, [this](const Instance* one) {
             const Time since = one->when(requested).value_or(Time());
             return std::tuple(
@@ -142,8 +147,10 @@ private:
         if (pool.is_paused || pool.rests_until > view_.now) {
             return;
         }
-        const std::string why = "the pool has " + std::to_string(pool.size - missing) + " of " +
-                                std::to_string(pool.size);
+        const std::string why = pool.is_scaled
+                                    ? pool.why
+                                    : "the pool has " + std::to_string(pool.size - missing) +
+                                          " of " + std::to_string(pool.size);
         std::vector<MachineWish>& wants = wants_[pool.name];
         missing -= pool.pending;
         for (const auto& [is_stopped, since, one] : find_stopped(view_, pool, may_park_)) {
@@ -181,7 +188,8 @@ private:
             return "there is no pool '" + instance.pool + "' any more";
         }
         if (too_many_.contains(instance.id)) {
-            return "the pool has more than its size";
+            const PoolGoal& goal = *goal_of(instance);
+            return goal.is_scaled ? goal.why : "the pool has more than its size";
         }
         return {};
     }
@@ -237,20 +245,34 @@ private:
         }
         std::vector<MachineWish>& wants = wants_[goal.name];
         for (auto want = wants.begin(); want != wants.end(); ++want) {
-            for (const std::size_t place : places_for(goal.offers, *want)) {
-                if (is_to_be_had(goal, place, *want)) {
+            const auto places = places_for(goal.offers, *want);
+            for (const std::size_t place : places) {
+                if (!waits_for_spot(instance, goal, place) && is_to_be_had(goal, place, *want)) {
                     create(instance, goal, place).want = *want;
                     wants.erase(want);
                     return;
                 }
             }
+            if (goal.is_scaled && !places.empty()) {
+                wants.erase(want);  // it is what this one was requested for, and no other will do
+                return;
+            }
         }
-        for (std::size_t place = 0; place < goal.offers.size(); ++place) {
-            if (is_to_be_had(goal, place, {})) {
+        for (std::size_t i = 0; i < goal.offers.size(); ++i) {
+            const std::size_t place = i < goal.order.size() ? goal.order[i] : i;
+            if (!waits_for_spot(instance, goal, place) && is_to_be_had(goal, place, {})) {
                 create(instance, goal, place);
                 return;
             }
         }
+    }
+
+    bool waits_for_spot(const Instance& instance, const PoolGoal& goal, std::size_t place) const {
+        const auto is_spot = [](const OfferWish& offer) { return offer.market == Market::spot; };
+        const Time since =
+            aside_of(instance).wanted_since.value_or(instance.when(requested).value_or(view_.now));
+        return goal.is_scaled && !is_spot(goal.offers[place]) &&
+               std::ranges::any_of(goal.offers, is_spot) && view_.now - since < goal.spot_wait;
     }
 
     bool is_to_be_had(

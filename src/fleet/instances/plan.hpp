@@ -44,6 +44,15 @@ struct PoolGoal {
     std::vector<OfferWish> offers{};
     // Machines that waiting jobs ask for and no worker is, the most urgent first.
     std::vector<MachineWish> wants{};
+    // Their places, in the order in which they are tried; empty: as they are.
+    std::vector<std::size_t> order{};
+    // Its size follows from what waits, because of `why`: idle machines alone are too many, none of
+    // another kind is started in place of one that is wanted, and on-demand ones stand in for spot
+    // ones only after a while.
+    bool is_scaled = false;
+    std::string why{};
+    bool drains = false;  // busy ones are, too, and end their jobs
+    Millis spot_wait{0};
     bool is_paused = false;  // nothing is started
     Time rests_until{};      // likewise, until then
     Millis start_max = std::chrono::minutes(10);
@@ -74,6 +83,8 @@ struct Aside {
     bool is_employed = false;            // it is a worker of the fleet
     std::optional<Time> silent_since{};  // as such it does not answer
     std::size_t jobs = 0;                // that it runs
+    std::size_t best_effort = 0;         // of them
+    std::optional<Time> wanted_since{};  // the first time
     std::size_t wanted = 0;              // waiting jobs whose models it has loaded
 };
 

@@ -363,5 +363,70 @@ TEST_F(PlanTest, WhoIsBusyOrRestsIsLeftAlone) {
     EXPECT_FALSE(step());
 }
 
+TEST_F(PlanTest, AScaledPoolGivesUpIdleMachinesAlone) {
+    PoolGoal& pool = view_.pools[0];
+    pool.size = 0;
+    pool.is_scaled = true;
+    pool.why = "nothing waits";
+    const std::string busy = add(ready, "m1").id;
+    const std::string idle = add(ready, "m2").id;
+    const std::string best_effort = add(ready, "m3").id;
+    for (const Instance& instance : view_.instances) {
+        view_.aside[instance.id].is_employed = true;
+    }
+    view_.aside[busy].jobs = 1;
+    view_.aside[best_effort].jobs = view_.aside[best_effort].best_effort = 1;
+    const auto steps = plan(view_);
+    ASSERT_THAT(steps, SizeIs(2));
+    for (const Step& step : steps) {
+        EXPECT_EQ(step.kind, Kind::drain);
+        EXPECT_NE(step.instance, busy);
+        EXPECT_EQ(step.why, "nothing waits");
+    }
+    pool.drains = true;
+    EXPECT_THAT(plan(view_), SizeIs(3)) << "without money all end what they do and go";
+}
+
+TEST_F(PlanTest, AScaledPoolTriesTheCheapestOfferFirst) {
+    PoolGoal& pool = view_.pools[0];
+    pool.is_scaled = true;
+    pool.order = {1, 0};
+    add(requested, "");
+    EXPECT_EQ(step()->offer, 1U);
+    view_.offers_rest[{"gpu", 1}] = view_.now + minutes(1);
+    EXPECT_EQ(step()->offer, 0U);
+}
+
+TEST_F(PlanTest, OnDemandStandsInForSpotAfterAWhile) {
+    PoolGoal& pool = view_.pools[0];
+    pool.is_scaled = true;
+    pool.spot_wait = seconds(60);
+    pool.offers[0].market = Market::spot;
+    add(requested, "");
+    EXPECT_EQ(step()->offer, 0U);
+    view_.offers_rest[{"gpu", 0}] = view_.now + minutes(10);
+    EXPECT_FALSE(step()) << "it may be there soon";
+    view_.now += seconds(60);
+    EXPECT_EQ(step()->offer, 1U);
+    view_.now -= seconds(60);
+    pool.offers[0].market = Market::on_demand;
+    EXPECT_EQ(step()->offer, 1U) << "nobody asked for spot";
+}
+
+TEST_F(PlanTest, AScaledPoolGetsNothingElseInPlaceOfWhatIsWanted) {
+    PoolGoal& pool = view_.pools[0];
+    pool.size = 2;
+    pool.is_scaled = true;
+    pool.offers[0].gpus = {"H200"};
+    pool.offers[1].gpus = {"RTX 4090"};
+    pool.wants = {{.gpu = "H200"}};
+    view_.wants_rest[offer_key("gpu", 0, pool.wants[0])] = view_.now + minutes(10);
+    add(requested, "");
+    add(requested, "");
+    const auto steps = plan(view_);
+    ASSERT_THAT(steps, SizeIs(1)) << "one waits for the H200, the other is for other jobs";
+    EXPECT_EQ(steps[0].instance, view_.instances[1].id);
+}
+
 }  // namespace
 }  // namespace comfyd::fleet

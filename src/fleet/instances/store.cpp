@@ -9,6 +9,11 @@ std::string text_of(const json::object& about, std::string_view key) {
                                                   : std::string();
 }
 
+json::object object_of(const json::object& about, std::string_view key) {
+    const json::value* found = json::find(about, key);
+    return found != nullptr && found->is_object() ? found->get_object() : json::object();
+}
+
 std::optional<std::int64_t> number_of(const json::object& about, std::string_view key) {
     const json::value* found = json::find(about, key);
     return found != nullptr && found->is_int64() ? std::optional(found->get_int64()) : std::nullopt;
@@ -26,6 +31,7 @@ json::object PoolRecord::to_json() const {
         {"failed_starts", failed_starts},
         {"paused", paused},
         {"paused_why", paused_why},
+        {"scaling", scaling},
         {"revision", static_cast<std::int64_t>(revision)},
     };
 }
@@ -48,12 +54,13 @@ PoolRecord PoolRecord::from_json(const json::object& about) {
     record.failed_starts = static_cast<int>(number_of(about, "failed_starts").value_or(0));
     record.paused = text_of(about, "paused");
     record.paused_why = text_of(about, "paused_why");
+    record.scaling = object_of(about, "scaling");
     record.revision = static_cast<std::uint64_t>(number_of(about, "revision").value_or(0));
     return record;
 }
 
 json::object FleetEvent::to_json() const {
-    return {
+    json::object about{
         {"at", to_unix_ms(at)},
         {"fleet", fleet},
         {"what", what},
@@ -62,6 +69,10 @@ json::object FleetEvent::to_json() const {
         {"instance", instance},
         {"provider", provider},
     };
+    if (!details.empty()) {
+        about["details"] = details;
+    }
+    return about;
 }
 
 FleetEvent FleetEvent::from_json(const json::object& about) {
@@ -73,6 +84,7 @@ FleetEvent FleetEvent::from_json(const json::object& about) {
     event.pool = text_of(about, "pool");
     event.instance = text_of(about, "instance");
     event.provider = text_of(about, "provider");
+    event.details = object_of(about, "details");
     return event;
 }
 

@@ -30,6 +30,7 @@ struct PoolRecord {
     int failed_starts = 0;            // in a row
     std::string paused{};             // the mark of the template that is; empty: none
     std::string paused_why{};         // for people
+    json::object scaling{};           // what outlives a restart of its scaling (scaling.hpp)
     std::uint64_t revision = 0;
 
     json::object to_json() const;
@@ -55,6 +56,7 @@ struct FleetEvent {
     std::string pool{};
     std::string instance{};
     std::string provider{};
+    json::object details{};
 
     FleetEventPlace place() const { return {turn, number}; }
     json::object to_json() const;

@@ -54,7 +54,9 @@ Task<> show(Call& call, Shared services) {
     co_await answer(call, std::move(shown));
 }
 
-Task<> list_events(Call& call, Shared services) {
+using Listing = std::function<Task<Result<json::object>>(FleetServices::Events)>;
+
+Task<> list(Call& call, const Listing& listing) {
     const auto limit = read_number<int>(call, "limit", 1, kEventsMax);
     const auto before = read_number<std::uint64_t>(call, "before", 0, UINT64_MAX);
     if (!limit || !before) {
@@ -63,8 +65,16 @@ Task<> list_events(Call& call, Shared services) {
     }
     FleetServices::Events query{text_of(call, "pool"), text_of(call, "instance"), *before};
     query.limit = limit->value_or(query.limit);
-    auto events = co_await services->events(std::move(query));
+    auto events = co_await listing(std::move(query));
     co_await answer(call, std::move(events));
+}
+
+Task<> list_events(Call& call, Shared services) {
+    co_await list(call, services->events);
+}
+
+Task<> list_decisions(Call& call, Shared services) {
+    co_await list(call, services->decisions);
 }
 
 Result<std::optional<int>> read_size(std::string_view text, int most) {
@@ -161,6 +171,19 @@ void add_fleet(Router& router, FleetServices given) {
             {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}}
         ],
         "responses": {"200": ["Some of them.", "FleetEvents"]}
+    })json");
+    add(net::Method::get,
+        "/admin/v1/fleet/decisions",
+        list_decisions,
+        "adminListFleetDecisions",
+        R"json({
+        "summary": "How many machines each scaled pool shall have now and why, and what was decided before, the newest first",
+        "parameters": [
+            {"name": "pool", "in": "query", "schema": {"type": "string"}},
+            {"name": "before", "in": "query", "description": "The smallest number of the page before.", "schema": {"type": "integer", "minimum": 0}},
+            {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}}
+        ],
+        "responses": {"200": ["What is decided now, of the pools that this node leads, and some of the decisions before.", "FleetDecisions"]}
     })json");
     add(net::Method::put, "/admin/v1/fleet/pools/{name}", resize, "adminResizePool", R"json({
         "summary": "Set how many machines a pool has",

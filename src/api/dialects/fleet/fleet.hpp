@@ -24,6 +24,11 @@ struct FleetServices {
 
     std::function<Task<Result<json::object>>()> show;
     std::function<Task<Result<json::object>>(Events query)> events;
+    // What of it was decided by the autoscaler, and what it decides now. `instance` is not looked
+    // at.
+    std::function<Task<Result<json::object>>(Events query)> decisions;
+    // Code::not_found.
+    std::function<Task<Result<json::object>>(std::string pool)> forecast;
     // nullopt: as configured. Code::not_found.
     std::function<Task<Result<json::object>>(std::string pool, std::optional<int> size)> resize;
     // Its template may be started again. Code::not_found.
@@ -40,6 +45,9 @@ void add_gpus(Router& router, const Services& services);
 
 // GET /v2/pools/{name}/scale. `services` outlives the router.
 void add_scale(Router& router, const Services& services);
+
+// GET /v2/pools/{name}/forecast, asked of `fleet`.
+void add_forecast(Router& router, const Services& services, const FleetServices& fleet);
 
 // The answer of GET /v2/gpus; `shows` says whose jobs may be told. For tests.
 json::object encode_gpus(

@@ -45,6 +45,7 @@ json::object fleet_schemas() {
         }},
         "FleetPool": {"type": "object", "required": ["name", "size", "instances"], "properties": {
             "name": {"type": "string"}, "size": {"type": "integer"}, "size_configured": {"type": "integer"},
+            "scaled": {"type": "boolean", "description": "Its size follows from what waits."},
             "ready": {"type": "integer"}, "failed_starts": {"type": "integer", "description": "In a row."},
             "paused": {"type": "boolean", "description": "Nothing is started until it is resumed or its template changes."},
             "paused_why": {"type": "string"},
@@ -54,6 +55,18 @@ json::object fleet_schemas() {
             "number": {"type": "integer"}, "at": {"type": "string", "format": "date-time"},
             "what": {"type": "string"}, "why": {"type": "string"}, "pool": {"type": "string"},
             "instance": {"type": "string"}, "provider": {"type": "string"}
+        }},
+        "FleetDecision": {"type": "object", "required": ["pool", "machines", "because", "sentence"], "properties": {
+            "pool": {"type": "string"}, "machines": {"type": "integer", "description": "There shall be."},
+            "were": {"type": "integer", "description": "There are, those on the way among them."},
+            "because": {"type": "string", "enum": ["enough", "work", "zero", "burst", "others", "minimum", "forecast", "spare", "batch", "idle", "kept", "cooldown", "most", "no_use", "budget"]},
+            "sentence": {"type": "string"}, "dry_run": {"type": "boolean"},
+            "numbers": {"type": "object", "description": "What was weighed.", "additionalProperties": true},
+            "number": {"type": "integer", "description": "Of one that was made before."}, "at": {"type": "string", "format": "date-time"}
+        }},
+        "FleetDecisions": {"type": "object", "required": ["now", "decisions"], "properties": {
+            "now": {"type": "array", "items": {"$ref": "#/components/schemas/FleetDecision"}},
+            "decisions": {"type": "array", "items": {"$ref": "#/components/schemas/FleetDecision"}}
         }},
         "FleetEvents": {"type": "object", "required": ["events"], "properties": {
             "events": {"type": "array", "items": {"$ref": "#/components/schemas/FleetEvent"}}
@@ -75,6 +88,16 @@ json::object fleet_schemas() {
 
 json::object scale_schemas() {
     return literal(R"json({
+        "PoolForecast": {"type": "object", "required": ["pool", "hours"], "properties": {
+            "pool": {"type": "string"},
+            "hours": {"type": "array", "description": "The present one and those that follow it for a day, where enough is known.", "items": {"type": "object", "required": ["hour", "machines"], "properties": {
+                "hour": {"type": "string", "format": "date-time"},
+                "machines": {"type": "number", "description": "That would be busy all the time: the median of the same hour of past days."},
+                "days": {"type": "integer", "description": "It is made of."},
+                "error": {"type": "number", "nullable": true, "description": "Measured: the median of what forecasts of this hour were off by, as a part of what came."},
+                "trusted": {"type": "boolean", "description": "Machines are started by it."}
+            }}}
+        }},
         "PoolScale": {"type": "object", "required": ["pool", "machines", "waiting", "running"], "properties": {
             "pool": {"type": "string"},
             "machines": {"type": "integer", "description": "That the work wants; 0 when there is none."},

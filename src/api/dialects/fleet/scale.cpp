@@ -92,6 +92,18 @@ Task<> show_scale(Call& call, const Services& services) {
     co_await send(call, json_response(200, encode_scale(*load, question)));
 }
 
+using Forecast = std::function<Task<Result<json::object>>(std::string)>;
+
+Task<> show_forecast(Call& call, const Services& services, const Forecast& forecast) {
+    const std::string pool = call.path_parameters.front();
+    if (const auto known = check_pool(call, services, pool); !known) {
+        co_await send(call, encode_error(known.error()));
+        co_return;
+    }
+    auto told = co_await forecast(pool);
+    co_await send(call, told ? json_response(200, *told) : encode_error(told.error()));
+}
+
 }  // namespace
 
 int deletion_cost(const jobs::Load::Use& use) {
@@ -158,6 +170,22 @@ json::object encode_scale(const jobs::Load& load, const ScaleQuestion& question)
         {"unserved", std::move(unserved)},
         {"workers", std::move(listed)},
     };
+}
+
+void add_forecast(Router& router, const Services& services, const FleetServices& fleet) {
+    router.add(Route{
+        net::Method::get,
+        "/v2/pools/{name}/forecast",
+        [&services, forecast = fleet.forecast](Call& call) {
+            return show_forecast(call, services, forecast);
+        },
+        encode_error,
+        Access::jobs,
+        fleet_operation("showPoolForecast", "workers", R"json({
+            "summary": "How much work a pool may expect at the hours to come, from the same hours of past days",
+            "responses": {"200": ["Machines that would be busy, and how right such forecasts were.", "PoolForecast"], "404": ["There is no such pool that comfyd keeps."]}
+        })json")
+    });
 }
 
 void add_scale(Router& router, const Services& services) {
