@@ -53,8 +53,10 @@ double price_of(const PoolSettings& pool, const Instance& instance) {
     return instance.offer.usd_per_hour.value_or(pool.gpu_second_usd * kSecondsPerHour);
 }
 
+// Of one that is stopped nobody tells what its disk costs; it is little beside the rest.
 bool costs(const Instance& instance) {
-    return instance.state > requested && is_open(instance.state);
+    return instance.state > requested && instance.state != InstanceState::parked &&
+           is_open(instance.state);
 }
 
 // Jobs that name no pool are those of the pool "default", and where there is none, of the first.
