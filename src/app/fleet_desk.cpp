@@ -11,7 +11,12 @@
 namespace comfyd::app {
 namespace {
 
-constexpr int kShown = 20;  // of what is past
+constexpr int kShown = 20;     // of what is past
+constexpr int kTriesMore = 4;  // where others write the same
+
+bool is_conflict(const Result<>& saved) {
+    return !saved && saved.error().code == Code::conflict;
+}
 
 json::object encode(const fleet::Instance& instance) {
     json::object since;
@@ -301,7 +306,8 @@ Task<Result<json::object>> FleetDesk::show_pool(std::string pool) {
     co_return encode(*settings_of(pool), *records, *instances);
 }
 
-Task<Result<>> FleetDesk::try_change(std::string pool, Change change) {
+// Code::conflict: somebody else changed it meanwhile.
+Task<Result<>> FleetDesk::save_change(std::string pool, Change change) {
     auto records = co_await p_.store.pool_records(p_.config.fleet_name);
     if (!records) {
         co_return fail(std::move(records.error()));
@@ -319,17 +325,16 @@ Task<Result<>> FleetDesk::try_change(std::string pool, Change change) {
     co_return saved;
 }
 
+// Who keeps the pool writes the same record: what an operator wants is done to it as it then is.
 Task<Result<json::object>> FleetDesk::change_pool(std::string pool, Change change) {
     if (settings_of(pool) == nullptr) {
         co_return fail(
             Code::not_found, "there is no pool '" + pool.substr(0, 64) + "' that comfyd keeps"
         );
     }
-    constexpr int kTries = 10;  // the pool's keeper may write at the same time
-    Result<> saved;
-    for (int i = 0; i < kTries && (i == 0 || (!saved && saved.error().code == Code::conflict));
-         ++i) {
-        saved = co_await try_change(pool, change);
+    auto saved = co_await save_change(pool, change);
+    for (int again = 0; again < kTriesMore && is_conflict(saved); ++again) {
+        saved = co_await save_change(pool, change);
     }
     if (!saved) {
         co_return fail(std::move(saved.error()));

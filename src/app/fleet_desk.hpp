@@ -53,8 +53,8 @@ private:
     Task<Result<std::string>> logs_here(std::string instance, int lines);
 
     using Change = std::function<fleet::FleetEvent(fleet::PoolRecord& record)>;
-    Task<Result<>> try_change(std::string pool, Change change);
     Task<Result<json::object>> change_pool(std::string pool, Change change);
+    Task<Result<>> save_change(std::string pool, Change change);
     Task<Result<std::vector<fleet::Instance>>> open_instances();
     Task<Result<json::object>> show_pool(std::string pool);
     Task<Result<fleet::Instance>> find(std::string instance);
