@@ -429,9 +429,9 @@ TEST_P(DockerContainers, AnEngineThatDiesComesBack) {
     EXPECT_EQ(json::serialize(inspect("comfyd-f-1").at("Id")), born);
     EXPECT_TRUE(loop_.run(provider_->start("comfyd-f-1")));
     EXPECT_EQ(find("comfyd-f-1").state, State::running);
-    const int before = changes;
+    const int before = *changes;
     engine().api("POST", "/containers/comfyd-f-1/kill");
-    EXPECT_TRUE(wait_until([&] { return changes > before; })) << "events are heard again";
+    EXPECT_TRUE(wait_until([&] { return *changes > before; })) << "events are heard again";
 }
 
 }  // namespace
