@@ -59,7 +59,8 @@ Dispatcher::Dispatcher(
           .look_at_queue = [this] { pump(); },
       }),
       batches_(clock_, fleet_, placement_, ranking_, attempts_),
-      dues_(clock_, table_, changes_, whereabouts_, alarms_, tasks_, stopping_) {
+      dues_(clock_, table_, changes_, whereabouts_, alarms_, tasks_, stopping_),
+      preparing_({clock_, fleet_, parts.hub, table_, changes_, tasks_, stopping_}) {
     changes_.on_committed([this](const Change& change) { committed(change); });
     changes_.on_queued([this] { pump(); });
     answers_.on_queued([this] { pump(); });
@@ -101,6 +102,7 @@ void Dispatcher::start() {
     *on_fleet_ = [this](const std::set<std::string>& workers) {
         tell_of(placement_, fleet_, workers);
         pump();
+        preparing_.look();
     };
     update_workers();
     tasks_.spawn(
@@ -156,6 +158,7 @@ Task<Result<>> Dispatcher::recover() {
             } else {
                 ++queued;
                 whereabouts_.put_back(job, known_profile(entry.profile, entry.requirement));
+                preparing_.add(job, entry.requirement);
             }
             if (!entry.secrets.empty() && table_.contains(*after)) {
                 table_.set_secrets(*after, std::move(entry.secrets));
@@ -212,7 +215,9 @@ void Dispatcher::take_in(
     const Job& job, scheduler::ProfilePtr profile, std::uint64_t content, events::Arrived::How how
 ) {
     publisher_.tell_arrival(job, how);
+    const scheduler::ProfilePtr known = profile;
     whereabouts_.put_back(job, std::move(profile), content);
+    preparing_.add(job, known->requirement);
 }
 
 bool Dispatcher::knows(const JobId& id) const {
@@ -411,6 +416,7 @@ void Dispatcher::committed(const Change& change) {
         return;
     }
     whereabouts_.forget(change.job.id);
+    preparing_.remove(change.job.id);
     if (newcomers_) {
         newcomers_->note_end(change.job);
     }
@@ -423,6 +429,14 @@ void Dispatcher::committed(const Change& change) {
     if (!change.job.reuse_key.empty()) {
         answers_.run_ended(change.job.id, &change.job);
     }
+}
+
+Dispatcher::Live Dispatcher::live(const JobId& id) const {
+    Live live = forecast_.live(id);
+    if (auto prepared = preparing_.progress(id)) {
+        live.progress = std::move(prepared);
+    }
+    return live;
 }
 
 std::optional<scheduler::Explanation> Dispatcher::explain(const JobId& id) const {

@@ -1,0 +1,97 @@
+// Has model files brought to where jobs wait for them. A job that was accepted though no worker has
+// all its models says in its dialect_data which they are; it waits in the queue like any other,
+// and a worker that could run it but for the files is asked to fetch them. Then it can, and the
+// scheduler does the rest.
+//
+// Jobs that need the same are one need. What it does per change of the fleet does not depend on how
+// many jobs wait. Core executor.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/task.hpp"
+#include "events/hub.hpp"
+#include "jobs/changes.hpp"
+#include "jobs/fleet.hpp"
+#include "jobs/job.hpp"
+#include "jobs/job_table.hpp"
+#include "jobs/model_holder.hpp"
+
+namespace comfyd::jobs {
+
+// The member of dialect_data: a list as models::WantedModel writes them.
+inline constexpr std::string_view kModelsMember = "models";
+
+class Preparing {
+public:
+    // All outlive it.
+    struct Parts {
+        Clock& clock;
+        Fleet& fleet;
+        events::Hub& hub;
+        JobTable& table;
+        Changes& changes;
+        TaskGroup& tasks;
+        const bool& is_stopping;
+    };
+    explicit Preparing(const Parts& parts) : p_(parts) {}
+
+    // It waits from now on; nothing happens where it names no models. REQUIRES: it is in the table.
+    void add(const Job& job, const Requirement& requirement);
+    // It has ended.
+    void remove(const JobId& id);
+    // Workers have changed. Cheap where nothing is needed.
+    void look();
+    // Of a job that waits for files; nullopt: it does not.
+    std::optional<Progress> progress(const JobId& id) const;
+
+private:
+    struct Waiting {
+        std::string tenant;
+        std::uint64_t told = 0;  // number of its latest event
+    };
+    struct Need {
+        Requirement requirement;
+        std::vector<json::object> wishes;
+        std::uint64_t bytes = 0;  // of all, as far as it is known
+        std::unordered_map<JobId, Waiting> jobs{};
+        std::string worker{};  // that fetches now; empty: none
+        ModelHolder::Fetched fetched{};
+        std::set<std::string> failed_on{};  // workers
+        Time not_before{};                  // the next try
+    };
+    using NeedPtr = std::shared_ptr<Need>;
+
+    Task<> look_soon();
+    void serve(const NeedPtr& need);
+    bool is_waited_for(const Need& need) const;
+    struct Choice {
+        std::shared_ptr<Worker> worker;
+        std::vector<json::object> wishes;  // that it lacks
+    };
+    std::optional<Choice> choose(const Need& need) const;
+    static std::vector<json::object> lacking_of(
+        const Need& need, const std::vector<std::string>& values
+    );
+    Task<> fetch(NeedPtr need, Choice choice);
+    void fetch_failed(const NeedPtr& need, const std::string& worker, const Error& error);
+    Task<> fail_all(NeedPtr need, Error error);
+    void tell(Need& need, ModelHolder::Fetched fetched);
+    static Progress shown(const Need& need);
+
+    Parts p_;
+    std::map<std::string, NeedPtr> needs_;
+    std::unordered_map<JobId, NeedPtr> by_job_;
+    std::map<std::string, int> busy_;  // fetches of each worker
+    bool is_looking_ = false;
+};
+
+}  // namespace comfyd::jobs
