@@ -245,7 +245,10 @@ Task<net::Response> Front::models(net::Exchange& exchange) {
     const auto document = json::parse_object(*body);
     auto wish =
         document ? models::read_wish(*document) : Result<models::ModelWish>(fail(document.error()));
-    auto shown = wish ? models->ask(std::move(*wish)) : Result<json::object>(fail(wish.error()));
+    if (!wish) {
+        co_return refuse(std::move(wish.error()));
+    }
+    auto shown = co_await models->ask(std::move(*wish));
     if (!shown) {
         co_return refuse(std::move(shown.error()));
     }

@@ -69,6 +69,16 @@ Result<> Library::check(const ModelWish& wish) const {
     return {};
 }
 
+Task<bool> Library::is_there(ModelWish wish) {
+    const bool found = co_await pool_.run([this, &wish] {
+        std::error_code ignored;
+        return std::filesystem::exists(
+            options_.contents.models / wish.folder / wish.name, ignored
+        );
+    });
+    co_return found;
+}
+
 Task<Result<Placed>> Library::place(ModelWish wish, std::shared_ptr<FetchProgress> seen) {
     if (auto allowed = check(wish); !allowed) {
         co_return fail(std::move(allowed.error()));

@@ -61,6 +61,8 @@ public:
 
     // Whether it may be had at all. Code::forbidden: a pickle.
     Result<> check(const ModelWish& wish) const;
+    // A file of its name is in ComfyUI's folder now.
+    Task<bool> is_there(ModelWish wish);
     // The model is in ComfyUI's folder when this returns. A file that somebody else has put there
     // under its name is taken for it, where size and hash do not say otherwise. `seen` is told how
     // far its fetch is; it may be nullptr. Whoever gives up waiting does not stop a fetch that
