@@ -60,7 +60,16 @@ Dispatcher::Dispatcher(
       }),
       batches_(clock_, fleet_, placement_, ranking_, attempts_),
       dues_(clock_, table_, changes_, whereabouts_, alarms_, tasks_, stopping_),
-      preparing_({clock_, fleet_, parts.hub, table_, changes_, tasks_, stopping_}) {
+      preparing_({
+          clock_,
+          fleet_,
+          parts.hub,
+          table_,
+          changes_,
+          tasks_,
+          stopping_,
+          [this](const JobId& id) { return scheduler_.expected_wait(id, clock_.now()); },
+      }) {
     changes_.on_committed([this](const Change& change) { committed(change); });
     changes_.on_queued([this] { pump(); });
     answers_.on_queued([this] { pump(); });

@@ -12,6 +12,8 @@ namespace {
 
 constexpr Millis kLookPause{50};     // what comes together is looked at together
 constexpr Millis kRetryPause{2'000};  // after a worker that went away
+constexpr double kFetchOverhead_s = 2;  // of being asked, and of reading the lists
+constexpr int kRoundsMax = 3;
 constexpr std::size_t kToldMax = 256;  // jobs of a need that are told of each step
 
 std::string text_of(const json::object& from, std::string_view key) {
@@ -28,6 +30,14 @@ bool is_of_worker(Code code) {
     return code == Code::worker_lost || code == Code::worker_unavailable ||
            code == Code::connection_failed || code == Code::request_timeout ||
            code == Code::shutting_down;
+}
+
+Error not_listed(const std::string& worker, const json::object& wish) {
+    return Error(
+        Code::not_found,
+        "the worker " + worker + " has fetched '" + text_of(wish, "name") +
+            "', and its ComfyUI does not list it"
+    );
 }
 
 std::string shown_bytes(std::uint64_t bytes) {
@@ -108,17 +118,33 @@ Task<> Preparing::look_soon() {
     }
 }
 
-bool Preparing::is_waited_for(const Need& need) const {
-    return std::ranges::any_of(need.jobs, [this](const auto& job) {
+std::optional<JobId> Preparing::find_waiting(const Need& need) const {
+    const auto found = std::ranges::find_if(need.jobs, [this](const auto& job) {
         return p_.table.is<Ready>(job.first);
     });
+    return found == need.jobs.end() ? std::nullopt : std::optional(found->first);
+}
+
+// The fetch takes less time than the wait for a worker that has the files. Of what size nobody
+// knows nothing is fetched for that.
+bool Preparing::is_worth_it(const Need& need, std::uint64_t bytes) const {
+    const auto job = find_waiting(need);
+    const auto wait = job && bytes > 0 ? p_.expected_wait(*job) : std::nullopt;
+    return wait && *wait > static_cast<double>(bytes) / bytes_per_s_ + kFetchOverhead_s;
 }
 
 void Preparing::serve(const NeedPtr& need) {
-    if (!need->worker.empty() || !is_waited_for(*need)) {
+    if (!need->worker.empty() || !find_waiting(*need)) {
         return;
     }
     auto choice = choose(*need);
+    if (!choice) {
+        need->rounds = 0;
+    }
+    if (choice && choice->is_spare && !is_worth_it(*need, choice->bytes)) {
+        need->not_before = p_.clock.now() + kRetryPause;
+        return;
+    }
     if (choice && choice->worker) {
         need->worker = choice->worker->id();
         need->fetched = {0, need->bytes};
@@ -146,18 +172,19 @@ std::vector<json::object> Preparing::lacking_of(
 }
 
 // The one that has the least to fetch; of these one that is free, then one that fetches nothing.
-// nullopt: some worker can run it as it is.
+// nullopt: some worker can run it as it is, and begin now, or no other one is free for it.
 std::optional<Preparing::Choice> Preparing::choose(const Need& need) const {
     Choice best;
+    bool is_busy = false;  // some worker has all, and other work
     using Rank = std::tuple<bool, std::uint64_t, std::size_t, bool, int>;
     Rank least;
     for (auto& worker : p_.fleet.workers()) {
         const ModelHolder* holder = worker->models();
         if (worker->can_run(need.requirement)) {
-            const WorkerStatus status = worker->info().status;
-            if (status == WorkerStatus::idle || status == WorkerStatus::running) {
+            if (worker->available()) {
                 return std::nullopt;
             }
+            is_busy = is_busy || worker->info().status == WorkerStatus::running;
             continue;
         }
         const auto values = holder == nullptr || !holder->is_open()
@@ -182,9 +209,13 @@ std::optional<Preparing::Choice> Preparing::choose(const Need& need) const {
         };
         if (!best.worker || rank < least) {
             least = rank;
-            best = {std::move(worker), std::move(wishes)};
+            best = {std::move(worker), std::move(wishes), bytes, false};
         }
     }
+    if (is_busy && (!best.worker || !best.worker->available())) {
+        return std::nullopt;
+    }
+    best.is_spare = is_busy;
     return best;
 }
 
@@ -197,8 +228,9 @@ Task<> Preparing::fetch(NeedPtr need, Choice choice) {
          {"first", text_of(choice.wishes.front(), "name")},
          {"jobs", need->jobs.size()}}
     );
+    const Time begun = p_.clock.now();
     auto fetched = co_await choice.worker->models()->fetch_models(
-        std::move(choice.wishes),
+        choice.wishes,
         [this, need](ModelHolder::Fetched told) { tell(*need, told); }
     );
     const bool stop = co_await is_cancelled();
@@ -210,12 +242,26 @@ Task<> Preparing::fetch(NeedPtr need, Choice choice) {
         co_return;
     }
     if (fetched) {
+        learn(need->fetched.bytes, p_.clock.now() - begun);
         need->failed_on.clear();
         need->not_before = p_.clock.now() + kRetryPause;
+        if (!choice.is_spare && ++need->rounds >= kRoundsMax) {
+            fetch_failed(need, worker, not_listed(worker, choice.wishes.front()));
+        }
     } else {
         fetch_failed(need, worker, fetched.error());
     }
     look();
+}
+
+void Preparing::learn(std::uint64_t bytes, Millis took) {
+    constexpr double kWeight = 0.3;
+    constexpr std::uint64_t kBytesMin = 10'000'000;  // less tells nothing of a rate
+    const double seconds = std::chrono::duration<double>(took).count();
+    if (bytes >= kBytesMin && seconds > 0) {
+        const double rate = static_cast<double>(bytes) / seconds;
+        bytes_per_s_ += kWeight * (rate - bytes_per_s_);
+    }
 }
 
 void Preparing::fetch_failed(const NeedPtr& need, const std::string& worker, const Error& error) {
@@ -263,6 +309,7 @@ Task<> Preparing::fail_all(NeedPtr need, Error error) {
     }
     need->worker.clear();
     need->failed_on.clear();
+    need->rounds = 0;
     look();
 }
 
