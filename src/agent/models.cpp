@@ -97,7 +97,7 @@ Task<> Models::keep(ItemPtr item) {
 
 // Whether another try may help.
 Task<bool> Models::try_once(ItemPtr item) {
-    auto placed = co_await library_.place(item->wish, item->seen);
+    auto placed = co_await library_.place(item->wish, item->seen, item->peers);
     if (!placed) {
         const Error& error = placed.error();
         item->error = error.message;
@@ -148,7 +148,9 @@ Task<> Models::end() {
     co_await library_.end();
 }
 
-Task<Result<json::object>> Models::ask(models::ModelWish wish) {
+Task<Result<json::object>> Models::ask(
+    models::ModelWish wish, std::vector<std::string> peers
+) {
     if (auto allowed = library_.check(wish); !allowed) {
         co_return fail(std::move(allowed.error()));
     }
@@ -163,6 +165,7 @@ Task<Result<json::object>> Models::ask(models::ModelWish wish) {
         }
         const auto item = std::make_shared<Item>();
         item->wish = std::move(wish);
+        item->peers = std::move(peers);
         items_[item->wish.path()] = item;
         begin(item);
         co_return to_json(*item);
@@ -176,6 +179,7 @@ Task<Result<json::object>> Models::ask(models::ModelWish wish) {
     const bool is_gone = item.state == State::ready && !is_there;
     if (item.state == State::failed || is_gone || !is_same) {
         item.wish = std::move(wish);
+        item.peers = std::move(peers);
         begin(found->second);
     }
     co_return to_json(item);

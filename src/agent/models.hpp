@@ -49,7 +49,11 @@ public:
 
     // One more, or one that failed again or is there no more. Code::conflict: another one is being fetched under that
     // name; Code::queue_full. Returns how it is now.
-    Task<Result<json::object>> ask(models::ModelWish wish);
+    // `peers`: where other agents may have the content.
+    Task<Result<json::object>> ask(models::ModelWish wish, std::vector<std::string> peers);
+    Task<std::optional<std::filesystem::path>> find_content(std::string sha256) {
+        return library_.find_content(std::move(sha256));
+    }
 
     // Whether ComfyUI is waited for, and why, for a person. Failed: it will not come by itself.
     bool is_missing() const { return missing_ > 0; }
@@ -67,6 +71,7 @@ private:
         bool is_awaited = false;  // ComfyUI does not start without it
         std::shared_ptr<models::FetchProgress> seen = std::make_shared<models::FetchProgress>();
         models::Placed placed{};
+        std::vector<std::string> peers{};
         std::string error{};
         Code code = Code::internal;  // of the error
     };

@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "agent/content_ticket.hpp"
 #include "base/cancellable_hop.hpp"
 #include "base/log.hpp"
 #include "base/on_executor.hpp"
@@ -17,6 +18,7 @@ namespace {
 using Fetched = jobs::ModelHolder::Fetched;
 
 constexpr Millis kLook{500};        // between two looks at what has come
+constexpr std::chrono::hours kTicketLife{1};
 constexpr int kListsTriesMax = 20;  // until ComfyUI lists a new file
 constexpr int kSilentMax = 20;      // looks in a row that the agent does not answer
 constexpr std::string_view kModels = "/worker/v1/models";
@@ -268,6 +270,16 @@ std::optional<std::vector<std::string>> ComfyWorker::lacking(const Requirement& 
 bool ComfyWorker::is_open() const {
     COMFYD_ON(parts_.core);
     return is_up() && !draining_ && !gives_back_ && !known_.is_quarantined;
+}
+
+// One that calls us has no address that another worker could use.
+std::optional<std::string> ComfyWorker::content_address(const std::string& sha256) const {
+    const bool has_address = config_.url.starts_with("http");
+    if (!has_address || config_.token.empty()) {
+        return std::nullopt;
+    }
+    return config_.url +
+           agent::content_address(config_.token, sha256, parts_.clock.now() + kTicketLife);
 }
 
 Task<Result<>> ComfyWorker::fetch_models(

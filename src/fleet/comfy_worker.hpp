@@ -93,6 +93,7 @@ public:
     std::optional<std::vector<std::string>> lacking(const Requirement& requirement) const override;
     bool is_open() const override;
     std::uint64_t free_bytes() const override { return known_.disk_free_bytes; }
+    std::optional<std::string> content_address(const std::string& sha256) const override;
     Task<Result<>> fetch_models(
         std::vector<json::object> wishes, std::function<void(Fetched)> told
     ) override;

@@ -321,6 +321,8 @@ Cause cause_of(const Error& error) {
 
 Cause cause_of_fetch(Code code) {
     switch (code) {
+        case Code::invalid_argument:
+            return Cause::validation;
         case Code::hash_mismatch:
             return Cause::model_damaged;
         case Code::storage_full:

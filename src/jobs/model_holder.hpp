@@ -28,11 +28,15 @@ public:
     // Of its disk; 0: not known.
     virtual std::uint64_t free_bytes() const = 0;
 
+    // Where other workers may have a content from it, if it has it; nullopt: nowhere.
+    virtual std::optional<std::string> content_address(const std::string& sha256) const = 0;
+
     struct Fetched {
         std::uint64_t bytes = 0;
         std::uint64_t total = 0;  // 0: not known
     };
-    // Until all are there and stand in its lists. `wishes` are as models::WantedModel writes them;
+    // Until all are there and stand in its lists. `wishes` are as models::WantedModel writes them,
+    // with "peers", addresses of other workers' contents, where there are some;
     // `told` is called on the core, until this returns. Failures by code: worker_lost and
     // worker_unavailable (another worker may do it), else as of the one that failed, whose path is
     // in the details as "model".

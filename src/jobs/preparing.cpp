@@ -13,6 +13,7 @@ namespace {
 constexpr Millis kLookPause{50};     // what comes together is looked at together
 constexpr Millis kRetryPause{2'000};  // after a worker that went away
 constexpr double kFetchOverhead_s = 2;  // of being asked, and of reading the lists
+constexpr std::size_t kPeersMax = 3;
 constexpr int kRoundsMax = 3;
 constexpr std::size_t kToldMax = 256;  // jobs of a need that are told of each step
 
@@ -219,7 +220,39 @@ std::optional<Preparing::Choice> Preparing::choose(const Need& need) const {
     return best;
 }
 
+// Those of its network that have a content need not have it sent from outside again.
+void Preparing::name_peers(const Need& need, Choice& choice) const {
+    const WorkerInfo own = choice.worker->info();
+    std::vector<std::pair<const ModelHolder*, std::vector<std::string>>> others;
+    for (const auto& worker : p_.fleet.workers()) {
+        const ModelHolder* holder = worker->models();
+        if (holder == nullptr || worker == choice.worker || !holder->is_open() ||
+            worker->info().region != own.region) {
+            continue;
+        }
+        if (auto values = holder->lacking(need.requirement)) {
+            others.emplace_back(holder, std::move(*values));
+        }
+    }
+    for (json::object& wish : choice.wishes) {
+        const std::string sha256 = text_of(wish, "sha256");
+        const std::string name = text_of(wish, "name");
+        json::array peers;
+        for (const auto& [holder, values] : others) {
+            const bool has = !sha256.empty() && std::ranges::count(values, name) == 0;
+            const auto address = has ? holder->content_address(sha256) : std::nullopt;
+            if (address && peers.size() < kPeersMax) {
+                peers.emplace_back(*address);
+            }
+        }
+        if (!peers.empty()) {
+            wish["peers"] = std::move(peers);
+        }
+    }
+}
+
 Task<> Preparing::fetch(NeedPtr need, Choice choice) {
+    name_peers(*need, choice);
     const std::string worker = choice.worker->id();
     log::info(
         "a worker is asked for models that jobs wait for",

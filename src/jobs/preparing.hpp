@@ -91,6 +91,7 @@ private:
     static std::vector<json::object> lacking_of(
         const Need& need, const std::vector<std::string>& values
     );
+    void name_peers(const Need& need, Choice& choice) const;
     Task<> fetch(NeedPtr need, Choice choice);
     void learn(std::uint64_t bytes, Millis took);
     void fetch_failed(const NeedPtr& need, const std::string& worker, const Error& error);
